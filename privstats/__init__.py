@@ -1,9 +1,7 @@
 """One-shot private learning from sufficient statistics.
 
-The flow of the data: ``measure`` turns records into exact integer sums, ``simulate`` (or ``session`` over a real
-network) masks, sums and noises them under a ``Plan``, and ``heads`` turn the ``Release`` into a model.
-
-Names load on first use, so that a process that only measures and masks does not load scikit-learn.
+``measure`` turns records into exact integer sums, ``simulate`` (or ``session`` over a real network) masks, sums and
+noises them under a ``Plan``, and ``heads`` turn the ``Release`` into a model.
 """
 
 from typing import TYPE_CHECKING

@@ -2,34 +2,33 @@
 
 ::
 
-    PrivstatsError                    everything below; a service catches this, logs the sentence and stops
-    +-- SchemaError                   while a study is designed: correct the schema
-    +-- PlanError                     while a study is designed: correct the plan; no data was read
-    +-- DataError                     correct the records that one party gave
-        +-- RecordError               of these, one that cannot be read: mend it, or measure without it
-    +-- ReleaseError                  ask for the release file again: it is damaged, forged or of another kind
-    +-- HeadError                     correct a head's parameters, or ask for its file again
-    +-- MissingStatisticError         choose another head, or release the statistic that it names
-    +-- MissingExtraError             install the extra that it names (also an ImportError)
-    +-- LedgerError                   nothing was released: the ledger refused; a person decides, no program retries
-    +-- RandomnessError               give no generator, or make one in this process
-    +-- ProtocolError                 one aggregation; catch this around a session
-        +-- AggregationError          the session ended without a sum; start a new run, under a new name
-        +-- TooFewAnswersError        run it again: nothing is lost, and it waits for the parties that are missing
-        +-- RemoteProtocolError       a peer broke the protocol: a client ends, a server goes on without the peer
-        +-- LocalProtocolError        the caller misused a machine or a journal; correct the program
-            +-- NothingToResumeError  create the journal: there is none here
-            +-- InUseError            wait: another process has the journal
-            +-- RestoredError         from a backup, or copied; its operator decides whether it may go on
-            +-- SessionEndedError     start a new run: this one is over here
+    PrivstatsError                base class; a service catches it, logs the sentence and stops
+      SchemaError                 correct the schema
+      PlanError                   correct the plan; no data was read
+      DataError                   correct one party's records
+        RecordError               mend the record, or measure without it
+      ReleaseError                request the release file again
+      HeadError                   correct a head's parameters, or request its file again
+      MissingStatisticError       choose another head, or release the statistic
+      MissingExtraError           install the extra (also an ImportError)
+      LedgerError                 nothing was released: a person decides, no program retries
+      RandomnessError             pass no generator, or make one in this process
+      ProtocolError               one aggregation; catch this around a session
+        AggregationError          start a new run, under a new name
+        TooFewAnswersError        run it again: nothing is lost
+        RemoteProtocolError       a client ends, a server goes on without the peer
+        LocalProtocolError        correct the program
+          NothingToResumeError    create the journal
+          InUseError              wait: another process has the journal
+          RestoredError           its operator decides whether it may go on
+          SessionEndedError       start a new run
 
-    AssumedPublicWarning              a UserWarning; turn it into an error where no person reads warnings
-    ClippedWarning                    a UserWarning: the bounds cut most of the records; for their holder alone
-    UnreadableRecordsWarning          a UserWarning: some records were left out; for their owner alone
+    AssumedPublicWarning          make it an error where no person reads warnings
+    ClippedWarning                for the data holder alone
+    UnreadableRecordsWarning      for the data holder alone
 
-``SchemaError``, ``PlanError``, ``DataError``, ``ReleaseError``, ``HeadError`` and ``MissingStatisticError`` are
-``ValueError`` too. A message names the field, the bound and the remedy in one sentence, and never a data value or a
-secret. This module is the lowest layer: every other may import it, and it imports none of them.
+Errors about schemas, plans, data, releases, heads and statistics are ``ValueError`` too. A message names the field, the
+bound and the remedy, and never a data value or a secret.
 """
 
 from __future__ import annotations
@@ -74,8 +73,7 @@ class DataError(PrivstatsError, ValueError):
 class RecordError(DataError):
     """A record that cannot be read: NaN among its features, a label that is no class, a value without a cell.
 
-    Under a promise the refusal itself would tell of that record, so parties measure without such records:
-    ``measure(..., unreadable="leave out")``.
+    Under a promise a refusal would reveal that record, so parties measure with ``unreadable="leave out"``.
 
     Example:
         >>> schema = ps.CountSchema((ps.Categories("sex", ("f", "m")),), (("sex",),))
@@ -112,7 +110,7 @@ class ReleaseError(PrivstatsError, ValueError):
 
 
 class HeadError(PrivstatsError, ValueError):
-    """A head file that is corrupt, foreign or from another version, or a head that cannot be built or exported so.
+    """A corrupt or foreign head file, or a head that cannot be built or exported.
 
     Example:
         >>> _ = open("old.head", "wb").write(b"no head")
@@ -124,7 +122,7 @@ class HeadError(PrivstatsError, ValueError):
 
 
 class MissingStatisticError(PrivstatsError, ValueError):
-    """A head was requested from a release that does not carry the statistic it needs.
+    """A head was requested from a release without the statistic it needs.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -151,7 +149,7 @@ class LedgerError(PrivstatsError):
 
 
 class RandomnessError(PrivstatsError):
-    """A generator must not be used here: it was made before a fork, or is reproducible where noise and keys are secret.
+    """A generator that is unsafe here: made before a fork, or reproducible where noise and keys are secret.
 
     Example:
         >>> from privstats import randomness
@@ -166,7 +164,7 @@ class RandomnessError(PrivstatsError):
 
 
 class MissingExtraError(PrivstatsError, ImportError):
-    """An optional dependency is not installed; the message names the extra that installs it.
+    """A missing optional dependency; the message names the extra that installs it.
 
     Example:
         >>> from privstats.optional_dependencies import require
@@ -177,7 +175,7 @@ class MissingExtraError(PrivstatsError, ImportError):
 
 
 class AssumedPublicWarning(UserWarning):
-    """A value that the promise takes as public was computed from private records; the message gives the remedy.
+    """A value that must be public was computed from private records; the message has the remedy.
 
     Example:
         >>> import warnings
@@ -235,7 +233,7 @@ class LocalProtocolError(ProtocolError):
 
 
 class NothingToResumeError(LocalProtocolError):
-    """No journal is at this path: the session was never begun here, or its journal was removed.
+    """No journal is at this path: its session never began here, or the journal was removed.
 
     Example:
         >>> from privstats.engines.journal import JournaledServer
@@ -275,7 +273,7 @@ class SessionEndedError(LocalProtocolError):
 
 
 class TooFewAnswersError(ProtocolError):
-    """A deadline passed with too few answers: nothing is lost, and the next run goes on from there.
+    """A deadline passed with too few answers: nothing is lost, and the next run continues.
 
     Example:
         >>> issubclass(ps.errors.TooFewAnswersError, ps.AggregationError)  # the session has not ended
@@ -287,10 +285,8 @@ class RemoteProtocolError(ProtocolError):
     """A peer broke the protocol.
 
     Attributes:
-        peer: a client's index, ``"server"``, or another name, which is printed as it is.
-        step, code: where and how.
-        detail: more of it, in words; empty where there is none.
-        proven: False if the peer may be honest: its message does not fit, but another party may have lied.
+        peer: a client's index, ``"server"``, or another name.
+        proven: False if the peer may be honest, because another party may have lied.
 
     Example:
         >>> error = ps.RemoteProtocolError(3, "mask", "bad-signature")
@@ -308,7 +304,7 @@ class RemoteProtocolError(ProtocolError):
 
 
 class AggregationError(ProtocolError):
-    """The session ended without a sum (for example too few survivors); ``step`` and ``code`` say where and why.
+    """The session ended without a sum; ``step`` and ``code`` show where and why.
 
     Example:
         >>> error = ps.AggregationError("mask", "too-few-survivors", "2 of 3 clients")
@@ -322,7 +318,7 @@ class AggregationError(ProtocolError):
 
 
 class UnreadableRecordsWarning(UserWarning):
-    """Some records could not be read and were excluded. The number is private, for the data holder alone.
+    """Some records could not be read and were excluded. The number is for the data holder alone.
 
     Example:
         >>> import warnings

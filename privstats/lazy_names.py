@@ -1,7 +1,6 @@
 """Load public names on first use, listed once: in the imports that type checkers read.
 
-A room lists its names under ``if TYPE_CHECKING:``, each as ``from module import Name as Name``, the form that type
-checkers recognise as public. The ``else`` calls :func:`lazy_names`, which reads that block from the module's text:
+The ``else`` calls :func:`lazy_names`, which reads the block above it from the module's text:
 
 .. code-block:: python
 
@@ -10,14 +9,7 @@ checkers recognise as public. The ``else`` calls :func:`lazy_names`, which reads
     else:
         __getattr__, __dir__ = lazy_names(__name__)
 
-The call is in the ``else``, so that a checker still reports a name that does not exist. ``lazy_loader.attach_stub``
-(SPEC 1 of Scientific Python) reads a stub for each ``__init__.py`` instead. It would need a second file per room that
-import-linter does not see, a dependency before everything else, and every submodule in ``__all__``, where ``testing``
-would need Hypothesis.
-
-``import privstats`` loads a room on first use, and a party that measures and masks loads neither scikit-learn nor
-scipy.stats nor rich. Tables of protocols, schemas, moments, courses, transforms and rules load a row on first use.
-``tests/project/test_loading.py`` has the ceilings.
+The call is in the ``else``, so that a checker still reports a name that does not exist.
 """
 
 from __future__ import annotations
@@ -32,17 +24,13 @@ from typing import Any
 
 
 def lazy_names(room: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return the ``__getattr__`` and ``__dir__`` of a module, from its imports under ``TYPE_CHECKING``.
+    """Return a module's ``__getattr__`` and ``__dir__``, from its imports under ``TYPE_CHECKING``.
 
-    Those of the first such block are its ``__all__``; names of further ones load alike, and no star import loads them.
-    A submodule loads when it is asked for as an attribute. No public name may be a submodule's: the import system binds
-    each to its package by its name.
-
-    Args:
-        room: the module's ``__name__``, while it is imported.
+    The first block's names are its ``__all__``; further blocks load alike, but no star import loads them. No public
+    name may be a submodule's, because the import system binds that name.
 
     Raises:
-        ImportError: at the first name, where the module comes without its text.
+        ImportError: at the first name, where the module's text is missing.
 
     Example:
         >>> from privstats import plan
@@ -61,7 +49,7 @@ def lazy_names(room: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]
             return starred
         source = sources.get(name, room)
         if source != room:
-            return getattr(import_module(source), name)  # not kept: what replaces it there is what the room offers
+            return getattr(import_module(source), name)  # not cached: a replacement in the module takes effect here
         if name in sources or _is_submodule(module, name):
             return import_module(f"{room}.{name}")
         raise AttributeError(f"module {room!r} has no attribute {name!r}")
@@ -70,8 +58,7 @@ def lazy_names(room: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]
 
 
 def _listed(module: ModuleType) -> tuple[dict[str, str], list[str]]:
-    """Return each public name's module, and the names of the first block in order."""
-    import ast  # with the first name that is asked for, and not with the package
+    import ast  # loaded with the first name, not with the package
     from linecache import getlines
 
     text = "".join(getlines(str(module.__file__), vars(module)))  # from a file, or an archive

@@ -1,7 +1,4 @@
-"""Optional packages: which extra installs which package, and the error where one is missing.
-
-A package is imported on request only, so that the core runs without any of them.
-"""
+"""Import optional packages on request, and name the extra that installs a missing one."""
 
 from __future__ import annotations
 
@@ -33,11 +30,7 @@ _INSTALL = {  # any other package under its own name
 
 
 def load(module: str, *, by: str) -> Any:
-    """Import an optional ``module`` on behalf of ``by``, the call or command of the user.
-
-    Raises:
-        MissingExtraError: with the line that installs it.
-    """
+    """Import an optional ``module`` on behalf of ``by``; MissingExtraError has the line that installs it."""
     try:
         return importlib.import_module(module)
     except ImportError:
@@ -45,11 +38,7 @@ def load(module: str, *, by: str) -> Any:
 
 
 def require(*modules: str, by: str) -> None:
-    """Refuse early, before any work, where one of ``modules`` is missing.
-
-    Raises:
-        MissingExtraError: with the line that installs them.
-    """
+    """Refuse early where one of ``modules`` is missing, as :func:`load` does."""
     missing = [module for module in modules if importlib.util.find_spec(module) is None]
     if missing:
         raise _missing(missing, by)

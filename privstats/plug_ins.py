@@ -1,8 +1,6 @@
-"""Load what other packages announce by entry point: commands, findings, heads, rules, attacks, rivals, modules.
+"""Load what packages announce by entry point: commands, findings, heads, rules, attacks, rivals, modules.
 
-Each kind has its own group. Rooms of ``privstats.contrib`` are announced in the same way; no other module imports them.
-
-A module is imported on first use, and the environment is searched once per process.
+Rooms of ``privstats.contrib`` are announced in the same way; no other module imports them.
 """
 
 from __future__ import annotations
@@ -15,10 +13,7 @@ from privstats.errors import PrivstatsError
 
 
 def announced(group: str) -> list[EntryPoint]:
-    """Return the entry points of a group, sorted by name; identical ones count once.
-
-    Args:
-        group: such as ``"privstats.commands"``.
+    """Return a group's entry points, sorted by name; identical ones count once.
 
     Example:
         >>> [entry.name for entry in announced("privstats.findings")]  # the package threat_models brings them
@@ -28,17 +23,7 @@ def announced(group: str) -> list[EntryPoint]:
 
 
 def loaded(entry: EntryPoint, noun: str, error: type[PrivstatsError]) -> Any:
-    """Import an entry point's module and return the named object.
-
-    Args:
-        entry: an entry point from :func:`announced`.
-        noun: the kind of object, for the message.
-        error: what is raised.
-
-    Raises:
-        PrivstatsError: of the class ``error``, where a package's module cannot be imported or lacks the name; errors
-            that the module raises itself pass through.
-    """
+    """Import an entry point's module and return the named object."""
     if (
         entry.dist is None or entry.dist.name == "privstats"
     ):  # one of ours: what it raises is our own fault, and shown with its lines
@@ -55,7 +40,7 @@ def loaded(entry: EntryPoint, noun: str, error: type[PrivstatsError]) -> Any:
 
 
 def of_contrib(name: str, by: str, error: type[PrivstatsError] = PrivstatsError) -> Any:
-    """Load what a room of ``privstats.contrib`` brings to the library; as :func:`named` of that group.
+    """Load a part of ``privstats.contrib``, as :func:`named` does.
 
     Example:
         >>> of_contrib("cluster", "privstats http lead --cluster").__name__
@@ -65,17 +50,10 @@ def of_contrib(name: str, by: str, error: type[PrivstatsError] = PrivstatsError)
 
 
 def named(group: str, name: str, by: str, error: type[PrivstatsError]) -> Any:
-    """Load what one room of the library brings to another that must not import it.
+    """Load what one room offers to another that must not import it.
 
     Args:
-        group: such as ``"privstats.contrib"``.
-        name: such as ``"cluster"``.
-        by: the caller, for the message.
-        error: what is raised.
-
-    Raises:
-        PrivstatsError: of the class ``error``, where this installation does not announce the part, or it cannot be
-            loaded.
+        error: raised where the part is not announced or cannot be loaded.
 
     Example:
         >>> named("privstats.published", "scoring", "a plan of a score", ps.PlanError).__module__
@@ -88,7 +66,7 @@ def named(group: str, name: str, by: str, error: type[PrivstatsError]) -> Any:
 
 
 def dist_name(entry: EntryPoint) -> str:
-    """Return the name and version of the package that announces an entry point, for messages."""
+    """Return the name and version of an entry point's package, for messages."""
     return f"{entry.value} (no package)" if entry.dist is None else f"{entry.dist.name} {entry.dist.version}"
 
 

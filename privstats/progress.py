@@ -1,8 +1,6 @@
-"""Count work, for the one progress bar: on a terminal only, and only for work that takes longer than two seconds.
+"""Count work for the one progress bar.
 
-All code that counts its work opens a bar, and only the outermost is drawn, so that a sweep shows no bar per fit. The
-bar is drawn on standard error; pipes, tests, notebooks and worker processes see nothing. The bar itself is
-``printable.bar``.
+Only the outermost bar is shown, on standard error.
 """
 
 from __future__ import annotations
@@ -28,20 +26,19 @@ _DRAWN = Lock()  # held by the outermost bar
 
 @contextmanager
 def progress_bar(label: str, total: int | None = None, *, at_once: bool = False) -> Iterator[Callable[[int], None]]:
-    """Count work, and draw the count on a terminal once the work has taken two seconds.
+    """Count work, and show the count on a terminal after two seconds.
 
     Args:
-        label: a word or two for the work.
-        total: the total amount of work; None where it is unknown.
-        at_once: draw from the beginning, and also where standard error is no terminal: the user requested a bar.
+        total: the amount of work, if known.
+        at_once: show it from the beginning, also without a terminal.
 
     Yields:
-        A function that adds an amount of finished work. Inside another bar, and without a terminal, it does nothing.
+        A function that adds an amount of finished work.
     """
     if not (at_once or _seen()) or not _DRAWN.acquire(blocking=False):
         yield lambda _: None
         return
-    from privstats.printable.bar import Bar  # only where a person watches
+    from privstats.printable.bar import Bar  # late: needed only where a person watches
 
     bar = Bar(label, total, transient=not at_once)
     timer = Timer(PATIENCE, bar.draw)
@@ -59,7 +56,7 @@ def progress_bar(label: str, total: int | None = None, *, at_once: bool = False)
 
 
 def track(label: str, items: Sequence[Item]) -> Iterator[Item]:
-    """Yield the items one after another, each of them counted by a :func:`progress_bar` when its work is done."""
+    """Yield the items, each counted by a :func:`progress_bar` when done."""
     with progress_bar(label, len(items)) as advance:
         for item in items:
             yield item
@@ -67,6 +64,5 @@ def track(label: str, items: Sequence[Item]) -> Iterator[Item]:
 
 
 def _seen() -> bool:
-    """Return whether a person can see this process's standard error."""
     terminal = sys.stderr is not None and sys.stderr.isatty()
     return terminal and parent_process() is None and os.environ.get(SWITCH) != "0"

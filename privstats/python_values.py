@@ -1,7 +1,4 @@
-"""Numbers as callers give them: numpy's as Python's own, for values that are compared, hashed or saved, and bounds.
-
-Plans, courses and transforms convert with it; privacy curves and samplers check their arguments.
-"""
+"""Convert numpy's numbers to Python's, to be compared, hashed or saved, and check bounds."""
 
 from __future__ import annotations
 
@@ -17,8 +14,7 @@ from privstats.errors import PlanError
 
 
 def python_value(value: Any) -> Any:
-    """A number, truth value or text of numpy as Python's, a flat array as a tuple of them; also inside tuples, lists
-    and mappings. Anything else is returned as it is.
+    """Return numpy scalars as Python's and flat arrays as tuples, also inside tuples, lists and mappings.
 
     Example:
         >>> from privstats.python_values import python_value
@@ -40,7 +36,7 @@ def python_value(value: Any) -> Any:
 
 
 def python_fields(frozen: Any) -> None:
-    """Put :func:`python_value` values into a frozen dataclass, first of all in its ``__post_init__``.
+    """Convert a frozen dataclass's fields by :func:`python_value`, first in its ``__post_init__``.
 
     Example:
         >>> cohort = ps.Cohort(clients=np.int64(3), min_survivors=2, max_records=100)  # which does it
@@ -54,17 +50,11 @@ def python_fields(frozen: Any) -> None:
 def check_number(
     field: str, value: object, bound: str, low: float, high: float = math.inf, *, ends: str = "[]"
 ) -> float:
-    """Return ``value`` as a float; raise unless it is between ``low`` and ``high``.
+    """Return ``value`` as a float; raise PlanError unless it is between ``low`` and ``high``.
 
     Args:
-        field: the caller's name for the value.
-        value: the value to check.
         bound: the allowed values, for the message.
-        low, high: the ends.
-        ends: which ends are included, in the notation of intervals: "[]", "(]", "[)" or "()".
-
-    Raises:
-        PlanError: not a number, NaN, or out of bounds.
+        ends: which ends are included: "[]", "(]", "[)" or "()".
 
     Example:
         >>> from privstats.python_values import check_number

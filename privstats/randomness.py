@@ -1,7 +1,6 @@
-"""The one source of random bits: AES-256 in counter mode over a 32-byte seed.
+"""Generate all random bits: AES-256 in counter mode over a 32-byte seed.
 
-It has no distributions; the samplers and the protocol derive theirs from its bits. The same seed gives the same stream
-on every platform, in one process only.
+Equal seeds yield equal streams on every platform, in one process only.
 """
 
 from __future__ import annotations
@@ -28,20 +27,20 @@ _MAX_SUBSTREAM = (1 << 64) - 2
 class Generator:
     """A cryptographic stream of bits: the AES-256-CTR keystream of one seed.
 
-    The counter block is 128 bits, big-endian. The main stream starts at block 0; substream i starts at block
-    (i + 1) 2**64, so the streams of one seed never meet.
+    The counter block is 128 bits, big-endian. The main stream starts at block 0; substream i starts at block (i + 1)
+    2**64, so the streams of one seed never meet.
+
+    A generator belongs to its process: after a fork, parent and child would sample the same noise and keys, and the
+    difference of two sums with one noise is exact. So it raises in the child, and refuses to be copied or pickled.
+    Threads take turns.
 
     Args:
-        seed: 32 secret bytes; anyone who knows them knows every bit. Use :func:`secure` outside tests.
-        reproducible: the seed is known or can be guessed, so nothing that is drawn is secret.
-
-    A generator belongs to the process that made it: after a fork, parent and child would draw the same noise and the
-    same keys, and the difference of two noisy sums with one noise is exact. A generator raises in the child, and
-    refuses to be copied or pickled anywhere. Threads draw in turn.
+        seed: 32 secret bytes; anyone who knows them knows every bit.
+        reproducible: the seed may be known, so nothing derived from it is secret.
 
     Raises:
         ValueError: the seed is not 32 bytes long.
-        RandomnessError: from every method, in a process that was forked since.
+        RandomnessError: from every method, in a process forked since.
     """
 
     def __init__(self, seed: Bytes, *, reproducible: bool = False) -> None:
@@ -54,36 +53,31 @@ class Generator:
 
     @property
     def reproducible(self) -> bool:
-        """Whether others may know the stream; noise from it then protects no record, and keys from it hide nothing."""
+        """Whether others may know the stream; its noise then protects no record."""
         return self._reproducible
 
     def bytes(self, n: int) -> Bytes:
-        """Return the next ``n`` bytes of the stream."""
+        """Return the next ``n`` bytes."""
         self._refuse_after_fork()
         with self._turn:
             return _take(self._stream, n)
 
     def uint64(self, size: int) -> NDArray[np.uint64]:
-        """Return the next ``size`` uniform words, shape ``(size,)``, read little-endian from the stream."""
+        """Return the next ``size`` uniform words, shape ``(size,)``, little-endian."""
         return np.frombuffer(self.bytes(8 * size), "<u8").astype(np.uint64, copy=False)
 
     def spawn(self) -> Generator:
-        """Return a new generator seeded with the next 32 bytes of this stream; as reproducible as this one."""
+        """Return a generator seeded with the next 32 bytes; as reproducible as this one."""
         return Generator(self.bytes(SEED_BYTES), reproducible=self._reproducible)
 
     def substream_bytes(self, index: int, n: int) -> Bytes:
-        """Return the first ``n`` bytes of substream ``index``, by random access that does not move the main stream."""
+        """Return the first ``n`` bytes of substream ``index``, without moving the main stream."""
         if not 0 <= index <= _MAX_SUBSTREAM:
             raise ValueError(f"a substream index lies in 0..2**64-2, got {index}")
         self._refuse_after_fork()
         return _take(_keystream(self._seed, (index + 1) << 64), n)
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        """Refuse ``copy``, ``deepcopy`` and ``pickle``, which all come here.
-
-        Raises:
-            RandomnessError: always.
-        """
         raise RandomnessError(
             "a copy of a generator would draw the same noise and keys as this one: call spawn() for another one, or "
             "privstats.randomness.secure() in the process that draws"
@@ -98,11 +92,11 @@ class Generator:
 
 
 def checked(rng: Generator | None, *, allow_reproducible: bool) -> Generator:
-    """Return the generator that a party may use: the given one, or a fresh :func:`secure` one for None.
+    """Return the given generator, or a fresh :func:`secure` one for None.
 
     Raises:
-        DataError: another kind of generator: what it draws could be predicted from its output.
-        RandomnessError: a reproducible one where the caller did not ask for that.
+        DataError: another kind of generator, with predictable output.
+        RandomnessError: a reproducible one, without ``allow_reproducible``.
     """
     if rng is None:
         return secure()
@@ -124,35 +118,28 @@ def bound_to(seed: bytes, label: bytes, *context: bytes) -> Generator:
     """Derive the stream of a stored seed for one use: equal for equal arguments, unrelated for different ones.
 
     The derivation is HMAC-SHA256, under the seed, of the label and of each part after its length. Stored noise is bound
-    to the sum it hides: the same seed with another sum yields different noise, so the difference of two noisy sums is
-    not the difference of the sums.
-
-    Args:
-        seed: 32 secret bytes.
-        label: the purpose of the stream, different for every use.
-        context: the values that the stream is bound to.
+    to the sum it hides: the same seed with another sum yields different noise. Every use needs its own ``label``.
     """
     parts = b"".join(len(part).to_bytes(8, "big") + part for part in (label, *context))
     return Generator(hmac.digest(seed, parts, "sha256"))
 
 
 def secure() -> Generator:
-    """Return a generator seeded by the operating system: what every release must use."""
+    """Return a generator seeded by the operating system."""
     return Generator(os.urandom(SEED_BYTES))
 
 
 def seeded(seed: int) -> Generator:
     """Return a REPRODUCIBLE generator, for tests and demos only: anyone who knows ``seed`` can remove the noise.
 
-    Args:
-        seed: any integer; its decimal digits are hashed, so nearby seeds give unrelated streams.
+    The seed is hashed, so nearby seeds yield unrelated streams.
     """
     seed_bytes = hashlib.sha256(b"privstats: reproducible, not private: %d" % seed).digest()
     return Generator(seed_bytes, reproducible=True)
 
 
 def uniform(size: int, rng: Generator) -> NDArray[np.float64]:
-    """Uniform doubles strictly between 0 and 1: for partitions and synthetic data, never for noise."""
+    """Return uniform doubles strictly between 0 and 1: for partitions and synthetic data, never for noise."""
     return ((rng.uint64(size) >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
 
 

@@ -1,10 +1,7 @@
-"""The release: the result of an aggregation, with all that a head or an auditor needs to know about it.
+"""Define the release: the noisy integer sums of an aggregation, with their plan, survivors and noise.
 
-A release holds the noisy integer sums, the plan they were made under, who survived and how much noise is in them. It is
-immutable; ``release_file`` writes and reads it. Heads turn it into a model.
-
-A release stores integers. Real units, noise levels and the budget are derived from the plan inside it, and loading
-checks that they agree, so that a manifest cannot claim less noise than its plan.
+Real units, noise levels and the budget are derived from the plan inside it. Loading checks that they agree, so a
+manifest cannot claim less noise than its plan.
 """
 
 from __future__ import annotations
@@ -43,14 +40,11 @@ class Release:
     """Noisy sums over the survivors, ready for a head.
 
     Attributes:
-        plan: the plan of the sums.
-        vector: int64 of shape ``(plan.layout.size,)``, the noisy sums in grid steps; suppressed classes are zero.
-        survivors: indices of the clients with records in the sums.
+        vector: int64 of shape ``(plan.layout.size,)``, noisy sums in grid steps; suppressed classes are zero.
         suppressed: classes with a noisy count below ``plan.min_count``.
-        reproducible: the noise came from a generator that others may know, so there is no privacy: a test or a
-            simulation, never to be published.
+        reproducible: others may know the noise, so there is no privacy: never to be published.
         left_for: where clients remove excess noise, the number of clients that each survivor's remaining noise is sized
-            for, in the order of the survivors; empty in all other plans.
+            for, in the survivors' order.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -89,16 +83,9 @@ class Release:
 
     @classmethod
     def exact(cls, schema: Schema, moments: Moments) -> Release:
-        """Exact moments as a release without noise, so that heads read them as they read any other.
+        """Turn exact moments into a release without noise.
 
         For public data, or a party's own: nothing here is private, and the two clients of its plan are fictitious.
-
-        Args:
-            schema: what was measured.
-            moments: the result of ``measure``.
-
-        Raises:
-            ReleaseError: moments of another schema, or without a single record.
         """
         if moments.schema != schema:
             raise ReleaseError("the moments were measured under another schema; measure with the one you give here")
@@ -128,11 +115,11 @@ class Release:
 
     @cached_property
     def sigma(self) -> Mapping[str, float]:
-        """Standard deviation, in real units, of the noise that is in each statistic's sum; 0.0 without DP.
+        """Standard deviation, in real units, of the noise in each statistic's sum; 0.0 without DP.
 
-        Distributed and local noise grow with the survivors: each adds a share, or the rest of one. A symmetric
-        block has this standard deviation on its diagonal and 1/sqrt 2 of it elsewhere. A class that took merged classes
-        in carries the noise of each (``dp.noise_copies``); this is the level of one.
+        Distributed and local noise grow with the survivors. A symmetric block has this standard deviation on its
+        diagonal and 1/sqrt 2 of it elsewhere. A class with merged classes carries the noise of each
+        (``dp.noise_copies``); this is the level of one.
         """
         noise = self.plan.noise
         if noise is None:
@@ -141,14 +128,14 @@ class Release:
 
     @cached_property
     def budget(self) -> Budget:
-        """The budget that was promised."""
+        """The promised budget."""
         return self.plan.budget()
 
     @cached_property
     def digest(self) -> str:
-        """64 hex digits that name this release, whichever version wrote its file: SHA-256 of plan, survivors and sums.
+        """SHA-256 of plan, survivors and sums, in 64 hex digits, whichever version wrote the file.
 
-        Its inputs are as private as the release: the holder of a digest can only check a release that they have.
+        A digest alone only lets its holder check a release that they have.
         """
         layers = (self.left_for,) if self.left_for else ()
         facts = (self.plan.digest, self.survivors, self.suppressed, self.reproducible)
@@ -159,14 +146,9 @@ class Release:
         """Write the complete release: safetensors with the manifest in its header.
 
         Args:
-            path: the file; an existing one is replaced atomically.
-            signer: an ``Identity`` (the server's, say), an Ed25519 private key, or its 32 bytes; signs the manifest and
-                the sums, so that ``load(path, signed_by=...)`` can tell a forgery. No message of a masking protocol
-                begins like a manifest, so neither signature is valid for the other.
-
-        Raises:
-            ReleaseError: the signer is no key.
-            PrivstatsError: the file cannot be written.
+            signer: an ``Identity``, an Ed25519 private key, or its 32 bytes; signs the manifest and the sums, so that
+                :meth:`load` detects a forgery. No masking message begins like a manifest, so neither signature is valid
+                for the other.
         """
         from privstats.release_file import FORMAT, content_of
 
@@ -176,18 +158,16 @@ class Release:
     def load(cls, path: PathLike, signed_by: Verifier | None = None, *, plan: Plan | str | None = None) -> Release:
         """Read a release and check everything that can be checked.
 
-        Without ``signed_by`` the checksum catches corruption and careless edits; only a signature stops a forger. A
-        signature identifies who made the file, not which of their releases it is; ``plan`` does.
+        The checksum catches corruption and careless edits; only a signature stops a forger. A signature identifies who
+        made the file, and ``plan`` which of their releases it is.
 
         Args:
-            path: a file that :meth:`save` wrote.
-            signed_by: the public key that must have signed it: an ``Identity``, its 32 public bytes, their hex, their
-                PEM, or an Ed25519 key object.
-            plan: the plan, or its digest in hex, that it must have been made under.
+            signed_by: the required signer's public key, in any form that ``signing`` reads.
+            plan: the required plan, or its digest in hex.
 
         Raises:
             ReleaseError: not a release, corrupt, from another version, inconsistent with its plan, wrongly signed, or
-                made under another plan; or ``signed_by`` is no key, or ``plan`` no plan.
+                under another plan.
         """
         from privstats.release_file import read
 
@@ -211,7 +191,6 @@ def _digest_of(plan: Plan | str) -> str:
 
 
 def _require_levels(plan: Plan, survivors: int, left_for: tuple[int, ...]) -> None:
-    """Require one of the plan's levels for each survivor's remaining noise, none above the number of survivors."""
     levels = () if plan.noise is None else plan.noise.levels
     known = isinstance(left_for, tuple) and all(type(level) is int and level in levels for level in left_for)
     if not known or len(left_for) != (survivors if levels else 0) or max(left_for, default=0) > survivors:

@@ -1,7 +1,4 @@
-"""Read and write files of releases: the manifest, and the checks that it follows from the plan inside it.
-
-``release`` has the value; this module is loaded only where such a file is written or read.
-"""
+"""Read and write files of releases, and check that the manifest follows from its plan."""
 
 from __future__ import annotations
 
@@ -46,10 +43,9 @@ def content_of(release: Release) -> Content:
 
 
 class _Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The sums' metadata in the header; all of it but the plan is there to be read and checked.
+    """The sums' metadata; all but the plan only serves checks and readers.
 
-    ``reproducible`` is present only where it is true and ``left_for`` only where it is not empty, so files that are
-    older than these fields are read and written unchanged.
+    Fields with their default are omitted, so older files are read and written unchanged.
     """
 
     privstats: str
@@ -69,11 +65,7 @@ _Stored: TypeAlias = tuple[_Manifest, NDArray[np.int64]]
 
 
 def read(make: Callable[..., Release], path: PathLike, signed_by: Verifier | None) -> Release:
-    """Return the release in a file, of the class ``make``, after everything was checked that can be.
-
-    Raises:
-        ReleaseError: not a release, corrupt, from another version, wrongly signed, or inconsistent with its plan.
-    """
+    """Read a release of the class ``make``, fully checked."""
     manifest, vector = FORMAT.read(path, signed_by)
     try:
         marks = manifest.suppressed, manifest.reproducible, manifest.left_for
@@ -85,7 +77,6 @@ def read(make: Callable[..., Release], path: PathLike, signed_by: Verifier | Non
 
 
 def _sealed(content: Content) -> bytes:
-    """Manifest and vector, concatenated; :func:`_read` verifies that there is one vector, and its type."""
     return content.manifest + b"".join(map(little_endian, content.tensors.values()))
 
 
@@ -106,7 +97,7 @@ def _not_together(path: PathLike, error: Exception) -> ReleaseError:
 
 
 def _check_claims(manifest: _Manifest, release: Release, path: PathLike) -> None:
-    """Verify that the manifest's other fields follow from its plan, to the digits in which all machines agree."""
+    """Verify that the manifest follows from its plan, to the digits in which all machines agree."""
     plan, budget = release.plan, release.budget
     claims = (manifest.plan_digest, manifest.epsilon, manifest.delta)
     claimed = claims == (plan.digest, json_value(budget.epsilon), budget.delta)
@@ -118,7 +109,7 @@ def _check_claims(manifest: _Manifest, release: Release, path: PathLike) -> None
 
 
 def _alike(claimed: Mapping[str, float | None], follows: Mapping[str, float | None]) -> bool:
-    """Equal names, and equal numbers but for the last digits, which differ between versions of root finders."""
+    """Compare without the last digits, which differ between versions of root finders."""
     return claimed.keys() == follows.keys() and all(_close(value, follows[name]) for name, value in claimed.items())
 
 

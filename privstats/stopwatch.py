@@ -1,7 +1,4 @@
-"""A timer that adds up seconds by name, of wall or processor time.
-
-Benchmarks that compare candidates time them in turns with it.
-"""
+"""Add up seconds by name, of wall or processor time."""
 
 from __future__ import annotations
 
@@ -14,13 +11,10 @@ K = TypeVar("K", bound=Hashable)
 
 
 class Stopwatch(Generic[K]):
-    """Adds up what each named part of the work takes.
+    """A timer with one total per named part of the work; a part that failed counts, too.
 
     Args:
         clock: ``time.perf_counter`` for wall time, ``time.process_time`` for processor time.
-
-    Attributes:
-        seconds: by name, in the order in which the names were first timed; a part that failed counts, too.
     """
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:

@@ -1,7 +1,6 @@
-"""Differences between operating systems: permissions of files, and the syncing of folders to the disk.
+"""Handle differences between operating systems.
 
-The only module that tests which system this is; ``files.locks`` asks it for the locks. POSIX has all of them. Windows
-has locks too, but the mode of a file there does not say who may read it, so no file is refused for its mode.
+On Windows a file's mode does not show who may read it, so no file is refused for its mode.
 """
 
 from __future__ import annotations
@@ -31,22 +30,18 @@ fcntl, msvcrt, resource = _module("fcntl"), _module("msvcrt"), _module("resource
 
 
 def require_posix(what: str) -> None:
-    """Refuse a feature that only POSIX systems, such as Linux and macOS, have.
-
-    Raises:
-        PrivstatsError: this is another system; ``what`` is the subject of the sentence.
-    """
+    """Refuse a feature that only POSIX systems have; ``what`` is the sentence's subject."""
     if fcntl is None:
         raise PrivstatsError(f"{what} needs a POSIX system: run it on Linux or macOS, or in WSL")
 
 
 def open_private(path: Path, flags: int, mode: int = _OWNER_ONLY) -> int:
-    """Open a file for bytes that, with the default ``mode``, only its owner may read; return the handle."""
+    """Open a file that, with the default ``mode``, only its owner may read; return the handle."""
     return os.open(path, flags | _BINARY, mode)
 
 
 def sync_folder(folder: Path) -> None:
-    """Wait until the names in a folder are on the disk; Windows has no such call, and keeps them in a journal."""
+    """Wait until the names in a folder are on disk; Windows keeps them in a journal."""
     if fcntl is None:
         return
     handle = os.open(folder, os.O_RDONLY)
@@ -57,18 +52,10 @@ def sync_folder(folder: Path) -> None:
 
 
 def others_can_read(path: Path) -> bool:
-    """Return whether the mode of a file or folder gives others than its owner any permission; always False on Windows.
-
-    Raises:
-        OSError: there is none.
-    """
+    """Return whether the mode gives others than the owner any permission; always False on Windows."""
     return bool(path.stat().st_mode & _READ) and fcntl is not None
 
 
 def others_can_write(path: Path) -> bool:
-    """Return whether the mode of a file lets others than its owner change it; always False on Windows.
-
-    Raises:
-        OSError: there is none.
-    """
+    """Return whether the mode lets others than the owner write."""
     return bool(path.stat().st_mode & _WRITE) and fcntl is not None

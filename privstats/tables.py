@@ -1,9 +1,4 @@
-"""Keep tables with named rows: a second row of one name is refused, and never replaces the first.
-
-The tables hold classes that register themselves where they are defined (attacks, transforms, heads, rules), and rows
-that are listed in one place (kinds, mechanisms, commands). A row may be built on first use: a process that needs one
-protocol, or one kind of moments, loads no other; iterating over the rows builds them all.
-"""
+"""Keep tables with named rows: a second row of one name is refused."""
 
 from __future__ import annotations
 
@@ -20,17 +15,10 @@ Name = TypeVar("Name", bound=str)
 
 
 def register(table: dict[str, type[T]], name: str, cls: type[T], noun: str, error: type[PrivstatsError]) -> None:
-    """Put a class into a table under its name; a class that a reload defines once more keeps its name.
+    """Put a class into a table under its name; a reloaded class keeps its name.
 
     Args:
-        table: the table to change.
-        name: of the class in plans, files or messages.
-        cls: the class that registers itself.
-        noun: what the classes are, for the message.
-        error: what is raised.
-
-    Raises:
-        PrivstatsError: of the kind ``error``, where another class has the name.
+        error: raised where another class has the name.
 
     Example:
         >>> from privstats.errors import DataError
@@ -47,15 +35,7 @@ def register(table: dict[str, type[T]], name: str, cls: type[T], noun: str, erro
 
 
 def by_name(rows: Iterable[T], name: Callable[[T], Name], noun: str) -> dict[Name, T]:
-    """Rows by name, in order.
-
-    Args:
-        rows: of the table.
-        name: from a row to its name.
-        noun: what rows are, for the message.
-
-    Raises:
-        PrivstatsError: two rows have one name.
+    """Return rows by name, in order; refuse two of one name.
 
     Example:
         >>> by_name([1, 10], str, "number")
@@ -73,11 +53,10 @@ def by_name(rows: Iterable[T], name: Callable[[T], Name], noun: str) -> dict[Nam
 
 
 class LazyRows(MutableMapping[Key, T]):
-    """Rows by name or by class, each made when it is first asked for; keys and length are known without any.
+    """Rows by name or by class, each built on first use; keys and length are known before.
 
     Args:
-        makers: from a key to the function that imports what the row needs and returns the row, or to the row's place,
-            ``"module:name"``.
+        makers: by key, a function that returns the row, or the row's place, ``"module:name"``.
 
     Example:
         >>> rows = LazyRows({"one": lambda: int("1"), "none": lambda: int("")})
@@ -114,7 +93,7 @@ class LazyRows(MutableMapping[Key, T]):
 
 
 def load_all(package: str) -> None:
-    """Import every module of a package, so that each class that registers itself there is in its table.
+    """Import every module of a package, so that each class registers itself.
 
     Example:
         >>> import sys

@@ -1,3 +1,3 @@
-"""The command line: ``privstats try | plan | audit | ...``, each with a ``--help`` that is enough to use it."""
+"""The command line: ``privstats try | plan | audit | ...``, each with a ``--help``."""
 
 from privstats.cli.main import main as main

@@ -43,7 +43,7 @@ _FAMILIES = ("primary", "secondary", "subgroups")
 
 @dataclass(frozen=True)
 class Terms:
-    """Options that divide a promise over a course; each kind reads some of these options (``course.kinds``)."""
+    """Options that divide a promise over a course; each kind reads some (``course.kinds``)."""
 
     rounds: Annotated[
         int | None, option("Gradient rounds after the first release, or those of a regression. Default: 4, 5 or 6.")
@@ -126,15 +126,7 @@ def init(
 
 
 def _new_course(whole: ps.Plan, options: Mapping[str, Any]) -> Written:
-    """The course that divides a plan's promise.
-
-    Args:
-        whole: the plan.
-        options: those of the command, by their names in Python; what is None or False was not given.
-
-    Raises:
-        PlanError: options of another kind, one that is needed is missing, or the plan is none of this kind.
-    """
+    """None and False mark options that were not given."""
     from privstats.course.hazard import require_times
     from privstats.course.kinds import kind_for
 
@@ -154,11 +146,7 @@ def _new_course(whole: ps.Plan, options: Mapping[str, Any]) -> Written:
 
 
 def _full_plan(path: Path) -> ps.Plan:
-    """A plan's file; it need not publish values that follow from its schema alone, as a regression's weights do.
-
-    Raises:
-        PlanError: as for ``Plan.read``.
-    """
+    """Values that follow from the schema alone, as a regression's weights do, need not be published."""
     from privstats.course.kinds import kind_for
     from privstats.plan.document import from_toml, read_text
 
@@ -238,7 +226,6 @@ def _facts(course: Written, promise: Promise | None) -> dict[str, Any]:
 
 
 def _refused(course: Written) -> str:
-    """Return why no reader accepts the last release of a course, in the words of ``plan check``."""
     from privstats.workflows.readers import unread_statistics
 
     return unread_statistics(course.priced[-1]).refused
@@ -335,7 +322,6 @@ def _saved(places: Sequence[Path], releases: Sequence[ps.Release | None]) -> lis
 
 
 def _scoring(split: float, seed: int, persons: str | None) -> str:
-    """Say how a head of the releases is scored on the records that the split kept out of every sum."""
     whose = "" if persons is None else f" --persons {quote(persons)}"
     fixed = f" --seed {seed}" if seed else ""
     score = f"privstats score HEAD FILE --split {split:g}{fixed}{whose}"

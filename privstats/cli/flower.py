@@ -1,4 +1,4 @@
-"""``privstats flower``: a study's folders, its server and its nodes, how they stand, and the next run."""
+"""``privstats flower``: a study's folders, its server and its nodes, their status, and the next run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,6 @@ MetricsPort = Annotated[int | None, option("Serve Prometheus text at /metrics on
 
 
 def _template() -> Traversable:
-    """Return the folder that ``new`` copies. It is in the package that needs flwr; other carriers' folders are not."""
     return files("privstats.engines").joinpath("flower", "template")
 
 

@@ -1,4 +1,4 @@
-"""``privstats head show | verify``: what a model's file is made from, and so who may see it."""
+"""``privstats head show | verify``: a model file's sources, and so who may see it."""
 
 from __future__ import annotations
 

@@ -127,7 +127,6 @@ def verify(
 
 
 def _public(path: Path, passphrase_file: Path | None) -> bytes:
-    """The public key in a file of any kind; prompts for the passphrase of a locked private key."""
     from privstats.files.locked_key import is_locked, read_public
 
     if is_locked(path, LocalProtocolError) is None:

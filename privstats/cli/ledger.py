@@ -49,8 +49,7 @@ def open_(path: LedgerFile) -> None:
 
 
 def _without_accounts(path: Path) -> ps.dp.Ledger:
-    """Return the existing ledger, such as ``privstats flower`` makes in a party's folder, where it has no account
-    yet."""
+    """An existing ledger without accounts is accepted: ``privstats flower`` makes one in a party's folder."""
     ledger = ps.dp.Ledger.open(path)
     names = ", ".join(repr(account.dataset) for account in ledger.accounts())
     if names:
@@ -147,7 +146,7 @@ def restored(path: LedgerFile, yes: Yes = False) -> None:
 
 
 def history(account: Account) -> Table:
-    """Every cap and spend, in the order of their records and not of the clock; times are in the JSON."""
+    """List every cap and spend, in the order of their records, not of the clock."""
     table = new_table(escape(account.dataset))
     for name in ("date", "event", "plan", "run", "epsilon", "sent on"):
         table.add_column(name, no_wrap=name != "event")

@@ -56,7 +56,7 @@ def look(
 
 
 def _plan_of(path: Path) -> ps.Plan:
-    """The plan that reads the records: of a course the one that it was made of."""
+    """Return the plan that reads the records: for a course, its original one."""
     from privstats.course.document import is_course
 
     if not is_course(path):
@@ -80,8 +80,6 @@ def _columns_of(plan: ps.Plan, path: Path) -> tuple[Column, ...]:
 
 
 def _promise(plan: ps.Plan) -> str:
-    """Return what to do where a person has several rows and the promise is per record; empty for a promise per
-    person."""
     if not isinstance(plan.privacy, ps.Privacy) or plan.privacy.unit != "record":
         return ""
     return ': the promise is for one record, so ask for one row each, or for unit = "person"'

@@ -1,14 +1,8 @@
-"""The entry point: one typer app, commands of other packages plugged in, errors as one sentence.
+"""The entry point: one typer app, with errors as one sentence.
 
-Every other module of this package is a command, by its name and its ``app``; one that is a word of Python ends in
-``_``. Commands outside this package (``audit`` comes with ``threat_models``) are found through the entry-point group
-``privstats.commands``, so that the library never imports its attacker. A command is imported when it or the help that
-lists it is requested, and its implementation when it is called: so its module imports at the top only what its options
-need.
-
-With what commands compute at their modules' tops, a list of them took two seconds of processor time, and a shell asks
-for it at every press of the tab key. Lists are plain text: typer's boxes load rich and a parser of Markdown. The help
-of one command has its boxes.
+Every other module of this package is a command, by its name and its ``app``; a Python keyword ends in ``_``. Other
+packages' commands are entry points of the group ``privstats.commands``, so that the library never imports its attacker.
+Commands are imported when requested, because a shell lists them at every press of the tab key.
 """
 
 from __future__ import annotations
@@ -53,12 +47,11 @@ One-shot private learning from sufficient statistics. Most people begin with:
   privstats table RELEASE                           estimates with intervals
 
 Every command: privstats --help. What one takes: privstats COMMAND --help."""
-_BLAS_WAIT = "OPENBLAS_THREAD_TIMEOUT", "16"  # 2**16 ticks, some 25 microseconds on x86-64
+# Idle threads of OpenBLAS sleep after 2**16 ticks, some 25 microseconds on x86-64: spinning costs processor time.
+_BLAS_WAIT = "OPENBLAS_THREAD_TIMEOUT", "16"
 
 
 class _Commands(TyperGroup):
-    """The commands by name, each loaded on request."""
-
     @cached_property
     def _entries(self) -> dict[str, EntryPoint]:
         return _entries()
@@ -67,12 +60,11 @@ class _Commands(TyperGroup):
         return list(self._entries)
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands by their sentences; options are built only for a command that is requested."""
+        """Options are built only for a command that is requested."""
         ctx.meta[_LISTED] = True
         super().format_help(ctx, formatter)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """A list for each thing that a person comes for, as the commands name it; other packages' may name none."""
         rows = {panel: list[tuple[str, str]]() for panel in _PANELS}
         for name, entry in self._entries.items():
             panel = _app(entry).rich_help_panel
@@ -98,7 +90,7 @@ class _Commands(TyperGroup):
 
 
 def _fit_in(command: Any) -> None:
-    """Let a command, and every command in it, answer to all words for help; list commands as the first list does."""
+    """Accept all words for help in a command and its subcommands, and list these in plain text."""
     command.context_settings["help_option_names"] = list(_HELP)
     inner = getattr(command, "commands", {}).values()
     if inner:
@@ -109,11 +101,6 @@ def _fit_in(command: Any) -> None:
 
 
 def _entries() -> dict[str, EntryPoint]:
-    """Return the commands by name: the other modules of this package, then those that other packages announce.
-
-    Raises:
-        PrivstatsError: two commands have one name.
-    """
     modules = [room.name for room in pkgutil.iter_modules([str(Path(__file__).parent)]) if not room.ispkg]
     own = [
         EntryPoint(name.rstrip("_"), f"{_PACKAGE}.{name}:app", _GROUP)
@@ -129,12 +116,12 @@ def _app(entry: EntryPoint) -> typer.Typer:
 
 
 def _sentence(command: typer.Typer) -> str | None:
-    """Return the sentence of a command in a list; a group that holds its sentence is not built for it."""
+    """A group that holds its sentence is not built for it."""
     return command.info.help or _first_sentence(typer.main.get_command(command))
 
 
 def _first_sentence(command: click.Command) -> str:
-    """All of it, over several lines: click by itself cuts a sentence that is longer than a line of the list."""
+    """click would truncate a sentence longer than a line."""
     return command.get_short_help_str(_LONGEST)
 
 
@@ -171,12 +158,8 @@ def _options(
 def main() -> None:
     """Run the command line and exit with its code.
 
-    0: done. 1: a claim is contradicted: by an audit, an attack, or a release that is not of the plan or the signer
-    it is held against; or noise hides every row of a table. 2: everything that went wrong, with one sentence on
-    standard error (and a traceback where it is a fault of ours). 130: interrupted.
-
-    Idle threads of OpenBLAS sleep soon, unless the environment sets another wait: by themselves they spin for 2**28
-    ticks each, a tenth of a second, which is a quarter of the processor time of a command that multiplies little.
+    0: done. 1: a claim is contradicted, by an audit, an attack or a verification; or noise hides every row of a table.
+    2: any error, with one sentence on standard error. 130: interrupted.
     """
     os.environ.setdefault(*_BLAS_WAIT)  # read when numpy and scipy load, which no import above does
     warnings.showwarning = _Remarks()
@@ -184,8 +167,7 @@ def main() -> None:
 
 
 def _flushed(code: int) -> int:
-    """Flush the output and return ``code``, or the code of a failed write. Left to the interpreter, a failed write ends
-    with code 120 and no sentence."""
+    """The interpreter would end a failed write with code 120 and no sentence."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -197,9 +179,6 @@ def _flushed(code: int) -> int:
 
 
 class _Remarks:
-    """Prints our warnings as sentences, each once: a user of a command needs neither source lines nor one per
-    session."""
-
     def __init__(self) -> None:
         self._usual, self._shown = warnings.showwarning, set[str]()
 
@@ -244,8 +223,6 @@ def _bug() -> int:
 
 
 def _of_the_system(error: OSError) -> str:
-    """Return a sentence for an error of the system: a name that is too long, a full disk, a folder without write
-    permission."""
     if error.filename is None:
         return f"the system could not read or write: {error.strerror}; see where the output goes, and how full that is"
     name = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else str(error.filename)
@@ -253,7 +230,7 @@ def _of_the_system(error: OSError) -> str:
 
 
 def _code(ending: SystemExit) -> int:
-    """Code 1 only where a command chose it: the frameworks use it for an abort and for a pipe that closed, too."""
+    """Frameworks also use code 1, for an abort or a closed pipe; only a command's own choice counts."""
     code = ending.code if isinstance(ending.code, int) else int(ending.code is not None)
     return _FAILED if code == 1 and not isinstance(ending.__context__, typer.Exit) else code
 

@@ -38,7 +38,7 @@ ANSWERS = options_of(("", "schema", "head", "cohort", "devices", "privacy"))
 
 @dataclass(frozen=True)
 class Columns:
-    """The table that the plan is for, and where its columns are declared."""
+    """The plan's table, and where its columns are declared."""
 
     table: Annotated[
         Path | None, option("A CSV or Parquet file; only its column names are read.", "FILE", flag="--from")
@@ -58,13 +58,13 @@ class Columns:
         return [flags.get(name, f"--{name}") for name, value in vars(self).items() if value]
 
     def check(self) -> None:
-        """Refuse a column that is named of no table."""
+        """Refuse a named column without a table."""
         for name, named in (("--target", self.target), ("--drop", self.drop)):
             if named and self.table is None and self.public is None:
                 raise PlanError(f"{name} names a column: give the table with --from, or its columns with --public")
 
     def declared(self, file: RecordFile | None) -> Declaration | None:
-        """Return the declaration of the columns from the file that holds it."""
+        """Return the declaration of the columns."""
         from privstats.cli.parts import declaring
 
         drop = self.drop or ()
@@ -193,7 +193,7 @@ def _warned(facts: list[str]) -> str:
 
 
 def _course_above(path: Path) -> tuple[Path, ps.course.Course] | None:
-    """Return the course that a plan was made for; courses are loaded only where the name of the file has two dots."""
+    """Courses are loaded only where the file's name has two dots."""
     if not Path(path.stem).suffix:
         return None
     from privstats.course.document import course_beside
@@ -202,7 +202,6 @@ def _course_above(path: Path) -> tuple[Path, ps.course.Course] | None:
 
 
 def _of_course(plan: ps.Plan, above: tuple[Path, ps.course.Course] | None) -> list[str]:
-    """State the digest and the promise of the course that is made of a plan, or that the plan needs one."""
     if above is None:
         needed = "this plan never runs alone: sign the digest of its course, which `privstats course check` prints"
         return [needed] if plan.schema.open_columns else []

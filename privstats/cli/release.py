@@ -1,7 +1,7 @@
 """``privstats release show | verify``.
 
-A release that does not match the expected plan or signer is exit code 1, a damaged one is 2. The first contradicts a
-claim; of the second nothing can be verified.
+Exit code 1: the release contradicts the expected plan or signer. Exit code 2: a damaged release, which verifies
+nothing.
 """
 
 from __future__ import annotations
@@ -104,7 +104,6 @@ def verify(
 
 
 def _plan_of(path: Path, release: ps.Release, expected: ps.Plan | Course | None, after: Sequence[str]) -> str:
-    """Return the verdict on the plan or the course; where a plan is another one, what else the release could be of."""
     if expected is None:
         return "not asked: give --plan"
     if not isinstance(expected, ps.Plan):
@@ -116,7 +115,7 @@ def _plan_of(path: Path, release: ps.Release, expected: ps.Plan | Course | None,
 
 
 def _against(path: Path, release: ps.Release, **expected: Any) -> str:
-    """Whether the file matches the expectation, and still holds the release of the other checks."""
+    """The file may have changed since the other checks read it."""
     try:
         same = ps.Release.load(path, **expected) == release
     except ReleaseError as refusal:

@@ -34,7 +34,7 @@ class Beside:
 
 @dataclass(frozen=True)
 class Search:
-    """Choice of audits and attacks, how long they run and how reproducibly."""
+    """Choice of audits and attacks, with their length and seed."""
 
     audit: Annotated[bool, option("Run every audit of the plan (seconds).", flag="--audit")] = False
     attack: Annotated[bool, option("Run every attack on the plan (minutes).", flag="--attack")] = False
@@ -90,7 +90,7 @@ def report(
 
 
 def _require_its_own(ethics: bool, evidence: bool, beside: Beside, search: Search) -> None:
-    """Refuse options of other pages: an ethics board's is of the plan alone, an authority's of the plan and attacks."""
+    """An ethics board's page is of the plan alone, an authority's of the plan and attacks."""
     settings = vars(beside) if evidence else {**vars(beside), "audit": search.audit, "attack": search.attack}
     others = [name for name, value in settings.items() if value]
     if ethics and evidence:

@@ -1,4 +1,4 @@
-"""``privstats score``: how good a head is, on files of one's own, or by a plan over all parties."""
+"""``privstats score``: how good a head is, on one's own files, or by a plan over all parties."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Split:
     ] = None
 
     def file(self, dialect: Dialect, path: Path, target: str | None) -> RecordFile:
-        """A file of which these are scored."""
+        """Return a file with this choice of records."""
         held_out = self.split is not None
         return dialect.file(path, target, split=self.split, seed=self.seed, kept_out=held_out, persons=self.persons)
 
@@ -74,7 +74,7 @@ class Bins:
 
 @dataclass(frozen=True)
 class Shown:
-    """Options for showing the score of own files; a plan has no score yet and accepts none of them."""
+    """Options for showing the score of own files; a plan accepts none."""
 
     thresholds: Annotated[
         list[float] | None,
@@ -88,7 +88,7 @@ class Shown:
     ] = None
 
     def require_none(self) -> None:
-        """Refuse these for a plan."""
+        """Refuse these options for a plan."""
         if self.thresholds:
             raise PlanError("--threshold is of own files: the counts of a plan are read at the edges of its bins")
         if self.figure is not None:
@@ -147,7 +147,7 @@ def _scoring(head: Path, bins: Bins) -> ps.Scoring:
 
 
 def _releases_at(paths: Sequence[Path]) -> list[Path]:
-    """Return the files of releases: of a folder all that it holds, in the order of the numbers in their names."""
+    """A folder's releases are ordered by the numbers in their names."""
     files: list[Path] = []
     for path in paths:
         inside = [path] if not path.is_dir() else [*path.rglob("*.release"), *path.rglob("*release.safetensors")]
@@ -226,7 +226,6 @@ def _own_score(
 
 
 def _own_sums(scoring: ps.Scoring, file: RecordFile) -> tuple[Any, Any]:
-    """Return the exact counts of a file's scores, and each record's label, scores and id; warn of those left out."""
     import numpy as np
 
     from privstats.heads.scoring import own_shares

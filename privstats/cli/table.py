@@ -59,7 +59,7 @@ class Form(Enum):
 
 @dataclass(frozen=True)
 class Asked:
-    """Options of a reader besides the release; most serve some readers alone."""
+    """Options of a reader besides the release; many serve only some readers."""
 
     columns: Annotated[
         list[str] | None,
@@ -116,7 +116,7 @@ class Asked:
         return self.by is not None and self.time is None and self.event is None
 
     def check(self, reader: Reader, releases: int) -> None:
-        """Refuse what a reader does not take."""
+        """Refuse options that a reader does not accept."""
         if releases > 1 and reader not in _OF_COURSES:
             raise ReleaseError(f"--reader {reader.value} takes one release, got {releases}; name one file")
         if self.references and reader not in (Reader.OLS, Reader.LOGIT, Reader.POISSON):
@@ -169,7 +169,7 @@ class Output:
     form: Annotated[Form, option("The output format.", flag="--format")] = Form.TEXT
 
     def check(self) -> None:
-        """Refuse a file that cannot be written before a release is read."""
+        """Refuse an unwritable file before a release is read."""
         from privstats.inference.summary import require_ending
 
         if self.out is not None:
@@ -197,8 +197,7 @@ class Output:
             say(f"noise hides every row, so {self.figure} is not drawn", err=True)
 
     def _print(self, result: TableResult, facts: dict[str, object]) -> None:
-        """Print the table, or its paragraph; rows of CSV have no room for the caution, so it goes to standard error
-        first."""
+        """CSV has no room for the caution, so it goes to standard error first."""
         if self.form is Form.CSV and result.summary.caution:
             say(result.summary.caution, err=True)
         if self.form is Form.JSON:
@@ -244,7 +243,6 @@ def table(
 
 
 def _require_no_synthetic_rows(path: Path) -> None:
-    """Refuse a file of synthetic rows, recognised by the mark in its header line."""
     from privstats.intake.column_names import SYNTHETIC_MARK
 
     if not path.is_file():
@@ -259,8 +257,7 @@ def _require_no_synthetic_rows(path: Path) -> None:
 
 
 def _fitting(release: ps.Release, *, grouped: bool, timed: bool) -> Reader:
-    """Return the first reader that takes such a release; of counts without times means by number, by group the first
-    table."""
+    """Return the first reader that accepts the release; for counts, means unless timed, or table one by group."""
     from privstats.inference.releases import require_gaussian
     from privstats.moments.code_rows import cells_of
     from privstats.workflows.readers import TABLES, sent

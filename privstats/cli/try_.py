@@ -31,7 +31,7 @@ _OF_ALL = "Of all CSV files, and else found in each:"
 
 @dataclass(frozen=True)
 class Asked:
-    """Options of a rehearsal, as ``rehearsal.Asked`` accepts them."""
+    """Options of a rehearsal, for ``rehearsal.Asked``."""
 
     target: Annotated[str, option("The column that is predicted, of a few classes.", "COLUMN")]
     epsilon: Annotated[float, option("The promise.")]
@@ -104,7 +104,6 @@ def _opened(paths: list[Path], asked: Asked, written: Written) -> Opened:
 
 
 def _files(tables: list[Path], example: bool) -> list[Path]:
-    """The parties' files; those of the example are written first, where they are not there already."""
     if example:
         if tables:
             raise DataError("--example brings its own files: leave yours out, or leave out --example")
@@ -120,7 +119,7 @@ def _files(tables: list[Path], example: bool) -> list[Path]:
 
 
 def _is_rehearsal(page: Path) -> bool:
-    """Whether an earlier rehearsal wrote it, so that a new one may replace it."""
+    """A new rehearsal may replace an earlier one's page only."""
     from privstats.workflows.rehearsal import STAMP
 
     return page.is_file() and STAMP.encode() in page.read_bytes()

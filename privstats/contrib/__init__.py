@@ -1,6 +1,5 @@
-"""Contributed modules that few studies need, each in its own room and imported by its own name: ``ps`` exports none.
+"""Contributed modules that few studies need, each imported by its own name: ``ps`` exports none.
 
-A room here may import everything below it, but no other room of ``contrib``; nothing outside imports one. The
-library finds its own extensions, such as a head or a protocol's proof, in ``pyproject.toml``, where another package
-would register them too (``privstats.plug_ins``).
+A room here imports no other room of ``contrib``, and nothing outside imports one. Extensions are registered in
+``pyproject.toml`` (``privstats.plug_ins``).
 """

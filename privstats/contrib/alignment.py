@@ -1,12 +1,6 @@
-"""Masked SLOT-Align: one sum of client Gaussians, a few more sums to their barycentre, and the transport map.
+"""Masked SLOT-Align: one sum of client Gaussians, further sums to their barycentre, and the transport map.
 
-The course maps clients of different domains to a common Gaussian before an ordinary release (docs/alignment.md explains
-when that helps). It fixes the plans, their order, and the clients that must be in all of them; ``kinds.gaussians`` has
-the sums and ``transforms.transport`` the map.
-
-Which list a client signs is an argument of its machine. The rule that all sums of an alignment are over the same
-clients must hold where shares leave, not where a course is followed: a server can invent releases, but it cannot
-erase what a client has signed. The list is in the plan too, so that honest parties agree on it before they start.
+Clients sign a list of the clients that must be in all sums, so a server cannot change it between sums.
 """
 
 from __future__ import annotations
@@ -34,21 +28,18 @@ from privstats.transforms import Transport
 
 Step: TypeAlias = Literal["alvarez-esteban", "published"]
 
-_BITS = 48  # of published entries; their rounding is far below a grid step of the sums
+_BITS = 48  # published entries round far below a grid step of the sums
 _STEPS = get_args(Step)
 
 
 @dataclass(frozen=True)
 class Alignment(Planned):
-    """A first sum of ``(n, sum x, n Sigma)`` and T rounds, each at the reference that follows from the sums before it.
+    """A first sum of ``(n, sum x, n Sigma)`` and T rounds, each at the reference computed from earlier sums.
 
-    Without noise all sums are over the *same* clients: a client that vanishes ends the alignment, and the reference
-    reached so far is used. Under a promise a round that ends without a sum changes nothing but the count. Two rounds of
-    the better step are near the end of the published iteration, which takes 10 to 20.
+    Without noise all sums are over the *same* clients: a vanished client ends the alignment at the reference reached so
+    far. Under a promise a round without a sum only advances the count.
 
-    When (docs/alignment.md): clients that each hold one domain, with different label mixes, judged on the complete
-    domain. Judged on the client's own mix it costs accuracy, the more the more label mixes differ, and with several
-    clients a domain it gains next to nothing anywhere. ``WithinSchema`` and ``heads.Personal`` are for the own mix.
+    docs/alignment.md states where it helps, and costs accuracy.
 
     Guarantee:
         With a ``Privacy`` of unit client and a ``client_clip``, all T + 1 sums together are mu-GDP with :attr:`mu`, for
@@ -60,11 +51,11 @@ class Alignment(Planned):
 
     Args:
         first: a plan of a ``GaussianSchema`` without a reference, with T ``rounds``.
-        step: ``"alvarez-esteban"``, or ``"published"`` as the SLOT-Align paper has it.
-        promise: the owners' promise for all sums together, for files and audits; as in ``Rounds``.
+        step: ``"alvarez-esteban"``, or ``"published"`` (SLOT-Align).
+        promise: the owners' promise for all sums together, as in ``Rounds``.
 
     Raises:
-        PlanError: another plan, another step, or a promise that the sums do not keep.
+        PlanError: another plan or step, or a promise below the sums' cost.
 
     Example:
         >>> schema = ps.GaussianSchema(2, clip_norm=8.0, shrinkage=0.1, rounds=1)
@@ -91,15 +82,10 @@ class Alignment(Planned):
 
     @classmethod
     def within(cls, whole: Plan, *, step: Step = "alvarez-esteban") -> Alignment:
-        """Return the course that keeps a plan's promise in total; of a plan without DP, the course of that plan.
+        """Return the course that meets a plan's promise with all sums together.
 
         Args:
-            whole: the plan of the first sum but for its epsilon: its promise is what all sums may spend together, in
-                equal parts of mu^2.
-            step: as for the class.
-
-        Raises:
-            PlanError: as for the class.
+            whole: the first sum's plan; all sums share its promise in equal parts of mu^2.
         """
         schema = _require_first(whole)
         if isinstance(whole.privacy, NoPrivacy):
@@ -114,7 +100,7 @@ class Alignment(Planned):
 
     @cached_property
     def template(self) -> Plan:
-        """A round's plan, at a reference and over placeholder clients."""
+        """A round's plan, with placeholder reference and clients."""
         anybody = tuple(range(self.first.cohort.clients)) if self._bare else None
         schema = replace(self.schema, reference=True, among=anybody)
         return replace(self.first, schema=schema, published=PLACEHOLDER)
@@ -128,10 +114,10 @@ class Alignment(Planned):
         return msgspec.json.encode((self.first.digest, self.step))
 
     def next(self, releases: Releases) -> Plan | None:
-        """Return the plan of round ``len(releases)``; None after T rounds, and where a sum without noise is missing.
+        """Return round ``len(releases)``'s plan; None after T rounds, or after a missing sum without noise.
 
         Raises:
-            PlanError: releases of other plans, or, without noise, over other clients than the first.
+            PlanError: releases of other plans or, without noise, over other clients than the first.
         """
         if not releases:
             return self.first
@@ -143,12 +129,7 @@ class Alignment(Planned):
         return replace(self.first, schema=schema, published=published)
 
     def reference(self, releases: Releases) -> Reference:
-        """Return the common mean and covariance that follow from the sums, for :meth:`Reference.transport`.
-
-        Raises:
-            ReleaseError: the first sum is missing.
-            PlanError: as for :meth:`next`.
-        """
+        """Return the common mean and covariance from the sums; the first must exist."""
         if not releases or releases[0] is None:
             raise ReleaseError("an alignment has a reference once its first sum is released; this one was not")
         first = releases[0].moments
@@ -160,7 +141,6 @@ class Alignment(Planned):
         return isinstance(self.first.privacy, NoPrivacy)
 
     def _covariance(self, releases: Releases) -> NDArray[np.float64]:
-        """S after these sums; projected back to the cone, which noise may leave."""
         have = [each for each in releases if each is not None]
         self._check(have)
         reference = self._admitted(have[0].moments.V / max(have[0].moments.N, 1.0))
@@ -170,7 +150,6 @@ class Alignment(Planned):
         return reference
 
     def _admitted(self, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the nearest symmetric matrix with eigenvalues from 0 to R^2."""
         values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
         inside: NDArray[np.float64] = (vectors * np.clip(values, 0.0, self.schema.clip_norm**2)) @ vectors.T
         return (inside + inside.T) / 2  # to the last bit, as clients require
@@ -204,8 +183,7 @@ class Reference:
     """The common Gaussian to which clients are transported.
 
     Attributes:
-        mean: published, ``(d,)``.
-        covariance: published, ``(d, d)``.
+        mean, covariance: published, ``(d,)`` and ``(d, d)``.
         schema: how clients measure their own Gaussians.
 
     Example:
@@ -223,26 +201,26 @@ class Reference:
 
     @cached_property
     def published(self) -> Published:
-        """Mean and covariance as published values, for a file next to the plans that name them."""
+        """Mean and covariance as published values."""
         return Published.of({"mean": self.mean, "S": self.covariance})
 
     def transport(self, strength: float = 0.4) -> Transport:
-        """Return the transform that a second plan names: the same for all clients, and not yet bound to any.
+        """Return a second plan's transform, not yet bound to a client.
 
         Args:
-            strength: tau, 0 (stay) to 1 (all the way); the paper takes .4.
+            strength: tau, 0 (stay) to 1 (all the way); .4 in the paper.
         """
         return Transport(self.schema.features, self.published.sha256, strength)
 
     def local(self, transform: Transport, X: Any) -> Transport:
-        """Return the transform for one client: from its own Gaussian to the reference.
+        """Return one client's transform, from its own Gaussian to the reference.
 
-        It equals the plan's, so that ``replace(plan.schema, transform=(local,))`` measures under the plan's schema; the
-        values that it derives from the client's records stay in memory and are never saved.
+        It equals the plan's, so ``replace(plan.schema, transform=(local,))`` measures under the plan's schema. The
+        values derived from the records stay in memory and are never saved.
 
         Args:
             transform: of the second plan.
-            X: the client's records, as the first plan's schema takes them.
+            X: the client's records.
 
         Raises:
             PlanError: the transform is to another reference.
@@ -260,13 +238,14 @@ def _values(matrix: Mapping[str, Any] | NDArray[np.float64]) -> Values:
 
 
 def next_reference(reference: Array, mean: Array, step: Step) -> Array:
-    """Return the next reference from the weighted mean M of :func:`mean_root` over the clients.
+    """Return the next reference from the clients' weighted mean M of :func:`mean_root`.
 
     Args:
         reference: S, ``(d, d)``.
         mean: M.
-        step: ``"published"``, ``S <- M`` (SLOT-Align), or ``"alvarez-esteban"``, ``S <- S^-1/2 M^2 S^-1/2`` (Alvarez-
-            Esteban et al. 2016): exact in one step where all covariances commute, and the objective never rises.
+        step: ``"published"``, ``S <- M`` (SLOT-Align), or ``"alvarez-esteban"``, ``S <- S^-1/2 M^2 S^-1/2``
+            (Alvarez-Esteban et al. 2016): exact in one step where all covariances commute, and the objective never
+            rises.
 
     Example:
         >>> from privstats.contrib import alignment
@@ -283,7 +262,7 @@ def next_reference(reference: Array, mean: Array, step: Step) -> Array:
 
 
 def barycentre(covariances: Sequence[Array], weights: ArrayLike, steps: int, step: Step) -> Array:
-    """Return the reference after some steps from the weighted mean of the covariances, computed centrally.
+    """Return the reference after some steps from the covariances' weighted mean.
 
     Example:
         >>> from privstats.contrib import alignment
@@ -316,9 +295,8 @@ def transport(source: Array, target: Array) -> Array:
 def distance(one: Array, other: Array) -> float:
     """Return the Wasserstein-2 distance between two centred Gaussians, ``||S^1/2 - T^1/2 U||`` in the Frobenius norm.
 
-    U is the rotation that brings the roots closest together: the polar factor of ``T^1/2 S^1/2`` (Bhatia, Jain, Lim
-    2019, theorem 1). The textbook form subtracts traces and takes a root of what is left, so rounding of size eps in
-    the traces is an error of sqrt(eps) in a small distance; here it stays one of eps.
+    U is the polar factor of ``T^1/2 S^1/2`` (Bhatia, Jain, Lim 2019, theorem 1). A rounding error eps stays eps, not
+    sqrt(eps), at small distances.
 
     Example:
         >>> from privstats.contrib import alignment

@@ -1,11 +1,6 @@
-"""Make a client's update of another program's model private at the client before it leaves, round after round.
+"""Make a client's update of another program's model private before it leaves, round after round.
 
-This module serves training by rounds in other people's programs: their code trains; this module clips each update to a
-public norm, rounds it to integers, adds noise, and charges the client's own ledger first. It knows no carrier;
-``contrib.nvflare.weights`` is a filter over it.
-
-The update is one record of a :class:`~privstats.schema.MeanSchema`; clip norm, grid, noise, price and proof are that
-schema's. So no second formula, sampler or accountant exists for it.
+An update is one record of a :class:`~privstats.schema.MeanSchema`, with that schema's noise and price.
 """
 
 from __future__ import annotations
@@ -38,11 +33,10 @@ _ADJACENCY: Final = "replace-one"
 
 @dataclass(frozen=True)
 class ClientUpdates:
-    """Noise on the updates that one client sends in several rounds, under one promise for the client.
+    """Noise on one client's updates in several rounds, under one promise for the client.
 
-    Every round costs mu = mu(epsilon, delta) / sqrt(rounds), which adds up to the promise after ``rounds`` of them. The
-    noise is *local*: each client adds all of it, no other party is trusted, and the mean of n updates has 1 / sqrt(n)
-    of one client's noise in every entry. (The same noise once, on the sum at an honest server, would be *central*.)
+    Every round costs mu = mu(epsilon, delta) / sqrt(rounds). The noise is *local*: each client adds all of it, no other
+    party is trusted, and the mean of n updates has 1 / sqrt(n) of it in every entry.
 
     Guarantee:
         Unit one client with all its records, adjacency replace-one: its data may be exchanged for any other, also for
@@ -54,13 +48,12 @@ class ClientUpdates:
         for everything that does.
 
     Args:
-        shapes: the names of an update's arrays and their shapes; public, as the model is.
-        clip_norm: C, the norm over all arrays together that an update is shortened to; public, chosen without data.
-        epsilon, delta: the promise of all rounds together.
-        rounds: the number of rounds that share it.
+        shapes: an update's array names and shapes; public.
+        clip_norm: C, the maximum norm over all arrays together; public, chosen without data.
+        epsilon, delta: promise of all rounds together.
 
     Raises:
-        PlanError: a value out of range, or rounds so small in budget that each would be nothing but noise.
+        PlanError: a value out of range, or so little budget per round that only noise would remain.
 
     Example:
         >>> from privstats.contrib.client_updates import ClientUpdates
@@ -95,16 +88,12 @@ class ClientUpdates:
 
     @cached_property
     def schema(self) -> MeanSchema:
-        """Schema of one update: one record, the arrays concatenated in the order of their names."""
+        """Schema of one update: arrays concatenated in name order."""
         return MeanSchema(self.size, self.clip_norm, _GRID_BITS)
 
     @cached_property
     def privacy(self) -> dp.Privacy:
-        """The promise of one round.
-
-        Raises:
-            PlanError: a value out of range.
-        """
+        """Promise of one round."""
         total = self._promise(self.epsilon)
         if self.rounds == 1:
             return total
@@ -113,17 +102,17 @@ class ClientUpdates:
 
     @cached_property
     def noise(self) -> dp.Noise:
-        """The noise of one round."""
+        """Noise of one round."""
         return dp.calibrate(self.schema, self.privacy, honest_shares=1)
 
     @property
     def sigma(self) -> float:
-        """Standard deviation of the noise on every number of an update, in real units."""
+        """Noise standard deviation, in real units."""
         return self.noise.sigma["x"]
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the public values, in hex, for the ledger."""
+        """SHA-256 of the public values, in hex."""
         stated = {"shapes": {name: list(shape) for name, shape in self.shapes.items()}, "clip_norm": self.clip_norm}
         stated |= {"epsilon": self.epsilon, "delta": self.delta, "rounds": self.rounds}
         return hashlib.sha256(b"privstats/client updates/1\0" + json_text(stated).encode()).hexdigest()
@@ -139,22 +128,21 @@ class ClientUpdates:
     ) -> dict[str, NDArray[np.float32]]:
         """Charge the ledger, then return the update clipped, rounded and with noise: the only form that may leave.
 
-        Each call is a separate round and costs its price, also where the same update is passed again.
+        Each call is a separate round and costs its price, even for the same update.
 
         Args:
-            update: arrays by name, of :attr:`shapes`. One that holds NaN or infinity counts as zeros.
-            ledger: the client's own.
+            update: arrays by name; one with NaN or infinity counts as zeros.
             account: one with unit ``"client"`` and adjacency ``"replace-one"``.
-            rng: None draws from the system; a reproducible one is for tests.
-            allow_reproducible: whether ``rng`` may be reproducible.
+            rng: None samples from the system.
+            allow_reproducible: accept a reproducible ``rng``, for tests.
 
         Returns:
-            float32 arrays by name, whatever types were passed.
+            float32 arrays by name.
 
         Raises:
             DataError: other names or shapes; nothing is spent.
-            LedgerError: the account's cap does not admit one more round, the account is per record, or there is none;
-                nothing is spent, and nothing may leave.
+            LedgerError: no such account, an account per record, or no room for a round; nothing is spent, and nothing
+                may leave.
         """
         row, noise = self._row(update), checked(rng, allow_reproducible=allow_reproducible)
         self._require_account(ledger, account)
@@ -186,7 +174,6 @@ class ClientUpdates:
         )
 
     def _row(self, update: Mapping[str, Any]) -> NDArray[np.float64]:
-        """Return the update as one row; a row of zeros where it cannot be read as finite numbers."""
         if update.keys() != self.shapes.keys():
             raise DataError(
                 f"an update has the arrays {', '.join(self.shapes)}, and this one has others: give shapes of the model "
@@ -206,7 +193,6 @@ class ClientUpdates:
         return self._arrays((self._quantized(row) + drawn) / self.schema.scale)
 
     def _quantized(self, row: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return the row as integers of norm at most 2**20."""
         grid = np.empty((1, self.size))
         feature_grid(self.schema).quantize(row[None], grid)
         integers: NDArray[np.int64] = grid[0].astype(np.int64)
@@ -219,7 +205,7 @@ class ClientUpdates:
 
     @staticmethod
     def _require_account(ledger: dp.Ledger, account: str) -> None:
-        """Refuse an account per record: one record may turn the whole update, so its price there would be wrong."""
+        """Refuse accounts per record: one record may turn the complete update."""
         cap = ledger.account(account).cap
         if cap is None or (cap.unit, cap.adjacency) != (_UNIT, _ADJACENCY):
             raise LedgerError(
@@ -230,11 +216,6 @@ class ClientUpdates:
 
 
 def _numbers(name: str, given: Any) -> NDArray[np.float64]:
-    """Return one array of an update as float64; its type must be numeric.
-
-    Raises:
-        DataError: another type: objects, texts, dates, complex numbers, or an array with a mask.
-    """
     refusal = DataError(f"{name} is no array of real numbers; nothing was spent")
     if isinstance(given, np.ma.MaskedArray):
         raise refusal
@@ -248,11 +229,6 @@ def _numbers(name: str, given: Any) -> NDArray[np.float64]:
 
 
 def _checked_shapes(shapes: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
-    """Return the shapes by name, in the order of their names.
-
-    Raises:
-        PlanError: they are no shapes, or have fewer than two numbers in all.
-    """
     if not isinstance(shapes, Mapping) or not shapes:
         raise PlanError("shapes must name the arrays of an update, for example {'W': (2, 3), 'b': (2,)}")
     checked_shapes = {}

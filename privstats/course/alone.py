@@ -1,12 +1,6 @@
-"""One party alone: its records become a private release in one call, without a protocol or other parties.
+"""Release one party's own records privately in one call, in the central model.
 
-No masking and no messages: the caller holds the records and adds the noise, in the central model. The ``fit_private``
-of every head is built on it.
-
-One party alone is a room over ``session``, and heads are built on it. A head that fits privately must measure, draw
-noise and charge a ledger, and may not know the protocol. ``alone`` makes the plan, with two fictitious clients as
-``Release.exact`` does, and takes the central path of every release; heads call it and never ``session``. No number of
-the plan comes from the records, not even their number.
+Plans have two fictitious clients, and no number in them comes from the records.
 """
 
 from __future__ import annotations
@@ -39,11 +33,10 @@ if TYPE_CHECKING:
 
 
 def measured_by_person(privacy: Privacy, ids: Any) -> Callable[..., Moments]:
-    """:func:`privstats.moments.exact_moments` of any schema, in which no person counts for more than under the promise.
+    """Return :func:`privstats.moments.exact_moments` that clips each person's sum as promised.
 
     Args:
-        privacy: of a plan that promises persons; its shares are left aside, for what is read may lack some statistics.
-        ids: one for each row, ``(n,)``.
+        privacy: a promise per person; its shares are ignored.
     """
     bounded = replace(privacy, shares=None)
 
@@ -79,25 +72,22 @@ def private_release(
 ) -> Release:
     """Measure one party's own records and release their noisy sums.
 
-    Trust: the caller sees the records and the exact sums, and must keep both secret; the release is private towards
-    every other party.
+    Trust: the caller sees the records and exact sums and must keep both secret; the release is private towards every
+    other party.
 
     Args:
-        schema: what to measure; its bounds are public choices.
         privacy: model ``"central"``, unit ``"record"`` or ``"person"``.
-        X, y: records, as for :func:`privstats.measure`: arrays, files, tensors, or an iterable of ``(X, y)``
-            batches without ``y``.
-        persons: under a promise per person an id for each row, ``(n,)``, as there.
-        ledger: a :class:`~privstats.session.Charge`, which can also state that one record may be in several rows; or a
-            :class:`~privstats.dp.Ledger`, with the account ``dataset``; or ``"uncharged"`` to record it nowhere.
-        dataset: the account in ``ledger``; may be omitted where the ledger has one account only.
-        max_records: a public bound on the number of records, never a count of them; about a thousand million if
-            omitted. No noise depends on it.
-        min_count: classes with a noisy count below this are suppressed.
-        run: a name for this release: a call that crashed before it returned may be repeated under it at no cost.
-        rng: a generator of test randomness; the operating system's when omitted.
-        allow_reproducible: accept a generator with a stream that others may know; the release is marked with it.
-        progress: as in :func:`privstats.measure`.
+        X, y: as in :func:`privstats.measure`, or batches ``(X, y)`` without ``y``.
+        persons: an id per row, ``(n,)``, for a promise per person.
+        ledger: a :class:`~privstats.dp.Ledger`, or ``"uncharged"``; or a :class:`~privstats.session.Charge`, for one
+            record in several rows.
+        dataset: its account, if it has several.
+        max_records: a public bound on the number of records, never a count; about 10**9 if omitted. No noise depends on
+            it.
+        min_count: classes with smaller noisy counts are suppressed.
+        run: a name under which a crashed call may be repeated at no cost.
+        rng: test randomness; omitted, the operating system's.
+        allow_reproducible: accept a generator that others may know; the release is marked.
 
     Guarantee:
         The release is (epsilon, delta)-DP for one record, or one person with all rows, under ``privacy.adjacency``,
@@ -106,16 +96,15 @@ def private_release(
 
     Warns:
         UserWarning: there is no record.
-        ClippedWarning: the clip shortens more than nine rows in ten, or the bound more than one target in ten. The
-            share in the sentence is exact and outside the guarantee: it is for the caller, who holds the records, and
-            no release contains it.
+        ClippedWarning: more than nine rows, or one target, in ten are clipped. The share in the text is exact, outside
+            the guarantee, and in no release.
 
     Raises:
-        PlanError: another trust model or unit, no privacy at all, or bounds that do not fit the ring.
-        DataError: records that do not fit the schema, or more of them than ``max_records``; nothing is spent then.
-        LedgerError: no account to charge is given, or the cap would be exceeded; nothing is drawn then.
+        PlanError: another trust model or unit, or bounds that do not fit the ring.
+        DataError: records that do not fit, or more than ``max_records``; nothing is spent.
+        LedgerError: no account, or the cap would be exceeded; nothing is drawn.
         AggregationError: the noisy counts exceed ``max_records``; charged all the same.
-        RandomnessError: ``rng`` is reproducible and ``allow_reproducible`` is not set.
+        RandomnessError: ``rng`` is reproducible without ``allow_reproducible``.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -157,25 +146,19 @@ def private_releases(
     """Release every round of a course from one party's own records, under one spend.
 
     Args:
-        course: plans in the central model, such as :func:`alone` makes.
-        X, y: records as in :func:`private_release`; batches must be an iterable that starts anew, because every round
-            measures them.
-        persons, ledger, dataset, rng, allow_reproducible: as in :func:`private_release`.
-        run: a name for this run of the course.
-        tick: called after each round.
+        course: plans in the central model, such as :func:`single_party_plan` builds.
+        X, y, persons, ledger, dataset, rng: as in :func:`private_release`; batches must start anew for every round.
 
     Returns:
-        The release of every round, or None where one ended without a sum; its budget is spent.
+        Every round's release, or None without a sum; its budget is spent.
 
     Guarantee:
         Together mu-GDP with the course's mu, which the ledger holds before the first round; no round is drawn twice.
-        Every round measures the same records, so each must be priced for a record that is in all of them.
+        Every round is priced for a record that is in all of them.
 
     Raises:
-        PlanError: a plan of the course has another trust model, or the course departs from its own declaration
-            (:func:`privstats.course.iter_rounds`); or it is a stream, with a price that depends on a registry of the
-            records in every node. Nothing is measured or spent then.
-        DataError, LedgerError, RandomnessError: as in :func:`private_release`.
+        PlanError: another trust model, a stream, or a course that breaks its declaration. Nothing is measured or spent
+            then.
 
     Example:
         >>> from privstats.course.alone import single_party_plan
@@ -214,15 +197,7 @@ def private_releases(
 
 
 def single_party_plan(schema: Schema, privacy: Privacy, *, max_records: int | None = None, min_count: int = 0) -> Plan:
-    """Return the plan of one party alone; the two clients of its cohort are fictitious.
-
-    Args:
-        schema, privacy, max_records, min_count: as in :func:`private_release`.
-
-    Raises:
-        PlanError: as there.
-        SchemaError: not a schema.
-    """
+    """Return one party's plan; its cohort's two clients are fictitious."""
     require_schema(schema, "private_release(schema, privacy, X, y, ledger=...)")
     _require_central(privacy)
     most = 1 << min(_MOST_RECORDS_BITS, _RING_BITS - 2 * schema.grid_bits) if max_records is None else max_records
@@ -281,12 +256,12 @@ def _charge(ledger: Paid, dataset: str | None) -> Charge | None:
 
 
 def _unreadable(plan: Plan) -> Unreadable:
-    """Only the data holder sees a refusal; in a declared table every value has a cell."""
+    """Refuse without declared tables, because only the data holder sees the refusal."""
     return "refuse" if cells_of(plan.schema) is None else plan.unreadable
 
 
 def _warn_of_delta(privacy: Any, records: int | None) -> None:
-    """Warn the data holder that delta lets entire records out; as with the clip, the number stays here."""
+    """The number stays with the data holder."""
     if isinstance(privacy, Privacy) and records and privacy.delta * records > 1:
         warnings.warn(
             f"delta {privacy.delta:g} lets {privacy.delta * records:.0f} of {records:,} records be exposed outright; "
@@ -307,7 +282,6 @@ def _vector(
     kept: KeptRows | None = None,
     persons: Any = None,
 ) -> Any:
-    """Return the exact sums in the plan's ring; the first of a course also warn about the clip."""
     terms: Any = {"published": plan.published, "unreadable": _unreadable(plan), "progress": progress, "kept": kept}
     terms |= {} if persons is None else {"persons": persons, "person_clip": plan.person_clip}
     moments = exact_moments(plan.schema, X, y, **terms)

@@ -1,8 +1,4 @@
-"""Declare, before a course's first session, which of its numbers its owners will report as findings.
-
-The declaration is part of the digest under which ledgers charge a course and parties join it, so it cannot change after
-the first release.
-"""
+"""Declare a course's findings before its first session; the course's digest includes the declaration."""
 
 from __future__ import annotations
 
@@ -26,21 +22,17 @@ _MOST_ALPHA = 0.5
 
 @dataclass(frozen=True)
 class Analysis:
-    """The analysis that the owners of a course declare before it starts; every other row of its table is exploratory.
+    """The declared findings of a course; every other row is exploratory.
 
     Args:
-        primary: names of outcomes; their effects in all records are the primary findings.
-        secondary: likewise the secondary ones.
-        subgroups: variables of the schema's subgroups; the effects on primary outcomes in each of them are secondary
-            findings.
-        alpha: the level that each family keeps, up to .5.
-        estimand: the schema's, if it is to be declared.
-        date: as text. The digest is evidence of what was declared, and no date in a file is.
-        assignment, measured_before, missing: sentences of the table on how the treatment was assigned, when the columns
-            were measured, and how missing outcomes are treated.
-
-    Raises:
-        PlanError: a name twice, no primary outcome, or a value out of range.
+        primary: outcomes with primary findings in all records.
+        secondary: outcomes with secondary findings.
+        subgroups: variables; primary outcomes have secondary findings in each of their subgroups.
+        alpha: each family's level, up to .5.
+        estimand: the schema's, if declared.
+        date: as text; the digest is evidence of the declaration, a date in a file is none.
+        assignment, measured_before, missing: sentences on treatment assignment, when columns were measured, and missing
+            outcomes.
 
     Example:
         >>> analysis = ps.course.Analysis(primary=("relapse",), secondary=("death",), subgroups=("age",))
@@ -77,11 +69,7 @@ class Analysis:
 
     @classmethod
     def of(cls, table: object) -> Analysis:
-        """Build an analysis from the table ``[analysis]`` of a file.
-
-        Raises:
-            PlanError: a key that is missing or unknown, or as for the class.
-        """
+        """Build an analysis from a table ``[analysis]``."""
         known = [field.name for field in fields(cls)]
         if not isinstance(table, Mapping) or "primary" not in table or not set(table) <= set(known):
             raise PlanError(f"[analysis] holds primary, and beside it {', '.join(known[1:])} alone")
@@ -89,11 +77,7 @@ class Analysis:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Analysis:
-        """Read an analysis from a file of one table ``[analysis]``, for ``privstats course init --analysis``.
-
-        Raises:
-            PlanError: the file cannot be read, is no TOML, or holds anything else.
-        """
+        """Read an analysis from a file of one table ``[analysis]``."""
         try:
             document = toml_tables(read_text(path))
         except TOMLDecodeError as error:
@@ -104,31 +88,26 @@ class Analysis:
 
     @property
     def table(self) -> dict[str, Any]:
-        """The table for a file: every field that is not empty."""
+        """The nonempty fields, for a file."""
         return {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(self).items() if v not in ("", ())}
 
     @property
     def content(self) -> bytes:
-        """The fields, encoded unambiguously for a digest."""
+        """The fields encoded unambiguously, for a digest."""
         return msgspec.json.encode(asdict(self), order="deterministic")
 
     def family(self, outcome: str, subgroup: str) -> str:
-        """``"primary"``, ``"secondary"`` or ``"exploratory"``: what a row was declared as.
+        """Return a row's family: ``"primary"``, ``"secondary"`` or ``"exploratory"``.
 
         Args:
-            outcome: its name.
-            subgroup: the variable that divides the records; empty for all of them.
+            subgroup: the dividing variable; empty for all records.
         """
         if subgroup:
             return "secondary" if outcome in self.primary and subgroup in self.subgroups else "exploratory"
         return next((name for name in ("primary", "secondary") if outcome in getattr(self, name)), "exploratory")
 
     def check(self, outcomes: tuple[str, ...], subgroups: tuple[str, ...], estimand: str) -> None:
-        """Refuse what a schema does not have.
-
-        Raises:
-            PlanError: an outcome or a variable without a sum, or another estimand.
-        """
+        """Refuse outcomes, variables or an estimand that the schema lacks."""
         known = {"primary": outcomes, "secondary": outcomes, "subgroups": subgroups}
         for field, names in known.items():
             strange = [name for name in getattr(self, field) if name not in names]

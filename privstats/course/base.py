@@ -1,13 +1,4 @@
-"""A course: plans that follow one another under one budget, each chosen from what was released before.
-
-The common type of refinement rounds, alignment rounds and streams. A simulation, an engine or one party alone runs a
-course: it takes the next plan from the course and passes the release back. A course sends no messages and keeps no
-account.
-
-Clients recompute the plan, and no promise depends on it. ``verify_next`` computes the next plan and compares values
-within 2^-16: that catches mistakes and honest servers that drift. A dishonest server invents releases, so the bound
-is proved for every M and W, and the mark of a round does not depend on its plan.
-"""
+"""Define a course and its rounds."""
 
 from __future__ import annotations
 
@@ -38,11 +29,10 @@ _ROUNDING = 1 + 2.0**-40
 
 @runtime_checkable
 class Course(Protocol):
-    """A frozen sequence of plans: ``next`` is a function of the earlier releases, and of nothing else.
+    """A frozen sequence of plans: ``next`` is a function of the earlier releases alone.
 
-    A *round* is one place in the sequence, whatever its plan: another plan at the same place is the same round, so a
-    server cannot ask for it twice. Files call it a node; a stream's rounds are the nodes of
-    its mechanism's tree. All rounds share the first plan's trust model, unit, adjacency, colluders and protocol.
+    A *round* is one index in the sequence, whatever its plan, so a server cannot request it twice. Files call it a
+    node. All rounds share the first plan's trust model, unit, adjacency, colluders and protocol.
     """
 
     @property
@@ -52,23 +42,23 @@ class Course(Protocol):
 
     @property
     def most(self) -> int:
-        """The most rounds that the course can have."""
+        """Maximum number of rounds."""
         ...
 
     @property
     def mu(self) -> float:
-        """Gaussian-DP parameter of everything released together, fixed before the first round; infinite without DP.
+        """Gaussian-DP parameter of all releases together, fixed before the first round; infinite without DP.
 
         Guarantee:
-            Rounds are released one after the other, each with fresh noise and each a function of earlier releases and
-            of the records, so the whole is mu-GDP with mu = sqrt(sum of the rounds' mu^2) (adaptive composition of
-            Gaussian mechanisms; Dong, Roth, Su 2019). Unit and adjacency are the first plan's.
+            Each round has fresh noise and is a function of earlier releases and the records, so the whole is mu-GDP
+            with mu = sqrt(sum of the rounds' mu^2) (adaptive composition of Gaussian mechanisms; Dong, Roth, Su 2019).
+            Unit and adjacency are the first plan's.
         """
         ...
 
     @property
     def priced(self) -> tuple[Plan, ...]:
-        """Plans that cost what the rounds and budgeted retries cost, for an account of any unit and adjacency.
+        """Plans that cost what the rounds and budgeted retries cost, for any unit and adjacency.
 
         One per round; fewer only where rounds cannot hold the same record.
         """
@@ -76,41 +66,39 @@ class Course(Protocol):
 
     @property
     def digest(self) -> str:
-        """64 hex digits that stand for the course and for none of the values that its later plans depend on."""
+        """64 hex digits that identify the course, without later plans' values."""
         ...
 
     def next(self, releases: Releases) -> Plan | None:
-        """Return the plan of round ``len(releases)``, or None where the course ends."""
+        """Return the next round's plan, or None at the end."""
         ...
 
     def epsilon(self, delta: float) -> float:
-        """epsilon of everything released together at this delta; infinite without DP."""
+        """Return all releases' epsilon at this delta; infinite without DP."""
         ...
 
 
 @runtime_checkable
 class DisjointRounds(Protocol):
-    """A course with different records in its rounds, so that all rounds together cost less than the sum of their mu^2.
+    """A course with different records in its rounds, which together cost less than the sum of their mu^2.
 
-    Its one priced plan is every round's. Only a record registry (``RecordRegistry``) keeps the rounds' records
-    disjoint, so :func:`privstats.course.spend` writes into the ledger that a registry is required; without one
-    :func:`privstats.course.authorize` and ``Ledger.mark_started`` refuse. No plan of another course is ever priced in
-    this way.
+    Its one priced plan is every round's; no other course is priced so. Only a record registry keeps records disjoint:
+    :func:`privstats.course.spend` requires one in the ledger, and without one :func:`privstats.course.authorize` and
+    ``Ledger.mark_started`` refuse.
     """
 
     def multiplicity(self, adjacency: Adjacency) -> float:
-        """Return the factor by which all rounds together cost one round's mu^2, computed under this adjacency."""
+        """Return all rounds' cost in units of one round's mu^2, under this adjacency."""
         ...
 
 
 @dataclass(frozen=True)
 class Round:
-    """A round's number in a course, and its current plan.
+    """A round's index in a course, and its current plan.
 
     Attributes:
-        place: its number, from 0.
-        plan: the plan.
-        after: SHA-256 over the digests of the earlier plans and released sums, from which the plan was chosen.
+        place: its index, from 0.
+        after: SHA-256 of the earlier plans' digests and released sums.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
@@ -125,11 +113,10 @@ class Round:
 
 
 def iter_rounds(course: Course, releases: list[Release | None]) -> Iterator[Round]:
-    """Yield the rounds in order; append the outcome of each to ``releases`` before requesting the next.
+    """Yield the rounds in order; append each outcome to ``releases`` before requesting the next.
 
     Raises:
-        PlanError: the course is longer than it declared, changes its trust model, unit or adjacency, or spends more
-            than it declared. Nothing of the offending round has been released then.
+        PlanError: the course breaks its declared length, terms or mu; that round has released nothing.
 
     Example:
         >>> schema, releases = ps.ClassSchema(2, 2, "NA", clip_norm=1.0), []
@@ -154,7 +141,7 @@ def iter_rounds(course: Course, releases: list[Release | None]) -> Iterator[Roun
 
 
 def run(course: Course, release: Callable[[Round], Release | None]) -> list[Release | None]:
-    """Run every round in order; ``release`` returns its release, or None where it ended without a sum.
+    """Run every round; ``release`` returns its release, or None without a sum.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
@@ -172,7 +159,7 @@ def run(course: Course, release: Callable[[Round], Release | None]) -> list[Rele
 
 
 def run_of_round(run: bytes, place: int) -> bytes:
-    """Return the name of one round's session in a run of a course: 32 bytes that no party can choose.
+    """Return a round's session name: 32 bytes that no party can choose.
 
     Example:
         >>> run = os.urandom(16)
@@ -185,15 +172,14 @@ def run_of_round(run: bytes, place: int) -> bytes:
 
 
 def verify_next(course: Course, plan: Plan, releases: Releases) -> Round:
-    """Verify that a received plan is the course's next, which follows from the releases, and return its place.
+    """Verify that a received plan is the course's next, and return its round.
 
-    A party calls it before it measures. Published values are recomputed and may differ by rounding, because
-    eigenvectors have other last digits on other machines; all else must be equal. The check holds an honest server to
-    the recipe, and keeps parties that were shown different releases out of one session. It does not bind a dishonest
-    server, which can invent releases; no promise depends on it.
+    A party calls it before it measures. Recomputed published values may differ by rounding; all else must be equal. The
+    check holds an honest server to the recipe, and separates parties that were shown different releases. A dishonest
+    server can invent releases; bounds hold for every published value, so no promise depends on the check.
 
     Raises:
-        PlanError: the course has ended, or this is not the plan that follows from these releases.
+        PlanError: the course has ended, or another plan follows.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
@@ -240,7 +226,7 @@ def _check(course: Course, place: int, plan: Plan, spent: float) -> None:
 
 
 def _spent(course: Course, before: float, plan: Plan) -> float:
-    """mu after this round: squares add up, except for rounds of different records, of which none may cost more."""
+    """Return mu after this round: squares add up; among disjoint rounds the largest counts."""
     privacy = plan.privacy
     if isinstance(course, DisjointRounds) and isinstance(privacy, Privacy):
         return max(before, mu_of(plan) * math.sqrt(course.multiplicity(privacy.adjacency)))
@@ -254,12 +240,12 @@ def _terms(plan: Plan) -> tuple[object, ...]:
 
 
 def mu_of(plan: Plan) -> float:
-    """mu of a plan's release, for its unit and adjacency; infinite without DP."""
+    """Return mu of a plan's release, for its unit and adjacency; infinite without DP."""
     return math.inf if plan.noise is None else plan.noise.mu
 
 
 def history(releases: Releases) -> bytes:
-    """Return the SHA-256 of the releases, in order, in an unambiguous encoding.
+    """Return the SHA-256 of the releases, in order, unambiguously encoded.
 
     Example:
         >>> len(ps.course.history([])), ps.course.history([]) == ps.course.history([None])

@@ -1,10 +1,4 @@
-"""Compute cut points first, then run a plan or a course with them: for a table with unknown ranges.
-
-A few sessions count the open columns of the plan's ``Cells``, each in cells that follow from the earlier counts
-(``estimates.cut_points``). Then the plan or course that this course was made of runs, its columns closed by the
-estimated cut points. All sessions keep one promise. Only released counts decide an edge, so choosing edges spends
-nothing more.
-"""
+"""Compute cut points for columns with unknown ranges."""
 
 from __future__ import annotations
 
@@ -48,13 +42,13 @@ _CLEAR_FROM, _NAMED = 20.0, 6
 
 @dataclass(frozen=True)
 class Counting:
-    """Settings by which the columns of any table are counted.
+    """Settings of the counts.
 
     Attributes:
-        step: of the first grid, between its powers of two.
-        cells: of every later session, a column.
+        step: of the first grid, between powers of two.
+        cells: per column in later sessions.
         share: part of mu^2.
-        sessions: how many.
+        sessions: number of count sessions.
     """
 
     step: int
@@ -73,36 +67,24 @@ _USUAL = Counting(step=2, cells=32, share=0.2, sessions=4)
 
 @dataclass(frozen=True)
 class Binned(Planned):
-    """Counts of the open columns of a table in a few sessions, then a plan or a course behind the cut points.
+    """Counts of a table's open columns in a few sessions, then a plan or a course behind the cut points.
 
-    The plan's transform starts with :class:`~privstats.Cells`, and this course estimates the cut points of each column
-    with open edges. Every record counts 1 in one cell of each such column. The first session's cells are magnitudes of
-    any size (1e-6 to 1e12, of both signs); those of the next sessions follow from the earlier counts. A count session
-    without a sum leaves the cells as they are; a column that no session shows gets public cut points.
-
-    Four sessions share a fifth of mu^2: powers of four, then three times 32 cells, of whatever table. Where
-    :attr:`signal_to_noise` is small, stating the edges of some columns, or reading fewer columns, helps more than any
-    of these settings.
+    The plan's transform starts with :class:`~privstats.Cells`; columns with open edges are counted. The first session's
+    cells are magnitudes (1e-6 to 1e12, both signs); later cells follow from earlier counts. A count session without a
+    sum changes no cells; a column that no session shows gets public cut points.
 
     Args:
-        then: a plan, or a course of one, that runs with the cut points. If the promise of all sessions is given,
-            :meth:`within` divides it.
-        expected_records: n, which its owners state; never counted from the records.
-        share: the counts' part of mu^2, from 1/64 to .9; None: a fifth.
-        sessions: of counts, from 1 to 6; None: 4. Two suffice where every column spans more than one octave.
-        promise: the owners' promise for all sessions together, for files and audits.
-
-    Raises:
-        PlanError: a plan without ``Cells``, or with public edges only; another course; no DP, or delta 0; a number
-            out of range; more cells than a count table may have; or a promise that the sessions do not keep.
+        then: a plan, or a course of one, that runs with the cut points.
+        expected_records: n, stated publicly, never counted from the records.
+        share: the counts' part of mu^2, 1/64 to .9; None: a fifth.
+        sessions: of counts, 1 to 6; None: 4.
 
     Guarantee:
         All sessions together are mu-GDP with :attr:`mu`, for the unit and adjacency of the plan. A record counts 1 in
-        exactly one cell of each of J open columns, whatever it holds and whatever the edges are, so J, and 2 J for two
-        records, is the square of a count session's sensitivity (``CountSchema``); edges are a function of released
-        counts and public numbers; the rest is sized for its own mu at any cut points, because rows of ``Cells`` have
-        norm 1 at any; and sessions compose (:class:`Course`). A party that reports false counts moves the cut points,
-        and with them how well the model does: no noise depends on them.
+        exactly one cell of each of J open columns, at any edges, so J, and 2 J for two records, is the square of a
+        count session's sensitivity (``CountSchema``). Edges are a function of released counts and public numbers. The
+        rest is sized for its own mu at any cut points, because rows of ``Cells`` have norm 1; and sessions compose
+        (:class:`Course`). False counts of a party move the cut points and the model's quality, but no noise.
 
     Example:
         >>> cells = ps.Cells((ps.Numeric("age"), ps.Numeric("sodium", (135, 145))))
@@ -142,17 +124,12 @@ class Binned(Planned):
         sessions: int | None = None,
         **options: Any,
     ) -> Binned:
-        """Return the course that keeps a plan's promise in total.
+        """Divide a plan's total promise over the sessions.
 
         Args:
-            whole: the plan behind the cut points but for its epsilon: its promise is what all sessions may spend
-                together.
-            then: ``"centred"``, ``"rounds"`` or ``"newton"``, the kind of course that follows; None: the plan as it is.
-            expected_records, share, sessions: as for the class; the kind gets ``expected_records`` too.
-            options: further arguments of the kind's own ``within``.
-
-        Raises:
-            PlanError: as for the class, or an option that the kind does not have.
+            whole: the plan behind the cut points, with the total promise.
+            then: ``"centred"``, ``"rounds"`` or ``"newton"``, the course that follows; None: the plan itself.
+            options: further arguments of that course's ``within``.
         """
         n, portion, many = python_value(expected_records), python_value(share), python_value(sessions)
         _check_numbers(n, portion, many)
@@ -172,18 +149,13 @@ class Binned(Planned):
 
     @cached_property
     def signal_to_noise(self) -> float:
-        """Records of the cohort over the standard deviation of one count released at a fifth of mu^2 in four sessions.
-
-        It measures how clearly a full cell exceeds the noise, whatever the trust model, unit and adjacency; every
-        planned party's noise is included. It follows from ``expected_records``, the plan's promise and the number of
-        open columns.
-        """
+        """Cohort records over a count's noise SD (of all parties) at a fifth of mu^2 in four sessions."""
         counted = _USUAL.share if self.share is None else self.share
         return _signal(self._plan, self.expected_records, (self._rest.mu / mu_of(self._plan)) ** 2 / (1 - counted))
 
     @property
     def remark(self) -> str:
-        """Advice for the owners where counts are too noisy to show the columns; empty where they are clear."""
+        """Advice for the owners if counts are too noisy; else empty."""
         if self.signal_to_noise >= _CLEAR_FROM:
             return ""
         many = ", ".join(self.columns[:_NAMED]) + (", ..." if len(self.columns) > _NAMED else "")
@@ -195,13 +167,13 @@ class Binned(Planned):
 
     @cached_property
     def counting(self) -> Counting:
-        """Settings by which columns are counted."""
+        """Settings of the counts."""
         share = _USUAL.share if self.share is None else self.share
         return replace(_USUAL, share=share, sessions=self.sessions or _USUAL.sessions)
 
     @cached_property
     def first(self) -> Plan:
-        """The plan of the first counts, in cells of all magnitudes."""
+        """The plan of the first counts."""
         return self._counts(self._first_grid)
 
     @cached_property
@@ -215,12 +187,12 @@ class Binned(Planned):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the columns that are counted."""
+        """Counted columns' names."""
         return self._cells.open
 
     @property
     def priced(self) -> tuple[Plan, ...]:
-        """All plans; those after the first cost the same, and are as large, at any cut points."""
+        """All plans; later counts cost the same at any cut points."""
         later = self._counts(dict.fromkeys(self.columns, tuple(map(float, range(self.counting.cells + 1)))))
         return (self.first, *[later] * (self.counting.sessions - 1), *self._rest.priced)
 
@@ -228,11 +200,7 @@ class Binned(Planned):
         return msgspec.json.encode((self.then.digest, self.expected_records, self.share, self.sessions))
 
     def next(self, releases: Releases) -> Plan | None:
-        """Return the plan of the next counts, then what follows behind the cut points that all counts give.
-
-        Raises:
-            PlanError: a release is of another plan than this course's.
-        """
+        """Return the next count plan, then the plans behind the cut points."""
         counts, rest = releases[: self.counting.sessions], releases[self.counting.sessions :]
         if len(counts) < self.counting.sessions:
             return self._counts(self._after(counts)[0])
@@ -240,23 +208,18 @@ class Binned(Planned):
         return behind.next(rest) if rest else behind.first
 
     def cut_points(self, counts: Releases) -> dict[str, tuple[float, ...]]:
-        """Return the cut points of every open column after these count sessions, by its name.
+        """Return open columns' cut points by name.
 
         Args:
-            counts: releases of the count sessions, in order; None for one without a sum.
-
-        Raises:
-            PlanError: a release is of another plan than this course's.
+            counts: in order; None for no sum.
         """
         return _closed(self._cells, self._after(counts)[1])
 
     @cached_property
     def _known(self) -> dict[int, tuple[Releases, tuple[Grid, Mapping[str, Occupied]]]]:
-        """Cache of the last call, by number of counts: its releases and its result. A course asks once a round."""
         return {}
 
     def _after(self, counts: Releases) -> tuple[Grid, Mapping[str, Occupied]]:
-        """Return the cells of the next counts, and where the records of each column are that any count shows."""
         before = self._known.get(len(counts))
         if before is None or any(one is not other for one, other in zip(before[0], counts, strict=True)):
             before = self._known[len(counts)] = (tuple(counts), self._estimated_from(counts))
@@ -288,13 +251,7 @@ class Binned(Planned):
     def admits(
         self, X: Any, y: Any, unreadable: Unreadable = "refuse", measured: Callable[..., Moments] = exact_moments
     ) -> None:
-        """Refuse records before the first session that a later one would refuse: counts read no targets.
-
-        ``measured`` measures them where they are, such as ``contrib.parts.dask.measure``.
-
-        Raises:
-            DataError: records that do not fit the plan's schema.
-        """
+        """Refuse records early that a later session would refuse: counts read no targets."""
         signs = self._cells.signs
         plan = _origin(self._behind(dict.fromkeys(self.columns, public_cuts(signs))))
         schema: Any = plan.schema
@@ -304,11 +261,7 @@ class Binned(Planned):
 
 
 def open_cells(plan: Plan) -> Cells:
-    """Return the ``Cells`` of a plan, some columns of which are open.
-
-    Raises:
-        PlanError: its transform does not start with one, or all edges are public.
-    """
+    """Return a plan's open ``Cells``."""
     maps = plan.schema.transform
     if not maps or not isinstance(maps[0], Cells):
         raise PlanError("cut points are those of declared columns: give a plan whose transform starts with Cells(...)")
@@ -324,7 +277,6 @@ def _origin(course: Planned) -> Plan:
 
 
 def _divided(plan: Plan, then: object, records: int, options: Mapping[str, Any]) -> Rest:
-    """Return the plan, or a course of this kind over its promise, with the options of that kind."""
     if then is not None and then not in _BEHIND:
         raise PlanError(f"then must be {', '.join(map(repr, _BEHIND))} or None for the plan as it is, got {then!r:.40}")
     takes = () if then is None else KINDS[str(then)].options
@@ -340,13 +292,11 @@ def _divided(plan: Plan, then: object, records: int, options: Mapping[str, Any])
 
 
 def _count_plan(plan: Plan, edges: Grid, part: float) -> Plan:
-    """Return the plan of a table of every open column in these cells, for this part of the plan's mu^2."""
     bins = tuple(Bins(name, cut, missing=True) for name, cut in edges.items())
     return count_plan(plan, CountSchema(bins, tuple((name,) for name in edges), transform=(open_cells(plan),)), part)
 
 
 def _signal(plan: Plan, records: int, part: float) -> float:
-    """``signal_to_noise`` of a course that costs this part of the plan's mu^2; above 1 where the plan is its rest."""
     edges = dict.fromkeys(open_cells(plan).open, (-1.0, 0.0, 1.0))  # any number of cells has the same noise
     noise = _count_plan(plan, edges, part * _USUAL.share / _USUAL.sessions).noise
     assert noise is not None  # noqa: S101  a plan without DP has been refused
@@ -354,11 +304,10 @@ def _signal(plan: Plan, records: int, part: float) -> float:
 
 
 def cut_points_after(cells: Cells, counts: Releases) -> dict[str, tuple[float, ...]]:
-    """Return the cut points of the open columns, each from all of these count sessions that show it.
+    """Return open columns' cut points by name.
 
     Args:
-        cells: with the open columns.
-        counts: releases of count sessions, in order; None for one without a sum.
+        counts: in order; None for no sum.
     """
     occupied: dict[str, Occupied] = {}
     for release in counts:
@@ -371,13 +320,12 @@ def _closed(cells: Cells, occupied: Mapping[str, Occupied]) -> dict[str, tuple[f
 
 
 def _occupied(release: Release, known: Mapping[str, Occupied]) -> dict[str, Occupied]:
-    """Return where each column's records are, according to these counts or, where they show none, the earlier ones."""
     schema, sigma = release.plan.schema, release.sigma["T"] * COUNT_SCALE
     assert isinstance(schema, CountSchema)  # noqa: S101  its plan is a course's
     places, rest = {}, release.vector.tolist()
-    for variable in schema.variables:  # one table of each, in this order
+    for variable in schema.variables:  # one table per variable, in this order
         edges: tuple[float, ...] = variable.edges  # type: ignore[union-attr]
-        counts, rest = rest[: len(edges) - 1], rest[len(edges) :]  # the last cell is that of a gap
+        counts, rest = rest[: len(edges) - 1], rest[len(edges) :]  # the last cell counts gaps
         places[variable.name] = _updated(known.get(variable.name), edges, tuple(counts), sigma)
     return {name: occupied for name, occupied in places.items() if occupied is not None}
 

@@ -1,14 +1,4 @@
-"""A release behind a noisy mean: the mean of all rows first, then the plan's own sums of rows centred by it.
-
-Two sessions under one promise, or three where the discriminant of the sums is calibrated. Every head reads the second
-release as any other, and the mean is a public map in its plan; how far it is trusted follows from its own noise
-(:func:`shrunk_mean`).
-
-A calibrated release spends like a course of rounds. Mean and calibration get 1 % of mu² each and the sums the rest;
-all three are priced before the first, and the ledger holds them whole. The calibration's bound holds for any M and W
-that a server may publish, so its price does not depend on the releases before it. It is the statistic that ends the
-rounds, with M the identity, so there is no second proof.
-"""
+"""Plan a noisy mean, then sums of rows centred by it."""
 
 from __future__ import annotations
 
@@ -48,30 +38,21 @@ _PLACES = 1 << 16  # the centre in the second plan is a multiple of 1 / this, on
 class Centred(Planned):
     """The noisy mean m of all rows, then the plan's class sums of rows ``(x - m) / |x - m|``.
 
-    Rows of one length cluster around their mean, and the part that all classes share takes most of that length. Centred
-    rows spend it on the differences between classes. Where noise hides the mean, m is 0 and the second plan is ``plan``
-    unchanged; a first session without a sum has the same effect. It serves heads of one release; a refined softmax
-    gains nothing.
+    Centred rows spend their length on differences between classes. Where noise hides the mean, or the first session has
+    no sum, the second plan is ``plan`` unchanged.
 
     Args:
-        plan: the second plan but for the mean in its transform: of a ``ClassSchema`` of rows of norm 1. If the promise
-            of all sessions is given, :meth:`within` divides it.
-        expected_records: n, which its owners state; never counted from the records. None: ``cohort.max_records``. An n
-            that is too large by some factor makes the mean too short by the same factor.
-        promise: the owners' promise for all sessions together, for files and audits.
-        calibrated: whether a masked sum of eleven numbers ends the course, which gives ``LDA`` its temperature
-            (``LDA.temperature_``). It takes 1 % of the course's mu^2; the plan must have N, A and B, no min_count, and
-            a transform that ends in ``UnitNorm()``.
-
-    Raises:
-        PlanError: another schema, rows of another norm, entries declared nonnegative, proofs, no DP, a number out of
-            range, or a promise that the sessions do not keep.
+        plan: the second plan without the mean: of a ``ClassSchema`` of rows of norm 1.
+        expected_records: n, stated publicly, never counted from the records. None: ``cohort.max_records``. Too large an
+            n shortens the mean by the same factor.
+        calibrated: whether a masked sum of eleven numbers sets ``LDA.temperature_``, at 1 % of mu^2; the plan must have
+            N, A and B, no min_count, and a transform that ends in ``UnitNorm()``.
 
     Guarantee:
-        All sessions together are mu-GDP with :attr:`mu`, for the unit and adjacency of the plan: the noise of each is
-        sized for its own mu whatever the centre and the published scores are, because rows are clipped after centring
-        and no scores make a record count for more (:class:`~privstats.CalibrationSchema`), and they compose
-        (:class:`Course`). The mean takes 1 % of mu^2.
+        All sessions together are mu-GDP with :attr:`mu`, for the unit and adjacency of the plan: each one's noise is
+        sized for its own mu at any centre and published scores, because rows are clipped after centring and no scores
+        make a record count for more (:class:`~privstats.CalibrationSchema`), and they compose (:class:`Course`). The
+        mean takes 1 % of mu^2.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NAB", clip_norm=1.0, transform=(ps.transforms.UnitNorm(),))
@@ -101,14 +82,10 @@ class Centred(Planned):
 
     @classmethod
     def within(cls, whole: Plan, *, expected_records: int | None = None, calibrated: bool = False) -> Centred:
-        """Return the course that keeps a plan's promise in total.
+        """Divide a plan's total promise over the sessions.
 
         Args:
-            whole: the plan but for its epsilon: its promise is what all sessions may spend together.
-            expected_records, calibrated: as for the class.
-
-        Raises:
-            PlanError: as for the class.
+            whole: the plan, with the total promise.
         """
         record_mu(whole)  # refuses a plan without DP
         shares = getattr(whole.privacy, "shares", None)
@@ -136,11 +113,7 @@ class Centred(Planned):
 
     @cached_property
     def calibration(self) -> Plan | None:
-        """The plan of the calibration, without a centre and at placeholder values; None where there is none.
-
-        Raises:
-            PlanError: sums from which no linear discriminant of all classes follows, or too many features.
-        """
+        """The plan of the calibration at placeholder values, if any."""
         if not self.calibrated:
             return None
         schema: Any = self.plan.schema
@@ -160,20 +133,14 @@ class Centred(Planned):
 
     @property
     def priced(self) -> tuple[Plan, ...]:
-        """All plans; those after the mean cost the same behind any centre."""
+        """All plans; later ones cost the same behind any centre."""
         return (self.first, self.plan, *([] if self.calibration is None else [self.calibration]))
 
     def _content(self) -> bytes:
         return msgspec.json.encode((self.plan.digest, self.expected_records, *["calibrated"] * self.calibrated))
 
     def next(self, releases: Releases) -> Plan | None:
-        """Return the plan of the mean, that of the sums behind it, that of the calibration if there is one, then None.
-
-        There is no calibration of sums that are missing.
-
-        Raises:
-            PlanError: a release is of another plan than this course's.
-        """
+        """Return the plans of the mean, the sums, and any calibration if sums exist; then None."""
         if not releases:
             return self.first
         sums = self._sums(releases[0])
@@ -195,11 +162,7 @@ class Centred(Planned):
 
     @classmethod
     def of(cls, mean: Plan | None, sums: Plan, calibration: Plan | None = None) -> Centred:
-        """Return the course that has these plans, whatever the centre is; None for a session without a sum.
-
-        Raises:
-            PlanError: no course has all: their promises, cohorts, or transforms do not belong together.
-        """
+        """Return the course of these plans, at any centre; None means no sum."""
         steps = sums.schema.transform if mean is None else mean.schema.transform
         original, added = sums.schema.transform[: len(steps)], sums.schema.transform[len(steps) :]
         if original == steps and [type(step) for step in added] in ([], [Centre, UnitNorm]):
@@ -213,8 +176,6 @@ class Centred(Planned):
         raise PlanError("these are not the plans of a mean and of what follows it: no Centred course has all of them")
 
     def _ends_in(self, calibration: Plan | None, sums: Plan) -> bool:
-        """Return whether this is the plan of the calibration after these sums, at any published values; None is no
-        plan."""
         own = self.calibration
         return calibration is None or (
             own is not None and _calibration_after(own, sums, calibration.published) == calibration
@@ -223,24 +184,16 @@ class Centred(Planned):
     def admits(
         self, X: Any, y: Any, unreadable: Unreadable = "refuse", measured: Callable[..., Moments] = exact_moments
     ) -> None:
-        """Refuse records before the first session that the second would refuse: the mean reads no labels.
-
-        ``measured`` measures them where they are, such as ``contrib.parts.dask.measure``.
-
-        Raises:
-            DataError: records that do not fit the plan's schema.
-        """
+        """Refuse records early that the second session would refuse: the mean reads no labels."""
         read: Any = replace(self.plan.schema, statistics="NA")  # type: ignore[type-var]
         measured(read, X, y, unreadable=unreadable)
 
 
 def _rest(calibrated: bool) -> float:
-    """Return the part of mu^2 that the mean, and the calibration if there is one, leave to the sums."""
     return 1 - _MEAN_SHARE - (CALIBRATION_SHARE if calibrated else 0)
 
 
 def _obstacle(plan: Plan) -> str | None:
-    """Return why the sums give no discriminant of all classes, or none with a publishable map; None if they do."""
     schema: Any = plan.schema
     if schema.statistics != "NAB":
         return (
@@ -270,7 +223,7 @@ def _calibration_after(calibration: Plan, sums: Plan, values: Published | None) 
 
 
 def _scores(sums: Release) -> dict[str, Values]:
-    """M and W of the scores that ``LDA()`` gives: M is the identity, since rows have norm 1."""
+    """Return M and W of ``LDA()``'s scores; M is the identity, since rows have norm 1."""
     real = sums.moments
     N, A, B = (np.asarray(getattr(real, letter), np.float64) for letter in "NAB")
     noisy = NoisyClassSums(N, A, B, dict(sums.sigma))
@@ -280,16 +233,14 @@ def _scores(sums: Release) -> dict[str, Values]:
 
 
 def shrunk_mean(total: NDArray[np.float64], sigma: float, records: int) -> NDArray[np.float64]:
-    """Return a noisy sum of rows of norm at most 1 over their number, times the part of it that noise does not explain.
+    """Return a noisy sum divided by n, times the part that noise does not explain, at norm 1 or less.
 
-    That is ``max(0, 1 - d sigma^2 / |total|^2)``, James and Stein's positive part (1961) with d for d - 2, and at most
-    ``n^2 / (n^2 + d sigma^2)``, because the mean is no longer than the rows; the result is shortened to norm 1. So a
-    mean that noise hides is 0 or short, and no threshold decides. Entries are multiples of 2**-16, and no sum depends
-    on its order, so every machine gets the same bits.
+    The factor is ``max(0, 1 - d sigma^2 / |total|^2)``, James and Stein's positive part (1961) with d for d - 2, and at
+    most ``n^2 / (n^2 + d sigma^2)``. Entries are multiples of 2**-16 with equal bits on every machine.
 
     Args:
-        total: the noisy sum, ``(d,)``.
-        sigma: noise standard deviation of each entry.
+        total: the noisy sum of rows of norm at most 1, ``(d,)``.
+        sigma: noise SD of each entry.
         records: n, public.
 
     Example:
@@ -305,8 +256,7 @@ def shrunk_mean(total: NDArray[np.float64], sigma: float, records: int) -> NDArr
 
 
 def centred_by(plan: Plan, centre: NDArray[np.float64]) -> Plan:
-    """Return the plan of rows ``(x - m) / |x - m|`` after its transform; unchanged where the centre m, ``(d,)``, is
-    0."""
+    """Return the plan of rows ``(x - m) / |x - m|`` after its transform; unchanged for m = 0."""
     if not centre.any():
         return plan
     schema = plan.schema
@@ -315,11 +265,7 @@ def centred_by(plan: Plan, centre: NDArray[np.float64]) -> Plan:
 
 
 def require_centrable(plan: Plan) -> None:
-    """Refuse a plan with rows that cannot be centred.
-
-    Raises:
-        PlanError: naming what the plan has instead, and the remedy.
-    """
+    """Refuse a plan with rows that cannot be centred."""
     kind = type(plan.schema).__name__
     refusal = PlanError(f"a mean is taken out of class sums: give a plan of a ClassSchema, got {kind}")
     schema = narrowed(plan.schema, ClassSchema, refusal)

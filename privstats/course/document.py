@@ -1,15 +1,8 @@
-"""The file form of a course: a short TOML next to the file of its origin, which it names and pins by digest.
+"""Write and read a course's TOML file, which pins its origin's file by digest.
 
-A course's origin is a plan as a rule. A course made of another course names that course's file, which names its plan's.
-The file holds the owners' promise for all rounds together, ``[promise]`` with epsilon and delta, so that an audit can
-compare the rounds' sum with it. Version 1, which had no promise, was before the first release. The declared analysis,
-``[analysis]``, makes version 3, which versions of privstats without analyses refuse. Reading refuses unknown keys and
-another plan than the one that was reviewed. The file holds no releases and no values: those travel with each round's
-plan.
-
-The rounds' plans hold parts of the promise, and a sum of parts contradicts nothing. So version 2 of the file has the
-table ``[promise]``, and ``course check`` and ``audit course`` compare the rounds' sum with it. The promise is in no
-digest: a course's cost follows from its plans, and entries in ledgers stay as they were.
+The origin is a plan, or a course of a plan with its own file. ``[promise]`` holds the owners' epsilon and delta for all
+rounds; it is in no digest. ``[analysis]`` makes version 3. Reading refuses unknown keys. The file holds no releases and
+no values.
 """
 
 from __future__ import annotations
@@ -45,24 +38,19 @@ _PROMISE, _ANALYSIS = "promise", "analysis"
 
 
 class Written(Course, Protocol):
-    """A course that has a file: a dataclass with a plan, or a course of a plan, as its first field, and with a
-    promise."""
+    """A course with a file; its first field is a plan or course."""
 
     @property
     def promise(self) -> Promise | None:
-        """The owners' promise; None without DP, or if none was declared."""
+        """The owners' promise, if any."""
         ...
 
 
 def write(path: str | os.PathLike[str], course: Written) -> Path:
-    """Write a course, and its origin next to it (``study.toml``, ``study.first.toml``), each file atomically.
+    """Write a course, and its origin next to it (``study.toml``, ``study.first.toml``), atomically.
 
     Returns:
         The path of the origin's file.
-
-    Raises:
-        PlanError: the path is none, for example because the course comes first.
-        PrivstatsError: a file cannot be written.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
@@ -82,12 +70,7 @@ def write(path: str | os.PathLike[str], course: Written) -> Path:
 
 
 def texts(name: str, course: Written) -> Mapping[str, bytes]:
-    """Return the contents of the files of a course by their names: of its origin, innermost first, then its own.
-
-    Args:
-        name: of its own file.
-        course: the course.
-    """
+    """Return a course's files by name: its origin's, innermost first, then its own."""
     base, *_ = fields(course)  # type: ignore[arg-type]
     origin: Plan | Written = getattr(course, base.name)
     beside = Path(name).with_suffix(f".{base.name}{Path(name).suffix}").name
@@ -111,20 +94,16 @@ def texts(name: str, course: Written) -> Mapping[str, bytes]:
 
 
 def is_course(path: str | os.PathLike[str]) -> bool:
-    """Return whether a file claims to be a course's; :func:`read` validates its contents.
-
-    Raises:
-        PlanError: it cannot be read.
-    """
+    """Return whether a file claims to be a course's."""
     return any(line.strip() == "[course]" for line in read_text(path).splitlines())
 
 
 def read(path: str | os.PathLike[str]) -> Written:
-    """Read a course file and the files next to it: its plan, or a course and that course's plan.
+    """Read a course file and its origin's files.
 
     Raises:
-        PlanError: a file cannot be read or does not hold together, the plan is not the one that the course names, or
-            the rounds do not keep what the file promises.
+        PlanError: a file is unreadable or inconsistent, the plan is not the pinned one, or the rounds break the
+            promise.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
@@ -136,10 +115,7 @@ def read(path: str | os.PathLike[str]) -> Written:
 
 
 def course_beside(path: str | os.PathLike[str]) -> tuple[Path, Written] | None:
-    """Return the course made of a plan's file, and its place, by the names that :func:`write` gives; None without one.
-
-    Raises:
-        PlanError: the course's file does not hold together.
+    """Return the course built from a plan's file, and its path; None without one.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
@@ -163,16 +139,11 @@ def _with_promise(course: Written, promise: Promise | None) -> Written:
 
 
 def stated(path: str | os.PathLike[str]) -> tuple[Written, Promise | None]:
-    """Return the course of a file without its total promise, and that promise, whether the course keeps it or not.
-
-    Raises:
-        PlanError: as for :func:`read`, but for a promise that the rounds do not keep.
-    """
+    """Return a file's course, and the promise it states, whether kept or not."""
     return _stated(Path(path), _BASES)
 
 
 def _stated(path: Path, bases: Sequence[str]) -> tuple[Written, Promise | None]:
-    """Read a course with an origin of one of the kinds in ``bases``."""
     table, promise, declared = _tables(read_text(path))
     kind = table.get(_KIND)
     kinds = {row.name: row for row in KINDS.values() if row.promise is not None}
@@ -197,7 +168,7 @@ def _stated(path: Path, bases: Sequence[str]) -> tuple[Written, Promise | None]:
 
 
 def _origin(path: Path, key: str, digest: str) -> Plan | Written:
-    """Read a course's origin: a plan, or a course that is made of a plan, so that no file can name itself."""
+    """The origin's own origin must be a plan, so no file can name itself."""
     origin = Plan.read(path) if key == "plan" else _with_promise(*_stated(path, ("plan",)))
     if origin.digest != digest:
         raise PlanError(
@@ -208,7 +179,6 @@ def _origin(path: Path, key: str, digest: str) -> Plan | Written:
 
 
 def _check_promise(course: Written, promise: Promise | None) -> None:
-    """Refuse a promise as a whole that is missing, or contradicts the plan."""
     privacy, of_plan = course.first.privacy, course_kind(course).promise == "plan"
     if of_plan:
         fits = promise == course.promise
@@ -222,13 +192,10 @@ def _check_promise(course: Written, promise: Promise | None) -> None:
 
 
 def _numbers(cls: type[Any]) -> tuple[str, ...]:
-    """Return the names of a course's own numbers: its fields but for what it was made of, the promise and the
-    analysis."""
     return tuple(field.name for field in fields(cls)[1:] if field.name not in (_PROMISE, _ANALYSIS))
 
 
 def _tables(text: str) -> tuple[dict[str, Any], Promise | None, dict[str, Analysis]]:
-    """Return the course's table, the total promise, and the analysis by its name where one is declared."""
     try:
         document = toml_tables(text)
     except TOMLDecodeError as error:
@@ -257,7 +224,7 @@ def _tables(text: str) -> tuple[dict[str, Any], Promise | None, dict[str, Analys
 
 
 def _beside(course: Path, key: str, name: str) -> Path:
-    """Return the path of what a course names; only of the same folder, so that a course cannot point anywhere else."""
+    """Refuse paths outside the folder."""
     if Path(name).name != name:
         raise PlanError(f"course.{key} must be the name of a file beside the course, got {name!r:.80}")
     return course.with_name(name)

@@ -1,9 +1,4 @@
-"""A treatment effect under one promise: a propensity where the treatment was not randomised, outcome lines, then
-influence values.
-
-This module decides the plans, their price and their order, and reads what each session publishes off those before:
-weights of a propensity, outcome lines, sums by arm. ``inference.effect`` reads the table.
-"""
+"""Plan the sessions of a treatment effect."""
 
 from __future__ import annotations
 
@@ -37,13 +32,12 @@ _ODDS = 4.0  # 1 / (p (1 - p)) at p = 1/2
 
 
 def zero_values(schema: EffectSchema) -> dict[str, Values]:
-    """Return the published values of a course's plan before there is a release: zeros."""
+    """Return zeros, the published values before any release."""
     return {name: Values(np.zeros(shape, np.int64), 0) for name, shape in schema.needs.items()}
 
 
 def propensity_schema(schema: EffectSchema) -> ScoreSchema:
-    """Return the schema of a round of the propensity: the arm on all columns; or whether an outcome is present on the
-    columns of either arm, each with weights of its own.
+    """Return the schema of a propensity round: the arm on all columns, or presence of the outcome per arm.
 
     Example:
         >>> from privstats.course.effect import propensity_schema
@@ -63,8 +57,7 @@ def propensity_schema(schema: EffectSchema) -> ScoreSchema:
 
 
 def published_values(schema: EffectSchema, have: Sequence[Release]) -> dict[str, Values]:
-    """Return the values that the last session publishes after all other releases: the lines, and w where one is
-    fitted."""
+    """Return the last session's values: the lines, and w where one is fitted."""
     if not have:
         return zero_values(schema)
     line = {name: published_line(schema, have[-1], place) for place, name in enumerate(schema.lines)}
@@ -74,11 +67,9 @@ def published_values(schema: EffectSchema, have: Sequence[Release]) -> dict[str,
 
 
 def published_line(schema: EffectSchema, outcome: Release, place: int = 0) -> Values:
-    """Return both lines of one outcome, and the guess of its effect, in one array, from the release of the outcome
-    session.
+    """Return one outcome's two lines and guessed effect, from the outcome session's release.
 
-    One array holds all, because two machines may differ by a part of its largest entry (:meth:`Values.near`), and the
-    guess is a small difference of large numbers.
+    They share one array, because machines may differ by a part of its largest entry (:meth:`Values.near`).
     """
     sums = arm_sums(schema, outcome, place)
     lines = outcome_lines(sums, schema.half)
@@ -88,16 +79,7 @@ def published_line(schema: EffectSchema, outcome: Release, place: int = 0) -> Va
 
 
 def arm_sums(schema: EffectSchema, outcome: Release, place: int = 0) -> ArmSums:
-    """Return the outcome session's sums about the middle of the range of outcomes, by arm.
-
-    Args:
-        schema: of the course.
-        outcome: release of the outcome session.
-        place: of the outcome, where there are several.
-
-    Raises:
-        ReleaseError: a release of another schema.
-    """
+    """Return outcome sums by arm, about the middle of the outcome range."""
     refusal = ReleaseError("this release is of no outcome session; give the releases of one Effect course, in order")
     if narrowed(outcome.plan.schema, RidgeSchema, refusal) != schema.rows:
         raise refusal
@@ -115,13 +97,9 @@ def arm_sums(schema: EffectSchema, outcome: Release, place: int = 0) -> ArmSums:
 
 
 def assigned_sums(schema: EffectSchema, first: Release) -> ArmSums:
-    """Return the arms' sums of all records, with or without an outcome. They contain no h, which is 0.
+    """Return all records' sums by arm, with or without an outcome; h is 0.
 
-    In the first round of a propensity every w is 0, so its information is a fourth of the Gram matrix.
-
-    Args:
-        schema: of a course with missing outcomes.
-        first: release of its first session.
+    A propensity's first round has w = 0: its information is a fourth of the Gram matrix.
     """
     none = np.zeros(schema.width)
     return ArmSums(
@@ -134,7 +112,7 @@ def assigned_sums(schema: EffectSchema, first: Release) -> ArmSums:
 
 
 def _by_arm(schema: EffectSchema, G: Array) -> tuple[Array, Array]:
-    """Return the symmetric block of either arm; what is between them is noise alone."""
+    """Return each arm's symmetric block; entries between arms are noise alone."""
     d = schema.width
     treated, others = ((G[part, part] + G[part, part].T) / 2 for part in (slice(0, d), slice(d, 2 * d)))
     return treated, others
@@ -158,27 +136,20 @@ _PROPENSITY = 0.4  # share of mu^2
 class Effect(Planned):
     """The sessions of a treatment effect; the last sums influence values at what the others published.
 
-    In a randomised trial the outcome lines of both arms come first. They only make the interval shorter: it holds
-    whether the lines are right or wrong, or omitted with ``share=0``, which is narrower below some 500 records at
-    epsilon 1. Where the treatment was not randomised, rounds of a logistic regression of the arm come before the lines
-    and take two fifths of mu^2. In a trial with missing outcomes, such rounds model whether an outcome is present, in
-    each arm.
+    In a randomised trial both arms' outcome lines come first and only shorten the interval, which holds for any lines.
+    If not randomised, rounds of a logistic regression of the arm come before, at two fifths of mu^2. In a trial with
+    missing outcomes, such rounds model the outcome's presence per arm.
 
     Args:
-        plan: the plan of the last session, as :meth:`start` builds it: of an ``EffectSchema``, at values of 0.
-        share: the outcome session's part of mu^2, up to .3; 0 omits that session from a trial.
-        rounds: of the propensity; None: 4, and none in a trial without missing outcomes.
-        retries: further sessions that the budget holds, each at the price of the last, for those without a sum.
-        promise: the owners' promise for all sessions together, for files and audits.
-        analysis: what the owners declare before the first session; None: every row of the table is exploratory.
-
-    Raises:
-        PlanError: another schema, a number out of range, a promise that the sessions do not keep, or an analysis of
-            what the plan does not sum.
+        plan: the last session's plan, as :meth:`start` builds it, of an ``EffectSchema``.
+        share: the outcome session's part of mu^2, up to .3; 0 omits it from a trial.
+        rounds: of the propensity; None: 4, or none if no propensity is fitted.
+        retries: budgeted sessions, each at the last one's price, for those without a sum.
+        analysis: declared before the first session; None: every row is exploratory.
 
     Guarantee:
-        All sessions and retries together are mu-GDP with :attr:`mu`, for the plan's unit and adjacency: the bounds of
-        all hold for every published value, and sessions compose (:class:`Course`).
+        All sessions and retries together are mu-GDP with :attr:`mu`, for the plan's unit and adjacency: all bounds hold
+        for every published value, and sessions compose (:class:`Course`).
 
     Example:
         >>> schema = ps.EffectSchema.of({"age": (20, 90)}, treatment="arm", outcome=(0, 1), probability=0.5)
@@ -219,17 +190,11 @@ class Effect(Planned):
         retries: int = 0,
         analysis: Analysis | None = None,
     ) -> Effect:
-        """Return the course that keeps a promise in total.
+        """Divide a total promise over the sessions.
 
         Args:
-            schema: of the last session; :meth:`EffectSchema.of` builds it from public ranges.
-            cohort: of every session.
-            privacy: what all sessions and retries may spend together.
-            adjust: False leaves the outcome lines out of a trial, as ``share=0`` does.
-            share, rounds, retries, analysis: as for the class.
-
-        Raises:
-            PlanError: as for the class.
+            privacy: the total promise, retries included.
+            adjust: False omits a trial's outcome lines.
         """
         if isinstance(privacy, NoPrivacy) or not isinstance(privacy, Privacy):
             raise PlanError("influence values need differential privacy: give privacy=Privacy(...)")
@@ -246,15 +211,10 @@ class Effect(Planned):
         retries: int = 0,
         analysis: Analysis | None = None,
     ) -> Effect:
-        """Return the course that keeps a plan's promise in total.
+        """Divide a plan's total promise over the sessions.
 
         Args:
-            whole: the plan of the last session but for its epsilon, at values of 0, as :meth:`whole` builds it: its
-                promise is what all sessions and retries may spend together.
-            share, rounds, retries, analysis: as for the class.
-
-        Raises:
-            PlanError: as for the class.
+            whole: the last session's plan from :meth:`full_plan`, with the total promise.
         """
         schema = _require_effect(whole)
         _check_numbers(schema, share, rounds, retries)
@@ -263,52 +223,46 @@ class Effect(Planned):
 
     @staticmethod
     def full_plan(*, schema: EffectSchema, **terms: Any) -> Plan:
-        """Return a plan at values of 0, for :meth:`within`.
-
-        Args:
-            schema: of the last session.
-            terms: the other arguments of ``Plan``, ``cohort`` and ``privacy`` among them.
-        """
+        """Return a plan at values of 0, for :meth:`within`."""
         return Plan(schema=schema, **{**terms, "published": Published.of(zero_values(schema))})
 
     whole = full_plan  # name of an earlier version
 
     @property
     def schema(self) -> EffectSchema:
-        """The schema of the last session."""
+        """Schema of the last session."""
         return _require_effect(self.plan)
 
     @property
     def before(self) -> int:
-        """Number of rounds of a propensity."""
+        """Number of propensity rounds."""
         return (self.rounds or _ROUNDS) if self.schema.fits_propensity else 0
 
     @cached_property
     def outcome(self) -> Plan | None:
-        """The plan of the outcome lines; None where they are left out."""
+        """The plan of the outcome lines, if any."""
         return self._part(self.schema.rows, self.share, None) if self.share else None
 
     @cached_property
     def propensity(self) -> Plan | None:
-        """The plan of the first round of the propensity; None where none is fitted."""
+        """The first propensity plan, if any."""
         if not self.before:
             return None
         score = propensity_schema(self.schema)
         return self._part(score, _PROPENSITY / self.before, Published.of({"w": weights_after(score, ())[0]}))
 
     def _part(self, schema: Schema, part: float, published: Published | None) -> Plan:
-        """Return the plan of another session for this part of what all cost together."""
         privacy = part_of(self.plan, part / _last_part(self.schema, self.share, self.retries), None)
         return replace(self.plan, schema=schema, privacy=privacy, published=published)
 
     @property
     def first(self) -> Plan:
-        """The plan of the first session."""
+        """The first session's plan."""
         return self.propensity or self.outcome or self.plan
 
     @property
     def priced(self) -> tuple[Plan, ...]:
-        """A plan for every session and retry."""
+        """One plan per session and retry."""
         rounds = [self.propensity] * self.before if self.propensity is not None else []
         return (*rounds, *([] if self.outcome is None else [self.outcome]), *[self.plan] * (1 + self.retries))
 
@@ -317,11 +271,7 @@ class Effect(Planned):
         return content if self.analysis is None else content + self.analysis.content
 
     def next(self, releases: Releases) -> Plan | None:
-        """Return the plan of session ``len(releases)``; one that ended without a sum is held again while retries last.
-
-        Raises:
-            PlanError: a release is of another plan than this course's.
-        """
+        """Return the next plan; a session without a sum is repeated while retries last."""
         if not releases:
             return self.first
         have = [each for each in releases if each is not None]
@@ -338,7 +288,6 @@ class Effect(Planned):
         return replace(self.plan, published=Published.of(published_values(self.schema, have), after))
 
     def _check(self, have: Sequence[Release]) -> None:
-        """Refuse releases that are not of this course's earlier sessions, in order."""
         for place, release in enumerate(have):
             own = self.outcome
             if self.propensity is not None and place < self.before:
@@ -351,23 +300,19 @@ class Effect(Planned):
     def admits(
         self, X: Any, y: Any, unreadable: Unreadable = "refuse", measured: Callable[..., Moments] = exact_moments
     ) -> None:
-        """Refuse records before the first session that a later one would refuse.
-
-        ``measured`` measures the records on the machine that holds them, such as ``contrib.parts.dask.measure``.
+        """Refuse records early that a later session would refuse.
 
         Warns:
-            UserWarning: all of twenty or more records of a trial are in one arm. The warning stays with the data
-                holder.
+            UserWarning: twenty or more records of a trial are all in one arm; stays with the data holder.
 
         Raises:
-            DataError: records that do not fit the plan's schema.
-            RecordError: a record that cannot be read, has an arm other than 0 and 1, or is in no subgroup.
+            RecordError: an unreadable record, an arm other than 0 and 1, or no subgroup.
         """
         if isinstance(X, Iterator):  # an iterator of batches would be read twice
             X = list(X)
         try:
             self._warn_of_one_arm(X, y, unreadable, measured)
-            if self.schema.subgroups is not None:  # which earlier sessions do not read
+            if self.schema.subgroups is not None:  # earlier sessions do not read subgroups
                 measured(self.schema, X, y, unreadable=unreadable, published=self.plan.published)
         except RecordError as error:
             raise RecordError(f"{error}; the arm {self._arm} must be 0 or 1 in every record") from None
@@ -426,7 +371,7 @@ def _check_analysis(schema: EffectSchema, analysis: object) -> None:
 
 
 def _warn_of_one_arm(schema: EffectSchema, G: Any, records: int | None) -> None:
-    """Warn the data holder that the records look as if clinics, not persons, had been assigned."""
+    """One arm alone suggests that clinics, not persons, were assigned."""
     d = schema.width
     treated, control = int(G[d - 1, d - 1]), int(G[2 * d - 1, 2 * d - 1])
     if schema.probability is None or min(treated, control) or (records or 0) < _WHOLE_CLINIC:
@@ -441,13 +386,11 @@ def _warn_of_one_arm(schema: EffectSchema, G: Any, records: int | None) -> None:
 
 
 def _summed(moments: Moments, letter: str) -> Any:
-    """Return a matrix of sums over records, or over persons, ``(d, d)``; an entry without contributions is zero."""
     row = next(row for row in moments.schema.sent if row.letter == letter)
     sums = moments.sums(row)
     return sums.reshape(-1, *sums.shape[-2:]).sum(axis=0)
 
 
 def _last_part(schema: EffectSchema, share: float, retries: int) -> float:
-    """Return the last session's part of mu^2; every retry's, too."""
     propensity = _PROPENSITY if schema.fits_propensity else 0.0
     return (1 - share - propensity) / (1 + retries)

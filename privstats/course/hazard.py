@@ -1,8 +1,4 @@
-"""Counts, then Newton rounds: proportional hazards as a few sums of score and information under one budget.
-
-This module decides the plans, their price and their order; ``estimates.hazard`` computes where the rounds start and
-``estimates.score`` the step between them, and ``inference.hazards`` reads the releases.
-"""
+"""Plan counts, then Newton rounds of proportional hazards."""
 
 from __future__ import annotations
 
@@ -41,30 +37,22 @@ _FEWEST_EARLY = 2
 class Hazard(Planned):
     """Counts of bin, event and arm, then ``rounds`` sums of score and information with equal noise.
 
-    The counts give the hazards at which the rounds start, and also survival curves, the log-rank test and the check of
-    proportionality. At continuous times a bin has four cells, which give the rounds the part of the bin's hazard that
-    had passed when a person was censored in it. Each stratum of the schema has cells of its own. One person is one row,
-    over all periods: that is the unit of every session.
+    The counts give the starting hazards, survival curves, the log-rank test and the check of proportionality. With
+    continuous times a bin has four cells, which give the part of its hazard that had passed at censoring.
 
     Args:
-        plan: the plan of a round, as :meth:`start` builds it: of a ``HazardSchema``, at the weights that follow from
-            the schema alone, which are those of the first round where the counts end without a sum.
-        by: the column of 0 and 1 that is crossed with bins and events, such as the arm; None for none.
-        rounds: T; four, and six where a hazard ratio above 2 or below .5 is expected.
-        retries: further rounds that the budget holds, for those that end without a sum.
-        promise: the owners' promise for all sessions together, for files and audits.
-        early_bins: the number of bins, two or more, before the time at which a further session splits the follow-up,
-            for a test of proportionality of every column; 0 for no such session.
-
-    Raises:
-        PlanError: another schema, other weights, a number out of range, a column that is none, or a promise that the
-            sessions do not keep.
+        plan: a round's plan, as :meth:`start` builds it, of a ``HazardSchema``.
+        by: a column of 0 and 1, such as the arm, to cross with bins and events.
+        rounds: T; six for a hazard ratio above 2 or below .5.
+        retries: budgeted rounds for those without a sum.
+        early_bins: two or more bins before the time that splits the follow-up in a further session, which tests
+            proportionality; 0: none.
 
     Guarantee:
         All sessions together are mu-GDP with :attr:`mu`, for the unit and adjacency of the plan: the counts at 6 % of
-        mu^2 (12 % at continuous times), and rounds, retries and the check with equal parts of the rest. The check is a
-        round over fewer bins. The bound of a round holds for every number of bins, every w and every clock, and
-        sessions compose (see :class:`Course`).
+        mu^2 (12 % at continuous times), and rounds, retries and the check (a round over fewer bins) with equal parts of
+        the rest. A round's bound holds for every number of bins, every w and every clock, and sessions compose
+        (:class:`Course`).
 
     Example:
         >>> schema = ps.HazardSchema(
@@ -100,7 +88,7 @@ class Hazard(Planned):
         if self.plan.published is None or self.plan.published.sha256 != published.sha256:
             raise PlanError("the plan publishes other weights than its schema starts from; use Hazard.start")
         object.__setattr__(self, "plan", replace(self.plan, published=published))
-        _ = self.first  # refuses by, and forces the noise of the counts
+        _ = self.first  # refuses an invalid by, and forces the noise of the counts
 
     @classmethod
     def start(
@@ -114,17 +102,7 @@ class Hazard(Planned):
         retries: int = 0,
         early_bins: int = 0,
     ) -> Hazard:
-        """Return the course that keeps a promise as a whole.
-
-        Args:
-            schema: what each round measures.
-            cohort: of every session.
-            privacy: what all sessions may spend together.
-            by, rounds, retries, early_bins: as for the class.
-
-        Raises:
-            PlanError: as for the class.
-        """
+        """Divide a total promise over the sessions."""
         if not isinstance(privacy, Privacy):
             raise PlanError("rounds of hazards need differential privacy: give privacy=Privacy(...)")
         require_times(schema)
@@ -135,15 +113,10 @@ class Hazard(Planned):
     def within(
         cls, whole: Plan, by: str | None = None, rounds: int = _ROUNDS, retries: int = 0, early_bins: int = 0
     ) -> Hazard:
-        """Return the course that keeps a plan's promise as a whole.
+        """Divide a plan's total promise over the sessions.
 
         Args:
-            whole: the plan of every round but for its epsilon, at the weights that its schema starts from, as
-                :meth:`whole` builds it: its promise is what all sessions may spend together.
-            by, rounds, retries, early_bins: as for the class.
-
-        Raises:
-            PlanError: as for the class.
+            whole: a round's plan from :meth:`full_plan`, with the total promise.
         """
         check_numbers(rounds, retries)
         _check_early(schema := _require_hazards(whole), early_bins)
@@ -153,12 +126,7 @@ class Hazard(Planned):
 
     @staticmethod
     def full_plan(*, schema: HazardSchema, **terms: Any) -> Plan:
-        """Return a plan at the weights that follow from its schema alone, for :meth:`within`.
-
-        Args:
-            schema: what each round measures.
-            terms: the other arguments of ``Plan``, ``cohort`` and ``privacy`` among them.
-        """
+        """Return a plan at its schema's first weights, for :meth:`within`."""
         refusal = PlanError(f"a course of hazards takes a HazardSchema, got {type(schema).__name__}")
         known = narrowed(schema, HazardSchema, refusal)
         return Plan(schema=known, **{**terms, "published": Published.of(first_values(known))})
@@ -167,7 +135,7 @@ class Hazard(Planned):
 
     @property
     def schema(self) -> HazardSchema:
-        """The schema of every round."""
+        """Every round's schema."""
         return _require_hazards(self.plan)
 
     @cached_property
@@ -183,7 +151,7 @@ class Hazard(Planned):
 
     @cached_property
     def check(self) -> Plan | None:
-        """The plan of the session over the early bins, at the weights that its schema starts from; None without one."""
+        """The early bins' plan, if any."""
         if not self.early_bins:
             return None
         early = early_schema(self.schema, self.early_bins)
@@ -191,7 +159,7 @@ class Hazard(Planned):
 
     @property
     def priced(self) -> tuple[Plan, ...]:
-        """The counts, a plan for every round and retry, and the check if there is one."""
+        """The counts, every round and retry, and any check."""
         check = () if self.check is None else (self.check,)
         return (self.first, *(self.plan,) * (self.rounds + self.retries), *check)
 
@@ -200,7 +168,7 @@ class Hazard(Planned):
         return msgspec.json.encode((self.plan.digest, self.by, self.rounds, self.retries, *early))
 
     def next(self, releases: Releases) -> Plan | None:
-        """Return the plan after these sessions; a session that ended without a sum publishes its weights again."""
+        """Return the next plan; a session without a sum publishes its weights again."""
         if not releases:
             return self.first
         counts, rest = releases[0], releases[1:]
@@ -220,13 +188,7 @@ class Hazard(Planned):
     def admits(
         self, X: Any, y: Any, unreadable: Unreadable = "refuse", measured: Callable[..., Moments] = exact_moments
     ) -> None:
-        """Refuse records before the counts that a round would refuse: counts do not read every column.
-
-        ``measured`` measures them where they are, such as ``contrib.parts.dask.measure``.
-
-        Raises:
-            DataError: records that do not fit the schema.
-        """
+        """Refuse records early that a round would refuse: counts do not read every column."""
         measured(self.schema, X, y, published=self.plan.published, unreadable=unreadable)
 
 
@@ -238,7 +200,6 @@ def _require_hazards(plan: object) -> HazardSchema:
 
 
 def _check_early(schema: HazardSchema, early_bins: object) -> None:
-    """Refuse a number of early bins that leaves no late bin, or one that no ``Bins`` has."""
     if type(early_bins) is not int or (early_bins != 0 and not _FEWEST_EARLY <= early_bins < schema.periods):
         raise PlanError(
             f"early_bins must be a whole number from {_FEWEST_EARLY} to {schema.periods - 1}, the bins before the time "
@@ -247,7 +208,7 @@ def _check_early(schema: HazardSchema, early_bins: object) -> None:
 
 
 def early_schema(schema: HazardSchema, early_bins: int) -> HazardSchema:
-    """Return the schema of a round over the first bins alone: a person observed beyond them is censored at their end.
+    """Return the schema over the first bins: persons observed beyond are censored at their end.
 
     Example:
         >>> from privstats.course.hazard import early_schema
@@ -266,11 +227,7 @@ def early_schema(schema: HazardSchema, early_bins: int) -> HazardSchema:
 
 
 def require_times(schema: Schema) -> None:
-    """Refuse a new course of hazards without ``times`` in its plan; other courses have no such choice.
-
-    Raises:
-        PlanError: ``times`` is None.
-    """
+    """Refuse a new course of hazards without ``times``."""
     if isinstance(schema, HazardSchema) and schema.times is None:
         raise PlanError(
             "times must be stated: HazardSchema(..., times='continuous') where people leave at any time in a bin, "
@@ -284,18 +241,9 @@ def _share_of_counts(schema: HazardSchema) -> float:
 
 
 def first_values(schema: HazardSchema, counts: Release | None = None) -> dict[str, Values]:
-    """Return the values that the first round publishes: weights without hazard ratios and, at continuous times, the
-    clock c.
+    """Return the first round's weights, without hazard ratios, and clock c for continuous times.
 
-    The weights come from the hazards that the counts show, or from a hazard of one half over all bins. The clock comes
-    from the hazards of the counts' cells, or from even ones.
-
-    Args:
-        schema: of the rounds.
-        counts: the release of the counts; None for one without a sum.
-
-    Raises:
-        ReleaseError: it is no release of this schema's counts.
+    Without counts: a hazard of one half over all bins, and even cells.
     """
     hazards, passing = cumulative_half(schema.periods), np.diff(schema.marks)
     if counts is not None:
@@ -307,8 +255,6 @@ def first_values(schema: HazardSchema, counts: Release | None = None) -> dict[st
 
 
 def _hazards_of(schema: HazardSchema, counts: Release) -> tuple[Array, Array]:
-    """Return cumulative hazards ``(strata, ...)`` of the bins and of the cells of the counts, shrunk to what is
-    known."""
     released, known = narrowed(counts.plan.schema, CountSchema, ReleaseError(_NO_COUNTS)), schema.counted().variables
     if released.variables[: len(known)] != known:
         raise ReleaseError(_NO_COUNTS)
@@ -319,8 +265,6 @@ def _hazards_of(schema: HazardSchema, counts: Release) -> tuple[Array, Array]:
 
 
 def _hazards_in(schema: HazardSchema, by_event: Array, sigma: float) -> tuple[Array, Array]:
-    """Return cumulative hazards of one stratum's bins and cells, from its counts ``(cells, events)`` with noise
-    ``sigma``."""
     staying, events = np.cumsum(by_event.sum(axis=1)[::-1])[::-1][:-1], by_event[:-1, 1]
     of = schema.in_bin
     starts, within = np.searchsorted(of, np.arange(schema.periods)), float(np.bincount(of).max()) ** 0.5
@@ -330,7 +274,6 @@ def _hazards_in(schema: HazardSchema, by_event: Array, sigma: float) -> tuple[Ar
 
 
 def _clock(hazards: Array, of: NDArray[np.intp]) -> Values:
-    """Return the part of its bin's hazard that has passed at the end of each cell, in integer steps, by stratum."""
     passed = np.cumsum(hazards, axis=1)
     ends = passed[:, np.searchsorted(of, of, side="right") - 1]
     totals = np.stack([np.bincount(of, each)[of] for each in hazards])
@@ -342,16 +285,11 @@ _NO_COUNTS = "the first release is no count of this schema's bins and events; gi
 
 
 def hazard_weights(schema: HazardSchema, counts: Release | None, rounds: Sequence[Release]) -> list[Values]:
-    """Return the weights of every round, and of the next one; steps are shortened to 1 / R, as those of a Poisson
-    regression.
+    """Return the weights of every round and the next; steps are shortened to 1 / R.
 
     Args:
-        schema: of the rounds.
-        counts: the release of the counts; None for one without a sum.
-        rounds: those that ended with a sum, in order.
-
-    Raises:
-        ReleaseError: releases of another course, or out of order.
+        counts: the counts' release; None: no sum.
+        rounds: those with a sum, in order.
     """
     return stepped(schema, rounds, first_values(schema, counts), schema.clip_norm)
 
@@ -359,16 +297,7 @@ def hazard_weights(schema: HazardSchema, counts: Release | None, rounds: Sequenc
 def check_values(
     schema: HazardSchema, early_bins: int, counts: Release | None, rounds: Sequence[Release]
 ) -> dict[str, Values]:
-    """Return the values that the check publishes: the last round's weights and clock of the columns and the early bins.
-
-    Args:
-        schema: of the rounds.
-        early_bins: the number of bins that the check sums over.
-        counts, rounds: as for :func:`hazard_weights`; at least one round.
-
-    Raises:
-        ReleaseError: as for :func:`hazard_weights`.
-    """
+    """Return the last round's weights and clock, restricted to the early bins."""
     weights = hazard_weights(schema, counts, rounds)[len(rounds) - 1]
     columns, clock = schema.features - 1, first_values(schema, counts).get("c")
     of_bins = weights.integers[columns:].reshape(schema.baselines, -1)[:, :early_bins]

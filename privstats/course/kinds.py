@@ -1,9 +1,4 @@
-"""One row per kind of course: the properties that engines, commands, pages and audits read in addition to its plans.
-
-Code that runs, charges, shows or audits a course reads its row and never tests its class, so that a new kind is one
-more row and no kind is mistaken for another. A row names its class's place and loads it on use: one course loads no
-other.
-"""
+"""Hold one row per kind of course; a row loads its class on use."""
 
 from __future__ import annotations
 
@@ -58,27 +53,26 @@ class CourseKind:
     """A kind of course.
 
     Attributes:
-        name: the kind's word in files and in sentences; its class's ``label``.
-        what: what it is, in the sentences of ``course init``.
-        place: where its class is, as ``"module:Class"``; or the class.
-        charge: what is charged to a party's ledger: its one ``"plan"``; the ``"course"``, as a whole before its first
-            round; or the course as a whole, and then every record by a ``"registry"``, which keeps rounds disjoint.
-        part: what a party contributes to a round: all its ``"records"``, or the ``"changes"`` since it last sent any.
-        gives_back: whether proof that an upload is in no sum returns something: its cost, or its records.
-        promise: which promise the table ``[promise]`` of its file holds: the course's ``"own"``, or its ``"plan"``'s;
-            None for a kind that has no file. One of its own is divided by the class's ``within``.
-        why: why there is more than one session, in sentences for an ethics board; its page refuses a kind without them.
-            Or a function that builds them from a course, where they depend on its fields.
-        task: of the schema with plans that always mean this kind; empty if there is none.
-        asked: the option that means this kind, one of :attr:`options` or a flag; empty if none does.
-        means: whether plans of a schema mean this kind, before all else.
-        follows: whether a round's plan follows from what was released before; else from its number alone.
-        pauses: whether a run between machines ends before the round at this place; the next run goes on with it.
-        weighs: whether the server weighs exact sums with those of earlier rounds before noise is due.
-        labels: the names of its priced plans in a table.
-        ended: the sentence at the end of a run, from the course, the releases of its rounds, and its folder.
-        admits: refuses records, before anything is spent, that a later round would refuse and the first does not read
-            to the end; None where the first reads all.
+        name: the class's ``label``, for files.
+        what: phrase for ``course init``.
+        place: its class, or ``"module:Class"``.
+        charge: what a party's ledger is charged: one ``"plan"``; the ``"course"`` before its first round; or the
+            course, then records by a ``"registry"``, which keeps rounds disjoint.
+        part: a party's part in a round: all ``"records"``, or ``"changes"`` since its last upload.
+        gives_back: whether proof that an upload is in no sum returns its cost or records.
+        promise: promise in the file's ``[promise]``: the course's ``"own"``, which ``within`` divides, or its
+            ``"plan"``'s; None: no file.
+        why: reasons for several sessions, for ethics boards, or a function of the course.
+        task: a schema task that always means this kind.
+        asked: option or flag that means this kind.
+        means: whether a schema means this kind, before all else.
+        follows: whether plans follow from releases; else from the round's number.
+        pauses: whether a run between machines ends before this round.
+        weighs: whether the server weighs exact sums with earlier ones before noise is due.
+        labels: names of priced plans in a table.
+        ended: sentence at a run's end.
+        admits: refuses records early that only a later round would refuse, with ``measured`` for lazy data; None: the
+            first round reads all.
     """
 
     name: str
@@ -101,47 +95,47 @@ class CourseKind:
 
     @property
     def type(self) -> type[Any]:
-        """The kind's class, a :class:`~privstats.course.planned.Planned` dataclass with a plan as its first field."""
+        """The class, a :class:`~privstats.course.planned.Planned` dataclass."""
         course_type: type[Any] = resolve_name(self.place) if isinstance(self.place, str) else self.place
         return course_type
 
     @property
     def single(self) -> bool:
-        """Whether it is one plan, charged as a plan: it has no course file, and one session is all of it."""
+        """Whether it is one plan, charged as a plan, without a course file."""
         return self.charge == "plan"
 
     @property
     def within(self) -> Callable[..., Any]:
-        """The course that keeps the promise of a whole plan, its first argument; the others are :attr:`options`."""
+        """Builder from a full plan and :attr:`options`."""
         divided: Callable[..., Any] = self.type if self.promise == "plan" else self.type.within
         return divided
 
     @property
     def options(self) -> tuple[str, ...]:
-        """The options of :attr:`within`, by their names in Python."""
+        """Options of :attr:`within`."""
         parameters = signature(self.within).parameters.values()
         return tuple(each.name for each in parameters if each.kind is not each.VAR_KEYWORD)[1:]
 
     @property
     def needed(self) -> tuple[str, ...]:
-        """Options of :attr:`options` that have no default."""
+        """Options without a default."""
         parameters = signature(self.within).parameters
         return tuple(name for name in self.options if parameters[name].default is parameters[name].empty)
 
     @property
     def takes_others(self) -> bool:
-        """Whether :attr:`within` hands other options on, to a kind that one of its own names."""
+        """Whether :attr:`within` passes options on to another kind."""
         return any(each.kind is each.VAR_KEYWORD for each in signature(self.within).parameters.values())
 
     @property
     def full_plan(self) -> Callable[..., Plan]:
-        """Builder of the full plan from ``Plan``'s arguments, with first values where the schema implies them."""
+        """Builder of the full plan from ``Plan``'s arguments."""
         make: Callable[..., Plan] = getattr(self.type, "full_plan", Plan)
         return make
 
 
 def _epoch_begins(stream: Stream, place: int) -> bool:
-    """Return whether the round is the first of its epoch: a run carries one epoch."""
+    """Return whether the round begins an epoch: a run carries one."""
     return stream.nodes[place].epoch != stream.nodes[place - 1].epoch
 
 
@@ -180,7 +174,6 @@ def _has_open_columns(schema: Schema) -> bool:
 
 
 def _counts_first(course: Binned) -> Sequence[str]:
-    """Return the numbers of all rounds, and which of them count."""
     counts = course.counting.sessions
     return [f"{place}: counts" if place < counts else f"{place}" for place in range(len(course.priced))]
 
@@ -308,11 +301,7 @@ KINDS: dict[str, CourseKind] = by_name(
 
 
 def register(kind: CourseKind) -> CourseKind:
-    """Add a kind.
-
-    Raises:
-        PlanError: its name or its class has a row.
-    """
+    """Add a kind."""
     if kind.name in KINDS or any(kind.type is each.type for each in KINDS.values()):
         raise PlanError(f"a course kind {kind.name!r}, or one of {kind.type.__name__}, is registered; name another")
     KINDS[kind.name] = kind
@@ -320,11 +309,7 @@ def register(kind: CourseKind) -> CourseKind:
 
 
 def course_kind(course: Course) -> CourseKind:
-    """Return the row of a course.
-
-    Raises:
-        PlanError: its class has none.
-    """
+    """Return a course's row."""
     row = _row_of(course)
     if row is None:
         raise PlanError(
@@ -335,10 +320,10 @@ def course_kind(course: Course) -> CourseKind:
 
 
 def kind_for(schema: Schema, asked: Container[str]) -> CourseKind:
-    """Return the row of the course that is meant by a whole plan's schema and the options that were given with it.
+    """Return the kind that a full plan's schema and the given options mean.
 
-    Kinds that the plan requires come first. Then an option of one kind alone selects it; then the schema's task; then
-    a flag; refinement rounds otherwise.
+    The order is: kinds that the plan requires, an option of one kind alone, the schema's task, a flag, refinement
+    rounds.
     """
     written = [kind for kind in KINDS.values() if kind.promise is not None]
     needed = (kind for kind in written if kind.means(schema))
@@ -349,15 +334,12 @@ def kind_for(schema: Schema, asked: Container[str]) -> CourseKind:
 
 
 def admits_of(course: Course) -> Admits | None:
-    """Return the function that refuses records before the first round; None if the kind has none, or the course has no
-    kind."""
+    """Return :attr:`CourseKind.admits`."""
     row = _row_of(course)
     return None if row is None else row.admits
 
 
 def _row_of(course: Course) -> CourseKind | None:
-    """Return the row of its class and of no other, a subclass neither; the classes of other rows are not loaded for
-    it."""
     own = type(course)
     places = (own, f"{own.__module__}:{own.__qualname__}")
     return next((kind for kind in KINDS.values() if kind.place in places and kind.type is own), None)

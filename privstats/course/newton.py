@@ -1,8 +1,4 @@
-"""Newton rounds: a logistic or Poisson regression as a few sums of score and information under one budget.
-
-This module decides the plans, their price and their order; ``estimates.score`` computes the step between rounds, and
-``inference`` the intervals at the end.
-"""
+"""Plan Newton rounds of a logistic or Poisson regression."""
 
 from __future__ import annotations
 
@@ -26,28 +22,23 @@ from privstats.schema import Schema, ScoreSchema, narrowed
 from privstats.schema.public_values import Published, Values
 
 _MOST_ROUNDS = 64
-_REPORTED = 1.5  # times the size of the noise's matrix that information must have along a column, as measured
+_REPORTED = 1.5  # minimum ratio of a column's information to the noise matrix's size, as measured
 # Without a stated rate counts are taken to average so much, or a sixtieth of their bound if that is more.
 _USUAL_MEAN, _GENEROUS = 0.4, 60.0
 
 
 @dataclass(frozen=True)
 class Newton(Planned):
-    """``rounds`` sums of score and information, each at the weights that follow from those before, with equal noise.
+    """``rounds`` sums of score and information with equal noise, each at weights from the rounds before.
 
     Args:
-        first: the plan of the first round, as :meth:`start` builds it: of a ``ScoreSchema``, at the weights that follow
-            from the schema alone.
-        rounds: T; four suit a logistic, five a Poisson regression, more where outcomes are rare.
-        retries: further rounds that the budget holds, for those that end without a sum.
-        promise: the owners' promise for all rounds together, for files and audits.
-
-    Raises:
-        PlanError: another schema, other first weights, a number out of range, or a promise that the rounds do not keep.
+        first: the first round's plan, as :meth:`start` builds it, of a ``ScoreSchema``.
+        rounds: T; four suit a logistic, five a Poisson regression, more suit rare outcomes.
+        retries: budgeted rounds for those without a sum.
 
     Guarantee:
         All rounds and retries together are mu-GDP with :attr:`mu` = sqrt(rounds + retries) times the first plan's, for
-        its unit and adjacency: the bound of a round holds for every w, and rounds compose (see :class:`Course`).
+        its unit and adjacency: a round's bound holds for every w, and rounds compose (:class:`Course`).
 
     Example:
         >>> schema = ps.ScoreSchema(2, clip_norm=2.0, transform=(ps.transforms.ConstantFeature(1.0),))
@@ -75,17 +66,11 @@ class Newton(Planned):
     def start(
         cls, schema: ScoreSchema, cohort: Cohort, privacy: Privacy, rounds: int | None = None, *, retries: int = 0
     ) -> Newton:
-        """Return the course that keeps a promise in total.
+        """Divide a total promise over the rounds.
 
         Args:
-            schema: what each round measures.
-            cohort: of every round.
-            privacy: what all rounds and retries may spend together.
-            rounds: T; None: 4 for a logistic, 5 for a Poisson regression.
-            retries: as for the class.
-
-        Raises:
-            PlanError: as for the class, or noise would hide a Poisson regression's coefficients.
+            privacy: the promise, retries included.
+            rounds: as in :meth:`within`.
         """
         if isinstance(privacy, NoPrivacy) or not isinstance(privacy, Privacy):
             raise PlanError("rounds of scores need differential privacy: give privacy=Privacy(...)")
@@ -93,16 +78,14 @@ class Newton(Planned):
 
     @classmethod
     def within(cls, whole: Plan, rounds: int | None = None, *, retries: int = 0) -> Newton:
-        """Return the course that keeps a plan's promise in total.
+        """Divide a plan's total promise over the rounds.
 
         Args:
-            whole: the plan of every round but for its epsilon, at the weights that its schema starts from, as
-                :meth:`whole` builds it: its promise is what all rounds and retries may spend together.
+            whole: a round's plan from :meth:`full_plan`, with the total promise.
             rounds: T; None: 4 for a logistic, 5 for a Poisson regression.
-            retries: as for the class.
 
         Raises:
-            PlanError: as for the class, or noise would hide a Poisson regression's coefficients.
+            PlanError: also where noise would hide a Poisson regression's coefficients.
         """
         schema = _require_scores(whole)
         rounds = (5 if schema.family == "poisson" else 4) if rounds is None else rounds
@@ -114,31 +97,26 @@ class Newton(Planned):
 
     @staticmethod
     def full_plan(*, schema: ScoreSchema, **terms: Any) -> Plan:
-        """Return a plan at the weights that follow from its schema alone, for :meth:`within`.
-
-        Args:
-            schema: what each round measures.
-            terms: the other arguments of ``Plan``, ``cohort`` and ``privacy`` among them.
-        """
+        """Return a plan at its schema's first weights, for :meth:`within`."""
         return Plan(schema=schema, **{**terms, "published": _published(schema, ())})
 
     whole = full_plan  # name of an earlier version
 
     @property
     def schema(self) -> ScoreSchema:
-        """The schema of every round."""
+        """Every round's schema."""
         return _require_scores(self.first)
 
     @property
     def priced(self) -> tuple[Plan, ...]:
-        """A plan for every round and retry."""
+        """One plan per round and retry."""
         return (self.first,) * (self.rounds + self.retries)
 
     def _content(self) -> bytes:
         return msgspec.json.encode((self.first.digest, self.rounds, self.retries))
 
     def next(self, releases: Releases) -> Plan | None:
-        """Return the plan of round ``len(releases)``; a round that ended without a sum publishes its weights again."""
+        """Return the next plan; a round without a sum publishes its weights again."""
         if not releases:
             return self.first
         have = rounds_of(self.first, releases)
@@ -148,14 +126,10 @@ class Newton(Planned):
 
 
 def _refuse_bound(schema: ScoreSchema, plan: Plan) -> None:
-    """Refuse, before any budget is spent, a bound on counts under which noise hides the coefficients.
+    """Refuse a bound on counts under which noise hides the coefficients.
 
-    Noise grows with the bound Y, and the information with the mean count m. Where columns fill their ranges, the
-    information is n m R^2 / 3 d along each. Coefficients were reported where that passed 1.5 times the size of the
-    noise's matrix, sigma sqrt(2 d) (benchmarks/inference/numbers.md).
-
-    Raises:
-        PlanError: the mean count, stated as ``rate`` or guessed from the bound, is too small.
+    Noise grows with the bound Y. Information n m R^2 / 3 d per column (m the mean count) must pass 1.5 sigma sqrt(2 d),
+    the noise matrix's size (benchmarks/inference/numbers.md).
     """
     if schema.family != "poisson" or plan.noise is None:
         return
@@ -180,10 +154,10 @@ def _require_scores(plan: object) -> ScoreSchema:
 
 
 def rounds_of(plan: Plan, releases: Releases) -> list[Release]:
-    """Return the releases of rounds that ended with a sum.
+    """Return the releases with a sum.
 
     Raises:
-        PlanError: one is of another plan than this, at whatever weights.
+        PlanError: a release is of another plan, whatever its weights.
     """
     have = [each for each in releases if each is not None]
     for release in have:
@@ -193,18 +167,14 @@ def rounds_of(plan: Plan, releases: Releases) -> list[Release]:
 
 
 def check_numbers(rounds: object, retries: object) -> None:
-    """Refuse a number of rounds or retries that no course of scores has.
-
-    Raises:
-        PlanError: naming the number.
-    """
+    """Refuse numbers out of range."""
     for name, value, least in (("rounds", rounds, 1), ("retries", retries, 0)):
         if type(value) is not int or not least <= value <= _MOST_ROUNDS:
             raise PlanError(f"{name} must be a whole number from {least} to {_MOST_ROUNDS}, got {value!r}")
 
 
 def weights_after(schema: ScoreSchema, releases: Sequence[Release]) -> list[Values]:
-    """Return the weights of every round of a ``Newton`` course; as :func:`stepped`."""
+    """Return every round's weights and the next."""
     first = Values.rounded(start(schema.features, schema.family, schema.rate, schema.constant))
     radius = schema.clip_norm if schema.family == "poisson" else None
     return stepped(schema, releases, {"w": first}, radius, schema.parts)
@@ -217,20 +187,15 @@ def stepped(
     radius: float | None,
     parts: Sequence[slice] = (slice(None),),
 ) -> list[Values]:
-    """Return the weights of every round: the first round's, and after each release those of the next round.
+    """Return every round's weights and the next.
 
-    Values that a release's plan holds are used as they are, if they are near those that follow from the releases before
-    it; if it holds only their digest, as in a file, they are computed.
+    Published values near the recomputed ones are used as they are; a digest alone must match.
 
     Args:
-        schema: of every round.
-        releases: of the rounds that ended with a sum, in order.
-        first: the weights w of the first round, and the other values that every round publishes.
-        radius: R, where a step is shortened to 1 / R.
-        parts: slices of the weights, each with a step of its own: the information between two parts is noise alone.
-
-    Raises:
-        ReleaseError: a release at other weights: of another course, or out of order.
+        releases: those with a sum, in order.
+        first: the first round's w, and values that every round publishes.
+        radius: R, where steps are shortened to 1 / R.
+        parts: slices of w with separate steps; information between slices is noise alone.
     """
     weights = [first["w"]]
     for place, release in enumerate(releases):

@@ -1,18 +1,10 @@
-"""The base of every kind of course with plans and prices that are fixed before the first round.
+"""Define the base of courses with fixed prices.
 
-A kind derives a frozen dataclass from :class:`Planned`. Its first field holds its origin, a plan as a rule
-(``document`` writes it next to the course's file); its other fields are plain numbers, and ``promise`` where it states
-one of its own. It defines
+A kind is a frozen dataclass: the first field is its origin, usually a plan; the others are plain numbers and
+``promise``. It defines ``label`` (its row in ``kinds``), ``first``, ``priced``, ``next``, ``_content`` (all fields but
+``promise``, in bytes, for the digest) and ``_require`` (its checks).
 
-- ``label``: its row's name in ``kinds``;
-- ``first``: the plan of round 0, a field or a property;
-- ``priced``: one plan per round, and per retry that the budget holds;
-- ``next``: the plan that follows from the earlier releases, and from nothing else;
-- ``_content``: every field but ``promise``, in bytes, for the digest by which parties hold the course;
-- ``_require``: its own checks, before the promise is compared with what all rounds cost.
-
-It may never let a price follow from a release: ``mu`` is fixed before the first round. Only a kind with different
-records in its rounds (``DisjointRounds``) replaces ``most`` and ``mu``.
+No price may follow from a release. Only ``DisjointRounds`` replace ``most`` and ``mu``.
 """
 
 from __future__ import annotations
@@ -33,16 +25,17 @@ from privstats.python_values import python_fields
 
 
 class Planned:
-    """The base of a kind of course: what all of it costs, its digest, and its checks in order.
+    """The base of a kind of course.
 
     Guarantee:
-        All rounds and retries together are mu-GDP with :attr:`mu` = sqrt of the sum over :attr:`priced` of mu^2, as for
-        :class:`~privstats.course.Course`; a course that breaks its own promise is never built.
+        All rounds and retries together are mu-GDP with :attr:`mu` = sqrt of the sum over :attr:`priced` of mu^2
+        (:class:`~privstats.course.Course`); a course that breaks its own promise is never built. Invalid fields raise
+        ``PlanError``.
     """
 
     label: ClassVar[str]
 
-    if TYPE_CHECKING:  # a dataclass takes what its base has under a field's name for the field's default
+    if TYPE_CHECKING:  # at run time a dataclass would use these as its fields' defaults
 
         @property
         def first(self) -> Plan:
@@ -50,7 +43,7 @@ class Planned:
 
         @property
         def promise(self) -> Promise | None:
-            """The owners' promise for all rounds together; None where they state none."""
+            """The owners' total promise, for files and audits, if any."""
 
     def __post_init__(self) -> None:
         python_fields(self)
@@ -63,38 +56,38 @@ class Planned:
         require_promise(self.promise, self.mu)
 
     def _require(self) -> None:
-        """Refuse fields that no course of this kind can have, and force the noise of every plan."""
+        """Refuse invalid fields, and force every plan's noise."""
         raise NotImplementedError
 
     def _content(self) -> bytes:
         raise NotImplementedError
 
     def next(self, releases: Releases) -> Plan | None:
-        """Return the plan of round ``len(releases)``, or None where the course ends."""
+        """Return the next round's plan, or None at the end."""
         raise NotImplementedError
 
     @property
     def priced(self) -> tuple[Plan, ...]:
-        """One plan per round, and per retry that the budget holds."""
+        """One plan per round and budgeted retry."""
         raise NotImplementedError
 
     @property
     def most(self) -> int:
-        """The most rounds that the course can have, one per priced plan."""
+        """Maximum number of rounds, one per priced plan."""
         return len(self.priced)
 
     @cached_property
     def mu(self) -> float:
-        """mu of everything released together; infinite without DP."""
+        """mu of all releases; infinite without DP."""
         return math.hypot(*map(mu_of, self.priced))
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the kind's label and all its fields but the promise."""
+        """SHA-256 of label and all fields but the promise."""
         return hashlib.sha256(f"privstats/course/{self.label}\0".encode() + self._content()).hexdigest()
 
     def epsilon(self, delta: float) -> float:
-        """epsilon of everything released together at this delta; infinite without DP."""
+        """Return all releases' epsilon; infinite without DP."""
         return epsilon_of(self.mu, delta)
 
     def _repr_html_(self) -> str:
@@ -137,28 +130,24 @@ class Single(Planned):
         return (self.plan,)
 
     def next(self, releases: Releases) -> Plan | None:
-        """Return the plan, then nothing."""
+        """Return the plan, then None."""
         return None if releases else self.plan
 
     def epsilon(self, delta: float) -> float:
-        """epsilon of the plan's release at this delta; of a plan with delta 0 never more than its own."""
+        """Return the release's epsilon; a plan with delta 0 never exceeds its own."""
         noise = self.plan.noise
         pure = noise.epsilon if noise is not None and noise.pure else math.inf
         return min(pure, super().epsilon(delta))
 
 
 def require_plan(field: str, value: object) -> None:
-    """Refuse what is no plan where a course is made of one.
-
-    Raises:
-        PlanError: naming the field.
-    """
+    """Refuse a value that is no plan."""
     if not isinstance(value, Plan):
         raise PlanError(f"{field} must be a Plan, got {type(value).__name__}; build one with Plan(...)")
 
 
 def course_html(course: Course) -> str:
-    """Return a notebook's view of a course: the cost of all of it, and each plan with how often it is priced.
+    """Return a notebook's view of a course's total cost and plans.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())

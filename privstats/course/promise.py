@@ -1,9 +1,4 @@
-"""The promise of a whole course, and the parts of it that its rounds get.
-
-Arithmetic on a plan's epsilon, delta and mu, rounded so that every machine gets the same numbers. Pages, tables and
-commands read from :class:`Total` what a plan, or the course that it begins, promises and sends as a whole, so that none
-states one session's number for all sessions.
-"""
+"""Compute a course's total promise, and its rounds' parts, rounded so that all machines agree."""
 
 from __future__ import annotations
 
@@ -26,10 +21,10 @@ _NINE_DIGITS = Context(prec=9, rounding=ROUND_DOWN)
 
 
 def promised(plan: Plan) -> tuple[Privacy, float]:
-    """Return a plan's promise and the mu of its noise.
+    """Return a plan's promise and its noise's mu.
 
     Raises:
-        PlanError: the plan is without DP, or promises a pure epsilon, for which there are no rounds.
+        PlanError: the plan has no DP, or a pure epsilon, which rounds cannot keep.
     """
     if plan.noise is not None and plan.noise.pure:
         raise PlanError("delta = 0 is offered for one release, and rounds compose in mu: give a delta above 0")
@@ -42,17 +37,13 @@ def promised(plan: Plan) -> tuple[Privacy, float]:
 
 
 def record_mu(plan: Plan) -> float:
-    """mu that a plan spends on one record.
-
-    Raises:
-        PlanError: the plan is without DP.
-    """
+    """Return the mu that a plan spends on one record."""
     privacy, mu = promised(plan)
     return mu / privacy.group
 
 
 def rounded_down(value: float) -> float:
-    """Return the value to nine digits, toward zero: root finders of different machines agree in as many."""
+    """Round to nine digits, toward zero: machines' root finders agree in as many."""
     return float(_NINE_DIGITS.create_decimal(value))
 
 
@@ -61,13 +52,10 @@ _ROUNDING = 1 + 2.0**-40  # of the last operations; epsilon of a part is rounded
 
 @dataclass(frozen=True)
 class Promise:
-    """The owners' promise for all rounds of a course together; unit and adjacency are the first plan's.
+    """The owners' promise for all rounds of a course; unit and adjacency are the first plan's.
 
     Attributes:
-        epsilon, delta: as the owners wrote them, in the plan of the course's promise or in the course's file.
-
-    Raises:
-        PlanError: epsilon or delta is out of range.
+        epsilon, delta: as the owners wrote them.
     """
 
     epsilon: float
@@ -82,13 +70,13 @@ class Promise:
 
     @classmethod
     def of(cls, plan: Plan) -> Promise | None:
-        """Return the promise of a plan; None without DP."""
+        """Return a plan's promise; None without DP."""
         privacy = plan.privacy
         return cls(privacy.epsilon, privacy.delta) if isinstance(privacy, Privacy) else None
 
     @classmethod
     def covering(cls, mu: float, first: Plan) -> Promise | None:
-        """Return the smallest promise, in nine digits, that a course of this mu keeps at its first plan's delta."""
+        """Return the smallest promise, in nine digits, for this mu at the first plan's delta."""
         privacy = first.privacy
         if not isinstance(privacy, Privacy):
             return None
@@ -96,24 +84,15 @@ class Promise:
         return cls(rounded_down(epsilon * (1 + 2e-8)), privacy.delta)  # so nine digits round up
 
     def holds(self, mu: float) -> bool:
-        """Return whether releases that are mu-GDP together keep it: mu is at most that of (epsilon, delta), up to
-        rounding.
+        """Return whether mu is at most that of (epsilon, delta), up to rounding.
 
-        Source: Dong, Roth, Su 2019, corollary 1; unit and adjacency are those that ``mu`` is for. No mu keeps delta 0.
+        Source: Dong, Roth, Su 2019, corollary 1. No mu keeps delta 0.
         """
         return self.delta > 0 and mu <= gaussian_mu(self.epsilon, self.delta) * _ROUNDING
 
 
 def require_promise(promise: object, mu: float) -> None:
-    """Refuse a promise for all rounds of a course that they break; the last check of every kind that states one.
-
-    Args:
-        promise: as the course was given it; None states none.
-        mu: of all rounds together.
-
-    Raises:
-        PlanError: it is no promise, or the rounds cost more.
-    """
+    """Refuse a promise that the rounds break."""
     if promise is None:
         return
     if not isinstance(promise, Promise):
@@ -129,11 +108,7 @@ def require_promise(promise: object, mu: float) -> None:
 
 
 def epsilon_of(mu: float, delta: float) -> float:
-    """epsilon of all rounds together at a delta; infinite without DP, and at delta 0, which Gaussian noise never keeps.
-
-    Raises:
-        PlanError: delta is not at least 0 and below 1.
-    """
+    """Return all rounds' epsilon at a delta; infinite without DP or at delta 0."""
     if math.isinf(mu):
         return math.inf
     check_number("delta", delta, "at least 0 and below 1", 0, 1, ends="[)")
@@ -141,15 +116,11 @@ def epsilon_of(mu: float, delta: float) -> float:
 
 
 def part_of(plan: Plan, part: float, shares: Mapping[str, float] | None) -> Privacy:
-    """Return the promise with this part of a plan's mu^2, at the plan's delta; epsilon is rounded down.
+    """Return the promise with this part of a plan's mu^2, at its delta; epsilon is rounded down.
 
     Args:
-        plan: the plan that is divided.
         part: above 0.
-        shares: how the round divides its own part over its statistics; None for the default.
-
-    Raises:
-        PlanError: the plan has no DP, or so small an epsilon cannot be promised.
+        shares: the part's division over statistics; None: the default.
     """
     privacy, most = promised(plan)
     mu, margin = most * math.sqrt(part), privacy.trust.margin
@@ -168,15 +139,10 @@ def _promised(privacy: Privacy, epsilon: float, shares: Mapping[str, float] | No
 
 
 def count_plan(plan: Plan, schema: CountSchema, part: float) -> Plan:
-    """Return a plan of counts over the same parties, under the same trust model, unit and adjacency.
+    """Return a plan of counts for the same parties, trust model, unit and adjacency.
 
     Args:
-        plan: that the counts come before.
-        schema: what is counted.
         part: the counts' mu^2 over the plan's.
-
-    Raises:
-        PlanError: the plan has no DP, or so small an epsilon cannot be promised.
     """
     proved = None if plan.validity is None else replace(plan.validity, level="moments")  # cell by cell
     privacy = part_of(plan, part, None)
@@ -185,15 +151,15 @@ def count_plan(plan: Plan, schema: CountSchema, part: float) -> Plan:
 
 @dataclass(frozen=True)
 class Total:
-    """Total promise to one unit, and total message size of one party, for a plan or for all sessions of a course.
+    """Promise to one unit and message size of one party, for a plan or all of a course.
 
     Attributes:
-        guarantee: the bound on every attacker; its mu is infinite without DP.
-        epsilon: at the delta of the noise; infinite without DP.
-        delta: of the noise, and the chance that the masks of any session fail on top; 1 without DP.
-        sessions: the maximum number.
-        numbers: the maximum that one party sends in all sessions.
-        upload_bytes: the maximum size of these numbers on the wire, masked.
+        guarantee: bound on every attacker; infinite mu without DP.
+        epsilon: at the noise's delta; infinite without DP.
+        delta: the noise's, plus the probability that any session's masks fail; 1 without DP.
+        sessions: maximum number.
+        numbers: maximum that one party sends in all sessions.
+        upload_bytes: their maximum masked size.
     """
 
     guarantee: Guarantee
@@ -205,11 +171,11 @@ class Total:
 
 
 def total_of(subject: Plan | Course) -> Total:
-    """Return the promise of a single plan, or of all sessions of a course.
+    """Return a plan's or a course's total.
 
     Guarantee:
-        All sessions are mu-GDP with the course's mu, which implies (epsilon, delta) at the delta of the noise. Masks
-        show more than a sum with at most the sum of every session's own chance (union bound), which is added to delta.
+        All sessions are mu-GDP with the course's mu, which implies (epsilon, delta) at the noise's delta. Masks show
+        more than a sum with at most the sum of every session's chance (union bound), which is added to delta.
 
     Example:
         >>> from privstats.course.promise import total_of
@@ -235,5 +201,4 @@ def total_of(subject: Plan | Course) -> Total:
 
 
 def _sent(plans: Sequence[Plan]) -> tuple[int, int]:
-    """Return how many numbers and how many bytes of them one party sends under these plans."""
     return sum(plan.layout.size for plan in plans), sum(plan.masking.upload_bytes for plan in plans)

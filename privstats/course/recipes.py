@@ -1,10 +1,7 @@
-"""The recipes of refinement: constants from public numbers, and values from earlier releases.
+"""Define the recipes of refinement.
 
-A recipe gives the schema of a round, the values that the next round publishes and the state after each; the arithmetic
-is in ``estimates``. Pure functions of releases: server, clients and heads compute the same values.
-
-Releases carry no course, so a plan implies its recipe. The noise of a round distinguishes one recipe from another. The
-digest of earlier releases, which every round's plan holds, shows whether the rounds include a mean.
+Recipes are pure functions of releases, so server, clients and heads compute equal values. A plan implies its recipe: a
+round's noise distinguishes recipes, and the digest of earlier releases shows any mean.
 """
 
 from __future__ import annotations
@@ -43,10 +40,10 @@ class Recipe(ABC):
     """The interface of a recipe.
 
     Attributes:
-        first: the schema of the first release.
+        first: the first release's schema.
         records: n, public.
-        mu: Gaussian-DP parameter of the whole course, of one record.
-        rounds: how many rounds share the budget that the first release leaves.
+        mu: the whole course's mu for one record.
+        rounds: rounds that share the remaining budget.
     """
 
     first: Any
@@ -62,7 +59,7 @@ class Recipe(ABC):
     @property
     @abstractmethod
     def schema(self) -> GradientSchema:
-        """The schema of a round."""
+        """A round's schema."""
 
     @property
     @abstractmethod
@@ -71,21 +68,21 @@ class Recipe(ABC):
 
     @property
     def mean(self) -> MeanSchema | None:
-        """The schema of a mean between the first release and the rounds; None where no recipe of this kind has one."""
+        """The schema of a mean before the rounds, if any."""
         return None
 
     @property
     def mean_share(self) -> float:
-        """The part of mu^2 that the mean gets; 0 where there is none."""
+        """The mean's part of mu^2; 0 without one."""
         return 0.0
 
     @abstractmethod
     def values(self, releases: Sequence[Release]) -> dict[str, Values]:
-        """Return the values that the round after these releases publishes."""
+        """Return the next round's published values."""
 
     @property
     def revision(self) -> int:
-        """A number that changes with what the recipe computes from the same releases."""
+        """Number that changes with what the recipe computes."""
         return 1
 
     @property
@@ -107,7 +104,7 @@ class ClassRounds(Recipe):
     """Rounds of a model that separates classes, after (N, A, B) of rows of norm 1.
 
     Attributes:
-        clip: c, the norm that residuals are shortened to; of a module the norm of its whole gradient takes its place.
+        clip: c, the norm to which residuals are clipped; a module's gradient norm replaces it.
     """
 
     first: ClassSchema
@@ -121,7 +118,7 @@ class ClassRounds(Recipe):
 
     @property
     def schema(self) -> GradientSchema:
-        """The schema of a round."""
+        """A round's schema."""
         return GradientSchema(
             **self._common,
             classes=self.first.classes,
@@ -135,7 +132,7 @@ class ClassRounds(Recipe):
         return {"g": recipes.GRADIENT_SHARES["g"], "k": recipes.GRADIENT_SHARES["kappa"]}
 
     def sums(self, release: Release) -> NoisyClassSums:
-        """(N, A, B) of the first release, with the noise in them."""
+        """Return the first release's noisy (N, A, B)."""
         real = release.moments
         N, A, B = (np.asarray(getattr(real, letter), np.float64) for letter in "NAB")
         return NoisyClassSums(N, A, (B + B.T) / 2, dict(release.sigma))
@@ -147,23 +144,18 @@ class SoftmaxRounds(ClassRounds):
 
     @property
     def revision(self) -> int:
-        """Revision of the recipe: 3 where a class may have less curvature than the mean of all; else 2 where
-        eigenvalues are reported below theirs; else 1.
-
-        Revisions 1 and 2 have not changed since they were written.
-        """
+        """3 if ``least_curvature`` is below 1, else 2 if ``floor`` is not 1, else 1."""
         if self.constants.least_curvature < 1:
             return 3
         return 1 if self.constants.floor == 1 else 2
 
     @property
     def calibration(self) -> CalibrationSchema:
-        """The schema of the calibration after the last round."""
+        """The calibration's schema."""
         return CalibrationSchema(**self._common, classes=self.first.classes, class_names=self.first.class_names)
 
     def states(self, releases: Sequence[Release]) -> tuple[softmax.SoftmaxWhitening, list[Filter]]:
-        """Return the map, and the filter after the first release and after every round; a calibration changes
-        neither."""
+        """Return the map, and the filter after every release but a calibration."""
         sums = self.sums(releases[0])
         whitening = softmax.SoftmaxWhitening.of(sums, self.constants.floor)
         states = [softmax.started(self.constants, sums, whitening)]
@@ -173,13 +165,12 @@ class SoftmaxRounds(ClassRounds):
         return whitening, states
 
     def values(self, releases: Sequence[Release]) -> dict[str, Values]:
-        """M and W of the next round."""
+        """Return the next round's M and W."""
         whitening, states = self.states(releases)
         return {"M": Values.rounded(whitening.matrix), "W": Values.rounded(whitening.published(states[-1].weights))}
 
     def temperature(self, releases: Sequence[Release], before: float = 1.0) -> float:
-        """Return the calibration's temperature for scores that were divided by ``before``; 1 where the releases hold no
-        calibration."""
+        """Return the temperature for scores divided by ``before``; 1 without calibration."""
         if not _calibrated(releases):
             return 1.0
         last = releases[-1]
@@ -188,31 +179,27 @@ class SoftmaxRounds(ClassRounds):
 
 @dataclass(frozen=True)
 class ModuleRounds(ClassRounds):
-    """Rounds of a module that another package brings.
-
-    Attributes:
-        module: its word.
-    """
+    """Rounds of another package's module."""
 
     module: str
 
     @property
     def network(self) -> Module:
-        """The module that the word names."""
+        """The named module."""
         return module_of(self.module)
 
     @property
     def revision(self) -> int:
-        """The module's own; its map is whitened by half."""
+        """The module's own revision."""
         return self.network.revision
 
     @property
     def schema(self) -> GradientSchema:
-        """The schema of a round."""
+        """A round's schema."""
         return replace(super().schema, residual_norm=self.network.norm, module=self.module)
 
     def states(self, releases: Sequence[Release]) -> tuple[softmax.SoftmaxWhitening, list[Any]]:
-        """Return the map, and the state of the weights after the first release and after every round."""
+        """Return the map, and the state after every release."""
         sums, network = self.sums(releases[0]), self.network
         whitening = softmax.SoftmaxWhitening.of(sums)
         states = [network.started(self.constants, sums, whitening)]
@@ -222,17 +209,17 @@ class ModuleRounds(ClassRounds):
         return whitening, states
 
     def values(self, releases: Sequence[Release]) -> dict[str, Values]:
-        """M and w of the next round."""
+        """Return the next round's M and w."""
         whitening, result = self.states(releases)
         return {"M": Values.rounded(whitening.matrix), "w": Values.rounded(self.network.published(result[-1]))}
 
 
 @dataclass(frozen=True)
 class RidgeRounds(Recipe):
-    """After (G, h, q), and a mean where the recipe has one: rounds of a regression of one target.
+    """Rounds of a one-target regression, after (G, h, q) and a mean if any.
 
     Attributes:
-        proved: whether parties prove their sums; no statement reads that of a mean, so there is none then.
+        proved: whether parties prove sums, which excludes a mean.
     """
 
     first: RidgeSchema
@@ -240,7 +227,7 @@ class RidgeRounds(Recipe):
 
     @property
     def revision(self) -> int:
-        """5, and 3 of few rounds without a fixed schedule, where nothing has changed since."""
+        """5, or 3 for few rounds without a fixed schedule."""
         return 5 if self.constants.descends or self.constants.many else 3
 
     @cached_property
@@ -259,7 +246,7 @@ class RidgeRounds(Recipe):
 
     @property
     def schema(self) -> GradientSchema:
-        """The schema of a round."""
+        """A round's schema."""
         return GradientSchema(**self._common, residual_norm=1.0, target_bound=self.first.target_bound)
 
     @property
@@ -270,7 +257,7 @@ class RidgeRounds(Recipe):
 
     @property
     def mean(self) -> MeanSchema:
-        """The schema of the mean of the rows' directions."""
+        """The schema of the rows' mean direction."""
         schema = self.first
         return MeanSchema(
             schema.features,
@@ -282,11 +269,11 @@ class RidgeRounds(Recipe):
 
     @property
     def mean_share(self) -> float:
-        """The part of mu^2 that the mean gets; 0 where there is none."""
+        """The mean's part of mu^2; 0 without one."""
         return self.constants.mean_share
 
     def sums(self, release: Release) -> NoisyGram:
-        """(G, h, q) of the first release, with the noise in them."""
+        """Return the first release's noisy (G, h, q)."""
         real, sigma = release.moments, release.sigma
         G = np.asarray(real.G, np.float64)
         return NoisyGram(
@@ -300,10 +287,7 @@ class RidgeRounds(Recipe):
         )
 
     def states(self, releases: Sequence[Release]) -> tuple[regression.RidgeWhitening, list[_RidgeState]]:
-        """Return the map, and the state after the first release (and the mean) and after every round.
-
-        The states of the previous call's releases are reused, because a course calls this once per round.
-        """
+        """Return the map, and the state after the first release (and mean) and every round."""
         stored = []
         for known, release in zip(self._cache[0], releases, strict=False):
             if known[0] is not release:
@@ -317,11 +301,9 @@ class RidgeRounds(Recipe):
 
     @cached_property
     def _cache(self) -> list[tuple[_After, ...]]:
-        """A cache of one entry: the releases of the last call, and the state after each."""
         return [()]
 
     def _after(self, release: Release, before: Sequence[_After]) -> tuple[regression.RidgeWhitening, _RidgeState]:
-        """Return the map and the state after a release; a mean begins anew."""
         real, sigma = release.moments, release.sigma
         if not before:
             return self._started(release, None)
@@ -339,7 +321,7 @@ class RidgeRounds(Recipe):
         return whitening, regression.ridge_started(self.constants, sums, whitening)
 
     def values(self, releases: Sequence[Release]) -> dict[str, Values]:
-        """M, w and c of the next round."""
+        """Return the next round's M, w and c."""
         whitening, result = self.states(releases)
         return {
             "M": Values.rounded(whitening.matrix),
@@ -349,16 +331,15 @@ class RidgeRounds(Recipe):
 
 
 def is_mean(release: Release) -> bool:
-    """Return whether a release is the mean between a regression's first release and its rounds."""
+    """Return whether a release is the mean."""
     return isinstance(release.plan.schema, MeanSchema)
 
 
 def _calibrated(releases: Sequence[Release]) -> bool:
-    """Return whether a calibration has ended the rounds; nothing follows it."""
     return isinstance(releases[-1].plan.schema, CalibrationSchema)
 
 
-_MOST_LOST = 127  # of 64 rounds and 64 retries
+_MOST_LOST = 127  # with 64 rounds and 64 retries
 _SAME_SHARE = 1e-5  # promises have nine digits; of T <= 128 rounds, (1 - a / (63 / 64)) T is 5e-5 T off a whole number
 
 
@@ -384,8 +365,6 @@ def _of_regression(first: Plan, records: int, mu: float, rounds: int, module: st
 
 
 class _Refined(NamedTuple):
-    """Refinement of a first release: its recipe, and the default of T from the course's mu."""
-
     recipe: Callable[[Plan, int, float, int, str | None, float], AnyRecipe]
     advised: Callable[[float], int]
 
@@ -405,24 +384,18 @@ def recipe_for(
     module: str | None = None,
     clip: float = recipes.GRADIENT_CLIP,
 ) -> AnyRecipe:
-    """Return the recipe after a first release of this plan's schema, for a module where one is named.
+    """Return the recipe after a first release of this plan's schema.
 
     Args:
-        first: the plan of the first release; no matter how much it spends.
-        records, mu, rounds: as for :class:`~privstats.course.recipes.Recipe`.
-        module: the module's word; None for a linear model.
-        clip: of a linear softmax, the norm that residuals are shortened to.
-
-    Raises:
-        PlanError: no recipe refines such a release.
-        SchemaError: no module has that name.
+        first: the first release's plan, at any budget.
+        module: its name; None: a linear model.
+        clip: norm to which a linear softmax's residuals are clipped.
     """
     return _refined(first.schema).recipe(first, records, mu, rounds, module, clip)
 
 
 def advised_clip(first: Plan, records: int, mu: float) -> float:
-    """Return the default of c: .3, and for rows of ``Cells`` that of
-    :attr:`~privstats.estimates.recipes.SoftmaxRecipe.cell_clip`."""
+    """Return the default c: .3, or for ``Cells`` :attr:`~privstats.estimates.recipes.SoftmaxRecipe.cell_clip`."""
     schema = first.schema
     if isinstance(schema, ClassSchema) and any(step.reads_cells for step in schema.transform):
         return recipes.SoftmaxRecipe(schema.classes, schema.features, records, mu).cell_clip
@@ -430,11 +403,7 @@ def advised_clip(first: Plan, records: int, mu: float) -> float:
 
 
 def advised_rounds(schema: Schema, mu: float) -> int:
-    """Return the default of T: 4, and 6 for a softmax with a budget so large that four rounds do not use it up.
-
-    Raises:
-        PlanError: no recipe refines such a release.
-    """
+    """Return the default T: 4, or 6 for a softmax with a large budget."""
     return _refined(schema).advised(mu)
 
 
@@ -446,14 +415,7 @@ def _refined(schema: Schema) -> _Refined:
 
 
 def recipe_of(releases: Sequence[Release]) -> AnyRecipe:
-    """Return the recipe by which these releases were made, read from their plans.
-
-    Args:
-        releases: the first one and those of rounds after it, in order; at least the first.
-
-    Raises:
-        ReleaseError: not releases of one course, or a first one that no recipe refines.
-    """
+    """Return the recipe of a course's releases, read from their plans."""
     first, *rest = releases
     kinds = GradientSchema | CalibrationSchema
     text = next((each.plan.schema for each in rest if isinstance(each.plan.schema, kinds)), None)
@@ -480,14 +442,14 @@ def recipe_of(releases: Sequence[Release]) -> AnyRecipe:
 
 
 def _follows(release: Release, before: Releases) -> bool:
-    """Return whether the values that a release was measured at were chosen after these, and rounds without a sum."""
+    """Return whether a release's published values follow from these, and any lost rounds."""
     text = release.plan.published
     lost = range(_MOST_LOST + 1)
     return text is not None and any(text.after == history([*before, *[None] * k]).hex() for k in lost)
 
 
 def _pays(recipe: AnyRecipe, first: Plan, each: Plan) -> bool:
-    """Return whether a round has the noise of this recipe's: a course of an older version left no part for a mean."""
+    """Return whether a round has this recipe's noise; older versions left nothing for a mean."""
     remaining = recipe.mu**2 * (1 - recipe.mean_share) - record_mu(first) ** 2
     return math.isclose(remaining, recipe.rounds * record_mu(each) ** 2, rel_tol=_SAME_SHARE)
 
@@ -495,12 +457,6 @@ def _pays(recipe: AnyRecipe, first: Plan, each: Plan) -> bool:
 def _divided(
     first: Plan, records: int, mu: float, rest: Sequence[Release], module: str | None, clip: float
 ) -> AnyRecipe:
-    """Return the recipe of the rounds that share the budget after the first release, by the noise of one round; of one
-    round where there is none.
-
-    A mean before the rounds leaves fewer rounds of that noise than there are without it, and only one recipe is
-    consistent with its own number of rounds.
-    """
     if not rest:
         return recipe_for(first, records, mu, 1, module, clip)
     remaining, each = mu**2 - record_mu(first) ** 2, record_mu(rest[0].plan) ** 2
@@ -512,16 +468,15 @@ def _divided(
 
 
 def _alone_mu(first: Plan, records: int) -> float:
-    """mu by which a first release alone is read; exact sums are read as those of an infinite budget."""
+    """Return the mu to read a lone first release; exact sums count as infinite budget."""
     return math.inf if first.noise is None else total_mu(first, records, 1)
 
 
 def total_mu(first: Plan, records: int, rounds: int) -> float:
-    """Return mu of one record over a complete course that begins with this plan, released at the recipe's share.
+    """Return mu of one record over a complete course that begins with this plan at the recipe's share.
 
-    Solves mu sqrt(share(mu)) = mu of the first release. Where the share falls in a jump there may be two solutions, and
-    the smaller is used; where it rises in a jump (a regression, where G carries more information than a mean) there may
-    be none, and the jump is used: the first release then has another share than the recipe gives it.
+    Solves mu sqrt(share(mu)) = mu of the first release. Of two solutions the smaller is used; without one, the jump of
+    the share.
     """
 
     def share(mu: float) -> float:

@@ -1,25 +1,4 @@
-"""Refinement rounds: an ordinary release, then a few gradients at weights that follow from what was released.
-
-This course overtakes DP-SGD (docs/refinement.md). This module decides the plans, their price and their order;
-``recipes`` computes the values between rounds, and any session the sums.
-
-The plan of a course's first round is the caller's own. ``Rounds(first=plan)`` runs it unchanged, so that the class
-release is the one that was reviewed, and computes the total cost; ``Rounds.within(plan)`` divides a promise. A course
-that changed the plan it was given would have two plans under one name. Where a first plan fits two courses, the one
-that spends less is taken.
-
-The number of rounds follows from mu, not from the data set. Six rounds gain where the budget is large, on held-out
-training records of every set that we looked at, and cost two sessions more; so they are the default from mu .7 on and
-four below. It is a default of ``Rounds.within``, which writes the number into the course, not of the course itself: a
-course that exists keeps its digest.
-
-Whole parties have two rounds: each party sends one direction, then its update to weights that follow from the noisy
-sum. The second round is a kind of schema, and not an option of the first: parties of one plan must send the same
-statistics, so another direction has another word, and an older version refuses it by that word. The start has one
-length for all data, because the length of the noisy sum shows more about the number of parties and the noise than about
-the classes. A head computes the second plan again from the first release, so that two rounds are read together only if
-one follows from the other; therefore the start has identical bits on every machine.
-"""
+"""Plan refinement rounds."""
 
 from __future__ import annotations
 
@@ -50,44 +29,32 @@ _MOST_ROUNDS = 64
 
 @dataclass(frozen=True)
 class Rounds(Planned):
-    """A first release, then ``rounds`` masked gradients, each at weights that follow from the releases before it.
+    """A first release, then ``rounds`` masked gradients, each at weights that follow from earlier releases.
 
-    The first plan is round 0 and is released unchanged: its promise is a part of the course's. If ``plan`` holds the
-    promise of the complete course, :meth:`within` divides it. The rounds' cohort, model, unit, adjacency, protocol and
-    panel are the first plan's. Where that has a ``validity``, every later session proves the norm of its sums, for as
-    many records. A regression with a Gram matrix that noise would hide has one more session after the first release,
-    :attr:`mean`.
+    The first plan is round 0, released unchanged: its promise is a part of the course's, and :meth:`within` divides a
+    total promise. Its cohort, model, unit, adjacency, protocol and panel hold for all rounds. If it has a ``validity``,
+    later sessions prove the norm of their sums. A regression with a Gram matrix that noise would hide has a session
+    after the first release, :attr:`mean`.
 
     Args:
-        first: of a ``ClassSchema`` with N, A and B of rows of norm 1, or of a ``RidgeSchema`` of one target. End the
-            transform in ``UnitNorm``, unless rows have that norm already: the recipe counts records by the trace of B,
-            so shorter rows count as fewer.
-        rounds: T, the default of :meth:`within` or as many as parties can attend; a regression gains up to 24 at small
-            budgets.
-        expected_records: n, which its owners state; never counted from the records. None: ``cohort.max_records``.
-        retries: further rounds that the budget holds from the start, for those that end without a sum. Every one makes
-            all the others noisier.
+        first: of a ``ClassSchema`` with N, A and B of rows of norm 1, or a ``RidgeSchema`` of one target. End the
+            transform in ``UnitNorm``: the recipe counts records by the trace of B.
+        rounds: T; a regression gains up to 24 at small budgets.
+        expected_records: n, stated publicly, never counted from the records. None: ``cohort.max_records``.
+        retries: budgeted rounds for those without a sum. Each makes all others noisier.
         release_share: f, the first release's part of the mu^2 that a calibration leaves; None: the recipe's.
-        calibrated: whether a masked sum of eleven numbers follows the last round, from which the temperature of the
-            head's probabilities follows (``RefinedSoftmax.temperature_``). It takes 1 % of the course's mu^2.
-        module: rounds of a :class:`~privstats.schema.modules.Module` that another package brings, by its word, instead
-            of a linear softmax.
-        clip: c, the norm that a linear softmax's residuals are shortened to: .3, .5, .7 or 1. :meth:`within` writes .3,
-            and for rows of ``Cells`` the value of a public rule
-            (:attr:`~privstats.estimates.recipes.SoftmaxRecipe.cell_clip`).
-        promise: the owners' promise for all rounds together, for files and audits; the price follows from the plans
-            alone, so comparing two courses ignores it. :meth:`within` writes the divided plan's.
-
-    Raises:
-        PlanError: a plan that no recipe refines, one without DP, a number out of range, or a promise that the rounds do
-            not keep.
+        calibrated: whether a masked sum of eleven numbers sets ``RefinedSoftmax.temperature_``, at 1 % of mu^2.
+        module: name of a :class:`~privstats.schema.modules.Module` that replaces the linear softmax.
+        clip: c, the norm to which a linear softmax's residuals are clipped: .3, .5, .7 or 1. :meth:`within` sets .3, or
+            follows a public rule for ``Cells``.
+        promise: the owners' total promise, for files and audits; comparing courses ignores it.
 
     Guarantee:
-        All rounds and retries together are mu-GDP with :attr:`mu`, for the unit and adjacency of the first plan: the
-        noise of every round is sized for its own mu, whatever weights and map it is measured at, and rounds compose
-        (see :class:`Course`). A client that was in fewer rounds spent less. Trust is the first plan's: central, if the
-        server draws every round's noise; distributed, if in every round ``min_survivors - colluders`` honest clients
-        survive, ``colluders`` counting every party that the server could call in any of them; local, no party.
+        All rounds and retries together are mu-GDP with :attr:`mu`, for the unit and adjacency of the first plan: every
+        round's noise is sized for its own mu at any weights and map, and rounds compose (:class:`Course`). A client in
+        fewer rounds spent less. Trust is the first plan's: central, if the server draws every round's noise;
+        distributed, if in every round ``min_survivors - colluders`` honest clients survive, ``colluders`` counting
+        every party that the server could call in any of them; local, no party.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NAB", clip_norm=1.0, transform=(ps.transforms.UnitNorm(),))
@@ -145,13 +112,8 @@ class Rounds(Planned):
         """Return the course that keeps a plan's promise in total.
 
         Args:
-            whole: the first plan but for its epsilon and shares: its promise is what all rounds may spend together.
-            rounds: T; None: 4, and 6 for a softmax from mu .7 on
-                (:func:`~privstats.estimates.recipes.advised_rounds`).
-            expected_records, retries, calibrated, module: as for the class.
-
-        Raises:
-            PlanError: as for the class.
+            whole: the first plan, with the total promise.
+            rounds: T; None: 4, and 6 for a softmax from mu .7 on (:func:`~privstats.estimates.recipes.advised_rounds`).
         """
         mu, records = record_mu(whole), python_value(expected_records) or whole.cohort.max_records
         rounds, retries = (
@@ -176,7 +138,7 @@ class Rounds(Planned):
 
     @cached_property
     def recipe(self) -> Recipe:
-        """Recipe of the rounds: the measured sums, the published values, and the update of the weights."""
+        """The rounds' recipe."""
         if self.release_share is None:
             mu = total_mu(self.first, self.records, self._divided)
         else:
@@ -185,16 +147,15 @@ class Rounds(Planned):
 
     @cached_property
     def template(self) -> Plan:
-        """A round's plan, at placeholder weights: all but the published values of every round."""
+        """A round's plan at placeholder weights."""
         part = ((1 - self.recipe.mean_share) / self._share - 1) / self._divided
         return self._after(self.recipe.schema, part_of(self.first, part, self.recipe.shares))
 
     @cached_property
     def mean(self) -> Plan | None:
-        """The plan of the sum of the rows' directions that follows the first release; None where the recipe has none.
+        """The plan of the sum of the rows' directions, if any.
 
-        Its noise is sized as that of any plan, and nothing in it depends on the first release
-        (:attr:`~privstats.estimates.recipes.RidgeRecipe.mean_share`).
+        Nothing in it depends on the first release.
         """
         schema, share = self.recipe.mean, self.recipe.mean_share
         if schema is None or not share:
@@ -203,11 +164,7 @@ class Rounds(Planned):
 
     @cached_property
     def calibration(self) -> Plan | None:
-        """The plan of the calibration, at placeholder weights; None where there is none.
-
-        Raises:
-            PlanError: the rounds are those of a regression or a module, or the first plan asks for proofs.
-        """
+        """The plan of the calibration at placeholder weights, if any."""
         if not self.calibrated:
             return None
         if self.module is not None:
@@ -220,19 +177,17 @@ class Rounds(Planned):
         return self._after(self.recipe.calibration, part_of(self.first, part, None))
 
     def _after(self, schema: Schema, privacy: Privacy) -> Plan:
-        """Return a plan for what follows the first release; where that one proves its sums, its norm is proved."""
         validity = self.first.validity
         level = None if validity is None else replace(validity, level="norm")
         return replace(self.first, schema=schema, privacy=privacy, published=PLACEHOLDER, validity=level)
 
     @property
     def priced(self) -> tuple[Plan, ...]:
-        """The first plan, the mean, a round for every round and retry, and the calibration."""
+        """The first plan, the mean, rounds, retries, and the calibration."""
         last = () if self.calibration is None else (self.calibration,)
         return (*self._begun, *[self.template] * self._divided, *last)
 
     def _content(self) -> bytes:
-        """Return the fields, the clip where it is not .3, and the recipe's revision where that is above 1."""
         numbers = (self.first.digest, self.rounds, self.records, self.retries, self.recipe.mu)
         content = (*numbers, *["calibrated"] * self.calibrated, *([self.module] if self.module else []))
         if self.clip != GRADIENT_CLIP:
@@ -242,10 +197,9 @@ class Rounds(Planned):
         return msgspec.json.encode(content)
 
     def next(self, releases: Releases) -> Plan | None:
-        """Return the plan of round ``len(releases)``; a round that ended without a sum changes nothing but the count.
+        """Return the next plan, or None at the end or without the first release.
 
-        None once T rounds have been released, or the budget is spent, and the calibration has been tried; and where the
-        first release is missing. A mean is tried once; where it is missing, the rounds follow without it.
+        The end is T released rounds or a spent budget, then a tried calibration. A mean is tried once.
         """
         if not releases:
             return self.first
@@ -259,7 +213,6 @@ class Rounds(Planned):
         return replace(plan, published=Published.of(self.recipe.values(have), history(releases)))
 
     def _following(self, releases: Releases) -> Plan | None:
-        """Return the plan of the next place, at placeholder weights; None where the course ends."""
         if len(releases) < len(self._begun):
             return self.mean
         rounds = releases[len(self._begun) :]
@@ -274,12 +227,10 @@ class Rounds(Planned):
 
     @property
     def _divided(self) -> int:
-        """Over how many rounds the budget is divided: those that are released, and the retries."""
         return self.rounds + self.retries
 
     @property
     def _share(self) -> float:
-        """The first release's part of mu^2: as it is written, or the recipe's; what it is where no recipe gives it."""
         if self.release_share is not None:
             return self.release_share
         share, own = self.recipe.constants.release_share, (record_mu(self.first) / self.recipe.mu) ** 2
@@ -304,7 +255,7 @@ def _check_number(field: str, value: object, least: int, most: int = _MOST_ROUND
 
 
 _ROUNDS = 2
-_LENGTH = 16.0  # of the published weights, for every data set (docs/papers_and_peers.md)
+_LENGTH = 16.0  # length of the published weights, for every data set (docs/papers_and_peers.md)
 
 
 @dataclass(frozen=True)
@@ -314,17 +265,13 @@ class PartyRounds(Planned):
     Where noise hides P1, W is a random direction, and P1 + P2 is still as accurate as one sum at all of mu^2.
 
     Args:
-        first: the plan of the first round, of a ``PartySchema``. If the promise of both rounds is given,
-            :meth:`within` divides it.
-        promise: the owners' promise for both rounds together, for files and audits.
-
-    Raises:
-        PlanError: another schema, no DP, or a promise that the rounds do not keep.
+        first: the plan of the first round, of a ``PartySchema``.
+        promise: the owners' total promise, for files and audits.
 
     Guarantee:
         Both rounds together are mu-GDP with :attr:`mu` = sqrt(2) times the first plan's, for whole parties and its
-        adjacency: the bound of a round holds for every W (:class:`~privstats.PartyUpdateSchema`), and rounds compose
-        (see :class:`Course`).
+        adjacency: a round's bound holds for every W (:class:`~privstats.PartyUpdateSchema`), and rounds compose
+        (:class:`Course`).
 
     Example:
         >>> privacy = ps.Privacy(
@@ -350,20 +297,13 @@ class PartyRounds(Planned):
 
     @classmethod
     def within(cls, whole: Plan) -> PartyRounds:
-        """Return the course that keeps a plan's promise in total.
-
-        Args:
-            whole: the plan but for its epsilon: its promise is what both rounds may spend together.
-
-        Raises:
-            PlanError: as for the class.
-        """
+        """Return the course that keeps a plan's promise in total."""
         _require_parties(whole)
         return cls(replace(whole, privacy=part_of(whole, 1 / _ROUNDS, None)), Promise.of(whole))
 
     @cached_property
     def update(self) -> Plan:
-        """The plan of the second round, at placeholder weights."""
+        """The second round's plan, at placeholder weights."""
         schema = PartyUpdateSchema.of(_require_parties(self.first))
         return replace(self.first, schema=schema, published=PLACEHOLDER)
 
@@ -376,12 +316,7 @@ class PartyRounds(Planned):
         return bytes.fromhex(self.first.digest)
 
     def next(self, releases: Releases) -> Plan | None:
-        """Return the plan of the directions, that of the updates, then None; without a sum of directions, that plan
-        again.
-
-        Raises:
-            PlanError: the release is of another plan than :attr:`first`.
-        """
+        """Return the plan of the directions, once more if they had no sum; that of the updates; then None."""
         if len(releases) > 1:
             return None
         first = releases[0] if releases else None
@@ -393,7 +328,6 @@ class PartyRounds(Planned):
 
 
 def _require_parties(plan: object) -> PartySchema:
-    """Return the schema; refuse another plan than one of directions of parties under a promise."""
     if not isinstance(plan, Plan) or type(plan.schema) is not PartySchema:
         raise PlanError(
             "two rounds of parties need a Plan of a PartySchema; use Rounds for a ClassSchema or RidgeSchema"
@@ -403,9 +337,9 @@ def _require_parties(plan: object) -> PartySchema:
 
 
 def _start(first: Release) -> Values:
-    """Scale the noisy sum to a fixed length, because its length depends more on cohort and noise than on the classes.
+    """Scale the noisy sum to a fixed length, because its own depends more on cohort and noise than on the classes.
 
-    ``fsum`` does not depend on the order of its terms, so every machine gets identical bits.
+    ``fsum`` makes bits equal on every machine.
     """
     total: NDArray[np.float64] = np.asarray(first.moments.P, np.float64)
     length = math.sqrt(math.fsum(np.square(total).ravel()))

@@ -1,8 +1,4 @@
-"""A course in a ledger: its whole price, spent before the first round, and the charge of each round.
-
-``base`` has the plans; a server and a party that keep ledgers use this module. A stream's rounds are charged by
-``contrib.streams.record_registry``.
-"""
+"""Charge a course, then its rounds, to a ledger."""
 
 from __future__ import annotations
 
@@ -21,22 +17,19 @@ from privstats.plan import Plan
 def spend(
     course: Course, ledger: Ledger, dataset: str, run: bytes, *, sums_only: bool = False, multiplicity: int = 1
 ) -> Spend:
-    """Charge everything that the course can cost, before its first round; each is then marked, ``ledger.mark_started``.
+    """Charge everything that the course can cost, before its first round; ``ledger.mark_started`` marks each round.
 
-    Called again for the same run before anything was finished, it returns the same entry, with the rounds that have
-    begun. The rounds of a stream begin by ``RecordRegistry.charge`` alone: the entry records that its price depends on
-    a record registry.
+    Another call for the same run returns the same entry, with its begun rounds. A stream's entry records that its price
+    needs a registry: only ``RecordRegistry.charge`` begins its rounds.
 
     Args:
-        course, ledger, dataset, run: what is spent where.
-        sums_only: the ledger is a server's, which releases sums of parties and has no records. In a stream, each
-            party's own record registry then keeps the records disjoint.
-        multiplicity: the most rows that one record may be in (``Ledger.spend``); a stream has a price of its own.
+        sums_only: the ledger is a server's, without records; each party's registry keeps a stream's records disjoint.
+        multiplicity: maximum number of rows that one record is in; not for streams.
 
     Raises:
-        LedgerError: no such account, the cap would be exceeded, or the run's name was used for something else.
-        PlanError: the course prices fewer rounds than it has, and nothing keeps their records apart.
-        MissingExtraError: this machine lacks a package that a round is measured with; nothing is spent then.
+        LedgerError: no such account, an exceeded cap, or a reused run name.
+        PlanError: the course prices fewer rounds than it has, and nothing keeps their records disjoint.
+        MissingExtraError: a round's package is not installed; nothing is spent then.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
@@ -69,13 +62,11 @@ def spend(
 def authorize(course: Course, plan: Plan, releases: Releases, ledger: Ledger, entry: Spend) -> RoundCharge:
     """Verify that a plan is the course's next (:func:`privstats.course.verify_next`), and return its round's charge.
 
-    Args:
-        course, plan, releases: as for :func:`privstats.course.verify_next`.
-        ledger, entry: the ledger, and the entry that :func:`spend` returned for the course.
+    Only ``session`` marks the round.
 
     Raises:
-        PlanError: ``plan`` is not the next. This call marks nothing in any case; ``session`` marks the round.
-        LedgerError: the entry is another course's, or the course is a stream, where a registry enters the rounds.
+        PlanError: ``plan`` is not the next.
+        LedgerError: the entry is another course's, or the course is a stream.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())

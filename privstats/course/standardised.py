@@ -1,8 +1,4 @@
-"""A regression in ranges that follow from a first release: means and squares first, then the plan's own sums.
-
-Public ranges are wide: a target bound of eight deviations, a clip norm far above any row's. Noise grows with them. Two
-sessions under one promise estimate narrower ranges, and the second release is read as any other.
-"""
+"""Plan a regression in two sessions: narrower ranges first, because noise grows with their width."""
 
 from __future__ import annotations
 
@@ -25,35 +21,29 @@ from privstats.schema import RidgeSchema, narrowed
 from privstats.transforms import Centre, ConstantFeature, Scale
 
 _SHARE = 0.04
-_SHARES = {"G": 0.45, "h": 0.1, "q": 0.45}  # of the first release: squares of columns and of the target decide
+_SHARES = {"G": 0.45, "h": 0.1, "q": 0.45}  # the first release's shares: ranges depend on squares most
 
 CONSTANT = 0.5
 """Value of the constant column after the ranges: near the size of a column there."""
 
 _COLUMN = 3.0  # deviations that become 1
-_LEAST, _PART = 3.0, 0.8  # a target is cut beyond .8 of the largest of n normal deviations, and never below 3
-_ROW = 1.5  # times as many deviations of a row's squared norm are within the clip norm
-_CLEAR = 2.0  # deviations of noise from which on a mean is not 0
+_LEAST, _PART = 3.0, 0.8  # a target is clipped beyond .8 of the largest of n normal deviations, and at 3 or more
+_ROW = 1.5  # the clip norm admits this many times as many deviations of a row's squared norm
+_CLEAR = 2.0  # a mean below this many noise deviations counts as 0
 
 
 @dataclass(frozen=True)
 class Standardised(Planned):
-    """Means and squares of the columns and the target, then the plan's sums of rows in ranges that follow from them.
+    """Means and squares of columns and target, then the plan's sums of rows in ranges that follow from them.
 
-    A column is centred by its mean and divided by three deviations. The target is clipped at three or more deviations
-    (more where records are many, so that the clip's effect stays below sampling error), and the clip norm fits such
-    rows. All are public maps in the second plan, so coefficients, per unit of the original columns, are those of the
-    same regression, and :func:`~privstats.inference.ols` reads them as from any release. No range is wider than the
-    plan's. Where noise hides a spread, its range is too wide, which costs width and no validity.
+    A column is centred by its mean and divided by three deviations. The target is clipped at three or more deviations,
+    and the clip norm fits such rows. These public maps keep coefficients per unit of the original columns
+    (:func:`~privstats.inference.ols`). No range is wider than the plan's. Where noise hides a spread, its range is too
+    wide, which costs width and no validity.
 
     Args:
-        plan: the second plan but for its ranges: of a ``RidgeSchema`` of numbers with a transform that ends in
-            ``ConstantFeature``. If the promise of both sessions is given, :meth:`within` divides it.
+        plan: the second plan in public ranges: of a ``RidgeSchema`` of numbers with a last ``ConstantFeature``.
         share: the first session's part of mu^2, from .01 to .5.
-        promise: the owners' promise for both sessions together, for files and audits.
-
-    Raises:
-        PlanError: another schema, no DP, a share out of range, or a promise that the sessions do not keep.
 
     Guarantee:
         Both sessions together are mu-GDP with :attr:`mu`, for the unit and adjacency of the plan: the second is sized
@@ -85,14 +75,10 @@ class Standardised(Planned):
 
     @classmethod
     def within(cls, whole: Plan, share: float = _SHARE) -> Standardised:
-        """Return the course that keeps a plan's promise in total.
+        """Divide a plan's total promise over the sessions.
 
         Args:
-            whole: the second plan but for its epsilon: its promise is what both sessions may spend together.
-            share: as for the class.
-
-        Raises:
-            PlanError: as for the class.
+            whole: the plan, with the total promise.
         """
         require_plan("whole", whole)
         _check_share(share)
@@ -101,7 +87,7 @@ class Standardised(Planned):
 
     @property
     def schema(self) -> RidgeSchema:
-        """Schema of the second plan, in public ranges."""
+        """The second plan's schema, in public ranges."""
         return _require_ranges(self.plan)
 
     @cached_property
@@ -119,8 +105,7 @@ class Standardised(Planned):
         return msgspec.json.encode((self.plan.digest, self.share))
 
     def next(self, releases: Releases) -> Plan | None:
-        """Return the plan behind the ranges that the first release gives; behind the public ones where it has no
-        sum."""
+        """Return the plan in the first release's ranges; in public ones if it has no sum."""
         if not releases:
             return self.first
         if len(releases) > 1:
@@ -134,15 +119,7 @@ class Standardised(Planned):
 
 
 def behind_ranges(schema: RidgeSchema, first: Release) -> RidgeSchema:
-    """Return the schema in the ranges that a release of the same columns and target gives.
-
-    Args:
-        schema: in public ranges.
-        first: of the same, with any noise.
-
-    Raises:
-        ReleaseError: it is a release of something else.
-    """
+    """Return the schema in a release's ranges."""
     refusal = ReleaseError("ranges follow from a release of the same columns and target; give the first session's")
     declared = narrowed(first.plan.schema, RidgeSchema, refusal)
     if replace(declared, folds=schema.folds) != schema:
@@ -182,8 +159,7 @@ def _check_share(share: object) -> None:
 
 
 class Ranges(NamedTuple):
-    """Map of rows, each column to ``(x - centre) / per`` with :data:`CONSTANT` appended, and the bounds of the mapped
-    rows.
+    """Map of columns to ``(x - centre) / per`` with :data:`CONSTANT` appended, and the mapped rows' bounds.
 
     Attributes:
         centre, per: ``(p,)``.
@@ -198,16 +174,14 @@ class Ranges(NamedTuple):
 
 
 def ranges(G: Array, q: float, sigmas: tuple[float, float], constant: float, bounds: tuple[float, float]) -> Ranges:
-    """Ranges that follow from noisy sums, never wider than those that are public; every number has four digits.
+    """Return ranges from noisy sums, never wider than the public ones, to four digits.
 
-    Spreads are those that one deviation of noise might have hidden, so that noise makes a range too wide rather than
-    too narrow; a mean that noise could show is 0.
+    Spreads include one deviation of noise, so ranges err on the wide side.
 
     Args:
-        G: sum of products of the columns, the constant last, ``(p + 1, p + 1)``.
+        G: products of the columns, the constant last, ``(p + 1, p + 1)``.
         q: sum of squared targets.
-        sigmas: noise standard deviations of G's diagonal and of q.
-        constant: value of the constant.
+        sigmas: noise SDs of G's diagonal and of q.
         bounds: the public clip norm and target bound.
 
     Example:
@@ -241,5 +215,5 @@ def ranges(G: Array, q: float, sigmas: tuple[float, float], constant: float, bou
 
 
 def _rounded(value: float) -> float:
-    """Round to four digits, on which all machines agree."""
+    """Round to digits on which all machines agree."""
     return float(f"{value:.4g}")

@@ -1,4 +1,4 @@
-"""Differential privacy of moments: exact bounds, exact noise, and a record of what was spent."""
+"""Differential privacy of moments: exact bounds, noise and spending."""
 
 from typing import TYPE_CHECKING
 

@@ -1,16 +1,13 @@
 """Compute the noise level of each statistic that meets a promise under a trust model.
 
-Pure arithmetic on the schema and the promise, without data or randomness; ``mechanisms`` draws the noise. A plan builds
-one ``Noise``, from which all later code reads the levels.
+Pure arithmetic on the schema and the promise, without data or randomness.
 
-Excess noise comes in layers. A share is sized for the fewest survivors that a plan admits, and every further survivor
-adds a share of the same variance. So a client's share is the sum of a base, sized for *all* clients with a secret
-seed, and one layer per level in between, drawn from its own seed. After the session each client opens the
-seeds of the layers that the number of survivors makes superfluous; the server subtracts them. docs/theorems.md, 6, has
-the statement and the proof; the idea is that of XNoise (Jiang, Wang and Chen, Dordis, EuroSys 2024).
+Excess noise comes in layers. A client's share, sized for the fewest survivors, is a base, sized for *all* clients, plus
+one layer per level, each with its own secret seed. After the session each client opens the superfluous layers' seeds;
+the server subtracts them.
+Statement and proof: docs/theorems.md, 6; the idea is XNoise's (Jiang, Wang and Chen, Dordis, EuroSys 2024).
 
-A class below the minimum count is suppressed in the release, by its noisy count only. The exact counts are never read,
-so the decision costs no privacy. Suppression runs after the noise is added; ``planning`` has its error rates.
+A class below the minimum count is suppressed by its noisy count only, so the decision costs no privacy.
 """
 
 from __future__ import annotations
@@ -48,11 +45,11 @@ class NoiseRow:
 
     Attributes:
         statistic: its letter.
-        sensitivity: L2 sensitivity of this statistic alone to one unit, in real units; L1 for a pure promise.
-        sigma: standard deviation of its guaranteed noise, in real units.
+        sensitivity: its L2 sensitivity to one unit, in real units; L1 for a pure promise.
+        sigma: guaranteed noise SD, in real units.
         mu: sensitivity / sigma; ``pure.laplace_mu`` for a pure promise.
-        epsilon: epsilon of releasing it alone, at the plan's delta.
-        share: the statistic's part of mu^2 under add-remove, or of a pure epsilon.
+        epsilon: of releasing it alone, at the plan's delta.
+        share: its part of mu^2 under add-remove, or of a pure epsilon.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -76,16 +73,13 @@ class Noise:
 
     Attributes:
         model: the trust model, which fixes who adds the noise.
-        honest_shares: number of honest clients whose noise is certain to be in the sum; used where the noise is
-            divided.
-        mu, epsilon, delta: the guarantee of the whole release, per unit of the promise.
-        rows: one per statistic.
-        slack: max-divergence between the sum of the shares and post-processed Gaussian noise; the margin covers it.
-        members: number of members of a panel, who each add the full noise; 1 in every other model.
-        laplace: statistics with the scale of their discrete Laplace noise in wire steps, where delta is 0; else empty,
-            and the noise is Gaussian.
-        levels: where clients remove excess noise, the numbers of clients that a remaining share can be sized for,
-            rising from the minimum of survivors; else empty.
+        honest_shares: honest clients certain to be in the sum, where they divide the noise.
+        mu, epsilon, delta: the full release's guarantee, per unit.
+        slack: max-divergence between summed shares and post-processed Gaussian noise; covered by the margin.
+        members: panel members, who each add the full noise; 1 in other models.
+        laplace: discrete Laplace scale per statistic in wire steps, if delta is 0; else empty.
+        levels: where clients remove excess noise, the client counts that a share can be sized for, rising from the
+            minimum of survivors; else empty.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -113,17 +107,17 @@ class Noise:
 
     @property
     def scales(self) -> dict[str, float]:
-        """Scale of the discrete Laplace noise per statistic in wire steps; a new mapping with every call."""
+        """Discrete Laplace scale per statistic, in wire steps."""
         return dict(self.laplace)
 
     @property
     def guarantee(self) -> Guarantee:
-        """Return the guarantee of the release per unit, as a bound on every attacker."""
+        """The release's guarantee per unit, as a bound on every attacker."""
         return Guarantee(self.mu, self.epsilon if self.pure else math.inf)
 
     @property
     def trust(self) -> TrustModel:
-        """The row of the noise's trust model in the table of models."""
+        """The row of the trust model."""
         return MODELS[self.model]
 
     @property
@@ -132,63 +126,56 @@ class Noise:
         return {row.statistic: row.sigma for row in self.rows}
 
     def grid_sigma(self, segment: Segment) -> float:
-        """Guaranteed noise of a segment's entries in grid steps (sigma / sqrt 2 off the diagonal)."""
+        """Return a segment's guaranteed noise in grid steps (sigma / sqrt 2 off the diagonal)."""
         return self.sigma[segment.statistic] * segment.scale * segment.noise_factor
 
     def share_sigma(self, segment: Segment) -> float:
-        """Return the sigma of a single draw in grid steps: the full noise, or one client's share where it is divided.
+        """Return one sample's sigma in grid steps: the full noise, or one client's share.
 
-        The shares of ``honest_shares`` clients sum to variance grid_sigma^2 + 4: the 4 pays for discreteness.
+        ``honest_shares`` shares sum to variance grid_sigma^2 + 4: the 4 pays for discreteness.
         """
         return math.sqrt(self._variance(segment) / self._shares)
 
     def layered_sigmas(self, segment: Segment) -> tuple[float, ...]:
-        """Return the sigmas of one share's draws in grid steps: the base, then its layers, lowest first.
+        """Return the sigmas of a share's base and layers, lowest first, in grid steps.
 
-        Without levels there is the base alone. The variances add up to that of :meth:`share_sigma`. A share without its
-        j lowest layers is sized for ``levels[j]`` clients (:func:`layer_sigmas`).
+        Their squares sum to that of :meth:`share_sigma`. A share without its j lowest layers is sized for ``levels[j]``
+        clients.
         """
         if not self.levels:
             return (self.share_sigma(segment),)
         return layer_sigmas(self._variance(segment), [self._honest(level) for level in self.levels])
 
     def tail_sigma(self, segment: Segment, clients: int, reach: float) -> float:
-        """Return the sub-Gaussian parameter, in grid steps, of all noise in one entry of the sum of ``clients``.
+        """Return the sub-Gaussian parameter, in grid steps, of all noise in one entry of a sum of ``clients``.
 
         P(|noise| > z tail_sigma) <= 2 exp(-z^2/2) at z = ``reach``, and for Gaussian noise at every z. Discrete
-        Gaussians are sigma-sub-Gaussian (Canonne, Kamath and Steinke 2020, corollary 17) and their sum is so exactly;
-        rounding adds a bounded half step to each.
+        Gaussians are sigma-sub-Gaussian (Canonne, Kamath and Steinke 2020, corollary 17), as is their sum; rounding
+        adds at most half a step to each.
         """
         if self.pure:
             return laplace_tail(self.scales[segment.statistic], reach)
         return (self.share_sigma(segment) + self.trust.rounding) * math.sqrt(self.trust.draws(clients, self.members))
 
     def released_sigma(self, survivors: int) -> dict[str, float]:
-        """Return the actual noise of a release with ``survivors`` clients in the sum, by statistic, in real units.
-
-        Where clients remove excess noise, this assumes that all did; :meth:`sigma_at_levels` uses what each did.
-        """
+        """Return the noise with ``survivors`` clients, all of whom removed excess noise; by statistic, real units."""
         return {statistic: sigma * self._surplus(survivors) for statistic, sigma in self.sigma.items()}
 
     def most_sigma(self, clients: int) -> dict[str, float]:
-        """Return the largest noise that a release can carry, in real units: all clients' shares, no layer removed."""
+        """Return the largest noise of a release, in real units: all shares, no layer removed."""
         return self.sigma_at_levels([self.levels[0]] * clients) if self.levels else self.released_sigma(clients)
 
     def sigma_at_levels(self, left_for: Iterable[int]) -> dict[str, float]:
-        """Return a release's noise in real units from the number of clients that each survivor's share is sized for."""
+        """Return a release's noise in real units; ``left_for`` holds each survivor's level."""
         surplus = math.sqrt(math.fsum(1 / self._honest(level) for level in left_for))
         return {statistic: sigma * surplus for statistic, sigma in self.sigma.items()}
 
     def released_epsilon(self, survivors: int) -> float:
-        """Return the release's epsilon at the same delta when ``survivors`` *honest* clients' noise is in the sum.
+        """Return the release's epsilon at the same delta with ``survivors`` *honest* clients' noise.
 
-        In the distributed model ``survivors`` is at least ``honest_shares``, or the server could not have unmasked the
-        sum. In the local model each client's upload already keeps the promise; the sum of all hides more. In the panel
-        model one member's noise keeps the promise; a reader who knows no member's noise faces the noise of all. Where
-        clients remove excess noise, the noise of the level that this many honest clients reach is in the sum.
-
-        Raises:
-            PlanError: ``survivors`` is not a whole number of at least 1.
+        Distributed: ``survivors`` is at least ``honest_shares``, else nothing is unmasked; with levels, the noise of
+        the level they reach counts. Local: each upload alone keeps the promise; the sum hides more. Panel: one member's
+        noise keeps the promise; a reader who knows no member's noise faces all of it.
         """
         if isinstance(survivors, bool) or not isinstance(survivors, Integral) or survivors < 1:
             raise PlanError(f"survivors must be a whole number of at least 1, got {survivors!r}")
@@ -198,7 +185,7 @@ class Noise:
         return gaussian_epsilon(self.mu / self._surplus(survivors, survivors + colluders), self.delta)
 
     def _surplus(self, draws: int, clients: int | None = None) -> float:
-        """Return the factor of ``draws`` draws on the guaranteed noise in a sum of ``clients`` (default ``draws``)."""
+        """Return the noise of ``draws`` samples over the guaranteed noise."""
         reached = level_at(self.levels, draws if clients is None else clients) if self.levels else 0
         shares = self._honest(reached) if self.levels else self._shares
         return math.sqrt(self.trust.draws(draws, self.members) / shares)
@@ -207,7 +194,6 @@ class Noise:
         return level - self.levels[0] + self.honest_shares
 
     def _variance(self, segment: Segment) -> float:
-        """Return the variance of all guaranteed draws of a sum together, in squared grid steps."""
         total = self.grid_sigma(segment)
         return total * total + self.trust.surplus_variance
 
@@ -222,31 +208,30 @@ def calibrate(
     """Compute the minimum noise that keeps the promise, split over the statistics by its shares.
 
     Args:
-        schema: what is measured, and its bounds.
-        privacy: the promise.
-        honest_shares: min_survivors - colluders: the number of clients whose shares an attacker neither knows nor can
-            remove. Only the distributed model uses it.
-        members: number of leader and helpers, who each add the full noise; only the panel model has more than one.
-        levels: where clients remove excess noise, ``levels_of`` the cohort; distributed noise only.
+        honest_shares: min_survivors - colluders: the number of clients with shares that an attacker neither knows nor
+            can remove (distributed model).
+        members: number of leader and helpers, each with the full noise; above 1 in the panel model only.
+        levels: ``levels_of`` the cohort, where clients remove excess noise (distributed model).
 
     Guarantee:
         The release is (epsilon, delta)-DP for the unit and adjacency of ``privacy``; a margin of 2**-40 on both pays
-        for the rounding of these numbers (``privacy.MARGIN``). Central: assumes an honest server and is exactly mu-GDP.
+        for rounding (``privacy.MARGIN``).
+        Central: assumes an honest server and is exactly mu-GDP.
         Distributed: assumes at least ``honest_shares`` honest clients in the sum and nothing about the server; mu-GDP
-        up to a max-divergence of ``slack`` < 1e-20, which the same margin more than covers; with ``levels`` this also
-        holds for the noise that remains after every client has opened its superfluous layers. Local: every
-        upload alone is mu-GDP, without an assumption about any party. Panel: every member's noise is sized as the
-        central server's, by the joint L2 sensitivity of the unit under the adjacency, so the sum with the noise of one
-        member that an attacker does not know is mu-GDP, and noise that others add to it is post-processing (Dong, Roth
-        and Su 2022, proposition 4); it assumes one honest member, and holds computationally, as the masking of the one
-        upload does.
-        With delta = 0 (central): discrete Laplace noise of scale Delta_s / epsilon_s on every entry, with the epsilons
-        of the statistics adding up to at most the promise (``dp.joint_epsilon``); mu is that of
-        ``pure.laplace_mu``, statistics together, and never above ``dp.pure_mu`` of the promise.
+        up to a max-divergence of ``slack`` < 1e-20, which the margin more than covers. With ``levels`` this holds for
+        the noise that remains after every client has opened its superfluous layers.
+        Local: every upload alone is mu-GDP, without an assumption about any party.
+        Panel: every member's noise is sized as the central server's, by the joint L2 sensitivity of the unit under the
+        adjacency. The sum with the noise of one member that an attacker does not know is mu-GDP; noise that others add
+        is post-processing (Dong, Roth and Su 2022, proposition 4). It assumes one honest member, and holds
+        computationally, as the masking does.
+        With delta = 0 (central): discrete Laplace noise of scale Delta_s / epsilon_s on every entry; the statistics'
+        epsilons add up to at most the promise (``dp.joint_epsilon``); mu is that of ``pure.laplace_mu``, statistics
+        together, and never above ``dp.pure_mu`` of the promise.
 
     Raises:
-        PlanError: shares do not fit the schema, no honest share remains, noise is too fine for the grid, or the number
-            of members does not fit the model.
+        PlanError: shares do not fit the schema, no honest share remains, noise is too fine for the grid, or ``members``
+            does not fit the model.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -295,7 +280,6 @@ def _calibrate_pure(schema: Schema, privacy: Privacy, honest_shares: int) -> Noi
 
 
 def _check_members(trust: TrustModel, members: int) -> None:
-    """Refuse a number of members that the model cannot have: a panel has at least 2, every other model 1."""
     if trust.drawn_by == "member" and members < 2:
         raise PlanError(
             f"the noise of the {trust.name} model is drawn by a leader and at least one helper, got members={members}: "
@@ -308,9 +292,9 @@ def _check_members(trust: TrustModel, members: int) -> None:
 def _levels(schema: Schema, privacy: Privacy, shares: Mapping[str, float], mu: float) -> dict[str, float]:
     """Return the noise levels at which one unit costs ``mu``.
 
-    A clipped client or person has sum_s share_s ||v_s||^2 / Delta_s^2 <= clip^2 and may put all of it into one
-    statistic, also where no record can (a logistic round), so sigma_s = Delta_s clip / (mu sqrt(share_s)) alone keeps
-    mu; of two persons each statistic moves by at most ``apart`` times the root mean square.
+    A clipped unit has sum_s share_s ||v_s||^2 / Delta_s^2 <= clip^2 and may put all of it into one statistic, so
+    sigma_s = Delta_s clip / (mu sqrt(share_s)) alone keeps mu. Two persons differ in a statistic by at most ``apart``
+    times the root mean square of their lengths.
     """
     if privacy.clip is not None:
         worth = mu / privacy.clip
@@ -327,7 +311,7 @@ def _row(schema: Schema, privacy: Privacy, statistic: str, sigma: float, share: 
 
 
 def _bound(schema: Schema, privacy: Privacy, statistic: str, share: float) -> float:
-    """Return one statistic's sensitivity to one unit; a clipped client or person may put all its norm into it."""
+    """A clipped client or person may put all its norm into one statistic."""
     if privacy.unit == "person" and privacy.clip is not None:
         far = sensitivity(schema, statistic, "add-remove") * apart(schema, statistic, privacy.adjacency)
         return far * privacy.clip / math.sqrt(share)
@@ -358,10 +342,10 @@ _BITS = 24  # of a layer's sigma: two machines whose roots differ in the last di
 
 
 def levels_of(clients: int, min_survivors: int, colluders: int) -> tuple[int, ...]:
-    """Return the numbers of clients that a remaining share can be sized for, from ``min_survivors`` to ``clients``.
+    """Return the client counts that a remaining share can be sized for, ``min_survivors`` to ``clients``.
 
-    With few clients every number is a level. With many, each level has a tenth more honest clients than the one below,
-    and the second lowest up to 15 % more. A sum between two levels carries that much more variance than it needs.
+    With few clients every count is a level; else each has a tenth more honest clients than the one below, the second
+    lowest up to 15 % more. Sums between two levels carry that much surplus variance.
 
     Example:
         >>> from privstats.dp.calibration import levels_of
@@ -375,23 +359,23 @@ def levels_of(clients: int, min_survivors: int, colluders: int) -> tuple[int, ..
 
 
 def _below(honest: int, least: int) -> int:
-    """Return the next lower level: ten elevenths, rounded up; ``least`` if that is within 15 %; one less for few."""
+    """Return ten elevenths, rounded up; ``least`` if within 15 %; one less for few."""
     next_one = min(honest - 1, -(-10 * honest // 11))
     near = next_one < honest - 1 and 100 * honest <= 115 * least
     return least if near else max(least, next_one)
 
 
 def level_at(levels: Sequence[int], clients: int) -> int:
-    """Return the level of the shares in a sum of ``clients``; the lowest where they are fewer."""
+    """Return the level of the shares in a sum of ``clients``, at least the lowest."""
     return levels[max(0, bisect_right(levels, clients) - 1)]
 
 
 def layer_sigmas(variance: float, honest: Sequence[int]) -> tuple[float, ...]:
-    """Return the base's sigma, then every layer's, lowest first; together they are a share for the fewest clients.
+    """Return the base's sigma, then every layer's, lowest first.
 
     Args:
-        variance: variance of the noise that all honest shares of a sum carry together.
-        honest: number of honest shares at each level; rising.
+        variance: of all honest shares' noise in a sum.
+        honest: honest shares at each level; rising.
 
     Guarantee:
         A share without its j lowest layers has a variance of at least ``variance / honest[j]``, because a layer's sigma
@@ -411,14 +395,14 @@ def _rounded_down(sigma: float) -> float:
 def without_rare(
     layout: Layout, vector: NDArray[np.int64], min_count: float, parents: Mapping[int, int]
 ) -> tuple[NDArray[np.int64], tuple[int, ...]]:
-    """Return a noisy class vector without the sums of rare classes, and the numbers of these classes.
+    """Return a noisy class vector without the sums of rare classes, and the rare classes.
 
-    The sums of a rare class move to its declared parent (:func:`destinations`) or are dropped; pooled statistics stay.
+    A rare class's sums move to its declared parent (:func:`destinations`) or are dropped; pooled statistics stay.
 
     Args:
-        layout: a class schema's layout; its first segment holds the counts, one per class.
-        vector: the lifted vector with all its noise; int64, flat, grid steps. It is not changed.
-        min_count: the minimum number of records, at least 0; 0 keeps every class, also one with a negative noisy count.
+        layout: a class schema's; its first segment holds the counts.
+        vector: the lifted noisy vector; int64, flat, grid steps; unchanged.
+        min_count: minimum number of records; 0 retains every class.
         parents: for a class, the class that receives its sums.
 
     Example:
@@ -455,9 +439,9 @@ def suppressed(noisy_counts: NDArray[np.floating[Any]], min_count: float) -> tup
 
 
 def destinations(rare: Collection[int], parents: Mapping[int, int]) -> dict[int, int | None]:
-    """Return the class that receives each suppressed class's sums: its declared parent, or None.
+    """Map each suppressed class to its receiving parent, or None.
 
-    A parent that is itself suppressed receives nothing, because its own sums are dropped too.
+    A suppressed parent receives nothing, because its own sums are dropped too.
 
     Example:
         >>> ps.dp.destinations(rare=[2, 3], parents={2: 0})
@@ -470,10 +454,9 @@ def destinations(rare: Collection[int], parents: Mapping[int, int]) -> dict[int,
 
 
 def noise_copies(classes: int, rare: Collection[int], parents: Mapping[int, int]) -> NDArray[np.int64]:
-    """Return the number of noise vectors that each class carries after the merge, shape ``(classes,)``.
+    """Return the number of noise vectors in each class after the merge, shape ``(classes,)``.
 
-    1 for an untouched class, 1 + its merged children for a parent, 0 for a suppressed class: the noise variance of a
-    class's N, A, S and D is this many times the statistic's.
+    1 plus the merged children, or 0 for a suppressed class: the factor on the noise variance of N, A, S and D.
 
     Example:
         >>> ps.dp.noise_copies(4, rare=[2, 3], parents={2: 0}).tolist()

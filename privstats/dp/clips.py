@@ -1,8 +1,6 @@
-"""Clip a client's or a person's total contribution to the sums, in the norm defined by the budget's shares.
+"""Clip a client's or a person's total contribution, in the norm defined by the budget's shares.
 
-A bound on a client's number of records charges for the worst client. A clip of its vector charges for the chosen norm
-and shrinks the few clients beyond it. ``encoding`` does the exact arithmetic, after the layout and before the noise.
-Proof: docs/sensitivity.md, One person. These functions have a separate file because only plans with a clip load them.
+``encoding`` does the exact arithmetic before the noise. Proof: docs/sensitivity.md, One person.
 """
 
 from __future__ import annotations
@@ -21,10 +19,10 @@ from privstats.schema import Schema
 
 
 def client_norm(schema: Schema, privacy: Privacy, vector: NDArray[np.int64]) -> float:
-    """Return a vector's norm as ``client_clip`` measures it: sqrt(sum_s share_s ||v_s||^2 / Delta_s^2), in records.
+    """Return a vector's norm sqrt(sum_s share_s ||v_s||^2 / Delta_s^2), in records.
 
-    Delta_s is the add-remove sensitivity of the statistic to one record. So one record has norm at most 1 and n records
-    at most n; records that cancel or differ have a smaller norm. Symmetric blocks count with the Frobenius norm.
+    Delta_s is the add-remove sensitivity to one record, so n records have norm at most n; records that cancel or differ
+    have less. Symmetric blocks count with the Frobenius norm.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -38,16 +36,13 @@ def client_norm(schema: Schema, privacy: Privacy, vector: NDArray[np.int64]) -> 
 
 
 def clip_client(schema: Schema, privacy: Privacy, vector: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Shrink a client's flat vector to norm ``privacy.client_clip``; unchanged if it is shorter or no clip is set.
+    """Clip a client's flat vector to norm ``privacy.client_clip``, if one is set.
 
     Entries are scaled by one factor and truncated toward zero, so the bound holds in integers.
 
     Guarantee:
         Unit: one client, add-remove. Noise calibrated with this ``client_clip`` makes the release (epsilon, delta)-DP
         whatever the client holds. Assumes that the client applies the clip; no other party can check it.
-
-    Raises:
-        DataError: the vector does not have the layout's shape.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -64,16 +59,13 @@ def clip_client(schema: Schema, privacy: Privacy, vector: NDArray[np.int64]) -> 
 
 
 def clip_weights(schema: Schema, privacy: Privacy) -> dict[str, float]:
-    """Return share / sensitivity^2 by letter: the weights in which one record has a norm of at most 1."""
+    """Return share / sensitivity^2 by letter: one record then has a norm of at most 1."""
     shares = checked_shares(schema, privacy.shares)
     return {s: share / sensitivity(schema, s, "add-remove") ** 2 for s, share in shares.items()}
 
 
 def person_clip(schema: Schema, privacy: Privacy) -> PersonAverage | PersonClip:
     """Return the rule that bounds every person under a promise.
-
-    Raises:
-        PlanError: the promise is of another unit.
 
     Example:
         >>> schema, k = ps.ClassSchema(2, 2, "NA", clip_norm=2.0), {"max_records_per_person": 4, "person_clip": 3}

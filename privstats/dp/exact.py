@@ -1,7 +1,6 @@
-"""Compute tail probabilities of the rounded and discrete Gaussian and the discrete Laplace law in integer arithmetic.
+"""Compute tail probabilities of the rounded and discrete Gaussian and the discrete Laplace law in integers.
 
-``samplers`` calls these functions for the few samples that float64 cannot decide; they are slow and not vectorised. A
-fixed-point number with b bits is an int in units of 2**-b. Every function's result is within ERROR units of exact.
+A fixed-point number with b bits is an int in units of 2**-b; results are within ERROR units of exact.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ def discrete_tail(t: Fraction, sigma: Fraction, bits: int) -> int:
 
 
 def discrete_tails(sigma: Fraction, bits: int) -> tuple[int, ...]:
-    """Return P(X > k) for k = 0, 1, ... until it vanishes, by summing the weights exp(-k^2 / (2 sigma^2))."""
+    """Return P(X > k) for k = 0, 1, ... until it vanishes, from the weights exp(-k^2 / (2 sigma^2))."""
     work = bits + _GUARD
     step = _exp_neg(1 / (sigma * sigma), work)
     ratio = _exp_neg(1 / (2 * sigma * sigma), work)
@@ -81,8 +80,8 @@ def laplace_tail(k: int, scale: Fraction, bits: int) -> int:
 def gaussian_delta_bounds(mu: Fraction, epsilon: Fraction) -> tuple[Fraction, Fraction]:
     """Return rationals below and above delta(epsilon) of mu-GDP, Phi(-e/mu + mu/2) - exp(e) Phi(-e/mu - mu/2).
 
-    Source: Balle and Wang 2018, theorem 8. The difference is formed as written: both tails have 512 bits, of which the
-    factor exp(epsilon) takes 145 at most in a plan.
+    Source: Balle and Wang 2018, theorem 8. Both tails have 512 bits, of which the factor exp(epsilon) takes 145 at most
+    in a plan.
 
     Example:
         >>> from fractions import Fraction
@@ -100,7 +99,6 @@ def gaussian_delta_bounds(mu: Fraction, epsilon: Fraction) -> tuple[Fraction, Fr
 
 
 def _upper_tail(t: Fraction, bits: int) -> int:
-    """Return Q(t) for any t, within ERROR units."""
     tail = gaussian_tail(abs(t), bits)
     return tail if t >= 0 else (1 << bits) - tail
 
@@ -123,8 +121,8 @@ def _normal(t: Fraction, bits: int) -> _Normal:
 def _by_series(t: Fraction, work: int) -> _Normal:
     """Evaluate Q(t) = 1/2 - phi(t) sum_j t^(2j+1) / (2j+1)!!, all terms positive.
 
-    A term carries at most 2j units of error times exp(t^2/2), which the factor phi(t) removes again; with 64 + t^2
-    guard bits the error is less than one unit.
+    A term carries at most 2j units of error times exp(t^2/2), which the factor phi(t) removes; with 64 + t^2 guard bits
+    the error is below one unit.
     """
     density, x = (_exp_neg(t * t / 2, work) << work) // _sqrt_2pi(work), _fixed(t, work)
     square = (x * x) >> work
@@ -138,7 +136,7 @@ def _by_series(t: Fraction, work: int) -> _Normal:
 
 
 def _near_a_knot(x: int, work: int) -> _Normal:
-    """Evaluate Q(t) = Q(t0) - (integral of phi from t0 to t) at the nearest knot t0; needs few terms."""
+    """Evaluate Q(t) = Q(t0) - (integral of phi from t0 to t) at the nearest knot t0."""
     shift = work - _STEP
     knot = (x + (1 << (shift - 1))) >> shift
     tail, density = (each >> (_KNOT_BITS - work) for each in _knots()[knot])
@@ -150,8 +148,8 @@ def _beside(knot: int, h: int, work: int) -> tuple[int, int]:
     """Return the integral of phi from a knot t0 to t0 + h, and phi(t0 + h), both over phi(t0); |h| <= 2**-6.
 
     phi(t0 + h) / phi(t0) = sum_n u_n with u_n = (-h)^n He_n(t0) / n!, so u_(n+1) = -(h t0 u_n + h^2 u_(n-1)) / (n+1),
-    and the integral has h u_n / (n + 1). Each term carries a few units of error. With Cramer's bound as above, phi(t0)
-    times the terms from the n-th on is below |h|^n / sqrt(n!); n is chosen to push that under one unit.
+    and the integral has h u_n / (n + 1). Each term carries a few units of error. With Cramer's bound, phi(t0) times the
+    terms from the n-th on is below |h|^n / sqrt(n!), which the chosen n keeps under one unit.
     """
     square, slope = h * h >> work, h * knot >> _STEP
     before, term = 0, 1 << work
@@ -165,7 +163,7 @@ def _beside(knot: int, h: int, work: int) -> tuple[int, int]:
 
 @lru_cache(maxsize=256)
 def _terms_beside(zeros: int, work: int) -> int:
-    """Return the smallest n for which 2**(-zeros n) / sqrt(n!) is at most 2**-work."""
+    """Return the smallest n with 2**(-zeros n) / sqrt(n!) <= 2**-work."""
     n = 1
     while zeros * n + math.lgamma(n + 1) / (2 * math.log(2)) < work:
         n += 1
@@ -226,7 +224,7 @@ def _arctan_inverse(n: int, bits: int) -> int:
 
 @lru_cache(maxsize=256)
 def _terms(sigma: float, bits: int) -> int:
-    """Return the smallest number of Euler-Maclaurin terms with a remainder below 2**-bits."""
+    """Return the fewest terms with an Euler-Maclaurin remainder below 2**-bits."""
     m = 1
     while _log2_remainder(sigma, m) >= -bits:
         m += 1

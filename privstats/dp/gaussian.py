@@ -1,11 +1,7 @@
 """Compute the exact privacy curve of Gaussian noise, and its inverses.
 
-mu is sensitivity / sigma. The module is independent of statistics and grids; ``calibration`` applies it to them. No
-function suffers the cancellation of Phi(a) - e^eps Phi(b), see ``gaussian_delta``. ``Guarantee`` bounds every
-attacker's test: reports, plan comparisons and the attacks read their ceilings from it.
-
-:func:`root` repeats the steps of scipy's ``brentq``, one IEEE operation each, so every noise level is equal to scipy's
-to the bit. It is written out because importing scipy.optimize took a third of the time of ``plan check``.
+mu is sensitivity / sigma. :func:`root` repeats scipy's ``brentq`` bit for bit, because importing scipy.optimize is
+slow.
 """
 
 from __future__ import annotations
@@ -37,15 +33,11 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
     """Return the smallest delta for which mu-GDP implies (epsilon, delta)-DP.
 
     delta = Phi(-eps/mu + mu/2) - e^eps Phi(-eps/mu - mu/2) (Balle and Wang 2018, theorem 8; Dong, Roth and Su 2022,
-    corollary 1), evaluated as phi(s) (m(s) - m(s + mu)) with s = eps/mu - mu/2 and Mills' ratio m = Phi(-s)/phi(s):
-    the factor e^eps is gone, and the difference is an integral without cancellation when mu is small.
-
-    Args:
-        mu: sensitivity over noise, above 0.
-        epsilon: at least 0.
+    corollary 1), evaluated as phi(s) (m(s) - m(s + mu)) with s = eps/mu - mu/2 and Mills' ratio m = Phi(-s)/phi(s); for
+    small mu the difference is an integral without cancellation.
 
     Raises:
-        PlanError: an argument is out of range.
+        PlanError: mu is not above 0, or epsilon below 0.
 
     Example:
         >>> round(ps.dp.gaussian_delta(mu=1.0, epsilon=1.0), 4)
@@ -57,9 +49,9 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:
-    """Return the smallest epsilon >= 0 for which mu-GDP implies (epsilon, delta)-DP; the inverse of ``gaussian_delta``.
+    """Return the smallest epsilon >= 0 for which mu-GDP implies (epsilon, delta)-DP.
 
-    The result is infinite where epsilon exceeds float64, from a mu of about 1e154 on.
+    It is infinite where it exceeds float64, from a mu of about 1e154 on.
 
     Raises:
         PlanError: mu is not above 0, or delta is not in (0, 1).
@@ -74,7 +66,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
 
 
 def gaussian_mu(epsilon: float, delta: float) -> float:
-    """Return the largest mu for which mu-GDP implies (epsilon, delta)-DP: sigma is the sensitivity over this mu.
+    """Return the largest mu for which mu-GDP implies (epsilon, delta)-DP.
 
     Raises:
         PlanError: epsilon is below 0, or delta is not in (0, 1).
@@ -107,7 +99,7 @@ def compose(mus: Iterable[float]) -> float:
 
 
 def operating_point(mu: float, false_positive_rate: float = 0.01) -> tuple[float, float, float]:
-    """Return the best that any attacker can reach: (TPR at the given FPR, AUC, advantage TPR - FPR).
+    """Return the best that any attacker can reach: (TPR at this FPR, AUC, advantage TPR - FPR).
 
     Phi(Phi^-1(FPR) + mu), Phi(mu / sqrt 2) and 2 Phi(mu / 2) - 1: the trade-off curve of mu-GDP.
 
@@ -174,8 +166,8 @@ class Guarantee:
     """A trade-off curve that no test for one unit beats.
 
     Attributes:
-        mu: the parameter of Gaussian DP; infinite where exact sums are released.
-        pure: epsilon where delta is 0; infinite elsewhere.
+        mu: of Gaussian DP; infinite for exact sums.
+        pure: epsilon where delta is 0, else infinite.
 
     Example:
         >>> [round(value, 3) for value in ps.dp.Guarantee(mu=1.232, pure=1.0).operating_point()]
@@ -186,16 +178,13 @@ class Guarantee:
     pure: float = math.inf
 
     def operating_point(self, false_positive_rate: float = 0.01) -> tuple[float, float, float]:
-        """Return the best that any attacker can reach: (TPR at the given FPR, AUC, advantage TPR - FPR).
+        """Return the best that any attacker can reach, as :func:`operating_point`.
 
         Guarantee:
-            The smaller of :func:`operating_point` at ``mu`` and, with delta = 0, of the curve of pure epsilon
-            (Kairouz, Oh and Viswanath 2015, theorem 2.1; Dong, Roth and Su 2022, proposition 3):
-            ``TPR <= min(e^epsilon FPR, 1 - e^-epsilon (1 - FPR))``, an area of ``e^epsilon / (1 + e^epsilon)`` under
-            it, and ``tanh(epsilon / 2)``. Both curves bound a release, so the smaller one does at every rate.
-
-        Raises:
-            PlanError: mu is below 0, or the rate is not between 0 and 1.
+            The smaller of :func:`operating_point` at ``mu`` and, with delta = 0, of the curve of pure epsilon (Kairouz,
+            Oh and Viswanath 2015, theorem 2.1; Dong, Roth and Su 2022, proposition 3):
+            ``TPR <= min(e^epsilon FPR, 1 - e^-epsilon (1 - FPR))``, an AUC of ``e^epsilon / (1 + e^epsilon)``, and an
+            advantage of ``tanh(epsilon / 2)``. Both curves bound a release, so the smaller one does at every rate.
         """
         point = operating_point(self.mu, false_positive_rate)
         if math.isinf(self.pure):
@@ -213,15 +202,15 @@ class Guarantee:
 
     @property
     def auc(self) -> float:
-        """Return the highest area under the ROC curve."""
+        """The highest area under the ROC curve."""
         return self.operating_point()[1]
 
     def of_group(self, units: float) -> Guarantee:
-        """Return the guarantee for a group: mu and epsilon times ``units`` (Dong, Roth, Su 2022, section 2)."""
+        """Return a group's guarantee: mu and epsilon times ``units`` (Dong, Roth, Su 2022, section 2)."""
         return Guarantee(units * self.mu, units * self.pure)
 
     def repeated(self, releases: int) -> Guarantee:
-        """Return the guarantee for ``releases`` such releases: mu^2 adds up, and so does epsilon."""
+        """Return the guarantee of ``releases`` releases: mu^2 and epsilon add up."""
         return Guarantee(self.mu * math.sqrt(releases), self.pure * releases)
 
 
@@ -235,7 +224,7 @@ def root(function: Callable[[float], float], low: float, high: float) -> float:
     """Return the point between ``low`` and ``high`` where ``function`` changes its sign (Brent 1973, chapter 4).
 
     Raises:
-        PrivstatsError: the function has one sign at both ends, or 500 steps reach no root; a bug in the caller.
+        PrivstatsError: no sign change, or no root in 500 steps; a bug in the caller.
 
     Example:
         >>> from privstats.dp.gaussian import root
@@ -274,7 +263,7 @@ def root(function: Callable[[float], float], low: float, high: float) -> float:
 
 
 def _interpolated(before: _Point, here: _Point, across: _Point) -> float:
-    """Return the secant's step through two points, or the inverse quadratic's through three; infinite for none."""
+    """Return the secant's or the inverse quadratic's step; infinite for none."""
     (x, f), (x0, f0), (x1, f1) = here, before, across
     try:
         if x0 == x1:

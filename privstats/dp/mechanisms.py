@@ -1,7 +1,6 @@
 """Draw a release's noise on the flat integer layout: central, distributed, local and a panel's.
 
-The levels come from a ``Noise`` and the distribution from its trust model. A client adds its share before the ring, the
-server adds central noise after the ring and before the centre lift, and a member of a panel adds its noise in the ring.
+A client adds its share before the ring, a panel member in it, and the server after it and before the centre lift.
 """
 
 from __future__ import annotations
@@ -26,9 +25,6 @@ def draw_central(noise: Noise, layout: Layout, rng: Generator) -> NDArray[np.int
         noise equals rounding the noisy value; of a pure promise it is epsilon-DP with delta = 0. Assumes that the
         server is honest and keeps ``rng`` secret.
 
-    Raises:
-        ValueError: the model is not central.
-
     Example:
         >>> from privstats import randomness
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -43,21 +39,16 @@ def draw_central(noise: Noise, layout: Layout, rng: Generator) -> NDArray[np.int
 
 
 def draw_share(noise: Noise, layout: Layout, rng: Generator, layers: Sequence[Generator] = ()) -> NDArray[np.int64]:
-    """Draw one client's noise: its share in the distributed model, the full noise in the local one; int64, grid steps.
+    """Draw one client's noise, its share or (local) the full noise; int64, grid steps.
 
     Args:
-        noise: the levels.
-        layout: the flat vector's segments.
         rng: the client's secret generator.
-        layers: where clients remove excess noise, one generator per layer, lowest first, each from its own seed.
+        layers: one separately seeded generator per layer, lowest first.
 
     Guarantee:
         Distributed: with at least ``noise.honest_shares`` such shares from honest clients in it, the sum meets the
         promise whatever the other parties do; with at least as many honest ones as ``noise.levels[j]`` implies, also
         after each has opened its j lowest layers. Local: this client's upload alone meets the promise.
-
-    Raises:
-        ValueError: the model is central or panel, where clients add nothing, or the layers are not those of the noise.
 
     Example:
         >>> from privstats import randomness
@@ -77,13 +68,9 @@ def draw_share(noise: Noise, layout: Layout, rng: Generator, layers: Sequence[Ge
 
 
 def draw_layers(noise: Noise, layout: Layout, layers: Sequence[Generator]) -> NDArray[np.int64]:
-    """Draw the lowest layers of one client's share from their generators and return their sum: int64, grid steps.
+    """Draw and sum the lowest layers of one client's share: int64, grid steps.
 
-    The client that drew the layers and a server that received their seeds get equal integers: a sample depends on its
-    own 64 bits of the seed's stream and, where these do not decide, on its own substream (``samplers``).
-
-    Raises:
-        ValueError: the noise has fewer layers.
+    A server with the layers' seeds gets integers equal to the client's (``samplers``).
 
     Example:
         >>> from privstats import randomness
@@ -104,15 +91,12 @@ def draw_layers(noise: Noise, layout: Layout, layers: Sequence[Generator]) -> ND
 
 
 def draw_member(noise: Noise, layout: Layout, rng: Generator) -> NDArray[np.int64]:
-    """Draw the full noise of one panel member, leader or helper: int64, shape ``(layout.size,)``, grid steps.
+    """Draw one panel member's full noise: int64, shape ``(layout.size,)``, grid steps.
 
     Guarantee:
         Exact sum + this is exactly ``noise.mu``-GDP for the unit and adjacency of the promise, as in the central model;
-        the other members' noise is added to that sum, so it is post-processing. Assumes that this member draws once
-        per sum and keeps ``rng`` secret; assumes nothing about any other member.
-
-    Raises:
-        ValueError: the model is not panel.
+        other members' noise is post-processing. Assumes that this member draws once per sum and keeps ``rng`` secret;
+        assumes nothing about any other member.
 
     Example:
         >>> from privstats import randomness
@@ -135,7 +119,6 @@ def _draw(noise: Noise, layout: Layout, rng: Generator) -> NDArray[np.int64]:
 
 
 def _drawn_at(place: int, noise: Noise, layout: Layout, rng: Generator) -> NDArray[np.int64]:
-    """Draw the base of a share, or one of its layers, by its index in ``Noise.layered_sigmas``."""
     draws = (noise.trust.sampler(noise.layered_sigmas(each)[place], each.size, rng) for each in layout.segments)
     return np.concatenate(list(draws))
 

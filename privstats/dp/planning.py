@@ -1,7 +1,4 @@
-"""Choose a plan's numbers: shares of the budget, and the effect of noise on classes near the minimum count.
-
-No promise depends on these choices: a plan states its shares and its minimum count, and every party checks them.
-"""
+"""Choose a plan's numbers, on which no promise depends: budget shares and the minimum count."""
 
 from __future__ import annotations
 
@@ -25,19 +22,16 @@ _WRITTEN = 2  # digits of a share that a person reads in a plan
 
 
 def suggested_shares(schema: Schema, mu: float, records: int) -> dict[str, float]:
-    """Return shares to *write into* a plan of (N, A, B), by the expected signal relative to the noise; two digits each.
+    """Return shares of (N, A, B) to *write into* a plan, from the expected signal over noise.
 
     With ``s = n mu / (C sqrt d)``: the defaults up to s = 10, N .02, A .4, B .58 from s = 20 on, linear in log s
-    between. Where the means are accurate, noise dominates the covariance. Any other set of statistics gets its
-    defaults. Suggested shares are never defaults: a plan without shares must mean the same to every version.
+    between. Other sets of statistics get their defaults. A plan without shares never uses these.
 
     Args:
-        schema: what is measured.
         mu: Gaussian-DP parameter per record.
-        records: the expected number of records, approximately; a public number, such as ``cohort.max_records``.
+        records: expected number, public.
 
     Raises:
-        SchemaError: not a schema, for example the plan that holds it.
         PlanError: mu or records is not above 0.
 
     Example:
@@ -62,19 +56,17 @@ def suggested_shares(schema: Schema, mu: float, records: int) -> dict[str, float
 def optimal_shares(
     schema: Schema, adjacency: Adjacency, weights: Mapping[str, float] | None = None
 ) -> dict[str, float]:
-    """Return shares that minimise the weighted squared error sum_s weight_s E||v_s - v_s released||_F^2 at a given mu.
+    """Return shares that minimise the weighted squared error sum_s weight_s E||v_s - v_s released||_F^2 at fixed mu.
 
-    With v_s = weight_s x (entries of the statistic), add-remove has the closed form share_s = Delta_s sqrt(v_s) /
-    sum_r Delta_r sqrt(v_r) (Lagrange). Under replace-one the joint mu^2 is a maximum of linear functions of 1/sigma^2,
-    so log error + log mu^2 is convex in the log precisions; it is minimised numerically, from the closed form.
+    With v_s = weight_s x (entries of the statistic), add-remove has share_s = Delta_s sqrt(v_s) / sum_r Delta_r
+    sqrt(v_r) (Lagrange). Under replace-one the joint mu^2 is a maximum of linear functions of 1/sigma^2, so log error +
+    log mu^2 is convex in the log precisions; it is minimised numerically, from the add-remove shares.
 
     Args:
         weights: per statistic, in 1 / (its real unit)^2; None weighs all entries alike, which starves the means.
 
     Raises:
-        PlanError: an unknown adjacency, or weights that do not name exactly the schema's statistics with numbers above
-            0.
-        SchemaError: not a schema, for example the plan that holds it.
+        PlanError: an unknown adjacency, or not one weight above 0 per statistic.
 
     Example:
         >>> shares = ps.dp.optimal_shares(ps.ClassSchema(2, 2, "NA", clip_norm=1.0), "add-remove")
@@ -106,7 +98,7 @@ def _costs(schema: Schema, weights: Mapping[str, float] | None) -> dict[str, flo
 def _refined(
     schema: Schema, start: Mapping[str, float], bound: Mapping[str, float], cost: Mapping[str, float]
 ) -> dict[str, float]:
-    """Run Nelder-Mead over the log shares until it converges, with restarts: the maximum of two branches has a kink."""
+    """Restart Nelder-Mead until it converges: the maximum of two branches has a kink."""
     from scipy.optimize import minimize  # slow to import, and few plans optimise
 
     def spread(logs: NDArray[np.float64]) -> dict[str, float]:
@@ -129,14 +121,12 @@ def _refined(
 def drop_probability(count: float, min_count: float, sigma: float, *, laplace: bool = False) -> float:
     """Return P(a class of ``count`` records is suppressed) = Phi((min_count - count) / sigma).
 
-    This is the rate of false drops for count >= min_count; 1 minus it is the rate of false keeps below. ``sigma`` is
-    the noise *in the release* on a count, in records: ``release.sigma["N"]`` or, before a release exists,
-    ``noise.released_sigma(survivors)["N"]``. In the distributed and the local model ``sigma`` grows with the survivors;
-    the guaranteed ``noise.sigma["N"]`` is for the fewest and understates the errors. 0 means no noise. With
-    ``laplace``, for a plan with delta = 0, the Laplace distribution function replaces Phi.
+    It is the rate of false drops for count >= min_count, else 1 minus the rate of false keeps. With ``laplace``, for
+    delta = 0, the Laplace distribution replaces Phi.
 
-    Raises:
-        PlanError: an argument is out of range.
+    ``sigma`` is the noise *in the release* on a count, in records, ``noise.released_sigma(survivors)["N"]``; 0 means
+    none. In the distributed and local models it grows with the survivors; the guaranteed ``noise.sigma["N"]``
+    understates the errors.
 
     Example:
         >>> ps.dp.drop_probability(count=50, min_count=50, sigma=4.0)
@@ -155,14 +145,10 @@ def drop_probability(count: float, min_count: float, sigma: float, *, laplace: b
 def doubtful_counts(
     min_count: float, sigma: float, probability: float = 0.01, *, laplace: bool = False
 ) -> tuple[float, float]:
-    """Return the range of counts in which noise decides whether a class is kept or dropped.
+    """Return the range of counts in which noise decides whether a class is suppressed.
 
-    A class with fewer records than the first is kept with less than ``probability``, one with more than the second is
-    dropped with less: min_count -+ sigma Phi^-1(1 - probability), with ``sigma`` and ``laplace`` as in
-    :func:`drop_probability`.
-
-    Raises:
-        PlanError: an argument is out of range.
+    A class below the range stays, and one above is suppressed, with less than ``probability``: min_count -+ sigma
+    Phi^-1(1 - probability), with ``sigma`` and ``laplace`` as in :func:`drop_probability`.
 
     Example:
         >>> low, high = ps.dp.doubtful_counts(min_count=50, sigma=4.0)

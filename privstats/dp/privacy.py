@@ -1,14 +1,10 @@
 """State a differential-privacy promise: trust model, unit, adjacency, epsilon and delta.
 
-A promise is a value in a plan, validated when it is built; ``calibration`` derives the noise levels from it. Like the
-schema, it is independent of the data and fixed before anything is measured.
+A trust model fixes who draws the noise, in how many shares, from which distribution, and who must be trusted
+(:data:`MODELS`).
 
-A trust model fixes who draws the noise, in how many shares, from which distribution, and who must be trusted. All
-other code looks the model up in :data:`MODELS` and never compares its name; ``mechanisms`` draws.
-
-Distributed noise is priced as a Gaussian, not through zCDP. A sum of discrete Gaussians with 4 grid steps^2 of extra
-variance is a randomised rounding of a continuous Gaussian up to 1e-20, so the exact curve applies; docs/privacy.md
-has the proof. The conversion from zCDP would ask for 5 to 9 % more noise.
+Distributed noise is priced as a Gaussian: a sum of discrete Gaussians with 4 grid steps^2 of extra variance is a
+randomised rounding of a continuous Gaussian up to 1e-20 (proof: docs/privacy.md).
 """
 
 from __future__ import annotations
@@ -52,21 +48,20 @@ margin costs 1e-12 of the noise.
 
 @dataclass(frozen=True, kw_only=True)
 class TrustModel:
-    """One row of the models: how noise of a known size enters a sum. By default rounded Gaussians are drawn, undivided.
+    """One trust model: how noise of a known size enters a sum.
 
     Attributes:
         name: as plans and ledgers write it.
-        drawn_by: the ``"server"``, once per release; every ``"client"``, once per upload; or every
-            ``"member"`` of the panel, each helper inside its one answer and the leader once per release.
-        trusted: a sentence for privacy officers: who must do what for the promise to hold.
-        divided: a client draws a share of the noise, and only the honest shares together keep the promise.
-        sampler: the distribution of one draw.
-        rounding: the excess of one draw over a sub-Gaussian of its own sigma, at most, in grid steps.
-        surplus_variance: variance that the honest shares carry on top of the guaranteed one, in squared grid steps.
-        slack: max-divergence per entry between the drawn noise and post-processed Gaussian noise.
-        margin: factor on epsilon and delta that covers rounding and the slack; see :data:`MARGIN`.
-        impure: why a plan of this model cannot have delta = 0; empty where delta = 0 is possible (discrete Laplace
-            noise).
+        drawn_by: ``"server"``, once per release; ``"client"``, once per upload; or ``"member"``: each helper in its
+            one answer, the leader once per release.
+        trusted: who must do what for the promise, for privacy officers.
+        divided: a client draws a share; only the honest shares together keep the promise.
+        sampler: the distribution of one sample.
+        rounding: maximum excess over a sub-Gaussian of its sigma, in grid steps.
+        surplus_variance: the honest shares' variance above the guaranteed one, in squared grid steps.
+        slack: max-divergence per entry from post-processed Gaussian noise.
+        margin: factor on epsilon and delta for rounding and slack; see :data:`MARGIN`.
+        impure: why delta = 0 is impossible, else empty.
     """
 
     name: Model
@@ -81,16 +76,16 @@ class TrustModel:
     impure: str = ""
 
     def shares(self, honest: int) -> int:
-        """Return the number of draws that carry the guaranteed noise, with ``honest`` clients' draws in the sum."""
+        """Return the number of samples that carry the guaranteed noise."""
         return honest if self.divided else 1
 
     @property
     def at_release(self) -> bool:
-        """Whether noise is still due on an unmasked sum: the server's, or that of the leader of a panel."""
+        """Whether an unmasked sum still needs noise, the server's or a panel leader's."""
         return self.drawn_by != "client"
 
     def draws(self, clients: int, members: int) -> int:
-        """Return the number of draws in a released sum of ``clients`` or a panel of ``members``; 1 where none draws."""
+        """Return the number of samples in a sum of ``clients`` or a panel of ``members``."""
         return clients if self.drawn_by == "client" else members
 
 
@@ -168,27 +163,26 @@ class Privacy:
     Args:
         model: who adds the noise. ``"central"``: the server, after unmasking (it sees the exact sum).
             ``"distributed"``: every client, a share inside the masked sum. ``"local"``: every client, the full noise.
-            ``"panel"``: leader and each helper of ``protocol="split"``, each the full noise; one of them must be
-            honest, and no party sees the exact sum.
+            ``"panel"``: leader and each helper of ``protocol="split"``, each the full noise; one must be honest, and no
+            party sees the exact sum.
         unit: the presence that is hidden: of one ``"record"``, one ``"client"`` with all its records, or one
             ``"person"`` with all rows at one party. A person at p parties has p times mu.
         adjacency: ``"add-remove"`` or ``"replace-one"``; for clients the latter needs a ``PartySchema``.
         epsilon, delta: the promise; epsilon in [0.001, 100], delta in [1e-15, 0.1], or 0: pure epsilon by discrete
             Laplace noise, for ``model="central"`` and the statistics of ``dp.l1_sensitivity``.
-        shares: part of mu**2, or of a pure epsilon, that each statistic may spend, summing to 1; None means
-            ``default_shares`` or, for a pure epsilon, parts proportional to their square roots.
-        max_records_per_client: needed with the client unit; the session refuses clients with more records. 1 under a
-            ``PartySchema``, where an entire party is one record.
-        client_clip: optional with the client unit: clip a client's total vector to the norm of this many worst-case
-            records, which replaces ``max_records_per_client`` in the sensitivity. See ``dp.clip_client``.
+        shares: part of mu**2, or of a pure epsilon, per statistic, summing to 1; by default ``default_shares`` or, for
+            a pure epsilon, proportional to their square roots.
+        max_records_per_client: needed with the client unit; the session refuses clients with more. 1 under a
+            ``PartySchema``, where a party is one record.
+        client_clip: optional with the client unit: clip a client's vector to the norm of this many worst-case records.
+            It replaces ``max_records_per_client`` in the sensitivity.
         person_clip: needed with the person unit. ``"average"``: a person adds the average of all rows, and intervals
-            are possible. A number c: a person's rows together have at most the norm of c worst-case records; c = 1
-            served heads best. See ``moments.PersonMoments``.
-        max_records_per_person: needed with a number c, with 1 <= c <= k: k, the number of a person's rows that may
-            count in full. Further rows are admitted, and are clipped with the others.
+            are possible. A number c: a person's rows together have at most the norm of c worst-case records.
+        max_records_per_person: needed with a number c, 1 <= c <= this: a person's rows that may count in full. Further
+            rows are admitted, and are clipped with them.
 
     Raises:
-        PlanError: a field is out of bounds; the message names the field, its bound and the remedy.
+        PlanError: a field is out of bounds; the message names the remedy.
 
     Example:
         >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
@@ -229,7 +223,7 @@ class Privacy:
 
     @property
     def trust(self) -> TrustModel:
-        """The row of ``model``: which party draws the noise, and which party must be trusted."""
+        """The row of ``model``."""
         return MODELS[self.model]
 
     @property
@@ -244,12 +238,12 @@ class Privacy:
 
     @property
     def clip(self) -> float | None:
-        """The number of worst-case records to which a client or person is clipped; None where no unit is clipped."""
+        """The number of worst-case records to which a unit is clipped, or None."""
         return self.client_clip if self.person_clip is None or isinstance(self.person_clip, str) else self.person_clip
 
     @property
     def group(self) -> float:
-        """The number of worst-case records that one unit is worth: 1, :attr:`clip` or ``max_records_per_client``."""
+        """The worst-case records that one unit is worth: 1, :attr:`clip` or ``max_records_per_client``."""
         return float(self.max_records_per_client or 1) if self.clip is None else self.clip
 
 
@@ -328,8 +322,8 @@ def _checked_shares(shares: Mapping[str, float]) -> dict[str, float]:
 def _settled(shares: dict[str, float]) -> dict[str, float]:
     """Divide shares by their sum, repeatedly, until they no longer change.
 
-    After a single division the sum may differ from 1 in the last bit. Reading a plan file divides again, so the plan
-    would differ from the one that was saved. If rounding cycles, the smallest element of the cycle is returned.
+    Reading a plan file divides again, so one division could change a saved plan. If rounding cycles, the cycle's
+    smallest element is returned.
     """
     seen: list[dict[str, float]] = []
     while shares not in seen:

@@ -1,8 +1,6 @@
 """Calibrate pure epsilon (delta = 0): exact L1 sensitivities, scales of Laplace noise, and the implied Gaussian DP.
 
-The module mirrors ``sensitivities`` in the L1 norm, which Laplace noise needs. Proofs: docs/sensitivity.md and
-docs/privacy.md. Only plans with delta = 0 use this module: ``calibration`` builds their noise from it, ``samplers``
-draws the noise, and the ledger adds epsilons up.
+Proofs: docs/sensitivity.md and docs/privacy.md.
 """
 
 from __future__ import annotations
@@ -23,17 +21,16 @@ from privstats.schema import COUNT_SCALE, Schema, require_schema
 
 
 def l1_sensitivity(schema: Schema, statistic: str, adjacency: Adjacency) -> int:
-    """Return one record's L1 sensitivity of a statistic in wire steps: exact, and attained by integer records.
+    """Return one record's exact L1 sensitivity of a statistic in wire steps, attained by integer records.
 
-    Add-remove, with r = 2**grid_bits the longest record in grid steps: N 4096 (one record in a count); A the largest
-    ``sum_i |x_i|`` of integer x with ``sum_i x_i^2 <= r^2`` in d entries, at most r sqrt(d); D r^2, because
-    ``sum_i x_i^2`` is that sum; T 4096 for each table. Replace-one: twice that, attained by two such records of
-    different classes, or that differ in every table (docs/sensitivity.md).
+    Add-remove, with r = 2**grid_bits the longest record in grid steps: N 4096; A the largest ``sum_i |x_i|`` of integer
+    x with ``sum_i x_i^2 <= r^2`` in d entries, at most r sqrt(d); D r^2, because ``sum_i x_i^2`` is that sum; T 4096
+    for each table. Replace-one: twice that, attained by two such records of different classes, or that differ in every
+    table (docs/sensitivity.md).
 
     Raises:
-        PlanError: an unknown adjacency, or a statistic for which pure epsilon is not offered: B and S have an L1
-            sensitivity of r^2 (d + 1) / 2, and noise of that size makes their heads useless.
-        SchemaError: not a schema.
+        PlanError: an unknown adjacency, or another statistic. B and S have an L1 sensitivity of r^2 (d + 1) / 2, which
+            makes their heads useless.
 
     Example:
         >>> schema = ps.ClassSchema(2, 4, "NA", clip_norm=1.0, grid_bits=10)
@@ -59,8 +56,8 @@ def _moved(schema: Schema, statistic: str) -> int:
 def _longest(square: int, entries: int) -> int:
     """Return the largest sum |x_1| + ... + |x_d| of integers with ``x_1^2 + ... + x_d^2 <= square``.
 
-    Raising an entry from a to a + 1 costs 2 a + 1 of the square and adds 1 to the sum, so the cheapest raises come
-    first: all entries reach ``a = isqrt(square // d)``, and the remainder raises some of them once more.
+    Raising an entry from a to a + 1 costs 2 a + 1 of the square, so cheap raises come first: all entries reach
+    ``a = isqrt(square // d)``, and the remainder raises some once more.
     """
     each = math.isqrt(square // entries)
     return entries * each + (square - entries * each * each) // (2 * each + 1)
@@ -79,21 +76,19 @@ _MOVED: Mapping[tuple[str, str], Callable[[Any], int]] = {
 def joint_epsilon(schema: Schema, scales: Mapping[str, float], adjacency: Adjacency) -> float:
     """Return epsilon of releasing the named statistics together, each with discrete Laplace noise of its scale.
 
-    The value is ``sum_s Delta_s / b_s`` over L1 sensitivities. One record attains all of them at once in the limit of
-    fine grids: the flattest one of full length, and under replace-one two of different classes.
+    It is ``sum_s Delta_s / b_s`` over L1 sensitivities, attained in the limit of fine grids by the flattest record of
+    full length, under replace-one by two of different classes.
 
     Args:
-        schema: bounds every record.
-        scales: b per statistic in wire steps; only the statistics named here are released.
-        adjacency: ``"add-remove"`` or ``"replace-one"``.
+        scales: b per released statistic, in wire steps.
 
     Guarantee:
-        Unit: one record. The release is epsilon-DP with delta = 0 (Dwork, McSherry, Nissim and Smith 2006; for
-        integers Ghosh, Roughgarden and Sundararajan 2009): the density ratio of independent entries is at most
+        Unit: one record. The release is epsilon-DP with delta = 0 (Dwork, McSherry, Nissim and Smith 2006; for integers
+        Ghosh, Roughgarden and Sundararajan 2009): the density ratio of independent entries is at most
         ``exp(sum_i |v_i - v'_i| / b_i)``.
 
     Raises:
-        PlanError: as for :func:`l1_sensitivity`, no scale, or one that is not above 0.
+        PlanError: as for :func:`l1_sensitivity`, no scale, or one not above 0.
 
     Example:
         >>> schema = ps.ClassSchema(2, 4, "NA", clip_norm=1.0, grid_bits=10)
@@ -110,9 +105,8 @@ def joint_epsilon(schema: Schema, scales: Mapping[str, float], adjacency: Adjace
 def pure_mu(epsilon: float) -> float:
     """Return the smallest mu for which every epsilon-DP release is mu-GDP: 2 Phi^-1(e^epsilon / (1 + e^epsilon)).
 
-    The trade-off curve of epsilon-DP runs straight from (0, 1) to its kink at alpha = beta = 1 / (1 + e^epsilon) and
-    on to (1, 0). The curve of mu-GDP is symmetric and convex through (0, 1) and (1, 0), so it is below everywhere if it
-    is below at the kink: ``Phi(-mu / 2) <= 1 / (1 + e^epsilon)``. Randomised response attains this (docs/privacy.md).
+    The mu-GDP curve is below the epsilon-DP one everywhere if it is below at the latter's kink:
+    ``Phi(-mu / 2) <= 1 / (1 + e^epsilon)``. Randomised response attains this. Proof: docs/privacy.md.
 
     Raises:
         PlanError: epsilon is not finite and at least 0.
@@ -128,17 +122,16 @@ def pure_mu(epsilon: float) -> float:
 
 
 def laplace_mu(schema: Schema, scales: Mapping[str, float], adjacency: Adjacency, records: int = 1) -> dict[str, float]:
-    """Return mu of each statistic with discrete Laplace noise of its scale, for a unit of at most ``records`` records.
+    """Return mu per statistic with discrete Laplace noise, for a unit of at most ``records`` records.
 
     With m records, sensitivities Delta_1 and Delta_2 in L1 and L2 and scale b, in wire steps:
     ``mu_s = min(pure_mu(m Delta_1 / b), sqrt(pi / 2) m Delta_2 / b)``.
 
     Guarantee:
         Unit: one record, or one client of at most m. The release of all statistics together is sqrt(sum_s mu_s^2)-GDP.
-        A statistic is epsilon-DP, hence pure_mu-GDP. And an entry that moves by x_i is (|x_i| / b)-DP, the entries are
-        independent, and mu adds up in squares (Dong, Roth and Su 2022, corollary 2), so the statistic is
-        sqrt(sum_i pure_mu(|x_i| / b)^2)-GDP; pure_mu(e) <= sqrt(pi / 2) e, because the hazard rate of the normal law is
-        convex (Sampford 1953; proof in docs/privacy.md).
+        A statistic is epsilon-DP, hence pure_mu-GDP. An entry that moves by x_i is (|x_i| / b)-DP, so the statistic is
+        also sqrt(sum_i pure_mu(|x_i| / b)^2)-GDP (Dong, Roth and Su 2022, corollary 2), with
+        pure_mu(e) <= sqrt(pi / 2) e (Sampford 1953; proof in docs/privacy.md).
     """
     out = {}
     for statistic, scale in scales.items():
@@ -148,13 +141,10 @@ def laplace_mu(schema: Schema, scales: Mapping[str, float], adjacency: Adjacency
 
 
 def scales_of(schema: Schema, privacy: Privacy, shares: Mapping[str, float]) -> dict[str, float]:
-    """Return scales in wire steps at which the unit of ``privacy`` costs at most epsilon, split by ``shares``.
+    """Return scales in wire steps at which the unit costs at most epsilon, split by ``shares``.
 
-    A client of at most m records moves m times as much as one, by the triangle inequality; m copies attain it. A margin
-    of epsilon covers rounding, and ``sum_s Delta_s / b_s <= epsilon`` is checked in exact fractions.
-
-    Raises:
-        PlanError: as for :func:`l1_sensitivity`.
+    A client of m records moves at most m times as much as one; m copies attain it. A margin covers rounding, and
+    ``sum_s Delta_s / b_s <= epsilon`` is checked in exact fractions.
     """
     moved = {s: unit_l1(schema, privacy, s) for s in shares}
     margin = privacy.trust.margin
@@ -166,12 +156,12 @@ def scales_of(schema: Schema, privacy: Privacy, shares: Mapping[str, float]) -> 
 
 
 def unit_l1(schema: Schema, privacy: Privacy, statistic: str) -> int:
-    """Return :func:`l1_sensitivity` for the unit of a promise: a record, or a client's maximum of records."""
+    """Return :func:`l1_sensitivity` for the unit: a record, or a client's maximum of records."""
     return (privacy.max_records_per_client or 1) * l1_sensitivity(schema, statistic, privacy.adjacency)
 
 
 def laplace_sigma(scale: float) -> float:
-    """Return the standard deviation of discrete Laplace noise: 1 / (sqrt 2 sinh(1 / (2 scale)))."""
+    """Return discrete Laplace noise's standard deviation: 1 / (sqrt 2 sinh(1 / (2 scale)))."""
     return 1 / (math.sqrt(2) * math.sinh(1 / (2 * scale)))
 
 
@@ -187,11 +177,7 @@ def laplace_tail(scale: float, reach: float) -> float:
 
 
 def pure_shares(schema: Schema, shares: Mapping[str, float] | None) -> dict[str, float]:
-    """Return the parts of a pure epsilon: ``shares``, or by default the normalised roots of the default shares.
-
-    Raises:
-        PlanError: as for :func:`checked_shares`.
-    """
+    """Return a pure epsilon's parts: by default the normalised roots of the default shares."""
     if shares is not None:
         return checked_shares(schema, shares)
     roots = {statistic: math.sqrt(share) for statistic, share in default_shares(schema).items()}
@@ -200,11 +186,7 @@ def pure_shares(schema: Schema, shares: Mapping[str, float] | None) -> dict[str,
 
 
 def check_scales(scales: Mapping[str, float]) -> None:
-    """Refuse a scale, in grid steps by statistic, that no sampler can draw.
-
-    Raises:
-        PlanError: naming the statistic.
-    """
+    """Refuse a scale, in grid steps, beyond the sampler."""
     for statistic, scale in scales.items():
         if scale > MAX_SCALE:
             remedy = "raise its share" if statistic in ("N", "T") else "lower grid_bits"  # counts have their own grid

@@ -1,7 +1,7 @@
 """Compute Gaussian quantiles sigma z to the grid step where sigma is too large for the float64 quantile.
 
-float64 gives z to 2**-50, which is a quarter of a grid step at sigma = 2**48. Here z is split into a knot t, a multiple
-of 2**-10 whose tail is known exactly, and a small rest. The result is a proposal with an error bound, for ``samplers``.
+float64 gives z to 2**-50, a quarter of a grid step at sigma = 2**48. Here z is a knot t, a multiple of 2**-10 with an
+exact tail, plus a small rest: a proposal with an error bound.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ Integers = NDArray[np.int64]
 
 
 class Position(NamedTuple):
-    """Values of sigma z as ``integer + rest`` up to :meth:`error`; ``integer`` is int64 and ``rest`` may be large.
+    """Values of sigma z as ``integer + rest`` up to :meth:`error`; ``rest`` may be large.
 
     Attributes:
-        integer, rest: see above.
+        integer, rest: int64 and float64 parts.
         knots: index of each entry's knot.
-        errors: error at each knot, for m >= 2**48, without the part that grows with ``rest``.
-        usual_error: a bound on the errors of all entries with m >= ``USUAL``.
+        errors: at each knot, for m >= 2**48, without the part that grows with ``rest``.
+        usual_error: bound on all errors with m >= ``USUAL``.
     """
 
     integer: Integers
@@ -52,15 +52,15 @@ class Position(NamedTuple):
     usual_error: float
 
     def error(self, where: Integers) -> Floats:
-        """Return a bound on the error of these entries, below 0.2 for every sigma up to 2**48; none where m < 2**48."""
+        """Bound the error of these entries, below 0.2 for every sigma up to 2**48; no bound where m < 2**48."""
         return self.errors.take(self.knots.take(where)) + _RELATIVE_ERROR * np.abs(self.rest.take(where))
 
 
 class _Knots(NamedTuple):
-    """P(Z > t) in units of 2**-64 as an integer and a fraction less 1/2, and 2**-64 / phi(t), at t = 0, 2**-10, ...
+    """P(Z > t) in units of 2**-64, an integer and a fraction less 1/2, and 2**-64 / phi(t), at t = 0, 2**-10, ...
 
-    ``series`` has the coefficients of w^2 to w^5 there, ``sixth`` the constant of Chebyshev's polynomial for the sixth
-    term, which is a bound on that polynomial's error too, and ``nearest`` the knot for a uniform's leading bits.
+    ``series`` has the coefficients of w^2 to w^5, ``sixth`` the constant of Chebyshev's polynomial for the sixth term,
+    which also bounds its error, and ``nearest`` the knot for a uniform's leading bits.
     """
 
     t: Floats
@@ -75,7 +75,7 @@ class _Knots(NamedTuple):
 class _Scaled(NamedTuple):
     """sigma t of knot j as j times ``step`` and a rest, and the error near it.
 
-    The rest holds the fraction of the knot's tail and sigma times ``sixth`` as well. ``series`` has sigma times the
+    The rest includes the fraction of the knot's tail and sigma times ``sixth``. ``series`` has sigma times the
     coefficients of the difference of the integers, highest first.
     """
 
@@ -90,20 +90,19 @@ def position_of(magnitude: Integers, sigma: float) -> Position:
     """Return sigma z, z = -Phi^-1(u), for uniforms u in [m, m + 1) / 2**64 with 2**-16 <= u < 1/2; 0 <= m < 2**63.
 
     With Q(z) = P(Z > z) and u = Q(t) - phi(t) w, Taylor's series is z = t + w + t w^2/2 + (2 t^2 + 1) w^3/6 + ...; its
-    n-th derivative is P_n(z) exp(n (z^2 - t^2) / 2). The knot is the nearest one to the middle of the uniforms of the
-    same leading bits, which are within 2**-13 of it, relatively, so within 2**-12.6 in z (Q / phi <= 1.26). With
-    |z - t| <= 2**-11 + 2**-12.6 < 2**-10.58 and z < 4.2 the seventh term and what follows is below 2**-64.1. As |w| is
-    below W = 2**-10.57, the sixth is Chebyshev's: w^6 = (48 W^2 w^4 - 18 W^4 w^2 + W^6) / 32, up to W^6 / 32.
+    n-th derivative is P_n(z) exp(n (z^2 - t^2) / 2). The knot is nearest to the middle of the uniforms of the same
+    leading bits, which are within 2**-13 of it, relatively, so within 2**-12.6 in z (Q / phi <= 1.26). With |z - t| <=
+    2**-11 + 2**-12.6 < 2**-10.58 and z < 4.2 the seventh term and what follows is below 2**-64.1. As |w| is below W =
+    2**-10.57, the sixth is Chebyshev's: w^6 = (48 W^2 w^4 - 18 W^4 w^2 + W^6) / 32, up to W^6 / 32.
 
     The difference g of the integers Q(t) and m, below 2**53, is exact, and w = d g with d = 2**-64 / phi(t), correctly
     rounded. Horner's rule has the coefficients sigma c_n d^n, of which the lowest, sigma d, has two relative errors of
     2**-53. All others together are below 2**-9.4 of its term (t |w| / 2 is 2**-9.5) and have fewer than 30 errors, 0.05
-    of its own; the sum of them and sigma d adds 1.01, its product with g one: 4.1 relative errors of
-    sigma (z - t). A knot times each half of sigma is exact, and the first product is an integer; the last sum has one
-    more. In addition to these 5.2 relative errors of ``rest``, the seventh term and the roundings of small parts,
-    2**-73 of sigma, are below 2**-64 sigma + 2**-49. The fraction of Q(t) less 1/2 moves sigma z by up to 2**-65 sigma
-    / phi(t); the knot's own rest holds that, to 2**-8.3 of it. The 64 bits of m leave another 2**-65 sigma / phi(z)
-    open.
+    of its own; their sum with sigma d adds 1.01, its product with g one: 4.1 relative errors of sigma (z - t). A knot
+    times each half of sigma is exact, and the first product is an integer; the last sum has one more. In addition to
+    these 5.2 relative errors of ``rest``, the seventh term and the roundings of small parts, 2**-73 of sigma, are below
+    2**-64 sigma + 2**-49. The fraction of Q(t) less 1/2 moves sigma z by up to 2**-65 sigma / phi(t); the knot's own
+    rest holds that, to 2**-8.3 of it. The 64 bits of m leave another 2**-65 sigma / phi(z) open.
 
     Entries below 2**-16 are unusable; they get the farthest knot that others have.
     """
@@ -122,7 +121,6 @@ def position_of(magnitude: Integers, sigma: float) -> Position:
 
 
 def _leading(numbers: Floats) -> Integers:
-    """Return the exponent and the first twelve bits of the mantissa of positive numbers as one integer."""
     return numbers.view(np.int64) >> _PREFIX
 
 
@@ -130,7 +128,7 @@ _FIRST = int(_leading(np.array([2.0**_LEAST]))[0])
 
 
 def _halves(sigma: float) -> tuple[float, float]:
-    """Split sigma into its upper 26 bits and the rest: products with a knot, which has 13 bits, are exact.
+    """Split sigma into its upper 26 bits and the rest: products with a 13-bit knot are exact.
 
     The upper part is a multiple of 2**10 from 2**35 on, and its products with knots are integers.
     """

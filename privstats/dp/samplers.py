@@ -1,8 +1,8 @@
 """Sample exact integer noise by vectorised inversion: rounded Gaussian, discrete Gaussian and discrete Laplace.
 
-Each sample is a function of its own infinite uniform number: 64 bits from the stream and, in the rare case that they
-do not decide, more bits from the sample's own substream. float64 only ever *proposes*: where its error could matter,
-integer arithmetic decides (``exact``). So the law is exact, and a stream yields equal samples on every platform.
+Each sample is a function of its own infinite uniform number: 64 bits from the stream and, if needed, more from its own
+substream. float64 only *proposes*; integer arithmetic decides where its error matters (``exact``). So the law is exact,
+and a stream yields equal samples on every platform.
 """
 
 from __future__ import annotations
@@ -53,7 +53,6 @@ def rounded_gaussian(sigma: float, size: int, rng: Generator) -> Integers:
 
     Raises:
         PlanError: sigma is not in (0, 2**48], or size is negative.
-        DataError: rng is not a ``privstats.randomness.Generator``.
 
     Example:
         >>> from privstats import randomness
@@ -67,7 +66,7 @@ def rounded_gaussian(sigma: float, size: int, rng: Generator) -> Integers:
 def discrete_gaussian(sigma: float, size: int, rng: Generator) -> Integers:
     """Draw ``size`` samples of the discrete Gaussian, P(X = k) proportional to exp(-k^2 / (2 sigma^2)), exactly.
 
-    int64, shape ``(size,)``. Canonne, Kamath and Steinke 2020, definition 1.
+    int64, shape ``(size,)``. Source: Canonne, Kamath and Steinke 2020, definition 1.
 
     Guarantee:
         v + X for an integer v is (Delta^2 / (2 sigma^2))-zCDP (their theorem 4), and a post-processing of Gaussian
@@ -75,7 +74,6 @@ def discrete_gaussian(sigma: float, size: int, rng: Generator) -> Integers:
 
     Raises:
         PlanError: sigma is not in (0, 2**48], or size is negative.
-        DataError: rng is not a ``privstats.randomness.Generator``.
 
     Example:
         >>> from privstats import randomness
@@ -90,19 +88,17 @@ def discrete_gaussian(sigma: float, size: int, rng: Generator) -> Integers:
 def discrete_laplace(scale: float, size: int, rng: Generator) -> Integers:
     """Draw ``size`` samples of the discrete Laplace law, P(X = k) proportional to exp(-|k| / scale), exactly.
 
-    int64, shape ``(size,)``; variance 1 / (2 sinh^2(1 / (2 scale))). Canonne, Kamath and Steinke 2020, definition 3,
-    and the geometric mechanism of Ghosh, Roughgarden and Sundararajan 2009. No tail is truncated: a sample that 64 bits
-    do not decide draws more bits.
+    int64, shape ``(size,)``; variance 1 / (2 sinh^2(1 / (2 scale))). No tail is truncated. Source: Canonne, Kamath and
+    Steinke 2020, definition 3; the geometric mechanism of Ghosh, Roughgarden and Sundararajan 2009.
 
     Guarantee:
         v + X for integer vectors v and independent X is (Delta / scale)-DP with delta = 0, where Delta is the L1
         sensitivity of v in integer steps, because P(X = k) <= exp(|j| / scale) P(X = k + j) for all integers j and k.
-        As for the Gaussians, a draw runs the same steps for all samples except the two in a thousand, at most, that
-        float64 cannot decide. Nothing here protects against an attacker who times the machine that draws.
+        As for the Gaussians, all samples run the same steps, except at most two in a thousand that float64 cannot
+        decide. Nothing here protects against an attacker who times the machine that draws.
 
     Raises:
         PlanError: scale is not in (0, 2**35], or size is negative.
-        DataError: rng is not a ``privstats.randomness.Generator``.
 
     Example:
         >>> from privstats import randomness
@@ -119,8 +115,8 @@ class _Proposal(NamedTuple):
 
     Attributes:
         values: |X| of all but the doubtful entries.
-        doubtful: indices of the entries for which ``values`` is only the start of a search for |X|.
-        one_edge: for each doubtful entry, whether |X| is the value or one more, so that the edge between them decides.
+        doubtful: indices where ``values`` only starts a search.
+        one_edge: whether a doubtful |X| is the value or one more.
     """
 
     values: Integers
@@ -129,7 +125,7 @@ class _Proposal(NamedTuple):
 
 
 class _Law(Protocol):
-    """A symmetric law on the integers, as its upper tail and a float64 proposal."""
+    """A symmetric law on the integers."""
 
     def propose(self, magnitude: Integers) -> _Proposal:
         """Return |X| for uniforms in [m, m + 1) / 2**64."""
@@ -151,12 +147,12 @@ class _Continuous:
 
     @property
     def multiplier(self) -> float:
-        """Factor from z to the scale on which the cells are [k - 1/2, k + 1/2)."""
+        """Factor from z to the scale with cells [k - 1/2, k + 1/2)."""
         return self.sigma
 
     @property
     def slack(self) -> float:
-        """Bound on the proposal's error in cells, in addition to rounding errors."""
+        """Bound on the proposal's error in cells, without rounding errors."""
         return 0.0
 
     def propose(self, magnitude: Integers) -> _Proposal:
@@ -166,8 +162,7 @@ class _Continuous:
         """Propose cells from sigma z in two parts, where one float64 is too coarse.
 
         Every law's edges are within 1 / sigma of the half-integers. For uniforms from 2**-16 on the error of sigma z is
-        below 1/2 - 1 / sigma, so only the next half-integer can be in doubt: |X| is the integer below or above it.
-        Smaller uniforms are searched.
+        below 1/2 - 1 / sigma, so only the next half-integer can be in doubt. Smaller uniforms are searched.
         """
         position = position_of(magnitude, self.sigma)
         nearest, values = np.rint(position.rest), position.integer
@@ -250,12 +245,12 @@ class _Laplace:
 
 @dataclass(frozen=True, eq=False)
 class _Tabled:
-    """The discrete Gaussian for sigma < 64, by a table of the exact 63-bit edges of its cells.
+    """The discrete Gaussian for sigma < 64, by a table of its cells' exact 63-bit edges.
 
     Attributes:
         sigma: the law's parameter.
-        inside, outside: cell k holds the uniforms with outside[k] < m < inside[k]; the exact path decides at edges.
-        prefixes: the cell of all uniforms with these first 16 bits; negative where an edge is among them.
+        inside, outside: cell k holds uniforms with outside[k] < m < inside[k].
+        prefixes: the cell of all uniforms with these first 16 bits; negative if an edge is among them.
     """
 
     sigma: float
@@ -270,7 +265,7 @@ class _Tabled:
         return _searched(guess, missed[uncertain])
 
     def searched(self, magnitude: Integers) -> tuple[Integers, NDArray[np.bool_]]:
-        """Return each uniform's cell by a search among the edges, and whether an edge is too near to decide."""
+        """Return each uniform's cell, and whether an edge is too near to decide."""
         places = np.searchsorted(-self.outside, -magnitude, side="left")
         guess = np.minimum(places, len(self.inside) - 1)
         return guess, self._uncertain(magnitude, guess)
@@ -291,7 +286,6 @@ def _searched(values: Integers, doubtful: NDArray[np.intp]) -> _Proposal:
 
 @lru_cache(maxsize=64)
 def _tabled(sigma: float) -> _Tabled:
-    """Build the table for one sigma from tails with 128 bits."""
     bits = 128
     tails = _tails(sigma, bits)
     low = [max(0, tail - exact.ERROR) >> (bits - 64) for tail in tails]
@@ -303,7 +297,7 @@ def _tabled(sigma: float) -> _Tabled:
 
 
 def _prefixes(edges: _Tabled) -> NDArray[np.int16]:
-    """Return each prefix's cell if its first and last uniform are inside one cell; cells are intervals."""
+    """Return each prefix's cell if its first and last uniform share one; cells are intervals."""
     first = np.arange(1 << _PREFIX_BITS, dtype=np.int64) << _BEHIND_PREFIX
     low, unsure_low = edges.searched(first)
     high, unsure_high = edges.searched(first + ((1 << _BEHIND_PREFIX) - 1))
@@ -348,10 +342,7 @@ class _Uniform:
         self._value, self._bits, self._source, self._index = magnitude, 64, source, index
 
     def below(self, law: _Law, k: int) -> bool:
-        """Return whether the uniform is smaller than the law's P(X > k), however close.
-
-        The tail has 64 bits more than the uniform; they often decide after the uniform has drawn its next 64.
-        """
+        """Return whether the uniform is smaller than the law's P(X > k), however close."""
         while True:
             bits = self._bits + 64
             edge = law.tail(k, bits)
@@ -371,7 +362,7 @@ class _Uniform:
 
 
 def _decide(law: _Law, uniform: _Uniform, start: int, one_edge: bool) -> int:
-    """Return |X|, the smallest k >= 0 with U >= P(X > k): gallop away from the proposal, then halve the gap."""
+    """Return the smallest k >= 0 with U >= P(X > k): gallop from the proposal, then halve the gap."""
     step, above = 1, uniform.below(law, start)
     if one_edge:
         return start + above

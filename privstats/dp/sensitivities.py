@@ -1,11 +1,7 @@
-"""Compute exact L2 sensitivities: how far one record, one client or one person can move the complete release.
+"""Compute exact L2 sensitivities: how far one record, client or person can move the complete release.
 
-A kind's joint formula, in the kind's file, is the primitive; a single statistic is the joint formula with one weight.
-``calibration`` chooses the noise. A clipped unit needs no sensitivity function, because the clip alone bounds it;
-:func:`apart` bounds the distance of two clipped units. Proofs: docs/sensitivity.md, One person.
-
-A statistic's share of the budget is its part of mu^2 under add-remove, so shares always sum to 1. Shares are the
-task's defaults or explicit values, which ``planning`` helps to choose.
+A single statistic is the kind's joint formula with one weight. Proofs: docs/sensitivity.md. A statistic's share of the
+budget is its part of mu^2 under add-remove, so shares sum to 1.
 """
 
 from __future__ import annotations
@@ -24,14 +20,13 @@ def joint_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency) 
     """Return mu of releasing the named statistics together, each with Gaussian noise of its sigma.
 
     With w_s = 1/sigma_s^2, mu is the largest weighted distance sqrt(sum_s w_s ||v_s - v'_s||^2) between the moments of
-    two adjacent data sets (derived in docs/sensitivity.md). Symmetric matrices count with the Frobenius norm, which
-    fits noise of sigma on the diagonal and sigma/sqrt 2 off it.
+    two adjacent data sets (docs/sensitivity.md). Symmetric matrices count with the Frobenius norm, which fits noise of
+    sigma on the diagonal and sigma/sqrt 2 off it.
 
     Args:
         schema: bounds every record: the clip norm R and, for ridge, the target bound Y.
-        sigmas: noise per statistic in real units; only the statistics named here are released. Under a schema with S
-            these may include B and D, for a release that adds separate noise to them.
-        adjacency: ``"add-remove"`` or ``"replace-one"``.
+        sigmas: noise per released statistic in real units; with S these may include B and D, for separate noise on
+            them.
 
     Returns:
         mu of one record; under a party schema, of one party.
@@ -44,8 +39,7 @@ def joint_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency) 
         every record obeys the schema's bounds, which the client enforces when it clips and quantises.
 
     Raises:
-        PlanError: a statistic that the schema does not send, a sigma that is not above 0, an unknown adjacency.
-        SchemaError: not a schema, for example the plan that holds it.
+        PlanError: a statistic that the schema does not send, a sigma not above 0, an unknown adjacency.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=3.0)
@@ -66,9 +60,9 @@ def joint_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency) 
 def client_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency, records: float) -> float:
     """Return mu of one client that holds at most ``records`` records, and none beyond them.
 
-    Add-remove m mu_add, replace m max(mu_add, mu_rep), as for any m records (:func:`group_mu`), attained by m copies of
-    the worst record or pair. Sums within sites are a client's own: its complete Q is positive with a trace of at most
-    m R^2, far below what m records of a larger site move; half the records opposed to the other half attain it.
+    Add-remove m mu_add, replace m max(mu_add, mu_rep) (:func:`group_mu`), attained by m copies of the worst record or
+    pair. Sums within sites cost a client less (docs/sensitivity.md): half its records opposed to the other half attain
+    it.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -84,7 +78,7 @@ def client_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency,
 
 
 def group_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency, records: float) -> float:
-    """Return mu of any ``records`` records together, such as those of one person, over all clients.
+    """Return mu of any ``records`` records together, such as one person's, over all clients.
 
     Two data sets that differ in m records are m steps of one record apart, each of at most max(mu_add, mu_rep).
 
@@ -101,11 +95,11 @@ def group_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency, 
 
 
 def sensitivity(schema: Schema, statistic: str, adjacency: Adjacency) -> float:
-    """Return the L2 sensitivity of one statistic alone to one record, in real units.
+    """Return one statistic's L2 sensitivity to one record, in real units.
 
-    Add-remove / replace-one: N 1 / sqrt 2; A R / 2R (sqrt 2 R for non-negative features); B, S, D and G
-    R^2 / sqrt 2 R^2; h RY / 2RY; q Y^2 / Y^2 (sqrt 2 Y^2 where a record can change fold). Further kinds:
-    docs/sensitivity.md.
+    Add-remove / replace-one: N 1 / sqrt 2; A R / 2R (sqrt 2 R for non-negative features);
+    B, S, D and G R^2 / sqrt 2 R^2; h RY / 2RY; q Y^2 / Y^2 (sqrt 2 Y^2 where a record can change fold).
+    Further kinds: docs/sensitivity.md.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=3.0)
@@ -116,7 +110,7 @@ def sensitivity(schema: Schema, statistic: str, adjacency: Adjacency) -> float:
 
 
 def grid_sensitivity(schema: Schema, statistic: str, adjacency: Adjacency) -> float:
-    """Return the L2 sensitivity of one statistic to one record in grid steps of the layout.
+    """Return one statistic's L2 sensitivity to one record in grid steps of the layout.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0, grid_bits=12)
@@ -127,7 +121,7 @@ def grid_sensitivity(schema: Schema, statistic: str, adjacency: Adjacency) -> fl
 
 
 def _require_proved(schema: Schema, weights: Mapping[str, float]) -> None:
-    """Refuse a statistic that the kind's formula does not cover, because it would count as free."""
+    """An uncovered statistic would count as free."""
     unknown = [statistic for statistic in weights if statistic not in kind_of(schema).proved]
     if unknown:
         raise PlanError(f"no sensitivity is proved for statistic {', '.join(unknown)}; leave it out of the schema")
@@ -148,7 +142,7 @@ def _weights(schema: Schema, sigmas: Mapping[str, float]) -> dict[str, float]:
 
 
 def unit_mu(schema: Schema, privacy: Privacy, sigmas: Mapping[str, float], adjacency: Adjacency) -> float:
-    """Return mu of a promise's unit where no clip bounds it: linear in a common factor of all 1 / sigma."""
+    """Return mu of an unclipped unit: linear in a common factor of all 1 / sigma."""
     if privacy.averaged:
         return averaged_mu(schema, sigmas, adjacency)
     if privacy.max_records_per_client is not None:
@@ -159,9 +153,8 @@ def unit_mu(schema: Schema, privacy: Privacy, sigmas: Mapping[str, float], adjac
 def averaged_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency) -> float:
     """Return mu of one person who adds the average of the rows' sums, truncated toward zero to integer steps.
 
-    An average is no longer than the longest of its rows, and truncation only shortens it: add-remove costs as much as
-    one record. The difference of two averages is an average of differences of two rows, so replace-one costs as much as
-    one record, plus truncation of less than one step per entry; :func:`apart` bounds it as well.
+    Add-remove costs as much as one record; replace-one also costs truncation of less than one step per entry, and
+    :func:`apart` bounds it as well. Proof: docs/sensitivity.md, One person.
 
     Guarantee:
         Unit: one person with any number of rows at one party. For every kind with sums over records.
@@ -183,7 +176,7 @@ def averaged_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacenc
 
 
 def _cut(schema: Schema, sigmas: Mapping[str, float]) -> float:
-    """Return how far truncating two averages moves them apart at most: one step per entry, both sides of a matrix."""
+    """Bound how far truncation moves two averages apart: one step per entry, both sides of a matrix."""
     rows = by_letter(schema.table, "".join(sigmas))
     steps = {row.letter: math.prod(row.shape(schema.sizes)) for row in rows}
     return math.sqrt(math.fsum(steps[s] / (sigma * schema.scale_of(s)) ** 2 for s, sigma in sigmas.items()))
@@ -203,11 +196,7 @@ def apart(schema: Schema, statistic: str, adjacency: Adjacency) -> float:
 def default_shares(schema: Schema) -> dict[str, float]:
     """Return shares that serve the heads: N .02, A .85 and .13 over the second moments; ridge G .5, h .48, q .02.
 
-    Minimising the plain squared error instead starves the means, on which classification heads depend most. Ridge
-    regression is flat in the share of G between .3 and .7.
-
-    Raises:
-        SchemaError: not a schema, for example the plan that holds it.
+    Classification heads depend most on the means. Ridge regression is flat in the share of G between .3 and .7.
 
     Example:
         >>> ps.dp.default_shares(ps.ClassSchema(2, 2, "NAB", clip_norm=1.0))
@@ -224,10 +213,10 @@ def default_shares(schema: Schema) -> dict[str, float]:
 
 
 def checked_shares(schema: Schema, shares: Mapping[str, float] | None) -> dict[str, float]:
-    """Return the shares in the schema's order, or the defaults for None.
+    """Return shares in the schema's order, or the defaults.
 
     Raises:
-        PlanError: a statistic of the schema has no share, or a share names a statistic that is not sent.
+        PlanError: shares that do not name exactly the schema's statistics.
     """
     if shares is None:
         return default_shares(schema)
@@ -251,10 +240,7 @@ def allocate(
     joint sensitivity, which is exact because mu^2 is linear in a common factor of all 1/sigma_s^2.
 
     Args:
-        shares: the part of mu^2 of each statistic.
-        mu: the parameter to spend.
-        cost: mu of the unit of the promise, from noise levels and an adjacency (``unit_mu``).
-        adjacency: the promise's adjacency.
+        cost: mu of the promise's unit, from noise levels and an adjacency (``unit_mu``).
     """
     unit = {s: cost({s: 1.0}, "add-remove") / math.sqrt(share) for s, share in shares.items()}
     factor = cost(unit, adjacency) / mu

@@ -1,7 +1,6 @@
 """Clip a client's flat vector to a declared weighted norm, in integers.
 
-The client unit of privacy bounds one client's total influence instead of one record's. The weights come from the noise
-calibration. The clip runs on the vector from ``flatten``, before the noise share is added.
+The client unit of privacy bounds one client's total influence. The clip precedes the noise share.
 """
 
 from __future__ import annotations
@@ -30,11 +29,9 @@ _LIMB = 21
 
 @dataclass(frozen=True, eq=False)
 class ClippedVector:
-    """A flat vector after the clip, and the factor ``shrink``, which stays with the client.
+    """A flat vector ``(layout.size,)`` after the clip.
 
-    Attributes:
-        vector: int64, ``(layout.size,)``.
-        shrink: the factor on every entry before rounding toward zero; 1 where nothing was clipped.
+    ``shrink`` is the factor on each entry before truncation, 1 if unclipped; it stays with the client.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -50,24 +47,19 @@ class ClippedVector:
 def clip_vector(schema: Schema, vector: NDArray[np.int64], weights: Mapping[str, float], norm: float) -> ClippedVector:
     """Shrink a client's flat vector until sum_s w_s ||V_s||^2 <= norm^2, with V_s its statistics in real units.
 
-    Symmetric statistics count with their Frobenius norm, so an off-diagonal entry counts twice. With w_s = 1/sigma_s^2
-    and norm = m mu, mu being the joint mu of one record under add-remove, a client is worth m worst-case records.
+    Symmetric statistics count with their Frobenius norm. With w_s = 1/sigma_s^2 and norm = m mu, mu being one record's
+    joint mu under add-remove, a client is worth m worst-case records.
 
-    The norm is computed in integers, the factor is rounded down to 31 bits and entries are rounded toward zero. So the
-    result depends on the input alone and never exceeds the bound.
+    The norm is exact; the factor is rounded down to 31 bits, entries toward zero.
 
     Args:
-        schema: what was measured.
         vector: the exact result of ``flatten``, before any noise.
-        weights: one finite weight above 0 per statistic that the schema sends.
-        norm: the bound, above 0; a public choice.
-
-    Raises:
-        DataError: weights or norm do not fit.
+        weights: one finite weight above 0 per statistic sent.
+        norm: the bound, above 0; public.
 
     Guarantee:
-        For any records of a client, sum_s w_s ||V_s||^2 <= norm^2 holds exactly, hence adding or removing a client
-        moves the released sum by at most ``norm`` in the weighted norm. This holds for the clip alone.
+        For any records of a client, sum_s w_s ||V_s||^2 <= norm^2 holds exactly. Adding or removing a client moves the
+        sum by at most ``norm`` in the weighted norm. This holds for the clip alone.
 
     Example:
         >>> schema, weights = ps.ClassSchema(2, 2, "NA", clip_norm=1.0), {"N": 1.0, "A": 1.0}
@@ -86,10 +78,10 @@ def clip_vector(schema: Schema, vector: NDArray[np.int64], weights: Mapping[str,
 
 @dataclass(frozen=True, eq=False)
 class ClippedSums:
-    """Clip factors of many flat vectors: :func:`clip_vector` for sums below 2**53 in float64.
+    """Clip factors of many flat vectors: :func:`clip_vector` in float64.
 
     Attributes:
-        factors, shifts: t and k of each vector v, which becomes ``sign(v) floor(|v| t / 2**k)``; t = 0: v is unchanged.
+        factors, shifts: t and k; each vector v becomes ``sign(v) floor(|v| t / 2**k)``, unchanged where t = 0.
     """
 
     factors: NDArray[np.int64]
@@ -108,11 +100,10 @@ class ClippedSums:
         """Compute the factors from squared lengths (full symmetric matrices), in integers where rounding might decide.
 
         Args:
-            schema: what was measured.
             squares: by letter in wire steps, ``(n,)``.
             weights, norm: as for :func:`clip_vector`.
-            error: bound on the relative rounding error of a square; at most 2**-35.
-            exactly: returns the exact squares of one vector.
+            error: bound on squares' relative rounding error, at most 2**-35.
+            exactly: returns one vector's exact squares.
         """
         bound, parts = _exact("norm", norm) ** 2, {s: _coefficient_of(schema, s, weights[s]) for s in squares}
         total = np.sum([float(parts[s]) * each for s, each in squares.items()], axis=0)
@@ -129,14 +120,13 @@ class ClippedSums:
 
     @property
     def shrunk(self) -> int:
-        """The number of vectors that are clipped."""
+        """Number of clipped vectors."""
         return int(np.count_nonzero(self.factors))
 
     def of(self, sums: NDArray[np.float64], owner: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Return integer rows ``(n, entries)`` below 2**53, clipped by the factors of their vectors (``owner``).
+        """Return integer rows ``(n, entries)`` below 2**53, clipped by the factors of ``owner``.
 
-        A product that rounds to an integer may have been below it, and is recomputed in integers. Rounding moves no
-        other product past an integer.
+        A product that rounds to an integer may have been below, so integers recompute it.
         """
         if not self.shrunk:
             return sums
@@ -150,7 +140,7 @@ class ClippedSums:
         return np.asarray(cut)
 
     def exact_factors(self, owner: NDArray[np.intp], most: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the factors of these vectors; 0 where the product with an integer up to ``most`` may be rounded."""
+        """Return these vectors' factors; 0 where a product with an integer up to ``most`` may be rounded."""
         return np.where(most * self.factors[owner] < 2.0**53, self._real[owner], 0.0)
 
     @cached_property
@@ -169,9 +159,6 @@ def _root(ratio: Fraction) -> tuple[int, int]:
 
 def weighted_square_norm(schema: Schema, vector: NDArray[np.int64], weights: Mapping[str, float]) -> Fraction:
     """Return sum_s w_s ||V_s||^2 of a flat vector in real units, exact for these floats.
-
-    Raises:
-        DataError: a weight is missing, unknown or not above 0, or the vector has another size.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -195,7 +182,6 @@ def weighted_square_norm(schema: Schema, vector: NDArray[np.int64], weights: Map
 
 @lru_cache(maxsize=64)
 def _coefficient_of(schema: Schema, letter: str, weight: float) -> Fraction:
-    """Return the weight of a squared step of a statistic; symmetric entries count twice."""
     return _coefficient(next(each for each in layout_of(schema).segments if each.statistic == letter), weight)
 
 
@@ -211,7 +197,7 @@ def _exact(field: str, value: float) -> Fraction:
 
 
 def _square_sum(values: NDArray[np.int64]) -> int:
-    """Return the sum of squares as a Python integer, from 21-bit limbs with exact products in int64."""
+    """Sum squares from 21-bit limbs with exact products in int64."""
     peak = max(-int(values.min()), int(values.max())) if values.size else 0
     if peak * peak * values.size < 1 << 63:
         return int(np.dot(values, values))
@@ -236,7 +222,6 @@ def _times(values: NDArray[np.int64], factor: int, shift: int) -> NDArray[np.int
 
 
 def _scaled(values: NDArray[np.int64], factor: Any, shift: Any) -> NDArray[np.int64]:
-    """Return :func:`_times` of a few values, each by its own factor or all by one."""
     size, times = np.abs(values).view(np.uint64), factor.astype(np.uint64)
     low = (size & np.uint64((1 << _FACTOR_BITS) - 1)) * times >> np.uint64(_FACTOR_BITS)
     product = (size >> np.uint64(_FACTOR_BITS)) * times + low

@@ -1,10 +1,6 @@
 """Lay out moments as one flat integer vector.
 
-A layout is a sequence of named segments, derived from the schema alone, so every party computes the same layout. The
-layout holds each segment's size, scale, per-record bound and noise geometry; the plan has noise levels and ring widths.
-
-``flatten`` writes moments in this layout, each symmetric block as its diagonal and its strict upper triangle; ``ring``
-encodes the vector; ``to_real`` reads a released sum.
+A layout is derived from the schema alone, so every party computes the same one.
 """
 
 from __future__ import annotations
@@ -30,14 +26,12 @@ class Segment:
     """Consecutive entries of the flat vector with one scale, bound and noise level.
 
     Attributes:
-        name: ``"N"``, ``"A"``, ``"D"``, ``"h"``, ``"q"``, or ``"B.diag"`` / ``"B.off"`` (likewise S and G): a symmetric
-            block is its diagonal followed by its strict upper triangle, row by row.
-        statistic: the letter the segment belongs to.
-        size: number of entries.
+        name: a letter; ``"B.diag"`` / ``"B.off"`` (likewise S and G) are a symmetric block's diagonal and strict upper
+            triangle, row by row.
         scale: grid steps per real unit.
         bound: largest absolute value one record adds to one entry, in grid steps.
-        noise_factor: the segment's sigma over the statistic's: 1 on diagonals and plain vectors, 1/sqrt 2 off the
-            diagonal, because an off-diagonal entry represents two entries of the matrix.
+        noise_factor: the segment's sigma over the statistic's: 1/sqrt 2 off the diagonal, where an entry represents two
+            entries of the matrix; otherwise 1.
 
     Example:
         >>> layout = ps.encoding.layout_of(ps.ClassSchema(2, 3, "NAB", clip_norm=1.0))
@@ -72,14 +66,14 @@ class Layout:
 
     @property
     def slices(self) -> tuple[slice, ...]:
-        """The slice of each segment in the flat vector, in the order of ``segments``."""
+        """Slice of each segment."""
         ends = list(accumulate(segment.size for segment in self.segments))
         return tuple(slice(end - segment.size, end) for segment, end in zip(self.segments, ends, strict=True))
 
 
 @lru_cache(maxsize=64)
 def layout_of(schema: Schema) -> Layout:
-    """Return the layout of a schema, equal for every party.
+    """Return the layout of a schema.
 
     Example:
         >>> layout = ps.encoding.layout_of(ps.RidgeSchema(3, clip_norm=1.0, target_bound=1.0))
@@ -90,7 +84,7 @@ def layout_of(schema: Schema) -> Layout:
 
 
 def _segments(schema: Schema, row: Statistic) -> tuple[Segment, ...]:
-    """Return a statistic's segments; a symmetric block has a diagonal and a triangle with |x_i x_j| at most r^2 / 2."""
+    """Return a statistic's segments; off the diagonal |x_i x_j| is at most r^2 / 2."""
     blocks, entries, scale = row.blocks(schema.sizes), row.entries(schema.sizes), schema.scale_of(row.letter)
     bound = row.bound(schema.steps)
     if not row.symmetric:
@@ -103,7 +97,7 @@ def _segments(schema: Schema, row: Statistic) -> tuple[Segment, ...]:
 
 
 def flatten(moments: Moments) -> NDArray[np.int64]:
-    """Return the moments as int64 of shape ``(layout.size,)``, in wire order; counts are multiplied by ``COUNT_SCALE``.
+    """Return the moments as int64 of shape ``(layout.size,)``; counts are multiplied by ``COUNT_SCALE``.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0, grid_bits=4)
@@ -122,10 +116,7 @@ def flatten(moments: Moments) -> NDArray[np.int64]:
 
 
 def unflatten(schema: Schema, vector: NDArray[np.int64]) -> Moments:
-    """Invert :func:`flatten` for exact vectors; the clip report is not restored.
-
-    Raises:
-        DataError: the vector has another size, or its counts are no integers (noisy vectors: use :func:`to_real`).
+    """Invert :func:`flatten` for exact vectors (noisy ones: :func:`to_real`), without the clip report.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -133,7 +124,7 @@ def unflatten(schema: Schema, vector: NDArray[np.int64]) -> Moments:
         >>> ps.encoding.unflatten(schema, ps.encoding.flatten(moments)) == moments
         True
     """
-    from privstats.moments import kind_of  # a plan knows layouts, and its check need not wait for what forms sums
+    from privstats.moments import kind_of  # late, so that checking a plan does not load the code that forms sums
 
     arrays = blocks_of(schema, vector)
     for row in schema.sent:
@@ -145,13 +136,10 @@ def unflatten(schema: Schema, vector: NDArray[np.int64]) -> Moments:
 
 
 def to_real(schema: Schema, vector: NDArray[np.int64]) -> Any:
-    """Convert a flat vector, noisy or exact, to real units: every entry divided by its segment's scale.
+    """Divide each entry of a flat vector, noisy or exact, by its segment's scale.
 
-    For an exact vector this equals ``unflatten(schema, vector).real()`` bit for bit. B and D are derived where S is
-    sent, from the noisy S.
-
-    Raises:
-        DataError: the vector has another size.
+    For an exact vector this equals ``unflatten(schema, vector).real()`` bit for bit. Where S is sent, B and D are
+    derived from the noisy S.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -165,7 +153,6 @@ def to_real(schema: Schema, vector: NDArray[np.int64]) -> Any:
 
 
 def _split(schema: Schema, vector: NDArray[np.int64]) -> dict[str, list[NDArray[np.int64]]]:
-    """Return the vector's pieces by statistic, as views."""
     layout = layout_of(schema)
     if vector.shape != (layout.size,) or vector.dtype != np.int64:
         raise DataError(f"vector must be int64 of shape ({layout.size},) under this schema")
@@ -176,7 +163,7 @@ def _split(schema: Schema, vector: NDArray[np.int64]) -> dict[str, list[NDArray[
 
 
 def blocks_of(schema: Schema, vector: NDArray[np.int64]) -> dict[str, Any]:
-    """Return the vector as arrays in the shapes of the moments."""
+    """Return the vector in the shapes of the moments."""
     parts = _split(schema, vector)
     arrays: dict[str, Any] = {}
     for row in schema.sent:

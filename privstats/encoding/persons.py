@@ -1,8 +1,4 @@
-"""Bound one person's contribution to the sums: clip all rows together to a declared weighted norm, or average them.
-
-The person unit of privacy needs this. ``dp.person_clip`` builds the value from a plan's promise; ``measure`` applies it
-to each person, before a party's sums are formed.
-"""
+"""Bound one person's contribution to the sums: clip all rows together to a declared weighted norm, or average them."""
 
 from __future__ import annotations
 
@@ -25,14 +21,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PersonClip:
-    """A limit on one person's contribution, in worst-case records; a public value of a plan (``plan.person_clip``).
+    """A limit on one person's contribution, in worst-case records; public (``plan.person_clip``).
 
     Attributes:
         records: the limit c; a person with at most c rows counts in full.
         weights: share / sensitivity^2 by letter; rows ``v`` weigh ``sqrt(sum_s w_s ||v_s||^2)`` worst-case records.
 
     Guarantee:
-        One person's contribution follows from that person's rows and this value alone, and weighs at most ``records``,
+        One person's contribution follows from that person's rows and this value alone. It weighs at most ``records``,
         in integers and for any number of rows (docs/sensitivity.md, One person).
 
     Example:
@@ -48,11 +44,10 @@ class PersonClip:
     weights: tuple[tuple[str, float], ...]
 
     def most_records(self, schema: Schema) -> int:
-        """Return the number of records that bounds a person's contribution, entry by entry and in counts, for any rows.
+        """Return the number of records that bounds a person's contribution, entry by entry and in counts.
 
-        The number follows from public values alone. It exceeds c: all of c may be in one statistic, and its
-        entries then reach ``c / sqrt(share)`` times one record's; counts in several cells add up to more. Checks of a
-        party's number of records count a person as at most this many (``PersonMoments.counted``).
+        It follows from public values alone. It exceeds c: if all of c is in one statistic, its entries reach
+        ``c / sqrt(share)`` times one record's.
 
         Example:
             >>> schema = ps.ClassSchema(2, 2, "NA", 1.0)
@@ -67,14 +62,13 @@ class PersonClip:
                 reach = self.records * each.noise_factor * each.scale / math.sqrt(weights[each.statistic])
                 cells = math.sqrt(each.size) if each.name == "N" else 1.0
                 most = max(most, cells * reach / each.bound)
-        return math.ceil(most * (1 + ROUNDING) / 2)  # the clip leaves as much of its norm unused
+        return math.ceil(most * (1 + ROUNDING) / 2)  # the clip leaves 1 - ROUNDING of its norm unused
 
     def clipped(self, *parts: Moments) -> tuple[dict[str, Any], bool]:
         """Return one person's contribution by letter, in wire steps and blocks first, and whether it was clipped.
 
-        Args:
-            parts: moments of all rows of this person and of no other, in one or several parts. Sums beyond 64 bits
-                are divided by a power of two and truncated toward zero once; the clip makes them far smaller anyway.
+        ``parts`` are the moments of this person's rows. Sums beyond 64 bits are first divided by a power of two and
+        truncated; the clip makes them smaller anyway.
         """
         schema = parts[0].schema
         vector = flatten(parts[0])
@@ -87,14 +81,14 @@ class PersonClip:
         return blocks_of(schema, clipped.vector), clipped.shrink < 1
 
     def cut(self, schema: Schema, rows: int, squares: Squares) -> ClippedSums:  # noqa: ARG002  averages read them
-        """Return the clip of many persons at once, as :meth:`clipped` would do each, from their squared lengths."""
+        """Clip many persons as :meth:`clipped` does, from their squared lengths."""
         of_all, norm = squares.of_all(), self.records * ROUNDING
         return ClippedSums.by_squares(schema, of_all, dict(self.weights), norm, squares.error, squares.exactly)
 
 
 @dataclass(frozen=True)
 class PersonAverage:
-    """The rule that a person counts as one record, the average of the rows' sums (``plan.person_clip``).
+    """The rule that a person counts as one record, the average of that person's rows.
 
     Guarantee:
         One person's contribution follows from that person's rows alone. In any norm it is no longer than the longest
@@ -122,22 +116,15 @@ class PersonAverage:
         return 1
 
     def clipped(self, *parts: Moments) -> tuple[dict[str, Any], bool]:
-        """Return one person's contribution by letter, in wire steps and blocks first, and False: no person is clipped.
-
-        Args:
-            parts: moments of all rows of this person and of no other, in one or several parts.
-
-        Raises:
-            DataError: the number of rows is unknown.
-        """
+        """Return one person's average by letter, in wire steps and blocks first, and False: no person is clipped."""
         counted = [part.records for part in parts]
-        if None in counted:  # or the sums would be taken for an average
+        if None in counted:  # else the sums would pass for an average
             raise DataError("these moments have no number of records; give the result of measure")
         rows = max(sum(each or 0 for each in counted), 1)
         return {row.letter: _average(parts, row, rows) for row in parts[0].schema.sent}, False
 
     def cut(self, schema: Schema, rows: int, squares: Squares) -> AveragedSums:  # noqa: ARG002  clips read them
-        """Return the averaging of many persons who have ``rows`` rows each, as :meth:`clipped` would do each."""
+        """Average many persons who have ``rows`` rows each."""
         return AveragedSums(rows)
 
 
@@ -145,27 +132,27 @@ class PersonAverage:
 class AveragedSums:
     """Averages, truncated toward zero, of sums over ``rows`` rows each.
 
-    A quotient of integers below 2**53 is either an integer or further from the next one than rounding moves it.
+    A quotient of integers below 2**53 is an integer, or further from the next one than rounding moves it.
     """
 
     rows: int
     shrunk: int = 0
 
     def of(self, sums: NDArray[np.float64], owner: NDArray[np.intp]) -> NDArray[np.float64]:  # noqa: ARG002  clips read it
-        """Return the sums ``(n, entries)`` of persons as averages."""
+        """Return persons' sums ``(n, entries)`` as averages."""
         return np.asarray(np.trunc(sums / self.rows))
 
     def exact_factors(self, owner: NDArray[np.intp], most: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: ARG002
-        """Return m / 2**s, 0 for sums v beyond 2**25: m = floor(2**s / rows) + 1 and s such that v m / 2**s is exact.
+        """Return m / 2**s, with s such that v m / 2**s is exact, m = floor(2**s / rows) + 1; 0 for sums v beyond 2**25.
 
-        It exceeds v / rows by less than the 1 / rows that separates a quotient from the next integer.
+        The excess over v / rows is below the 1 / rows that separates a quotient from the next integer.
         """
         scale = 1 << 25 + self.rows.bit_length()
         return np.where(most <= 1 << 25, (scale // self.rows + 1) / scale, 0.0)
 
 
 def _average(parts: tuple[Moments, ...], row: Any, rows: int) -> NDArray[np.int64]:
-    """Divide the exact sum by the number of rows, toward zero; in Python's integers where it may pass 64 bits."""
+    """Divide the exact sum by the number of rows, toward zero; in Python's integers where it may exceed 64 bits."""
     kind: Any = np.int64 if len(parts) == 1 else object
     total = sum(np.asarray(part.sums(row)).astype(kind) * (1 if part.in_wire_steps else row.factor) for part in parts)
     exact = np.asarray(total)

@@ -1,7 +1,6 @@
-"""Compute in the groups of masked vectors: Z_2**b segment by segment, and the interface of another group.
+"""Compute in the groups of masked vectors: Z_2**b by segment, and the interface of others.
 
-A ``Ring`` has each segment's width; a ``RingVector`` holds one element per entry in uint32 lanes where 32 bits suffice
-and in uint64 lanes otherwise. Overflow wraps, as masking needs; the plan's headroom proves that the *sum* does not.
+Overflow wraps, as masking needs; the plan's headroom proves that the *sum* does not.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ Lanes: TypeAlias = tuple[Lane, ...]
 
 
 class Group(Protocol):
-    """A group of masked vectors, a frozen value: a :class:`Ring`, or the prime field of reports that carry a proof."""
+    """A group of masked vectors, immutable: a :class:`Ring`, or the prime field of reports with a proof."""
 
     @property
     def segments(self) -> tuple[tuple[int, int], ...]:
@@ -37,10 +36,10 @@ class Group(Protocol):
         """Return the neutral element."""
 
     def encode(self, values: NDArray[np.int64]) -> RingVector:
-        """Return the element of a flat int64 vector of shape ``(size,)``; a homomorphism of addition."""
+        """Map a flat int64 vector of shape ``(size,)`` to its element; a homomorphism of addition."""
 
     def unpack(self, data: bytes | memoryview) -> RingVector:
-        """Parse exactly ``wire_bytes`` bytes; ``ValueError`` for any other length, or for bytes that are no element."""
+        """Parse exactly ``wire_bytes`` bytes; ``ValueError`` for bytes that are no element."""
 
     def add(self, lanes: Lanes, more: Lanes) -> None:
         """Add in place."""
@@ -52,15 +51,12 @@ class Group(Protocol):
         """Write the wire form to ``wire_bytes`` bytes."""
 
     def lift(self, lanes: Lanes) -> NDArray[np.int64]:
-        """Return the vector nearest to zero that has this element."""
+        """Return the vector nearest to zero that maps to this element."""
 
 
 @dataclass(frozen=True)
 class Ring:
-    """The group Z_2**b_1^n_1 x Z_2**b_2^n_2 x ... of masked vectors.
-
-    Args:
-        segments: ``(size, bits)`` per segment, bits between 1 and 64.
+    """The group Z_2**b_1^n_1 x Z_2**b_2^n_2 x ... of masked vectors, 1 <= b <= 64.
 
     Example:
         >>> ring = ps.encoding.Ring(((2, 8), (3, 12)))
@@ -84,7 +80,7 @@ class Ring:
 
     @property
     def wire_bytes(self) -> int:
-        """Exact number of bytes of a packed vector: every segment is padded to full bytes."""
+        """Bytes of a packed vector; each segment is padded to full bytes."""
         return sum(self._wire_sizes)
 
     @property
@@ -107,7 +103,7 @@ class Ring:
         return RingVector(self, tuple(_reduce(part, bits) for part, (_, bits) in parts))
 
     def unpack(self, data: bytes | memoryview) -> RingVector:
-        """Parse exactly ``wire_bytes`` bytes; the length is checked by the caller's size limit and here."""
+        """Parse exactly ``wire_bytes`` bytes."""
         view = np.frombuffer(data, np.uint8)
         if view.size != self.wire_bytes:
             raise ValueError(f"a packed vector has {self.wire_bytes} bytes, got {view.size}")
@@ -115,12 +111,12 @@ class Ring:
         return RingVector(self, tuple(unpack(part, size, bits) for part, (size, bits) in parts))
 
     def add(self, lanes: Lanes, more: Lanes) -> None:
-        """Add in place; bits above a segment's width are cleared only when it is packed or lifted."""
+        """Add in place; bits above a segment's width are cleared only when packed or lifted."""
         for lane, other in zip(lanes, more, strict=True):
             np.add(lane, other, out=lane)
 
     def subtract(self, lanes: Lanes, less: Lanes) -> None:
-        """Subtract in place; bits above a segment's width stay, as in :meth:`add`."""
+        """Subtract in place."""
         for lane, other in zip(lanes, less, strict=True):
             np.subtract(lane, other, out=lane)
 
@@ -130,7 +126,7 @@ class Ring:
             pack_into(lane, bits, part)
 
     def lift(self, lanes: Lanes) -> NDArray[np.int64]:
-        """Return the centre lift: every entry as the int64 in [-2**(b-1), 2**(b-1)) that it represents."""
+        """Return every entry as int64 in [-2**(b-1), 2**(b-1))."""
         out = np.empty(self.size, np.int64)
         for lane, (_, bits), part in zip(lanes, self.segments, _split(out, self._sizes), strict=True):
             wide = lane.astype(np.uint64) << np.uint64(64 - bits)
@@ -140,12 +136,9 @@ class Ring:
 
 @dataclass(frozen=True, eq=False)
 class RingVector:
-    """One element of a group: lanes are mutable in place, so that masks are added without copies.
+    """One element of a group; its lanes are mutable, so that masks are added without copies.
 
-    Attributes:
-        ring: the group.
-        lanes: the entries by segment.
-        reproducible: the vector, or a summand of it, holds noise from a generator that others may know.
+    ``reproducible``: some summand holds noise from a generator that others may know.
 
     Example:
         >>> ring = ps.encoding.Ring(((2, 8),))
@@ -173,24 +166,20 @@ class RingVector:
         self.ring.subtract(self.lanes, _same_ring(self, other))
 
     def pack(self) -> bytes:
-        """Return the wire form, ``ring.wire_bytes`` long."""
+        """Return the wire form."""
         out = np.empty(self.ring.wire_bytes, np.uint8)
         self.ring.write(self.lanes, out)
         return out.tobytes()
 
     def pack_into(self, buffer: NDArray[np.uint8] | bytearray | memoryview) -> None:
-        """Write the wire form to a buffer of ``ring.wire_bytes`` bytes, for example a part of a message.
-
-        Raises:
-            ValueError: the buffer has another length.
-        """
+        """Write the wire form to a buffer of exactly ``ring.wire_bytes`` bytes."""
         out = np.frombuffer(buffer, np.uint8)
         if out.size != self.ring.wire_bytes:
             raise ValueError(f"a packed vector has {self.ring.wire_bytes} bytes, but the buffer {out.size}")
         self.ring.write(self.lanes, out)
 
     def lift(self) -> NDArray[np.int64]:
-        """Return the centre lift: every entry as the int64 nearest to zero that it represents."""
+        """Return every entry as the int64 nearest to zero that it represents."""
         return self.ring.lift(self.lanes)
 
 
@@ -201,7 +190,7 @@ def _same_ring(left: RingVector, right: RingVector) -> Lanes:
 
 
 def _split(array: NDArray[Any], lengths: list[int]) -> list[NDArray[Any]]:
-    """Return an array's consecutive parts of these lengths, which share its memory."""
+    """Return consecutive parts of these lengths, which share the array's memory."""
     return np.split(array, np.cumsum(lengths)[:-1])
 
 
@@ -210,7 +199,6 @@ def _lane_dtype(bits: int) -> np.dtype[np.unsignedinteger[Any]]:
 
 
 def _reduce(values: NDArray[np.uint64], bits: int) -> Lane:
-    """Return the low ``bits`` bits, as a new lane."""
     if bits > 32:
         return values & np.uint64((1 << bits) - 1)
     lane = values.astype(np.uint32)

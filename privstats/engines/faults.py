@@ -1,7 +1,6 @@
-"""Fault injection: network faults on single messages between a client and the server.
+"""Network faults on single messages between a client and the server.
 
-Data and a function; the loopback engine applies them. They are the network's faults, so none forges a valid tag: the
-tests of ``secagg`` cover false messages by either party.
+None forges a valid tag: the tests of ``secagg`` cover false messages by either party.
 """
 
 from __future__ import annotations
@@ -20,18 +19,13 @@ _KINDS = ("drop", "duplicate", "truncate", "flip", "extend", "replay", "late")
 
 @dataclass(frozen=True)
 class Fault:
-    """One fault.
+    """One network fault on a single message.
 
     Attributes:
-        step: the protocol's name of the step with the affected message.
-        client: the client that sends or receives it.
         direction: ``"up"`` to the server, ``"down"`` to the client.
-        kind: drop; duplicate; truncate at ``place``; flip bit ``place``; extend by a byte; replay: the client's
-            previous message replaces it; late: it arrives after the step has ended.
+        kind: drop; duplicate; truncate at ``place``; flip bit ``place``; extend by a byte; replay the client's previous
+            message; late, after the step has ended.
         place: taken modulo the message's length.
-
-    Raises:
-        PlanError: an unknown direction or kind.
     """
 
     step: str
@@ -47,7 +41,7 @@ class Fault:
 
 
 class Network:
-    """Carries messages and applies the configured faults; stores the messages for replays and delays."""
+    """Carries messages and applies faults; stores messages for replays and delays."""
 
     def __init__(self, faults: Iterable[Fault]) -> None:
         self._faults = {(fault.step, fault.client, fault.direction): fault for fault in faults}
@@ -67,7 +61,7 @@ class Network:
         return _arrives(fault, message, previous)
 
     def overdue(self) -> list[tuple[Direction, int, bytes]]:
-        """Return the messages delayed in the step that has ended, returned once."""
+        """Return, once, the messages delayed in the ended step."""
         late, self._late = self._late, []
         return late
 

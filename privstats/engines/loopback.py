@@ -1,7 +1,6 @@
-"""Runs all clients and the server of a session in one process, over the real bytes, with fault injection.
+"""Runs a session in one process, over the real bytes, with fault injection.
 
-For tests and simulations; nothing leaves the process, so its times do not include a network. It runs any
-machines of the interfaces in ``secagg.machines``: it delivers their messages, times steps and counts bytes.
+For tests and simulations; its times do not include a network.
 """
 
 from __future__ import annotations
@@ -23,21 +22,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a session.
+    """The result of a session; tuples are by client or panel index.
 
     Attributes:
-        total: the exact sum over ``survivors``; marked where a client's noise is reproducible, as its release is then.
+        total: the exact sum over ``survivors``; marked where a client's noise is reproducible.
         survivors: the clients in the sum, in increasing order.
-        bytes_sent: bytes that each client sent, by index.
-        bytes_received: bytes sent to each client, by index.
-        seconds: wall time by step, clients and server together.
-        client_cpu: processor seconds of each client, by index.
-        server_cpu: processor seconds of the server.
-        faults: messages that either side refused.
-        openings: by client, the layers of noise in the sum that it opened, for ``session.release``.
-        helper_cpu: processor seconds of each helper, in the order of the panel.
-        helper_sent: bytes that each helper sent.
-        helper_received: bytes sent to each helper.
+        bytes_sent, bytes_received: bytes from and to each client.
+        seconds: wall time by step.
+        openings: opened noise layers by client, for ``session.release``.
 
     Example:
         >>> from privstats.engines import loopback
@@ -72,21 +64,18 @@ def run(
     order: Sequence[int] | None = None,
     progress: Progress | None = None,
 ) -> Outcome:
-    """Run one session from start to sum, then send its end to the clients that were left out on the way.
+    """Run one session from start to sum, then send its end to excluded clients.
 
-    A client that has ended before its upload is discarded, which gives its spend back if a ledger is charged.
+    A client that ended before its upload is discarded, which refunds its spend.
 
     Args:
-        server: a fresh server, plain or journaled.
-        clients: fresh clients, plain or journaled, ``clients[i]`` at place i of the roster.
-        helpers: fresh helpers, if the protocol has any; they are the peers after the clients, in the panel's order.
-        dropouts: for each of the server's ``steps`` the clients that vanish before they send that step's message.
-        faults: faults on single messages.
-        order: the order of the clients in every step; by index when omitted.
-        progress: called with step, clients done and number of clients after each client.
+        server, clients, helpers: fresh machines, plain or journaled; clients by roster index, helpers by panel index.
+        dropouts: per step, the clients that vanish before they send that step's message.
+        order: the order of the clients in every step; default by index.
+        progress: called with step, clients done and number of clients.
 
     Raises:
-        AggregationError: too few clients were left.
+        AggregationError: too few clients remained.
         PlanError: ``dropouts`` or ``faults`` name an unknown step.
 
     Example:
@@ -165,7 +154,6 @@ class _Session:
         return seconds
 
     def _dismiss(self) -> None:
-        """Send the server's last message to clients that answered once and were left out, and discard ended ones."""
         if self.server.step in ENDS:
             self._send_the_end()
         for client in self.peers[: self.clients]:
@@ -180,7 +168,7 @@ class _Session:
             self._client(client, message)
 
     def _step(self, step: str, outbox: Outbox) -> Outbox:
-        """Deliver one step's messages; each answer goes to the server before the next client's message."""
+        """Each answer goes to the server before the next client's message."""
         self.gone |= set(self.dropouts.get(step, ()))
         self._deliver_late()
         if not self.step:

@@ -1,10 +1,8 @@
 """Sealed bytes on disk: a file that is replaced atomically, and a log that may have a torn last record.
 
-Each call syncs its writes before it returns. Encrypted and authenticated under the caller's key; a record is bound to
-its file and its position, so records cannot be moved, swapped or dropped from the middle. The journals use this module.
-
-A record is ``u64 2**63 + length || 8 bytes of SHA-256(place || that number) || nonce || ciphertext``, so that a damaged
-length is not mistaken for the end of a log.
+Each call syncs its writes before it returns. Encryption and authentication bind a record to its file and position, so
+records cannot be moved, swapped or dropped from the middle. A record is ``u64 2**63 + length || 8 bytes of
+SHA-256(place || that number) || nonce || ciphertext``, so a damaged length does not look like a log's end.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ _CHECKED = 1 << 63
 
 
 def check_key(key: object) -> bytes:
-    """Return the key itself; raises ``LocalProtocolError`` unless it is 32 bytes."""
+    """Return the key; raise ``LocalProtocolError`` unless it is 32 bytes."""
     if not isinstance(key, bytes) or len(key) != _KEY_BYTES:
         got = f"{len(key)}" if isinstance(key, bytes) else f"a {type(key).__name__}"
         raise LocalProtocolError(f"a journal is sealed under a key of {_KEY_BYTES} bytes, got {got}")
@@ -40,13 +38,13 @@ def check_key(key: object) -> bytes:
 
 
 def write_sealed(path: Path, key: bytes, content: bytes) -> None:
-    """Replace ``path`` by sealed ``content``: after a crash it holds the old or the new content, never a mixture."""
+    """Replace ``path`` by sealed ``content``: a crash leaves the old or the new content, never a mixture."""
     nonce = os.urandom(_NONCE_BYTES)
     write_synced(path, nonce, AESGCM(key).encrypt(nonce, content, path.name.encode()))
 
 
 def write_synced(path: Path, *parts: bytes) -> None:
-    """Replace ``path`` by these bytes, unsealed; on disk when this returns."""
+    """Replace ``path`` by unsealed bytes; on disk when this returns."""
     draft = path.with_name(path.name + ".new")
     with os.fdopen(open_private(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as file:
         file.writelines(parts)
@@ -57,7 +55,7 @@ def write_synced(path: Path, *parts: bytes) -> None:
 
 
 def overwrite(path: Path) -> None:
-    """Overwrite a file with zeros on disk, because removal alone leaves its blocks; do nothing if it is missing."""
+    """Overwrite a file with zeros on disk, because removal alone leaves its blocks."""
     if path.exists():
         with path.open("r+b") as file:
             file.write(bytes(os.fstat(file.fileno()).st_size))
@@ -82,7 +80,7 @@ def read_sealed(path: Path, key: bytes) -> bytes:
 
 
 class At(NamedTuple):
-    """A record's place in its log, and the tag that distinguishes it from any other record there."""
+    """A record's place in its log, and the tag that identifies it."""
 
     number: int
     offset: int
@@ -92,8 +90,7 @@ class At(NamedTuple):
 class Tail(NamedTuple):
     """The records and bytes after the known records of a log.
 
-    ``present`` known records exist; the rest has ``size`` bytes from ``start`` on and begins with these complete
-    ``records``.
+    ``present`` known records exist; ``size`` bytes follow from ``start`` on, beginning with these complete ``records``.
     """
 
     present: int
@@ -123,11 +120,11 @@ class RecordLog:
         return self._count
 
     def append(self, record: bytes) -> None:
-        """Write one record and wait until it is on disk."""
+        """Write one record to disk."""
         self.append_many((record,))
 
     def append_many(self, records: Sequence[bytes]) -> list[At]:
-        """Write a group of records and wait, once, until all are on disk; if it fails, none was written."""
+        """Write a group of records with one wait for the disk; if it fails, none was written."""
         before, count = self.size, self._count
         ends = [before]
         group, places = [], []
@@ -153,11 +150,7 @@ class RecordLog:
         return entry
 
     def tail(self, known: int) -> Tail:
-        """Return what follows the first ``known`` records, up to the first damaged one; nothing changes.
-
-        Raises:
-            LocalProtocolError: the length of one of the first ``known`` records is damaged.
-        """
+        """Return the records after the first ``known`` ones, up to the first damaged one."""
         fresh = []
         with self._path.open("rb") as file:
             present, end = self._skip(file, known), file.tell()
@@ -168,15 +161,14 @@ class RecordLog:
         return Tail(present, end, fresh, self.size - end)
 
     def present(self, known: int) -> int:
-        """Return how many of the first ``known`` records exist; none is opened, and nothing changes."""
+        """Return how many of the first ``known`` records exist."""
         with self._path.open("rb") as file:
             return self._skip(file, known)
 
     def mend(self, known: int) -> None:
-        """Write the records after the first ``known`` ones anew, up to the first damaged one, and cut off the rest.
+        """Rewrite the records after the first ``known`` ones, up to the first damaged one; drop the rest.
 
-        For a log where no peer holds an answer that rests on any but the first ``known`` records. After a failed wait
-        for the disk a file may show what no disk holds, and after a power cut lack any page not waited for.
+        Use it only where peers hold answers to the known records alone.
         """
         tail = self.tail(known)
         if tail.present == known and tail.size:
@@ -185,10 +177,10 @@ class RecordLog:
             self.append_many(tail.records)
 
     def records(self) -> Iterator[bytes]:
-        """Yield the records so far; a torn record after the last whole one is cut off, so that new ones append to it.
+        """Yield the records so far, and truncate a torn last record.
 
         Raises:
-            LocalProtocolError: a whole record, or a whole length, is damaged, of another key, or of another log.
+            LocalProtocolError: a complete record or length is damaged, of another key, or of another log.
         """
         for _, record in self.located():
             yield record
@@ -211,7 +203,7 @@ class RecordLog:
         return self._count
 
     def _skipped(self, file: BinaryIO) -> bool:
-        """Go past the next record unread; False, and stay, if it is torn, or there is none."""
+        """Go past the next record unread; stay and return False if it is torn or missing."""
         start = file.tell()
         length = self._length(file)
         if length is None or file.tell() + length > self.size:
@@ -222,7 +214,6 @@ class RecordLog:
         return True
 
     def _sealed(self, file: BinaryIO) -> bytes | None:
-        """Return the next record, still sealed; None if it is torn, or there is none."""
         length = self._length(file)
         if length is None:
             return None
@@ -262,11 +253,7 @@ class RecordLog:
 
 
 def read_record(path: Path, key: bytes, at: At) -> bytes:
-    """Return one record of a log, which may be closed.
-
-    Raises:
-        LocalProtocolError: it is not there, damaged, or another one.
-    """
+    """Return one record of a log, which may be closed, or raise ``LocalProtocolError``."""
     try:
         with path.open("rb") as file:
             file.seek(at.offset)

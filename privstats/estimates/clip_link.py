@@ -1,13 +1,12 @@
-"""Correct probabilities of a softmax with clipped residuals: the clip's link, as a temperature and shifts.
+"""Correct probabilities of a softmax with clipped residuals.
 
 A record's gradient is ``q_y (p - e_y)``, ``q_y = min(1, c / |p - e_y|)``. If the classes have
 probabilities p*, gradients add up to 0 where ``sum_y p*_y q_y (p - e_y) = 0``, and so
 
     p*_y  is proportional to  p_y max(1, |p - e_y| / c).
 
-A clip weakens the gradient of badly predicted records, so p is more confident than p*; the smaller c, the more. The
-link acts on each class, while a scorecard needs scores that are sums over columns. So the nearest temperature and
-shifts replace the link; nearest is measured over the records' scores, which are estimated from released sums.
+So p is more confident than p*. The nearest temperature T and shifts b replace this link, so that scores stay sums over
+columns.
 """
 
 from __future__ import annotations
@@ -28,11 +27,7 @@ _LEAST_SLOPE = 1 / 16
 
 
 def unclipped(probabilities: Array, clip: float) -> Array:
-    """Return p* for the p of a softmax with clipped residuals, each ``(n, C)``.
-
-    Args:
-        probabilities: p, in rows that add up to 1.
-        clip: c, above 0.
+    """Return p* for the p of a softmax with residuals clipped to c > 0, each ``(n, C)``.
 
     Example:
         >>> from privstats.estimates.clip_link import unclipped
@@ -46,16 +41,10 @@ def unclipped(probabilities: Array, clip: float) -> Array:
 
 
 def link_of(whitening: SoftmaxWhitening, sums: NoisyClassSums, weights: Array, clip: float) -> tuple[float, Array]:
-    """Return the temperature T and the shifts b, ``(C,)``, by which ``softmax(W u / T + b)`` comes nearest to p*.
+    """Return T and b, ``(C,)``, for which ``softmax(W u / T + b)`` is nearest to p*.
 
-    The scores are assumed normal over the records. Their covariance is that of the whitened directions except the
-    mean's, or that of the class means where this is larger; at their means p* has the shares of the classes. The shifts
-    are the best ones, shrunk by the noise of the counts. Computed from releases alone.
-
-    Args:
-        whitening, sums: the course's.
-        weights: W, ``(C, k)``, in the coordinates of the filter.
-        clip: c of the rounds.
+    Scores are assumed normal over the records, with means at which p* has the class shares. Shifts are shrunk by the
+    counts' noise. Computed from releases alone.
 
     Example:
         >>> from privstats.estimates.denoise import NoisyClassSums
@@ -77,8 +66,6 @@ def link_of(whitening: SoftmaxWhitening, sums: NoisyClassSums, weights: Array, c
 
 
 def _covariance(whitening: SoftmaxWhitening, sums: NoisyClassSums, weights: Array, counts: Array) -> Array:
-    """Return the covariance of the scores, ``(C, C)``: within the whitened rows, or of the class means, whichever is
-    larger."""
     slopes = weights[:, :-1] - weights[:, :-1].mean(axis=0)
     curvature = (1 - INTERCEPT**2) * whitening.values * np.square(whitening.scale) / whitening.spread
     curvature[whitening.values.argmax()] = 0.0  # along the mean, which moves all scores alike
@@ -91,8 +78,6 @@ def _covariance(whitening: SoftmaxWhitening, sums: NoisyClassSums, weights: Arra
 
 
 def _scores(covariance: Array, shares: Array, clip: float) -> Array:
-    """Return the points of a normal law with this covariance, ``(n, C)``, at the mean where p* has the classes'
-    shares."""
     C = len(shares)
     values, vectors = np.linalg.eigh(covariance)
     spread = np.sqrt(np.maximum(values, _LEAST_SPREAD**2))
@@ -107,7 +92,7 @@ def _scores(covariance: Array, shares: Array, clip: float) -> Array:
 
 
 def _golden(dimension: int) -> float:
-    """Return the root above 1 of ``x^(k + 1) = x + 1``; its powers spread points evenly over k dimensions."""
+    """Powers of the root above 1 of ``x^(k + 1) = x + 1`` spread points evenly in k dimensions."""
     root = 2.0
     for _ in range(_STEPS):
         root = (1 + root) ** (1 / (dimension + 1))
@@ -115,8 +100,6 @@ def _golden(dimension: int) -> float:
 
 
 def _nearest(scores: Array, target: Array) -> tuple[float, Array]:
-    """T and b of the least cross-entropy of ``softmax(scores / T + b)`` to these probabilities."""
-
     def loss(at: Array) -> tuple[float, Array]:
         shifted = scores * at[0] + np.append(0.0, at[1:])
         gap = softmax(shifted, axis=1) - target

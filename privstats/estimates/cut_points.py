@@ -1,9 +1,6 @@
-"""Cut points of a column of unknown range, from noisy counts of its values alone.
+"""Compute a column's cut points from noisy counts alone.
 
-A first grid has cells of every magnitude. :func:`scanned` selects those that hold records, :func:`refined` cuts them
-anew for the next count session, :func:`updated` combines its counts with earlier ones, and :func:`cut_points` gives the
-cut points after the last. Everything is post-processing of released integers, in exact fractions, so every machine gets
-the same edges and can compare them for equality.
+Released integers are processed in exact fractions, so every machine computes equal edges.
 """
 
 from __future__ import annotations
@@ -33,23 +30,14 @@ _FINER = 16
 
 @dataclass(frozen=True)
 class Occupied:
-    """The cells that hold a column's records.
-
-    Attributes:
-        cells: low and high end of each, from left to right.
-        mass: noisy records in each, above 0.
-    """
+    """Cells that hold records: ends from left to right, and noisy records above 0."""
 
     cells: tuple[Cell, ...]
     mass: tuple[Fraction, ...]
 
 
 def first_edges(step: int, most: int = _MOST) -> tuple[float, ...]:
-    """Edges of the first grid: all ``+-2**k`` from k = -20 to k = 40 and one step beyond.
-
-    Args:
-        step: between two k: 1 for octaves (123 cells), 2 for powers of four (63 cells).
-        most: the largest k, where values beyond it cannot be.
+    """Return the first grid: all ``+-2**k`` for k from -20 to one step beyond ``most``, every ``step``.
 
     Example:
         >>> from privstats.estimates.cut_points import first_edges
@@ -62,17 +50,13 @@ def first_edges(step: int, most: int = _MOST) -> tuple[float, ...]:
 
 
 def scanned(edges: Sequence[float], counts: Sequence[int], sigma: float) -> Occupied | None:
-    """Return where a column's records are, from noisy counts; None where the counts show none.
+    """Return the cells that hold a column's records; None where noisy counts show none.
 
-    The scan selects the run of cells with the largest ``sum / sqrt(length)``, which among all runs exceeds noise most
-    clearly. The run grows while 1, 2 or 4 cells next to it exceed two deviations of their sum. Every other cell above
-    four deviations is selected too, such as one spike or a second mode. The selected counts are then projected onto
-    ``{x >= 0, sum x = their noisy sum}``, which removes the noise's negative counts without a bias of the sum.
+    The scan selects the run with the largest ``sum / sqrt(length)``, which grows while 1, 2 or 4 cells next to it
+    exceed two deviations of their sum. Any cell above four deviations is selected too. Counts are projected onto
+    ``{x >= 0, sum x = their noisy sum}``, which does not bias the sum.
 
-    Args:
-        edges: of the cells, increasing, ``(M + 1,)``.
-        counts: noisy, in records, ``(M,)``.
-        sigma: noise standard deviation of each; rounded to a multiple of 2**-16.
+    ``edges`` increase, ``(M + 1,)``; ``sigma`` is the noise standard deviation of ``counts``, ``(M,)``.
 
     Source: the scan statistic (Glaz, Naus, Wallenstein 2001, chapter 2); the projection of Michelot (1986).
 
@@ -88,22 +72,14 @@ def scanned(edges: Sequence[float], counts: Sequence[int], sigma: float) -> Occu
 
 
 def updated(found: Occupied | None, edges: Sequence[float], counts: Sequence[int], sigma: float) -> Occupied | None:
-    """Return where a column's records are after one more count session; unchanged where its counts show none.
+    """Return the estimate after one more count session; unchanged where its counts show none.
 
-    Two estimates of the counts without noise compete; the one with less estimated risk is selected (Stein 1981), which
-    needs no constant:
+    Two estimates of the noiseless counts compete by estimated risk (Stein 1981):
 
-    - *spread*: the earlier estimate, evenly over each of its cells, moved toward the counts by the part of the way that
-      noise does not explain, ``1 - (k - 2) sigma^2 / |way|^2`` (James and Stein 1961). Few records over many cells are
-      estimated no better by counts that are mostly noise.
-    - *gathered*: the counts of the cells that :func:`scanned` selects, and the remaining records spread over the other
-      cells as in the earlier estimate. Its risk is that of the selected counts, the squared errors elsewhere, and ``4
-      sigma^2 log k`` for the choice among k (k + 1) / 2 runs. It is far better where one cell of many holds the column,
-      or one value half of it.
-
-    Args:
-        found: the estimate after the earlier sessions; None where none of them showed the column.
-        edges, counts, sigma: as for :func:`scanned`.
+    - *spread*: the earlier estimate, even within each cell, moved toward the counts by
+      ``1 - (k - 2) sigma^2 / |way|^2`` (James and Stein 1961).
+    - *gathered*: the counts of the cells that :func:`scanned` selects; the rest is spread as before. Its risk is that
+      of the selected counts, the squared errors elsewhere, and ``4 sigma^2 log k`` for the choice of a run.
 
     Example:
         >>> from privstats.estimates.cut_points import scanned, updated
@@ -134,8 +110,6 @@ def updated(found: Occupied | None, edges: Sequence[float], counts: Sequence[int
 def _gathered(
     known: Sequence[Fraction], counts: Sequence[int], square: Fraction
 ) -> tuple[list[Fraction], Fraction, int]:
-    """Return the estimate of that name, the squares by which it is off the counts, and the number of counts it
-    selects."""
     selected = set(_selected(counts, square))
     rest = max(sum(known, Fraction(0)) - sum(counts[place] for place in selected), Fraction(0))
     elsewhere = sum((mass for place, mass in enumerate(known) if place not in selected), Fraction(0))
@@ -149,14 +123,11 @@ def _gathered(
 
 
 def refined(found: Occupied, cells: int) -> tuple[float, ...]:
-    """Return edges of exactly ``cells`` cells: each occupied cell is divided evenly, into more parts the more records
-    it has.
+    """Return edges of exactly ``cells`` cells: occupied cells are divided evenly, the fuller ones into more parts.
 
-    Parts go one by one to the cell with the most records a part, so that no part holds more than it must. The gap
-    between two occupied cells is one cell, and values beyond the outermost cells count in these. Neighbours that
-    together hold less than an even part are merged, and cells with less than a quarter of it are merged into their
-    neighbours. If there are still too many, those with the fewest records are given up first. The number of cells
-    follows from no count, and so no size of an upload does.
+    A gap between occupied cells is one cell. Neighbours that together hold less than an even part are merged; cells
+    with less than a quarter of it are dropped, and the emptiest if too many remain. The number of cells depends on no
+    count, so no upload's size does.
 
     Example:
         >>> from privstats.estimates.cut_points import refined, scanned
@@ -182,14 +153,8 @@ def refined(found: Occupied, cells: int) -> tuple[float, ...]:
 def cut_points(found: Occupied | None, signs: int) -> tuple[float, ...]:
     """Return 1 to ``signs`` increasing cut points: the column's quantiles at ``k / (signs + 1)``.
 
-    A quantile is interpolated in its cell. Where several fall into one cell its two ends replace them: values in that
-    cell, perhaps one value of most records, then have a cut on either side. Each is rounded to a multiple of the power
-    of two at or below 1/16 of the distance to its nearest neighbour (a single one: of its cell's width), so it has no
-    more digits than distinguish it from them.
-
-    Args:
-        found: the estimate from the last counts that showed the column; None where none did: :func:`public_cuts`.
-        signs: the maximum number of cut points, at least 1.
+    Several quantiles in one cell become its two ends. Each is rounded to a multiple of the power of two at or below
+    1/16 of the distance to its nearest neighbour. Without an estimate, :func:`public_cuts` are returned.
 
     Example:
         >>> from privstats.estimates.cut_points import cut_points, scanned
@@ -211,7 +176,7 @@ def cut_points(found: Occupied | None, signs: int) -> tuple[float, ...]:
 
 
 def public_cuts(signs: int) -> tuple[float, ...]:
-    """Cut points of a column that no count has shown: 0, then magnitudes of both signs, 64 times apart.
+    """Return default cut points: 0, then magnitudes of both signs, 64 times apart.
 
     Example:
         >>> from privstats.estimates.cut_points import public_cuts
@@ -227,12 +192,11 @@ def _square(sigma: float) -> Fraction:
 
 
 def _log(number: int) -> Fraction:
-    """Return the natural logarithm to a sixteenth, which is the same on every machine."""
+    """Return the natural logarithm to a sixteenth, equal on every machine."""
     return Fraction(round(16 * math.log(number)), 16)
 
 
 def _selected(counts: Sequence[int], square: Fraction) -> list[int]:
-    """Return the cells of the run that exceeds noise, and the single cells that do."""
     sums = [0, *accumulate(counts)]
     low, high = _grown(sums, *_run(sums), square)
     return [
@@ -243,7 +207,6 @@ def _selected(counts: Sequence[int], square: Fraction) -> list[int]:
 
 
 def _held(edges: Sequence[float], places: Iterable[int], mass: Iterable[Fraction]) -> Occupied:
-    """Return the cells of these places that have records."""
     held = [
         ((Fraction(edges[place]), Fraction(edges[place + 1])), records)
         for place, records in zip(places, mass, strict=True)
@@ -253,7 +216,6 @@ def _held(edges: Sequence[float], places: Iterable[int], mass: Iterable[Fraction
 
 
 def _spread(found: Occupied, edges: Sequence[float]) -> list[Fraction]:
-    """Return the records in other cells, were they even in each of their own; those beyond count in the outermost."""
     below, before, place = [], Fraction(0), 0
     for edge in map(Fraction, edges):
         while place < len(found.cells) and found.cells[place][1] <= edge:
@@ -266,8 +228,7 @@ def _spread(found: Occupied, edges: Sequence[float]) -> list[Fraction]:
 
 
 def _run(sums: Sequence[int]) -> tuple[int, int]:
-    """Return the run with the largest sum / sqrt(length), compared by sign and square; of equal ones the shorter, the
-    left."""
+    """Return the run with the largest sum / sqrt(length); ties go to the shorter, then the left."""
     best, result = None, (0, 1)
     for length in range(1, len(sums)):
         for low in range(len(sums) - length):
@@ -279,8 +240,6 @@ def _run(sums: Sequence[int]) -> tuple[int, int]:
 
 
 def _grown(sums: Sequence[int], low: int, high: int, square: Fraction) -> tuple[int, int]:
-    """Grow the run by neighbouring blocks that exceed noise, the smallest first, until none does."""
-
     def joins(start: int, end: int) -> bool:
         return start >= 0 and end < len(sums) and _exceeds(sums[end] - sums[start], end - start, square, _GROWS)
 
@@ -296,7 +255,7 @@ def _exceeds(total: int, length: int, square: Fraction, deviations: int) -> bool
 
 
 def _projected(counts: Sequence[Fraction]) -> list[Fraction] | None:
-    """Return the nearest point of ``{x >= 0, sum x = sum of counts}``; None where that sum is not above 0."""
+    """Return the nearest point of ``{x >= 0, sum x = sum of counts}``; None if the sum is not above 0."""
     total = sum(counts, Fraction(0))
     if total <= 0:
         return None
@@ -307,8 +266,6 @@ def _projected(counts: Sequence[Fraction]) -> list[Fraction] | None:
 
 
 def _fitting(found: Occupied, cells: int) -> list[tuple[Cell, Fraction]]:
-    """Return the estimate's cells, from left to right, without those with the fewest records that do not fit with the
-    gaps between them."""
     even, held = sum(found.mass, Fraction(0)) / cells, list[tuple[Cell, Fraction]]()
     for (low, high), mass in zip(found.cells, found.mass, strict=True):
         if held and held[-1][0][1] == low and held[-1][1] + mass <= even:
@@ -326,8 +283,6 @@ def _gaps(held: Sequence[tuple[Cell, Fraction]]) -> int:
 
 
 def _rounded(points: Sequence[Fraction], alone: Fraction) -> tuple[float, ...]:
-    """Return the points, each to a multiple of a power of two that keeps it from its neighbours; ``alone``: a
-    distance."""
     apart = [right - left for left, right in pairwise(points)] or [alone]
     near = [min(pair) for pair in pairwise([apart[0], *apart, apart[-1]])] if len(points) > 1 else apart
     return tuple(
@@ -340,6 +295,5 @@ def _to_multiple(point: Fraction, step: Fraction) -> Fraction:
 
 
 def _power_below(number: Fraction) -> Fraction:
-    """Return the largest power of two that is at most a number above 0."""
     power = Fraction(2) ** (number.numerator.bit_length() - number.denominator.bit_length())
     return power if power <= number else power / 2

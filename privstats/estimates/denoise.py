@@ -1,9 +1,6 @@
-"""Estimates under Gaussian noise of known level: counts, means, covariances, spectra, regression weights.
+"""Estimate under Gaussian noise of known level, by post-processing.
 
-Post-processing of released sums, so it costs no privacy. Heads call these functions on the evidence before they solve
-their closed form, and the course that calibrates a discriminant calls the same ones; with noise 0 every function
-returns the plain estimate. The regression weights are the posterior mean given
-the noise levels of Gram matrix and moment vector; both ridge heads use them, and the first round of a refined one.
+At noise 0 every function returns the plain estimate.
 """
 
 from __future__ import annotations
@@ -30,9 +27,8 @@ class Means:
     """Class means after shrinkage.
 
     Attributes:
-        values: shape ``(C, d)``.
-        grand: the mean of all records, ``(d,)``.
-        retained: share of the distance to the grand mean after shrinkage, ``(C,)``; 1 without noise.
+        values, grand: class means ``(C, d)``, overall mean ``(d,)``.
+        retained: remaining share of distances, ``(C,)``.
 
     Example:
         >>> from types import SimpleNamespace
@@ -48,11 +44,9 @@ class Means:
 
 
 def counts(N: Array, sigma: float) -> Array:
-    """Class counts, shape ``(C,)``, all positive.
+    """Return positive class counts, ``(C,)``, shrunk toward their mean by the known noise variance.
 
-    Noisy counts are shrunk toward their mean by the known noise variance, and only spread that noise alone would not
-    show (two standard deviations of its sum of squares) counts as real; the result is the mean of the posterior
-    truncated at 0 (benchmarks/heads/numbers.md).
+    Only spread that exceeds the noise's sum of squares by two standard deviations counts as real.
 
     Example:
         >>> from privstats.estimates.denoise import counts
@@ -73,20 +67,13 @@ def counts(N: Array, sigma: float) -> Array:
 
 
 def class_means(evidence: NoisySums, n: Array) -> Means:
-    """James-Stein class means: each pulled to the grand mean by the known noise variance in A.
+    """Return James-Stein class means: each pulled to the grand mean by the known noise variance in A.
 
-    One between-class variance t^2 is estimated for all classes and directions (weighted by how well each class is
-    known), then class c keeps ``t^2 / (t^2 + v_c)`` of its distance, v_c = sigma_A^2 / n_c^2. Pooling the estimate was
-    better than class-wise James-Stein and than singular-value shrinkage on digits and BANKING77 at epsilon <= .5.
+    With one between-class variance t^2, class c retains ``t^2 / (t^2 + v_c)`` of its distance, v_c = sigma_A^2 / n_c^2.
 
-    With public records the classes are pulled to ``grand + b^2 p_c`` instead (``grand + b p_c`` where b is above 1),
-    p_c the public mean of class c less that of all, and keep as much of their own distance as without. One number b, at
-    least 0, is the regression of all released distances on the public ones, so it is known C d times better than an
-    entry of a mean: public records without information on the classes get b near 0, which is the estimate without them.
-    b p_c would have the least squared error; the second b is there because public records are wrong where records vary
-    most, which costs a classifier more than noise of the same length that is even in all directions
-    (benchmarks/heads/numbers.md). The grand mean moves to that of the public records by a James-Stein factor of its
-    own: its noise is small, but it enters every class and every intercept.
+    With public records, classes are pulled to ``grand + b^2 p_c`` instead (``grand + b p_c`` for b above 1). p_c is the
+    centred public mean of class c; b >= 0 is the regression of released distances on public ones. b^2 classifies better
+    (benchmarks/heads/numbers.md). The grand mean moves to the public one by its own James-Stein factor.
 
     Example:
         >>> from types import SimpleNamespace
@@ -115,12 +102,7 @@ def class_means(evidence: NoisySums, n: Array) -> Means:
 
 
 def public_means(rows: Array, labels: NDArray[np.intp], classes: int) -> Array:
-    """Return the means of public rows per class, ``(C, d)``; NaN for a class without a row.
-
-    Args:
-        rows: ``(m, d)``, behind the public map of the release.
-        labels: ``(m,)``, 0..C-1.
-        classes: C.
+    """Return class means ``(C, d)`` of public rows ``(m, d)``; NaN without a row.
 
     Example:
         >>> from privstats.estimates.denoise import public_means
@@ -134,18 +116,13 @@ def public_means(rows: Array, labels: NDArray[np.intp], classes: int) -> Array:
 
 
 def _directions(public: Array, n: Array) -> tuple[Array, Array]:
-    """Return the mean of public means, ``(d,)``, by counts, and their distances to it, ``(C, d)``; 0 for a class
-    without."""
+    """Return the count-weighted mean of public means, and distances to it; 0 without records."""
     weights = np.where(np.isnan(public).any(axis=1), 0.0, n)
     public_grand = weights @ np.nan_to_num(public, nan=0.0) / weights.sum()
     return public_grand, np.where(weights[:, None] > 0, public - public_grand, 0.0)
 
 
 def _agreement(directions: Array, distance: Array, variance: Array) -> float:
-    """Return b, the weighted least-squares coefficient of the distances on the public ones, at least 0.
-
-    Its variance by the known noise is 1 / energy; b is averaged with its prior, weighted by inverse variances.
-    """
     weighted = directions / variance[:, None]
     energy = float((weighted * directions).sum())
     b = (float((weighted * distance).sum()) + _AGREE / _DOUBT**2) / (energy + 1 / _DOUBT**2)
@@ -153,23 +130,20 @@ def _agreement(directions: Array, distance: Array, variance: Array) -> float:
 
 
 def _spread(directions: Array) -> float:
-    """Return the variance of public means between classes, per coordinate; infinite for fewer than two classes."""
     classes = np.count_nonzero(directions.any(axis=1))
     return float(np.square(directions).sum()) / (directions.shape[1] * (classes - 1)) if classes > 1 else math.inf
 
 
 def _moved(public_grand: Array, grand: Array, noise: float, expected: float) -> Array:
-    """Return the grand mean, ``(d,)``, moved to the public one by the share of their squared distance that noise
-    explains."""
     off = grand - public_grand
     real = _between_variance(np.array([np.square(off).mean()]), np.array([noise]), len(off), expected)
     return np.asarray(public_grand + real / (real + noise) * off)
 
 
 def within_scatter(evidence: NoisySums, n: Array) -> Array:
-    """Return the pooled within-class scatter W = B - sum_c A_c A_c^T / n_c, shape ``(d, d)``.
+    """Return the pooled within-class scatter W = B - sum_c A_c A_c^T / n_c, ``(d, d)``.
 
-    A_c A_c^T holds sigma_A^2 I of pure noise per class, which is added back. Symmetric; not positive under noise.
+    The noise sigma_A^2 I in each A_c A_c^T is added back. W need not be positive.
 
     Example:
         >>> from types import SimpleNamespace
@@ -187,7 +161,7 @@ def within_scatter(evidence: NoisySums, n: Array) -> Array:
 
 
 def total_scatter(evidence: NoisySums, n: Array) -> Array:
-    """Scatter of all records about the grand mean, ``(d, d)``: the covariance of FedCGS's head, times the count.
+    """Return the scatter about the grand mean, ``(d, d)``, as in FedCGS.
 
     Example:
         >>> from types import SimpleNamespace
@@ -205,10 +179,9 @@ def total_scatter(evidence: NoisySums, n: Array) -> Array:
 
 
 def _between_variance(squares: Array, noise: Array, d: int, expected: float = math.inf) -> float:
-    """Return t^2 from mean squared distances with expectation t^2 + noise, in two rounds of inverse-variance weights.
+    """Return t^2 from mean squared distances with expectation t^2 + noise, by inverse-variance weights.
 
-    The posterior mean under an exponential prior with mean ``expected``, where noise alone could hide that much. It
-    moves the estimate by at most three standard errors: beyond, the release is more informative than the prior.
+    An exponential prior of mean ``expected`` moves it by at most three standard errors.
     """
     _, noise_error = _weights_and_error(noise, d)
     shift = noise_error * (_MOST_SHIFT if noise_error >= _MOST_SHIFT * expected else noise_error / expected)
@@ -220,7 +193,6 @@ def _between_variance(squares: Array, noise: Array, d: int, expected: float = ma
 
 
 def _weights_and_error(variance: Array, d: int) -> tuple[Array, float]:
-    """Inverse-variance weights of mean squares of d normal numbers, and the standard deviation of their average."""
     weights = 1 / np.square(variance)
     weights = weights / weights.sum()
     return weights, math.sqrt(2 / d * float(np.square(weights * variance).sum()))
@@ -238,11 +210,9 @@ class Spectrum:
     """A symmetric positive semi-definite estimate as eigenvalues and eigenvectors.
 
     Attributes:
-        values: shape ``(d,)``, ascending order of the noisy eigenvalues, never negative.
-        vectors: orthonormal columns, ``(d, d)``.
-        lost: estimated share of the signal (squared spread of the eigenvalues) that noise made unrecoverable, 0..1;
-            at least what its own standard error allows.
-        risk: estimated squared Frobenius error of the estimate.
+        values, vectors: nonnegative eigenvalues ``(d,)``, eigenvectors ``(d, d)``.
+        lost: estimated share of the signal (squared eigenvalue spread) that noise hides, 0..1.
+        risk: estimated squared Frobenius error.
 
     Example:
         >>> from privstats.estimates.denoise import denoise_spectrum
@@ -258,11 +228,9 @@ class Spectrum:
 
 
 def positive_part(estimate: Array | float, error: Array | float) -> Array:
-    """Return the posterior mean of a quantity known to be >= 0, given an unbiased Gaussian estimate and its standard
-    error.
+    """Return the posterior mean of a quantity >= 0, given an unbiased Gaussian estimate and its error.
 
-    The mean of N(estimate, error^2) truncated to [0, inf): always above 0 where error > 0, and ``max(estimate, 0)``
-    where error is 0. A hard ``max`` would send weak evidence to 0; this shrinks it to a small positive number.
+    The mean of N(estimate, error^2) truncated to [0, inf): above 0 where error > 0, else ``max(estimate, 0)``.
 
     Example:
         >>> from privstats.estimates.denoise import positive_part
@@ -284,15 +252,11 @@ def positive_part(estimate: Array | float, error: Array | float) -> Array:
 def denoise_spectrum(matrix: Array, sigma: float, *, pull: bool = True) -> Spectrum:
     """Return the positive semi-definite matrix behind a symmetric one with GOE noise.
 
-    Rotation-invariant estimate (eigenvectors kept, eigenvalues corrected; Bun, Bouchaud and Potters 2017):
-    ``xi_i = l_i - 2 s^2 sum_{j != i} (l_i - l_j) / ((l_i - l_j)^2 + s^2)``, s^2 = sigma^2 / 2, made monotone by
-    isotonic regression and >= 0. With ``pull`` the eigenvalues then move the share ``sqrt(lost)`` of the way to their
-    mean, because a round matrix has less error than a guess where noise hides the signal.
+    Rotation-invariant estimate with corrected eigenvalues (Bun, Bouchaud and Potters 2017):
+    ``xi_i = l_i - 2 s^2 sum_{j != i} (l_i - l_j) / ((l_i - l_j)^2 + s^2)``, s^2 = sigma^2 / 2, made monotone and >= 0.
+    With ``pull`` eigenvalues then move the share ``sqrt(lost)`` to their mean.
 
-    Args:
-        matrix: symmetric, shape ``(d, d)``.
-        sigma: noise standard deviation on the diagonal; sigma / sqrt 2 off it.
-        pull: whether to pull toward the mean eigenvalue.
+    ``sigma`` is the noise standard deviation on the diagonal; sigma / sqrt 2 off it.
 
     Example:
         >>> from privstats.estimates.denoise import denoise_spectrum
@@ -322,11 +286,9 @@ def denoise_spectrum(matrix: Array, sigma: float, *, pull: bool = True) -> Spect
 
 
 def _least_lost(signal: float, noise: float, d: int) -> float:
-    """Return the smallest share of the signal to count as lost, for any estimate of the found signal.
+    """The estimated signal can be too large by chance, so some of it counts as lost.
 
-    Under strong noise the signal is a small difference of large numbers, so the estimate of the found signal can exceed
-    it by chance. Hence lost is at least two standard deviations of the sum of squares of the noise, each 2 / sqrt(d (d
-    + 1)) of its mean, over signal; or half of the loss of linear shrinkage, where that is less.
+    Two standard deviations of the noise's sum of squares over signal; or half the loss of linear shrinkage, if less.
     """
     return min(0.5 * noise / (signal + noise), 4 / math.sqrt(d * (d + 1)) * noise / signal)
 
@@ -339,14 +301,13 @@ _LEAST_ENERGY = 1e-100  # so that targets which are all 0 leave variances that c
 
 @dataclass(frozen=True)
 class NoisyGram:
-    """Least-squares sums and the noise in them.
+    """Least-squares sums and their noise.
 
     Attributes:
-        G: ``(d, d)``.
-        h: ``(d, T)``.
+        G, h: ``(d, d)`` and ``(d, T)``.
         q: sum of squared targets.
-        sigma_G, sigma_h, sigma_q: noise levels of the totals; G has variance sigma_G^2 on its diagonal, half of it off.
-        records: n, or None if it is unknown.
+        sigma_G, sigma_h, sigma_q: noise levels; G has variance sigma_G^2 on its diagonal, half of it off.
+        records: n, or None.
 
     Example:
         >>> from privstats.estimates.denoise import NoisyGram
@@ -367,11 +328,7 @@ class NoisyGram:
 
 @dataclass(frozen=True)
 class NoisyMean:
-    """The mean of rows of norm 1 with its noise, as an estimate of the rows' second moments.
-
-    Attributes:
-        mean: ``(d,)``.
-        noise: standard deviation of the noise in every entry.
+    """Mean ``(d,)`` of norm-1 rows with noise per entry, as an estimate of their second moments.
 
     Example:
         >>> from privstats.estimates.denoise import NoisyMean
@@ -386,10 +343,8 @@ class NoisyMean:
     def spectrum(self) -> tuple[Array, Array]:
         """Orthonormal columns ``(d, d)``, the first along the mean, and the rows' eigenvalues ``(d,)`` of sum 1.
 
-        The first is larger than the others by ``L^2 / |m|^2``, with ``L = |m|^2 - d noise^2``, between 0 and .98, for
-        the squared length of the mean without noise; the part ``L / |m|^2`` of it is along the noisy mean. So where
-        noise explains nearly all of the mean, hardly anything remains. About their mean, rows are assumed to vary
-        equally in all directions.
+        The first exceeds the others by ``L^2 / |m|^2``, with the noiseless squared length ``L = |m|^2 - d noise^2``,
+        between 0 and .98.
         """
         d, square = len(self.mean), float(self.mean @ self.mean)
         seen = min(square - d * self.noise**2, _MOST_SEEN)
@@ -408,13 +363,10 @@ class WienerFit:
     """Weights, and the estimates behind them.
 
     Attributes:
-        weights: shape ``(d, T)``.
-        penalty: the ridge penalty s_noise^2 / s_w^2 that was given, or that the evidence implies on average.
-        values: eigenvalues of the Gram estimate, ``(d,)``.
-        log_evidence: of the moment vector under the chosen Gram estimate, averaged over both variances.
-        gram: ``"denoised"`` or ``"linear"``, whichever estimate had the higher evidence.
-        gains: what each entry of h is multiplied with in the eigenbasis, ``(d,)``.
-        slopes: the derivative of each gain by the eigenvalue of the estimate, ``(d,)``.
+        weights, penalty: ``(d, T)``, and s_noise^2 / s_w^2, given or implied.
+        values, gram: eigenvalues of the Gram estimate, and ``"denoised"`` or ``"linear"``.
+        log_evidence: of h under that estimate.
+        gains, slopes: factors of h in the eigenbasis, and derivatives by eigenvalue, ``(d,)``.
 
     Example:
         >>> from privstats.estimates.denoise import NoisyGram, denoised_solve
@@ -438,13 +390,10 @@ def denoised_solve(evidence: NoisyGram, penalty: float | None = None) -> WienerF
     """Return the posterior mean of the weights under a Gaussian prior, given noisy G and h.
 
     ``w = sum_i q_i g_i / (g_i^2 + (s_noise^2 / s_w^2) g_i + tau^2 / s_w^2) q_i^T h`` with G-hat = sum_i g_i q_i q_i^T
-    and ``tau^2 = sigma_h^2 + s_w^2 risk(G-hat) / d``, averaged over (s_w^2, s_noise^2), weighted by how well each pair
-    explains h. G-hat is linear shrinkage to a multiple of the identity or the denoised spectrum, whichever explains h
-    better. Without noise this is ridge regression with penalty s_noise^2 / s_w^2 (benchmarks/heads/numbers.md).
+    and ``tau^2 = sigma_h^2 + s_w^2 risk(G-hat) / d``, averaged over (s_w^2, s_noise^2) by how well each pair explains
+    h. G-hat is the denoised spectrum or linear shrinkage, whichever explains h better.
 
-    Args:
-        evidence: centred, without a constant column.
-        penalty: s_noise^2 / s_w^2, where given; estimated otherwise.
+    ``evidence`` is centred, without a constant; ``penalty`` is s_noise^2 / s_w^2, or None to estimate it.
 
     Example:
         >>> from privstats.estimates.denoise import NoisyGram, denoised_solve
@@ -461,10 +410,10 @@ def denoised_solve(evidence: NoisyGram, penalty: float | None = None) -> WienerF
 
 
 def adassp_penalty(values: Array, sigma_G: float, failure: float = 0.05) -> float:
-    """AdaSSP's penalty from the eigenvalues of a noisy Gram matrix (Wang 2018, algorithm 2), at no further budget.
+    """Return AdaSSP's penalty from a noisy Gram matrix's eigenvalues (Wang 2018, algorithm 2), at no further budget.
 
-    ``max(0, sigma_G sqrt(d ln(2 d^2 / rho)) - lambda_min)``, rho = ``failure``, where lambda_min is the smallest
-    noisy eigenvalue, floored at 0. Wang releases lambda_min by a mechanism of its own; here G is public already.
+    ``max(0, sigma_G sqrt(d ln(2 d^2 / rho)) - lambda_min)``, rho = ``failure``; lambda_min is the smallest noisy
+    eigenvalue, floored at 0, and public because G is.
 
     Example:
         >>> from privstats.estimates.denoise import adassp_penalty
@@ -477,10 +426,9 @@ def adassp_penalty(values: Array, sigma_G: float, failure: float = 0.05) -> floa
 
 
 def _solve(name: str, gram: Spectrum, evidence: NoisyGram, penalty: float | None) -> WienerFit:
-    """Fit by the likelihood in the eigenbasis: each entry of ``q_i^T h`` is N(0, s_w^2 (g_i^2 + risk / d) + s_noise^2
-    g_i + sigma_h^2).
+    """Fit by the likelihood that ``q_i^T h`` is N(0, s_w^2 (g_i^2 + risk / d) + s_noise^2 g_i + sigma_h^2).
 
-    The maximum of that likelihood diverges where noise hides h; the average over the grid does not.
+    Its maximum diverges where noise hides h; the grid average does not.
     """
     g, rotated, (d, T) = gram.values, gram.vectors.T @ evidence.h, evidence.h.shape
     squares = np.square(rotated).mean(axis=1)
@@ -498,10 +446,9 @@ def _solve(name: str, gram: Spectrum, evidence: NoisyGram, penalty: float | None
 
 
 def _variances(g: Array, evidence: NoisyGram, penalty: float | None) -> tuple[Array, Array]:
-    """Pairs (s_w^2, s_noise^2) on a grid of shares of q; where the penalty is given, s_noise^2 follows from s_w^2.
+    """Return pairs (s_w^2, s_noise^2) on a grid of shares of q.
 
-    Weights explain ``T s_w^2 tr G`` of q in expectation and noise ``T s_noise^2 n``; neither exceeds q plus two
-    standard deviations of its noise. Where n is unknown, d replaces it.
+    Neither ``T s_w^2 tr G`` nor ``T s_noise^2 n`` exceeds q plus two standard deviations of its noise.
     """
     d, T = evidence.h.shape
     energy = max(max(evidence.q, 0.0) + 2 * evidence.sigma_q, _LEAST_ENERGY)
@@ -513,7 +460,6 @@ def _variances(g: Array, evidence: NoisyGram, penalty: float | None) -> tuple[Ar
 
 
 def _linear_shrinkage(G: Array, sigma: float) -> Spectrum:
-    """Return the multiple of G pulled toward (tr/d) I that has least expected squared error at this noise level."""
     values, vectors = np.linalg.eigh(G)
     d = len(values)
     noise = sigma**2 / 2 * d * (d + 1)
@@ -524,7 +470,7 @@ def _linear_shrinkage(G: Array, sigma: float) -> Spectrum:
 
 
 class NoisySums(Protocol):
-    """Class sums with noise of known level."""
+    """Class sums with noise levels."""
 
     @property
     def A(self) -> Array:
@@ -533,12 +479,12 @@ class NoisySums(Protocol):
 
     @property
     def B(self) -> Array | None:
-        """The second moment of all rows, ``(d, d)``; None where it was not released."""
+        """Second moment, ``(d, d)``, or None."""
         ...
 
     @property
     def public(self) -> Array | None:
-        """Class means of public records, ``(C, d)``; NaN for a class without any, None without any at all."""
+        """Public class means, ``(C, d)``, NaN without records; or None."""
         ...
 
     def noise(self, statistic: str) -> float:
@@ -548,13 +494,11 @@ class NoisySums(Protocol):
 
 @dataclass(frozen=True)
 class NoisyClassSums:
-    """(N, A, B) in real units, of rows of norm 1, and the noise that is in them.
+    """(N, A, B) of rows of norm 1, in real units, with their noise.
 
     Attributes:
-        N: ``(C,)``.
-        A: ``(C, d)``.
-        B: ``(d, d)``, symmetric.
-        sigma: noise standard deviation of N, A and B; B has sigma^2 on its diagonal and half of it off.
+        N, A, B: ``(C,)``, ``(C, d)``, symmetric ``(d, d)``.
+        sigma: noise standard deviations; B has sigma^2 on its diagonal and half of it off.
 
     Example:
         >>> from privstats.estimates.denoise import NoisyClassSums
@@ -571,10 +515,10 @@ class NoisyClassSums:
     public: ClassVar[None] = None  # none, for NoisySums
 
     def noise(self, statistic: str) -> float:
-        """sigma of one statistic."""
+        """Return a statistic's sigma."""
         return float(self.sigma[statistic])
 
     @property
     def records(self) -> float:
-        """n^ = max(tr B, 1): rows have norm 1, so the trace of their second moment counts them."""
+        """n^ = max(tr B, 1): the trace counts rows of norm 1."""
         return max(float(np.trace(self.B)), 1.0)

@@ -1,9 +1,4 @@
-"""Linear discriminant analysis from noisy class sums, its shrinkage, and the map by which a course calibrates it.
-
-The computation of ``heads.LDA``, as a function of real numbers: the course that sums how sure a discriminant is must
-publish exactly the scores that the head computes, and the head must read the sums as published. Shrinkage
-corrects for few records; ``denoise`` removes what the mechanism added.
-"""
+"""Linear discriminant analysis from noisy class sums."""
 
 from __future__ import annotations
 
@@ -26,13 +21,11 @@ _SPREAD_OF_TEMPERATURE = 0.7
 
 @dataclass(frozen=True)
 class Discriminant:
-    """Gaussian classes with means of their own and one covariance ``V diag(values) V'``.
+    """Gaussian classes with one covariance ``V diag(values) V'``.
 
     Attributes:
-        means: ``(C, d)``, about the origin of the sums.
-        vectors: V, ``(d, d)``, orthonormal columns.
-        values: eigenvalues, ``(d,)``, all above 0.
-        shrinkage: the intensity that was used.
+        means: ``(C, d)``, about the sums' origin.
+        vectors, values: V, ``(d, d)``, and eigenvalues above 0, ``(d,)``.
 
     Example:
         >>> from privstats.estimates.discriminant import Discriminant
@@ -56,17 +49,7 @@ class Discriminant:
         covariance: Literal["pooled", "total"] = "pooled",
         shrinkage: Shrinkage = "auto",
     ) -> Discriminant:
-        """Build a discriminant from class sums with B.
-
-        Args:
-            sums: with noise or without.
-            n: counts, ``(C,)``, all above 0 (``denoise.counts``).
-            covariance: within classes, or of all records about the grand mean.
-            shrinkage: of the eigenvalues toward their mean.
-
-        Raises:
-            ValueError: without B.
-        """
+        """Build a discriminant from class sums with B (else ValueError); counts ``n`` are above 0."""
         means = denoise.class_means(sums, n)
         scatter = (denoise.within_scatter if covariance == "pooled" else denoise.total_scatter)(sums, n)
         spectrum = denoise_spectrum(scatter, sums.noise("B"))
@@ -74,7 +57,7 @@ class Discriminant:
         return cls(means.values, spectrum.vectors, conditioned(values), intensity)
 
     def scores(self, log_priors: Array) -> tuple[Array, Array]:
-        """``w_c = Sigma^-1 mu_c``, ``(C, d)``, and ``b_c = log pi_c - mu_c' Sigma^-1 mu_c / 2``, ``(C,)``."""
+        """Return ``w_c = Sigma^-1 mu_c``, ``(C, d)``, and ``b_c = log pi_c - mu_c' Sigma^-1 mu_c / 2``, ``(C,)``."""
         rotated = self.means @ self.vectors
         weighted = rotated / self.values
         return weighted @ self.vectors.T, log_priors - np.einsum("cd,cd->c", rotated, weighted) / 2
@@ -83,11 +66,7 @@ class Discriminant:
 def published_weights(coef: Array, intercept: Array) -> Array:
     """Return W, ``(C, d + 1)``: ``W u`` is a quarter of ``coef x + intercept``, ``u = (sqrt(1 - a^2) x, a)``, |x| = 1.
 
-    The part that all classes share is subtracted: no probability depends on it, and the published integers are finer.
-
-    Args:
-        coef: ``(C, d)``.
-        intercept: ``(C,)``.
+    The mean over classes is subtracted: no probability depends on it.
     """
     from privstats.estimates.softmax import INTERCEPT
 
@@ -96,12 +75,7 @@ def published_weights(coef: Array, intercept: Array) -> Array:
 
 
 def temperature(sums: Array, sigma: float, factors: Sequence[float]) -> float:
-    """Return the divisor of a discriminant's scores that calibrates its probabilities.
-
-    Args:
-        sums: of a calibration at :func:`published_weights`.
-        sigma: noise standard deviation of each; 0 without noise.
-        factors: those of the calibration.
+    """Return the divisor of a discriminant's scores that calibrates them, from sums at :func:`published_weights`.
 
     Example:
         >>> from privstats.estimates.discriminant import temperature
@@ -121,11 +95,10 @@ _FLOOR = 1e-9
 
 
 def oas(values: Array, n: float) -> float:
-    """Oracle approximating shrinkage intensity from the eigenvalues of a covariance of n records.
+    """Return the oracle approximating shrinkage intensity from a covariance's eigenvalues and its n records.
 
-    ``min(1, (tr(S^2)/d + mu^2) / ((n + 1) (tr(S^2)/d - mu^2 / d)))``, mu = tr(S)/d, the form of scikit-learn's ``oas``
-    (Chen, Wiesel, Eldar and Hero 2010, eq. 23). It needs only the spectrum and the count, hence only moments; 1 for a
-    covariance that is 0.
+    ``min(1, (tr(S^2)/d + mu^2) / ((n + 1) (tr(S^2)/d - mu^2 / d)))``, mu = tr(S)/d, as scikit-learn's ``oas``
+    (Chen, Wiesel, Eldar and Hero 2010, eq. 23); 1 for a zero covariance.
     """
     d = len(values)
     square, mu2 = float(np.square(values).mean()), float(values.mean()) ** 2
@@ -134,16 +107,12 @@ def oas(values: Array, n: float) -> float:
 
 
 def round_prior(d: int, n: Array | float) -> Any:
-    """Shrinkage intensity ``d / (d + 2 n)``: a round covariance counts as much as d / 2 records.
-
-    The posterior mean under an inverse Wishart prior of that weight. OAS minimises the error of the matrix,
-    which is not the error of the classifier, where records are few; with thousands per class both are the same.
-    """
+    """Return the intensity ``d / (d + 2 n)``: a round covariance weighs d / 2 records (inverse Wishart prior)."""
     return d / (d + 2 * n)
 
 
 def shrink_values(values: Array, n: float, shrinkage: Shrinkage) -> tuple[Array, float]:
-    """Return eigenvalues pulled toward their mean, ``(1 - a) l + a mean(l)``, and the intensity a that was used."""
+    """Return shrunk eigenvalues ``(1 - a) l + a mean(l)``, and the intensity a."""
     if shrinkage is None:
         intensity = 0.0
     elif shrinkage == "auto":
@@ -156,15 +125,9 @@ def shrink_values(values: Array, n: float, shrinkage: Shrinkage) -> tuple[Array,
 
 
 def conditioned(values: Array, step: float = 0.0) -> Array:
-    """Return eigenvalues (last axis) that can be inverted: floored relative to their mean, or all 1 where all are 0.
+    """Return invertible eigenvalues (last axis): floored relative to their mean, or all 1 where all are 0.
 
-    A direction without variance (a constant coordinate, fewer records than dimensions) gets a small variance and not
-    an infinite weight, so exactly singular covariances need no special case anywhere.
-
-    Args:
-        values: eigenvalues or variances.
-        step: of the grid that the records were rounded to, 0 for none. No variance is below ``step^2 / 4``: rounding
-            moves a row by up to half a step, and a row at prediction is not rounded.
+    For records on a grid no variance is below ``step^2 / 4``: rounding moves a row by up to half a step.
     """
     values = np.maximum(values, 0.0)
     mean = values.mean(axis=-1, keepdims=True)
@@ -173,11 +136,7 @@ def conditioned(values: Array, step: float = 0.0) -> Array:
 
 
 def log_priors(priors: Any, n: Array) -> Array:
-    """Log prior probabilities, shape ``(C,)``, from ``"counts"``, ``"uniform"`` or given probabilities.
-
-    Raises:
-        HeadError: given priors are not C positive finite numbers.
-    """
+    """Return log prior probabilities, ``(C,)``; HeadError unless given priors are C positive finite numbers."""
     if isinstance(priors, str) and priors in ("counts", "uniform"):
         weights = n if priors == "counts" else np.ones_like(n)
     else:

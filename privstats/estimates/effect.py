@@ -1,4 +1,4 @@
-"""Outcome lines of two arms from noisy least-squares sums, and the effect estimate that they imply."""
+"""Estimate two arms' outcome lines and effect from noisy least-squares sums."""
 
 from __future__ import annotations
 
@@ -14,13 +14,11 @@ _LEAST_MEAN = 0.002  # of half the range of outcomes, so that a ratio of two mea
 
 @dataclass(frozen=True)
 class ArmSums:
-    """Least-squares sums of the treated and of the others, in this order, with the noise in them.
+    """Noisy least-squares sums of the treated, then the other arm.
 
     Attributes:
-        G: ``(d, d)`` of each arm, symmetric, the constant last.
-        h: ``(d,)`` of each arm, of outcomes about the middle of their range.
-        constant: the value of the constant.
-        sigma_G, sigma_h: noise standard deviations; G has sigma_G on its diagonal, sigma_G / sqrt 2 elsewhere.
+        G, h: ``(d, d)``, the constant last, and ``(d,)`` per arm, outcomes about their range's middle.
+        sigma_G, sigma_h: noise standard deviations; G has sigma_G / sqrt 2 off its diagonal.
     """
 
     G: tuple[Array, Array]
@@ -31,17 +29,13 @@ class ArmSums:
 
     @property
     def records(self) -> tuple[float, float]:
-        """Noisy numbers of records of each arm."""
+        """Noisy records per arm."""
         first, second = (float(each[-1, -1]) / self.constant**2 for each in self.G)
         return first, second
 
 
 def ridge_line(G: Array, h: Array, sigma: float) -> Array:
-    """Return the line of one arm, ``(d,)``: least squares with eigenvalues of G raised by the noise's possible share.
-
-    The penalty is the size of the noise matrix, sigma sqrt(2 d), so directions hidden by noise get little weight.
-    Without noise it is least squares, and 0 along columns that are exactly collinear.
-    """
+    """Return one arm's line, ``(d,)``: least squares with G's eigenvalues raised by :func:`penalty`."""
     values, vectors = np.linalg.eigh(G)
     raised = np.maximum(values, 0.0) + penalty(sigma, len(G))
     clear = raised > 1e-12 * float(np.abs(values).max(initial=0.0))
@@ -50,18 +44,12 @@ def ridge_line(G: Array, h: Array, sigma: float) -> Array:
 
 
 def penalty(sigma: float, columns: int) -> float:
-    """Return the addend to the eigenvalues of G: the size of a symmetric matrix of noise, sigma sqrt(2 d)."""
+    """Return the size of a symmetric noise matrix, sigma sqrt(2 d), added to G's eigenvalues."""
     return sigma * math.sqrt(2 * columns)
 
 
 def outcome_lines(sums: ArmSums, half: float) -> Array:
-    """Return both lines and the guess of the effect, ``(2 d + 1,)``: the mean difference of the lines, clipped to half
-    the range.
-
-    Args:
-        sums: of both arms.
-        half: half the range of outcomes.
-    """
+    """Return both lines and their mean difference, clipped to ``half`` the range of outcomes, ``(2 d + 1,)``."""
     lines = [ridge_line(G, h, sums.sigma_G) for G, h in zip(sums.G, sums.h, strict=True)]
     total = sums.G[0][:, -1] + sums.G[1][:, -1]
     records = max(sum(sums.records), 1.0) * sums.constant
@@ -72,10 +60,7 @@ def outcome_lines(sums: ArmSums, half: float) -> Array:
 def ratio_guess(sums: ArmSums, lines: Array, half: float) -> float:
     """Return the ratio of the lines' means over all records, shrunk toward 1 as far as noise hides the means.
 
-    Args:
-        sums: of both arms.
-        lines: of both, and the guess of their difference, ``(2 d + 1,)``, about the middle of a range from 0.
-        half: half that range.
+    ``half`` is half a range from 0; ``lines`` are about its middle.
     """
     d, total = len(sums.h[0]), sums.G[0][:, -1] + sums.G[1][:, -1]
     records = max(sum(sums.records), 1.0) * sums.constant

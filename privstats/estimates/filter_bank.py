@@ -1,21 +1,6 @@
-"""Filters between the released sums of a round and the weights of the next, and curvature from gradients.
+"""Filter a round's released sums into the next weights.
 
-``Filter`` is a diagonal Kalman filter: damped Newton with no rate to choose. ``KalmanBank`` has one filter per
-hypothesis about the unknown quantities of a regression, weighted by their evidence. ``GradientHistory`` estimates
-curvature from how gradients changed between the weights at which they were measured: a noise-aware quasi-Newton
-estimate, which ignores changes that noise alone explains.
-
-A regression is refined by a bank of filters. One filter, with guards against residual sizes and eigenvalues invented by
-noise, lost to DP-GD where n mu / d^1.5 is below 1, and its guards were tuned on the errors that they were to lower. A
-bank of Kalman filters (one per hypothesis, weighted by its evidence) has no such constants: it averages over what is
-unknown. It costs some hundred vectors of length d per round, and the recipe keeps the last states, since a course asks
-for all of them once per round. Where n mu is below 40 its hypotheses outnumber what the sums can distinguish, and a
-course follows a fixed schedule of steps instead, with 1/64 of the budget for the first release. Where noise hides G a
-session for the mean of the rows' directions follows the first release. It is a separate plan, not a letter of the first
-release, because ``MeanSchema`` has its proof already and a first release keeps its meaning for every other head. The
-digest of earlier releases in every round's plan shows heads whether the rounds include a mean. Parties of a course must
-run versions with the same recipe, which the check of published weights enforces, and the course's digest, which names
-the recipe's revision.
+The check of published weights enforces one recipe on all parties.
 """
 
 from __future__ import annotations
@@ -35,9 +20,8 @@ class Filter:
 
     Attributes:
         weights: W, ``(C, k)`` for a softmax, ``(k,)`` for a regression.
-        variance: S, prior variance of an entry about the optimum, one per column ``(k,)``, or one per weight where
-            curvatures are; it only falls.
-        step: the last step, damped, of the shape of ``weights``; what momentum starts from.
+        variance: S, per column ``(k,)`` or per weight; it only falls.
+        step: the last damped step, for momentum.
 
     Example:
         >>> from privstats.estimates.filter_bank import Filter
@@ -61,22 +45,18 @@ def advanced(
     momentum: float = 0.0,
     centred: bool = False,
 ) -> Filter:
-    """Return the state after one gradient: ``W - (eta G / cur + momentum old)`` with ``eta = S / (S (1 + c) + s^2 /
-    cur^2)``.
+    """Return the state after one gradient: ``W - (eta G / cur + momentum old)``.
 
-    ``G / cur`` is Newton's estimate of the way to the optimum and ``s^2 / cur^2`` the noise in it, so eta is Kalman's
-    gain where the model is right, less by ``c``. Without noise that is damped Newton (``eta = 1 / (1 + c)``), under
-    strong noise an average with a Wiener prior (Wiener 1949; Kalman 1960). Then ``S <- (1 - eta) S``, and the step is
-    kept, times ``(1 + c) eta``.
+    ``eta = S / (S (1 + c) + s^2 / cur^2)`` is Kalman's gain, reduced by ``c``: damped Newton without noise, an average
+    with a Wiener prior under strong noise (Wiener 1949; Kalman 1960). Then ``S <- (1 - eta) S``, and the stored step is
+    ``(1 + c) eta`` times this one.
 
     Args:
-        state: before.
-        gradient: mean over records of the gradient of the loss at ``state.weights``, ridge term included.
-        noise: s^2, the variance of its entries: a number, or one per column ``(k,)``.
-        curvature: cur, a diagonal of the Hessian, ``(k,)`` or of the shape of the weights, all above 0.
+        gradient, noise: mean gradient, ridge term included, and its variance s^2.
+        curvature: cur, the Hessian's diagonal, above 0.
         caution: c, at least 0.
-        momentum: share of the damped last step that is walked again.
-        centred: whether the mean over classes, which does not change a softmax, is subtracted from each step.
+        momentum: share of the last step repeated.
+        centred: subtract the mean over classes.
 
     Example:
         >>> from privstats.estimates.filter_bank import Filter, advanced
@@ -110,9 +90,6 @@ _TINY = float(np.finfo(np.float64).tiny)
 
 
 def _widths(points: Array) -> Array:
-    """Return the probabilities of points on (0, 1) that discretise a uniform law: the lengths of the cells between
-    their
-    midpoints."""
     edges = np.concatenate([[0.0], (points[1:] + points[:-1]) / 2, [1.0]])
     return np.asarray(np.diff(edges))
 
@@ -121,21 +98,15 @@ def _widths(points: Array) -> Array:
 class KalmanBank:
     """Beliefs about weights under every hypothesis, and about the hypotheses (multiple models; Magill 1965).
 
-    A hypothesis fixes the mean square of targets (powers of 2 below the bound), the part of it that weights can explain
-    (uniform), and the factor by which all curvatures exceed their estimates, with prior probabilities inverse to it:
-    where noise hides G, its leading directions, which hold the signal, look like average ones.
-
-    The last L hypotheses assume that one unknown direction alone is that much more curved. The first gradients settle
-    that direction, and the other directions, on which they carry little information, keep moving: their variance falls
-    by a gradient's information about an average direction, and no step is longer than the curved direction allows.
+    A hypothesis fixes the targets' mean square, its explainable part, and a factor on all curvatures, with prior
+    probabilities inverse to it. The last L hypotheses assume that one unknown direction alone is curved by that factor.
 
     Attributes:
-        weights: posterior means, ``(H, k)``.
-        variance: posterior variances, ``(H, k)``; of the last L the curved direction's.
-        others: posterior variances in the other directions under the last L hypotheses, ``(L, k)``.
-        unexplained: mean square of a residual at the best weights, ``(H,)``.
+        weights, variance: posterior means and variances, ``(H, k)``; for the last L the curved direction's.
+        others: the other directions' variances for the last L, ``(L, k)``.
+        unexplained: mean square residual at the best weights, ``(H,)``.
         stretch: the factor on curvatures, ``(H,)``.
-        evidence: log-probability of a hypothesis up to a constant, ``(H,)``.
+        evidence: log-probability up to a constant, ``(H,)``.
 
     Example:
         >>> from privstats.estimates.filter_bank import KalmanBank
@@ -162,15 +133,15 @@ class KalmanBank:
         *,
         single: bool = False,
     ) -> KalmanBank:
-        """Before any gradient: weights have mean 0, and the variance that explains the targets.
+        """Return the bank before any gradient: weights have mean 0 and the variance that explains the targets.
 
         Args:
-            curvature: the diagonal of E u u', ``(k,)``, above 0.
-            shape: prior variances up to a factor, ``(k,)``, above 0.
-            stretch: how many times its mean an eigenvalue of G may be and still hide in the noise, at least 1.
-            energy: the targets' mean square as it was released, and the standard deviation of the noise in it.
-            bound: Y, the bound of targets, above 0.
-            single: whether one direction alone may be stretched, too, which is as likely as that all are.
+            curvature: diagonal of E u u', ``(k,)``.
+            shape: prior variances up to a factor, ``(k,)``.
+            stretch: largest factor on curvatures that noise can hide.
+            energy: the targets' released mean square, and its noise.
+            bound: Y, the bound of targets.
+            single: whether one direction alone may be stretched.
         """
         stretches = min(stretch, len(curvature)) ** _STRETCHES  # no eigenvalue is above the trace
         energies, explained, stretched = (
@@ -190,41 +161,33 @@ class KalmanBank:
 
     @property
     def belief(self) -> Array:
-        """Probabilities of the hypotheses, ``(H,)``."""
+        """Hypotheses' probabilities, ``(H,)``."""
         raised = np.exp(self.evidence - self.evidence.max())
         return np.asarray(raised / raised.sum())
 
     @property
     def mean(self) -> Array:
-        """Posterior mean of the weights, ``(k,)``: the weights that are published, and those of the head."""
+        """Posterior mean weights, ``(k,)``."""
         return np.asarray(self.belief @ self.weights)
 
     def energies(self, point: Array, curvature: Array) -> Array:
-        """Return the mean square of a residual at these weights under every hypothesis, ``(H,)``."""
+        """Return the mean square residual at these weights per hypothesis, ``(H,)``."""
         away = self.variance + np.square(self.weights - point)
         return np.asarray(self.unexplained + self.stretch * (away @ curvature))
 
     def deviation(self, point: Array, curvature: Array) -> float:
-        """Return the size of residuals at these weights: the root of their expected log mean square."""
+        """Return the residuals' size: the root of their expected log mean square."""
         return math.exp(float(self.belief @ np.log(self.energies(point, curvature))) / 2)
 
     def within(self, point: Array, clip: float, curvature: Array) -> Array:
-        """Share of residuals at these weights within a clip under every hypothesis, ``(H,)``, as of Gaussian ones."""
+        """Return Gaussian residuals' share within a clip per hypothesis, ``(H,)``."""
         inside = 2 * ndtr(clip / np.sqrt(self.energies(point, curvature))) - 1
         return np.asarray(np.maximum(inside, _LEAST_SHARE))
 
     def counted(
         self, point: Array, share: tuple[float, float], clip: float, records: int, curvature: Array
     ) -> KalmanBank:
-        """Return the bank after a round's count of residuals within the clip.
-
-        Args:
-            point: the round's weights, ``(k,)``.
-            share: the released count over ``records``, and the standard deviation of the noise in it.
-            clip: the bound of residuals.
-            records: n.
-            curvature: as for :meth:`of`.
-        """
+        """Return the bank after a count of residuals within the clip; ``share`` is the count over n, and its noise."""
         expected = self.within(point, clip, curvature)
         spread = share[1] ** 2 + expected * (1 - expected) / records + np.square(_SHAPE * expected)
         evidence = self.evidence - (np.square(share[0] - expected) / spread + np.log(spread)) / 2
@@ -233,15 +196,10 @@ class KalmanBank:
     def pointed(
         self, point: Array, way: Array, noise: Array, attenuation: Array | float, curvature: Array
     ) -> KalmanBank:
-        """Return the bank after a gradient, which gives every filter the estimate ``point + way / (attenuation
-        stretch)``.
+        """Return the bank after a gradient, with the estimate ``point + way / (attenuation stretch)`` per filter.
 
-        Args:
-            point: where it was taken, ``(k,)``.
-            way: Newton's way from there to the optimum if nothing is clipped or stretched, ``(k,)``.
-            noise: standard deviations of its entries, ``(k,)``.
-            attenuation: the share of a gradient that clipping leaves, a number or one per hypothesis ``(H,)``.
-            curvature: as for :meth:`of`.
+        ``way`` is Newton's step if nothing is clipped or stretched, ``noise`` its standard deviations, ``attenuation``
+        the share of a gradient after clipping.
         """
         attenuation = np.broadcast_to(attenuation, self.stretch.shape)
         factor = (attenuation * self.stretch)[:, None]
@@ -260,12 +218,9 @@ class KalmanBank:
 
     @property
     def _single(self) -> slice:
-        """Slice of the hypotheses that a single direction is curved."""
         return slice(len(self.evidence) - len(self.others), None)
 
     def _gain(self, noise: Array) -> Array:
-        """Return the part of Newton's way that the other directions go, ``(L, k)``: Kalman's, or what the curved one
-        bears."""
         stretch = self.stretch[self._single, None]
         kalman = self.others / ((1 + _CAUTION) * self.others + np.square(noise) + _TINY)
         return np.asarray(np.minimum(kalman, 1 / ((1 + _CAUTION) * stretch)))
@@ -277,7 +232,7 @@ _ODDS = 1e-4  # decisive evidence, as Jeffreys has it, before the matrix of the 
 
 @dataclass(frozen=True)
 class Curvature:
-    """A symmetric positive definite matrix by its eigenvalues ``(k,)`` and orthonormal columns ``(k, k)``.
+    """A symmetric positive definite matrix by eigenvalues ``(k,)`` and eigenvectors ``(k, k)``.
 
     Example:
         >>> from privstats.estimates.filter_bank import Curvature
@@ -290,23 +245,18 @@ class Curvature:
     vectors: Array
 
     def solved(self, gradient: Array) -> Array:
-        """Return the matrix's inverse times a vector, ``(k,)``."""
+        """Return the inverse times a vector, ``(k,)``."""
         return np.asarray(self.vectors @ ((self.vectors.T @ gradient) / self.values))
 
     def noise(self, sigma: Array | float) -> Array:
-        """Return standard deviations, ``(k,)``, of :meth:`solved` of noise of standard deviations sigma."""
+        """Return standard deviations, ``(k,)``, of :meth:`solved` noise."""
         inverse = (self.vectors / self.values) @ self.vectors.T
         return np.asarray(np.sqrt(np.square(inverse) @ np.square(np.broadcast_to(sigma, self.values.shape))))
 
 
 @dataclass(frozen=True)
 class GradientHistory:
-    """The gradients so far, and the weights at which they were taken.
-
-    Attributes:
-        points: weights, ``(t, k)``.
-        gradients: downhill, ``K (best - point)`` and noise, ``(t, k)``.
-        noise: standard deviations of their entries, ``(t,)``.
+    """The gradients so far: weights ``(t, k)``, downhill gradients ``(t, k)``, and noise standard deviations ``(t,)``.
 
     Example:
         >>> from privstats.estimates.filter_bank import GradientHistory
@@ -321,24 +271,20 @@ class GradientHistory:
 
     @classmethod
     def empty(cls, size: int) -> GradientHistory:
-        """Before the first gradient of ``size`` entries."""
+        """Return an empty history."""
         return cls(np.zeros((0, size)), np.zeros((0, size)), np.zeros(0))
 
     def on(self, point: Array, gradient: Array, noise: float) -> GradientHistory:
-        """Return the history with one more gradient."""
+        """Append one gradient."""
         return GradientHistory(
             np.vstack([self.points, point]), np.vstack([self.gradients, gradient]), np.append(self.noise, noise)
         )
 
     def curvature(self, diagonal: Array) -> Curvature:
-        """K: a diagonal, corrected by the history; its eigenvalues never fall below the least of the diagonal.
+        """Return K: a diagonal ``(k,)`` corrected by the history, with no eigenvalue below the diagonal's minimum.
 
-        Differences of gradients are ``-K`` times differences of points, for any optimum. K is the diagonal and entries
-        from N(0, v); given v their posterior mean is ridge regression (Hennig 2015 has it for exact gradients),
-        averaged over v by how well it explains the differences, v = 0 at odds of 10,000 to 1.
-
-        Args:
-            diagonal: the estimate of K so far, ``(k,)``, above 0.
+        K is the diagonal plus entries from N(0, v): ridge regression (Hennig 2015, for exact gradients), averaged over
+        v by evidence.
         """
         matrix = np.diag(diagonal)
         if len(self.noise) > 1 and self.noise.min() > 0:

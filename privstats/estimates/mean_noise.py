@@ -1,8 +1,4 @@
-"""Standard deviation of the mean predicted probability under the noise of the releases, before any record is scored.
-
-The filter of a refined softmax is linear in the noise of every round, so the noise of the weights follows from gains
-and curvatures that the recipe knows. What the noise of the matrix B does to the map of the rows is not counted.
-"""
+"""Standard deviation of the mean predicted probability under the releases' noise, except B's in the map of the rows."""
 
 from __future__ import annotations
 
@@ -26,17 +22,15 @@ def mean_noise(
     rounds: Sequence[tuple[float, float]],
     temperature: float = 1.0,
 ) -> float:
-    """Return the standard deviation that noise alone gives the mean probability of the second of two classes.
+    """Return the standard deviation, by noise alone, of the mean probability of the second of two classes.
 
-    A round's step is ``eta (G + e) / cur + .3 old``, and G grows by ``cur`` times what earlier noise did to the
-    weights. So the noise of the weights is a sum over rounds, whose factors follow from one pass. Noise moves the score
-    of the mean row by ``d'u``, and the mean probability by that times the mean of ``p (1 - p)``.
+    A round's step is ``eta (G + e) / cur + .3 old``, and G grows by ``cur`` times the earlier noise in the weights. The
+    mean row's score moves by ``d'u``, the mean probability by that times the mean of ``p (1 - p)``.
 
     Args:
-        recipe, sums, whitening: the course's.
-        states: the filter after the first release and after every round.
-        rounds: kappa and the standard deviation of the gradient's entries, of every round.
-        temperature: what scores are divided by.
+        states: the filter after every release.
+        rounds: kappa and the gradient's noise standard deviation, per round.
+        temperature: divisor of the scores.
 
     Example:
         >>> from privstats.estimates.mean_noise import mean_noise
@@ -65,7 +59,6 @@ def _moved(
     states: Sequence[Filter],
     rounds: Sequence[tuple[float, float]],
 ) -> list[Array]:
-    """Return what each release's noise did to the weights in the end, in standard deviations, each ``(k,)``."""
     n, Kd = sums.records, whitening.curvature
     stretched = sums.sigma["A"] * whitening.scale * whitening.stretch
     noise = np.append(stretched, INTERCEPT * sums.sigma["N"]) / n

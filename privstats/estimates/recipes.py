@@ -1,8 +1,4 @@
-"""The numbers of a softmax's and of a regression's refinement, from public values alone.
-
-The budget's parts, the rounds, the bounds, the clip and the steps; ``softmax`` and ``regression`` have the computation
-between rounds that they steer.
-"""
+"""Compute the constants of refinement from public values alone."""
 
 from __future__ import annotations
 
@@ -32,10 +28,7 @@ _FEW_ROUNDS, _MORE_ROUNDS, _MORE_FROM = 4, 6, 0.7
 
 
 def advised_rounds(mu: float) -> int:
-    """Return the default T: 4, and 6 from mu .7 on, about epsilon 3 at delta 1e-5.
-
-    With little noise four damped steps end before the optimum. Chosen on parts of the training records of five data
-    sets that no weights had seen (benchmarks/refinement/numbers.md).
+    """Return the default T: 4, and 6 from mu .7 on, about epsilon 3 at delta 1e-5 (benchmarks/refinement/numbers.md).
 
     Example:
         >>> from privstats.estimates.recipes import advised_rounds
@@ -47,15 +40,13 @@ def advised_rounds(mu: float) -> int:
 
 @dataclass(frozen=True)
 class SoftmaxRecipe:
-    """Every constant of the recipe, from what is public. Nothing here is tuned on data.
+    """Constants of the softmax recipe.
 
     Attributes:
-        classes: C, at least 2.
-        features: d.
-        records: n as the owners of the course declare it; never a count of the records.
-        mu: Gaussian-DP parameter of the whole course.
-        rounds: T, gradient rounds after the class release.
-        clip: c.
+        classes, features: C, at least 2, and d.
+        records: n as declared by the course's owners; never a count.
+        mu: Gaussian-DP parameter of the complete course.
+        rounds, clip: T, gradient rounds after the class release, and c.
 
     Example:
         >>> from privstats.estimates.recipes import SoftmaxRecipe
@@ -73,20 +64,17 @@ class SoftmaxRecipe:
 
     @property
     def columns(self) -> int:
-        """k = d + 1: whitened features and the intercept."""
+        """k = d + 1: whitened features and intercept."""
         return self.features + 1
 
     @property
     def signal(self) -> float:
-        """s = n mu / (C sqrt d): how well the class means can be known."""
+        """s = n mu / (C sqrt d), the certainty of class means."""
         return self.records * self.mu / (self.classes * math.sqrt(self.features))
 
     @property
     def cell_clip(self) -> float:
         """Value of c for rows of ``Cells``: .3, and .5 from s = 12 on, .7 from 25, 1 from 100.
-
-        A softmax with clipped residuals converges to another optimum than its own, where it is too sure of itself
-        (``clip_link``); a wider clip has more noise. So c grows with s, a public number.
 
         Example:
             >>> from privstats.estimates.recipes import SoftmaxRecipe
@@ -97,12 +85,12 @@ class SoftmaxRecipe:
 
     @property
     def release_share(self) -> float:
-        """f: the class release's part of mu^2."""
+        """f: the class release's share of mu^2."""
         return 0.2 if self.signal < _SPARSE else 0.15
 
     @property
     def release_shares(self) -> dict[str, float]:
-        """Shares of N, A and B in the class release."""
+        """Shares of N, A and B."""
         if self.signal < _SPARSE:
             return {"N": 0.02, "A": 0.65, "B": 0.33}
         return {"N": 0.02, "A": 0.4, "B": 0.58}
@@ -126,12 +114,8 @@ class SoftmaxRecipe:
     def floor(self) -> float:
         """phi: the eigenvalue of B / n, over their mean, below which noise and chance could have made it; at most 1.
 
-        Rows have norm 1, so eigenvalues have the mean 1 / d. About it an entry of B / n has the variance
-        ``v = sigma^2 / (2 n^2) + 1 / (d^2 n)``: the noise's, ``sigma = 1 / mu_B``, and the sample's, where rows have no
-        direction. A symmetric matrix of such entries has eigenvalues up to ``2 sqrt(d v)`` from those of its mean
-        (Wigner's semicircle; for the sample alone the edge of Marchenko and Pastur to first order in sqrt(d / n)), so
-        ``phi = 2 d sqrt(d v) = sqrt(4 d / n + 2 d^3 / (n mu_B)^2)``. Above 1, where eigenvalues carry no information
-        below their mean, phi is 1. It follows from public numbers alone, and so does what it changes.
+        With an entry's variance ``v = sigma^2 / (2 n^2) + 1 / (d^2 n)`` (noise ``sigma = 1 / mu_B``, and sample),
+        Wigner's semicircle yields ``phi = 2 d sqrt(d v) = sqrt(4 d / n + 2 d^3 / (n mu_B)^2)``.
 
         Example:
             >>> from privstats.estimates.recipes import SoftmaxRecipe
@@ -145,12 +129,10 @@ class SoftmaxRecipe:
 
     @property
     def least_curvature(self) -> float:
-        """The least part of the classes' mean curvature that a round's noise lets one class have; at most 1.
+        """Minimum share of the classes' mean curvature that a round's noise lets one class have; at most 1.
 
-        Where directions are equally long and the weights as wide as their prior, the curvature is ``1 / (C k)`` and the
-        bound of :func:`~privstats.estimates.softmax.class_curvature` ``sigma_G / (n sqrt(1.5 v))`` with
-        ``sigma_G = c / sqrt(.99 mu_t^2)``. Where that is ``1 / (C k)`` or more, all classes have one curvature. It
-        follows from public numbers alone.
+        The bound of :func:`~privstats.estimates.softmax.class_curvature`, ``sigma_G / (n sqrt(1.5 v))`` with
+        ``sigma_G = c / sqrt(.99 mu_t^2)``, over the curvature ``1 / (C k)`` of equally long directions.
 
         Example:
             >>> from privstats.estimates.recipes import SoftmaxRecipe
@@ -163,12 +145,7 @@ class SoftmaxRecipe:
 
     @property
     def ridge(self) -> float:
-        """lambda = rho k / (4 n), rho = min(1, (1.5 / s)^1.5); without noise rho = min(1, 16 / C^2) min(1, n / d)^2.
-
-        Without noise s is infinite and carries no information on how few the records are; with fewer records than
-        features the whitening holds them back already. benchmarks/refinement/numbers.md lists the alternatives that
-        were tried.
-        """
+        """lambda = rho k / (4 n), rho = min(1, (1.5 / s)^1.5); without noise rho = min(1, 16 / C^2) min(1, n / d)^2."""
         if math.isinf(self.mu):
             rho = min(1.0, 16 / self.classes**2) * min(1.0, self.records / self.features) ** 2
         else:
@@ -192,16 +169,15 @@ _UNREAD_SHARE = 0.001  # budget share of a sum that a fixed schedule does not re
 
 @dataclass(frozen=True)
 class RidgeRecipe:
-    """All constants of the recipe, computed from public numbers; benchmarks/refinement/numbers.md explains them.
+    """Constants of the ridge recipe (benchmarks/refinement/numbers.md).
 
     Attributes:
         features: d, the constant column included.
-        records: n as the owners of the course declare it; never a count of the records.
+        records: n as declared by the course's owners; never a count.
         mu: Gaussian-DP parameter of the complete course.
-        clip_norm: R, the norm that rows are clipped to.
-        target_bound: Y, the bound that targets are clipped to.
+        clip_norm, target_bound: R and Y, the clips.
         rounds: T.
-        mean: whether a session for a mean may follow the first release; not where parties prove their sums.
+        mean: whether a session for a mean may follow; not where parties prove their sums.
 
     Example:
         >>> from privstats.estimates.recipes import RidgeRecipe
@@ -220,31 +196,24 @@ class RidgeRecipe:
 
     @property
     def signal(self) -> float:
-        """s = n mu / d^1.5: how well the Gram matrix can be known."""
+        """s = n mu / d^1.5, the certainty of the Gram matrix."""
         return self.records * self.mu / (self.features * math.sqrt(self.features))
 
     @property
     def descends(self) -> bool:
-        """Whether a fixed schedule of steps follows the rounds, and no filters: for n mu below 40.
-
-        There a sum shows a number only to 1 / (n mu) of its range. A round has a part of that budget, in which noise
-        hides the number of residuals within a clip, so filters would have to guess every quantity that they need.
-        """
+        """Whether a fixed schedule of steps replaces filters: for n mu below 40, where noise hides residual counts."""
         return self.records * self.mu < _LEAST_CERTAINTY
 
     @property
     def many(self) -> bool:
-        """Whether filters average over rounds: from twelve on. With fewer, each round must bring them near."""
+        """Whether filters average over rounds: from twelve on."""
         return self.rounds >= _MANY_ROUNDS
 
     @property
     def mean_share(self) -> float:
         """a = 1/20 where a mean of the rows' directions is measured before the rounds, or 0.
 
-        The mean replaces G where noise hides that matrix: in a fixed schedule from n mu = 5 sqrt d on, where a mean of
-        d numbers can be estimated, and with many rounds below s = .3, where both together cost less than G alone. Most
-        of G's information is one curved direction, and where entries have a sign or there is a constant, the mean
-        points along it.
+        The mean replaces a hidden G: in a fixed schedule from n mu = 5 sqrt d on, and with many rounds below s = .3.
         """
         if self.descends:
             hidden = self.records * self.mu >= _MEAN_CERTAINTY * math.sqrt(self.features)
@@ -254,28 +223,21 @@ class RidgeRecipe:
 
     @property
     def release_share(self) -> float:
-        """f = min(.3, max(.08, .3 sqrt(s / 2))): the part of mu^2 that (G, h, q) gets.
-
-        It is 1/64 for a fixed schedule, and where a mean follows: G then carries little information besides its trace.
-        """
+        """f: share of mu^2 for (G, h, q): min(.3, max(.08, .3 sqrt(s / 2))); 1/64 for a fixed schedule or a mean."""
         if self.descends or self.mean_share:
             return _LEAST_SHARE
         return min(0.3, max(0.08, 0.3 * math.sqrt(self.signal / 2)))
 
     def stride(self, steps: int, noise: float = 1.0) -> float:
-        """Return the factor of the next step after ``steps`` rounds, in units of ``Y d / R`` times the mean of ``clip(y
-        - w'x) u / c``.
+        """Return the next step's factor, in units of ``Y d / R`` times the mean of ``clip(y - w'x) u / c``.
 
         The factor falls as the root of the remaining part of T, from ``3 z / (8 d T) min(1, z / (2 sqrt d))``, at most
         1 / d, with z = n mu over ``noise``. All steps together add noise of .27 Y (of 24) to .38 Y (of one) at most to
-        the prediction of a row of norm R, and less as z falls; without noise none turns a prediction by more than Y.
-        After a mean, which makes it .28 Y of 24 by its price, both bounds hold for a row with ``|M'x| = B / b``, the
-        map's root mean square; across the mean a row of norm R has up to ``1 / sqrt(1 - L^2 / |m|^2)`` times as much
-        (:class:`~privstats.estimates.denoise.NoisyMean`).
+        the prediction of a row of norm R; without noise none turns a prediction by more than Y. After a mean (.28 Y of
+        24) both bounds hold for a row with ``|M'x| = B / b``; across the mean a row of norm R has up to
+        ``1 / sqrt(1 - L^2 / |m|^2)`` times as much (:class:`~privstats.estimates.denoise.NoisyMean`).
 
-        Args:
-            steps: number of rounds before.
-            noise: this release's noise over that of a central release under add-remove, at least 1.
+        ``noise`` is this release's over a central add-remove release's, at least 1.
         """
         certainty = self.records * self.mu / noise
         first = 0.375 * certainty / (self.features * self.rounds) * min(1.0, certainty / (2 * math.sqrt(self.features)))
@@ -283,15 +245,12 @@ class RidgeRecipe:
 
     @property
     def release_shares(self) -> dict[str, float]:
-        """Shares of G, h and q in the first release."""
+        """Shares of G, h and q."""
         return {"G": 0.6, "h": 0.35, "q": 0.05}
 
     @property
     def round_shares(self) -> Mapping[str, float]:
-        """Shares of a round's mu^2: the gradient's, and that of kappa, the count of residuals within the clip.
-
-        The count gets 1/20, and hardly anything in a fixed schedule, which does not read it.
-        """
+        """Shares of a round's mu^2: the gradient's, and kappa's, the count of residuals within the clip."""
         count = _UNREAD_SHARE if self.descends else _COUNT_SHARE
         return {"g": 1 - count, "kappa": count}
 
@@ -307,17 +266,11 @@ class RidgeRecipe:
 
     @cached_property
     def width(self) -> float:
-        """g: the residuals' clip, in standard deviations of a residual, that makes a round most informative.
+        """g: the residuals' clip, in residual standard deviations, that makes a round most informative.
 
-        The error of Newton's estimate of an entry, in units of a Gaussian residual and at mean curvature 1 / d, is the
-        noise of the gradient and of the count, and the sampling error, over the share of a gradient that clipping
-        leaves. g is where ``(d (g^2 + 1 / (k d^2)) / (m n mu_t^2) + E min(r^2, g^2)) / P(|r| <= g)^2`` is least,
-        between 1/4 and 2, with k the count's share and m = 1. Under strong noise g is small, so that little more than
-        signs remain; with little noise only outliers are clipped.
-
-        Over many rounds noise averages out, the sampling error does not. Many rounds use m = sqrt T, which may widen
-        the clip to 1.25 at most: a wider clip shortens few residuals, and the tenth of the records that may be missing
-        look like those.
+        g minimises ``(d (g^2 + 1 / (k d^2)) / (m n mu_t^2) + E min(r^2, g^2)) / P(|r| <= g)^2`` between 1/4 and 2, with
+        k the count's share and m = 1, for Gaussian residuals r. Over many rounds noise averages out, so m = sqrt T, up
+        to g = 1.25: a tenth of the records may be missing, which resembles clipping.
         """
         alone = self._width(1.0)
         return max(alone, min(self._width(math.sqrt(self.rounds)), _WIDEST_AVERAGED)) if self.many else alone
@@ -332,13 +285,9 @@ class RidgeRecipe:
 
     @property
     def mean_length(self) -> float:
-        """Value of b = max(1/2, g / 2), and 1 for few rounds: the part of its length that a row of mean square length
-        keeps.
+        """Value of b = max(1/2, g / 2), and 1 for few rounds: the length retained by a row of root mean square length.
 
-        For a fixed schedule it is 1/4, and the length is R. The noise is that of the longest row. So under strong
-        noise, where residuals become signs, rows become directions: all but the shortest get norm 1. With little noise
-        only outliers are shortened. Gradients of directions have other curvatures than the first release shows; many
-        rounds learn these, few do not.
+        For a fixed schedule it is 1/4: under strong noise rows become directions.
         """
         if self.descends:
             return 0.25
@@ -346,12 +295,9 @@ class RidgeRecipe:
 
     @property
     def single(self) -> bool:
-        """Whether the filters consider that one direction alone is curved: of many rounds, from s = .2 on.
-
-        Below, the counts of residuals are so noisy that steps which go on for long can lose hold of their size.
-        """
+        """Whether filters consider a single curved direction: for many rounds, from s = .2 on."""
         return self.many and self.signal >= _LEAST_SIGNAL
 
     def clip(self, deviation: float) -> float:
-        """c = min(g deviation, 2 Y): the clip of residuals of this standard deviation."""
+        """Return c = min(g deviation, 2 Y), from the residuals' standard deviation."""
         return min(self.width * deviation, 2 * self.target_bound)

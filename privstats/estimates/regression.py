@@ -1,8 +1,4 @@
-"""Refinement of a ridge regression: from (G, h, q) and a few noisy gradients to weights, as functions of real numbers.
-
-The server's computation between rounds; ``recipes`` has every number of it. The course decides who sums, draws
-noise and keeps marks; ``moments`` makes records integers.
-"""
+"""Compute ridge weights from (G, h, q) and noisy gradients."""
 
 from __future__ import annotations
 
@@ -22,16 +18,14 @@ _SIGN_CLIP = 0.05
 
 @dataclass(frozen=True)
 class RidgeWhitening:
-    """The public map of all gradient rounds, ``u(x) = M'x / B``, shortened to norm 1 (a regression needs the length).
+    """The public map of all gradient rounds, ``u(x) = M'x / B``, clipped to norm 1.
 
-    ``M = V diag P`` with ``P = (l + .3 mean l)^(-1/2)`` and ``B = b sqrt(sum l P^2)``. The published matrix is
-    ``V diag P V' / B``, which neither signs nor nearly equal eigenvalues change.
+    ``M = V diag P`` with ``P = (l + .3 mean l)^(-1/2)`` and ``B = b sqrt(sum l P^2)``.
 
     Attributes:
-        vectors: V, ``(d, d)``, orthonormal columns.
-        values: l, ``(d,)``, denoised eigenvalues of G / n.
+        vectors, values: V, ``(d, d)``, and denoised eigenvalues l of G / n, ``(d,)``.
         scale: P, ``(d,)``, all above 0.
-        mean_length: b, the part of its length that a row of root mean square length keeps.
+        mean_length: b, as in ``RidgeRecipe``.
 
     Example:
         >>> from privstats.estimates.regression import RidgeWhitening
@@ -51,17 +45,9 @@ class RidgeWhitening:
 
     @classmethod
     def of(cls, recipe: RidgeRecipe, sums: NoisyGram, mean: NoisyMean | None = None) -> RidgeWhitening:
-        """Build the whitening from the first release, or from its trace and a mean.
+        """Build the whitening from the first release, or from its trace and a mean of the rows' directions.
 
-        The mean eigenvalue is its posterior mean given that it is not negative, the trace and its noise, and is at most
-        what clipped rows allow: where noise hides G, the map would otherwise stretch rows, and predictions with them.
-        A fixed schedule takes it from R alone. The denoised eigenvalues, or the mean, give the shape of the spectrum
-        only; a mean that is missing gives none.
-
-        Args:
-            recipe: the course's.
-            sums: the first release.
-            mean: of the rows' directions; None where there is no release of it.
+        The mean eigenvalue is at most that of clipped rows: where noise hides G, the map would otherwise stretch rows.
         """
         n, d, most = recipe.records, recipe.features, recipe.clip_norm**2 / recipe.features
         if mean is not None:
@@ -80,23 +66,23 @@ class RidgeWhitening:
 
     @property
     def length(self) -> float:
-        """B = b sqrt(sum l P^2), the part b of the root mean square of ``|M'x|``."""
+        """B = b sqrt(sum l P^2), the share b of ``|M'x|``'s root mean square."""
         return self.mean_length * math.sqrt(float(self.values @ np.square(self.scale)))
 
     @property
     def matrix(self) -> Array:
-        """V diag P V' / B, ``(d, d)``, symmetric: the published matrix."""
+        """Published matrix V diag P V' / B, ``(d, d)``, symmetric."""
         product = (self.vectors * (self.scale / self.length)) @ self.vectors.T
         return np.asarray((product + product.T) / 2)
 
     @property
     def curvature(self) -> Array:
-        """Kd, ``(d,)``: the diagonal of E u u' if no row is shortened, no less than a tenth of its mean."""
+        """Kd, ``(d,)``: the diagonal of E u u' for unclipped rows, at least a tenth of its mean."""
         K = self.values * np.square(self.scale / self.length)
         return np.asarray(np.maximum(K, _LEAST_CURVATURE * K.mean()))
 
     def rows(self, X: Array) -> Array:
-        """u(x) in the published coordinates, ``(n, d)``, of norm at most 1."""
+        """Return u(x) in the published coordinates, ``(n, d)``."""
         Z = X @ self.matrix
         norm = np.sqrt(np.einsum("ij,ij->i", Z, Z))[:, None]
         return np.asarray(Z / np.maximum(norm, 1.0))
@@ -108,13 +94,7 @@ class RidgeWhitening:
 
 @dataclass(frozen=True)
 class RidgeState:
-    """The filters, the gradients so far, and the weights and clip of the next round.
-
-    Attributes:
-        filters: filters of weights ``(d,)`` in the coordinates of M, one per hypothesis.
-        history: the rounds so far.
-        weights: at which the next round is measured, ``(d,)``, in the coordinates of M.
-        clip: c, the bound of its residuals; above 0.
+    """The filters, the gradients so far, and the next round's weights ``(d,)`` (M's coordinates) and residual clip.
 
     Example:
         >>> from privstats.estimates.regression import RidgeWhitening, ridge_started
@@ -136,12 +116,7 @@ class RidgeState:
 
 @dataclass(frozen=True)
 class DescentState:
-    """State of a fixed schedule of steps: the weights and clip of the next round, and the number of rounds before it.
-
-    Attributes:
-        weights: ``(d,)``, in the coordinates of M.
-        clip: c, the bound of residuals, the same in every round.
-        steps: number of steps so far.
+    """State of a fixed schedule: next weights ``(d,)`` in M's coordinates, the constant clip, and past steps.
 
     Example:
         >>> from privstats.estimates.regression import DescentState
@@ -157,13 +132,7 @@ class DescentState:
 def ridge_started(recipe: RidgeRecipe, sums: NoisyGram, whitening: RidgeWhitening) -> RidgeState | DescentState:
     """Return the state after the first release.
 
-    The first round is measured at the weights of :func:`~privstats.estimates.denoise.denoised_solve`, ``W = B V'w /
-    P``. Filters start from weights on the features with one variance for all, as in ridge regression, and are given h,
-    an unclipped gradient at weights 0.
-
-    Args:
-        recipe, whitening: the course's.
-        sums: of one target.
+    The first round uses the weights of :func:`~privstats.estimates.denoise.denoised_solve`, ``W = B V'w / P``.
 
     Example:
         >>> from privstats.estimates.regression import RidgeWhitening, ridge_started
@@ -202,18 +171,13 @@ def ridge_refined(
 ) -> RidgeState | DescentState:
     """Return the state after one gradient round.
 
-    A fixed schedule steps ``W <- W + stride Y d b * V'gradient / (n c)``, whatever size residuals have. Otherwise the
-    filters process the gradient.
-
-    For Gaussian residuals clipping scales every gradient by the share within the clip, so a hypothesis about their size
-    fixes the length of a step. Shortening the rows scales it by b.
+    A fixed schedule steps ``W <- W + stride Y d b * V'gradient / (n c)``. Otherwise the filters process the gradient,
+    which clipping scales by the share of residuals within the clip, and shortening of rows by b.
 
     Args:
-        recipe, whitening: the course's.
-        state: the weights and clip at which the round was measured.
-        gradient: the released sum of ``clip(y - w'x) u``, ``(d,)``, in the published coordinates, in real units.
+        gradient: released sum of ``clip(y - w'x) u``, ``(d,)``, published coordinates.
         within: kappa, the released number of residuals within the clip.
-        sigma: noise standard deviations of the gradient's entries and of the count.
+        sigma: noise standard deviations of both.
 
     Example:
         >>> from privstats.estimates.regression import RidgeWhitening, ridge_refined, ridge_started

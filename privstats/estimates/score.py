@@ -1,4 +1,4 @@
-"""The start of the rounds of a logistic, Poisson or hazard regression, and the step between two, under noise."""
+"""Compute first weights and steps of logistic, Poisson and hazard rounds."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from privstats.estimates.denoise import Array
 
 
 def start(features: int, family: str, rate: float | None, constant: float | None) -> Array:
-    """Return the weights of the first round, ``(d,)``: 0, or the link of the guessed ``rate`` on the constant, the last
-    column.
+    """Return the first weights, ``(d,)``: 0, or the guessed ``rate``'s link on the constant, last.
 
     Example:
         >>> from privstats.estimates.score import start
@@ -35,7 +34,7 @@ def damped_step(g: Array, H: Array, sigma_H: float, radius: float | None) -> Arr
         g: score, ``(d,)``.
         H: information, symmetric, ``(d, d)``.
         sigma_H: noise standard deviation on its diagonal.
-        radius: R, to shorten the step to 1 / R, for a Poisson regression; None to leave it.
+        radius: R, to limit the step to 1 / R, or None.
 
     Example:
         >>> from privstats.estimates.score import damped_step
@@ -57,7 +56,7 @@ _LEAST = 1e-4
 
 
 def cumulative_half(bins: int) -> Array:
-    """Return equal hazards of bins ``(K,)`` that add up to one half, for use where no count gives better ones.
+    """Return equal hazards of bins ``(K,)`` of sum one half.
 
     Example:
         >>> from privstats.estimates.score import cumulative_half
@@ -68,12 +67,9 @@ def cumulative_half(bins: int) -> Array:
 
 
 def shrunk_hazards(events: Array, at_risk: Array, sigma: float) -> Array:
-    """Return a cumulative hazard per bin, ``(K,)``, each shrunk to that of all bins by the part that exceeds noise and
-    sampling error.
+    """Return cumulative hazards per bin, ``(K,)``, shrunk to the common one as far as noise explains them.
 
-    Args:
-        events, at_risk: noisy counts, ``(K,)``.
-        sigma: noise standard deviation of a count of events.
+    ``sigma`` is the noise standard deviation of an event count.
 
     Example:
         >>> from privstats.estimates.score import shrunk_hazards

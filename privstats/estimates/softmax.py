@@ -1,8 +1,4 @@
-"""Refinement of a softmax: from (N, A, B) and a few noisy gradients to weights, as functions of real numbers.
-
-The server's computation between rounds; ``recipes`` has the numbers that follow from public values alone. The
-course decides who sums, draws noise and keeps marks; ``moments`` makes records integers.
-"""
+"""Compute softmax weights from (N, A, B) and noisy gradients."""
 
 from __future__ import annotations
 
@@ -34,17 +30,11 @@ _PLACES = 1001
 class SoftmaxWhitening:
     """The public map of all gradient rounds, ``u(x) = (sqrt(1 - a^2) M'x / |M'x|, a)``, and its effect on the noise.
 
-    ``M = V diag P`` with ``P = (l + phi mean l)^(-1/2)``, which is bounded where an eigenvalue is lost: whitening by
-    half at ``phi = 1``, and the more of it the surer the eigenvalues are
-    (:attr:`~privstats.estimates.recipes.SoftmaxRecipe.floor`). Where the mean holds nearly all of the squares,
-    as in a table, hardly any other direction is whitened by half. It is not centred, because subtracting a noisy mean
-    would break it. The symmetric form ``V diag P V'`` (and ``W V'``) is published, because it does not depend on signs,
-    order or nearly equal eigenvalues. All of it is computed from the class release and public numbers, so it costs
-    nothing.
+    ``M = V diag P`` with ``P = (l + phi mean l)^(-1/2)``. The published ``V diag P V'`` is independent of signs and
+    order. All follows from the class release and public numbers, so it costs no budget.
 
     Attributes:
-        vectors: V, ``(d, d)``, orthonormal columns.
-        values: l, ``(d,)``, denoised eigenvalues of B / n^.
+        vectors, values: V, ``(d, d)``, and denoised eigenvalues l of B / n^, ``(d,)``.
         scale: P, ``(d,)``, all above 0.
         floor: phi, above 0, at most 1.
 
@@ -64,12 +54,9 @@ class SoftmaxWhitening:
 
     @classmethod
     def of(cls, sums: NoisyClassSums, floor: float = 1.0) -> SoftmaxWhitening:
-        """Compute the whitening from a class release; the identity, where noise hides the complete spectrum.
+        """Compute the whitening from a class release; the identity where noise hides the complete spectrum.
 
-        Args:
-            sums: of the class release.
-            floor: phi of the recipe; it is raised to what the release's own noise hides, ``sigma d sqrt(2 d) / n^``,
-                where parties that add noise of their own, or a number of records stated too large, make that more.
+        ``floor`` (phi) is raised to ``sigma d sqrt(2 d) / n^`` where this release's own noise is larger.
         """
         spectrum = denoise_spectrum(sums.B, sums.sigma["B"], pull=False)
         values = spectrum.values / sums.records
@@ -82,7 +69,7 @@ class SoftmaxWhitening:
 
     @property
     def matrix(self) -> Array:
-        """V diag P V', ``(d, d)``, symmetric: the published matrix."""
+        """Published matrix V diag P V', ``(d, d)``, symmetric."""
         product = (self.vectors * self.scale) @ self.vectors.T
         return np.asarray((product + product.T) / 2)
 
@@ -93,37 +80,35 @@ class SoftmaxWhitening:
 
     @property
     def stretch(self) -> float:
-        """z = sqrt((1 - a^2) / sum(l P^2)): the factor of normalisation on a typical row."""
+        """z = sqrt((1 - a^2) / sum(l P^2)): normalisation's factor on a typical row."""
         return math.sqrt((1 - INTERCEPT**2) / self.spread)
 
     @property
     def curvature(self) -> Array:
-        """Kd, ``(k,)``: the diagonal of E u u', no less than 1.5 phi / k, which lost directions may have."""
+        """Kd, ``(k,)``: the diagonal of E u u', at least 1.5 phi / k for lost directions."""
         K = np.append((1 - INTERCEPT**2) * self.values * np.square(self.scale) / self.spread, INTERCEPT**2)
         return np.asarray(np.maximum(K, _LEAST_CURVATURE * self.floor / len(K)))
 
     def rows(self, X: Array) -> Array:
-        """u(x) in the published coordinates, ``(n, k)``, all of norm 1; a row that M sends to 0 gives (0, a)."""
+        """Return u(x) in the published coordinates, ``(n, k)``, of norm 1; (0, a) where M maps a row to 0."""
         Z = X @ self.matrix
         norm = np.sqrt(np.einsum("ij,ij->i", Z, Z))[:, None]
         unit = np.divide(Z, norm, out=np.zeros_like(Z), where=norm > 0)
         return np.hstack([math.sqrt(1 - INTERCEPT**2) * unit, np.full_like(norm, INTERCEPT)])
 
     def published(self, weights: Array) -> Array:
-        """Return weights ``(C, k)`` in the published coordinates: ``W V'``, the last column apart."""
+        """Return weights ``(C, k)`` in the published coordinates: ``W V'`` and the last column."""
         return np.hstack([weights[:, :-1] @ self.vectors.T, weights[:, -1:]])
 
     def turned(self, gradient: Array) -> Array:
-        """Return a gradient ``(C, k)`` from the published coordinates back to those of the filter; noise stays as it
-        is."""
+        """Return a published gradient ``(C, k)`` in the filter's coordinates; noise is unchanged."""
         return np.hstack([gradient[:, :-1] @ self.vectors, gradient[:, -1:]])
 
 
 def started(recipe: SoftmaxRecipe, sums: NoisyClassSums, whitening: SoftmaxWhitening) -> Filter:
-    """Return the filter after its first update, which costs nothing: at W = 0 the gradient follows from N and A.
+    """Return the filter after its first update, without budget: at W = 0 the gradient follows from N and A.
 
-    There ``p = 1 / C`` for every record, so the sum of ``(p - e_y) u'`` is the mean of all class sums less each,
-    mapped by M and stretched to the norm of u; in the last column, ``a`` times the same of the counts.
+    There ``p = 1 / C``, so the sum of ``(p - e_y) u'`` is the mean of all class sums minus each, mapped and stretched.
 
     Example:
         >>> from privstats.estimates.denoise import NoisyClassSums
@@ -159,11 +144,9 @@ def refined(
     """Return the filter after one gradient round.
 
     Args:
-        recipe, sums, whitening: the course's.
-        state: the weights at which the round was measured.
-        gradient: the released sum of ``q r u'``, ``(C, k)``, in the published coordinates, in real units.
-        kappa: the released sum of ``q (1 - |p|^2)``, from which the Hessian's scale follows.
-        sigma: noise standard deviation of the gradient's entries.
+        gradient: released sum of ``q r u'``, ``(C, k)``, published coordinates.
+        kappa: released sum of ``q (1 - |p|^2)``.
+        sigma: noise standard deviation of gradient entries.
 
     Example:
         >>> from privstats.estimates.denoise import NoisyClassSums
@@ -191,25 +174,13 @@ def class_curvature(
     scale: float,
     noise: float,
 ) -> Array:
-    """Return the curvature of each class's weights, ``(C, k)``, or one for all, ``(k,)``, where noise hides the
-    differences.
+    """Return each class's curvature, ``(C, k)``, or one for all, ``(k,)``, where noise hides differences.
 
-    The Hessian of class c is ``E p_c (1 - p_c) u u'``. A common class has the mean curvature, ``(h + lambda) Kd``; a
-    rare one has ``(h r_c + lambda) Kd`` with ``r_c = v_c / mean v``, ``v_c = pi_c (1 - pi_c)`` of the noisy counts, so
-    its steps have the length that its own loss requires.
+    A common class has the mean curvature ``(h + lambda) Kd``, with h from :func:`hessian_scale`; a rare one
+    ``(h r_c + lambda) Kd`` with ``r_c = v_c / mean v``, ``v_c = pi_c (1 - pi_c)``.
 
-    The steps are so long only where a gradient exceeds its noise. A step of the filter is
-    ``S cur / (1.5 S cur^2 + s^2)`` times the gradient: as a function of cur it is longest at ``cur = s / sqrt(1.5 S)``,
-    below which less curvature means less of a step, made of noise. So no class has less. ``s^2`` is the noise of the
-    round and what chance leaves of the sample, ``c^2 v_c Kd / n``: no residual is longer than c. That bound rises with
-    every round, as S falls.
-
-    Everything here is computed from earlier releases and public numbers, so it costs nothing.
-
-    Args:
-        recipe, sums, whitening, state: as for :func:`refined`.
-        scale: h, :func:`hessian_scale`.
-        noise: variance of an entry of the round's mean gradient.
+    The filter's step ``S cur / (1.5 S cur^2 + s^2)`` is longest at ``cur = s / sqrt(1.5 S)``; with less curvature steps
+    are noise, so no class has less. ``s^2`` is ``noise`` plus the sampling variance ``c^2 v_c Kd / n``.
 
     Example:
         >>> from privstats.estimates.denoise import NoisyClassSums
@@ -240,8 +211,7 @@ def class_curvature(
 
 
 def hessian_scale(recipe: SoftmaxRecipe, sums: NoisyClassSums, kappa: float) -> float:
-    """Return the mean of ``p (1 - p)`` over records and classes, from a round's kappa; kept above the level that noise
-    could hide.
+    """Return the mean of ``p (1 - p)`` over records and classes from kappa, above the level that noise could hide.
 
     Example:
         >>> from privstats.estimates.denoise import NoisyClassSums
@@ -277,15 +247,9 @@ def _updated(
 
 
 def averaged(whitening: SoftmaxWhitening, weights: Array, coef: Array, intercept: Array) -> Array:
-    """Return weights moved by .15 to those of a linear discriminant of the class release, at the length of the former.
+    """Return weights moved by .15 to those of the class release's linear discriminant, at the length of W.
 
-    Args:
-        whitening: the course's.
-        weights: the filter's, ``(C, k)``.
-        coef, intercept: the discriminant on the original features, ``(C, d)`` and ``(C,)``.
-
-    Returns:
-        ``.85 W + .15 L sqrt(<W, W> / <L, L>)`` with ``<., .>`` weighted by the curvature; W where L is 0.
+    ``.85 W + .15 L sqrt(<W, W> / <L, L>)`` with ``<., .>`` weighted by the curvature; W where L is 0.
 
     Example:
         >>> from privstats.estimates.denoise import NoisyClassSums
@@ -307,13 +271,9 @@ def averaged(whitening: SoftmaxWhitening, weights: Array, coef: Array, intercept
 
 
 def exact_gradient(rows: Array, y: NDArray[np.intp], weights: Array, clip: float) -> tuple[Array, float]:
-    """Return the sums of a gradient round over exact records: of ``q r u'``, ``(C, k)``, and of ``q (1 - |p|^2)``.
+    """Return a round's exact sums: of ``q r u'``, ``(C, k)``, and of ``q (1 - |p|^2)``.
 
-    Args:
-        rows: u, ``(n, k)``.
-        y: index of each record's class, ``(n,)``.
-        weights: W in the published coordinates, ``(C, k)``.
-        clip: c, the norm that residuals are clipped to.
+    ``rows`` are u, ``weights`` W in the published coordinates, ``clip`` the limit on residual norms.
 
     Example:
         >>> from privstats.estimates.softmax import exact_gradient
@@ -341,12 +301,7 @@ def coefficients(weights: Array) -> tuple[Array, Array]:
 
 
 def balanced(weights: Array, counts: Array) -> Array:
-    """Return weights ``(C, k)`` for classes that are equally likely: ``log(counts) / a`` is subtracted from the last
-    column.
-
-    Args:
-        weights: for classes as likely as they were among the records.
-        counts: ``(C,)``, all above 0.
+    """Return weights ``(C, k)`` for equally likely classes: ``log(counts) / a`` is subtracted from the last column.
 
     Example:
         >>> from privstats.estimates.softmax import balanced
@@ -360,21 +315,17 @@ def balanced(weights: Array, counts: Array) -> Array:
 def temperature(
     sums: Array, sigma: float, factors: Sequence[float], spread: float = _SPREAD, centre: float = 1.0
 ) -> float:
-    """1 / s, s the factor on the scores at which the confidence of all records adds up to their hits.
+    """Return 1 / s, s the factor on scores at which total confidence equals the number of hits.
 
-    The gap between hits and confidence falls with the factor, and is taken to be linear in log s between two of
-    them. Without noise s is where it is 0, of several such places the one nearest to 1, or else the nearest factor.
-    With noise, log s is the mean of its posterior: a priori normal around that of ``centre``, and the gap at the true s
-    is noise alone, of variance i sigma^2 at the i-th factor. So a gap that noise explains leaves the temperature near
-    there, and no threshold is needed. An s beyond the outermost factors counts as the outermost; a gap on that side is
-    then no evidence against it.
+    The gap between hits and confidence is linear in log s between two factors. Without noise s is its root nearest to
+    1, or the nearest factor. With noise, log s is its posterior mean: the gap at the true s is noise of variance i
+    sigma^2 at the i-th factor.
 
     Args:
-        sums: hits less confidence at the first factor, then the gains of confidence at the others, ``(k,)``.
-        sigma: noise standard deviation of each; 0 without noise.
-        factors: rising, above 0, as many.
-        spread: prior standard deviation of log s, above 0.
-        centre: the temperature that is likely beforehand.
+        sums: hits minus confidence at the first factor, then gains of confidence at the others, ``(k,)``.
+        sigma: noise standard deviation of each.
+        factors: k increasing numbers above 0.
+        spread, centre: prior standard deviation of log s, and prior temperature.
 
     Example:
         >>> from privstats.estimates.softmax import temperature

@@ -1,7 +1,7 @@
-"""Arrays of an npz file, read once their sizes have been checked: a header of a kilobyte may claim any number of bytes.
+"""Read an npz file's arrays after checking their sizes, because numpy allocates what a header claims.
 
-numpy allocates what a header claims before it has read an entry. So an array must be as large as its member of the
-archive, a member no larger than its compressed bytes can make it, and all of them together at most 16 GiB.
+An array must be as large as its archive member, a member no larger than its compressed bytes can make it, and all
+together at most 16 GiB.
 """
 
 from __future__ import annotations
@@ -38,15 +38,10 @@ _DAMAGED += (RuntimeError, SyntaxError, TokenError, struct.error, zipfile.BadZip
 def read_arrays(
     path: str | os.PathLike[str], pick: Callable[[Collection[str]], Iterable[str]] = tuple
 ) -> Mapping[str, NDArray[Any]]:
-    """Return the arrays of an npz file, by name; nothing in it is executed.
-
-    Args:
-        path: the file.
-        pick: selects the names to read; all if omitted. Its errors are passed on.
+    """Return an npz file's arrays by name; nothing in it is executed.
 
     Raises:
-        DataError: it cannot be read as plain arrays, or an array claims more bytes than it has, than 16 GiB with the
-            others, or than this machine can hold.
+        DataError: it cannot be read as plain arrays, or an array claims too many bytes.
 
     Example:
         >>> from privstats.files.arrays import read_arrays
@@ -55,7 +50,7 @@ def read_arrays(
         {'y': array([0, 1])}
     """
     try:
-        if not Path(path).is_file():  # a pipe would be waited for
+        if not Path(path).is_file():  # opening a pipe would block
             raise ValueError
         with zipfile.ZipFile(path) as archive:
             members = {entry.filename.removesuffix(_SUFFIX): entry for entry in archive.infolist()}
@@ -87,7 +82,6 @@ def _check_sizes(path: str | os.PathLike[str], archive: zipfile.ZipFile, asked: 
 
 
 def _claimed(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> int:
-    """Return the bytes of an array by its header, and those of the header; nothing else of it is read."""
     if not entry.filename.endswith(_SUFFIX) or entry.compress_type not in _GROWS:
         raise ValueError
     with archive.open(entry) as file:

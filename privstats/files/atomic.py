@@ -1,7 +1,4 @@
-"""Write files atomically, and read them with bounds and validation.
-
-A write goes to a file next to the target, which is then renamed; a read has bounds on size and kind.
-"""
+"""Write files atomically, and read them with bounds on size and kind."""
 
 from __future__ import annotations
 
@@ -19,12 +16,7 @@ _MOST_BYTES = 16 << 30
 
 
 def read_bounded(path: str | os.PathLike[str], error: type[PrivstatsError], writer: str) -> bytes:
-    """Return the bytes of a plain file of at most 16 GiB.
-
-    Args:
-        path: the file.
-        error: the class of error to raise where the file cannot be read.
-        writer: the call that writes such files, for the remedy.
+    """Return the bytes of a plain file of at most 16 GiB, or raise ``error``; ``writer`` is for the remedy.
 
     Example:
         >>> from privstats.files.atomic import atomic_write, read_bounded
@@ -50,10 +42,7 @@ def read_bounded(path: str | os.PathLike[str], error: type[PrivstatsError], writ
 
 
 def require_place(path: str | os.PathLike[str]) -> None:
-    """Refuse a file that could not be written, before the work for its content begins.
-
-    Raises:
-        PrivstatsError: the path is a folder, or its parent folder does not exist or cannot be written to.
+    """Refuse a file that could not be written, before work begins.
 
     Example:
         >>> from privstats.files.atomic import require_place
@@ -69,10 +58,7 @@ def require_place(path: str | os.PathLike[str]) -> None:
 
 
 def require_folder(folder: Path, what: str) -> None:
-    """Refuse a folder that is not there or cannot be written to; ``what`` fails then, in words.
-
-    Raises:
-        PrivstatsError: so it is.
+    """Refuse a missing or unwritable folder; ``what`` fails then, in words.
 
     Example:
         >>> from pathlib import Path
@@ -93,14 +79,11 @@ def atomic_write(path: str | os.PathLike[str], data: bytes, *, shared: bool = Fa
     """Write ``data`` to ``path`` atomically: readers see the old file or the new one, never a part.
 
     Args:
-        path: where to.
-        data: all of it.
-        shared: others may read it: the file gets the permissions that the umask leaves (mostly 0644); otherwise its
-            owner alone may read it.
-        durable: wait until the bytes are on the disk; without it a power failure may lose or empty the file.
+        shared: others may read it, as the umask permits; otherwise its owner alone.
+        durable: wait until the bytes are on disk; without it a power failure may lose or empty the file.
 
     Raises:
-        PrivstatsError: the folder is missing, not writable, or the disk is full; the old file stays as it was.
+        PrivstatsError: it cannot be written; the old file stays.
 
     Example:
         >>> from privstats.files.atomic import atomic_write
@@ -113,10 +96,7 @@ def atomic_write(path: str | os.PathLike[str], data: bytes, *, shared: bool = Fa
 
 
 def write_new(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write ``data`` to a file that was not there before, whole, readable by its owner only (mode 0600).
-
-    Raises:
-        PrivstatsError: there is a file of that name, which stays as it is; or as for :func:`atomic_write`.
+    """Write ``data`` to a new file that only its owner may read (mode 0600); refuse an existing one.
 
     Example:
         >>> from privstats.files.atomic import write_new
@@ -130,7 +110,6 @@ def write_new(path: str | os.PathLike[str], data: bytes) -> None:
 
 
 def _write(target: Path, data: bytes, settle: Callable[[Path, Path], object], *, shared: bool, durable: bool) -> None:
-    """Write a file next to ``target``, which ``settle`` then renames to the target; remove the first name."""
     try:
         beside = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
         handle = open_private(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if shared else 0o600)

@@ -1,14 +1,7 @@
-"""Read and write the envelope of files that parties exchange, with checksum and signature, and detached signatures.
+"""Read and write the envelope of files that parties exchange, and detached signatures.
 
-A file is safetensors with the envelope in its header. The module is independent of releases and heads.
-
-Releases and heads travel in one envelope. A format defines for each version what its checksum covers and how it is
-read. So a new version is a new row, and files of published versions stay readable. Format 1 of releases signs manifest
-and vector alone; format 3 of heads covers names, types and shapes of all tensors, under a separate name, so no
-signature on one kind of file is valid for another.
-
-A file for people, such as a page, is unchanged, and its signature is in a file next to it, with equal keys and checks,
-again under a separate name.
+A file is safetensors with the envelope, checksum and signature in its header. Each version of a format defines what its
+checksum covers. Each kind is sealed under a separate name, so no signature on one kind is valid for another.
 """
 
 from __future__ import annotations
@@ -47,7 +40,7 @@ _MOST_HEADER = 16 << 20
 
 @dataclass(frozen=True)
 class Content:
-    """The content of an envelope: a JSON manifest, as bytes, and named arrays.
+    """An envelope's content: a JSON manifest, as bytes, and named arrays.
 
     Example:
         >>> from privstats.files.envelope import Content
@@ -62,11 +55,7 @@ class Content:
 
 @dataclass(frozen=True)
 class Version(Generic[T]):
-    """One version of a format.
-
-    Attributes:
-        read: from the content, and the path for its messages, to the value; raises the format's error.
-        sealed: the bytes that checksum and signature cover.
+    """One version of a format: ``read`` maps content to the value, ``sealed`` to the bytes that a signature covers.
 
     Example:
         >>> from privstats.files.envelope import Content
@@ -85,14 +74,9 @@ class Format(Generic[T]):
     """A kind of file; it registers itself in :data:`FORMATS`.
 
     Attributes:
-        name: as files hold it.
         noun: what it holds, for messages.
-        writer: the call that writes such files, for the remedy.
-        error: the class of error raised where a file or a key is refused.
-        readers: every version that a release of privstats wrote; the highest is written.
-
-    Raises:
-        DataError: another format has the name.
+        writer: the call that writes such files.
+        readers: every published version; the highest is written.
 
     Example:
         >>> from privstats.release_file import FORMAT
@@ -112,24 +96,15 @@ class Format(Generic[T]):
         _FORMATS[self.name] = self
 
     def write(self, path: PathLike, content: Content, signer: Signer | None = None) -> None:
-        """Write a file whole, in the newest version; an existing one is replaced atomically.
+        """Write a file in the newest version; an existing one is replaced atomically.
 
         Args:
-            path: where to.
-            content: manifest and tensors.
             signer: an ``Identity``, an Ed25519 private key, or its 32 bytes.
-
-        Raises:
-            PrivstatsError: the format's error where the signer is no key; or the file cannot be written.
         """
         atomic_write(path, self.encode(content, signer))
 
     def encode(self, content: Content, signer: Signer | None = None) -> bytes:
-        """Return the bytes of the file that :meth:`write` writes.
-
-        Raises:
-            PrivstatsError: the format's error where the signer is no key.
-        """
+        """Return the bytes that :meth:`write` writes."""
         key = None if signer is None else signing_key(signer, "signer", self.error)
         version = max(self.readers)
         header = {
@@ -143,31 +118,23 @@ class Format(Generic[T]):
         return save_tensors(dict(content.tensors), metadata=header)
 
     def read(self, path: PathLike, signed_by: Verifier | None = None) -> T:
-        """Read a file that :meth:`write` wrote, in any known version, and check all that can be checked.
-
-        The checksum catches corruption and careless edits; only a signature stops a forger.
+        """Read a file in any known version, and check all that can be checked.
 
         Args:
-            path: the file.
-            signed_by: the Ed25519 public key that must have signed it, in any form that ``signing`` reads.
+            signed_by: the required signer's public key, in any form that ``signing`` reads.
 
         Raises:
-            PrivstatsError: the format's error, for a file that is foreign, from another version, damaged, wrongly
-                signed or inconsistent in itself; or where ``signed_by`` is no key.
+            PrivstatsError: the file is foreign, from another version, damaged, wrongly signed or inconsistent.
         """
         key = None if signed_by is None else public_key(signed_by, "signed_by", self.error)
         return self._decoded(read_bounded(path, self.error, self.writer), path, key)
 
     def decode(self, data: bytes, name: str) -> T:
-        """Decode a file's bytes as :meth:`read` does; messages call the file ``name``.
-
-        Raises:
-            PrivstatsError: the format's error, as for :meth:`read`.
-        """
+        """Decode a file's bytes as :meth:`read` does; messages call the file ``name``."""
         return self._decoded(data, name, None)
 
     def checksum(self, content: Content) -> str:
-        """Return SHA-256 of the content that the newest version seals, in hex: equal for equal contents."""
+        """Return SHA-256 of what the newest version seals, in hex."""
         return hashlib.sha256(self.readers[max(self.readers)].sealed(content)).hexdigest()
 
     def _decoded(self, data: bytes, path: PathLike, key: bytes | None) -> T:
@@ -215,10 +182,7 @@ def _hex(text: str) -> bytes:
 
 
 def full_content(domain: bytes) -> Callable[[Content], bytes]:
-    """Seals the manifest and every tensor with its name, dtype and shape, under a name of its own.
-
-    Args:
-        domain: format and version, so that a signature on one is not valid for another.
+    """Return a function that seals manifest and tensors under ``domain``, which no other kind of file uses.
 
     Example:
         >>> from privstats.files.envelope import Content, full_content
@@ -242,7 +206,7 @@ class _Header(msgspec.Struct):
 
 
 def safetensors_metadata(data: bytes) -> dict[str, str]:
-    """Return the metadata in the header of a safetensors file, or nothing where the bytes are no such file.
+    """Return the metadata in a safetensors header; empty for other bytes.
 
     Example:
         >>> from privstats.files.envelope import safetensors_metadata
@@ -267,7 +231,7 @@ _MOST_BYTES = 1 << 12
 
 
 def signature_path(path: str | os.PathLike[str]) -> Path:
-    """Return the path of a document's signature: ``report.html.sig`` for ``report.html``.
+    """Return the path of a document's signature.
 
     Example:
         >>> from privstats.files.envelope import signature_path
@@ -278,16 +242,10 @@ def signature_path(path: str | os.PathLike[str]) -> Path:
 
 
 def sign_beside(path: str | os.PathLike[str], data: bytes, signer: Signer, error: type[PrivstatsError]) -> Path:
-    """Write the signature of a document's bytes into a file next to it.
+    """Write a document's signature into a file next to it, and return its path.
 
     Args:
-        path: the document.
-        data: the document's bytes.
-        signer: an ``Identity``, an Ed25519 private key, or its 32 bytes.
-        error: the class of error for any other signer.
-
-    Returns:
-        The path of the signature.
+        signer: as for :meth:`Format.write`; otherwise ``error`` is raised.
 
     Example:
         >>> from privstats.files.envelope import is_signed_by, sign_beside
@@ -306,15 +264,7 @@ def sign_beside(path: str | os.PathLike[str], data: bytes, signer: Signer, error
 
 
 def is_signed_by(path: str | os.PathLike[str], signed_by: Verifier, error: type[PrivstatsError]) -> bool:
-    """Return whether the signature next to a document is by this key and of the document's bytes.
-
-    Args:
-        path: the document.
-        signed_by: the public key, in any form that ``signing`` reads.
-        error: the class of error to raise.
-
-    Raises:
-        PrivstatsError: of the class ``error``: a file is missing, or the file next to the document is no signature.
+    """Return whether the signature next to a document is this key's, over the document's bytes.
 
     Example:
         >>> from pathlib import Path

@@ -1,9 +1,7 @@
-"""The files of keys: a public key, and a private one, which a passphrase may lock.
+"""Read and write key files: a public key, and a private one, which a passphrase may lock.
 
-A locked key is PKCS #8 in PEM, under AES-256-CBC and a key that scrypt stretches. The form is RFC 7914's (section 7:
-PBES2 with scrypt), which ``cryptography`` reads and does not write: what it writes by itself, and what versions of this
-library up to 0.2 wrote, takes 2,048 rounds of PBKDF2 and no memory per guess. The program ``openssl`` knows the form,
-and refuses this cost: its limit for scrypt is 32 MiB.
+A locked key is PKCS #8 in PEM, under AES-256-CBC and a scrypt-stretched key (RFC 7914, section 7). ``openssl`` refuses
+such a key, because its scrypt limit is 32 MiB.
 """
 
 from __future__ import annotations
@@ -42,7 +40,7 @@ _PBES2, _SCRYPT, _AES_256_CBC = (
 
 
 def locked_pem(key: bytes, passphrase: bytes) -> bytes:
-    """Return an unencrypted key of PKCS #8 in DER, locked.
+    """Lock an unencrypted PKCS #8 key in DER.
 
     Example:
         >>> from cryptography.hazmat.primitives import serialization
@@ -66,7 +64,7 @@ def locked_pem(key: bytes, passphrase: bytes) -> bytes:
 
 
 def is_stretched(pem: bytes) -> bool:
-    """Return whether a locked key is stretched by scrypt at this cost or a higher one; False for other keys."""
+    """Return whether a locked key is stretched by scrypt at ``COST`` or more."""
     try:
         inside = pem.decode("ascii").partition(_BEGIN)[2].partition(_END)[0]
         document = base64.b64decode(inside, validate=False)
@@ -77,7 +75,7 @@ def is_stretched(pem: bytes) -> bool:
 
 
 def _cost_in(costs: bytes) -> int:
-    """scrypt's n behind its name: in a sequence of short fields the second one, behind the salt."""
+    """Return scrypt's n, the field after the salt."""
     try:
         salt = costs[3]
         size = costs[5 + salt]
@@ -87,7 +85,6 @@ def _cost_in(costs: bytes) -> int:
 
 
 def _field(kind: int, content: bytes) -> bytes:
-    """DER: the kind, the length in one byte or with its own length before it, the content."""
     size = len(content)
     if size < 1 << 7:
         return bytes([kind, size]) + content
@@ -112,10 +109,7 @@ def _integer(value: int) -> bytes:
 
 
 def read_public(path: str | os.PathLike[str], error: type[PrivstatsError]) -> bytes:
-    """Return the 32 bytes of the public key in a file: its PEM or its hex.
-
-    Raises:
-        PrivstatsError: the given kind, where the file cannot be read, or holds something else.
+    """Return a file's public key, in PEM or hex, as 32 bytes.
 
     Example:
         >>> from privstats.files.locked_key import read_public
@@ -140,10 +134,7 @@ def write_private(
 ) -> None:
     """Write a private key to a *new* file that only its owner can read: PKCS #8 in PEM, mode 0600.
 
-    A passphrase is stretched by scrypt with n = 2^17, r = 8, p = 1 (``locked_key``).
-
-    Raises:
-        PrivstatsError: the passphrase is no text or empty; there is a file already; or it cannot be written.
+    A passphrase is stretched by scrypt with n = 2^17, r = 8, p = 1.
 
     Example:
         >>> from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -159,20 +150,14 @@ def write_private(
 def relock_private(
     path: str | os.PathLike[str], passphrase: str | None, new: str | None, error: type[PrivstatsError]
 ) -> None:
-    """Write the private key of a file again, in its place: locked as files are today, under the same words or new ones.
+    """Lock a file's private key again in its place, at the cost per guess of new files.
 
-    The file holds the old bytes or the new ones at any moment. Copies of the old file stay as they were, and so may
-    blocks on the disk: after a weak passphrase, or a copy that may be in other hands, take a new identity.
+    The file is replaced atomically. Copies of the old file stay, and so may blocks on the disk: after a weak passphrase
+    or a leaked copy, a new identity is needed.
 
     Args:
-        path: the file.
         passphrase: unlocks it; None for a file that is not locked.
-        new: locks it; the same passphrase where None.
-        error: the class of error to raise.
-
-    Raises:
-        PrivstatsError: as for :func:`read_private` and :func:`write_private`; the file stays as it was. A file that is
-            not locked needs a new passphrase.
+        new: locks it; None: the same passphrase, which must then exist.
 
     Example:
         >>> from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -186,7 +171,7 @@ def relock_private(
     key, words = read_private(path, passphrase, error), passphrase if new is None else new
     if words is None:
         raise error(f"{path} is not locked: give the passphrase to lock it with")
-    atomic_write(Path(path).resolve(), _in_pem(key, words, error))  # a link stays one
+    atomic_write(Path(path).resolve(), _in_pem(key, words, error))  # resolved, so that a link stays a link
 
 
 def _in_pem(key: Ed25519PrivateKey, passphrase: str | None, error: type[PrivstatsError]) -> bytes:
@@ -198,10 +183,7 @@ def _in_pem(key: Ed25519PrivateKey, passphrase: str | None, error: type[Privstat
 
 
 def is_weakly_locked(path: str | os.PathLike[str], error: type[PrivstatsError]) -> bool:
-    """Return whether the private key in a file is locked at a lower cost per guess than files are today.
-
-    Raises:
-        PrivstatsError: the given kind, where the file cannot be read.
+    """Return whether a file's private key is locked at a lower cost per guess than new files.
 
     Example:
         >>> from privstats.files.locked_key import is_weakly_locked
@@ -213,10 +195,7 @@ def is_weakly_locked(path: str | os.PathLike[str], error: type[PrivstatsError]) 
 
 
 def is_locked(path: str | os.PathLike[str], error: type[PrivstatsError]) -> bool | None:
-    """Return whether the private key in a file is locked with a passphrase; None where no private key is in it.
-
-    Raises:
-        PrivstatsError: the given kind, where the file cannot be read.
+    """Return whether a file's private key is locked with a passphrase; None without a private key.
 
     Example:
         >>> from privstats.files.locked_key import is_locked
@@ -232,11 +211,11 @@ def is_locked(path: str | os.PathLike[str], error: type[PrivstatsError]) -> bool
 def read_private(
     path: str | os.PathLike[str], passphrase: str | None, error: type[PrivstatsError]
 ) -> Ed25519PrivateKey:
-    """Return the private key of a file that :func:`write_private`, or ``openssl genpkey -algorithm ed25519``, wrote.
+    """Return the private key of a file from :func:`write_private` or ``openssl genpkey -algorithm ed25519``.
 
     Raises:
-        PrivstatsError: the given kind, where others can read the file, it is no private key of this kind, or the
-            passphrase is missing, wrong or too much.
+        PrivstatsError: the given kind, where others can read the file, it is no such key, or the passphrase is missing,
+            wrong or surplus.
 
     Example:
         >>> from privstats.files.locked_key import read_private
@@ -254,7 +233,7 @@ def read_private(
         raise error(f"others can read the private key in {path}: let only its owner, chmod 600 {quote(str(path))}")
     try:
         key = serialization.load_pem_private_key(data, secret)
-    except TypeError:  # cryptography's word for a passphrase too few or too many
+    except TypeError:  # cryptography's error for a missing or surplus passphrase
         if secret is None:
             raise error(f"{path} is locked: give its passphrase") from None
         raise error(f"{path} is not locked: leave the passphrase out") from None

@@ -1,4 +1,4 @@
-"""Locks that go with their process: one holder of a file or folder at a time, also after a crash."""
+"""Lock files or folders for one process at a time; a lock ends with its process, also after a crash."""
 
 from __future__ import annotations
 
@@ -15,17 +15,12 @@ _LOOKS, _LOOK_SECONDS = 100, 0.01
 
 
 def lock(place: Path) -> int:
-    """Lock a folder, or a file that is created if missing, against every other process and object of this machine.
+    """Lock a folder, or a file that is created if missing, and return a handle for :func:`unlock`.
 
-    The lock is the system's, so it is released when the process ends, however that happens. Windows locks no folders:
-    there a file in it is locked.
-
-    Returns:
-        A handle for :func:`unlock`.
+    Windows locks no folders: there a file in it is locked.
 
     Raises:
         BlockingIOError: another process or object holds the lock.
-        OSError: there is no such place, or it cannot be opened.
         PrivstatsError: the system has no such locks.
     """
     folder = place.is_dir()
@@ -53,11 +48,7 @@ def _take(handle: int) -> None:
 
 
 def _take_from_looks(handle: int, fcntl: Any) -> None:
-    """Take the lock; wait, a second at most, while only :func:`is_locked` has it, which holds it shared for an instant.
-
-    Raises:
-        BlockingIOError: another process or object holds it.
-    """
+    """Wait while :func:`is_locked` holds the lock, for an instant."""
     for _ in range(_LOOKS):
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -71,7 +62,6 @@ def _take_from_looks(handle: int, fcntl: Any) -> None:
 
 
 def _is_free(handle: int, fcntl: Any) -> bool:
-    """Return whether no process has the lock for itself."""
     try:
         fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -81,7 +71,7 @@ def _is_free(handle: int, fcntl: Any) -> bool:
 
 
 def unlock(handle: int) -> None:
-    """Release a lock, also where a forked child holds the handle as well."""
+    """Release a lock, also where a forked child holds the handle."""
     if system.fcntl is not None:
         system.fcntl.flock(handle, system.fcntl.LOCK_UN)
     elif system.msvcrt is not None:
@@ -91,10 +81,7 @@ def unlock(handle: int) -> None:
 
 
 def is_locked(place: Path) -> bool:
-    """Return whether another process or object holds the lock of a folder or file.
-
-    It is tried and released at once, on POSIX as a shared lock: one who takes the lock at this instant waits for it.
-    """
+    """Return whether another process or object holds the lock of a folder or file."""
     if not place.exists():
         return False
     if system.fcntl is None:

@@ -1,9 +1,8 @@
-"""Store small values, such as counters, outside a folder that may be restored from a backup.
+"""Store small values outside a folder that may be restored from a backup.
 
-The values are in the user's state folder: ``$XDG_STATE_HOME/privstats``, by default ``~/.local/state/privstats``, on
-Windows ``%LOCALAPPDATA%\\privstats``. Restoring a folder in place also restores every file in it, but not these values.
-A missing value proves nothing: where the state folder does not outlive its machine, as in a container without a volume
-for it, a restored folder is not detected. Each user of a machine has a separate state folder.
+They are in ``$XDG_STATE_HOME/privstats``, by default ``~/.local/state/privstats``, on Windows
+``%LOCALAPPDATA%\\privstats``. A missing value proves nothing: where the state folder does not outlive its machine, a
+restored folder is not detected.
 """
 
 from __future__ import annotations
@@ -29,9 +28,6 @@ _ANOTHER = "may name another folder, one that is not restored together with this
 def state_folder() -> Path:
     """Return the folder of these values, which need not exist.
 
-    Raises:
-        OSError: the environment names none, and the user has no home folder.
-
     Example:
         >>> from privstats.files.outside import state_folder
         >>> state_folder().name
@@ -47,10 +43,7 @@ def state_folder() -> Path:
 
 
 def require_state_folder() -> Path:
-    """Return the folder of these values, made if there is none; called before work that would end without it.
-
-    Raises:
-        PrivstatsError: there is none, or it cannot be written.
+    """Create the folder of these values if missing.
 
     Example:
         >>> from privstats.files.outside import require_state_folder
@@ -70,10 +63,7 @@ def require_state_folder() -> Path:
 
 @dataclass(frozen=True)
 class Outside:
-    """One value.
-
-    Args:
-        parts: its path in the state folder; names of files.
+    """One value; ``parts`` is its path in the state folder.
 
     Example:
         >>> from privstats.files.outside import Outside
@@ -88,11 +78,11 @@ class Outside:
 
     @property
     def path(self) -> Path:
-        """The counter's file; raises as :func:`state_folder`."""
+        """The value's file; raises as :func:`state_folder`."""
         return state_folder().joinpath(*self.parts)
 
     def read(self) -> bytes | None:
-        """Return the value; None where there is none, or it cannot be read."""
+        """Return the value; None where it is missing or unreadable."""
         with suppress(OSError), self.path.open("rb") as file:
             return file.read(_MOST_BYTES)
         return None
@@ -122,7 +112,6 @@ class Outside:
 
 
 def _make(folder: Path) -> None:
-    """A folder, and those around it, on disk: its owner's alone."""
     if not folder.exists():
         _make(folder.parent)
         folder.mkdir(mode=0o700, exist_ok=True)

@@ -3,8 +3,7 @@
 A vector is packed in tiles of ``TILE`` entries, one after another. Wire form of a tile of n entries of b = 8 k + r
 bits: for each m of 8, 4, 2, 1 in the binary form of k, the entries' next m bytes as one little-endian array; then the
 top r bits: for every full group of eight entries an 8 r-bit word, written as r planes of one byte per group (lowest
-byte first); then the last n mod 8 entries as one word. The ring, the code that adds packed vectors, and the files of
-published values use this form.
+byte first); then the last n mod 8 entries as one word.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ Words: TypeAlias = NDArray[np.uint64]
 
 
 def packed_bytes(size: int, bits: int) -> int:
-    """Return the bytes of ``size`` entries of ``bits`` bits: padded to a whole byte once."""
+    """Return the bytes of ``size`` entries of ``bits`` bits, padded to a full byte once."""
     return (size * bits + 7) // 8
 
 
 def pack_into(lane: Lane, bits: int, out: Bytes) -> None:
-    """Write the low ``bits`` bits of every entry to ``out``, of ``packed_bytes`` bytes; higher bits are ignored."""
+    """Write the low ``bits`` bits of every entry to ``out``, of ``packed_bytes`` bytes."""
     little = np.ascontiguousarray(lane).astype(lane.dtype.newbyteorder("<"), copy=False)
     for entries, where in _tiles(little.size, bits):
         _pack_tile(little[entries], bits, out[where])
@@ -43,7 +42,7 @@ def pack(lane: Lane, bits: int) -> bytes:
 
 
 def unpack(data: bytes | memoryview | Bytes, size: int, bits: int) -> Lane:
-    """Return the inverse of :func:`pack_into`: uint32 (bits <= 32) or uint64 entries, shape ``(size,)``."""
+    """Invert :func:`pack_into`: uint32 (bits <= 32) or uint64 entries, shape ``(size,)``."""
     little = np.zeros(size, "<u4" if bits <= 32 else "<u8")
     wire = np.frombuffer(data, np.uint8, packed_bytes(size, bits))
     for entries, where in _tiles(size, bits):
@@ -52,7 +51,7 @@ def unpack(data: bytes | memoryview | Bytes, size: int, bits: int) -> Lane:
 
 
 def entries_of(data: bytes | memoryview | Bytes, size: int, bits: int) -> Lane:
-    """Return the entries of :func:`unpack`, read-only; without a copy where the wire form allows."""
+    """Return :func:`unpack`'s entries, read-only; without a copy where possible."""
     return np.frombuffer(data, f"<u{bits // 8}", size) if bits in (32, 64) else unpack(data, size, bits)
 
 
@@ -91,7 +90,7 @@ def _unpack_tile(wire: Bytes, bits: int, little: Lane) -> None:
 
 
 def _pieces(little: Lane, bits: int, wire: Bytes) -> Iterator[tuple[Lane, Lane]]:
-    """(plane on the wire, column of the lane) for the pieces that cover the whole bytes of an entry, widest first."""
+    """Yield (plane on the wire, column of the lane) for an entry's full bytes, widest first."""
     column = start = 0
     for width in (8, 4, 2, 1):
         if bits // 8 & width:
@@ -109,17 +108,14 @@ def _top(little: Lane, bits: int, wire: Bytes) -> tuple[Lane, Bytes, Bytes]:
 
 
 def _unaligned(wire: Bytes, width: int) -> Lane:
-    """Wire bytes as little-endian integers where they lie, aligned or not."""
     return np.ndarray(len(wire) // width, f"<u{width}", wire.data)
 
 
 def _column(little: Lane, width: int, column: int) -> Lane:
-    """Return bytes ``column`` to ``column + width`` of every entry, as a strided view."""
     return little.view(f"<u{width}")[column // width :: little.dtype.itemsize // width]
 
 
 def _gather_bits(eight: Lane, bits: int) -> Words:
-    """Pack the low bits of eight bytes into the bottom of a word, by joining neighbours, pairs and fours."""
     words = np.ascontiguousarray(eight).view("<u8") & _every(8, (1 << bits) - 1)
     for field, filled in ((8, bits), (16, 2 * bits), (32, 4 * bits)):
         upper = words & _every(2 * field, ((1 << filled) - 1) << field)
@@ -130,7 +126,6 @@ def _gather_bits(eight: Lane, bits: int) -> Words:
 
 
 def _spread_bits(words: Words, bits: int) -> Bytes:
-    """Return the inverse of :func:`_gather_bits`: eight bytes per word."""
     for field, filled in ((32, 4 * bits), (16, 2 * bits), (8, bits)):
         upper = words & _every(2 * field, ((1 << filled) - 1) << filled)
         words = words ^ upper | upper << np.uint64(field - filled)
@@ -138,12 +133,11 @@ def _spread_bits(words: Words, bits: int) -> Bytes:
 
 
 def _every(field: int, pattern: int) -> np.uint64:
-    """``pattern`` repeated in every ``field`` bits of a word."""
     return np.uint64(sum(pattern << shift for shift in range(0, 64, field)))
 
 
 def little_endian(tensor: NDArray[Any]) -> bytes:
-    """Return the bytes of a tensor as they stand in the file, on every machine.
+    """Return a tensor's bytes as in the file, on every machine.
 
     Example:
         >>> from privstats.files.packing import little_endian

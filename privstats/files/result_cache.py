@@ -1,8 +1,4 @@
-"""Results of a long computation in a file, from which a stopped computation continues.
-
-The file has one JSON line for each finished job. A line that the stop truncated is ignored, and its rows are computed
-again.
-"""
+"""Store a long computation's results in a file, from which it continues."""
 
 from __future__ import annotations
 
@@ -20,14 +16,10 @@ _Row = TypeVar("_Row")
 
 
 class ResultCache(Generic[_Row]):
-    """Finished rows by key, stored in a file, or in memory only if there is no path.
+    """Finished rows by key, in a file, or in memory only without a path.
 
     Args:
         kind: the type of a row, which JSON must hold.
-        path: the file.
-
-    Raises:
-        DataError: the file cannot be read or written.
 
     Example:
         >>> from privstats.files.result_cache import ResultCache
@@ -46,11 +38,11 @@ class ResultCache(Generic[_Row]):
                 self._load(line)
 
     def get(self, key: str) -> tuple[_Row, ...] | None:
-        """Return the rows that were finished under this key, or None."""
+        """Return the rows finished under this key, or None."""
         return self._rows.get(key)
 
     def put(self, key: str, rows: Sequence[_Row]) -> None:
-        """Store finished rows; they are on the disk when this returns."""
+        """Store finished rows; they are on disk when this returns."""
         if key in self._rows:
             return
         self._rows[key] = tuple(rows)

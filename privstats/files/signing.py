@@ -1,8 +1,4 @@
-"""Ed25519 keys in all their forms: raw bytes, hex, PEM and key objects.
-
-The module parses a key or refuses it in one sentence; it is independent of what is signed and of who is a party. The
-envelope of files and the identities of the protocol use it. The files of keys are in ``locked_key``.
-"""
+"""Parse Ed25519 keys in all their forms: raw bytes, hex, PEM and key objects."""
 
 from __future__ import annotations
 
@@ -34,7 +30,7 @@ class Signs(Protocol):
 
 @runtime_checkable
 class Named(Protocol):
-    """An object that has a public key: an ``Identity``."""
+    """An object with a public key: an ``Identity``."""
 
     @property
     def public(self) -> bytes:
@@ -52,8 +48,7 @@ def signing_key(key: Signer, field: str, error: type[PrivstatsError]) -> Signs:
 
     Args:
         key: an ``Identity``, an Ed25519 private key, or its 32 bytes.
-        field: what the caller calls it, for the sentence.
-        error: the class of error raised for anything else; the message never contains the value.
+        error: raised for anything else, without the value.
 
     Example:
         >>> from privstats.files.signing import signing_key
@@ -85,12 +80,11 @@ def verify(public: bytes, signature: bytes, statement: bytes) -> bool:
 
 
 def public_key(key: Verifier, field: str, error: type[PrivstatsError]) -> bytes:
-    """Return the 32 raw bytes of a public key in any of its forms.
+    """Return a public key in any of its forms as 32 raw bytes.
 
     Args:
-        key: an ``Identity``, an Ed25519 public key, its 32 bytes, its 64 hexadecimal digits, or its PEM.
-        field: what the caller calls it, for the sentence.
-        error: the class of error raised for anything else, and for a key of low order.
+        key: an ``Identity``, an Ed25519 public key, its 32 bytes, hex, or PEM.
+        error: raised for anything else, and for a key of low order.
 
     Example:
         >>> from privstats.files.signing import public_key
@@ -115,9 +109,6 @@ def public_key(key: Verifier, field: str, error: type[PrivstatsError]) -> bytes:
 def require_order(public: bytes, field: str, error: type[PrivstatsError]) -> bytes:
     """Return the key, or refuse one of low order, for which any party can sign.
 
-    Raises:
-        PrivstatsError: the given kind, where it has low order.
-
     Example:
         >>> from privstats.files.signing import require_order
         >>> require_order(bytes(32), "server", ps.DataError)
@@ -132,7 +123,7 @@ def require_order(public: bytes, field: str, error: type[PrivstatsError]) -> byt
 
 
 def has_low_order(public: bytes) -> bool:
-    """Return whether a public key is a point of order 1, 2, 4 or 8, in any of its forms: any party can sign for those.
+    """Return whether a public key is a point of order 1, 2, 4 or 8.
 
     Source: the 14 encodings of Chalkias, Garillot and Nikolaenko, "Taming the many EdDSAs" (2020), table 1.
 
@@ -167,7 +158,7 @@ def _public_bytes(key: Any) -> bytes | None:
 
 
 def public_text(key: Any) -> bytes | None:
-    """Return the public key in a text, or in its bytes: PEM or hex; None where there is none.
+    """Return the public key in a PEM or hex text, or None.
 
     Example:
         >>> from privstats.files.signing import public_text
@@ -189,5 +180,5 @@ def public_text(key: Any) -> bytes | None:
 
 
 def _got(key: Any) -> str:
-    """Return a value that is not a key, described by kind and length, never by its contents."""
+    """Describe a value that is no key, never by its contents."""
     return f"{len(key)} bytes" if isinstance(key, bytes | bytearray) else type(key).__name__

@@ -1,8 +1,6 @@
-"""Read and write documents as text: untrusted TOML, and strict JSON.
+"""Read untrusted TOML in bounded work, and write strict JSON.
 
-TOML is parsed in bounded work: for a dotted key of n parts Python's reader builds n^2 / 2 texts, so one megabyte of
-``a.a.a`` needs a terabyte of memory, and a kilobyte stays allocated per part. No file of the library has a key of more
-than two parts, and people rarely write three. JSON cannot hold infinity and NaN: the library writes null for both.
+Python's TOML reader needs a terabyte of memory for one megabyte of ``a.a.a``.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ def toml_tables(text: str) -> dict[str, Any]:
     """Return the tables of a TOML document.
 
     Raises:
-        TOMLDecodeError: no TOML, a key of many parts, a document that nests too deeply, or a number without end.
+        TOMLDecodeError: no TOML, a key of many parts, too deep nesting, or a number without end.
 
     Example:
         >>> from privstats.files.text import toml_tables
@@ -46,7 +44,7 @@ def toml_tables(text: str) -> dict[str, Any]:
 
 
 def json_value(value: Any) -> Any:
-    """Return the value with null for each number that JSON cannot hold, through all mappings and sequences in it.
+    """Return the value with null for each number that JSON cannot hold, also inside mappings and sequences.
 
     Example:
         >>> from privstats.files.text import json_value
@@ -61,7 +59,7 @@ def json_value(value: Any) -> Any:
 
 
 def json_text(document: Any) -> str:
-    """Return a document for people and programs: two spaces of indent, and no number that a strict reader refuses.
+    """Return strict JSON with an indent of two.
 
     Example:
         >>> from privstats.files.text import json_text

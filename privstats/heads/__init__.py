@@ -1,22 +1,6 @@
 """Models from a release: closed-form, noise-aware, scikit-learn compatible.
 
-The registry finds every module here that holds a head's row, and its class becomes a name of this package: there is no
-list of heads to keep. Heads that ``contrib.heads`` and other packages announce under the entry-point group of this name
-are names of it, too; ``ClassHead`` is what a classifier of theirs derives from. Input: a ``Release``, or local records.
-Output: an estimator.
-
-Every family of heads is one module, and no module imports a head. A floor imports only from floors below it, from the
-sixth down:
-
-- ``naive_bayes``, ``lda``, ``quadratic``, ``ridge``, ``party_discriminant``: parameters, their bounds, a row, and from
-  evidence to a rule; and the wrapper of any head, ``private_estimator``.
-- ``estimator``, ``regressor``: the scikit-learn interface.
-- ``persistence``, ``export``, ``card``, ``diagnostics``, ``private``: files, torch modules and ONNX
-  files, the model card, how far to trust it, the terms of ``fit_private`` and what it reads off records.
-- ``estimates``, ``rules``, ``onnx_graph``, ``provenance``: covariances, subspaces, penalties, intercepts; decision
-  rules and the public map before them; a graph that is written down; what a head may be shown to.
-- ``evidence``: a release as heads read it, with noise levels and the classes that are left.
-- ``registry``: rows and bounds of the heads, and the search that finds every head.
+The registry finds heads in these modules, in ``contrib.heads`` and under this package's entry-point group.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""A model card in Markdown, from what a fitted head records about itself; it measures and assumes nothing.
-
-The sections follow Mitchell et al. 2019 (Model Cards for Model Reporting).
-"""
+"""A model card in Markdown from a fitted head's records (Mitchell et al. 2019, Model Cards for Model Reporting)."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ _WIDTH, _PAIR = 40, 2
 
 @runtime_checkable
 class Scored(Protocol):
-    """A score of a head as ``inference.head_score`` reads it."""
+    """A result of ``inference.head_score``."""
 
     calibration: Any
 
@@ -40,10 +37,8 @@ class Described:
         """Return a model card in Markdown: inputs, outputs, sources, the promise and its limits.
 
         Args:
-            intended_use: the model's purpose and users; without it, the card states that no use was given.
-            scores: named results of an evaluation of yours, or a :class:`~privstats.inference.HeadScore`, which adds
-                sensitivity and specificity, intervals and a picture of the reliability. A score on records that the
-                promise covers is outside the promise, so take them on other records.
+            scores: named results, or a :class:`~privstats.inference.HeadScore`. Score other records: no promise covers
+                scores on those that it protects.
 
         Raises:
             NotFittedError: the head is not fitted.
@@ -149,7 +144,6 @@ def _probabilities(head: Any) -> Iterator[str]:
 
 
 def _has_rare(head: Any) -> bool:
-    """Return whether the scores hold a class share of less than half of an even one."""
     shares = getattr(head, "priors_", getattr(head, "prevalence_", None))
     return shares is not None and bool(shares.min() < _RARE / len(shares))
 
@@ -180,7 +174,7 @@ def _origin(found: Provenance) -> Iterator[str]:
 
 
 def _parties(provenance: Provenance) -> str | None:
-    """Parties in the sum, of those in the plan; a plan cannot tell one party alone from two in the central model."""
+    """A plan cannot distinguish one party alone from two in the central model."""
     if provenance.survivors is None:
         return None
     parties = f"{provenance.survivors} of {provenance.clients}"
@@ -221,7 +215,6 @@ def _evaluation(scores: Mapping[str, float] | Scored) -> Iterator[str]:
 
 
 def _picture(found: Any) -> Iterator[str]:
-    """Draw a reliability diagram in letters: how often a class occurs where its probability is in each bin."""
     what = f"share of {found.label}" if found.label else "right"
     yield f"Reliability: {what} (#) where the model is as sure as its bin says (the bar ends at | where it should)."
     yield ""

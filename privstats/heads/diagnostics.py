@@ -1,7 +1,4 @@
-"""Diagnostics of a head's probabilities and of its assumptions, from a fitted head, given data or a release.
-
-Test labels are used for diagnosis alone, never for training or tuning.
-"""
+"""Diagnose a head's probabilities and assumptions."""
 
 from __future__ import annotations
 
@@ -64,7 +61,7 @@ class FewRecordsWarning(UserWarning):
 
 
 class OneClassWarning(UserWarning):
-    """A head predicts one class for all rows, and distinguishes neither them nor its own class means.
+    """A head predicts one class for all rows: for its class means too, or against its probabilities or priors.
 
     Example:
         >>> import warnings
@@ -81,7 +78,7 @@ class OneClassWarning(UserWarning):
 
 
 class UnlikeColumnsWarning(UserWarning):
-    """Columns in different units before a head that shrinks toward a round covariance.
+    """Columns have different units in front of a head that shrinks toward a round covariance.
 
     Example:
         >>> import warnings
@@ -97,25 +94,22 @@ class UnlikeColumnsWarning(UserWarning):
 
 
 class Classifier(Protocol):
-    """The methods of a fitted head, or of any other classifier, that the diagnostics call."""
+    """A fitted classifier."""
 
     classes_: NDArray[Any]
 
     def predict_proba(self, X: Any) -> Array:
-        """Class probabilities, ``(n, C)``."""
+        """Return class probabilities, ``(n, C)``."""
 
     def predict_log_proba(self, X: Any) -> Array:
-        """Return the logarithms of the probabilities, ``(n, C)``."""
+        """Return log probabilities, ``(n, C)``."""
 
 
 @dataclass(frozen=True)
 class Gaussianity:
-    """Absolute skewness and excess kurtosis of features within classes, over all classes and features.
+    """Absolute skewness and excess kurtosis of features within classes; 0 for Gaussians.
 
-    Attributes:
-        skewness: mean, median and 90th percentile of |skewness|; 0 for Gaussians.
-        kurtosis: the same of |excess kurtosis|; 0 for Gaussians.
-        per_class: mean |skewness| and mean |excess kurtosis| per class, ``(C, 2)``.
+    Each is a mean, a median and a 90th percentile; ``per_class`` holds the means per class, ``(C, 2)``.
     """
 
     skewness: tuple[float, float, float]
@@ -128,9 +122,8 @@ class Homogeneity:
     """Distances of the class covariances from the pooled one.
 
     Attributes:
-        divergence: Kullback-Leibler divergence of N(0, Sigma_c) from N(0, Sigma) per dimension, nats, ``(C,)``. LDA
-            assumes that it is 0.
-        condition_numbers: of the class covariances in coordinates that whiten the pooled one, ``(C,)``.
+        divergence: Kullback-Leibler divergence of N(0, Sigma_c) from N(0, Sigma) per dimension, nats, ``(C,)``.
+        condition_numbers: of class covariances whitened by the pooled one, ``(C,)``.
         records: counts used, ``(C,)``.
     """
 
@@ -140,11 +133,7 @@ class Homogeneity:
 
 
 def log_likelihood(head: Classifier, X: Any, y: Any) -> float:
-    """Return the mean log probability of the true labels, nats per record, at most 0; -inf if one was given probability
-    0.
-
-    Raises:
-        DataError: a label that the head does not know (it may have been suppressed).
+    """Return the mean log probability of the true labels, nats per record; may be -inf.
 
     Example:
         >>> y = np.arange(400) % 2
@@ -159,8 +148,7 @@ def log_likelihood(head: Classifier, X: Any, y: Any) -> float:
 
 
 def expected_calibration_error(head: Classifier, X: Any, y: Any, bins: int = 15) -> float:
-    """Return the mean gap between confidence and accuracy over ``bins`` equal intervals of confidence, weighted by
-    records; 0..1.
+    """Return the record-weighted gap between confidence and accuracy over ``bins`` equal intervals, 0..1.
 
     Guo, Pleiss, Sun and Weinberger 2017, section 2.
 
@@ -182,10 +170,9 @@ def expected_calibration_error(head: Classifier, X: Any, y: Any, bins: int = 15)
 
 
 def gaussianity(X: Any, y: Any) -> Gaussianity:
-    """Skewness and kurtosis of every feature within every class of local records (GH-OFL appendix D.1).
+    """Return skewness and kurtosis of every feature within every class of local records (GH-OFL appendix D.1).
 
-    They need third and fourth moments: a client has them in its records, a server only in a release with T and F
-    (:func:`gaussianity_of`). Classes with fewer than four records, and features constant in a class, are left out.
+    Classes with fewer than four records, and features constant in a class, are excluded.
 
     Example:
         >>> X = np.random.default_rng(0).exponential(size=(500, 2))
@@ -200,14 +187,14 @@ def gaussianity(X: Any, y: Any) -> Gaussianity:
 
 
 def gaussianity_of(release: Released) -> Gaussianity:
-    """Compute the gaussianity from power sums: central moments of every class are binomials in N, A, D, T and F.
+    """Return a release's gaussianity from N, A, D, T and F.
 
-    Equal to :func:`gaussianity` of all parties' clipped and rounded records together. Classes with fewer than four
-    records are excluded, and features that vary in a class by less than half a grid step or a thousandth of their size.
+    Excludes classes with fewer than four records, and features that vary in a class by less than half a grid step or a
+    thousandth of their size.
 
     Raises:
         MissingStatisticError: the release lacks D (or S), T or F.
-        DataError: no class and feature remains.
+        DataError: nothing remains.
 
     Example:
         >>> X = np.random.default_rng(0).exponential(size=(500, 2)).clip(0, 5)
@@ -229,7 +216,7 @@ def gaussianity_of(release: Released) -> Gaussianity:
 
 
 def homogeneity(release: Released) -> Homogeneity:
-    """Return the Gaussian assumption that a release's moments can test: whether classes share one covariance.
+    """Test whether a release's classes share one covariance.
 
     ``(tr M_c - log det M_c - d) / (2 d)`` with M_c the class covariance in whitened coordinates, noise-aware.
 
@@ -253,7 +240,7 @@ def homogeneity(release: Released) -> Homogeneity:
 
 
 def warn_of_few_records(head: str, records: float, features: int, remedy: str) -> None:
-    """Warn where a covariance of ``features`` dimensions rests on fewer records than that."""
+    """Issue a :class:`FewRecordsWarning` if due."""
     if records < features:
         warnings.warn(
             f"{head} estimates a covariance of {features} features from about {max(records, 0):.0f} records: {remedy}",
@@ -263,11 +250,10 @@ def warn_of_few_records(head: str, records: float, features: int, remedy: str) -
 
 
 def warn_of_one_class(head: Any, means: Array | None, rows: Array, best: NDArray[np.intp]) -> None:
-    """Warn where a classifier gives all rows ``(n, d)``, behind its public map, one class without telling them apart.
+    """Warn where a classifier suspiciously predicts one class for all rows ``(n, d)`` behind its public map.
 
-    Signs of it are that its release's class means get one class too, that by its own probabilities a twentieth of the
-    rows are of others, or that a hundred rows and more would hardly all be of one class by its priors. It reads the
-    rule, the release and the caller's rows, and no record.
+    Signs: the class means get that class too; its probabilities expect 5 % of rows in others; or its priors make 100
+    rows of one class improbable.
     """
     if len(best) < _FEW or means is None or len(head.classes_) < 2 or (best != best[0]).any():
         return
@@ -296,18 +282,14 @@ def _sign_of_one_class(head: Any, means: Array, rows: Array, only: int) -> str |
 
 
 def quiet_about(y: Any) -> AbstractContextManager[Any]:
-    """Suppress the one-class warning where all labels are of one class, as the caller knows."""
+    """Suppress the one-class warning where all labels are of one class."""
     if len(np.unique(np.asarray(y))) > 1:
         return nullcontext()
     return warnings.catch_warnings(action="ignore", category=OneClassWarning)
 
 
 def warn_of_unlike_columns(head: str, X: Array) -> None:
-    """Warn where the ranges of the columns of ``(n, d)`` local records differ by more than a factor of 100.
-
-    Shrinkage toward a round covariance depends on units then. Columns that vary by no more than rounding, as some
-    coordinates of an encoder do, count as constant, and those are left out.
-    """
+    """Warn where ranges of local records' columns, constants aside, differ by more than a factor of 100."""
     with np.errstate(over="ignore"):
         ranges = np.minimum(np.ptp(X, axis=0), np.finfo(np.float64).max)
     ranges = ranges[ranges > _CONSTANT * ranges.max(initial=0.0)]
@@ -322,11 +304,7 @@ def warn_of_unlike_columns(head: str, X: Array) -> None:
 
 
 def class_indices(head: Classifier, y: Any) -> NDArray[np.intp]:
-    """Return the indices of labels in ``head.classes_``, shape ``(n,)``.
-
-    Raises:
-        DataError: a label that the head does not know.
-    """
+    """Return label indices in ``head.classes_``, ``(n,)``; DataError for an unknown label."""
     y = np.asarray(y)
     order = np.argsort(head.classes_)
     at = np.minimum(np.searchsorted(head.classes_, y, sorter=order), len(order) - 1)
@@ -345,7 +323,6 @@ def _shape(rows: Array) -> tuple[Array, Array]:
 
 
 def _shape_of(step: float, mean: Array, square: Array, cube: Array, fourth: Array) -> tuple[Array, Array]:
-    """Return skewness and kurtosis from one class's raw moments, by the binomial theorem, each ``(d,)``."""
     variance = square - mean**2
     third = cube - 3 * mean * square + 2 * mean**3
     central = fourth - 4 * mean * cube + 6 * mean**2 * square - 3 * mean**4

@@ -1,8 +1,4 @@
-"""The scikit-learn interface that all classification heads share.
-
-A subclass states which statistics it needs and turns evidence into a rule; the base class adds fitting on records or on
-a release, and predictions. ``Classifier`` has the predictions of any head with one score per class.
-"""
+"""The scikit-learn interface that all classification heads share."""
 
 from __future__ import annotations
 
@@ -45,11 +41,11 @@ if TYPE_CHECKING:
 
 
 class Classifier(ClassifierMixin, BaseEstimator):
-    """Predictions of a classifier that has one score per class: scikit-learn's methods, computed from ``_scores``.
+    """A classifier; all predictions follow from ``_scores``.
 
     Attributes:
-        classes_: labels of the classes, shape ``(C,)``.
-        softmax: whether its probabilities are the softmax of its scores.
+        classes_: labels, ``(C,)``.
+        softmax: whether probabilities are the softmax of scores.
     """
 
     classes_: NDArray[Any]
@@ -57,26 +53,23 @@ class Classifier(ClassifierMixin, BaseEstimator):
 
     @abstractmethod
     def _scores(self, X: Any) -> Array:
-        """Return the scores of rows, shape ``(n, C)``: log-densities up to a term common to all classes."""
+        """Return log-densities up to a term common to all classes, ``(n, C)``."""
 
     def decision_function(self, X: Any) -> Array:
-        """Scores, shape ``(n, C)``; for two classes their difference, shape ``(n,)``, positive for ``classes_[1]``."""
+        """Return scores ``(n, C)``; for two classes their difference ``(n,)``, positive for ``classes_[1]``."""
         scores = self._scores(X)
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the most probable class of every row, shape ``(n,)``."""
+        """Return the most probable class of every row, ``(n,)``."""
         labels: NDArray[Any] = self.classes_[self._scores(X).argmax(axis=1)]
         return labels
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the share of rows with a correct prediction, 0 to 1; y may name a column of a table X.
+        """Return the accuracy; y may name a column of a table X.
 
-        Labels of another type than ``classes_`` are read as ``measure`` and ``fit_private`` read them, each by itself;
-        one that is no class is predicted wrong.
-
-        Raises:
-            DataError: no label of ``y`` is read as one of ``classes_``; or a table X has no column of the name y.
+        Labels of another type than ``classes_`` are converted (DataError if none is known); unknown ones count as
+        wrong.
         """
         X, y = local(X, y)
         labels = np.asarray(y)
@@ -91,11 +84,11 @@ class Classifier(ClassifierMixin, BaseEstimator):
         return float(np.average(right, weights=sample_weight))
 
     def predict_proba(self, X: Any) -> Array:
-        """Class probabilities, shape ``(n, C)``."""
+        """Return class probabilities, ``(n, C)``."""
         return self._probabilities(self._scores(X))
 
     def predict_log_proba(self, X: Any) -> Array:
-        """Return the logarithms of the class probabilities, shape ``(n, C)``."""
+        """Return log probabilities, ``(n, C)``."""
         return self._log_probabilities(self._scores(X))
 
     def _probabilities(self, scores: Array) -> Array:
@@ -106,12 +99,11 @@ class Classifier(ClassifierMixin, BaseEstimator):
 
 
 def _kind(labels: NDArray[Any]) -> str:
-    """Return ``"n"`` for numbers and truths of any type."""
     return "n" if labels.dtype.kind in "iufb" else labels.dtype.kind
 
 
 def class_labels(schema: Schema, total: int, labels: Sequence[Any] | None) -> NDArray[Any]:
-    """Return the names of the classes 0..C-1: the caller's, else the plan's, else their numbers."""
+    """Return the names of classes 0..C-1: the caller's, else the plan's, else their numbers."""
     if labels is None:
         names = schema.class_names
         return np.arange(total) if names is None else np.asarray(names)
@@ -122,27 +114,20 @@ def class_labels(schema: Schema, total: int, labels: Sequence[Any] | None) -> ND
 
 
 class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
-    """A classifier made from class moments, by :meth:`fit` on local records or :meth:`fit_release` on a release.
+    """A classifier built from class moments: local records (:meth:`fit`) or a release (:meth:`fit_release`).
 
-    A subclass of another package sets ``entry`` (the statistics that it needs) and ``bounds`` (the values of its
-    parameters) itself, solves in ``_solve``, and is announced under the entry-point group ``privstats.heads``. It sets
-    ``uses_public`` to False where it does not read the class means that public records may pull, ``has_calibration`` to
-    True where a course can give it a ``temperature_``, and ``unit_rows`` to True where it scales rows to norm 1
-    whatever ``clip_norm`` is.
+    Subclasses set ``entry`` and ``bounds`` and implement ``_solve``; other packages announce theirs under the
+    entry-point group ``privstats.heads``. Set ``uses_public=False`` if class means are ignored,
+    ``has_calibration=True`` if a course can set ``temperature_``, and ``unit_rows=True`` if rows are scaled to norm 1.
 
     Attributes:
-        classes_: labels of the remaining classes, shape ``(C,)``; the plan's ``class_names`` where it has some.
-        rule_: the decision rule, frozen arrays, of rows behind the public map.
-        coef_, intercept_: of a linear rule, for the columns of X.
-        n_features_in_: columns that ``predict`` expects.
-        feature_names_in_: their names, where the plan or a DataFrame has them.
-        fisher_: the Fisher subspace of the head, where ``subspace`` is not None.
-        preprocessing_: the public map in front of the rule (the release's transform and clip norm; nothing after
-            ``fit``).
-        prototypes_: class means as the release gives them, behind the public map, ``(C, d)``.
-        priors_: class probabilities that are in the scores, ``(C,)``.
-        prevalence_: estimated shares of the classes among the records, given the noise of their counts, ``(C,)``.
-        provenance_: its sources and its promise.
+        classes_: remaining classes' labels, ``(C,)``.
+        rule_: decision rule behind the public map.
+        n_features_in_, feature_names_in_: columns that ``predict`` expects.
+        fisher_: unless ``subspace`` is None.
+        preprocessing_: the release's transform and clip.
+        prototypes_: class means behind the public map, ``(C, d)``.
+        priors_, prevalence_: class shares in the scores, and those estimated of the records, ``(C,)``.
 
     Example:
         >>> from privstats.heads.registry import Entry
@@ -168,14 +153,11 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
         """Fit on local records, without clipping, rounding or noise.
 
         Args:
-            X: features, shape ``(n, d)``; numpy, torch, a table or anything array-like, at least one record.
-            y: labels, shape ``(n,)``, of any type; or the name of their column in a table X.
+            X: features, ``(n, d)``.
+            y: labels, ``(n,)``; or their column in a table X.
 
         Warns:
-            UnlikeColumnsWarning: ranges of columns differ by more than a factor of 100, and the head shrinks.
-
-        Raises:
-            HeadError: a parameter out of its bounds.
+            UnlikeColumnsWarning: column ranges differ over 100-fold, and the head shrinks.
         """
         check_parameters(self, self.bounds)
         X, y = validate_data(self, *local(X, y), dtype=np.float64)
@@ -193,26 +175,20 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
         *,
         public: tuple[Any, Any] | None = None,
     ) -> Self:
-        """Fit on a release, using its noise levels; post-processing, so it costs no privacy.
+        """Fit on a release; post-processing, so it costs no privacy.
 
         Args:
-            release: a ``Release`` of class moments; or the releases of a ``Centred`` course, in order, of which the
-                second is read and the promise is that of all. In a calibrated course the third gives ``LDA`` its
-                temperature.
-            labels: names of all C classes of the schema, in order; the plan's ``class_names`` if omitted, and 0..C-1
-                where it has none. ``classes_`` holds those of the classes that were not suppressed.
-            public: ``(X, y)``, records that are public, a few per class or of some classes: class means are pulled to
-                theirs where noise hides their own (docs/heads.md). **No promise covers them**: what they hold may be
-                read off the head.
+            release: a ``Release`` of class moments; or a ``Centred`` course's: mean, sums and, if calibrated, the one
+                that sets ``LDA``'s temperature. The promise is that of all.
+            labels: all C classes, in order. Default: the plan's ``class_names``, else 0..C-1.
+            public: ``(X, y)``, public records; noisy class means are pulled to theirs. **No promise covers them**: the
+                head may reveal them.
 
         Raises:
-            MissingStatisticError: the release lacks a statistic that this head needs.
+            MissingStatisticError: the release lacks a needed statistic.
             ReleaseError: not class moments, or every class is suppressed.
-            HeadError: not a release at all, a parameter out of its bounds, a head that does not use ``public``, or a
-                calibration for a head that has none, or that is not ``LDA()`` as the course computed it.
-            PlanError: releases that no ``Centred`` course has together.
-            DataError: ``labels`` does not name every class once; ``public`` is no pair of records of these classes; or
-                a list of other releases.
+            HeadError: not a release, a parameter out of bounds, or unusable ``public`` or calibration.
+            PlanError, DataError: releases of no single course, or wrong ``labels`` or ``public``.
         """
         check_parameters(self, self.bounds)
         self._check_public(public)
@@ -254,50 +230,40 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
         ledger: Paid = None,
         dataset: str | None = None,
     ) -> Self:
-        """Fit on one party's own records with differential privacy: the head may be shown, the records need not be.
+        """Fit on one party's own records with differential privacy, so that the head may be published.
 
         Trust: the party that runs this sees the records and adds the noise. The exact sums are not stored.
 
         Args:
-            X, y: records, as for ``privstats.measure``: arrays, or a table of pandas, polars, Arrow or DuckDB
-                with the name of the labels' column; labels of any type. Batches come as ``X`` alone.
+            X, y: records, as for ``privstats.measure``; batches as ``X`` alone.
             epsilon, delta: the promise for one record.
-            clip_norm: rows longer than this (after ``transform``) are shortened to it: a public choice. Needed without
-                ``columns``.
-            adjacency: ``"add-remove"`` or ``"replace-one"``.
-            classes: all possible classes, from public knowledge. If omitted, those that occur in ``y``, which is then
-                treated as public (``AssumedPublicWarning``). A label that is none of them is refused; with ``columns``
-                its record is excluded (``UnreadableRecordsWarning``).
-            columns: those of a raw table, as public words (:class:`~privstats.Numeric` and the others of
-                :class:`~privstats.Cells`). Rows then have norm 1 for any content of the columns, so ``clip_norm`` and
-                ``transform`` are omitted, and a mean is released first. Cut points of columns without edges are
-                estimated before that (:class:`~privstats.Binned`), under the same promise. ``expected_records`` must be
-                given.
-            transform: public maps in front of the clip; they become part of the head.
-            grid_bits, max_records: as in the schema and in ``privstats.private_release``.
-            centred: release the mean of all rows first, and then the sums of rows centred by it (``Centred``); both
-                together keep the promise. Rows are scaled to norm 1 behind ``transform``, and ``clip_norm`` must be 1.
-            expected_records: n for ``centred`` or ``columns``, from public knowledge. If omitted, ``max_records``;
-                without that, the nearest power of two to the number of rows, which is then treated as public
-                (``AssumedPublicWarning`` under ``"add-remove"``).
-            public: ``(X, y)``, records that are public, as in :meth:`fit_release`: **no promise covers them**.
-            ledger, dataset: where the release is charged, as in ``privstats.private_release``; it has no default.
-                Several fits on the same records add up, and only a ledger keeps the total; ``ledger="uncharged"``
-                states that there is no ledger.
+            clip_norm: public norm to which longer rows are clipped after ``transform``; needed without ``columns``.
+            classes: all possible classes, from public knowledge. Default: those in ``y``, then treated as public
+                (``AssumedPublicWarning``). Records of no class are refused, or excluded under ``columns``.
+            columns: public declarations of a raw table's columns (:class:`~privstats.Cells`), in place of ``clip_norm``
+                and ``transform``. Missing cut points (:class:`~privstats.Binned`) and a mean are released first, under
+                the same promise. ``expected_records`` is required.
+            transform: public maps in front of the clip.
+            grid_bits, max_records: as in ``privstats.private_release``.
+            centred: release the mean first, then sums centred by it (``Centred``), under one promise. ``clip_norm``
+                must be 1: rows are scaled to norm 1.
+            expected_records: n for ``centred`` or ``columns``, from public knowledge. Default: ``max_records``, else
+                the number of rows to a power of two (``AssumedPublicWarning`` under ``"add-remove"``).
+            public: as in :meth:`fit_release`: **no promise covers them**.
+            ledger, dataset: where the release is charged; only a ledger holds the total of several fits.
+                ``"uncharged"`` states that there is none.
 
         Guarantee:
             The complete head is computed from one release, or all of a course (``centred``, ``columns``), which
             together are (epsilon, delta)-DP for one record under ``adjacency``. Number and names of the columns are
-            public, the classes unless they are given, and of a ``centred`` course the number of rows to a power of two
-            likewise; ``provenance_.assumed_public`` lists those that were read from the records.
+            public; unless given, so are the classes and, for ``centred``, the number of rows to a power of two
+            (``provenance_.assumed_public``).
 
-        Attributes set: those of :meth:`fit_release`, and ``release_``, what was released; ``releases_`` of a course.
+        Attributes set: those of :meth:`fit_release`, and ``release_``; ``releases_`` of a course.
 
         Raises:
-            HeadError: a parameter out of its bounds, or a head that does not use ``public``.
-            SchemaError, PlanError: a bound or a promise out of range.
-            DataError: records that do not fit, or ``public`` is no pair of records of these classes.
-            LedgerError: neither ledger nor "uncharged" was given, or the cap would be passed; no noise is drawn then.
+            HeadError, SchemaError, PlanError, DataError: unsuitable parameters or records.
+            LedgerError: no ledger was given, or the cap would be passed; no noise is sampled then.
         """
         terms = (clip_norm, columns, transform, grid_bits, max_records, expected_records, ledger, dataset)
         promise = Promise(epsilon, delta, adjacency, *terms)
@@ -331,14 +297,13 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
             raise HeadError(f"{type(self).__name__} does not use public records; give them to LDA, or leave them out")
 
     def _calibration(self, release: Release, public: object) -> Callable[[], None]:  # noqa: ARG002
-        """Return a function that divides the fitted head's scores by the temperature of a calibration."""
         raise HeadError(
             f"{type(self).__name__} has no calibration, and the last release is LDA's: give None in its place"
         )
 
     @abstractmethod
     def _solve(self, evidence: ClassEvidence) -> Rule:
-        """Return the closed form: from moments to a rule; may set further attributes ending in an underscore."""
+        """Return the rule; may set further attributes ending in an underscore."""
 
     def _build(self, evidence: ClassEvidence) -> Self:
         evidence.require(type(self).__name__, *self.entry.any_of)
@@ -367,20 +332,12 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
 
     @property
     def coef_(self) -> Array:
-        """Weights of the columns of X, ``(C, d)``; behind a map that is not affine, of the columns that it gives.
-
-        Raises:
-            AttributeError: the rule is not linear.
-        """
+        """Weights of X's columns, or of a non-affine map's outputs, ``(C, d)``; linear rules only."""
         return self._linear[0]
 
     @property
     def intercept_(self) -> Array:
-        """Scores where all columns are 0, ``(C,)``.
-
-        Raises:
-            AttributeError: the rule is not linear.
-        """
+        """Scores where all columns are 0, ``(C,)``; linear rules only."""
         return self._linear[1]
 
     @property
@@ -391,13 +348,10 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
         return self.rule_.before(self.preprocessing_.transform)
 
     def _shrinks_to_round(self) -> bool:
-        """Return whether its shrinkage is toward a covariance that is equal in all columns, so that their units
-        matter."""
         return getattr(self, "shrinkage", None) not in (None, 0)
 
     @property
     def _class_means(self) -> Array | None:
-        """Class means behind the public map, ``(C, d)``; None where its release or its file has none."""
         return getattr(self, "prototypes_", None)
 
     def _measured(self) -> str:
@@ -422,21 +376,14 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
         return least
 
     def predict(self, X: Any, *, threshold: float | Literal["prevalence"] | None = None) -> NDArray[Any]:
-        """Return the most probable class of every row, shape ``(n,)``; or the second of two wherever it is likely
-        enough.
+        """Return the most probable class of every row, ``(n,)``; with a threshold, the second of two at or above it.
 
         Args:
-            X: rows.
-            threshold: of two classes, the probability from which the second one is predicted: a number, where a missed
-                one costs k false alarms ``1 / (1 + k)``; or ``"prevalence"``, its share among the records that the head
-                was made from (``prevalence_``), by which a rare class is found. None: the more probable one.
-
-        Raises:
-            HeadError: a threshold that is not above 0 and below 1, of more than two classes, or the prevalence of a
-                head from an older file or of no release.
+            threshold: two classes only: minimum probability of the second class, ``1 / (1 + k)`` where a miss costs k
+                false alarms; or ``"prevalence"``, its share of the records (``prevalence_``). HeadError if unusable.
 
         Warns:
-            OneClassWarning: all rows get one class, and its means, probabilities or priors speak for others too.
+            OneClassWarning: all rows get one class although others are likely.
         """
         rows = self._rows(X)
         if threshold is not None:

@@ -1,8 +1,4 @@
-"""A release as heads read it: its parts as protocols, and its sums in real units with their noise levels.
-
-Heads accept any object that has these parts. Local records and releases reach every head in one form: class moments of
-the classes that are left, or least-squares sums (G, h, q).
-"""
+"""Read a release's sums in real units, with noise levels."""
 
 from __future__ import annotations
 
@@ -28,20 +24,20 @@ class Governing(Protocol):
 
     @property
     def schema(self) -> Schema:
-        """The schema: shapes, the clip, the public transform, names."""
+        """The plan's schema."""
 
     @property
     def merge(self) -> Mapping[int, int]:
-        """Parent of each rare class, which absorbed its sums."""
+        """Parent of each merged rare class."""
 
 
 @runtime_checkable
 class Released(Protocol):
-    """The parts of a release that a head reads; ``privstats.Release`` has them."""
+    """The parts of a release that a head reads."""
 
     @property
     def plan(self) -> Governing:
-        """The plan that the sums were made under."""
+        """The plan."""
 
     @property
     def moments(self) -> ClassSums | EquivalentSums | GramSums:
@@ -53,12 +49,12 @@ class Released(Protocol):
 
     @property
     def suppressed(self) -> tuple[int, ...]:
-        """Indices of the classes that were left out."""
+        """Indices of the excluded classes."""
 
 
 @runtime_checkable
 class ClassSums(Protocol):
-    """Sums of a classification task; shapes as in ``RealClassMoments``."""
+    """Sums of a classification task, as in ``RealClassMoments``."""
 
     @property
     def N(self) -> NDArray[Any]:
@@ -83,15 +79,15 @@ class ClassSums(Protocol):
 
 @runtime_checkable
 class EquivalentSums(Protocol):
-    """Sums of another kind that give the class sums a head may use in their place."""
+    """Other sums that a head may use as class sums."""
 
     def equivalent(self) -> ClassSums:
-        """Class sums with the same counts, means and scatter."""
+        """Return class sums of equal counts, means and scatter."""
 
 
 @runtime_checkable
 class GramSums(Protocol):
-    """Sums of a least-squares task; shapes as in ``RealRidgeMoments``."""
+    """Sums of a least-squares task, as in ``RealRidgeMoments``."""
 
     @property
     def G(self) -> NDArray[Any]:
@@ -119,7 +115,7 @@ class GramSums(Protocol):
 
 
 def require_release(release: object) -> Released:
-    """Return the release, or HeadError where it is none."""
+    """Return the release; HeadError if it is none."""
     if not isinstance(release, Released):
         raise HeadError(
             f"release must be a Release, got {type(release).__name__}; load one with Release.load, or use fit(X, y)"
@@ -128,7 +124,7 @@ def require_release(release: object) -> Released:
 
 
 def class_sums(release: Released) -> ClassSums:
-    """Return the class sums of a release, or ReleaseError where it holds others."""
+    """Return a release's class sums; ReleaseError without any."""
     if isinstance(release.moments, EquivalentSums):
         return release.moments.equivalent()
     if not isinstance(release.moments, ClassSums):
@@ -144,7 +140,7 @@ def class_sums(release: Released) -> ClassSums:
 
 
 def gram_sums(release: Released) -> GramSums:
-    """Return the ridge sums of a release, or ReleaseError where it holds others."""
+    """Return a release's ridge sums; ReleaseError without any."""
     if not isinstance(release.moments, GramSums):
         if isinstance(release.moments, ClassSums):
             raise ReleaseError("release.moments holds class sums; use heads.RidgeClassifier, or release a RidgeSchema")
@@ -157,20 +153,15 @@ Array: TypeAlias = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class ClassEvidence:
-    """Class moments about ``origin``, with the noise that is in them.
+    """Class moments about ``origin``, with their noise levels.
 
     Attributes:
-        N: counts, shape ``(C,)``; noisy ones may be negative or fractional.
-        A: sums, shape ``(C, d)``.
-        B: second moment of all records, ``(d, d)``, or None.
-        S: second moments per class, ``(C, d, d)``, or None.
-        D: sums of squares per class, ``(C, d)``, or None.
-        origin: the point that was subtracted from every record, ``(d,)``; zero for a release.
-        sigma: noise standard deviation per statistic in real units; 0.0 where there is none. A symmetric block has
-            variance sigma^2 on the diagonal and sigma^2 / 2 off it.
-        step: of the grid that the records were rounded to, in real units; 0.0 where they were not.
-        public: class means of public records, ``(C, d)``; NaN for a class without any, and None where there are no
-            public records.
+        N, A, B, S, D: as in :class:`ClassSums`; noisy counts may be negative.
+        origin: subtracted point, ``(d,)``; zero for a release.
+        sigma: noise standard deviations, real units. A symmetric block has variance sigma^2 on the diagonal and
+            sigma^2 / 2 off it.
+        step: grid step of the records; 0.0 if unrounded.
+        public: public class means, ``(C, d)``, NaN without records; or None.
     """
 
     N: Array
@@ -185,12 +176,12 @@ class ClassEvidence:
 
     @property
     def classes(self) -> int:
-        """C, the classes that are left."""
+        """C, the number of remaining classes."""
         return len(self.N)
 
     @property
     def features(self) -> int:
-        """d, the dimension of the feature vectors."""
+        """d, the number of features."""
         return int(self.A.shape[1])
 
     @property
@@ -199,7 +190,7 @@ class ClassEvidence:
         return any(level > 0 for level in self.sigma.values())
 
     def noise(self, statistic: str) -> float:
-        """Return the noise standard deviation of one statistic; what is derived from S inherits S's noise."""
+        """Return a statistic's noise standard deviation; B and D derived from S inherit S's noise."""
         if statistic == "B" and "B" not in self.sigma:
             return float(self.sigma.get("S", 0.0)) * math.sqrt(self.classes)
         if statistic == "D" and "D" not in self.sigma:
@@ -207,7 +198,7 @@ class ClassEvidence:
         return float(self.sigma.get(statistic, 0.0))
 
     def projected(self, basis: Array) -> ClassEvidence:
-        """Return the evidence about ``basis.T x``; orthonormal columns ``(d, k)`` do not change the noise level."""
+        """Return the evidence about ``basis.T x``; orthonormal ``(d, k)`` preserve the noise level."""
         B = None if self.B is None else basis.T @ self.B @ basis
         S = None if self.S is None else basis.T @ self.S @ basis
         D = None if S is None else np.einsum("cii->ci", S)
@@ -215,7 +206,7 @@ class ClassEvidence:
         return ClassEvidence(self.N, self.A @ basis, B, S, D, self.origin @ basis, self.sigma, self.step, public)
 
     def require(self, head: str, *statistics: str) -> None:
-        """Raise MissingStatisticError where none of ``statistics`` was released, and name the heads that would work."""
+        """Raise MissingStatisticError if none of ``statistics`` was released; it names possible heads."""
         if not statistics or any(getattr(self, statistic) is not None for statistic in statistics):
             return
         heads = able("".join(s for s in "SBD" if getattr(self, s) is not None))
@@ -227,10 +218,9 @@ class ClassEvidence:
 
 
 def records_evidence(X: Array, y: NDArray[np.intp], classes: int, statistics: str) -> ClassEvidence:
-    """Return the moments of local records about their own mean, without noise and without clipping.
+    """Return local records' moments about their own mean, without noise or clipping.
 
-    Centring first keeps ``B - sum A A^T / N`` accurate when features are far from zero; all records are local, so a
-    second pass over them is possible.
+    Centring keeps ``B - sum A A^T / N`` accurate for features far from zero.
     """
     origin = X.mean(axis=0)
     Z = X - origin
@@ -247,15 +237,10 @@ def records_evidence(X: Array, y: NDArray[np.intp], classes: int, statistics: st
 
 
 def class_evidence(release: Released) -> tuple[ClassEvidence, NDArray[np.intp]]:
-    """Return the evidence in a release of class moments, and the indices of the remaining classes.
+    """Return a release's class moments, and the indices of the remaining classes.
 
-    Classes that the release suppressed are dropped, and so are classes with no record where counts carry no noise.
-    A class that took merged ones in carries the noise of each; that level is then taken for all classes, which shrinks
-    the others more than they need.
-
-    Raises:
-        HeadError: not a release at all.
-        ReleaseError: not class moments, every class suppressed, or values that are not finite.
+    Suppressed classes are dropped, and empty ones where counts carry no noise. The noise of merged classes adds up; all
+    classes get the largest such level.
     """
     moments, sigma = class_sums(require_release(release)), dict(release.sigma)
     N = require_finite("N", moments.N)
@@ -283,7 +268,7 @@ def class_evidence(release: Released) -> tuple[ClassEvidence, NDArray[np.intp]]:
 
 
 def require_finite(statistic: str, values: object) -> Array:
-    """Float64 values, or ReleaseError where one is not finite."""
+    """Return float64 values; ReleaseError where one is not finite."""
     array = np.asarray(values, dtype=np.float64)
     if not np.isfinite(array).all():
         raise ReleaseError(f"statistic {statistic} of the release holds values that are not finite; release it again")
@@ -305,13 +290,11 @@ class FoldSums:
 
 @dataclass(frozen=True)
 class GramEvidence(NoisyGram):
-    """Least-squares sums about ``(feature_means, target_means)``.
+    """Least-squares sums about ``(feature_means, target_means)``, ``(d,)`` and ``(T,)``.
 
     Attributes:
-        feature_means, target_means: what was subtracted, ``(d,)`` and ``(T,)``; zero where nothing was.
-        constant: the value of the last column where that is an intercept feature which is still among the columns.
-        folds: fold sums, or None.
-        least_records: records that the sums need at least, or None where that is not known.
+        constant: value of a last intercept column, or None.
+        least_records: minimum number of records behind the sums.
     """
 
     feature_means: Array
@@ -322,7 +305,7 @@ class GramEvidence(NoisyGram):
 
 
 def records_gram(X: Array, Y: Array, intercept: bool) -> GramEvidence:
-    """Return the sums of local records, X ``(n, d)`` and Y ``(n, T)``, centred if there is an intercept."""
+    """Return the sums of local records, X ``(n, d)`` and Y ``(n, T)``, centred for an intercept."""
     x = X.mean(axis=0) if intercept else np.zeros(X.shape[1])
     y = Y.mean(axis=0) if intercept else np.zeros(Y.shape[1])
     Z, V = X - x, Y - y
@@ -330,11 +313,7 @@ def records_gram(X: Array, Y: Array, intercept: bool) -> GramEvidence:
 
 
 def release_gram(release: Released, records: int | None) -> GramEvidence:
-    """Return the sums in a release of ridge moments. The totals of F folds carry sqrt(F) times the noise of one.
-
-    Raises:
-        ReleaseError: class moments, or values that are not finite.
-    """
+    """Return a release's ridge sums; totals of F folds carry sqrt(F) times one fold's noise."""
     moments = gram_sums(require_release(release))
     refusal = ReleaseError("release.plan measures classes; use heads.RidgeClassifier, or release a RidgeSchema")
     schema = narrowed(release.plan.schema, RidgeSchema, refusal)

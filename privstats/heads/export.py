@@ -1,8 +1,4 @@
-"""Export heads as torch modules and as ONNX files, for serving together with the encoder that makes their features.
-
-An export accepts the same rows as ``predict``: the release's public transform is part of it, or the export is refused.
-Module and file run one sequence of operations, :func:`_scores`, which branches on no entry.
-"""
+"""Export heads as torch modules and ONNX files."""
 
 from __future__ import annotations
 
@@ -32,29 +28,22 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class _Head(Protocol):
-    """The method by which a head is recognised, fitted or not."""
-
     def fit_release(self, release: Released) -> Any: ...
 
 
 class _Fitted(_Head, Protocol):
-    """The attributes of a head that an export reads."""
-
     rule_: Rule
     preprocessing_: Preprocessing
 
 
 def to_linear(head: object) -> torch.nn.Linear:
-    """Return the head as ``torch.nn.Linear`` in float32, from rows as ``predict`` takes them to scores or predictions.
+    """Return the head as a float32 ``torch.nn.Linear`` from raw rows to scores or predictions.
 
-    A transform of affine maps is composed with the rule. The clip is not part of it, nor the cut of negative entries
-    under ``nonnegative``; rows that neither would change score as they do in the head.
-
-    Args:
-        head: a fitted head.
+    Affine maps are composed with the rule. Clip and ``nonnegative`` are not included; rows that these would change
+    score differently.
 
     Raises:
-        HeadError: not a head, or the rule or the transform is not linear; use :func:`to_module`.
+        HeadError: no head, or its rule or transform is not linear; use :func:`to_module`.
         MissingExtraError: torch is not installed.
 
     Example:
@@ -84,20 +73,16 @@ def to_linear(head: object) -> torch.nn.Linear:
 def to_module(head: object, *, precision: Precision = "float64") -> torch.nn.Module:
     """Return the head as a ``torch.nn.Module``, from rows as for ``predict`` to scores ``(n, C)``.
 
-    For a table (:class:`~privstats.Cells`) rows are the codes of its columns: ``head.preprocessing_.ordered(table)``.
-    The release's transform, its cut of negative entries and its clip are part of it: the transform is expanded from its
-    definition, as everywhere, so a ``state_dict`` holds the rule alone. ``argmax`` over scores indexes ``classes_``;
-    ``softmax`` gives probabilities (except for ``RidgeClassifier``, which has probabilities before projection to the
-    simplex as its scores). ``torch.export.export`` and ``torch.jit.trace`` accept it with any number of rows.
+    A table's rows are its codes, ``head.preprocessing_.ordered(table)`` (:class:`~privstats.Cells`). Transform,
+    ``nonnegative`` and clip are included; a ``state_dict`` holds the rule alone. ``softmax`` of scores yields
+    probabilities; ``RidgeClassifier``'s scores are unprojected probabilities instead. ``torch.export.export`` and
+    ``torch.jit.trace`` accept any number of rows.
 
     Args:
-        head: a fitted head.
-        precision: ``"float32"`` for devices without float64. It computes everything in float32, so scores that are
-            differences of large terms (``QDA`` with nearly flat classes) keep fewer digits.
+        precision: ``"float32"`` for devices without float64; differences of large terms lose digits.
 
     Raises:
-        HeadError: not a head, another precision, or its transform is a map of another package that does not take
-            tensors.
+        HeadError: no head, another precision, or a map that refuses tensors.
         MissingExtraError: torch is not installed.
 
     Example:
@@ -115,33 +100,24 @@ def to_module(head: object, *, precision: Precision = "float64") -> torch.nn.Mod
     _require_graph_maps(fitted.preprocessing_, torch.zeros((1, inputs), dtype=dtype), "torch tensors")
 
     class Scores(torch.nn.Module):  # type: ignore[name-defined]
-        """Transform, clip, score."""
-
         def __init__(self) -> None:
             super().__init__()
             for name, array in fitted.rule_.arrays().items():
                 self.register_buffer(name, torch.tensor(np.asarray(array), dtype=dtype))
 
         def forward(self, rows: Any) -> Any:
-            """Return scores ``(n, C)`` of rows ``(n, inputs)``."""
             return _scores(fitted, self, rows.to(dtype))
 
     return Scores()
 
 
 def to_onnx(head: object, path: PathLike, *, precision: Precision = "float64") -> None:
-    """Write the head as an ONNX file, for runtimes without Python: :func:`to_module` as a graph.
+    """Write :func:`to_module` as an ONNX file, atomically, for runtimes without Python.
 
-    Input ``rows`` ``(n, inputs)``, outputs ``scores`` ``(n, C)`` and, of a classifier, ``label`` ``(n,)``, out of
-    ``classes_``, and ``probabilities`` ``(n, C)`` where they are the softmax of the scores. All in ``precision``. The
-    file's metadata hold provenance and versions, unsigned. For a table (:class:`~privstats.Cells`) rows are codes: a
-    number, days since 1970-01-01, 1 or 0 of a truth, the place of a category among its values (behind the last for any
-    other), NaN for a gap; the metadata hold the columns. Texts are decoded outside of the graph.
-
-    Args:
-        head: a fitted head.
-        path: where to; an existing file is replaced atomically.
-        precision: ``"float32"`` for runtimes without float64, as in :func:`to_module`.
+    Input ``rows`` ``(n, inputs)``; outputs ``scores`` ``(n, C)`` and, for classifiers, ``label`` ``(n,)`` from
+    ``classes_`` and ``probabilities`` ``(n, C)`` where these are a softmax. Metadata hold provenance and versions,
+    unsigned, and a table's columns. A table's rows (:class:`~privstats.Cells`) are codes: a number, days since
+    1970-01-01, 1 or 0 for a boolean, a category's index (one past the last for unknown ones), NaN for a gap.
 
     Raises:
         HeadError: as :func:`to_module`, or labels that are neither texts nor numbers.
@@ -178,19 +154,15 @@ def to_onnx(head: object, path: PathLike, *, precision: Precision = "float64") -
 
 
 class Exported:
-    """A fitted head that writes itself for other runtimes."""
+    """A head that writes itself for other runtimes."""
 
     def to_onnx(self, path: PathLike, *, precision: Precision = "float64") -> None:
-        """Write the fitted head as an ONNX file: :func:`privstats.heads.to_onnx`.
-
-        Raises:
-            HeadError, MissingExtraError, PrivstatsError: as there.
-        """
+        """Write the head with :func:`privstats.heads.to_onnx`."""
         to_onnx(self, path, precision=precision)
 
 
 def _scores(fitted: _Fitted, buffers: Any, rows: Any) -> Any:
-    """Return the scores of rows as ``predict`` takes them, of a torch tensor or a symbol; it branches on no entry."""
+    """Branch on no entry of ``rows``, so that graphs can be recorded."""
     preprocessing = fitted.preprocessing_
     rows, radius = apply(preprocessing.transform, rows), preprocessing.clip_norm
     xp = arrays_of(rows)
@@ -203,7 +175,6 @@ def _scores(fitted: _Fitted, buffers: Any, rows: Any) -> Any:
 
 
 def _classified(graph: Graph, head: Any) -> list[Any]:
-    """Return a classifier's outputs: the label, and the probabilities where they are the softmax of the scores."""
     labels = np.asarray(head.classes_.tolist())  # texts as texts, from any array
     if labels.dtype.kind not in _LABELS:
         raise HeadError("labels must be texts, numbers or truth values to stand in an ONNX file; rename the classes")
@@ -227,8 +198,6 @@ def _value(graph: Graph, name: str, columns: int) -> Any:
 
 
 def _properties(head: Any) -> dict[str, str]:
-    """Return the file's metadata: the head and its provenance; for a table its columns, because the graph expects their
-    codes."""
     provenance: Provenance = getattr(head, "provenance_", UNKNOWN)
     cells = head.preprocessing_.cells
     columns = {} if cells is None else {"privstats.columns": json_text(cells.plain_table()["columns"])}
@@ -255,14 +224,12 @@ def _fitted(head: object, call: str) -> _Fitted:
 
 
 def _affine(preprocessing: Preprocessing) -> tuple[Array, Array]:
-    """Return a transform of affine maps as x -> x M + m: M ``(inputs, d)``, m ``(d,)``."""
     inputs = input_features(preprocessing.transform, preprocessing.features)
     shift = apply(preprocessing.transform, np.zeros((1, inputs)))[0]
     return apply(preprocessing.transform, np.eye(inputs)) - shift, shift
 
 
 def _require_graph_maps(preprocessing: Preprocessing, rows: Any, what: str) -> None:
-    """HeadError where a map of another package turns such rows into something else."""
     kind = type(rows)
     for step in preprocessing.transform:
         try:

@@ -1,7 +1,4 @@
-"""Linear discriminant analysis from (N, A, B), noise-aware.
-
-The pooled covariance (or the total one, as in FedCGS) and the class means give one weight vector per class.
-"""
+"""Noise-aware linear discriminants."""
 
 from __future__ import annotations
 
@@ -31,23 +28,20 @@ class LDA(ClassHead):
     ``w_c = Sigma^-1 mu_c``, ``b_c = log pi_c - mu_c^T Sigma^-1 mu_c / 2``.
 
     Args:
-        covariance: ``"pooled"``, the within-class covariance (GH-OFL section 3.3), or ``"total"``, the covariance of
-            all records about the grand mean (FedCGS's head).
-        shrinkage: ``"auto"`` (:func:`~privstats.estimates.discriminant.round_prior`), ``"oas"``, a number in [0, 1],
-            or None. It is toward a round covariance, so columns must have like scales: put ``transforms.Centre`` and
-            ``Scale`` by public ranges into the transform, or a ``StandardScaler`` in front of an exact ``fit``, or set
-            None. Where the release carries noise, its known level is removed first in every case.
+        covariance: ``"pooled"``, within classes (GH-OFL section 3.3), or ``"total"``, about the grand mean (FedCGS).
+        shrinkage: toward a round covariance: ``"auto"`` (:func:`~privstats.estimates.discriminant.round_prior`),
+            ``"oas"``, a number in [0, 1], or None. Columns need like scales. Known noise is removed first in every
+            case.
         priors: ``"counts"``, ``"uniform"``, or C probabilities.
-        subspace: None for all features, or the Fisher subspace to live in: ``"auto"`` (C - 1 dimensions), a number of
-            dimensions, or a share of the energy. ``means_`` and ``covariance_`` are then in its coordinates.
+        subspace: None, or the Fisher subspace used: ``"auto"`` (C - 1 dimensions), their number, or a share of the
+            energy. ``means_`` and ``covariance_`` are then in its coordinates.
 
     Attributes:
-        coef_, intercept_: the linear rule, ``(C, d)`` and ``(C,)``.
-        covariance_: the covariance used, ``(d, d)``.
-        means_: class means used, ``(C, d)``.
-        shrinkage_: the shrinkage used.
-        temperature_: what all scores are divided by, so that confidence is the share of hits; 1 without the calibration
-            of a course (``Centred``). It is that of ``priors="counts"`` and changes no prediction.
+        coef_, intercept_: ``(C, d)`` and ``(C,)``.
+        covariance_, means_: ``(d, d)`` and ``(C, d)``.
+        shrinkage_: the intensity used.
+        temperature_: divisor of all scores, so that confidence equals accuracy under ``priors="counts"``; changes no
+            prediction. 1 unless a course (``Centred``) calibrated it.
 
     Example:
         >>> X, y = np.array([[0.0, 0.0], [0.0, 0.2], [1.0, 0.0], [1.0, 0.2]]), np.array([0, 0, 1, 1])

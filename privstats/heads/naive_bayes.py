@@ -1,8 +1,4 @@
-"""Gaussian naive Bayes from (N, A) and squares, noise-aware.
-
-One variance per class and feature. With class squares (D, or the diagonals of S) variances differ by class and are
-shrunk toward the pooled ones; with B alone all classes share the pooled variances.
-"""
+"""Noise-aware Gaussian naive Bayes; with B alone all classes share variances."""
 
 from __future__ import annotations
 
@@ -24,20 +20,18 @@ from privstats.heads.rules import DiagonalRule
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class NaiveBayes(ClassHead):
-    """Gaussian naive Bayes: independent features within each class.
+    """Gaussian naive Bayes from (N, A) and D, S or B.
 
     ``log p(x | c) = -sum_j [(x_j - mu_cj)^2 / v_cj + log v_cj] / 2``; v_c = D_c / N_c - mu_c^2, pulled
     toward the pooled variance.
 
     Args:
-        shrinkage: ``"auto"``, a number in [0, 1], or None. Share of each class variance that is replaced by the pooled
-            one. ``"auto"`` weighs the pooled variance as ten further records would, and within it the mean variance
-            likewise, so columns must have like scales (see ``LDA``); a number and None do not depend on units.
-        priors: ``"counts"``, ``"uniform"``, or C probabilities.
-        subspace: as in ``LDA``; needs B or S, because squares in other coordinates do not follow from squares in these.
+        shrinkage: share of each class variance replaced by the pooled one: a number in [0, 1], None, or ``"auto"``,
+            which weighs the pooled variance as ten records. Columns then need like scales.
+        priors, subspace: as in ``LDA``; a subspace needs B or S.
 
     Attributes:
-        means_, variances_: shape ``(C, d)`` each.
+        means_, variances_: ``(C, d)`` each.
 
     Example:
         >>> X, y = np.array([[0.0, 0.0], [0.0, 0.2], [1.0, 0.0], [1.0, 0.2]] * 5), ["ash", "ash", "elm", "elm"] * 5

@@ -1,8 +1,4 @@
-"""An ONNX graph, recorded while ordinary row arithmetic runs on symbols.
-
-Transforms and rules need no ONNX code: they take their operations from ``transforms.exact``, and symbols bring
-recording ones. The exports use this module.
-"""
+"""Record an ONNX graph while row arithmetic runs on symbols."""
 
 from __future__ import annotations
 
@@ -22,12 +18,7 @@ _LARGEST = np.iinfo(np.int64).max
 
 @dataclass(eq=False)
 class Graph:
-    """Nodes and constants of a model, in the order in which they were added.
-
-    Attributes:
-        onnx: the module.
-        precision: type of every number in it.
-    """
+    """Nodes and constants of a model, in order; ``precision`` is the type of all numbers."""
 
     onnx: ModuleType
     precision: Precision
@@ -40,14 +31,14 @@ class Graph:
         return int(getattr(self.onnx.TensorProto, "DOUBLE" if self.precision == "float64" else "FLOAT"))
 
     def constant(self, value: Any, dtype: Any = None) -> str:
-        """Return the name of a constant, in the graph's precision unless another type is named."""
+        """Add a constant, by default of the graph's precision, and return its name."""
         array = np.ascontiguousarray(np.asarray(value, dtype or self.precision))
         name = f"constant_{len(self.constants)}"
         self.constants.append(self.onnx.numpy_helper.from_array(array.reshape(np.shape(value)), name))
         return name
 
     def add(self, operation: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:
-        """Add an operation on these inputs; returns the name of its result."""
+        """Add an operation on these inputs and return its result's name."""
         name = output or f"value_{len(self.nodes)}"
         self.nodes.append(self.onnx.helper.make_node(operation, list(inputs), [name], **attributes))
         return name
@@ -55,13 +46,9 @@ class Graph:
 
 @dataclass(frozen=True, eq=False)
 class Symbol:
-    """An array of a graph: it takes a row array's place and records every operation on it.
+    """An array of rows that records every operation.
 
-    Attributes:
-        graph: where to.
-        name: of the value in it.
-        shape: None for the number of rows.
-        truth: whether its entries are truth values.
+    ``shape`` has None for the number of rows; ``truth`` marks boolean entries.
     """
 
     graph: Graph
@@ -72,7 +59,7 @@ class Symbol:
 
     @property
     def operations(self) -> _Operations:
-        """The operations that ``transforms.exact`` gives these rows."""
+        """Operations for ``transforms.exact``."""
         return _Operations(self.graph)
 
     @property
@@ -81,7 +68,7 @@ class Symbol:
         return len(self.shape)
 
     def numbers(self) -> Symbol:
-        """Truth values as 0 and 1; anything else as it is."""
+        """Return booleans as 0 and 1, else the symbol itself."""
         if not self.truth:
             return self
         return self._node("Cast", self.shape, to=self.graph.element)
@@ -95,7 +82,7 @@ class Symbol:
         return left._node(operation, _broadcast(left.shape, right.shape), right.name, truth=truth)
 
     def symbol(self, value: Any) -> Symbol:
-        """Return a value as a symbol of the same graph."""
+        """Convert a value to a symbol."""
         if isinstance(value, Symbol):
             return value
         return Symbol(self.graph, self.graph.constant(value), np.shape(value))
@@ -183,28 +170,28 @@ class Symbol:
         return self.reduced("ReduceSum", axis)
 
     def reduced(self, operation: str, axis: int) -> Symbol:
-        """Return one number per row of an axis."""
+        """Reduce an axis to one number."""
         axes = self.graph.constant([axis], np.int64)
         return self._node(operation, (*self.shape[:axis], *self.shape[axis + 1 :]), axes, keepdims=0)
 
     def mapped(self, operation: str) -> Symbol:
-        """Entry by entry."""
+        """Apply an operation entry by entry."""
         return self._node(operation, self.shape)
 
     def padded(self, value: float, columns: int) -> Symbol:
-        """Return the columns of a constant on the right."""
+        """Append constant columns."""
         width = self.shape[1]
         pads, filled = self.graph.constant([0, 0, 0, columns], np.int64), self.graph.constant(value)
         return self._node("Pad", (self.shape[0], None if width is None else width + columns), pads, filled)
 
     def beside(self, other: Symbol) -> Symbol:
-        """Return the columns of both."""
+        """Append another symbol's columns."""
         widths = (self.shape[1], other.shape[1])
         width = None if None in widths else sum(size for size in widths if size is not None)
         return self._node("Concat", (self.shape[0], width), other.name, axis=1)
 
     def chosen(self, left: Any, right: Any) -> Symbol:
-        """Entry by entry the left where this holds, else the right."""
+        """Choose left entries where this holds, else right ones."""
         one, two = self.symbol(left), self.symbol(right)
         shape = _broadcast(self.shape, _broadcast(one.shape, two.shape))
         return self._node("Where", shape, one.name, two.name)
@@ -212,8 +199,6 @@ class Symbol:
 
 @dataclass(frozen=True)
 class _Operations:
-    """The operations of ``transforms.exact.Arrays`` on symbols."""
-
     graph: Graph
 
     def rint(self, rows: Symbol) -> Symbol:
@@ -252,8 +237,7 @@ class _Operations:
         return True
 
     def binary_exponent(self, values: Symbol) -> Symbol:
-        """Compute the binary exponent by the logarithm; next to a power of two it may be one off, which moves a row's
-        rounding by a bit."""
+        """Compute the exponent by a logarithm; near a power of two it may be one off, which moves rounding by a bit."""
         least = 2.0 ** (-1074 if self.graph.precision == "float64" else -73)
         logs = self.where(values > least, values, least).mapped("Log") * (1 / math.log(2.0))
         return logs.mapped("Floor") + 1.0
@@ -266,7 +250,6 @@ class _Operations:
 
 
 def _broadcast(one: Shape, other: Shape) -> Shape:
-    """Return the shape of both together, as numpy has it; an open size stays open."""
     width = max(len(one), len(other))
     pairs = zip((1,) * (width - len(one)) + one, (1,) * (width - len(other)) + other, strict=True)
     return tuple(b if a == 1 else a if b == 1 else None if None in (a, b) else a for a, b in pairs)

@@ -1,8 +1,4 @@
-"""Head files: the rule as safetensors, everything else as JSON in the header. No pickle, no code.
-
-A restored head predicts as the saved one; attributes that only describe the fit are not stored. For two
-classes and a release, the file holds quantiles of the scores (``released_scores``).
-"""
+"""Head files: the rule as safetensors, everything else as JSON in the header. No pickle, no code."""
 
 from __future__ import annotations
 
@@ -31,11 +27,7 @@ _HEADS: dict[str, type[Stored]] = {}
 
 
 class Stored:
-    """A fitted head that can be written to a file and read back, with its provenance.
-
-    Attributes:
-        provenance_: its sources and its promise; in its file and, in words, in its ``repr``.
-    """
+    """A head that can be written to a file and read back."""
 
     provenance_: Provenance
 
@@ -49,35 +41,25 @@ class Stored:
         return f"{words} [{self.provenance_}]" if hasattr(self, "provenance_") else words
 
     def _assuming(self, assumed: tuple[Assumed, ...], course: str | None = None) -> Self:
-        """Return this head with the values that a private fit read from the records, and its course, in the
-        provenance."""
         self.provenance_ = msgspec.structs.replace(self.provenance_, assumed_public=assumed, course=course)
         return self
 
     def save(self, path: PathLike, signer: Signer | None = None) -> None:
-        """Write the fitted head whole: safetensors with a JSON manifest in its header.
-
-        Parameters, labels, the rule, the public map in front of it, class means, class probabilities and provenance are
-        kept; attributes that only describe the fit (``covariance_``, ``convergence_`` and the like) are not.
+        """Write the head atomically, without attributes that only describe the fit (``covariance_`` and the like).
 
         Args:
-            path: where to; an existing file is replaced atomically.
-            signer: an ``Identity``, an Ed25519 private key, or its 32 bytes; signs all of the file, so that
-                ``load(path, signed_by=...)`` can tell a forgery.
+            signer: an ``Identity``, an Ed25519 private key, or its 32 bytes; signs the complete file, so that ``load``
+                detects forgery.
 
         Raises:
-            HeadError: a label or parameter that JSON cannot hold, or a signer that is no key.
+            HeadError: values that JSON cannot hold, or a signer that is no key.
             PrivstatsError: the file cannot be written.
         """
         FORMAT.write(path, content_of(self), signer)
 
     @classmethod
     def load(cls, path: PathLike, signed_by: Verifier | None = None) -> Self:
-        """Read a head of this class; ``privstats.heads.load`` reads any.
-
-        Raises:
-            HeadError: as there; or a head of another class.
-        """
+        """Read a head of this class; HeadError for another."""
         head = load(path, signed_by)
         if not isinstance(head, cls):
             raise HeadError(f"{path} holds a {type(head).__name__}, not a {cls.__name__}; use privstats.heads.load")
@@ -85,8 +67,6 @@ class Stored:
 
 
 class _Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The JSON part of a head file; what has a default is left out while it has it."""
-
     head: str
     parameters: dict[str, Any]
     rule: str
@@ -103,14 +83,13 @@ class _Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 def load(path: PathLike, signed_by: Verifier | None = None) -> Any:
     """Read a head that ``save`` wrote.
 
-    Without ``signed_by`` the checksum catches corruption and careless edits; only a signature stops a forger.
+    Without ``signed_by`` the checksum detects corruption and careless edits; only a signature stops a forger.
 
     Args:
-        path: the file.
-        signed_by: the public key that must have signed it, in any form that ``Release.load`` takes.
+        signed_by: the signer's public key, in any form that ``Release.load`` accepts.
 
     Raises:
-        HeadError: not a head file, corrupt, from another version, or wrongly signed; or ``signed_by`` is no key.
+        HeadError: no head file, corrupt, from another version, or wrongly signed.
 
     Example:
         >>> X, y = np.array([[0.0, 0.0], [0.0, 0.2], [1.0, 0.0], [1.0, 0.2]]), [0, 0, 1, 1]
@@ -123,11 +102,7 @@ def load(path: PathLike, signed_by: Verifier | None = None) -> Any:
 
 
 def content_of(head: Any) -> Content:
-    """Return a fitted head as manifest and tensors, for its file.
-
-    Raises:
-        HeadError: a label or parameter that JSON cannot hold.
-    """
+    """Return a head as manifest and tensors; HeadError for values that JSON cannot hold."""
     check_is_fitted(head, "rule_")
     try:
         manifest = msgspec.json.encode(_manifest(head), order="deterministic")
@@ -142,11 +117,7 @@ def content_of(head: Any) -> Content:
 
 
 def head_of(content: Content, path: PathLike) -> Any:
-    """Return the head that :func:`content_of` described.
-
-    Raises:
-        HeadError: manifest and tensors do not fit together; or no installed package has the head.
-    """
+    """Invert :func:`content_of`; HeadError for inconsistent content or an unknown head."""
     manifest = _manifest_of(content, path)
     cls = _class_of(manifest.head, path)  # before the rule: a head of another package may bring one of its own
     try:
@@ -185,7 +156,6 @@ def _manifest_of(content: Content, path: PathLike) -> _Manifest:
 
 
 def _class_of(name: str, path: PathLike) -> Any:
-    """Return the class of a head of the registry, or of one that was defined or imported here."""
     if name in HEADS:
         return head_class(name)
     if name in _HEADS:
@@ -215,7 +185,6 @@ FORMAT = Format[Any](
 
 
 def _check_fit(manifest: _Manifest, rule: Rule) -> None:
-    """A rule takes the features of its manifest and scores its classes; raises ValueError where it does not."""
     features = manifest.features
     if not any(features in array.shape for array in rule.arrays().values()):  # bounds what is allocated next
         raise ValueError("no array of the rule has that many features")
@@ -225,7 +194,6 @@ def _check_fit(manifest: _Manifest, rule: Rule) -> None:
 
 
 def _check_known(manifest: _Manifest, known: dict[str, Any]) -> None:
-    """Check a file's facts about classes against its manifest, all or none; raises ValueError where they do not fit."""
     classes = len(manifest.classes or ())
     shapes = {"priors": (classes,), "prototypes": (classes, manifest.features)}
     if known and {name: values.shape for name, values in known.items()} != shapes:
@@ -235,7 +203,6 @@ def _check_known(manifest: _Manifest, known: dict[str, Any]) -> None:
 
 
 def _check_scores(manifest: _Manifest, scores: dict[str, Any]) -> None:
-    """Check a file's facts about scores against its manifest, all or none; raises ValueError where they do not fit."""
     if not scores:
         return
     if len(manifest.classes or ()) != 2 or {name: values.shape for name, values in scores.items()} != {

@@ -1,8 +1,4 @@
-"""Promises of private fits, and the values that heads read from records themselves.
-
-Every ``fit_private`` makes one :class:`Promise` of its owner's terms; ``privstats.course.alone`` measures and releases
-the records. Shapes, columns and classes may be read from a party's own records; means only from public records.
-"""
+"""Fit heads privately; class means are read from public records alone."""
 
 from __future__ import annotations
 
@@ -42,12 +38,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Records:
-    """One party's records, with one pair of them to read shapes off.
-
-    Attributes:
-        X, y: as ``measure`` takes them; y is None for batches.
-        first: all of them, or the first batch.
-    """
+    """One party's records, as ``measure`` accepts them; ``first`` is all of them or the first batch."""
 
     X: Any
     y: Any
@@ -55,15 +46,7 @@ class Records:
 
     @classmethod
     def of(cls, X: Any, y: Any, transform: Sequence[Transform] = ()) -> Self:
-        """Wrap records in arrays, tables or files, or an iterable of batches where ``y`` is None.
-
-        Args:
-            X, y: as ``measure`` takes them.
-            transform: the public maps; the first of them may declare which columns of a table are read.
-
-        Raises:
-            DataError: neither, or an iterable without a batch, or a table without the column that y names.
-        """
+        """Wrap arrays, tables, files, or an iterable of batches where ``y`` is None."""
         if y is not None:
             cells: Any = transform[0] if transform and transform[0].reads_cells else None
             if (batches := batches_of(X, y, cells)) is not None:
@@ -75,12 +58,7 @@ class Records:
         return cls(chain([first], several), None, first)
 
     def features(self, transform: Sequence[Transform]) -> int:
-        """Return columns behind the transform.
-
-        Raises:
-            DataError: X is no matrix.
-            SchemaError: the transform does not take that many columns.
-        """
+        """Return the number of columns behind the transform."""
         if transform and transform[0].reads_cells:
             return output_features(transform) or 0
         shape = as_rows(self.first[0], "X").shape
@@ -90,7 +68,7 @@ class Records:
 
     @property
     def count(self) -> int:
-        """Number of records, where they are in arrays, tables or files."""
+        """Number of records in arrays, tables or files."""
         if isinstance(self.X, Batches):
             return sum(len(X) for X, _ in self.X)
         if isinstance(X := self.first[0], Mapping):
@@ -99,18 +77,18 @@ class Records:
 
     @property
     def targets(self) -> int:
-        """Columns of y: 1 where it is flat."""
+        """Number of columns of y."""
         shape = as_rows(self.first[1], "y").shape
         return shape[1] if len(shape) == 2 else 1
 
     @property
     def columns(self) -> tuple[str, ...] | None:
-        """Names of a DataFrame's columns; None where they are no texts."""
+        """Names of a DataFrame's columns; None unless all are texts."""
         names = names_of_columns(self.first[0])
         return tuple(names) if names and all(isinstance(name, str) for name in names) else None
 
     def labelled(self, number: Callable[[Any], NDArray[np.intp]]) -> Self:
-        """Return the records with every label put through ``number``."""
+        """Map the labels by ``number``."""
         if self.y is not None:
             return type(self)(self.X, number(self.y), self.first)
         if isinstance(self.X, Batches):
@@ -123,11 +101,7 @@ class Records:
 
 
 def arrays(X: Any, y: Any, transform: Sequence[Transform] = ()) -> Records:
-    """Return the records that every round can read again, as :meth:`Records.of` wraps them.
-
-    Raises:
-        DataError: batches.
-    """
+    """Wrap records that every round can read again; refuse batches."""
     if y is None:
         raise DataError("every round reads the records again, so batches cannot be given here; give X and y as arrays")
     return Records.of(X, y, transform)
@@ -135,23 +109,17 @@ def arrays(X: Any, y: Any, transform: Sequence[Transform] = ()) -> Records:
 
 @dataclass(frozen=True)
 class RowCount:
-    """The number of records n in the plans of a course.
-
-    Attributes:
-        n: the number.
-        assumed: ``("rows",)`` where n was read from the records and a promise treats it as public.
-    """
+    """The number of records in a course's plans; ``assumed`` is ``("rows",)`` where it was read from the records."""
 
     n: int
     assumed: tuple[Assumed, ...] = ()
 
     @classmethod
     def of(cls, records: Records, expected: int | None, max_records: int | None, adjacency: Adjacency) -> Self:
-        """Return the caller's number, else the caller's bound, else the nearest power of two to the number of rows.
+        """Return ``expected``, else ``max_records``, else the nearest power of two to the number of rows.
 
-        The power of two is no promise: at the geometric mean of two powers, one record changes it. Under
-        ``"replace-one"`` every data set has the same number; under ``"add-remove"`` it is treated as public with a
-        warning. It is a power because the recipe needs no more, and an exact count reveals every single record.
+        The power of two has no DP guarantee: at the geometric mean of two powers, one record changes it. Under
+        ``"add-remove"`` it is treated as public, with a warning; under ``"replace-one"`` all data sets have one number.
         """
         if (stated := max_records if expected is None else expected) is not None:
             return cls(stated)
@@ -169,25 +137,14 @@ class RowCount:
 
 @dataclass(frozen=True)
 class Labels:
-    """The classes of one party's records, and the number of each class.
-
-    Attributes:
-        names: every class once, sorted, in the labels' own type, ``(C,)``.
-        assumed: ``("classes",)`` where they were read off the labels.
-    """
+    """Sorted distinct classes ``(C,)``; ``assumed`` is ``("classes",)`` where they were read from the labels."""
 
     names: NDArray[Any]
     assumed: tuple[Assumed, ...] = ()
 
     @classmethod
     def of(cls, records: Records, classes: Sequence[Any] | None) -> Self:
-        """Return the classes that the caller names, or else those that occur in the labels, with a warning.
-
-        Raises:
-            DataError: fewer than two, one of them twice, or batches without a list of classes.
-            SchemaError: two of the named classes are read alike, or one as missing.
-            ValueError: labels that scikit-learn takes for targets of a regression.
-        """
+        """Return the caller's classes, else those in the labels, with a warning."""
         if classes is not None:
             names = np.unique(np.asarray(classes))
             if np.asarray(classes).ndim != 1 or len(names) != len(classes):
@@ -210,7 +167,7 @@ class Labels:
     def schema(
         self, records: Records, statistics: str, transform: Sequence[Transform], clip_norm: float, grid_bits: int
     ) -> ClassSchema:
-        """Return the schema of the records: these classes, behind the transform; columns keep their names."""
+        """Return the schema behind the transform."""
         maps = steps_of(transform)
         columns = None if maps and maps[0].reads_cells else records.columns
         features = records.features(maps)
@@ -219,10 +176,10 @@ class Labels:
         )
 
     def numbers(self, y: Any) -> NDArray[np.intp]:
-        """Return the place of each label among the classes, ``(n,)``; each is read by itself, as in ``measure``.
+        """Return each label's class index, ``(n,)``.
 
         Raises:
-            RecordError: a label is none of the classes; the message gives its position and never its value.
+            RecordError: a label of no class; the message states its position, never its value.
         """
         if self.assumed:  # the classes are y's own values
             return np.searchsorted(self.names, _plain(y)).astype(np.intp)
@@ -235,11 +192,7 @@ class Labels:
         return places
 
     def places(self, y: Any) -> NDArray[np.intp]:
-        """:meth:`numbers`, with -1 for a label that is none of the classes the caller names: no label is refused.
-
-        Raises:
-            DataError: labels of another shape.
-        """
+        """Return :meth:`numbers`, with -1 for a label of no class."""
         if self.assumed:
             return self.numbers(y)
         masked = isinstance(y, np.ma.MaskedArray)
@@ -250,10 +203,7 @@ class Labels:
 
 
 def with_intercept(transform: Sequence[Transform], clip_norm: float) -> tuple[tuple[Transform, ...], float]:
-    """Return a transform that ends in a constant of half the clip norm, and the norm of the longest row with it.
-
-    A row of norm ``clip_norm`` is then as long as the clip admits, so nothing shorter is cut.
-    """
+    """Return a transform that appends a constant of half the clip norm, and the new maximum norm."""
     constant = clip_norm / 2
     return (*transform, ConstantFeature(constant)), math.hypot(clip_norm, constant)
 
@@ -277,23 +227,14 @@ def _plain(y: Any) -> NDArray[Any]:
 
 @dataclass(frozen=True)
 class PublicRecords:
-    """A few records that everybody may see.
-
-    Attributes:
-        means: their class means behind the release's public map, ``(C, d)``; NaN for a class without any.
-        digest: SHA-256 of the mapped rows and the classes, for the head's provenance.
-    """
+    """Public records' class means behind the public map, ``(C, d)``, NaN without records, and a digest."""
 
     means: Array
     digest: str
 
     @classmethod
     def of(cls, public: Any, preprocessing: Preprocessing, classes: NDArray[Any]) -> Self:
-        """Build the class means from ``(X, y)``: rows as the parties had them, labels out of ``classes``.
-
-        Raises:
-            DataError: no pair, no records, rows that do not fit, or a label of another class.
-        """
+        """Build class means from raw rows and labels ``(X, y)``; raise DataError where they do not fit."""
         X, index = _public_rows(public, preprocessing, classes)
         rows = preprocessing.apply(X)
         if not np.isfinite(rows).all():
@@ -303,11 +244,7 @@ class PublicRecords:
 
 
 def require_public(public: Any, schema: ClassSchema, classes: NDArray[Any]) -> None:
-    """Refuse public records before anything is spent that a fit would refuse after it; None is none.
-
-    Raises:
-        DataError: as :meth:`PublicRecords.of`.
-    """
+    """Refuse unusable public records before any spending."""
     if public is None:
         return
     preprocessing = Preprocessing.of_schema(schema)
@@ -320,7 +257,6 @@ def require_public(public: Any, schema: ClassSchema, classes: NDArray[Any]) -> N
 
 
 def _public_rows(public: Any, preprocessing: Preprocessing, classes: NDArray[Any]) -> tuple[Any, NDArray[np.intp]]:
-    """Return rows as the map takes them, and the place of each one's class."""
     if not isinstance(public, tuple | list) or len(public) != 2:
         raise DataError(f"public must be a pair (X, y) of public records, got {type(public).__name__}")
     X, labels = local(*public)
@@ -342,14 +278,7 @@ _Result = TypeVar("_Result")
 
 
 def owners_terms(method: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
-    """Return the method, with one sentence that names all terms that a caller left out and only an owner can choose.
-
-    These are the keyword-only ones without default, and ``clip_norm`` where there are no declared ``columns`` instead,
-    unless rows of the head are scaled to norm 1 anyway (``unit_rows``).
-
-    Raises:
-        HeadError: a term is missing.
-    """
+    """Wrap a fit so that one HeadError names all missing terms that only the data owner can choose."""
     terms = inspect.signature(method).parameters.values()
     needed = [each.name for each in terms if each.kind is each.KEYWORD_ONLY and each.default is each.empty]
     with_clip = [each.name for each in terms if each.name in needed or (each.name, each.default) == ("clip_norm", None)]
@@ -369,17 +298,13 @@ def owners_terms(method: Callable[_Given, _Result]) -> Callable[_Given, _Result]
 
 
 def central(epsilon: float, delta: float, adjacency: Adjacency) -> Privacy:
-    """Return the promise of one party alone, for one record.
-
-    Raises:
-        PlanError: a value out of its bounds.
-    """
+    """Return a central-model promise for one record."""
     return Privacy(model="central", unit="record", adjacency=adjacency, epsilon=epsilon, delta=delta)
 
 
 @dataclass(frozen=True)
 class Promise:
-    """The terms of one private fit, as the arguments of every ``fit_private`` have them."""
+    """The terms of one private fit, as in ``fit_private``."""
 
     epsilon: float
     delta: float
@@ -395,27 +320,16 @@ class Promise:
 
     @property
     def declared(self) -> bool:
-        """Whether columns of a raw table are declared."""
+        """Whether columns are declared."""
         return self.columns is not None
 
     @property
     def privacy(self) -> Privacy:
-        """The promise for one record.
-
-        Raises:
-            PlanError: a value out of its bounds.
-        """
+        """The promise for one record; PlanError if out of its bounds."""
         return central(self.epsilon, self.delta, self.adjacency)
 
     def rows(self, *, unit: bool) -> tuple[tuple[Transform, ...], Any]:
-        """Return the maps in front of the sums and the norm of the mapped rows; declared columns determine both.
-
-        Args:
-            unit: whether rows of numbers are scaled to norm 1.
-
-        Raises:
-            HeadError: maps or another norm together with declared columns, or no stated number of records.
-        """
+        """Return the maps in front of the sums and the mapped rows' norm."""
         if self.columns is None:
             return of_unit_norm(self.transform) if unit else steps_of(self.transform), self.clip_norm
         if self.clip_norm not in (None, 1.0) or len(self.transform):
@@ -430,16 +344,12 @@ class Promise:
         return (Cells(tuple(self.columns)),), 1.0
 
     def counted(self, records: Records) -> RowCount:
-        """Return the number of records for the plans of a course.
-
-        Raises:
-            PlanError: a promise out of its bounds.
-        """
+        """Return the row count of a course's plans."""
         _ = self.privacy  # refused before anything is read off the records
         return RowCount.of(records, self.expected_records, self.max_records, self.adjacency)
 
     def release(self, schema: Schema, records: Records) -> Release:
-        """Release the records' sums, as ``privstats.private_release`` does."""
+        """Release the records' sums through ``privstats.private_release``."""
         from privstats.course.alone import private_release
 
         charged: dict[str, Any] = {"ledger": self.ledger, "dataset": self.dataset, "max_records": self.max_records}
@@ -448,15 +358,10 @@ class Promise:
     def releases(
         self, kind: str | None, schema: Schema, rows: int, records: Records, **options: Any
     ) -> tuple[Releases, str]:
-        """Run a course over the records; return its releases, which keep the promise in total, and the course's digest.
+        """Run a course; return its releases, which satisfy the promise in total, and its digest.
 
-        Args:
-            kind: of course; None: the plan itself follows on cut points, so some columns must be open. Cut points come
-                first wherever columns are open.
-            schema: of the sums.
-            rows: their number, as in the plans.
-            records: the party's own.
-            options: of the course.
+        ``kind`` None runs the plan itself behind cut points, so some columns must be open; ``rows`` is the plans'
+        number of records.
         """
         from privstats.course import Binned
         from privstats.course.alone import private_releases, single_party_plan
@@ -473,12 +378,12 @@ class Promise:
 
 
 def opened_by(transform: Sequence[Transform]) -> bool:
-    """Return whether cut points of declared columns are still to be found."""
+    """Return whether cut points of declared columns are still missing."""
     return any(getattr(step, "open", ()) for step in transform)
 
 
 def named_numbers(classes: NDArray[Any], labels: Any) -> Any:
-    """Labels that are no texts as those of ``classes`` that they are read as, where classes are texts; for scores."""
+    """Map numeric labels to text ``classes`` that are read alike."""
     given = np.asarray(labels)
     if classes.dtype.kind != "U" or given.dtype.kind == "U":
         return labels

@@ -1,7 +1,4 @@
-"""A head with its promise as scikit-learn parameters: ``Private(LDA(), epsilon=...)`` in pipelines and searches.
-
-``fit`` is the head's own ``fit_private``: this wrapper adds no mechanism. It wraps any head.
-"""
+"""A head with its promise as scikit-learn parameters: ``Private(LDA(), epsilon=...)``."""
 
 from __future__ import annotations
 
@@ -40,8 +37,6 @@ _Given = ParamSpec("_Given")
 
 
 def _where_the_head_has_it(method: _Method) -> _Method:
-    """Return a method that exists where the head has one of the same name."""
-
     def has(estimator: Private) -> bool:
         return hasattr(getattr(estimator, "head_", estimator.head), method.__name__)
 
@@ -49,7 +44,7 @@ def _where_the_head_has_it(method: _Method) -> _Method:
 
 
 def _spelled(init: Callable[_Given, None]) -> Callable[_Given, None]:
-    """Return the constructor, with a sentence for a caller who gives ``fit_private``'s name of the public maps."""
+    """Refuse ``transform`` in place of ``public_transform``."""
 
     @wraps(init)
     def checked(*args: _Given.args, **terms: _Given.kwargs) -> None:
@@ -64,48 +59,33 @@ def _spelled(init: Callable[_Given, None]) -> Callable[_Given, None]:
 
 
 class Private(MetaEstimatorMixin, BaseEstimator):
-    """An estimator with the ``fit_private`` of a head as its ``fit``, and the promise among its parameters.
-
-    A head's own ``fit`` is exact. ``Private`` has no exact ``fit``, so a pipeline that ends in it releases nothing
-    without a promise.
+    """A head with ``fit_private`` as its ``fit``, and the promise among its parameters.
 
     Guarantee:
-        That of the head's ``fit_private``, for every call of ``fit`` by itself: (epsilon, delta)-DP for one record of
-        the rows that it is given, under ``adjacency``. Calls add up (mu-GDP composes as ``sqrt(sum mu_i^2)``): k folds
-        over g candidates and the last fit are ``k g + 1`` releases, each of which is charged to ``ledger``. The sum is
-        for one record where the fold of every record follows from that record alone: ``KFold`` and its kin cut by
-        position and label, so one record more moves others between folds, and a fit then differs in several. Three
-        things are outside the promise: a step that a pipeline fits in front (a scaler, PCA) reads the records exactly,
-        so give public maps as ``public_transform`` instead; the scores that a search computes on held-out records are
-        exact; and so is the choice that it makes from them. So are models that others fit on its predictions, such as
-        ``CalibratedClassifierCV`` and stacking. Resampling, as in bagging and oversampling, puts one record into
-        several rows: the promise is then for one row, unless ``multiplicity`` states how many (docs/alone.md).
+        As in the head's ``fit_private``, for each call of ``fit`` alone: (epsilon, delta)-DP for one record of its
+        rows, under ``adjacency``. Calls add up (mu-GDP composes as ``sqrt(sum mu_i^2)``): k folds over g candidates and
+        the last fit are ``k g + 1`` releases, each charged to ``ledger``. The sum is for one record only where each
+        record's fold follows from that record alone; ``KFold`` splits by position, so one added record changes several
+        fits. Outside the promise: steps that a pipeline fits in front (scaler, PCA) read records exactly, so use
+        ``public_transform``; a search's held-out scores and its choice; models fitted on the predictions
+        (``CalibratedClassifierCV``, stacking). Resampling puts one record into several rows: the promise is then per
+        row, unless ``multiplicity`` states their number.
 
     Args:
-        head: an unfitted head of ``privstats.heads``; it is cloned, as scikit-learn's meta-estimators do.
-        epsilon, delta: the promise for one record, of each fit, in all of its rows.
-        adjacency: ``"add-remove"`` or ``"replace-one"``.
-        clip_norm: rows longer than this (after ``public_transform``) are shortened to it: a public choice. Needed
-            without ``columns``.
-        classes: all possible classes, from public knowledge; classifiers only.
-        columns: those of a raw table, as in the head's ``fit_private``.
-        target_bound: targets longer than this are shortened to it: a public choice; regressions need it.
-        centred: whether the mean is released first; classifiers of one release only.
-        expected_records: the number of records, from public knowledge; for refined heads, ``columns``, and ``centred``.
-        public_transform: the ``transform`` of the head's ``fit_private``; scikit-learn takes an estimator with a
-            ``transform`` for a transformer.
-        grid_bits, max_records: as in the head's ``fit_private``.
-        ledger, dataset: where every fit is charged, as in the head's ``fit_private``; it has no default.
-        multiplicity: the most rows of one fit that one record may be in. The noise is that many times larger, epsilon
-            and delta hold for the record, and the ledger is charged for it: ``multiplicity`` times mu of a row (group
-            privacy: Dong, Roth, Su 2019). Nothing here counts rows: the caller keeps to it.
+        epsilon, delta: the promise for one record, per fit, in all of its rows.
+        adjacency, clip_norm, classes, columns, grid_bits, max_records: as in the head's ``fit_private``.
+        target_bound: public bound to which targets are clipped; regressions need it.
+        centred, expected_records: as there, for heads that accept them.
+        public_transform: the head's ``transform``, renamed for scikit-learn.
+        ledger, dataset: where every fit is charged.
+        multiplicity: maximum rows of one fit per record, not checked. The noise grows by that factor; epsilon, delta
+            and the charge are for the record: ``multiplicity`` times a row's mu (group privacy: Dong, Roth, Su 2019).
 
     Raises:
-        HeadError: a term of the promise is missing, or ``transform`` was given for ``public_transform``.
+        HeadError: a term of the promise is missing, or ``transform`` was passed.
 
     Attributes:
         head_: the fitted head, with ``release_`` (or ``releases_``).
-        n_features_in_, feature_names_in_, coef_, intercept_: as of the fitted head, where it has them.
 
     Example:
         >>> from sklearn.model_selection import GridSearchCV
@@ -167,20 +147,14 @@ class Private(MetaEstimatorMixin, BaseEstimator):
         classes: Sequence[Any] | None = None,
         public: tuple[Any, Any] | None = None,
     ) -> Self:
-        """Fit a clone of the head on one party's own records, under the promise.
-
-        Both options are scikit-learn's metadata: ``Private(...).set_fit_request(classes=True)`` has a pipeline, a
-        search or ``cross_val_score(..., params={"classes": ...})`` hand them on where metadata routing is enabled.
+        """Fit a clone of the head under the promise.
 
         Args:
-            X, y: as the head's ``fit_private`` takes them.
-            classes: those of this fit, where the constructor was given none.
-            public: ``(X, y)``, records that are public, as in the head's ``fit_private``: **no promise covers them**.
+            classes: those of this fit, if the constructor has none; scikit-learn metadata.
+            public: ``(X, y)``, public records: **no promise covers them**; scikit-learn metadata.
 
         Raises:
-            HeadError: ``head`` has no ``fit_private``, or takes no such term, or lacks one that it needs; or a
-                ``multiplicity`` that leaves a row less than any plan promises; or other classes than the constructor's.
-            SchemaError, PlanError, DataError, LedgerError: as in the head's ``fit_private``.
+            HeadError: an unsuitable ``head``, terms or ``multiplicity``. Other errors are those of ``fit_private``.
         """
         terms = self._terms(classes, public)
         times = terms.pop("multiplicity")
@@ -193,60 +167,56 @@ class Private(MetaEstimatorMixin, BaseEstimator):
 
     @property
     def classes_(self) -> NDArray[Any]:
-        """Labels of the classes, shape ``(C,)``."""
+        """Labels of the classes, ``(C,)``."""
         labels: NDArray[Any] = self._fitted().classes_
         return labels
 
     @property
     def feature_names_in_(self) -> NDArray[Any]:
-        """Names of the columns, where the records had them."""
+        """Names of the columns, if known."""
         names: NDArray[Any] = self._fitted().feature_names_in_
         return names
 
     @property
     def coef_(self) -> Array:
-        """Weights of the columns, where the fitted head has them."""
+        """Weights of the columns, if any."""
         coef: Array = self._fitted().coef_
         return coef
 
     @property
     def intercept_(self) -> Any:
-        """The intercept of the fitted head, where it has one."""
+        """Intercept, if any."""
         return self._fitted().intercept_
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Predictions of the fitted head."""
+        """Return predictions."""
         predictions: NDArray[Any] = self._fitted().predict(X)
         return predictions
 
     def save(self, path: PathLike, signer: Signer | None = None) -> None:
-        """Write the fitted head, as its own ``save`` does; ``privstats.heads.load`` reads it as a head.
-
-        Raises:
-            HeadError: as there.
-        """
+        """Write the fitted head, for ``privstats.heads.load``."""
         self._fitted().save(path, signer)
 
     @_where_the_head_has_it
     def predict_proba(self, X: Any) -> Array:
-        """Class probabilities of the fitted head, shape ``(n, C)``."""
+        """Return class probabilities, ``(n, C)``."""
         probabilities: Array = self._fitted().predict_proba(X)
         return probabilities
 
     @_where_the_head_has_it
     def predict_log_proba(self, X: Any) -> Array:
-        """Return the logarithms of the class probabilities of the fitted head, shape ``(n, C)``."""
+        """Return log probabilities, ``(n, C)``."""
         logarithms: Array = self._fitted().predict_log_proba(X)
         return logarithms
 
     @_where_the_head_has_it
     def decision_function(self, X: Any) -> Array:
-        """Return the scores of the fitted head, ``(n, C)``, or ``(n,)`` for two classes."""
+        """Return scores ``(n, C)``, or ``(n,)`` for two classes."""
         scores: Array = self._fitted().decision_function(X)
         return scores
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the fitted head's score: share of right classes, or R²."""
+        """Return accuracy, or R² for a regression."""
         return float(self._fitted().score(X, y, sample_weight))
 
     def __sklearn_tags__(self) -> Any:
@@ -265,7 +235,6 @@ class Private(MetaEstimatorMixin, BaseEstimator):
         return self.head_
 
     def _terms(self, classes: Sequence[Any] | None, public: tuple[Any, Any] | None) -> dict[str, Any]:
-        """Return the terms that this head's ``fit_private`` takes, checked against what it needs."""
         if isinstance(self.head, type) or not callable(getattr(self.head, "fit_private", None)):
             shown = self.head.__name__ if isinstance(self.head, type) else type(self.head).__name__
             if hasattr(self.head, "fit_private"):
@@ -286,11 +255,6 @@ class Private(MetaEstimatorMixin, BaseEstimator):
 
 
 def _one_of(settings: Sequence[Any] | None, fitted_with: Sequence[Any] | None) -> Sequence[Any] | None:
-    """Return the classes of the constructor or those of a fit.
-
-    Raises:
-        HeadError: both, and they differ.
-    """
     if settings is None or fitted_with is None:
         return settings if fitted_with is None else fitted_with
     if list(settings) != list(fitted_with):
@@ -299,13 +263,6 @@ def _one_of(settings: Sequence[Any] | None, fitted_with: Sequence[Any] | None) -
 
 
 def _of_one_row(times: int, epsilon: float, delta: float, ledger: Paid, dataset: str | None) -> dict[str, Any]:
-    """Return the terms of one row, and its charge, where the promise is for a record in ``times`` rows.
-
-    Raises:
-        HeadError: the row's epsilon is below what a plan takes.
-        LedgerError: not a number of rows, or a ledger that cannot charge them.
-        PlanError: a promise out of its bounds.
-    """
     Cost.repeated(times)
     central(epsilon, delta, "add-remove")
     one = epsilon / times if delta == 0 else gaussian_epsilon(gaussian_mu(epsilon, delta) / times, delta)

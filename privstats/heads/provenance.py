@@ -1,10 +1,4 @@
-"""Provenance of a head, made under a promise, from exact records, or unknown; and the releases that it reads.
-
-``fit`` and ``fit_release`` write this record of facts, and head files keep it. It promises nothing by itself: the plan
-and the release do.
-
-:func:`sources` lists what heads read: one release, those of a mean first, of parties, or of a whole course, in a list.
-"""
+"""Record a head's sources; the guarantee itself rests on plan and release."""
 
 from __future__ import annotations
 
@@ -34,32 +28,24 @@ _ASSUMED = {"classes": "the list of classes", "rows": "the number of rows to a p
 
 
 class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The sources of a head; ``str`` gives its promise.
+    """The sources of a head; ``str`` returns its promise.
 
     Guarantee:
         Where ``exact`` is False, everything in the head is a function of releases that together are (epsilon, delta)-DP
         for one ``unit`` under ``adjacency``, under trust model ``model`` (post-processing; Dwork, Roth 2014,
-        proposition 2.1). Releases of one course add up as ``sqrt(sum mu_i^2)``. The claim is as trustworthy as the
-        file's signature: without one, anyone can write it.
+        proposition 2.1). Releases of one course add up as ``sqrt(sum mu_i^2)``. Only the file's signature protects
+        this claim against forgery.
 
     Attributes:
-        exact: whether the head was made from records or sums without noise: a function of single records, which no
-            promise covers. None where unknown, as for files of formats 1 and 2.
-        epsilon, delta: the promise of the releases that it was made from, together; None without one.
-        adjacency, unit, model: of the promise, as in ``Privacy``.
-        plan: digest of the plan; of a course, of its first plan.
-        releases: digests of the releases, in order.
-        course: digest of the course, where ``fit_private`` ran one.
-        survivors, clients: parties in the (first) sum, and parties of the plan.
-        reproducible: the noise came from a generator that others may know, so there is no promise.
-        public: digest of the public records used together with the releases; the promise is for the others.
-        assumed_public: values that ``fit_private`` read from the records, because the caller gave no public value:
-            ``"classes"`` or ``"rows"``. The promise holds for all else; one record can show in these.
-        multiplicity: the maximum number of rows that one record may be in, as stated by the caller who resampled
-            (``Private``); epsilon and delta are for all of them together.
-
-    Raises:
-        ValueError: a promise in parts, or out of its bounds; or something assumed twice, or without a promise.
+        exact: whether records or noiseless sums were used; None: unknown.
+        epsilon, delta: joint promise of its releases, or None.
+        plan, releases, course: digests: the (first) plan, releases in order, course.
+        survivors, clients: parties in the first sum and its plan.
+        reproducible: others may know the noise, so no promise holds.
+        public: digest of public records, which the promise excludes.
+        assumed_public: values read from the records (``"classes"``, ``"rows"``); the promise excludes them.
+        multiplicity: maximum rows per record, covered by epsilon and delta together; stated by the caller
+            (``Private``).
 
     Example:
         >>> X, y = np.array([[0.0, 0.0], [0.0, 0.2], [1.0, 0.0], [1.0, 0.2]] * 5), [0, 0, 1, 1] * 5
@@ -101,12 +87,9 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     @classmethod
     def of(cls, releases: Sequence[Any], course: str | None = None) -> Provenance:
-        """Return the provenance of a head made from these releases; unknown where one was made by another library.
+        """Return the provenance of releases of one plan or course.
 
-        Args:
-            releases: of one plan, or of the nodes of one course, in order; at least one. Where they promise different
-                things (another unit, adjacency or model) nothing is known of them together.
-            course: the course's digest, where the caller ran one.
+        Unknown if a release is another library's, or if unit, adjacency or model differ.
         """
         if not all(isinstance(each, Release) for each in releases):
             return UNKNOWN
@@ -136,16 +119,15 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     @property
     def beside_exact_rows(self) -> Provenance:
-        """Provenance after exact rows of the site that serves the head were used too: no promise covers it."""
+        """Provenance after the serving site's exact rows were used too: no promise."""
         promise = dict.fromkeys(("epsilon", "delta", "adjacency", "unit", "model"))
         return msgspec.structs.replace(self, exact=True, assumed_public=(), multiplicity=1, **promise)
 
     def of_rows(self, times: int) -> Provenance:
-        """Return the provenance where epsilon is for one row, and one record may be in ``times`` rows: epsilon of all
-        at its delta.
+        """Return the provenance where epsilon is for one row and one record may be in ``times`` rows.
 
-        mu-GDP of one row is ``times`` mu-GDP of ``times`` rows (group privacy: Dong, Roth, Su 2019), and a pure epsilon
-        is ``times`` epsilon.
+        mu-GDP per row is ``times * mu`` for ``times`` rows (group privacy: Dong, Roth, Su 2019); pure epsilon scales
+        alike.
         """
         if times == 1 or self.epsilon is None or self.delta is None:
             return self
@@ -156,17 +138,17 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     @property
     def release(self) -> str | None:
-        """Digest of the first release; None where the head was made from records."""
+        """Digest of the first release; None where fitted on records."""
         return self.releases[0] if self.releases else None
 
     @property
     def covered(self) -> bool:
-        """Whether a promise covers the head, so that it may be shown."""
+        """Whether a promise covers the head, so that it may be published."""
         return self.exact is False and not self.reproducible
 
     @property
     def caveat(self) -> str | None:
-        """The sentence on what the promise does not cover; None where nothing was assumed."""
+        """Sentence on values that the promise excludes, if any."""
         if not self.assumed_public:
             return None
         return (
@@ -175,13 +157,12 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         )
 
     def tables(self) -> dict[str, Any]:
-        """Return the known facts, as plain values by name."""
+        """Return the known facts by name."""
         known: dict[str, Any] = msgspec.to_builtins(self)
         return known
 
     def tags(self) -> dict[str, str]:
-        """Return the known facts as texts by name, for the tags of a tracking server and the metadata of other
-        formats."""
+        """Return the known facts as texts by name, for metadata of other formats."""
         known = {name: value for name, value in self.tables().items() if name != "releases"}
         known["assumed_public"] = ", ".join(self.assumed_public) or None
         known |= {"promise": str(self), "release": self.release}
@@ -209,8 +190,7 @@ EXACT = Provenance(exact=True)
 
 
 def _promise(releases: Sequence[Release]) -> Privacy | Promise | None:
-    """Return the promise of releases together: a plan's own, or the least that covers the nodes of a course; None
-    without."""
+    """Return the releases' joint promise: the plan's, or the smallest that covers a course's nodes."""
     first = releases[0].plan
     if any(each.plan.noise is None for each in releases):
         return None
@@ -222,7 +202,6 @@ def _promise(releases: Sequence[Release]) -> Privacy | Promise | None:
 
 
 def _terms(release: Release) -> object:
-    """Return the terms of a promise apart from its numbers."""
     privacy = release.plan.privacy
     if not isinstance(privacy, Privacy):
         return None
@@ -245,11 +224,7 @@ _WRONG_LIST = (
 
 
 def present(releases: Releases) -> list[Release]:
-    """Return the releases that are not None; the first one is required.
-
-    Raises:
-        DataError: not a list of releases, or without the first.
-    """
+    """Return the releases with a sum; DataError without the first."""
     if isinstance(releases, Release) or not isinstance(releases, Sequence) or not releases:
         raise DataError("releases must be a list with the release of every node of a course; give them in order")
     have = [each for each in releases if each is not None]
@@ -259,11 +234,7 @@ def present(releases: Releases) -> list[Release]:
 
 
 def behind_counts(releases: Releases) -> tuple[list[Release], Releases]:
-    """Return the count sessions that a ``Binned`` course begins with, without missing ones, and what follows them.
-
-    Raises:
-        ReleaseError: what follows was measured behind other cut points than these counts give.
-    """
+    """Split off the count sessions that begin a ``Binned`` course; ReleaseError if later sums used other cut points."""
     place = next((at for at, each in enumerate(releases) if each is not None and _task(each) != "counts"), 0)
     counts, rest = [each for each in releases[:place] if each is not None], list(releases[place:])
     if not place or not (counts or _reads_table(rest[0])):
@@ -279,13 +250,7 @@ def behind_counts(releases: Releases) -> tuple[list[Release], Releases]:
 
 
 def behind_cut_points(release: Released | Releases) -> tuple[tuple[Released, ...], Released]:
-    """Return a release alone, or the last of a ``Binned`` course over a plan; and all releases behind it.
-
-    Raises:
-        HeadError: not a release at all.
-        ReleaseError: sums behind other cut points than the counts give.
-        DataError: a list that is not of such a course, or without its last release.
-    """
+    """Return all releases of a ``Binned`` course over one plan, and the last; or a release alone."""
     if not isinstance(release, list | tuple):
         alone = require_release(release)
         return (alone,), alone
@@ -318,15 +283,11 @@ def _behind_these(release: Any, counts: Sequence[Release]) -> bool:
 
 
 class OfOneRelease:
-    """A head of one release; asked to read several, it names the heads that do."""
+    """A head of one release, with an error that names heads of several."""
 
     @property
     def fit_releases(self) -> Any:
-        """Not available on this head.
-
-        Raises:
-            AttributeError: always, so that ``hasattr`` returns False.
-        """
+        """Raise AttributeError, so that ``hasattr`` returns False."""
         head = type(self).__name__
         raise AttributeError(
             f"{head} reads one release, or those of a course without gradient rounds in a list: give them to "
@@ -336,13 +297,7 @@ class OfOneRelease:
 
 @dataclass(frozen=True)
 class Sources:
-    """The releases that a head of one release is built from.
-
-    Attributes:
-        releases: all of it, in order.
-        sums: the release of class sums.
-        calibration: of the discriminant of these sums; None without one.
-    """
+    """All releases in order, the class sums, and their calibration or None."""
 
     releases: tuple[Released, ...]
     sums: Released
@@ -350,14 +305,7 @@ class Sources:
 
 
 def sources(release: Released | Releases) -> Sources:
-    """Return a release alone, or those of a ``Centred`` course without the missing ones, also behind cut points
-    (``Binned``).
-
-    Raises:
-        HeadError: not a release at all.
-        DataError: a list that is not of such a course, or without its class sums.
-        PlanError: releases that no such course has together.
-    """
+    """Return a release alone, or a ``Centred`` course's releases, also behind cut points (``Binned``)."""
     if not isinstance(release, list | tuple):
         alone = require_release(release)
         return Sources((alone,), alone)
@@ -384,14 +332,7 @@ def sources(release: Released | Releases) -> Sources:
 
 
 def directions(release: Released | Releases) -> tuple[Released, ...]:
-    """Return a release of parties' directions, alone or with that of their updates (``PartyRounds``), without missing
-    ones.
-
-    Raises:
-        HeadError: not a release at all.
-        ReleaseError: releases of another kind, or that no such course has together.
-        DataError: a list of more than two, or without a release.
-    """
+    """Return a release of parties' directions, alone or with their update (``PartyRounds``)."""
     from privstats.schema import PartySchema
 
     present = [each for each in release if each is not None] if isinstance(release, list | tuple) else [release]
@@ -411,7 +352,6 @@ def directions(release: Released | Releases) -> tuple[Released, ...]:
 
 
 def _updates(first: Released, second: Released) -> bool:
-    """Return whether the second is of the plan that follows from the first in their course."""
     if not isinstance(first, Release) or first.plan.noise is None or first.plan.noise.pure:
         return False
     from privstats.course import PartyRounds

@@ -1,8 +1,4 @@
-"""Quadratic discriminants from (N, A, S): QDA, and the regularised family between QDA and LDA.
-
-Each class has its own covariance, pulled toward the pooled one and toward a round one. ``contrib.heads.low_rank`` has
-the head with a diagonal and a few directions per class.
-"""
+"""Quadratic discriminants from (N, A, S)."""
 
 from __future__ import annotations
 
@@ -28,8 +24,6 @@ _LEAST_POOLED, _MOST_POOLED, _LESS_POOLED = 0.8, 0.92, 0.24
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class _Quadratic(ClassHead):
-    """The part that QDA and RDA share; the subclass sets ``pooled_weight`` and ``degrees``."""
-
     shrinkage: Shrinkage = "auto"
     priors: Priors | ArrayLike = "counts"
     subspace: Subspace = None
@@ -58,11 +52,7 @@ class _Quadratic(ClassHead):
 
 
 def _telling_first(whitened: Array, n: Array) -> tuple[Array, int]:
-    """Return a rotation ``(d, d)`` that puts the directions in which means differ first, and the number of them to
-    screen by.
-
-    No screen where those directions are most of all directions, because screening would save nothing.
-    """
+    """Return a rotation that puts directions of differing means first, and their number (0 if these are most)."""
     d = whitened.shape[1]
     directions, _, _ = discriminant_directions(whitened, n, "auto")
     turn = np.linalg.svd(directions, full_matrices=True)[0]
@@ -77,14 +67,11 @@ class QDA(_Quadratic):
     ``log pi_c - log det Sigma_c / 2 - (x - mu_c)^T Sigma_c^-1 (x - mu_c) / 2`` (GH-OFL section 3.3).
 
     Args:
-        shrinkage: of each class covariance toward ``tr / d I``: ``"auto"``
-            (:func:`~privstats.estimates.discriminant.round_prior` by the class's own count), ``"oas"``, a number, or
-            None. Columns must have like scales for it, as in ``LDA``.
-        priors: ``"counts"``, ``"uniform"``, or C probabilities.
-        subspace: as in ``LDA``.
+        shrinkage: of class covariances toward ``tr / d I``, as in ``LDA``, by the class's own count.
+        priors, subspace: as in ``LDA``.
 
     Attributes:
-        means_: class means, ``(C, d)``.
+        means_: ``(C, d)``.
 
     Example:
         >>> X, y = np.array([[0.0, 0.0], [0.0, 0.2], [1.0, 0.0], [1.0, 0.2]] * 5), ["ash", "ash", "elm", "elm"] * 5
@@ -103,24 +90,19 @@ class QDA(_Quadratic):
 class RDA(_Quadratic):
     """Regularised discriminant analysis (Friedman 1989): class covariances pulled toward the pooled one.
 
-    ``Sigma_c(w) = (1 - w) Sigma_c + w Sigma``, then toward a round covariance. Scores are those of Student's t, which
-    has heavier tails than a Gaussian and so penalises a record far from every class less.
+    ``Sigma_c(w) = (1 - w) Sigma_c + w Sigma``, then toward a round covariance. Scores are those of Student's t: heavier
+    tails penalise distant records less.
 
     Args:
-        pooled_weight: w in [0, 1]: 0 is QDA, 1 is LDA; ``"auto"`` is ``max(.8, .92 - .24 r)``, r the share of the
-            differences between class covariances that is more than sampling
-            (:func:`~privstats.heads.estimates.class_covariance.real_share`).
-        shrinkage: as in :class:`QDA`, by the effective count ``(1 - w) N_c + w N``; columns must have like scales.
-        degrees: degrees of freedom of Student's t; None for Gaussian scores.
-        priors: ``"counts"``, ``"uniform"``, or C probabilities.
-        subspace: as in ``LDA``.
-
-    The defaults come from validation splits of BANKING77, cifar10 and Fashion-MNIST features, digits, wine and breast
-    cancer data at 5 to 4000 records per class. .8 was near the best weight on each; the rule between it and .92 is a
-    guess that hardly moved accuracies there.
+        pooled_weight: w in [0, 1]: 0 is QDA, 1 is LDA; ``"auto"`` is ``max(.8, .92 - .24 r)``, r the share of
+            differences between class covariances beyond sampling
+            (:func:`~privstats.heads.estimates.class_covariance.real_share`). .8 was near the best on six data sets.
+        shrinkage: as in :class:`QDA`, by the effective count ``(1 - w) N_c + w N``.
+        degrees: Student's t degrees of freedom; None for Gaussian scores.
+        priors, subspace: as in ``LDA``.
 
     Attributes:
-        means_: as in :class:`QDA`.
+        means_: ``(C, d)``.
         pooled_weight_: the weight used.
 
     Example:

@@ -1,8 +1,4 @@
-"""Ridge regression refined by a few noisy gradients (docs/refinement.md).
-
-From the releases of a course (``Rounds``) to a regressor; ``estimates.regression`` has the recipe between rounds. Any
-prefix of the rounds gives a head.
-"""
+"""Refine a ridge regression by a few noisy gradients (docs/refinement.md); any prefix of the rounds yields a head."""
 
 from __future__ import annotations
 
@@ -30,19 +26,16 @@ from privstats.progress import progress_bar
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class RefinedRidge(LinearRegressor):
-    """Linear regression of one target, from an ordinary release and a few masked gradients.
+    """Linear regression of one target from a ``Rounds`` course.
 
     Args:
-        rounds: T, of :meth:`fit` and :meth:`fit_private`; a course has its own. Alone they cost a pass over the records
-            each, so there are more than among parties.
-        fit_intercept: :meth:`fit` and :meth:`fit_private` put a constant behind the columns. A course has an intercept
-            where its transform ends in a ``ConstantFeature``.
+        rounds: T, for :meth:`fit` and :meth:`fit_private`.
+        fit_intercept: append a constant column in these fits; a course's transform ends in ``ConstantFeature`` instead.
 
     Attributes:
-        coef_: as of :class:`Ridge`, ``(d,)``.
-        intercept_: a float.
+        coef_, intercept_: ``(d,)`` and a float.
         rounds_: gradient rounds used.
-        clip_: the clip of a next round's residuals: about their size, or Y / 20 where n mu is below 40.
+        clip_: next round's residual clip: about the residuals' size, or Y / 20 where n mu is below 40.
 
     Example:
         >>> X = np.random.default_rng(0).uniform(-0.5, 0.5, (4_000, 2))
@@ -60,12 +53,9 @@ class RefinedRidge(LinearRegressor):
     fit_intercept: bool = True
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Fit on local records, without noise or bounds; X ``(n, d)``, y ``(n,)``.
+        """Fit on local records X ``(n, d)``, y ``(n,)``, without noise or bounds.
 
-        Residuals are clipped as in a course, so far outliers count less than in least squares.
-
-        Raises:
-            HeadError: a parameter out of its bounds.
+        Residuals are clipped as in a course, so outliers count less than in least squares.
         """
         check_parameters(self, self.bounds)
         X, y = validate_data(self, *local(X, y), dtype=np.float64, y_numeric=True)
@@ -78,19 +68,17 @@ class RefinedRidge(LinearRegressor):
         return self._settle(weights[:-1], float(weights[-1] * norm / 2))
 
     def fit_release(self, release: Any) -> Self:
-        """Fit on the first release of a course, before its gradient rounds; otherwise as :meth:`fit_releases`."""
+        """Fit on a course's first release alone."""
         return self.fit_releases([release])
 
     def fit_releases(self, releases: Releases) -> Self:
-        """Fit on all releases of a course so far, using their noise levels; post-processing, so it costs no privacy.
+        """Fit on a course's releases so far; post-processing, so it costs no privacy.
 
         Args:
-            releases: of the rounds of one course, in order, at least the first; None for rounds without a sum.
+            releases: in order, at least the first; None for rounds without a sum.
 
         Raises:
-            ReleaseError: not releases of one course of a regression, or nothing finite follows from them.
-            HeadError: a parameter out of its bounds.
-            DataError: not a list of releases.
+            ReleaseError: not releases of one regression course, or nothing finite follows from them.
         """
         check_parameters(self, self.bounds)
         before, behind = behind_counts(releases) if isinstance(releases, list | tuple) else ([], releases)

@@ -1,7 +1,6 @@
-"""A softmax refined by a few noisy gradients, or a module that another package brings (docs/refinement.md).
+"""A softmax, or another package's module, refined by a few noisy gradients (docs/refinement.md).
 
-From the releases of a course (``Rounds``) to a classifier; ``estimates.softmax`` has the
-recipe between rounds. Any prefix of the rounds gives a head.
+Any prefix of the rounds yields a head.
 """
 
 from __future__ import annotations
@@ -48,36 +47,27 @@ from privstats.transforms import UnitNorm
 class RefinedSoftmax(ClassHead):
     """A linear softmax on whitened rows of one length, from an ordinary release and a few masked gradients.
 
-    ``u(x) = (sqrt(1 - a^2) Mx / |Mx|, a)``, scores ``W u(x)``; M from the release's B, W by a diagonal Kalman filter
-    over the rounds, then moved by .15 to linear discriminant analysis of the release, which is where public records
-    come in. Rounds of a module give the module's own scores (:class:`~privstats.schema.modules.Module`).
+    ``u(x) = (sqrt(1 - a^2) Mx / |Mx|, a)``, scores ``W u(x)``. M comes from the release's B, W from a diagonal Kalman
+    filter over the rounds, moved by .15 to the release's linear discriminant.
 
     Args:
-        rounds: T, of :meth:`fit` and :meth:`fit_private`; None chooses 4 or 6 by the budget (``Rounds.within``). A
-            course has its own.
-        priors: ``"counts"``, ``"uniform"`` (which decides balanced accuracy where classes are very unequal), or C
-            probabilities.
-        calibrated: whether :meth:`fit_private` ends its course in a calibration (``Rounds``), and :meth:`fit` chooses
-            the temperature on its records. A course has its own.
-        module: of :meth:`fit` and :meth:`fit_private`, the word of a module that another package brings, in place of
-            linear scores. A course has its own.
+        rounds: T, for :meth:`fit` and :meth:`fit_private`; None chooses 4 or 6 by the budget (``Rounds.within``).
+        priors: as in ``LDA``.
+        calibrated: :meth:`fit_private` ends in a calibration; :meth:`fit` chooses the temperature on its records.
+        module: word of a module (:class:`~privstats.schema.modules.Module`), in place of linear scores.
 
     Attributes:
-        weights_: W before ``priors``, ``(C, d + 1)``, for rows ``u``; of a module all its weights, ``(P,)``.
+        weights_: W before ``priors``, ``(C, d + 1)``, for rows ``u``; a module's weights ``(P,)``.
         rounds_: gradient rounds used.
-        temperature_: what all scores are divided by, so that confidence is the share of hits; 1 without a calibration.
-            It is that of ``priors="counts"`` and changes no prediction.
-        link_: T and b, ``(C,)``: of declared columns scores are ``W u / T + b``, because the clip of residuals makes W
-            too sure of itself (:mod:`~privstats.estimates.clip_link`); 1 and 0 of other rows. Nothing is spent on it.
-        rule_: the decision rule.
+        temperature_: as in ``LDA``.
+        link_: T and b ``(C,)``. For declared columns scores are ``W u / T + b``, because clipped residuals make W
+            overconfident (:mod:`~privstats.estimates.clip_link`); else 1 and 0.
 
     Guarantee:
-        That of :meth:`ClassHead.fit_private`, of the releases of one course: the first and all rounds together.
-        Rows are scaled to norm 1 behind ``transform``, so ``clip_norm`` may be left out, and every round reads
-        the records again, which are no batches. **The number of rows is treated as public**, to a power of two,
-        unless ``expected_records`` or ``max_records`` is given: the recipe depends on it, the noise does not.
-        Behind the cut points of ``columns`` come the rounds; a mean first (``centred``) gains its whitened rows
-        nothing and is refused. Public records enter the discriminant alone.
+        As in :meth:`ClassHead.fit_private`, for the releases of one course: the first and all rounds together. Rows are
+        scaled to norm 1 behind ``transform``, so ``clip_norm`` may be omitted. Batches and ``centred`` are refused.
+        **The number of rows is treated as public**, to a power of two, unless ``expected_records`` or ``max_records``
+        is given: the recipe depends on it, the noise does not. Public records enter the discriminant alone.
 
     Example:
         >>> X, y = np.random.default_rng(0).normal(size=(4_000, 2)), np.arange(4_000) % 2
@@ -100,18 +90,10 @@ class RefinedSoftmax(ClassHead):
     module: str | None = None
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Fit on local records, without noise; rows are scaled to norm 1, here and in ``predict``.
-
-        Args:
-            X: features, shape ``(n, d)``; numpy, torch or anything array-like, at least one record.
-            y: labels, shape ``(n,)``, of any type.
-
-        Raises:
-            HeadError: a parameter out of its bounds, or both ``calibrated`` and ``module``.
-            SchemaError: no package here brings ``module``.
+        """Fit on local records, without noise; rows are scaled to norm 1.
 
         Warns:
-            FewRecordsWarning: fewer records than features; RDA and LDA do better there.
+            FewRecordsWarning: fewer records than features.
         """
         check_parameters(self, self.bounds)
         X, y = validate_data(self, *local(X, y), dtype=np.float64)
@@ -125,25 +107,22 @@ class RefinedSoftmax(ClassHead):
     def fit_release(
         self, release: Any, labels: Sequence[Any] | None = None, *, public: tuple[Any, Any] | None = None
     ) -> Self:
-        """Fit on the first release of a course, before its gradient rounds; otherwise as :meth:`fit_releases`."""
+        """Fit on a course's first release alone."""
         return self.fit_releases([release], labels, public=public)
 
     def fit_releases(
         self, releases: Releases, labels: Sequence[Any] | None = None, *, public: tuple[Any, Any] | None = None
     ) -> Self:
-        """Fit on all releases of a course so far, using their noise levels; post-processing, so it costs no privacy.
+        """Fit on a course's releases so far; post-processing, so it costs no privacy.
 
         Args:
-            releases: of the rounds of one course, in order, at least the first; None for rounds without a sum.
-            labels: names of all C classes, in order; the plan's ``class_names`` if omitted, and 0..C-1 where it has
-                none.
-            public: ``(X, y)``, records that are public: they enter the discriminant that the weights are moved to, and
-                no round (docs/heads.md). **No promise covers them**.
+            releases: in order, at least the first; None for rounds without a sum.
+            labels, public: as in :meth:`ClassHead.fit_release`; public records are for the discriminant alone. **No
+                promise covers them**.
 
         Raises:
             ReleaseError: not releases of one course of classes, or nothing finite follows from them.
-            HeadError: a parameter out of its bounds, or ``public`` with rounds of a module.
-            DataError: ``labels`` does not name every class once, or ``public`` is no pair of records of these classes.
+            HeadError, DataError: an unusable parameter, ``labels`` or ``public``.
         """
         check_parameters(self, self.bounds)
         before, behind = behind_counts(releases) if isinstance(releases, list | tuple) else ([], releases)
@@ -174,7 +153,6 @@ class RefinedSoftmax(ClassHead):
         return self
 
     def _remember_scores(self, release: Release) -> None:
-        """Keep the class means of the first release, and the quantiles of this head's scores that follow from it."""
         evidence, _ = class_evidence(release)
         means = denoise.class_means(evidence, denoise.counts(evidence.N, evidence.noise("N")))
         self._means = np.asarray(means.values + evidence.origin)
@@ -207,7 +185,6 @@ class RefinedSoftmax(ClassHead):
         raise NotImplementedError("rounds need more than the sums of one release; see fit_releases")
 
     def _fit_rows(self, X: Array, index: NDArray[np.intp]) -> Self:
-        """Run the recipe on unit rows without noise, in real numbers."""
         C, (n, d) = len(self.classes_), X.shape
         onehot = np.eye(C)[index]
         sums = NoisyClassSums(onehot.sum(axis=0), onehot.T @ X, X.T @ X, dict.fromkeys("NAB", 0.0))
@@ -254,7 +231,6 @@ class RefinedSoftmax(ClassHead):
     def _settle_module(
         self, network: Module, whitening: softmax.SoftmaxWhitening, state: Any, counts: Array, rounds: int
     ) -> Self:
-        """Apply the priors, and set the rule."""
         self.weights_ = network.published(state)
         self.temperature_, self.link_ = _NO_CALIBRATION
         self._mean_noise = None
@@ -268,8 +244,6 @@ class RefinedSoftmax(ClassHead):
         states: Sequence[Any],
         discriminant: Any,
     ) -> None:
-        """Set the clip's link, for rows of ``Cells`` after a round, the temperature of a calibration, and, for the
-        card, the noise of the mean probability of two classes."""
         self.link_ = _NO_CALIBRATION[1]
         if len(have) > 1 and any(step.reads_cells for step in recipe.first.transform):
             weights = _averaged(whitening, states[-1].weights, discriminant)
@@ -284,7 +258,6 @@ class RefinedSoftmax(ClassHead):
     def _settle(
         self, whitening: softmax.SoftmaxWhitening, weights: Array, discriminant: Any, counts: Array, rounds: int
     ) -> Self:
-        """Average with the discriminant, apply the priors, and set the rule."""
         self.weights_ = whitening.published(_averaged(whitening, weights, discriminant))
         (coef, intercept), (divisor, offset) = softmax.coefficients(self.weights_), self.link_
         heat = self.temperature_
@@ -320,14 +293,12 @@ def _warn(records: float, features: int) -> None:
 
 
 def _quietly(fit: Callable[..., Any], *given: Any) -> Any:
-    """Return a fitted discriminant, without a second warning of few records."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FewRecordsWarning)
         return fit(*given)
 
 
 def _confidence(U: Array, index: NDArray[np.intp], W: Array) -> Array:
-    """Return the contribution of exact rows to a calibration at the weights W, ``(11,)``."""
     scores = U @ W.T
     sure = [probabilities(factor * scores, axis=1).max(axis=1).sum() for factor in FACTORS]
     return np.array([(scores.argmax(axis=1) == index).sum() - sure[0], *np.diff(sure)])

@@ -1,7 +1,4 @@
-"""Base class of the heads of a linear regression: a party's schema, the optional intercept, predictions.
-
-``ridge`` and ``refined_ridge`` add their solves; ``estimator`` is the counterpart for classes.
-"""
+"""Base class of linear regression heads."""
 
 from __future__ import annotations
 
@@ -31,13 +28,11 @@ if TYPE_CHECKING:
 
 
 class LinearRegressor(Stored, Exported, Described, OfOneRelease, RegressorMixin, BaseEstimator):
-    """A head with predictions that are linear in the transformed columns; it reads columns and adopts a rule.
+    """A head with predictions linear in the transformed columns.
 
     Attributes:
-        fit_intercept: whether a constant column belongs to the model.
-        rule_: the decision rule: weights of the columns behind the transform, the constant among them.
-        n_features_in_: columns that ``predict`` expects.
-        feature_names_in_: their names, where the plan or a DataFrame has them.
+        rule_: weights behind the transform, constant included.
+        n_features_in_, feature_names_in_: columns that ``predict`` expects.
     """
 
     fit_intercept: bool
@@ -66,36 +61,29 @@ class LinearRegressor(Stored, Exported, Described, OfOneRelease, RegressorMixin,
         ledger: Paid = None,
         dataset: str | None = None,
     ) -> Self:
-        """Fit on one party's own records with differential privacy: the head may be shown, the records need not be.
+        """Fit on one party's own records with differential privacy, so that the head may be published.
 
-        Trust: the party that runs this sees the records and adds the noise. The exact sums are not kept.
+        Trust: the party that runs this sees the records and adds the noise. The exact sums are not stored.
 
-        With ``fit_intercept`` a constant of half the clip norm ends the transform, unless it ends in one already.
+        Other arguments and errors are as in ``ClassHead.fit_private``. With ``fit_intercept`` a constant of half the
+        clip norm ends the transform, unless one does.
 
         Args:
-            X, y: records, as ``privstats.measure`` takes them; targets ``(n,)``, of ``Ridge`` also ``(n, T)``. Batches
-                come as ``X`` alone, where one release is made of them.
-            target_bound: targets longer than this are shortened to it: a public choice. Centre them with public
-                knowledge first, because the bound is about 0. With ``columns`` a record without a target that is a
-                number is left out (``UnreadableRecordsWarning``).
-            columns, expected_records: those of a raw table, and the number of its records as their owner states it, as
-                in ``ClassHead.fit_private``; cut points that are open are found first (:class:`~privstats.Binned`).
-                ``Ridge`` refines any rows by rounds where the number is stated. ``RefinedRidge`` takes, if it is not,
-                ``max_records``; without that, the nearest power of two, which is then taken for public
-                (``AssumedPublicWarning`` under ``"add-remove"``).
-            epsilon, delta, clip_norm, adjacency, transform, grid_bits, max_records, ledger, dataset: as in
-                ``ClassHead.fit_private``.
+            X, y: records, as for ``privstats.measure``; targets ``(n,)``, for ``Ridge`` also ``(n, T)``. Batches come
+                as ``X`` alone, for one release only.
+            target_bound: public bound, about 0, to which targets are clipped; centre them with public knowledge first.
+                With ``columns`` records without a numeric target are excluded (``UnreadableRecordsWarning``).
+            columns, expected_records: open cut points are estimated first (:class:`~privstats.Binned`). ``Ridge``
+                refines by rounds if the number is given. ``RefinedRidge`` defaults to ``max_records``, else the nearest
+                power of two, then treated as public (``AssumedPublicWarning`` under ``"add-remove"``).
 
         Guarantee:
-            The whole head is computed from one release, or from all of a course (open ``columns``, rounds), which
+            The complete head is computed from one release, or all of a course (open ``columns``, rounds), which
             together are (epsilon, delta)-DP for one record under ``adjacency``. Number and names of the columns are
-            public, and of rounds the number of rows to a power of two unless ``expected_records`` or ``max_records`` is
-            given (``provenance_.assumed_public``).
+            public; for rounds also the number of rows to a power of two, unless ``expected_records`` or ``max_records``
+            is given (``provenance_.assumed_public``).
 
-        Attributes set: those of the fit on releases, and ``release_``, what was released; ``releases_`` of a course.
-
-        Raises:
-            HeadError, SchemaError, PlanError, DataError, LedgerError: as in ``ClassHead.fit_private``.
+        Attributes set: those of the fit on releases, and ``release_``; ``releases_`` of a course.
         """
         terms = (clip_norm, columns, transform, grid_bits, max_records, expected_records, ledger, dataset)
         promise = Promise(epsilon, delta, adjacency, *terms)
@@ -104,13 +92,11 @@ class LinearRegressor(Stored, Exported, Described, OfOneRelease, RegressorMixin,
 
     @abstractmethod
     def _fit_under(self, promise: Promise, X: Any, y: Any, target_bound: float) -> Self:
-        """Release the records under the promise, and fit on what comes out."""
+        """Release the records under the promise, and fit on the result."""
 
     def _schema(
         self, records: Records, transform: Sequence[Transform], clip_norm: float, target_bound: float, grid_bits: int
     ) -> RidgeSchema:
-        """Return the schema of one party's records; with ``fit_intercept`` it ends in a constant, if it did not
-        already."""
         maps, norm = steps_of(transform), clip_norm
         declared = bool(maps) and maps[0].reads_cells
         if self.fit_intercept and not _has_constant(maps):
@@ -139,17 +125,13 @@ class LinearRegressor(Stored, Exported, Described, OfOneRelease, RegressorMixin,
 
     @property
     def coef_(self) -> Array:
-        """Weights of the columns of X, ``(d,)`` for one flat target, else ``(T, d)``.
-
-        A constant of the transform is part of ``intercept_``. Behind a map that is not affine they are the weights of
-        the columns that it gives. Rows that the clip shortens are predicted by less.
-        """
+        """Weights of X's columns, or of a non-affine map's outputs, ``(d,)`` for one flat target, else ``(T, d)``."""
         coef, _ = self._linear
         return coef[0] if self._flat else coef
 
     @property
     def intercept_(self) -> Any:
-        """Prediction of the model where all columns are 0: a float for one flat target, else ``(T,)``."""
+        """Prediction where all columns are 0: a float for one flat target, else ``(T,)``."""
         _, intercept = self._linear
         return float(intercept[0]) if self._flat else intercept
 
@@ -159,17 +141,13 @@ class LinearRegressor(Stored, Exported, Described, OfOneRelease, RegressorMixin,
         return self.rule_.before(self.preprocessing_.transform)
 
     def predict(self, X: Any) -> Array:
-        """Predicted targets, shape ``(n,)`` for one flat target, else ``(n, T)``."""
+        """Return predicted targets, ``(n,)`` for one flat target, else ``(n, T)``."""
         rows = rows_of(self, X)
         scores = self.rule_.scores(rows)
         return scores[:, 0] if self._flat else scores
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R² of the predictions, at most 1; y may name a column of a table X.
-
-        Raises:
-            DataError: a table X has no column of the name y.
-        """
+        """Return R² of the predictions; y may name a column of a table X."""
         X, y = local(X, y)
         return float(super().score(X, np.asarray(y), sample_weight))
 

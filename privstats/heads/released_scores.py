@@ -1,7 +1,4 @@
-"""Quantiles of each class's predicted probability, computed from the sums behind a head of two classes.
-
-A head of two classes carries them in its file, so that bins of a later score follow them at no price.
-"""
+"""Compute quantiles of a two-class head's probabilities from its sums, for the head's file."""
 
 from __future__ import annotations
 
@@ -21,31 +18,30 @@ _PAIR = 2
 
 
 class ReleasedScores(NamedTuple):
-    """Distribution of the scores of a head of two classes, computed from its released sums.
+    """Distribution of a two-class head's scores.
 
     Attributes:
-        quantiles: of the second class's probability, ``(2, POINTS)``: a row for the records of each class, at the
-            shares ``(k + 1/2) / POINTS``.
-        prevalence: share of each class among the records summed, ``(2,)``.
+        quantiles: the second class's probability at shares ``(k + 1/2) / POINTS``, per true class, ``(2, POINTS)``.
+        prevalence: class shares of the records, ``(2,)``.
     """
 
     quantiles: Array
     prevalence: Array
 
     def below(self, cuts: Array) -> Array:
-        """Return the share of each class's records below some probabilities, ``(2, k)``."""
+        """Return the share of each class's records below cuts, ``(2, k)``."""
         ranks = (np.arange(POINTS) + 0.5) / POINTS
         return np.stack([np.interp(cuts, row, ranks, left=0.0, right=1.0) for row in self.quantiles])
 
 
 def remember(head: Any, evidence: ClassEvidence) -> None:
-    """Let a head that was just fitted on released sums know them, where bins can follow them."""
+    """Attach released sums to a just fitted two-class head, if they have B."""
     if evidence.classes == _PAIR and evidence.B is not None:
         head._scored_on = replace(evidence, S=None, D=None, public=None)
 
 
 def released_scores(head: Any) -> ReleasedScores | None:
-    """Return what a head's sums say of its scores; None of records, of other sums, or of a file without them."""
+    """Return the implied scores, or None."""
     if getattr(head, "_released_scores", None) is None and getattr(head, "_scored_on", None) is not None:
         scores = described(head, head._scored_on)
         head._released_scores = scores if np.isfinite(scores.quantiles).all() else None
@@ -54,22 +50,16 @@ def released_scores(head: Any) -> ReleasedScores | None:
 
 
 def forget(head: Any) -> None:
-    """Drop what an earlier fit knew."""
+    """Drop an earlier fit's sums."""
     head._scored_on = head._released_scores = None
 
 
 def described(head: Any, evidence: ClassEvidence) -> ReleasedScores:
-    """Score rows that are drawn from the sums.
-
-    Rows of each class are drawn from a Gaussian with the mean and the scatter that the noise leaves, from a fixed seed.
+    """Score rows sampled, with a fixed seed, from Gaussians with the sums' denoised means and scatter.
 
     Guarantee:
-        The scores are a function of the head and of the released sums, so they cost nothing of any record's promise
-        (Dwork and Roth 2014, proposition 2.1).
-
-    Args:
-        head: fitted, of two classes.
-        evidence: class sums with B.
+        The scores are a function of the head and the released sums, so they cost no budget (Dwork and Roth 2014,
+        proposition 2.1).
     """
     n = denoise.counts(evidence.N, evidence.noise("N"))
     values, vectors = np.linalg.eigh(denoise.within_scatter(evidence, n) / n.sum())

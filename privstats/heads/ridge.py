@@ -1,8 +1,4 @@
-"""Ridge regression and ridge classification from (G, h, q) or class moments, noise-aware.
-
-Centre, choose a penalty, solve: each step from sums alone. With random features in the schema's transform the same sums
-are kernel ridge.
-"""
+"""Noise-aware ridge regression and classification."""
 
 from __future__ import annotations
 
@@ -47,30 +43,24 @@ class Ridge(MultiOutputMixin, LinearRegressor):
     """Ridge regression from a Gram matrix and a moment vector: ``w = (G + penalty I)^-1 h``.
 
     Args:
-        solver: ``"plain"``, which excludes directions lost in the noise; ``"adassp"`` (Wang 2018: a penalty sized to
-            the noise, added to the chosen one); ``"wiener"``
-            (:func:`~privstats.estimates.denoise.denoised_solve`); ``"aggregate"``, an average of adassp, smaller
-            penalties, wiener and no weights at all by what each is estimated to risk; ``"auto"``, which is aggregate
-            where the release carries noise and plain where it does not. One party alone pays nothing for a session, so
-            :meth:`fit_private` of one target then refines the release by rounds, as :class:`RefinedRidge` does, at the
-            same charge, where the number of records is public: ``expected_records`` is stated, or ``adjacency`` is
-            ``"replace-one"`` without ``max_records``. The number is in the plans of rounds, so otherwise it would have
-            to be read from the records and treated as public. Another solver, or a penalty, applies to one release.
+        solver: ``"plain"`` excludes directions lost in the noise; ``"adassp"`` (Wang 2018) adds a penalty sized to the
+            noise; ``"wiener"`` is :func:`~privstats.estimates.denoise.denoised_solve`; ``"aggregate"`` averages adassp,
+            smaller penalties, wiener and zero weights by estimated risk; ``"auto"`` is aggregate for noisy releases,
+            else plain. With solver and penalty ``"auto"``, :meth:`fit_private` of one target refines by rounds like
+            :class:`RefinedRidge`, at the same charge, if ``expected_records`` is given, or ``adjacency`` is
+            ``"replace-one"`` without ``max_records``.
         penalty: a number >= 0, ``"gcv"``, ``"evidence"`` (marginal likelihood), ``"folds"`` (fold sums), or ``"auto"``:
-            evidence where there is noise, else folds where the release has them, else GCV.
-        fit_intercept: centre records in :meth:`fit`. A release is centred where its transform ends in a
-            ``ConstantFeature``; its coefficient is then not penalised.
-        records: number of records, where neither a constant feature nor local records give it; needed by GCV.
+            evidence for noisy sums, else folds if released, else GCV.
+        fit_intercept: centre records in :meth:`fit`; a release needs a final ``ConstantFeature``.
+        records: number of records for GCV, if nothing else yields it.
 
     Attributes:
-        coef_: weights of the columns of X, ``(T, d)``, or ``(d,)`` for one target; behind a map that is not affine, of
-            the columns that it gives. A release's constant is the intercept and no column.
-        intercept_: ``(T,)``, or a float for one target.
-        penalty_: the penalty used; of an aggregate, that of the estimate with the largest share in it.
-        solver_: the solver used; ``"rounds"`` behind rounds, which have neither penalty nor condition (NaN).
-        condition_: condition number ``(l_max + penalty) / (l_min + penalty)`` of the centred system, at most
-            ``(l_max + penalty) / penalty`` (corollary 1 of the one-shot ridge paper); of the denoised Gram matrix under
-            ``"wiener"``, of that of ``penalty_`` under ``"aggregate"``; infinite where the system is singular.
+        coef_, intercept_: ``(T, d)`` and ``(T,)``, or ``(d,)`` and a float for one target.
+        penalty_: for an aggregate, that of the largest share.
+        solver_: ``"rounds"`` has no penalty or condition (NaN).
+        condition_: condition number ``(l_max + penalty) / (l_min + penalty)`` of the centred system (denoised under
+            ``"wiener"``), at most ``(l_max + penalty) / penalty`` (corollary 1 of the one-shot ridge paper); infinite
+            if singular.
 
     Example:
         >>> X, y = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]), np.array([1.0, 2.0, 4.0, 5.0])
@@ -93,12 +83,7 @@ class Ridge(MultiOutputMixin, LinearRegressor):
     records: int | None = None
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Fit on local records, without clipping, rounding or noise; X ``(n, d)``, y ``(n,)`` or
-        ``(n, T)``, or the name of a column of a table X.
-
-        Raises:
-            HeadError: a parameter out of its bounds.
-        """
+        """Fit on local records, y ``(n,)``, ``(n, T)`` or a column of X, without clipping, rounding or noise."""
         check_parameters(self, self.bounds)
         X, y = validate_data(self, *local(X, y), dtype=np.float64, multi_output=True, y_numeric=True)
         y = np.asarray(y, dtype=np.float64)
@@ -106,20 +91,18 @@ class Ridge(MultiOutputMixin, LinearRegressor):
         return self._build(records_gram(X, y.reshape(len(y), -1), self.fit_intercept), flat=y.ndim == 1)
 
     def fit_release(self, release: Released | Releases) -> Self:
-        """Fit on a release of ridge moments, using its noise levels; post-processing, so it costs no privacy.
+        """Fit on a release of ridge moments; post-processing, so it costs no privacy.
 
-        The intercept is the weight of a ``ConstantFeature`` that ends the schema's transform; a release without one
-        gives a model without one, and a warning unless ``fit_intercept`` is False.
+        The intercept is the weight of a final ``ConstantFeature``; without one there is none, and a warning unless
+        ``fit_intercept`` is False.
 
         Args:
-            release: of ridge moments; or those of a ``Binned`` course over such a plan, in order, None for a count
-                session without a sum: the last one is read, and the promise is that of all.
+            release: ridge moments; or all releases of a ``Binned`` course over such a plan, in order, None for a
+                missing sum. The last one is used; the promise is that of all.
 
         Raises:
-            HeadError: not a release at all, or a parameter out of its bounds.
-            ReleaseError: class moments (use ``RidgeClassifier``), values that are not finite, or sums behind other cut
-                points than the counts give.
-            DataError: a list of other releases.
+            ReleaseError: class moments, values not finite, or wrong cut points.
+            HeadError, DataError: not a release, other lists, or a parameter out of its bounds.
         """
         check_parameters(self, self.bounds)
         sources, release = behind_cut_points(release)
@@ -177,13 +160,10 @@ class RidgeClassifier(ClassHead):
     """Least squares on one-hot targets, from class moments: G = B and h = A, both centred by the counts.
 
     Args:
-        solver: as in :class:`Ridge`.
-        penalty: as in :class:`Ridge`, without fold sums, which class moments do not have.
+        solver, penalty: as in :class:`Ridge`, without fold sums.
 
     Attributes:
-        coef_, intercept_: the linear rule, ``(C, d)`` and ``(C,)``; scores estimate class probabilities.
-        penalty_, solver_: those used.
-        condition_: as in :class:`Ridge`.
+        coef_, intercept_: ``(C, d)`` and ``(C,)``; scores estimate class probabilities.
 
     Example:
         >>> X, y = np.array([[0.0, 0.0], [0.0, 0.2], [1.0, 0.0], [1.0, 0.2]] * 5), ["ash", "ash", "elm", "elm"] * 5
@@ -220,8 +200,7 @@ class RidgeClassifier(ClassHead):
         return LinearRule(coef, solution.intercept - coef @ evidence.origin)
 
     def _probabilities(self, scores: Array) -> Array:
-        """Return the point of the simplex nearest to the scores, which estimate probabilities already (Duchi et al.
-        2008)."""
+        """Project scores to the simplex (Duchi et al. 2008)."""
         ordered = -np.sort(-scores, axis=1)
         excess = np.cumsum(ordered, axis=1) - 1
         support = (ordered - excess / np.arange(1, scores.shape[1] + 1) > 0).sum(axis=1)

@@ -1,10 +1,4 @@
-"""Score a head honestly over several parties: the plan by which each party scores its own records, and their scores.
-
-Bins of two classes follow the distribution of scores in the head's own releases (:func:`cuts_of`); the head's file
-stores it.
-
-``kinds.scoring`` counts the scores that this module computes for a row; ``inference`` reads the released counts.
-"""
+"""Plan and compute a head's scores over several parties."""
 
 from __future__ import annotations
 
@@ -46,30 +40,25 @@ _BY_SITE = {"by_site", "by_sites", "groups", "sites"}
 
 @dataclass(frozen=True)
 class Scoring:
-    """A scoring of a head over all parties: each party counts the head's predictions for records that it held out.
+    """Scoring of a head over all parties: each counts predictions for records that it held out.
 
-    The counts are summed under masks and noise, as any plan's, and :func:`privstats.inference.head_score` reads
-    accuracy, recall, AUC and calibration off the release, with intervals.
+    :func:`privstats.inference.head_score` reads accuracy, recall, AUC and calibration, with intervals, from the noisy
+    sums.
 
     Args:
-        head: a fitted classifier of this package. It is published with the plan: show no head that no promise covers.
-        score_bins: bins of the score. More bins bound the AUC more closely, and add up more noise. For two classes they
-            follow the distribution of scores in the head's releases, each with equally many records, which measures a
-            rare outcome far better than bins of equal width, at no price. There may be fewer than ``score_bins`` then.
-            A head of more classes, of no release or of an older file has bins of equal width.
-        score: ``"probability"``; or ``"margin"``, for heads with probabilities that are nearly all 0 or 1. Calibration
-            needs probabilities.
-        reach: with a margin, the largest one with a bin of its own.
-        by_class: of more than two classes, a table for each, for one-vs-rest AUC: C more tables under one promise.
-        releases: of two classes, all that the head was made from, in order, where its file is an older one that does
-            not know its scores.
-        equal_bins: whether bins are of equal width all the same.
-        labels: every label that records may have, in order, where the head lacks some because they were suppressed;
-            their records count as wrong. Default: the classes of the head.
+        head: a fitted classifier. The plan publishes it, so a promise must cover it.
+        score_bins: maximum number of bins; more bound the AUC closely but add noise. For two classes bins follow the
+            scores in the head's releases, with equally many records each; else they have equal width.
+        score: ``"probability"``; or ``"margin"`` for probabilities nearly all 0 or 1, without calibration.
+        reach: largest margin with a bin of its own.
+        by_class: C more tables under one promise, for one-vs-rest AUC.
+        releases: all the head's releases in order, where its file lacks scores.
+        equal_bins: force bins of equal width.
+        labels: all labels, in order, where the head lacks some; their records count as wrong.
 
     Raises:
-        HeadError: no fitted classifier that can be written to a file, one class alone, or one with a map that is fitted
-            on each party's own records: its prediction for a record would depend on the others.
+        HeadError: no storable classifier, one class alone, or a map fitted on each party's own records (a record's
+            prediction would then depend on others).
         SchemaError: bins or labels out of their bounds.
 
     Example:
@@ -105,7 +94,7 @@ class Scoring:
 
     @cached_property
     def schema(self) -> ScoringSchema:
-        """The schema of the counts."""
+        """Schema of the counts."""
         digest, size = FORMAT.checksum(self._content), len(self._bytes)
         first = self.head.preprocessing_
         labels = list(self.head.classes_.tolist() if self.labels is None else self.labels)
@@ -129,7 +118,6 @@ class Scoring:
         return schema
 
     def _cuts(self, classes: int) -> tuple[float, ...] | None:
-        """Return the edges of the bins where they follow the released scores; None where they are of equal width."""
         if self.equal_bins and self.releases is not None:
             raise HeadError("releases place bins of unequal width: leave releases or equal_bins out")
         if self.releases is not None:
@@ -141,16 +129,11 @@ class Scoring:
 
     @cached_property
     def published(self) -> Published:
-        """The head, as the plan publishes it."""
+        """The published head."""
         return published_head(self._bytes)
 
     def plan(self, *, cohort: Cohort, privacy: Privacy | NoPrivacy, **options: Any) -> Plan:
-        """Return the plan of the score; ``options`` are further ones of :class:`~privstats.Plan`.
-
-        Raises:
-            PlanError: a promise or a cohort that no plan can have, counts that give no score, or scores of single
-                sites.
-        """
+        """Return the plan; ``options`` go to :class:`~privstats.Plan`. PlanError if no score would be readable."""
         if remedy := _unreadable_under(privacy):
             raise PlanError(f"no score could be read from the counts of such a plan, for {remedy}")
         if apart := sorted(options.keys() & _BY_SITE):
@@ -162,13 +145,7 @@ class Scoring:
 
 
 def own_shares(scoring: Scoring, X: Any, y: Any) -> tuple[NDArray[np.intp], Array, NDArray[np.bool_]]:
-    """Return each readable record's label index, ``(n,)``, and probabilities, ``(n, C)``, and which records these are.
-
-    Args:
-        scoring: of the head.
-        X: features, or codes of declared columns.
-        y: labels; a record with another label, or with a gap among its features, is left out.
-    """
+    """Return label indices ``(n,)``, probabilities ``(n, C)``, and whether label and features are known."""
     schema, head = scoring.schema, scoring.head
     places = places_of(schema.labels, y)
     known = places >= 0
@@ -182,7 +159,6 @@ def own_shares(scoring: Scoring, X: Any, y: Any) -> tuple[NDArray[np.intp], Arra
 
 
 def _unreadable_under(privacy: Privacy | NoPrivacy) -> str:
-    """Return why ``inference.head_score`` refuses counts under a promise, and what to do; empty where it reads them."""
     if isinstance(privacy, NoPrivacy):
         return ""
     if privacy.unit == "person" and not privacy.averaged:
@@ -193,19 +169,14 @@ def _unreadable_under(privacy: Privacy | NoPrivacy) -> str:
 
 
 def head_digest(head: Any) -> str:
-    """Return the SHA-256 of a fitted head as a scoring plan and the head's own file hold it, in hex.
-
-    Raises:
-        HeadError: as for :class:`Scoring`.
-    """
+    """Return the SHA-256 (hex) of a fitted head, as in its file and in scoring plans."""
     return FORMAT.checksum(_checked(head))
 
 
 def reader(schema: ScoringSchema, data: bytes) -> Callable[[NDArray[Any]], Said]:
-    """Return a function that gives scores and probabilities of rows, ``(n, C)`` each, under the head of these bytes.
+    """Return a function from rows to scores and probabilities ``(n, C)`` under the head in these bytes.
 
-    Raises:
-        PlanError: the bytes are no head that can be scored, or not of the schema's classes and columns.
+    PlanError if the head is not scorable, or not of the schema's digest, classes and columns.
     """
     try:
         head = FORMAT.decode(data, "the published head")
@@ -233,11 +204,7 @@ def reader(schema: ScoringSchema, data: bytes) -> Callable[[NDArray[Any]], Said]
 
 
 def published_provenance(values: Mapping[str, Values]) -> Provenance:
-    """Return the provenance of the head that a plan publishes.
-
-    Raises:
-        PlanError: the bytes are no head.
-    """
+    """Return a published head's provenance; PlanError for other bytes."""
     try:
         provenance: Provenance = FORMAT.decode(bytes_of(values), "the published head").provenance_
     except HeadError as error:
@@ -246,11 +213,9 @@ def published_provenance(values: Mapping[str, Values]) -> Provenance:
 
 
 def scores_alone(head: Any, rows: NDArray[Any]) -> Said:
-    """Return scores and probabilities of every row, each computed alone, ``(n, C)`` each; NaN for a row that is not
-    finite.
+    """Return each row's scores and probabilities, computed alone, ``(n, C)`` each; NaN for rows not finite.
 
-    Products of matrices round differently with more rows, so in a batch the last bits of one row's result depend on the
-    others.
+    In a batch, rounding would make a row's last bits depend on other rows.
     """
     first: Preprocessing = head.preprocessing_
     scores, shares = (np.full((len(rows), len(head.classes_)), np.nan) for _ in range(2))
@@ -280,11 +245,6 @@ def _checked(head: Any) -> Content:
 
 
 def _places(schema: ScoringSchema, head: Any) -> list[int]:
-    """Return the place of each class of the head among the labels.
-
-    Raises:
-        HeadError: one is no label of the schema, or of two labels one is no class of the head.
-    """
     named = {str(label): place for place, label in enumerate(schema.labels)}
     places = [named.get(str(label), -1) for label in head.classes_.tolist()]
     if min(places) < 0 or len(set(places)) < len(places) or (schema.classes == 2 and len(places) < 2):
@@ -297,16 +257,7 @@ _LEAST, _MOST = 1e-6, 1 - 1e-6
 
 
 def score_cuts(head: Any, releases: Sequence[Release | None], bins: int) -> tuple[float, ...]:
-    """Cuts of :func:`cuts_of` by the sums among a head's releases.
-
-    Args:
-        head: a fitted head of two classes.
-        releases: all that it was made from.
-        bins: how many, at least 2.
-
-    Raises:
-        HeadError: the head was made from others, or none of them holds sums of classes with B.
-    """
+    """Return :func:`cuts_of` from all releases of a two-class head."""
     released = tuple(each for each in releases if each is not None)
     if tuple(each.digest for each in released) != tuple(head.provenance_.releases):
         raise HeadError(
@@ -323,20 +274,14 @@ def score_cuts(head: Any, releases: Sequence[Release | None], bins: int) -> tupl
 
 
 def cuts_of(scores: ReleasedScores, bins: int) -> tuple[float, ...]:
-    """Return cuts between bins of the second class's probability, each with equally many of the records that the sums
-    describe.
+    """Return cuts of the second class's probability, with equally many described records per bin.
 
-    Both classes weigh the same, because a pair of the AUC has one record of each. One half is a cut, so that a
-    bin is of one predicted class, and so is the head's prevalence, where sensitivity and specificity of a rare class
-    are read (``HeadScore.at``). Equal cuts are merged, so there may be fewer bins than requested.
+    Both classes weigh the same, as in the AUC's pairs. One half is a cut, so that each bin has one predicted class; so
+    is the head's prevalence (``HeadScore.at``). Equal cuts are merged, so there may be fewer than ``bins``.
 
     Guarantee:
-        The cuts are a function of public values, no matter who holds the records that are scored later: no
-        record that is scored has a part in the cuts, so each still counts 1 in exactly one public cell.
-
-    Args:
-        scores: of the head.
-        bins: how many, at least 2.
+        The cuts are a function of public values. No scored record affects them, so each record still counts 1 in
+        exactly one public cell.
     """
     fixed = {0.5, round(float(np.clip(scores.prevalence[1], _LEAST, _MOST)), _DIGITS)} if bins > 2 else {0.5}
     many = max(bins - len(fixed) + 1, 1)
@@ -347,13 +292,13 @@ def cuts_of(scores: ReleasedScores, bins: int) -> tuple[float, ...]:
 
 
 def planned_scores(plan: Plan) -> ReleasedScores | None:
-    """Return what the head that a plan publishes knows of its scores; None of another plan, or without the head."""
+    """Return a published head's released scores, if any."""
     if not isinstance(plan.schema, ScoringSchema) or plan.published is None or plan.published.values is None:
         return None
     return released_scores(FORMAT.decode(bytes_of(plan.published.values), "the published head"))
 
 
 def published_head(data: bytes) -> Published:
-    """Return the bytes of a head as values that a plan publishes."""
+    """Return a head's bytes as published values."""
     numbers: NDArray[np.int64] = np.frombuffer(data, np.uint8).astype(np.int64)
     return Published.of({HEAD: Values(numbers, 0)})

@@ -1,19 +1,9 @@
 """Publishable tables from a release: estimates with intervals and p-values that stay valid under its noise.
 
-Everything here is post-processing of a :class:`~privstats.Release` and costs no privacy. One claim holds throughout:
-**at most a fraction alpha of releases report an interval that misses**, where what a table assumes holds. A parameter
-is *not reported* where noise makes its interval unbounded: the interval is (-inf, inf), tables show no estimate, and
-its ``reported`` is False.
-
-A place for each kind of table: the rooms ``regression``, ``counts``, ``groups`` and ``treatment_effects``, and the
-files ``hazard_ratios``, ``scorecard_table`` over ``scorecard_points``, and ``head_scores`` over ``head_curves``. In a
-room ``table`` is what people call (in ``treatment_effects`` also ``rows``, in ``groups`` ``means`` and ``shares``).
-
-Shared modules are next to them. ``releases`` holds the checks that every reader makes of its releases, ``evidence``
-reads the sums of a regression, ``inversion`` computes intervals, ``last_step`` ends the rounds of a course of scores,
-and ``prediction`` guesses widths before anything is measured. ``summary`` is a table, printed or as rows, with
-``reporting`` for the sentences about its releases; ``frame_columns`` names columns of frames; ``paragraph`` writes a
-paper's Methods; ``figures`` and ``forest`` draw.
+Everything is post-processing of a :class:`~privstats.Release` and costs no privacy. One claim holds throughout: **at
+most a fraction alpha of releases report an interval that misses**, under a table's assumptions. A parameter is *not
+reported* where noise makes its interval unbounded: the interval is (-inf, inf), tables show no estimate, and its
+``reported`` is False.
 """
 
 from typing import TYPE_CHECKING

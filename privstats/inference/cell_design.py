@@ -1,8 +1,6 @@
-"""The design of a regression on declared columns: what contrasts of cells its sums can tell.
+"""Design a regression on declared columns from contrasts of cells.
 
-A row of :class:`~privstats.Cells` has a public block per column, so rows move only in the differences of its cells, and
-a fit is the same for all weights that agree on these. Orthonormal directions V of the differences, with the constant,
-give normal equations V'GV that carry noise of the same law as G's.
+In orthonormal directions V of cell differences and the constant, V'GV carries noise of G's law.
 """
 
 from __future__ import annotations
@@ -35,11 +33,9 @@ class ColumnCells(NamedTuple):
     """One column's cells in a table of contrasts.
 
     Attributes:
-        name: of the column.
-        cells: their names, the last one that of a gap.
-        reference: number of the cell that the others are compared with.
-        places: of each cell its parameter; -1 for the reference.
-        empty: whether noise could show as many records in a cell of none, ``(cells,)``.
+        cells: names, missing values last.
+        places: parameter per cell; -1 for the reference.
+        empty: whether noise explains the count.
     """
 
     name: str
@@ -50,20 +46,19 @@ class ColumnCells(NamedTuple):
 
     @property
     def others(self) -> list[int]:
-        """Numbers of the cells that have a parameter."""
+        """Cells with a parameter."""
         return [cell for cell, place in enumerate(self.places) if place >= 0]
 
 
 @dataclass(frozen=True, eq=False)
 class CellDesign:
-    """Parameters of declared columns: the level of the reference record, and of each cell the contrast with its own.
+    """Parameters of declared columns: the reference record's level, and each cell's contrast.
 
     Attributes:
-        rows: parameters from weights of the released rows, the level first, ``(m, d)``.
-        basis: orthonormal directions in which rows differ, ``(d, p)``.
-        lost: which of them only records of empty cells could move along, ``(p,)``: nothing is read there.
-        columns: the columns that are read.
-        cells: number of contrasts of all declared columns.
+        rows: map from weights to parameters, level first, ``(m, d)``.
+        basis: orthonormal row differences, ``(d, p)``.
+        lost: unread directions of empty cells, ``(p,)``.
+        cells: number of declared contrasts.
     """
 
     rows: Array
@@ -74,13 +69,12 @@ class CellDesign:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the parameters, the level first."""
+        """Parameter names, the level first."""
         return ("const", *(f"{each.name}: {each.cells[cell]}" for each in self.columns for cell in each.others))
 
     @cached_property
     def contrasts(self) -> Array:
-        """Parameters from weights of the basis, ``(m, p)``. The level has no part in lost directions: along those the
-        reference and all other cells that hold records have the same place."""
+        """Parameters from basis weights, ``(m, p)``."""
         moved: Array = self.rows @ self.basis
         moved[0, self.lost] = 0.0
         return moved
@@ -93,24 +87,24 @@ class CellDesign:
 
     @property
     def estimated(self) -> int:
-        """Parameters that are estimated."""
+        """Number of estimated parameters."""
         return int((~self.lost).sum())
 
     def gram(self, G: Array) -> Array:
-        """``V'GV``, with 0 in lost directions: of one symmetric ``(d, d)``, or of many."""
+        """Return ``V'GV``, 0 in lost directions."""
         projected = self.basis.T @ G @ self.basis
         projected[..., self.lost, :] = 0.0
         projected[..., :, self.lost] = 0.0
         return np.asarray((projected + np.swapaxes(projected, -1, -2)) / 2)
 
     def vector(self, h: Array) -> Array:
-        """``V'h``, with 0 in lost directions: of ``(d, T)``."""
+        """Return ``V'h``, 0 in lost directions."""
         projected = self.basis.T @ h
         projected[self.lost] = 0.0
         return np.asarray(projected)
 
     def notes(self, equations: NormalEquations) -> list[str]:
-        """Return warnings about cells: those without records, collinear ones, and a Gram matrix lost in noise."""
+        """Return warnings about empty or collinear cells, or hidden G."""
         notes, empty = list[str](), [f"{each.name}: {cell}" for each in self.columns for cell in _empty(each)]
         if empty:
             few = "no more records than noise could show" if equations.sigma_G else "no records"
@@ -129,12 +123,7 @@ def _empty(column: ColumnCells) -> list[str]:
 
 
 def declared_cells(schema: Schema) -> Cells | None:
-    """Return the declaration of a schema's columns, or None where it has none.
-
-    Raises:
-        ReleaseError: a transform with rows other than those of cells and a constant, or with rows that the clip
-            shortens.
-    """
+    """Return a schema's column declaration, or None; refuse other maps and rows that the clip shortens."""
     match schema.transform:
         case (Cells() as cells, ConstantFeature() as last):
             if math.hypot(1.0, last.value) > schema.clip_norm * (1 + _ROOM):
@@ -149,18 +138,11 @@ def declared_cells(schema: Schema) -> Cells | None:
 
 
 def design_of(cells: Cells, schema: Schema, G: Array, sigma: float, chosen: Sequence[int]) -> CellDesign:
-    """Return the design of some columns, from sums of products of rows.
+    """Return the design of the ``chosen`` columns, from sums G of products of rows, the constant last.
 
-    **Each cell is compared with its column's first cell that holds records**, as in treatment coding. A cell with a
-    count within 3 standard deviations of its noise counts as empty: its own contrasts are not reported, and the noise
-    of its directions, along which the sums determine nothing, stays out of all others.
-
-    Args:
-        cells: the declaration.
-        schema: of the rows: their grid.
-        G: ``(d, d)``, symmetric, perhaps noisy; the constant last.
-        sigma: noise standard deviation on G's diagonal; 1 / sqrt 2 of it elsewhere.
-        chosen: numbers of the columns that are read.
+    **Each cell is compared with its column's first cell that holds records.** A cell with a count within 3 standard
+    deviations of its noise counts as empty: its contrasts are not reported, and its noise stays out of all others.
+    The noise is ``sigma`` on G's diagonal, sigma / sqrt 2 elsewhere.
     """
     width, blocks = schema.features, [_read(cells, j, schema) for j in range(len(cells.columns))]
     constant = float(_on_grid(np.array([_constant(schema)]), schema)[0])
@@ -184,15 +166,9 @@ def design_of(cells: Cells, schema: Schema, G: Array, sigma: float, chosen: Sequ
 
 @dataclass(frozen=True, eq=False)
 class _Block:
-    """One column's cells on the grid.
+    """A column's cells.
 
-    Attributes:
-        name: of the column.
-        names: of the cells as people read them, the intervals between cuts.
-        steps: the entries of each cell of the table, ``(s, entries)``.
-        of_steps: the interval of each.
-        means: of each interval the mean of its steps: a ramp has several.
-        plain: entries that are the same all over an interval.
+    ``steps`` are table cells' entries, ``means`` each interval's, ``plain`` entries are constant over an interval.
     """
 
     name: str
@@ -203,11 +179,6 @@ class _Block:
     plain: NDArray[np.bool_]
 
     def holds(self, sums: Array, total: float, sigma: float, constant: float) -> NDArray[np.bool_]:
-        """Return which intervals hold more records than noise could show in an empty one.
-
-        Counts solve "rows by their counts add up to the sums of the block, and the counts to all records": as many
-        equations as intervals.
-        """
         solve = np.linalg.pinv(np.vstack([self.means[:, self.plain].T, np.ones(len(self.names))]))
         counts = solve @ np.append(sums[self.plain], total)
         noise = sigma * np.hypot(np.linalg.norm(solve[:, :-1], axis=1) / math.sqrt(2), solve[:, -1] / constant)
@@ -215,15 +186,12 @@ class _Block:
         return filled if filled.any() else np.arange(len(filled)) == 0
 
     def column(self, holds: NDArray[np.bool_], first: int) -> ColumnCells:
-        """Return the cells with their parameters, of which ``first`` is the number of the first one."""
         reference = int(holds.argmax())
         places = first + np.arange(len(holds)) - (np.arange(len(holds)) > reference)
         places[reference] = -1
         return ColumnCells(self.name, self.names, reference, tuple(places.tolist()), ~holds)
 
     def directions(self, holds: NDArray[np.bool_]) -> tuple[Array, Array]:
-        """Return orthonormal directions between steps of intervals that hold records, and the further ones of the
-        others."""
         filled = holds[self.of_steps]
         differences = self.steps - self.steps[int(filled.argmax())]
         spanned = _span(differences[filled], float(np.abs(differences).max()))
@@ -247,7 +215,6 @@ def _constant(schema: Schema) -> float:
 
 
 def _on_grid(entries: Array, schema: Schema) -> Array:
-    """Return entries as they are measured: rounded to the grid of the rows."""
     return np.rint(entries * schema.scale) / schema.scale
 
 
@@ -264,31 +231,25 @@ def _span(rows: Array, size: float) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Intervals:
-    """The cells of one column as people read them: with a ramp, several steps make the interval between two cuts.
-
-    Attributes:
-        names: of the intervals, the last one that of a gap.
-        of_steps: the interval of each cell of the column's table, ``(cells,)``.
-    """
+    """One column's cells as people read them, missing values last."""
 
     names: tuple[str, ...]
     of_steps: NDArray[np.intp]
 
     @classmethod
     def of(cls, column: Column, marks: Array) -> Intervals:
-        """Return the intervals of a column with cells that begin at these codes; the first cell has none."""
+        """Return intervals that begin at these codes."""
         cuts = np.array(column.edges) if isinstance(column, Numeric | Dates) and column.edges else marks
         places = np.searchsorted(cuts, marks, side="right")
         return cls(_names(column, cuts), np.concatenate([[0], places, [len(cuts) + 1]]))
 
 
 def has_ramp(column: Column, cells: Cells) -> bool:
-    """Return whether steps of a ramp distinguish the values of one interval; theirs is the last entry but one."""
+    """Return whether a ramp distinguishes values inside an interval."""
     return cells.ramp and isinstance(column, Numeric | Dates)
 
 
 def _names(column: Column, cuts: Array) -> tuple[str, ...]:
-    """Return the names of a column's intervals, the last one that of a gap."""
     match column:
         case Numeric() | Dates():
             cut_names = [column.edge_text(float(cut)) for cut in cuts] if isinstance(column, Dates) else _distinct(cuts)
@@ -303,7 +264,6 @@ def _names(column: Column, cuts: Array) -> tuple[str, ...]:
 
 
 def _distinct(cuts: Array) -> list[str]:
-    """Cut points in four digits, or in as many as keep a tenth of the distance to the nearest neighbour."""
     gaps = np.diff(cuts, prepend=-np.inf, append=np.inf)
     near = np.minimum(gaps[:-1], gaps[1:]) / 10
     return [_rounded(float(cut), float(room)) for cut, room in zip(cuts, near, strict=True)]

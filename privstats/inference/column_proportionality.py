@@ -1,8 +1,4 @@
-"""Test whether the hazard ratio of each column changes with time, from the last round and its sums over the early bins.
-
-The sums of a round over all bins, less those over the early bins at the same weights, are those of the late bins. Score
-and information of both parts give the score test of a further column: the column after the split, and 0 before it.
-"""
+"""Test whether each column's hazard ratio changes with time, by sums over early and late bins."""
 
 from __future__ import annotations
 
@@ -31,17 +27,14 @@ _NO_ROUND = "the check of proportionality reads two rounds of hazards: the last 
 class ColumnProportionality:
     """Tests of "the hazard ratio is the same before and after ``split``", one per column (R's ``cox.zph``).
 
-    Not rejecting is no evidence of proportionality. A rejection does not make the ratio wrong: it is then an average
-    over time.
+    Not rejecting is no evidence of proportionality; after a rejection the ratio averages over time.
 
     Attributes:
-        names: the columns, ``(m,)``.
-        split: the time that separates early from late.
-        change: estimated log of the late ratio over the early one, per unit of the original column, ``(m,)``; NaN where
-            the test is not reported.
-        std_err: standard error of ``change`` if the ratio does not change, sampling and noise together.
-        test_statistic: squared score over its variance, ``(m,)``; NaN where the test is not reported.
-        p_value: by the chi-squared law with one degree, ``(m,)``; 1 where the test is not reported.
+        split: time between early and late.
+        change: log of the late ratio over the early one, per original unit; NaN where not reported.
+        std_err: of ``change`` under no change, noise included.
+        test_statistic: squared score over its variance; NaN where not reported.
+        p_value: chi-squared with one degree; 1 where not reported.
 
     Example:
         >>> from privstats import randomness
@@ -75,8 +68,7 @@ class ColumnProportionality:
 
     @property
     def reported(self) -> NDArray[np.bool_]:
-        """Whether there is a test, ``(m,)``: the rounds have converged, and noise leaves the information of both
-        parts."""
+        """Whether the rounds converged and noise permits a test, ``(m,)``."""
         return ~np.isnan(self.test_statistic)
 
     def __str__(self) -> str:
@@ -92,14 +84,9 @@ class ColumnProportionality:
 
 
 class _Sums(NamedTuple):
-    """Sums at common weights, in real units: by column, and by bin (of every stratum) at the constant 1.
+    """Sums of both parts at common weights, in real units.
 
-    Attributes:
-        early_score, late_score: sum of r x, ``(p,)``.
-        early_xx, late_xx: sum of v x x', ``(p, p)``.
-        r, v: sums of r and v by bin, ``(b,)``.
-        vx: sums of v x, ``(p, b)``.
-        early: which bins are early, ``(b,)``.
+    They are of r x and v x x' by column, and of r, v and v x by stratum and bin.
     """
 
     early_score: Array
@@ -113,8 +100,6 @@ class _Sums(NamedTuple):
 
 
 class _Noise(NamedTuple):
-    """Variances of the noise: in g and H of the round and of the check, and by bin in r, v and each entry of vx."""
-
     g: float
     H: float
     early_g: float
@@ -129,18 +114,11 @@ def column_proportionality(
 ) -> ColumnProportionality:
     """Return the tests of all columns.
 
-    With u_x the score of the columns less the bins' means of the columns times the bins' scores, and I its information,
-    the score of a change is ``s = I_E I^-1 u_L - I_L I^-1 u_E`` (E early, L late, I their sum), with variance
-    ``I_L I^-1 I_E`` and the noise's, by the delta method at the Newton step b = I^-1 (u_E + u_L). The weights of u are
-    noisy: the variance has two times ``tr(I^-1 cov)`` more, ``cov`` that of the noise along them. What a next
-    step could change is in the p-value as the largest bias of the score (:func:`~privstats.inference.last_step`).
-
-    Args:
-        last: the release of the last round.
-        check: that of the round over the early bins, at the same weights.
-        errors: the solved last round.
-        names: of the columns.
-        scale: units of the transformed columns per original unit, ``(p,)``.
+    u is the columns' score minus the bins' column means times the bins' scores, I its information (E early, L late, I
+    their sum). The score of a change is ``s = I_E I^-1 u_L - I_L I^-1 u_E``. Its variance is ``I_L I^-1 I_E`` plus the
+    noise's, by the delta method at the Newton step b = I^-1 (u_E + u_L). Noise in the weights adds ``2 tr(I^-1 cov)``,
+    with ``cov`` the noise along them. The p-value includes a next step's possible change as the score's largest bias
+    (:func:`~privstats.inference.last_step`).
     """
     schema, own = (narrowed(each.plan.schema, HazardSchema, ReleaseError(_NO_ROUND)) for each in (last, check))
     sums, noise = _sums_of(last, check, schema, own.periods)
@@ -167,12 +145,7 @@ def column_proportionality(
 class _Scored(NamedTuple):
     """The score of a change of every column.
 
-    Attributes:
-        changed: the scores, ``(p,)``.
-        information: their variances by chance alone, ``(p,)``.
-        noise: their variances by the noise alone, at these weights, ``(p,)``.
-        variance: of both, and of what the noise in the weights adds, ``(p,)``.
-        spread: standard deviations of the noise in ``information``, ``(p,)``.
+    ``variance`` is chance, noise and the weights' noise; ``spread`` is the noise of ``information``.
     """
 
     changed: Array
@@ -183,7 +156,6 @@ class _Scored(NamedTuple):
 
 
 def _scored(sums: _Sums, noise: _Noise) -> _Scored | None:
-    """Return the scores; None where noise hides the information of a bin or of a part."""
     if (sums.v <= _SURE * np.sqrt(noise.v)).any():
         return None
     means = sums.vx / sums.v
@@ -212,7 +184,7 @@ def _scored(sums: _Sums, noise: _Noise) -> _Scored | None:
 
 
 def _sums_of(last: Release, check: Release, schema: HazardSchema, early_bins: int) -> tuple[_Sums, _Noise]:
-    """Return the sums of both parts. Sums of early bins are in both releases; the mean of both has less noise."""
+    """Average early bins over both releases."""
     columns, constant = schema.features - 1, schema.constant
     early = np.tile(np.arange(schema.periods) < early_bins, schema.baselines)
     (g, H), (early_g, early_H) = ((np.asarray(each.moments.g), _symmetric(each)) for each in (last, check))
@@ -238,7 +210,6 @@ def _symmetric(release: Release) -> Array:
 
 
 def _noise_of_score(sums: _Sums, noise: _Noise, means: Array, early: Array, late: Array, step: Array) -> Array:
-    """Return the covariance of the noise in the score of a change, ``(p, p)``, to first order at the Newton step."""
     one = np.eye(len(step))
     squares = (float(step @ step) * one + np.outer(step, step)) / 2
     result = late @ (noise.g * one + noise.H * squares) @ late.T + noise.early_g * one + noise.early_H * squares
@@ -252,8 +223,7 @@ def _noise_of_score(sums: _Sums, noise: _Noise, means: Array, early: Array, late
 
 
 def _noise_along(sums: _Sums, noise: _Noise, means: Array, early: Array, late: Array) -> tuple[Array, float]:
-    """Return the covariance of the noise in ``I_L late - I_E early``, and the deviation of that in the information of a
-    change, which is its quadratic form; ``early`` and ``late`` are the weights of one column's score."""
+    """Return the noise covariance of ``I_L late - I_E early``, and the information's noise."""
     one, both = np.eye(len(early)), early + late
     result = noise.H * (float(late @ late) * one + np.outer(late, late)) / 2
     result = result + noise.early_H * (float(both @ both) * one + np.outer(both, both)) / 2

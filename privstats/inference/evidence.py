@@ -1,7 +1,4 @@
-"""Evidence for linear inference: normal equations from a release, and the contrasts that read parameters in raw units.
-
-``heads.evidence`` checks and symmetrises the sums first; ``inversion`` then computes from numbers alone.
-"""
+"""Read normal equations and contrasts for linear inference from a release."""
 
 from __future__ import annotations
 
@@ -29,13 +26,7 @@ _NOISE_ROOM = 4
 
 @dataclass(frozen=True)
 class Parts:
-    """Sums of disjoint parts of the records, for standard errors without a model of the residual variance.
-
-    Attributes:
-        G, h: ``(F, p, p)`` and ``(F, p)``.
-        records: noisy number of records in each part, ``(F,)``; NaN where it was not released.
-        records_sigma: noise standard deviation of each.
-    """
+    """Sums of disjoint parts of the records: G ``(F, p, p)``, h ``(F, p)``; records are NaN where not released."""
 
     G: Array
     h: Array
@@ -45,17 +36,13 @@ class Parts:
 
 @dataclass(frozen=True)
 class LinearSums:
-    """The sums of one regression.
+    """The sums of one regression, in transformed units.
 
     Attributes:
-        equations: of the chosen columns and target, in the units behind the plan's transform.
-        names: of the parameters, the intercept first where there is one.
-        contrasts: ``(m, p)``: the parameters in raw units from the solution.
-        records: number of records, noisy where the release is.
+        names: any intercept first.
+        contrasts: ``(m, p)``: raw parameters from the solution.
         mean: of the target; 0 without an intercept.
-        columns: number of released columns, without the constant; of declared columns that of their contrasts.
-        parts: fold sums, or None.
-        cells: the design of declared columns, or None.
+        columns: number released, without the constant.
     """
 
     equations: NormalEquations
@@ -76,17 +63,7 @@ class LinearSums:
 def linear_sums(
     release: Release, columns: Sequence[str | int] | None, target: int | None, records: int | None
 ) -> LinearSums:
-    """Read the sums of a linear regression from a release of a ``RidgeSchema``.
-
-    Args:
-        release: sums with or without noise.
-        columns: names or numbers of the columns in the model, or None for all.
-        target: which target, where the release has several.
-        records: number of records, public; needed where no constant column gives it.
-
-    Raises:
-        ReleaseError: another kind of release, or one without these sums; with the remedy.
-    """
+    """Read a ``RidgeSchema``'s sums; arguments as for ``ols``."""
     schema = ridge_schema(release)
     evidence = release_gram(release, records)
     target = _target(schema, target)
@@ -129,27 +106,18 @@ def _cell_sums(
 
 
 def cell_design(schema: Schema, G: Array, sigma: float, columns: Sequence[str | int] | None = None) -> CellDesign:
-    """Return the design of declared columns; ``columns`` by their declared names or numbers.
-
-    Raises:
-        ReleaseError: a column that is not declared, or rows that are not of cells and a constant.
-    """
+    """Return the chosen columns' design."""
     cells = declared_cells(schema)
     assert cells is not None  # noqa: S101  the callers have asked
     return design_of(cells, schema, G, sigma, chosen_columns([each.name for each in cells.columns], columns))
 
 
 def _mean(evidence: GramEvidence, target: int, records: float) -> float:
-    """Return the mean target; 0 without a constant, which is the last column."""
     return 0.0 if evidence.constant is None else float(evidence.h[-1, target]) / (evidence.constant * records)
 
 
 def residual_degrees(records: float, sigma: float, taken: int, what: str) -> float:
-    """Residual degrees of freedom: records less the parameters taken.
-
-    Raises:
-        ReleaseError: so few that the noise in the count could account for them; ``what`` names the parameters.
-    """
+    """Return degrees of freedom; raise ``ReleaseError`` where noise could explain them."""
     if records - taken <= _NOISE_ROOM * sigma:
         raise ReleaseError(
             f"the release holds about {records:.0f} records, give or take {sigma:.0f}, for {what}, too few to estimate "
@@ -159,7 +127,6 @@ def residual_degrees(records: float, sigma: float, taken: int, what: str) -> flo
 
 
 def _equations(evidence: GramEvidence, G: Array, h: Array, target: int, degrees: float) -> NormalEquations:
-    """Return the normal equations of one target, G ``(p, p)`` and all targets' h ``(p, T)`` of the chosen columns."""
     return NormalEquations(
         G=G,
         h=h[:, target],
@@ -172,11 +139,7 @@ def _equations(evidence: GramEvidence, G: Array, h: Array, target: int, degrees:
 
 
 def ridge_schema(release: Release) -> RidgeSchema:
-    """Return the schema, if its sums are least-squares sums of full records.
-
-    Raises:
-        ReleaseError: of another kind, or as for :func:`require_records`.
-    """
+    """Return the schema; refuse other sums than least squares over full records."""
     schema = require_records(release).plan.schema
     refusal = ReleaseError(
         f"this reader takes the sums of a RidgeSchema, and the release measures {schema.statistics!r} of a "
@@ -195,7 +158,6 @@ def _target(schema: RidgeSchema, target: int | None) -> int:
 
 
 def _records(evidence: GramEvidence, constant: int, records: int | None) -> tuple[float, float]:
-    """Number of records and its noise level: the constant's own entry of G, or a public number."""
     if evidence.constant is not None:
         square = evidence.constant**2
         return float(evidence.G[constant, constant]) / square, evidence.sigma_G / square
@@ -210,7 +172,7 @@ def _records(evidence: GramEvidence, constant: int, records: int | None) -> tupl
 
 
 def _other_targets(G: Array, h: Array, target: int) -> float:
-    """Return the part of the other targets' energy that the columns explain; q holds all targets together."""
+    """Return the other targets' explained energy, which q includes."""
     others = np.delete(h, target, axis=1)
     if not others.size:
         return 0.0
@@ -218,7 +180,7 @@ def _other_targets(G: Array, h: Array, target: int) -> float:
 
 
 def contrasts_of(scale: Array, shift: Array, constant: float | None) -> Array:
-    """Return the contrasts that give the raw intercept and the raw slopes from weights of the model's columns."""
+    """Return the contrasts from weights to raw intercept and slopes."""
     slopes = np.diag(scale)
     if constant is None:
         return slopes

@@ -1,7 +1,6 @@
-"""Survival curves, the score of a head and scorecards as pictures, and the style that all pictures of this room share.
+"""Draw survival curves, a head's score and scorecards; needs the ``report`` extra (matplotlib).
 
-They draw given numbers and compute none, 4.2 inches wide, so that words of 9 points are read on a screen of 375 pixels.
-They need the ``report`` extra (matplotlib).
+Every plot returns the matplotlib figure; ``path`` saves it as svg, png or pdf.
 """
 
 from __future__ import annotations
@@ -37,34 +36,26 @@ _WIDEST_CELL = 26  # letters of a line that leave a phone half of its width for 
 
 
 def check_format(path: str | Path | None) -> None:
-    """Refuse another format before anything is drawn.
-
-    Raises:
-        ReleaseError: the name ends in none of the formats.
-    """
+    """Refuse other file formats."""
     if path is not None and Path(path).suffix not in _FORMATS:
         raise ReleaseError(f"a figure is saved as {', '.join(_FORMATS)}; end its name in one of these")
 
 
 def figure_of(height: float) -> Any:
-    """Return an empty matplotlib figure, as wide as all are.
-
-    Raises:
-        MissingExtraError: matplotlib is not installed.
-    """
+    """Return an empty figure of common width."""
     drawing = optional_dependencies.load("matplotlib.figure", by="a figure")
     return drawing.Figure(figsize=(WIDE, height), layout="constrained")
 
 
 def beside_zero(axes: Any, zero: float = 0.0) -> None:
-    """A line at "no difference", and no frame but the axis below."""
+    """Draw a line at zero, and only the lower axis."""
     axes.axvline(zero, color=INK, linewidth=0.8, zorder=0)
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(axis="y", length=0)
 
 
 def saved(figure: Any, path: str | Path | None) -> Any:
-    """Return the figure, saved where there is a path."""
+    """Save the figure at any path."""
     if path is not None:
         figure.savefig(path)
     return figure
@@ -77,19 +68,13 @@ def plot_survival(
     xlabel: str = "time",
     note: str = "",
 ) -> Any:
-    """Draw Kaplan-Meier curves with their bands, and below them the numbers at risk.
+    """Draw Kaplan-Meier curves with their bands, and the numbers at risk below.
 
     Args:
-        curves: from :func:`kaplan_meier`, one curve or one per group.
-        path: where to save the picture, as svg, png or pdf; nowhere if omitted.
         xlabel: the unit of time.
-        note: words for a corner that no curve crosses, such as a hazard ratio with its interval.
-
-    Returns:
-        The matplotlib figure, for titles and sizes of your own.
+        note: text for an empty corner.
 
     Raises:
-        MissingExtraError: matplotlib is not installed.
         ReleaseError: no curve is reported, or another file format.
 
     Example:
@@ -123,7 +108,6 @@ def plot_survival(
 
 
 def _at_risk(axes: Any, groups: Mapping[str, SurvivalCurve], ends: tuple[float, float]) -> None:
-    """The numbers at risk below the curves, at five times at most, with the noise in them."""
     axes.set(xlim=ends, ylim=(-len(groups) - 0.5, 0.5))
     axes.axis("off")
     noisy = any(curve.release.plan.noise is not None for curve in groups.values())
@@ -138,22 +122,13 @@ def _at_risk(axes: Any, groups: Mapping[str, SurvivalCurve], ends: tuple[float, 
 
 
 def plot_score(score: HeadScore, path: str | Path | None = None) -> Any:
-    """Draw a head's score in panels below each other: ROC curves, the calibration diagram, the confusion matrix.
+    """Draw a head's score in panels: ROC curves, the calibration diagram, the confusion matrix.
 
-    There is no panel of ROC curves where the plan has no table by class, none of calibration where margins were
-    counted. Bands, bars and the ranges in cells are intervals that hold the noise and the sampling of the records, each
-    by itself: of 100 that are drawn, about ``100 alpha`` miss. A cell that noise hides is grey.
-
-    Args:
-        score: from :func:`head_score`.
-        path: where to save the picture, as svg, png or pdf; nowhere if omitted.
-
-    Returns:
-        The matplotlib figure.
+    ROC curves need a table by class, calibration needs probabilities. Intervals include noise and sampling, one by one:
+    about ``100 alpha`` of 100 drawn miss. A hidden cell is grey.
 
     Raises:
-        MissingExtraError: matplotlib is not installed.
-        ReleaseError: noise hides how many records there are, or another file format.
+        ReleaseError: noise hides the number of records, or another file format.
 
     Example:
         >>> y = np.arange(900) % 2
@@ -214,7 +189,6 @@ def _points(curve: Any) -> list[tuple[float, float]]:
 
 
 def _calibration(axes: Any, score: HeadScore) -> None:
-    """Draw a box for every bin, as wide as the bin, and the mean probability in it where that is known."""
     diagram: Any = score.calibration
     axes.plot(diagram.edges[[0, -1]], diagram.edges[[0, -1]], color=INK, linewidth=0.8, linestyle=":")
     for low, high, share in zip(diagram.edges[:-1], diagram.edges[1:], diagram.right, strict=True):
@@ -232,7 +206,6 @@ def _calibration(axes: Any, score: HeadScore) -> None:
 
 
 def _confusion(axes: Any, score: HeadScore) -> None:
-    """Shares of a label's records by prediction; a row adds up to about 1."""
     labels = [textwrap.shorten(name, _LONGEST, placeholder="…") for name in score.recall]
     shares = np.array([[each.value if each.reported else np.nan for each in row] for row in score.predicted])
     axes.set_facecolor(PALE)
@@ -262,22 +235,9 @@ def _range(each: Interval) -> str:
 
 
 def plot_scorecard(card: Scorecard, path: str | Path | None = None, *, row: int = 0) -> Any:
-    """Draw a panel for every column: the points of its cells with their bands, one column of panels wide.
+    """Draw a panel per column: its cells' points with bands, for the outcome at index ``row``.
 
-    Cells that are not reported are grey; a gap is drawn separately, at the bottom. The figure is 4.2 inches wide, so
-    that its words are legible on a phone.
-
-    Args:
-        card: from :func:`scorecard`.
-        path: where to save the picture, as svg, png or pdf; nowhere if omitted.
-        row: of the outcome that is drawn.
-
-    Returns:
-        The matplotlib figure.
-
-    Raises:
-        MissingExtraError: matplotlib is not installed.
-        ReleaseError: another file format.
+    Unreported cells are grey; missing values come last.
 
     Example:
         >>> cells = ps.Cells((ps.Numeric("age", (40, 65)), ps.Truth("smoker")))
@@ -304,17 +264,6 @@ def plot_scorecard(card: Scorecard, path: str | Path | None = None, *, row: int 
 def plot_explanation(explained: Explanation, path: str | Path | None = None) -> Any:
     """Draw the points of one record as bars, the largest on top.
 
-    Args:
-        explained: from :meth:`Scorecard.explain`.
-        path: where to save the picture, as svg, png or pdf; nowhere if omitted.
-
-    Returns:
-        The matplotlib figure.
-
-    Raises:
-        MissingExtraError: matplotlib is not installed.
-        ReleaseError: another file format.
-
     Example:
         >>> parts = (("age", ">= 65", 0.8), ("sodium", "missing", -0.3))
         >>> figure = ps.inference.plot_explanation(ps.inference.Explanation("ill", -1.0, parts))
@@ -336,7 +285,6 @@ def plot_explanation(explained: Explanation, path: str | Path | None = None) -> 
 
 
 def _panel(axes: Any, column: ColumnPoints, row: int) -> None:
-    """A cell is a line of its own; with a ramp its steps make a thick line from the lowest points to the highest."""
     reported, last = column.reported[row], len(column.cells) - 1
     for place in range(last + 1):
         steps = column.intervals.of_steps == place

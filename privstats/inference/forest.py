@@ -1,7 +1,4 @@
-"""Forest plots and balance plots: rows of estimates with their intervals, as a statistician prints them.
-
-They draw given numbers and compute none. They need the ``report`` extra (matplotlib).
-"""
+"""Draw forest and balance plots; needs the ``report`` extra (matplotlib)."""
 
 from __future__ import annotations
 
@@ -40,10 +37,8 @@ class ForestRow(NamedTuple):
     """One row of a forest plot.
 
     Attributes:
-        name: of the estimate.
-        value, low, high: the estimate and its interval; NaN and infinite where it is not reported.
-        group: ``"exploratory"``, or the family in which it was declared.
-        starred: whether the estimate has a star, which the foot of the figure explains.
+        value, low, high: NaN and infinite where not reported.
+        group: declared family, or ``"exploratory"``.
 
     Example:
         >>> ps.inference.forest.ForestRow("days", -1.5, -1.8, -1.2, "exploratory").reported
@@ -64,7 +59,7 @@ class ForestRow(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The estimate with its interval in words, to a hundredth of the interval's width."""
+        """Estimate and interval, as text."""
         if not self.reported:
             return "not reported"
         width = self.high - self.low
@@ -74,11 +69,7 @@ class ForestRow(NamedTuple):
 
 
 def forest_rows(tables: Estimates | Mapping[str, Estimates], alpha: float = 0.05) -> list[ForestRow]:
-    """Return the rows of a forest plot, ratios as ratios.
-
-    Args:
-        tables: an effect, a regression, or several of one kind by name; rows of a regression are its columns.
-        alpha: level of the intervals.
+    """Return the rows of a forest plot: one per effect, or per column of a regression.
 
     Raises:
         ReleaseError: no table, or tables of several kinds.
@@ -99,21 +90,12 @@ def forest_rows(tables: Estimates | Mapping[str, Estimates], alpha: float = 0.05
 def plot_forest(
     tables: Estimates | Mapping[str, Estimates], path: str | Path | None = None, *, alpha: float = 0.05
 ) -> Any:
-    """Draw estimates with their intervals, one row each, declared ones separate from exploratory ones.
+    """Draw estimates with their intervals, declared and exploratory ones in separate panels.
 
-    Ratios have a logarithmic axis with a line at 1, other estimates a line at 0. Rows that are not reported have their
-    name and no mark.
-
-    Args:
-        tables: from :func:`effect`, :func:`hazards` or a regression; several of one kind by name.
-        path: where to save the picture, as svg, png or pdf; nowhere if omitted.
-        alpha: level of the intervals.
-
-    Returns:
-        The matplotlib figure.
+    Ratios have a logarithmic axis with a line at 1, others a line at 0. Unreported rows have no mark. ``tables`` are
+    from :func:`effect`, :func:`hazards` or a regression; several of one kind by name.
 
     Raises:
-        MissingExtraError: matplotlib is not installed.
         ReleaseError: nothing is reported, tables of several kinds, or another file format.
 
     Example:
@@ -149,22 +131,10 @@ def plot_forest(
 
 
 def plot_balance(balance: Balance, path: str | Path | None = None) -> Any:
-    """Draw standardised mean differences of the columns between both arms, the largest on top (a "love plot").
+    """Draw columns' standardised mean differences between both arms, the largest on top (a "love plot").
 
-    The first marks are before weighting, those below them after weighting where it was released. Lines are the
-    intervals of the noise; dashed lines are at -.1 and .1, which are usually called small. Columns that are not
-    reported have their name and no mark.
-
-    Args:
-        balance: from :meth:`EffectTable.balance`.
-        path: where to save the picture, as svg, png or pdf; nowhere if omitted.
-
-    Returns:
-        The matplotlib figure.
-
-    Raises:
-        MissingExtraError: matplotlib is not installed.
-        ReleaseError: another file format.
+    Upper marks are before weighting, lower ones after. Lines are noise intervals; dashed ones at -.1 and .1 bound
+    usually small differences. Unreported columns have no mark.
 
     Example:
         >>> values = np.array([[50.0, 48.0]]), np.array([0.12]), np.array([0.08]), np.array([0.16]), np.array([True])
@@ -196,7 +166,6 @@ def plot_balance(balance: Balance, path: str | Path | None = None) -> Any:
 
 
 def _marks(axes: Any, numbers: Array, mark: str, colour: str, label: str, beside: float) -> None:
-    """Draw a mark and its interval's line for each reported row of ``(m, 3)``, offset from the row's middle."""
     for row, (value, low, high) in enumerate(numbers):
         if math.isfinite(high - low):
             axes.plot([low, high], [row + beside, row + beside], color=colour, linewidth=1.2)
@@ -205,8 +174,6 @@ def _marks(axes: Any, numbers: Array, mark: str, colour: str, label: str, beside
 
 
 class _Scale(NamedTuple):
-    """Title of an axis, and whether it shows ratios."""
-
     name: str
     ratio: bool
 
@@ -244,7 +211,6 @@ def _rows(name: str, table: Any, alpha: float) -> list[ForestRow]:
 
 
 def _remark(table: Any) -> str:
-    """Return the meaning of a star at the table's estimates; an effect has no stars."""
     return "" if hasattr(table, "estimand") else str(table.remark)
 
 
@@ -275,7 +241,6 @@ def _forest_panel(axes: Any, group: str, rows: Sequence[ForestRow], scale: _Scal
 
 
 def _ratio_ticks(axes: Any, rows: Sequence[ForestRow]) -> None:
-    """Round numbers on a logarithmic axis, as few as a phone can show."""
     low, high = min(1.0, *(row.low for row in rows)), max(1.0, *(row.high for row in rows))
     decades = range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 1)
     ticks = [each * 10.0**decade for decade in decades for each in _TICKS]

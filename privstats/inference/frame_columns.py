@@ -1,8 +1,4 @@
-"""Names and meanings of the columns of every ``to_frame``: one name, one meaning.
-
-Names are those of R's broom (its column glossary), written with underscores as marginaleffects for Python writes them;
-frames have no named index, so that tables of several models can be stacked (Wickham 2014, Tidy Data).
-"""
+"""Define the columns of every ``to_frame``: one name, one meaning, after R's broom with underscores."""
 
 from __future__ import annotations
 
@@ -15,11 +11,7 @@ _RECORDS = "records"
 
 
 class FrameColumn(NamedTuple):
-    """A column of a frame.
-
-    Attributes:
-        meaning: what it holds.
-        unit: of its numbers; ``"text"`` or ``"True, False"`` where it holds none.
+    """A column of a frame; ``unit`` is of numbers, else ``"text"`` or ``"True, False"``.
 
     Example:
         >>> ps.inference.FRAME_COLUMNS["p_value"].unit

@@ -1,4 +1,4 @@
-"""Hazard ratios from the sessions of a ``Hazard`` course: the last round, solved without damping, and the counts."""
+"""Read hazard ratios from a ``Hazard`` course's last round, without damping, and counts."""
 
 from __future__ import annotations
 
@@ -65,19 +65,16 @@ _CHECKED_BY_COLUMN = (
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class HazardRatios(Regression):
-    """Hazard ratios of columns, with results from the counts of the same course; ``params`` are their logarithms.
+    """Hazard ratios of columns, with results from the counts; ``params`` are their logarithms.
 
     A hazard ratio is not a causal effect, even in a trial: it compares those still at risk, and changes with the
-    columns. :meth:`kaplan_meier` gives risks.
+    columns. :meth:`kaplan_meier` estimates survival.
 
     Attributes:
-        counted: the release of the counts; None where that session ended without a sum.
-        by: the column that is crossed with bins and events in the counts; None where there is none.
-        cap_bin: the bin in which the cumulative hazard passes the cap at the mean of the columns; None where none does.
-        events_within: the share of the events up to the last edge that count, before the cap; NaN where it is not
-            reported.
-        checked: the release of the session over the early bins; None where the course has none, or it ended without a
-            sum.
+        by: column crossed in the counts, or None.
+        cap_bin: bin where the cumulative hazard passes the cap at the columns' mean, or None.
+        events_within: share of events before the cap; NaN where not reported.
+        checked: release over the early bins, or None.
 
     Example:
         >>> from privstats import randomness
@@ -110,43 +107,38 @@ class HazardRatios(Regression):
 
     @property
     def causes(self) -> tuple[str, ...]:
-        """The causes that end the time, that of these ratios first."""
+        """Causes ending the time, these ratios' first."""
         return self._schema.causes
 
     @property
     def remark(self) -> str:
-        """Note on the part of the follow-up that the ratios cover, where less than 90 % of the events count before the
-        cap."""
+        """Note where under 90 % of events count."""
         return _FIRST_PART.format(self.events_within) if self.events_within < _MOST_OF_ALL else ""
 
     @property
     def hazard_ratios(self) -> Array:
-        """exp of ``params``, per unit of the original columns; NaN where one is not reported at alpha = .05."""
+        """exp of ``params``; NaN where not reported at alpha = .05."""
         return np.exp(self.params)
 
     def ratio_int(self, alpha: float = _ALPHA) -> Array:
-        """Return intervals of the ratios, shape ``(m, 2)``; (0, inf) where one is not reported at this level."""
+        """Return the ratios' intervals, ``(m, 2)``; (0, inf) where hidden."""
         with np.errstate(over="ignore"):
             return np.exp(self.conf_int(alpha))
 
     def proportionality(self, by: str | None = None) -> Proportionality:
-        """Test "the ratio of ``by`` is the same at all times", from the counts alone.
-
-        Args:
-            by: the column that was crossed in the counts, which is the one for which there is a test.
+        """Test "the ratio of ``by`` is the same at all times", from the counts.
 
         Raises:
-            ReleaseError: the counts have no such column, or there are none.
+            ReleaseError: no counts, or another column than the crossed one.
         """
         counts, known = self._crossed(by)
         return proportionality_test(counts, by=known, strata=self._strata, **self._words)
 
     def proportionality_by_column(self) -> ColumnProportionality:
-        """Test "the ratio is the same in the early and the late bins" for every column, as R's ``cox.zph`` does for a
-        step in time.
+        """Test "the ratio is the same in the early and the late bins" for every column.
 
         Raises:
-            ReleaseError: the course has no session over early bins, or that session ended without a sum.
+            ReleaseError: no sums over early bins.
         """
         if self.checked is None:
             raise ReleaseError(
@@ -158,28 +150,16 @@ class HazardRatios(Regression):
         return column_proportionality(self.release, self.checked, self.errors, self.names, scale)
 
     def kaplan_meier(self, alpha: float = _ALPHA) -> SurvivalCurves:
-        """Return survival curves up to the last edge, by the values of ``by``; one without a name where there is none.
+        """Return survival curves by ``by``, or one without a name.
 
         Raises:
-            ReleaseError: the counts ended without a sum, or another level.
+            ReleaseError: the counts ended without a sum.
         """
         result = kaplan_meier(self._counts, by=self.by, alpha=alpha, **self._words)
         return result if isinstance(result, SurvivalCurves) else SurvivalCurves({"": result})
 
     def plot(self, path: str | Path | None = None, *, alpha: float = _ALPHA) -> Any:
-        """Draw survival by the values of ``by`` with its bands, and in a corner the hazard ratio with its interval.
-
-        Args:
-            path: where to save the picture, as svg, png or pdf; nowhere if omitted.
-            alpha: level of bands and interval.
-
-        Returns:
-            The matplotlib figure.
-
-        Raises:
-            MissingExtraError: matplotlib is not installed.
-            ReleaseError: as for :meth:`kaplan_meier`, no column was crossed, noise hides all, or another file format.
-        """
+        """Draw survival by ``by`` and the hazard ratio, as :func:`~privstats.inference.plot_survival`."""
         _, by = self._crossed(None)
         curves = {f"{by} {value}": curve for value, curve in self.kaplan_meier(alpha).items()}
         return plot_survival(curves, path, xlabel=self._schema.bins.name, note=self._note(by, alpha))
@@ -189,35 +169,26 @@ class HazardRatios(Regression):
         return f"hazard ratio of {by}\n{row.text}"
 
     def logrank(self) -> LogRank:
-        """Return the log-rank test of the two values of ``by``, within strata if the schema has some: the score test of
-        the same model with this column alone.
+        """Return the log-rank test of ``by`` within strata, this column's score test.
 
         Raises:
-            ReleaseError: the counts have no such column, or there are none.
+            ReleaseError: no counts, or no crossed column.
         """
         counts, by = self._crossed(None)
         return logrank_test(counts, by=by, strata=self._strata, **self._words)
 
     def summary(self, alpha: float = _ALPHA, *, exponentiate: bool = True) -> Summary:
-        """Return the table for publication, with the check of proportionality where the counts give one.
-
-        It shows ratios next to their logarithms, for either value of ``exponentiate``.
-        """
+        """Return the table, always with ratios."""
         del exponentiate
         return _summary_of(self, alpha)
 
     def to_frame(self, alpha: float = _ALPHA, *, exponentiate: bool = True) -> Any:
-        """Return the table as a pandas DataFrame, one row per column, with ratios next to their logarithms in either
-        case.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
+        """Return a ``DataFrame`` of :meth:`to_rows`."""
         del exponentiate
         return super().to_frame(alpha, exponentiate=True)
 
     def to_rows(self, alpha: float = _ALPHA, *, exponentiate: bool = True) -> list[dict[str, object]]:
-        """Return the rows of :meth:`to_frame`, as plain values; ``counted`` is :attr:`events_within`."""
+        """Return one row per column; ``counted`` is :attr:`events_within`."""
         del exponentiate
         return [{**row, "counted": self.events_within} for row in super().to_rows(alpha, exponentiate=True)]
 
@@ -232,7 +203,6 @@ class HazardRatios(Regression):
 
     @property
     def _words(self) -> dict[str, Any]:
-        """Arguments for readers of the counts; bins of hazards are spans of time unless the plan declares visits."""
         schema = self._schema
         return {"time": schema.bins.name, "event": schema.event, "times": schema.times or "continuous"}
 
@@ -251,20 +221,18 @@ class HazardRatios(Regression):
 
 
 def hazards(releases: Sequence[Release | None]) -> HazardRatios:
-    """Return hazard ratios from all releases of a :class:`~privstats.Hazard` course, in order.
+    """Return hazard ratios from all releases of a :class:`~privstats.Hazard` course.
 
-    Coefficients are log hazard ratios per unit of the original columns. Intervals and p-values include the possible
-    change in the next Newton step. A coefficient is reported only where that change is at most two standard errors, and
-    where the information along it has settled.
+    Coefficients are log hazard ratios per original unit. Intervals, p-values and reporting are as for
+    :func:`~privstats.inference.logit`.
 
     Args:
-        releases: of every session, the counts first; None for one that ended without a sum.
+        releases: of every session in order, the counts first; None for one without a sum.
 
     Assumes:
-        Hazards are proportional given the columns, censoring is independent of the event given the columns, hazards are
-        even inside a cell of the counts or no one leaves inside it (or bins are visits), time starts alike for
-        everyone, there is one row per person, persons are independent, clipping is negligible, clients are honest.
-        Noise is no assumption: it is in the interval.
+        Given the columns, hazards are proportional and censoring is independent of the event. Hazards are even inside a
+        cell of the counts or no one leaves inside it (or bins are visits). Time starts alike for everyone, each person
+        has one row, persons are independent, clipping is negligible, clients are honest.
 
     Raises:
         ReleaseError: no release, releases of another course, or out of order.
@@ -305,7 +273,6 @@ def hazards(releases: Sequence[Release | None]) -> HazardRatios:
 
 
 def _apart(releases: Sequence[Release | None]) -> tuple[Release | None, list[Release], Release | None]:
-    """Return the counts, the rounds that ended with a sum, and the check, which has fewer bins than the rounds."""
     present = present_releases(releases)
     counted = bool(present) and isinstance(present[0].plan.schema, CountSchema)
     counts, rounds = (present[0], present[1:]) if counted else (None, present)
@@ -319,7 +286,6 @@ def _apart(releases: Sequence[Release | None]) -> tuple[Release | None, list[Rel
 
 
 def _require_check(schema: HazardSchema, counts: Release | None, rounds: Sequence[Release], check: Release) -> None:
-    """Refuse a check of other bins or at other weights than those of the last round."""
     own, early = _schema_of(check), _schema_of(check).periods
     values, held = check_values(schema, early, counts, rounds), check.plan.published
     same = own == early_schema(schema, early) and held is not None and held.sha256 == Published.of(values).sha256
@@ -344,7 +310,6 @@ def _crossed_by(schema: HazardSchema, counts: Release | None) -> str | None:
 
 
 def _times_of(schema: HazardSchema, counts: Release | None) -> str:
-    """Return the assumption about the time inside a bin; the counts' cells are the clock of the rounds."""
     if schema.times is None:
         return "nobody leaves inside a bin, or all groups leave alike"
     if schema.times == "discrete":
@@ -359,7 +324,6 @@ def _notes(found: list[str]) -> list[str]:
 
 
 def _early_end(counts: Release | None, schema: HazardSchema) -> tuple[str, ...]:
-    """Return a warning where the bins go on after nearly all persons have left."""
     if counts is None:
         return ()
     (table,) = event_tables(counts, schema.bins.name, schema.event, None, "discrete", causes=True).values()
@@ -373,10 +337,9 @@ def _early_end(counts: Release | None, schema: HazardSchema) -> tuple[str, ...]:
 
 
 def _cap_bin(schema: HazardSchema, w: Array, H: Array) -> str | None:
-    """Return the first bin in which the cumulative hazard of a stratum at the mean of the columns passes the cap.
+    """Return the bin where a stratum's cumulative hazard, at the mean, passes the cap.
 
-    The mean is that of who is at risk, weighted as in the information: H of a column and the bins over that of the
-    bins.
+    The mean is of those at risk.
     """
     hazards = _mean_hazard(schema, w, H).reshape(schema.baselines, -1)
     passed = np.flatnonzero((np.cumsum(hazards, axis=1) > schema.cap).any(axis=0))
@@ -384,7 +347,6 @@ def _cap_bin(schema: HazardSchema, w: Array, H: Array) -> str | None:
 
 
 def _mean_hazard(schema: HazardSchema, w: Array, H: Array) -> Array:
-    """Return the hazard of every bin at the mean of the columns, at most 1."""
     columns = schema.features - 1
     among = float(np.diag(H)[columns:].sum())
     mean = H[:columns, columns:].sum(axis=1) / among * schema.constant if among > 0 else np.zeros(columns)
@@ -392,10 +354,7 @@ def _mean_hazard(schema: HazardSchema, w: Array, H: Array) -> Array:
 
 
 def _events_within(schema: HazardSchema, w: Array, H: Array, counts: Release | None) -> float:
-    """Return sum_j H_jj / a^2 (e^mu - 1) (1 - e^-mu) / mu^2, the expected counted events, over the observed ones.
-
-    NaN where noise hides the number of events.
-    """
+    """Return sum_j H_jj / a^2 (e^mu - 1) (1 - e^-mu) / mu^2 over the observed events."""
     if counts is None:
         return math.nan
     (table,) = event_tables(counts, schema.bins.name, schema.event, None, "continuous", causes=True).values()
@@ -409,7 +368,6 @@ def _events_within(schema: HazardSchema, w: Array, H: Array, counts: Release | N
 
 
 def _summary_of(table: HazardRatios, alpha: float) -> Summary:
-    """Return ratios with their intervals, one row per column; errors are of their logarithms."""
     assumed = f"{table.assumed}, independent persons, negligible clipping, honest clients"
     checks = () if table.checked is None else (table.checked.plan,)
     source = Source(table.release, alpha, assumed, (*table.counts, *(table.release.plan,) * table.rounds, *checks))
@@ -439,7 +397,6 @@ def _summary_of(table: HazardRatios, alpha: float) -> Summary:
 def _head(
     table: HazardRatios, schema: HazardSchema, test: Proportionality | None, by_column: ColumnProportionality | None
 ) -> tuple[tuple[str, str], ...]:
-    """Return facts above the rows: the check of proportionality, strata, the cap, and how errors were computed."""
     reached = f"the cap is reached in bin {table.cap_bin}" if table.cap_bin is not None else "not reached"
     counted, strata = not math.isnan(table.events_within), schema.strata
     return (
@@ -454,7 +411,6 @@ def _head(
 
 
 def _starred(table: HazardRatios, alpha: float) -> list[tuple[str, ...]]:
-    """Return the rows with a star at each reported ratio, and the share of the events that count."""
     counted = f"{table.events_within:.0%}"
     return [
         (name, ratio if ratio == HIDDEN else f"{ratio}*", *rest, counted)

@@ -1,11 +1,4 @@
-"""The ROC curve, the area under it and the calibration of a head, from binned, noisy counts.
-
-A record beats another with a lower score; counts do not show which of two records in one bin is higher. So the area is
-between that with every such pair lost and that with every such pair won, and an interval covers both.
-
-The interval's width follows from a plan alone (:func:`expected_area`): from the scores that the published head's own
-releases describe, or without these from a model of a head with area 0.8 and normal, calibrated log-odds.
-"""
+"""Estimate a head's ROC curve, area and calibration from binned, noisy counts."""
 
 from __future__ import annotations
 
@@ -32,13 +25,9 @@ _SHARES = (0.05, 0.2, 0.5)
 
 @dataclass(frozen=True, eq=False)
 class RocCurve:
-    """Shares of both groups at and above each inner edge of the bins, from the highest edge to the lowest.
+    """Shares of both groups at and above each inner edge, from the highest edge.
 
-    Attributes:
-        thresholds: the edges, ``(m,)``, falling.
-        true_positive, false_positive: shares of the class and of all others, with intervals, ``(m,)`` each.
-        auc: the area under the curve; its interval covers what binning hides.
-        auc_bounds: the area with every pair of one bin lost, and with every one won, without regard to noise.
+    ``auc``'s interval covers what binning hides; ``auc_bounds`` has all ties lost, and won, ignoring noise.
 
     Example:
         >>> y = np.arange(900) % 2
@@ -59,14 +48,12 @@ class RocCurve:
     auc_bounds: tuple[float, float]
 
     def band(self) -> tuple[Array, Array, Array]:
-        """Return false positive rates, rising from 0 to 1, and the lowest and highest true positive rate there,
-        ``(k,)`` each.
+        """Return rising false positive rates, and the range of true positive rates there, ``(k,)`` each.
 
         Guarantee:
-            Wherever the intervals of all thresholds hold, so does the band, between thresholds too: a curve rises, so
-            at a rate x it is at most the high end of a threshold with a false positive rate surely at least x, and at
-            least the low end of one with a rate surely at most x. The intervals hold one by one (pointwise), and not
-            all at once, so neither does the band.
+            Wherever the intervals of all thresholds hold, so does the band, between thresholds too. A curve rises: at a
+            rate x it is at most the high end of a threshold with a false positive rate surely at least x, and at least
+            the low end of one with a rate surely at most x. Intervals and band hold pointwise, not all at once.
         """
         false, true = (np.array(each).reshape(-1, 4) for each in (self.false_positive, self.true_positive))
         rates = np.unique(np.concatenate([[0.0, 1.0], false[:, 1], false[:, 2]]))
@@ -77,14 +64,7 @@ class RocCurve:
 
 
 def roc_curve(edges: tuple[float, ...], others: Array, members: Array, sigma: float, z: float) -> RocCurve:
-    """Return the curve of counts by rising bin.
-
-    Args:
-        edges: of the bins, ``(k + 1,)``.
-        others, members: noisy counts, ``(k,)`` each.
-        sigma: noise standard deviation of a count.
-        z: normal quantile.
-    """
+    """Return the curve of noisy counts by rising bin, ``(k,)``."""
     places = range(len(members) - 1, 0, -1)
     true, false = (tuple(_above(counts, place, sigma, z) for place in places) for counts in (members, others))
     low, high = (_areas(others, members, tied) for tied in (0.0, 1.0))
@@ -92,12 +72,12 @@ def roc_curve(edges: tuple[float, ...], others: Array, members: Array, sigma: fl
 
 
 def area(others: Array, members: Array, sigma: float, z: float) -> Interval:
-    """Return the chance that a member scores above one of the others, pairs in one bin split evenly, with its interval.
+    """Return the chance that a member scores above one of the others, with its interval.
 
-    Test inversion: theta is accepted where ``|x' K y - theta P Q| <= z s``, with x and y the counts of members and
-    others, P and Q their sums, ``K_ba`` 1 for a < b, t for a = b, and ``s^2 = sum vx (K y - theta Q)^2 + sum vy (K' x -
-    theta P)^2`` by the delta method, ``v = max(count, 0) + sigma^2``. The low end is that of t = 0, the high end that
-    of t = 1. Both sides are quadratic in theta; not reported where no theta is refused.
+    Ties are split evenly. Test inversion: theta is accepted where ``|x' K y - theta P Q| <= z s``. x and y are the
+    counts of members and others, P and Q their sums, ``K_ba`` 1 for a < b, t for a = b. By the delta method ``s^2 = sum
+    vx (K y - theta Q)^2 + sum vy (K' x - theta P)^2``, ``v = max(count, 0) + sigma^2``. The low end has t = 0, the high
+    end t = 1. Not reported where no theta is refused.
     """
     value = float(np.clip(_areas(others, members, 0.5), 0.0, 1.0))
     ends = [_accepted(others, members, tied, sigma, z) for tied in (0.0, 1.0)]
@@ -113,7 +93,7 @@ def _above(counts: Array, place: int, sigma: float, z: float) -> Interval:
 
 
 def _beaten(others: Array, tied: float) -> Array:
-    """K y: how many of the others each bin beats."""
+    """Return K y: the number of others that each bin beats."""
     return np.asarray(np.cumsum(others) - (1 - tied) * others)
 
 
@@ -123,7 +103,6 @@ def _areas(others: Array, members: Array, tied: float) -> float:
 
 
 def _accepted(others: Array, members: Array, tied: float, sigma: float, z: float) -> tuple[float, float] | None:
-    """Return the ends of the thetas that are not refused; None where they are unbounded."""
     P, Q = float(members.sum()), float(others.sum())
     beats, beaten = _beaten(others, tied), P - np.cumsum(members) + tied * members
     weight_x, weight_y = (np.maximum(counts, 0.0) + sigma**2 for counts in (members, others))
@@ -142,15 +121,13 @@ class Reliability:
     """A reliability diagram, and the expected calibration error (Guo, Pleiss, Sun and Weinberger 2017).
 
     Attributes:
-        edges: of the bins of the predicted class's probability, ``(k + 1,)``.
-        records: noisy counts of the bins, ``(k,)``.
-        right: share of right predictions per bin, with intervals, ``(k,)``.
-        error: mean gap between the probability and the share of right ones, weighted by records, 0..1. The value takes
-            the middle of each bin for its probabilities and is too large under noise, as a sum of absolute values is;
-            the interval covers any probabilities inside of the bins, and is wide. Exact means replace the middles where
-            they are known.
-        label: the class of the probability; empty: the predicted class.
-        means: mean probability in each bin, ``(k,)``, where records are one's own; None where they are counts.
+        edges: bins of the predicted class's probability, ``(k + 1,)``.
+        records: noisy, ``(k,)``.
+        right: share of right predictions per bin.
+        error: mean gap between probability and share of right ones, weighted by records, 0..1. The value uses ``means``
+            or bins' middles, and noise inflates it; the interval covers any probabilities inside the bins.
+        label: class of the probability; empty: the predicted class.
+        means: exact mean probabilities for one's own records; else None.
 
     Example:
         >>> from privstats.inference.head_curves import reliability
@@ -174,16 +151,13 @@ def reliability(
     """Return the diagram and the calibration error of counts by rising bin.
 
     Args:
-        edges: ``(k + 1,)``.
-        wrong, right: noisy counts, ``(k,)`` each.
-        sigma: noise standard deviation of one released cell.
-        cells: how many are summed in each count.
-        z: normal quantile.
-        label: the class of the probability; empty: the predicted class.
+        wrong, right: noisy counts, ``(k,)``.
+        sigma: noise of one released cell.
+        cells: number of cells summed per count.
 
     Guarantee:
         With e_b the errors of the gaps, ``|sum |g_b + e_b| - sum |g_b|| <= sum |e_b|``, which has the quantile of a sum
-        of absolute normals: the interval of the error covers at least as often as stated.
+        of absolute normals: the error's interval covers at least as often as stated.
     """
     records = wrong + right
     shares = tuple(
@@ -198,12 +172,8 @@ def calibration_error(
 ) -> Interval:
     """Return the calibration error of counts by bin, with the interval of :func:`reliability`.
 
-    Args:
-        ends: lowest and highest mean probability that each bin may have, ``(k,)`` each.
-        counts: wrong and right ones, ``(k,)`` each.
-        sigma: noise standard deviation of a count.
-        z: normal quantile.
-        inflation: variance of sums over persons over that of independent records.
+    ``ends`` are the range of each bin's mean probability; ``inflation`` is the variance over persons relative to
+    independent records.
     """
     (low, high), (wrong, right) = ends, counts
     records, middle = wrong + right, (low + high) / 2
@@ -223,16 +193,14 @@ def calibration_error(
 
 
 def expected_area(plan: Plan, share: float, *, records: int | None = None, alpha: float = 0.05) -> Interval:
-    """Return the expected interval of a class's AUC, for a class with this share of the records, before any is scored.
+    """Return the expected interval of a class's AUC, before any record is scored.
 
-    The scores of both classes are those that the published head's releases describe; where they are unknown, those of a
-    head with area 0.8.
+    Scores are as in the published head's releases; where unknown, normal with area 0.8.
 
     Args:
-        plan: of a score; of more than two classes with a table for each.
-        share: above 0 and below 1.
-        records: how many are scored; ``cohort.max_records`` if omitted.
-        alpha: level of the interval.
+        plan: of a score; for more than two classes with a table for each.
+        share: of the class among the records, above 0 and below 1.
+        records: default ``cohort.max_records``.
 
     Raises:
         ValueError: the plan counts no score of a class.
@@ -257,7 +225,7 @@ def expected_area(plan: Plan, share: float, *, records: int | None = None, alpha
 
 
 def expected_sentences(plan: Plan) -> list[str]:
-    """Return sentences on the AUC that a scoring plan will report; empty for another plan, or one without a curve."""
+    """Return sentences on a plan's expected AUC."""
     schema = plan.schema
     if not isinstance(schema, ScoringSchema) or (schema.classes > 2 and not schema.by_class):
         return []
@@ -288,7 +256,6 @@ def _range_of(share: float, found: Interval) -> str:
 
 
 def _shares_of_bins(schema: ScoringSchema, share: float, scores: ReleasedScores | None) -> tuple[Array, Array]:
-    """Return the part of the others, and of the class, in each bin, rising, ``(k,)`` each."""
     if scores is not None and schema.score == "probability":
         parts = np.diff(scores.below(np.array(schema.edges[1:-1])), prepend=0.0, append=1.0, axis=1)
         return parts[0], parts[1]

@@ -1,7 +1,4 @@
-"""The score of a head over all parties, read off the released counts of :class:`~privstats.Scoring`.
-
-Everything is arithmetic on noisy counts: a score never sees a record, and costs nothing beyond the release.
-"""
+"""Score a head over all parties from released counts of :class:`~privstats.Scoring`, without further cost."""
 
 from __future__ import annotations
 
@@ -31,13 +28,7 @@ _PAIR = 2
 
 
 class Flagged(NamedTuple):
-    """Sensitivity and specificity where the second class is predicted from a threshold on.
-
-    Attributes:
-        threshold: of the score.
-        sensitivity: share of the second class at or above it.
-        specificity: share of the first class below it.
-    """
+    """Sensitivity (of the second class) and specificity (of the first) at or above a threshold."""
 
     threshold: float
     sensitivity: Interval
@@ -47,26 +38,17 @@ class Flagged(NamedTuple):
 @formerly(told="reported", why_not_told="why_not_reported")
 @dataclass(frozen=True, eq=False)
 class HeadScore(RowTable):
-    """Performance of a head on the records that all parties held out, with intervals for the population of such
-    records.
+    """Performance of a head on held-out records of all parties, with intervals for the population.
 
     Attributes:
-        accuracy: share of right predictions.
-        balanced_accuracy: mean of the recalls.
-        recall: share of right predictions among the records of each label.
-        confusion: noisy counts of labels (rows) against predictions, ``(C, C)``.
-        confusion_sigma: noise standard deviation of each.
-        predicted: share of each prediction among the records of each label, with intervals, as a row for every label.
-        roc: curves and areas by class: the second of two classes; of more classes, each against all others where the
-            plan has ``by_class``, else none.
-        calibration: the reliability diagram: of the predicted class, and of the second of two where bins follow the
-            released scores or the records are one's own; None where margins were counted.
-        records: noisy number of records.
-        only: the class that the head predicts for every record, as far as the noise shows; None where it predicts
-            others too.
-        release: the release behind the numbers.
-        alpha: level of the intervals.
-        own: the records, where they are one's own and nothing is binned; None of a release.
+        recall: accuracy per label; ``balanced_accuracy`` is its mean.
+        confusion: noisy counts, labels (rows) by predictions, ``(C, C)``.
+        predicted: share of each prediction, a row per label.
+        roc: by class: the second of two; of more, one-vs-rest with ``by_class``, else none.
+        calibration: of the predicted class; of the second of two for released scores' bins or own records; None for
+            margins.
+        only: the only predicted class up to noise, or None.
+        own: one's own unbinned records, or None.
 
     Example:
         >>> y = np.arange(900) % 2
@@ -95,25 +77,20 @@ class HeadScore(RowTable):
 
     @property
     def auc(self) -> Mapping[str, Interval]:
-        """The area under each curve of :attr:`roc`."""
+        """Area under each curve of :attr:`roc`."""
         return {name: curve.auc for name, curve in self.roc.items()}
 
     @property
     def prevalence(self) -> float | None:
-        """Share of the second class among the noisy counts, within 0 and 1; None of more than two, or of no records."""
+        """The second class's noisy share, or None."""
         if len(self.confusion) != _PAIR or not self.confusion.sum() > 0:
             return None
         return float(np.clip(self.confusion[1].sum() / self.confusion.sum(), 0.0, 1.0))
 
     def at(self, threshold: float) -> Flagged:
-        """Return sensitivity and specificity where the second of two classes is predicted from a threshold on.
+        """Return sensitivity and specificity of predicting the second of two classes from a threshold on.
 
-        Args:
-            threshold: of the score. For own records it is exact; for counts the nearest inner edge of the bins is
-                used and returned.
-
-        Raises:
-            ReleaseError: more than two classes, which have no such threshold.
+        For own records the threshold is exact; for counts it is the nearest inner edge, which is returned.
         """
         if len(self.confusion) != _PAIR:
             raise ReleaseError("a threshold is one of two classes; read recall of more")
@@ -127,12 +104,12 @@ class HeadScore(RowTable):
 
     @property
     def reported(self) -> bool:
-        """Whether the accuracy has a bounded interval."""
+        """Whether the accuracy's interval is bounded."""
         return not self.why_not_reported
 
     @property
     def why_not_reported(self) -> str:
-        """Why it has none; empty where it has one."""
+        """Why accuracy's interval is unbounded, or empty."""
         if self.accuracy.reported:
             return ""
         return (
@@ -142,7 +119,7 @@ class HeadScore(RowTable):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Notes that a reader needs in addition to the numbers."""
+        """Notes on the numbers."""
         if self.only is None:
             return ()
         return (
@@ -152,7 +129,7 @@ class HeadScore(RowTable):
         )
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """Return every measure with its interval, as plain values."""
+        """Return every measure with its interval."""
         return [
             {
                 "metric": name,
@@ -166,11 +143,7 @@ class HeadScore(RowTable):
         ]
 
     def summary(self, *, own: bool = False) -> Summary:
-        """Return the measures as a table.
-
-        Args:
-            own: of one holder's own records, scored exactly: no release, clients or promise to name.
-        """
+        """Return the table; ``own`` omits release, clients and guarantee."""
         rows = [(f"{name} {label}".strip(), *_shown(each)) for name, label, each in self._measures()]
         noisy = " (noisy)" if self.release.plan.noise is not None else ""
         schema: Any = self.release.plan.schema
@@ -194,14 +167,14 @@ class HeadScore(RowTable):
 
     @property
     def _outcomes(self) -> str:
-        """Number of records with each label, which TRIPOD requires of a validation."""
+        """Records per label, which TRIPOD requires."""
         sigma = self.confusion_sigma * math.sqrt(len(self.confusion))
         noise = f" (noisy, standard error {sigma:,.1f} each)" if sigma else ""
         counts = zip(self.recall, self.confusion.sum(axis=1), strict=True)
         return ", ".join(f"{max(count, 0.0):,.0f} of {label}" for label, count in counts) + noise
 
     def plot(self, path: str | Path | None = None) -> Any:
-        """Draw :func:`plot_score`'s panels: ROC curves, calibration and confusion."""
+        """Draw :func:`plot_score`'s panels."""
         return plot_score(self, path)
 
     def _measures(self) -> list[tuple[str, str, Interval]]:
@@ -221,14 +194,10 @@ class HeadScore(RowTable):
 
 
 def head_score(release: Release, *, alpha: float = 0.05) -> HeadScore:
-    """Return accuracy, recall, AUC and calibration of a head from a release of :class:`~privstats.Scoring` counts.
+    """Return accuracy, recall, AUC and calibration of a head from :class:`~privstats.Scoring` counts.
 
-    Without noise accuracy, recall and confusion are those of all records pooled, and the AUC's interval holds the
-    pooled one whatever the bins. Intervals are for the population: they hold the noise and the sampling of the records.
-
-    Args:
-        release: of a scoring plan.
-        alpha: level of the intervals.
+    Without noise accuracy, recall and confusion are the pooled records', and the AUC's interval holds the pooled one
+    for any bins. Intervals are for the population and include noise and sampling.
 
     Raises:
         ReleaseError: another release, one with Laplace noise, or alpha is out of (0, .5].
@@ -268,13 +237,7 @@ def head_score(release: Release, *, alpha: float = 0.05) -> HeadScore:
 
 
 def score_of_own_records(score: HeadScore, labels: Sequence[Any], own: OwnRecords) -> HeadScore:
-    """Return a score of own records that no bin blurs: exact at every threshold, with errors per person.
-
-    Args:
-        score: of counts of the same records, without noise.
-        labels: of the head, in order.
-        own: the records.
-    """
+    """Return a score of own records, with errors per person."""
     z, predicted, named = z_of(score.alpha), own.shares.argmax(axis=1), [str(label) for label in labels]
     rows = [own.y == place for place in range(len(named))]
     every = np.ones(len(own.y), bool)
@@ -299,16 +262,7 @@ def _schema_of(release: Release) -> ScoringSchema:
 
 
 class _Counted(NamedTuple):
-    """Counts of a score, whatever tables they were released in.
-
-    Attributes:
-        confusion: ``(C, C)``.
-        sigma: noise of each.
-        right: wrong and right ones, from the fewest cells, ``(2,)``.
-        right_sigma: noise of each.
-        curves: others and members by bin, of each class that has them.
-        calibration: the diagram; None of margins.
-    """
+    """Counts of a score; ``right`` holds wrong and right ones, from the fewest cells."""
 
     confusion: Array
     sigma: float
@@ -356,7 +310,6 @@ def _predicted(confusion: Array, sigma: float, z: float) -> tuple[tuple[Interval
 
 
 def _only(table: CountTable, labels: tuple[str, ...], z: float) -> str | None:
-    """Return the only predicted class: its count exceeds the noise and no other count does; else None."""
     predicted = table.counts.sum(axis=0)
     room = z * table.sigma * float(np.sqrt(len(predicted)))
     likeliest = int(predicted.argmax())

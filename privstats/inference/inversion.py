@@ -1,17 +1,13 @@
-"""Confidence intervals by test inversion from normal equations with Gaussian noise of known level in their sums.
+"""Compute confidence intervals by test inversion from normal equations with Gaussian noise of known level.
 
-Numbers in, numbers out: this module knows neither releases nor schemas. For ``G b = h`` with observed ``G + E`` and
-``h + e`` the score at b is exactly
+For ``G b = h`` with observed ``G + E`` and ``h + e`` the score at b is exactly
 
     (h + e) - (G + E) b = X' eps + (e - E b),   covariance  s2 G + V(b),
     V(b) = (sigma_h^2 + sigma_G^2 |b|^2 / 2) I + (sigma_G^2 / 2) b b',
 
 for E symmetric with variance sigma_G^2 on its diagonal and half of it elsewhere. A value t of a contrast c'b is
-accepted where the score along ``a = G^-1 c / c'G^-1 c`` is within its quantile; the accepted set is the solution of one
-quadratic inequality (Fieller 1954), and where it is unbounded the contrast is *not reported*.
-
-Under noise the usual interval covers as little as 4 % where 95 is claimed, and a sandwich variance prints numbers where
-nothing is known. So intervals come from test inversion and may be unbounded.
+accepted where the score along ``a = G^-1 c / c'G^-1 c`` is within its quantile, one quadratic inequality (Fieller
+1954). Where the accepted set is unbounded the contrast is *not reported*.
 """
 
 from __future__ import annotations
@@ -34,7 +30,7 @@ _FAR = 30.0  # standard deviations of bias from which |Z + bias| is |bias| + Z t
 
 
 class Errors(Protocol):
-    """The interface of standard errors of a regression; arrays have one entry per parameter."""
+    """Interface of a regression's errors, per parameter."""
 
     @property
     def estimate(self) -> Array:
@@ -46,22 +42,22 @@ class Errors(Protocol):
 
     @property
     def noise_error(self) -> Array:
-        """Standard errors from the noise alone."""
+        """Standard errors from noise alone."""
 
     def reported(self, alpha: float) -> NDArray[np.bool_]:
         """Return whether the interval at this level is bounded."""
 
     def statistics(self, null: Array | float = 0.0) -> Array:
-        """Test statistics of "parameter == null"."""
+        """Return test statistics of "parameter == null"."""
 
     def pvalues(self, null: Array | float = 0.0) -> Array:
         """Return two-sided p-values of "parameter == null"."""
 
     def interval(self, alpha: float, *, sampling: bool = True) -> tuple[Array, Array]:
-        """Return the ends of the intervals."""
+        """Return the intervals' ends."""
 
     def combined(self, rows: Array) -> Errors:
-        """Return the errors of linear combinations of the parameters."""
+        """Return the errors of linear combinations."""
 
     def joint_pvalue(self) -> float:
         """Return the p-value of "all parameters are 0"."""
@@ -69,15 +65,12 @@ class Errors(Protocol):
 
 @dataclass(frozen=True)
 class NormalEquations:
-    """Least-squares sums and the noise in them.
+    """Least-squares sums G ``(p, p)``, h ``(p,)`` and q, and their noise.
 
     Attributes:
-        G: symmetric, ``(p, p)``.
-        h: ``(p,)``.
-        q: sum of squared targets.
-        sigma_G, sigma_h, sigma_q: noise standard deviations; G has sigma_G on its diagonal, sigma_G / sqrt 2 elsewhere.
-        degrees: residual degrees of freedom, records less columns.
-        known_variance: the residual variance where the model fixes it, or None where it is estimated.
+        sigma_G, sigma_h, sigma_q: noise standard deviations; G's off-diagonal has sigma_G / sqrt 2.
+        degrees: records minus columns.
+        known_variance: fixed by the model, or None.
     """
 
     G: Array
@@ -91,23 +84,23 @@ class NormalEquations:
 
     @cached_property
     def eigenvalues(self) -> Array:
-        """Eigenvalues of G in ascending order, ``(p,)``."""
+        """Eigenvalues of G, ascending, ``(p,)``."""
         return self._eigen[0]
 
     @property
     def determined(self) -> Array:
-        """Eigenvalues of G in ascending order, without those that are 0 up to rounding."""
+        """Ascending eigenvalues of G that are not 0 up to rounding."""
         return self.eigenvalues[~self._null(self.eigenvalues)]
 
     @cached_property
     def lost(self) -> Array:
-        """Orthonormal directions, ``(p, k)``, in which G is 0 up to rounding: exactly collinear columns."""
+        """Orthonormal directions of exactly collinear columns, ``(p, k)``."""
         values, vectors = self._eigen
         return vectors[:, self._null(values)]
 
     @cached_property
     def inverse(self) -> Array:
-        """Inverse of G, ``(p, p)``, without the lost directions."""
+        """Inverse of G without the lost directions, ``(p, p)``."""
         values, vectors = self._eigen
         null = self._null(values)
         if not null.any():
@@ -123,10 +116,10 @@ class NormalEquations:
 
     @cached_property
     def variance(self) -> float:
-        """Estimated residual variance s2.
+        """Estimated residual variance s2: ``max(RSS + tr(G^-1 V(w))+, sd) / degrees``.
 
-        ``max(RSS + tr(G^-1 V(w))+, sd) / degrees``: the trace undoes the second-order bias that noise gives RSS, and
-        one standard deviation of RSS's own noise is the floor, since a noisy q may be negative.
+        The trace undoes the noise's second-order bias. The floor sd is one standard deviation of RSS's own noise, since
+        a noisy q may be negative.
         """
         if self.known_variance is not None:
             return self.known_variance
@@ -147,15 +140,14 @@ class NormalEquations:
 
 @dataclass(frozen=True)
 class Inversion:
-    """Tests and intervals of contrasts of the solution; all arrays have one entry per contrast, ``(m,)``.
+    """Tests and intervals of contrasts of the solution, ``(m,)``.
 
     Attributes:
-        equations: the sums.
-        contrasts: one row per parameter, ``(m, p)``: parameter i is ``contrasts[i] @ b``.
-        degrees: degrees of freedom of the t quantiles; infinite where the variance is known.
-        bias: the largest distance, in the norm of G, between the b of the equations and the b that is meant, where the
-            equations are an approximation; with infinite degrees only. Quantiles are then those of
-            |Z + ``relative_bias``|, which hold for every bias up to it (Armstrong and Kolesar 2018).
+        contrasts: ``(m, p)``: parameter i is ``contrasts[i] @ b``.
+        degrees: of the t quantiles; infinite for a known variance.
+        bias: for approximate equations with infinite degrees, the largest distance in the norm of G between their b and
+            the intended one. Quantiles are those of |Z + ``relative_bias``|, valid for every bias up to it (Armstrong
+            and Kolesar 2018).
     """
 
     equations: NormalEquations
@@ -170,7 +162,7 @@ class Inversion:
 
     @cached_property
     def precision(self) -> Array:
-        """D = 1 / c'G^-1 c; 0 where G does not determine the contrast, or is not positive along it."""
+        """D = 1 / c'G^-1 c; 0 where G is not positive along the contrast."""
         product = np.einsum("ij,ij->i", self._spread, self.contrasts)
         length = np.linalg.norm(self.contrasts, axis=1)
         hidden = np.linalg.norm(self.contrasts @ self.equations.lost, axis=1) > _LOST * length
@@ -179,39 +171,38 @@ class Inversion:
 
     @cached_property
     def reach(self) -> Array:
-        """Largest quantile at which the contrast is reported: D / (|a|^2 sigma_G), infinite without noise in G."""
+        """Largest quantile that reports the contrast: D / (|a|^2 sigma_G), infinite without noise in G."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(self.precision > 0, self.precision / (self._size * self.equations.sigma_G), 0.0)
 
     @cached_property
     def noise_error(self) -> Array:
-        """Standard error from the noise alone, at the solution; infinite where nothing is determined."""
+        """Noise's standard error; infinite where undetermined."""
         return self._over_precision(self._noise)
 
     @cached_property
     def error(self) -> Array:
-        """Standard error at the solution: sampling and noise together."""
+        """Standard error, noise included."""
         return self._over_precision(self._noise + self.equations.variance * self.precision)
 
     @cached_property
     def relative_bias(self) -> Array:
-        """The largest bias of each contrast, in standard errors: by Cauchy-Schwarz ``bias sqrt(c'G^-1 c) / error``."""
+        """Largest bias in standard errors: ``bias sqrt(c'G^-1 c) / error`` by Cauchy-Schwarz."""
         if not self.bias:
             return np.zeros(len(self.contrasts))
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(self.precision > 0, self.bias / (np.sqrt(self.precision) * self.error), np.inf)
 
     def reported(self, alpha: float) -> NDArray[np.bool_]:
-        """Return whether the interval at this level is bounded."""
+        """Return whether intervals are bounded."""
         return np.asarray(self.reach > self._quantile(alpha))
 
     def least_level(self) -> Array:
-        """Return the level above which a contrast is reported: it is reported at alpha exactly where this is below
-        alpha."""
+        """Return the level above which a contrast is reported."""
         return self._tail(self.reach)
 
     def statistics(self, null: Array | float = 0.0) -> Array:
-        """Score of "parameter == null" over its standard deviation there; the t value where there is no noise."""
+        """Return scores over standard deviations; without noise t."""
         step = self.estimate - null
         variance = self._noise - step * self._slope + np.square(step) * self._curvature
         scale = np.sqrt(np.maximum(variance + self.equations.variance * self.precision, 0.0))
@@ -219,21 +210,14 @@ class Inversion:
             return np.where((step == 0) | (self.precision == 0), 0.0, self.precision * step / scale)
 
     def pvalues(self, null: Array | float = 0.0) -> Array:
-        """Return two-sided p-values of "parameter == null".
-
-        The larger of the score test's and :meth:`least_level`, so that p < alpha exactly where the interval at alpha is
-        bounded and leaves ``null`` out.
-        """
+        """Return two-sided p-values: below alpha exactly where the interval is bounded and excludes ``null``."""
         return np.maximum(self._tail(np.abs(self.statistics(null))), self.least_level())
 
     def interval(self, alpha: float, *, sampling: bool = True) -> tuple[Array, Array]:
-        """Return the ends of the accepted sets; -inf and inf where a contrast is not reported.
+        """Return ends; infinite where not reported.
 
-        Args:
-            alpha: level.
-            sampling: False for an interval about the parameter that the exact sums would have given: the residual
-                variance is omitted, quantiles are normal, and the bias moves both ends. Both kinds of intervals report
-                the same contrasts.
+        ``sampling=False`` is about the exact sums' parameter: no residual variance, normal quantiles, ends moved by the
+        bias. Both kinds report the same contrasts.
         """
         reported = self.reported(alpha)
         z2 = np.where(reported, np.square(self._quantile(alpha) if sampling else quantile(alpha, math.inf)), 0.0)
@@ -246,15 +230,14 @@ class Inversion:
         return np.where(reported, self.estimate + low, -np.inf), np.where(reported, self.estimate + high, np.inf)
 
     def combined(self, rows: Array) -> Inversion:
-        """Return the inversion for linear combinations of the contrasts, ``(r, m)``."""
+        """Return linear combinations, ``(r, m)``."""
         return Inversion(self.equations, rows @ self.contrasts, self.degrees, self.bias)
 
     def joint_pvalue(self, null: Array | float = 0.0) -> float:
-        """Return the p-value of "the contrasts are ``null``" by the F law, for linearly independent contrasts.
+        """Return the F law's p-value of "linearly independent contrasts are ``null``".
 
-        It follows from the score, and V, at the closest b that satisfies the hypothesis, and is never below the level
-        above which every combination of the contrasts is reported. With a bias, it follows from the noncentral
-        chi-squared law at the bias's largest value.
+        It uses score and V at the closest b under the null, and is never below the level above which every combination
+        is reported. With a bias, the noncentral chi-squared law applies at the largest one.
         """
         eq, R = self.equations, self.contrasts
         if not (self.precision > 0).all() or math.isinf(self.bias):
@@ -271,7 +254,7 @@ class Inversion:
         return max(self._joint_tail(score, share), self._least_joint_level(inner, share))
 
     def _joint_tail(self, score: float, share: float) -> float:
-        """P(chi2 > score) over ``r`` contrasts; ``share`` is the most of bias^2 that can be in the score."""
+        """Return P(chi2 > score); ``share`` is the maximum share of bias^2 in the score."""
         r, moved = len(self.contrasts), self.bias**2 * share
         central = float(fdtrc(r, self._finite_degrees, score / r))
         if moved > _FAR**2:
@@ -279,7 +262,6 @@ class Inversion:
         return max(central, float(1 - chndtr(score, r, moved))) if moved else central
 
     def _least_joint_level(self, inner: Array, share: float) -> float:
-        """Return the level above which every combination of the contrasts is reported; ``inner`` is R G^-1 R'."""
         if self.equations.sigma_G == 0:
             return 0.0
         half = np.linalg.inv(np.linalg.cholesky(self._spread @ self._spread.T))
@@ -298,17 +280,15 @@ class Inversion:
 
     @cached_property
     def _spread(self) -> Array:
-        """G^-1 c, ``(m, p)``."""
         return self.contrasts @ self.equations.inverse
 
     @cached_property
     def directions(self) -> Array:
-        """a = D G^-1 c, ``(m, p)``: the line through the solution on which only the contrast changes."""
+        """a = D G^-1 c, ``(m, p)``: only the contrast changes."""
         return self._spread * self.precision[:, None]
 
     @cached_property
     def _size(self) -> Array:
-        """|a|^2."""
         return np.asarray(np.einsum("ij,ij->i", self.directions, self.directions))
 
     # a'V(w + u a)a = noise + slope u + curvature u^2
@@ -333,35 +313,35 @@ class Inversion:
 
 
 def condition(values: Array) -> float | None:
-    """Return the condition number of columns from G's eigenvalues in ascending order; None where G is indefinite."""
+    """Return ascending eigenvalues' condition number, or None."""
     return math.sqrt(float(values[-1]) / float(values[0])) if values[0] > 0 else None
 
 
 def quantile(alpha: float, degrees: float) -> float:
-    """Return the two-sided quantile of Student's t, of the normal law for infinite degrees."""
+    """Return Student's two-sided t quantile; normal for infinite degrees."""
     return float(ndtri(1 - alpha / 2) if math.isinf(degrees) else stdtrit(degrees, 1 - alpha / 2))
 
 
 def two_sided(statistic: Array, degrees: float) -> Array:
-    """P(|T| > statistic) for statistics >= 0."""
+    """Return P(|T| > statistic) for statistics >= 0."""
     return np.asarray(2 * (ndtr(-statistic) if math.isinf(degrees) else stdtr(degrees, -statistic)))
 
 
 def folded(statistic: Array, bias: Array) -> Array:
-    """P(|Z + bias| > statistic) for a standard normal Z and statistics >= 0; 1 for an infinite bias."""
+    """Return P(|Z + bias| > statistic) for normal Z and statistics >= 0."""
     with np.errstate(invalid="ignore"):
         return np.where(np.isfinite(bias), ndtr(bias - statistic) + ndtr(-bias - statistic), 1.0)
 
 
 def folded_quantile(alpha: float, bias: Array) -> Array:
-    """Return the value that |Z + bias| exceeds with probability alpha: between ``quantile`` and ``bias + quantile``."""
+    """Return the value that |Z + bias| exceeds with probability alpha."""
     near = bias < _FAR
     exact = np.sqrt(chndtrix(1 - alpha, 1, np.square(np.where(near, bias, 0.0))))
     return np.where(near, exact, bias + quantile(2 * alpha, math.inf))
 
 
 def holm(pvalues: Array) -> Array:
-    """Holm's (1979) step-down adjustment: the family-wise error stays below alpha under any dependence."""
+    """Adjust by Holm (1979): family-wise error stays below alpha under any dependence."""
     order = np.argsort(pvalues, kind="stable")
     steps = pvalues[order] * np.arange(len(pvalues), 0, -1)
     adjusted = np.empty_like(pvalues)

@@ -1,11 +1,9 @@
-"""Solve the last round of a course of scores without damping: estimates, intervals and tests.
+"""Solve a course's last round without damping.
 
-One step from weights w is as good as the maximum of the likelihood if w is close to it. The step's remaining error is
-bounded (:class:`LastStep`), and intervals and p-values hold for every bias up to the bound. A coefficient is not
-reported where the bound is large, nor where the information along it was still changing from round to round: in the
-tail of a logistic a Newton step moves log odds by 1 and divides the information by e, at every point, and noise may
-make that step look small. The bias is a function of the weights, and their noise is of earlier rounds, so it is
-independent of the noise of this step.
+Near the likelihood's maximum one step has a bounded error; intervals hold for every bias up to the bound. A coefficient
+is hidden where the bound is large or its information was still changing: in a logistic's tail each Newton step divides
+the information by e, and noise may make that step look small. The bias depends on earlier rounds' noise, independent of
+this step's.
 """
 
 from __future__ import annotations
@@ -36,13 +34,9 @@ _ALL = slice(None)
 
 @dataclass(frozen=True)
 class Earlier:
-    """A round before the last one.
+    """A round before the last one, ``rounds`` ago, with its information H.
 
-    Attributes:
-        information: H at its weights, ``(p, p)``.
-        sigma: noise standard deviation of H, as in ``NormalEquations``.
-        moved: R |w - w'|, which log v of no record can have changed by more than between the two rounds' weights.
-        rounds: from it to the last one.
+    ``moved`` is R |w - w'|, a bound on any record's change in log v since then.
     """
 
     information: Array
@@ -55,11 +49,7 @@ class Earlier:
 class LastStep:
     """Parameters theta = C (w + b): test inversion of the step b, shifted by C w.
 
-    Attributes:
-        inversion: of the last round's information and score, with variance 1, normal quantiles, and as bias what the
-            step may have left (:func:`remainder`).
-        offset: C w, ``(m,)``.
-        earlier: up to two rounds before.
+    The inversion has variance 1, normal quantiles, and :func:`remainder` as bias.
     """
 
     inversion: Inversion
@@ -78,21 +68,21 @@ class LastStep:
 
     @property
     def noise_error(self) -> Array:
-        """Standard errors from the noise alone."""
+        """Noise's standard errors."""
         return self.inversion.noise_error
 
     @property
     def remaining_step(self) -> Array:
-        """The most standard errors by which the next step could move each parameter, ``(m,)``."""
+        """Next step's maximum change in standard errors, ``(m,)``."""
         return self.inversion.relative_bias
 
     @cached_property
     def change(self) -> Array:
-        """The most by which a round changed the log of the information along each parameter, ``(m,)``.
+        """Maximum change per round in the log of the information along each parameter, ``(m,)``.
 
-        Along a parameter's line a the information is D = a'Ha. Between two rounds log D changes by at most R |w - w'|,
-        and by what both D say with two standard deviations of their noise; the smaller bound counts, over the last
-        round and over the last two. 0 where there is one round: its own step is all that is known.
+        Along a parameter's line a the information is D = a'Ha. Between rounds log D changes by at most R |w - w'|, and
+        by at most the measured change plus two standard deviations of noise. The smaller bound counts, over the last
+        round and the last two; 0 with one round.
         """
         lines, last = self.inversion.directions, self.inversion.precision
         size, sigma = np.square(np.linalg.norm(lines, axis=1)), self.inversion.equations.sigma_G
@@ -108,41 +98,41 @@ class LastStep:
 
     @property
     def arrived(self) -> NDArray[np.bool_]:
-        """Whether the rounds have converged for each parameter, ``(m,)``."""
+        """Whether the rounds have converged per parameter, ``(m,)``."""
         return np.asarray((self.remaining_step <= _ARRIVED) & (self.change <= _SETTLED))
 
     def reported(self, alpha: float) -> NDArray[np.bool_]:
-        """Return whether the interval at this level is bounded."""
+        """Return whether intervals are bounded."""
         return self.inversion.reported(alpha) & self.arrived
 
     def statistics(self, null: Array | float = 0.0) -> Array:
-        """Score of "parameter == null" over its standard deviation there."""
+        """Return scores over standard deviations."""
         return self.inversion.statistics(null - self.offset)
 
     def pvalues(self, null: Array | float = 0.0) -> Array:
-        """Return two-sided p-values of "parameter == null"; 1 where the rounds have not converged."""
+        """Return two-sided p-values; 1 without convergence."""
         return np.where(self.arrived, self.inversion.pvalues(null - self.offset), 1.0)
 
     def interval(self, alpha: float, *, sampling: bool = True) -> tuple[Array, Array]:
-        """Return the ends of the intervals; as :meth:`Inversion.interval`."""
+        """Return the intervals' ends, as :meth:`Inversion.interval`."""
         low, high = self.inversion.interval(alpha, sampling=sampling)
         reported = self.reported(alpha)
         return np.where(reported, self.offset + low, -np.inf), np.where(reported, self.offset + high, np.inf)
 
     def combined(self, rows: Array) -> LastStep:
-        """Return the step for linear combinations of the parameters, ``(r, m)``."""
+        """Return linear combinations, ``(r, m)``."""
         return LastStep(self.inversion.combined(rows), rows @ self.offset, self.earlier)
 
     def joint_pvalue(self) -> float:
-        """Return the p-value of "all parameters are 0"; 1 where the rounds have not converged."""
+        """Return the joint p-value; 1 without convergence."""
         return self.inversion.joint_pvalue(-self.offset) if self.arrived.all() else 1.0
 
 
 def remainder(equations: NormalEquations, radius: float) -> float:
-    """Return a bound on the step's remaining error, in the norm of H: ``(e^r - 1 - r) / r sqrt(b'Hb)`` with r = R |b|.
+    """Bound the step's remaining error in the norm of H.
 
-    log v moves by at most R |w - w'| between two weights (self-concordance; Bach 2010), which bounds the score that
-    remains after the step. Infinite where noise has made H indefinite.
+    The bound is ``(e^r - 1 - r) / r sqrt(b'Hb)`` with r = R |b|: log v moves by at most R |w - w'| between two weights
+    (self-concordance; Bach 2010). Infinite where noise makes H indefinite.
     """
     step = equations.solution
     if equations.determined[0] <= 0:
@@ -158,11 +148,10 @@ def last_step(
     """Return the last round of a course of scores, solved without damping.
 
     Args:
-        present: releases of the rounds that ended with a sum, with g and H, in order.
-        weights: of each of them, ``(d,)``.
+        present: rounds with a sum, in order.
+        weights: per round, ``(d,)``.
         radius: R, the largest norm of a row.
-        rows: parameters from weights, ``(m, d)``.
-        design: of declared columns, or None.
+        rows: from weights to parameters, ``(m, d)``.
     """
     equations = _equations(present[-1], design)
     contrasts = rows if design is None else design.contrasts
@@ -171,7 +160,7 @@ def last_step(
 
 
 def notes_on(errors: LastStep, read: NDArray[np.bool_] | slice = _ALL) -> list[str]:
-    """Return warnings about rounds that ended too early for the parameters that are read."""
+    """Return warnings about rounds that ended too early."""
     arrived, notes = errors.arrived[read], list[str]()
     if not arrived.all():
         notes.append("the rounds ended before they converged: give rate=, or more rounds")
@@ -186,7 +175,6 @@ def notes_on(errors: LastStep, read: NDArray[np.bool_] | slice = _ALL) -> list[s
 def _earlier(
     present: Sequence[Release], weights: Sequence[Array], radius: float, design: CellDesign | None
 ) -> tuple[Earlier, ...]:
-    """Return the rounds before the last one, the nearest first."""
     rounds = []
     for back in range(1, min(LOOK_BACK, len(present) - 1) + 1):
         H, sigma = _symmetric(present[-1 - back]), present[-1 - back].sigma["H"]
@@ -196,7 +184,6 @@ def _earlier(
 
 
 def _equations(last: Release, design: CellDesign | None = None) -> NormalEquations:
-    """Return the Newton step of a round: its information, its score, and a variance of 1."""
     H, g = _symmetric(last), np.asarray(last.moments.g)
     if design is not None:
         H, g = design.gram(H), design.vector(g)

@@ -1,7 +1,7 @@
-"""The score of a head on records that one holds: exact at every threshold, with errors per patient.
+"""Score a head on one's own records: exact at every threshold, with errors per patient.
 
-Nothing is binned, and nothing leaves the machine. Where a person has several rows, each interval is as much wider as
-the sum over persons of their rows' influences varies more than independent rows would (Obuchowski 1997).
+Nothing leaves the machine. Intervals widen as persons' summed influences vary more than independent rows would
+(Obuchowski 1997).
 """
 
 from __future__ import annotations
@@ -27,13 +27,10 @@ _GROUPS = 10
 
 
 def area_influences(inside: NDArray[np.bool_], scores: Array) -> tuple[float, Array]:
-    """Return the share of pairs in order, where ties count half, and the influence of each record on it, ``(n,)``.
+    """Return the share of ordered pairs, ties counting half, and each record's influence on it, ``(n,)``.
 
-    The sum of squares of the influences is the variance of the area (DeLong, DeLong and Clarke-Pearson 1988).
-
-    Args:
-        inside: which records are of the class; some are, and some are not.
-        scores: of the class, ``(n,)``.
+    The influences' squares sum to the area's variance (DeLong, DeLong and Clarke-Pearson 1988). ``inside`` marks the
+    class.
 
     Example:
         >>> from privstats.inference.own_scores import area_influences
@@ -58,10 +55,9 @@ class OwnRecords:
     """Scored records of one holder.
 
     Attributes:
-        y: index of each record's label, ``(n,)``.
-        shares: the head's probabilities of each record, ``(n, C)``.
-        ids: person of each record, ``(n,)``; a row without an id is a person by itself. None: all rows are independent.
-        thresholds: where sensitivity and specificity are printed; the share of the second class if empty.
+        shares: predicted probabilities, ``(n, C)``.
+        ids: each record's person; a row without one is its own person. None: independent rows.
+        thresholds: for sensitivity and specificity; the second class's share if empty.
 
     Example:
         >>> from privstats.inference.own_scores import OwnRecords
@@ -78,19 +74,16 @@ class OwnRecords:
 
     @cached_property
     def persons(self) -> NDArray[np.intp] | None:
-        """Number of each record's person, ``(n,)``; None where all rows are independent."""
+        """Index of each record's person, ``(n,)``, or None."""
         if self.ids is None:
             return None
         named = [f"row {place}" if _is_gap(each) else f"id {each}" for place, each in enumerate(self.ids)]
         return np.asarray(np.unique(named, return_inverse=True)[1], np.intp)
 
     def inflation(self, moves: Array, rows: NDArray[np.bool_] | None = None) -> float:
-        """Return the variance of a statistic over persons, over its variance over independent rows; at least 1.
+        """Return a statistic's variance over persons, relative to independent rows; at least 1.
 
-        Args:
-            moves: influence of each record on the statistic, ``(n,)``.
-            rows: records that the statistic is of; all if omitted. Where no record moves it, all rows of a person are
-                taken for copies of one.
+        ``moves`` are the records' influences; if all are 0, a person's rows count as copies.
         """
         if self.persons is None or not len(moves):
             return 1.0
@@ -102,18 +95,18 @@ class OwnRecords:
         return max(float((np.bincount(whose, weights=chosen) ** 2).sum()) / alone, 1.0) if alone else 1.0
 
     def share(self, hits: NDArray[np.bool_], rows: NDArray[np.bool_], z: float) -> Interval:
-        """Return the share of hits among some rows, by Wilson's interval."""
+        """Return the share of hits, with Wilson's interval."""
         part, total = float((hits & rows).sum()), float(rows.sum())
         moves = hits.astype(np.float64) - (part / total if total else 0.0)
         return ratio(part, total, (1, 1), 0.0, z * math.sqrt(self.inflation(moves, rows)))
 
     def flagged(self, threshold: float, z: float) -> tuple[Interval, Interval]:
-        """Return sensitivity and specificity where the second of two classes is predicted from a threshold on."""
+        """Return sensitivity and specificity."""
         above, ill = self.shares[:, 1] >= threshold, self.y == 1
         return self.share(above, ill, z), self.share(~above, ~ill, z)
 
     def balanced(self, value: float, z: float) -> Interval:
-        """Return the interval of the mean of the recalls, which is given."""
+        """Return a mean recall's interval."""
         right, moves = self.shares.argmax(axis=1) == self.y, np.zeros(len(self.y))
         classes = self.shares.shape[1]
         for place in range(classes):
@@ -125,7 +118,7 @@ class OwnRecords:
         return Interval(value, max(value - room, 0.0), min(value + room, 1.0), True)
 
     def curve(self, place: int, z: float) -> RocCurve:
-        """Return the curve of a class against all others, at quantiles of both sides' scores."""
+        """Return a class's one-vs-rest curve at both sides' quantiles."""
         scores, inside = self.shares[:, place], self.y == place
         values, at = np.unique(scores, return_inverse=True)
         sides: list[Array] = [
@@ -138,8 +131,7 @@ class OwnRecords:
         return RocCurve(cuts, true, false, interval, (interval.value, interval.value))
 
     def calibration(self, labels: Sequence[Any], z: float) -> Reliability:
-        """Return the diagram by groups of records of like probability: of the second of two classes, else of the
-        predicted."""
+        """Return the diagram, by similar probabilities."""
         two = self.shares.shape[1] == 2
         shares = self.shares[:, 1] if two else self.shares.max(axis=1)
         hits = self.y == 1 if two else self.shares.argmax(axis=1) == self.y
@@ -165,7 +157,6 @@ class OwnRecords:
 
 
 def _quantiles(scores: Array, sides: tuple[NDArray[np.bool_], ...]) -> Iterator[Array]:
-    """Yield values of some scores, at each side's own quantiles."""
     yield np.array([np.median(scores)])
     for side in sides:
         if side.any():

@@ -1,4 +1,4 @@
-"""A paragraph for the Methods of a paper, for every table of this room."""
+"""Write a paragraph for a paper's Methods, for every table of this room."""
 
 from __future__ import annotations
 
@@ -26,13 +26,12 @@ if TYPE_CHECKING:
 
 
 def methods(result: Given, release: Release | None = None, *, alpha: float = 0.05) -> str:
-    """Return a paragraph to paste: the computation, the parties, the promise, assumptions, plans and software.
+    """Return a paragraph: computation, parties, guarantee, assumptions, plans and software.
 
     Args:
-        result: what :func:`effect`, :func:`hazards`, a regression, :func:`scorecard`, :func:`kaplan_meier`,
-            :func:`proportions` or :func:`table_one` returned.
-        release: the release behind the result; needed for shares, which do not hold it.
-        alpha: level of the intervals that the paper prints.
+        result: from :func:`effect`, :func:`hazards`, a regression, :func:`scorecard`, :func:`kaplan_meier`,
+            :func:`proportions` or :func:`table_one`.
+        release: needed for shares, which do not hold it.
 
     Raises:
         ReleaseError: the release is missing, or the result is none of these.
@@ -64,7 +63,7 @@ def _summary_of(result: Any, release: Release | None, alpha: float) -> Summary:
 
 
 def proportions_summary(shares: Mapping[str, Interval], release: Release, alpha: float) -> Summary:
-    """Return the shares of the cells of one variable."""
+    """Return one variable's shares."""
     rows = [
         (cell, f"{share.value:.4f}", f"{share.low:.4f}", f"{share.high:.4f}")
         if share.reported

@@ -1,4 +1,4 @@
-"""The predicted width of an interval, from public numbers alone, before anything is measured or spent."""
+"""Predict the width of an interval from public numbers alone, before any measurement."""
 
 from __future__ import annotations
 
@@ -28,12 +28,9 @@ _MOST_EVENTS, _MOST_EVENTS_OF_LARGE = 0.5, 0.35  # of all records, for the cap o
 
 @dataclass(frozen=True)
 class HalfWidth:
-    """A predicted half width of the interval of one slope, per unit of a column behind the plan's transform.
+    """A predicted half width of a slope's interval, per unit of a transformed column.
 
-    Attributes:
-        records: number of records.
-        exact: half width without noise.
-        noisy: with the plan's noise; infinite where the slope will not be reported.
+    ``noisy`` is infinite where the slope will be hidden.
 
     Example:
         >>> schema = ps.RidgeSchema(2, clip_norm=2.0, target_bound=4.0, transform=(ps.transforms.ConstantFeature(1.0),))
@@ -59,26 +56,23 @@ def predicted_half_width(
     separation: float = 1.0,
     alpha: float = 0.05,
 ) -> HalfWidth:
-    """Predict the half width of a slope's interval: z sqrt(s2 / (n v) + (sigma_h^2 + sigma_G^2 |b|^2 / 2) / (n v)^2).
+    """Predict the half width of a slope's interval.
 
-    The formula assumes uncorrelated columns of variance v, and slopes that explain half of the target's variance: |b|^2
-    = s2 / v. For an effect, the half width is in units of the outcome. For hazards, it is that of a log ratio, from the
-    schema's ``expected_events`` among the cohort's ``max_records``. Compared with measured intervals, predictions for
-    effects are 11 % off at most; for hazards 8 % where every row is reported, and 20 % where noise hides some rows.
+    It is z sqrt(s2 / (n v) + (sigma_h^2 + sigma_G^2 |b|^2 / 2) / (n v)^2), for uncorrelated columns of variance v and
+    slopes that explain half of the target's variance: |b|^2 = s2 / v. An effect's half width is in outcome units, a
+    hazard's of a log ratio, from ``expected_events`` among ``max_records``. Against measured intervals, effects are 11
+    % off at most; hazards 8 % where every row is reported, and 20 % where noise hides some rows.
 
     Args:
-        plan: of a ``RidgeSchema``; of a complete course of effects or of hazards, or that course; the noise is that of
+        plan: of a ``RidgeSchema``; or a complete course of effects or hazards, or its plan; noise is that of
             ``min_survivors`` survivors.
         records: n, a public guess.
-        variance: v, a public guess of a column's variance behind the transform; 1/3 for one that is uniform on -1 to 1.
-        residual: guessed standard deviation of the residuals; half the target bound if omitted, and for effects a
-            quarter of the range of outcomes. Where arms differ, that of the rarer one.
-        treated: for a treatment that was not randomised, the guessed share of the treated.
-        separation: likewise, the guessed standard deviation of the log odds of treatment: 0 for a coin.
-        alpha: level of the interval.
+        variance: v, a public guess, behind the transform; 1/3 for uniform on -1 to 1.
+        residual, treated, separation: as for :class:`Guesses`; where arms differ, ``residual`` is the rarer one's. Its
+            default is half the target bound, for effects a quarter of the outcomes' range.
 
     Raises:
-        PlanError: another schema, or a guess that is not above 0.
+        PlanError: another schema, or a guess out of range.
 
     Example:
         >>> schema = ps.RidgeSchema(2, clip_norm=2.0, target_bound=4.0, transform=(ps.transforms.ConstantFeature(1.0),))
@@ -94,19 +88,14 @@ def predicted_half_width(
 
 
 class Predicted(NamedTuple):
-    """Prediction of half widths for one kind of analysis.
-
-    Attributes:
-        widths: computes the half widths without and with noise, from a plan or its course, the guesses and alpha.
-        quantity: the predicted quantity and its unit, in words.
-    """
+    """One analysis' predicted half widths, without and with noise."""
 
     widths: Callable[[Any, Guesses, float], tuple[float, float]]
     quantity: str
 
 
 def predicted_of(plan: Plan | Effect | Hazard) -> Predicted:
-    """Return the prediction of half widths for a plan, or for a course of one.
+    """Return the prediction of half widths for a plan or course.
 
     Raises:
         PlanError: the plan's schema has no prediction.
@@ -162,14 +151,10 @@ class Guesses:
     """Public guesses about the records.
 
     Attributes:
-        records: their number.
-        variance: of a column behind its range; 1/3 for one that is uniform on -1 to 1.
-        residual: standard deviation of outcomes about the lines, in units of the outcome; None: a quarter of the range.
-        treated: share of the treated, where the treatment was not randomised.
+        variance: of a column behind its range; 1/3 for uniform on -1 to 1.
+        residual: standard deviation of outcomes about the lines, in outcome units; None: a quarter of the range.
+        treated: share of the treated, if not randomised.
         separation: standard deviation of the log odds of treatment: 0 for a coin, 1 for moderate confounding.
-
-    Raises:
-        PlanError: a guess that is out of range.
 
     Example:
         >>> from privstats.inference.prediction import Guesses
@@ -195,12 +180,7 @@ class Guesses:
 
 
 def effect_half_widths(course: Effect, guesses: Guesses, alpha: float) -> tuple[float, float]:
-    """Return the half width without noise, and with the course's noise; infinite where the effect will not be reported.
-
-    Args:
-        course: as its plan has it.
-        guesses: public.
-        alpha: level of the interval.
+    """Return the half widths without and with noise; infinite where the effect will be hidden.
 
     Raises:
         PlanError: the effect is a ratio, or outcomes may be missing.
@@ -219,8 +199,6 @@ def effect_half_widths(course: Effect, guesses: Guesses, alpha: float) -> tuple[
 
 
 class _Means(NamedTuple):
-    """Means over records: the weight, the squared influence, e (1 - e), and the share of treated."""
-
     weight: float
     square: float
     information: float
@@ -228,7 +206,6 @@ class _Means(NamedTuple):
 
 
 def _means(schema: EffectSchema, guesses: Guesses) -> _Means:
-    """Influences about lines that are right have mean squares that follow from the propensity and the residual."""
     variance = _residual(schema, guesses)
     if schema.probability is not None:
         pi = _chance(schema)
@@ -243,11 +220,7 @@ def _means(schema: EffectSchema, guesses: Guesses) -> _Means:
 
 
 def _chance(schema: EffectSchema) -> float:
-    """Return the probability of treatment in a trial.
-
-    Where it differs by site, return the probability at which an influence has its average variance over sites of one
-    size.
-    """
+    """Return the probability of treatment; over sites, the one at which influences have their average variance."""
     pi = np.atleast_1d(np.asarray(schema.probability, np.float64))
     if len(pi) == 1:
         return float(pi[0])
@@ -255,7 +228,6 @@ def _chance(schema: EffectSchema) -> float:
 
 
 def _propensities(guesses: Guesses) -> tuple[Array, Array]:
-    """Propensities and their chances, by quadrature; their mean is the share of the treated."""
     nodes, weights = hermegauss(_NODES)
     chances, low, high = weights / weights.sum(), -40.0, 40.0
     for _ in range(_NODES):
@@ -266,8 +238,6 @@ def _propensities(guesses: Guesses) -> tuple[Array, Array]:
 
 
 def _noisy(course: Effect, guesses: Guesses, means: _Means, alpha: float) -> float:
-    """Return the half width as the reader computes it: second moments no less than their noise, Satterthwaite's
-    degrees, Fieller's interval."""
     schema, n = course.schema, float(guesses.records)
     C, parts = schema.half * schema.cap, math.sqrt(schema.blocks)  # noise of all subgroups is in their sum
     sigma = {letter: size * parts for letter, size in _sigma(course.plan).items()}
@@ -289,10 +259,6 @@ def _noisy(course: Effect, guesses: Guesses, means: _Means, alpha: float) -> flo
 
 
 def _of_lines(course: Effect, guesses: Guesses) -> float:
-    """Return the amount that errors of a trial's lines add to the squared influences of all records.
-
-    Errors that a penalty causes are common to both arms; errors from noise are separate in each arm.
-    """
     if course.schema.probability is None:
         return 0.0
     pi = _chance(course.schema)
@@ -306,7 +272,7 @@ def _sigma(plan: Plan) -> dict[str, float]:
 
 
 def _nuisances(course: Effect, guesses: Guesses, means: _Means) -> float:
-    """tr(M S_a M S_w) over both arms, of diagonal matrices; infinite where noise would hide who is treated."""
+    """Return tr(M S_a M S_w) over both arms; infinite where noise would hide the treated."""
     schema, n, propensity = course.schema, float(guesses.records), course.propensity
     if propensity is None:
         return math.inf
@@ -323,16 +289,13 @@ def _nuisances(course: Effect, guesses: Guesses, means: _Means) -> float:
 
 
 def _columns(schema: EffectSchema, guesses: Guesses) -> Array:
-    """Return mean squares of the columns of one arm, the constant last."""
     return np.append(np.full(schema.width - 1, guesses.variance), 1.0)
 
 
 def _line_errors(course: Effect, guesses: Guesses, records: float) -> tuple[Array, Array]:
-    """Return squared errors of one arm's line along each column: what its penalty takes, and what sampling and noise
-    add.
+    """Return one arm's squared line errors per column: the penalty's, and the rest.
 
-    Slopes are guessed to explain as much as they leave, as far as the range of outcomes has room for it; all of that
-    is taken where the lines are left out.
+    Slopes are guessed to explain as much as they leave, within the outcomes' range.
     """
     schema = course.schema
     residual, columns = _residual(schema, guesses), _columns(schema, guesses)
@@ -348,25 +311,15 @@ def _line_errors(course: Effect, guesses: Guesses, records: float) -> tuple[Arra
 
 
 def _residual(schema: EffectSchema, guesses: Guesses) -> float:
-    """Return the variance of outcomes about the lines."""
     return (schema.half / 2 if guesses.residual is None else guesses.residual) ** 2
 
 
 def hazard_half_widths(course: Hazard, records: int, variance: float, alpha: float) -> tuple[float, float]:
-    """Return the half width without noise, and with the course's noise; infinite where a ratio will not be reported.
+    """Return the half widths without and with noise; infinite where a ratio will be hidden.
 
-    Information along a column is events times its variance, and of a bin its share of the events. Noise enters the
-    score, the inverse of the information (by the semicircle law: its mean is 2 (1 - sqrt(1 - r^2)) / r^2 times that
-    without noise, r the size of the noise over the information), and the change that a next round could make.
-
-    Args:
-        course: its schema states ``expected_events`` among the cohort's ``max_records``.
-        records: of them.
-        variance: of every column behind the transform.
-        alpha: level of the interval.
-
-    Raises:
-        PlanError: the schema does not state ``expected_events``.
+    A column's information is events times its variance; a bin's is its share of the events. Noise enters the score, the
+    inverse of the information, and the next round's possible change. Noise multiplies the inverse's mean by 2 (1 -
+    sqrt(1 - r^2)) / r^2 (semicircle law), r the noise's size over the information.
     """
     schema, plan = course.schema, course.plan
     if schema.expected_events is None:
@@ -394,10 +347,9 @@ def hazard_half_widths(course: Hazard, records: int, variance: float, alpha: flo
 
 
 def cap_warnings(plan: Plan) -> list[str]:
-    """Return a warning where so large a share is expected to have the event that ratios describe the first part of the
-    follow-up alone.
+    """Return a warning where many expected events limit ratios to the early follow-up.
 
-    The limit is half of the cohort's ``max_records``, or 35 % where a hazard ratio above 2 is expected.
+    The limit is half of ``max_records``, or 35 % where a hazard ratio above 2 is expected.
 
     Example:
         >>> from privstats.inference.prediction import cap_warnings
@@ -428,7 +380,7 @@ def cap_warnings(plan: Plan) -> list[str]:
 
 
 def _inverses(size: float) -> tuple[float, float]:
-    """Return the means of 1 / (1 + x) and of its square, x by the semicircle law of this radius below 1."""
+    """Return the means of 1 / (1 + x) and its square, x by the semicircle law."""
     if size < 1e-4:
         return 1.0, 1.0
     root = math.sqrt(1 - size**2)

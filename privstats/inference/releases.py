@@ -1,7 +1,4 @@
-"""Check the releases of every reader before it computes: their kind, their records, their maps.
-
-This module also bounds how far each released number may be off, by the plan alone.
-"""
+"""Check releases before a reader computes: their kind, records and maps."""
 
 from __future__ import annotations
 
@@ -28,35 +25,26 @@ _SURE = 3.0  # standard deviations of the noise in a count of persons that recko
 
 
 def present_releases(releases: Sequence[Release | None]) -> list[Release]:
-    """Return the releases of a course's sessions, without those that ended without a sum.
-
-    Raises:
-        ReleaseError: not a list, or as for :func:`require_records`.
-    """
+    """Return the releases with a sum."""
     if isinstance(releases, Release) or not isinstance(releases, Sequence):
         raise ReleaseError("give the list of all releases of the course, in order")
     return [require_records(release) for release in releases if release is not None]
 
 
 def counted_before(releases: Sequence[Release | None]) -> tuple[tuple[Plan, ...], Releases]:
-    """Return the plans of the count sessions that a ``Binned`` course begins with, and what follows them.
+    """Return the plans of a ``Binned`` course's count sessions, and the releases behind them.
 
-    Cut points that counts have found are as good as public ones here: noise of the counts is independent of that of the
-    sums, and a contrast is that of the cells that were found.
+    The counts' noise is independent of the sums', so estimated cut points serve as well as public ones.
 
     Raises:
-        ReleaseError: what follows was measured behind other cut points than these counts give.
+        ReleaseError: the sums were measured behind other cut points.
     """
     counts, rest = behind_counts(releases)
     return tuple(each.plan for each in counts), rest
 
 
 def last_of(release: Release | Releases) -> tuple[tuple[Plan, ...], Release]:
-    """Return a release alone, or the last of a ``Binned`` course over one plan; before it the plans of its counts.
-
-    Raises:
-        ReleaseError, DataError: as :func:`behind_cut_points`.
-    """
+    """Return the counts' plans, and the last release."""
     alone = not isinstance(release, list | tuple)
     if not alone and (ranged := _behind_ranges(release)):
         return ranged
@@ -65,14 +53,7 @@ def last_of(release: Release | Releases) -> tuple[tuple[Plan, ...], Release]:
 
 
 def _behind_ranges(releases: Any) -> tuple[tuple[Plan, ...], Release] | None:
-    """Return the plan of the first session and the release of the second, of a ``Standardised`` course; else None.
-
-    The ranges are public maps there, which coefficients undo; the noise that chose them is independent of that of the
-    sums.
-
-    Raises:
-        ReleaseError: the second release is behind other ranges than the first gives.
-    """
+    """The ranges' noise is independent of the sums'."""
     if len(releases) != 2 or not all(isinstance(each, Release) for each in releases):
         return None
     first, last = releases
@@ -90,13 +71,13 @@ def _behind_ranges(releases: Any) -> tuple[tuple[Plan, ...], Release] | None:
 
 
 def require_records(release: object) -> Release:
-    """Return the release if its sums are over full records, or over persons who each add the average of their rows.
+    """Return the release if its sums are over full records or persons' averages.
 
-    An average is the expected contribution of one row drawn from the person. So sums of averages vary no more than
-    those of one row each, and an estimate of the variance of these from the sums overstates it (docs/sensitivity.md).
+    Averages vary no more than one row drawn per person, so a variance estimated from the sums overstates theirs
+    (docs/sensitivity.md).
 
     Raises:
-        ReleaseError: not a release, or one with a plan that clips clients or persons.
+        ReleaseError: not a release, or its plan clips clients or persons.
     """
     if not isinstance(release, Release):
         raise ReleaseError(f"release must be a Release, got {type(release).__name__}; load one with Release.load")
@@ -115,11 +96,7 @@ def require_records(release: object) -> Release:
 
 
 def require_gaussian(release: Release) -> None:
-    """Refuse Laplace noise, under which these intervals would miss more often than they say.
-
-    Raises:
-        ReleaseError: the release keeps a pure epsilon (delta = 0).
-    """
+    """Refuse Laplace noise, under which these intervals miss more often than stated."""
     privacy = release.plan.privacy
     if isinstance(privacy, Privacy) and privacy.pure:
         raise ReleaseError(
@@ -129,8 +106,7 @@ def require_gaussian(release: Release) -> None:
 
 
 def column_names(schema: Schema, columns: int) -> tuple[str, ...]:
-    """Return the names of the columns as they come in, x0, x1, ... where the plan has none; of texts that are columns
-    too."""
+    """Return the raw columns' names, or x0, x1, ..."""
     if schema.feature_names is None:
         return tuple(f"x{j}" for j in range(columns))
     levels = levels_of(schema)
@@ -138,11 +114,7 @@ def column_names(schema: Schema, columns: int) -> tuple[str, ...]:
 
 
 def chosen_columns(names: Sequence[str], columns: Sequence[str | int] | None) -> list[int]:
-    """Return the numbers of the columns in the model.
-
-    Raises:
-        ReleaseError: a column that the release does not have, or one that is named twice.
-    """
+    """Return the columns' indices; refuse unknown or repeated ones."""
     if columns is None:
         return list(range(len(names)))
     if isinstance(columns, str) or not isinstance(columns, Sequence) or not columns:
@@ -162,11 +134,7 @@ def _number(names: Sequence[str], column: object) -> int:
 
 
 def map_columns(transform: Sequence[Transform], columns: int) -> tuple[Array, Array]:
-    """``(scale, shift)`` with u = scale x + shift for raw columns x and the model's columns u.
-
-    Raises:
-        ReleaseError: a map that mixes columns, so that a coefficient belongs to no single one.
-    """
+    """Return ``(scale, shift)`` of u = scale x + shift; refuse maps that mix columns."""
     scale, shift = np.ones(columns), np.zeros(columns)
     for place, step in enumerate(transform):
         match step:
@@ -193,15 +161,12 @@ def require_level(alpha: float) -> None:
 
 
 def reckoned_sigma(release: Release) -> Mapping[str, float]:
-    """Return the standard deviation by letter, in real units, that an interval includes in addition to sampling error.
+    """Return the standard deviation by letter, in real units, that an interval adds to sampling error.
 
-    For records it is the noise. A person's average is truncated toward zero to an integer step, so n persons lose up to
-    n steps of every entry, all in one direction: that does not average out, and grows faster than the error. Here the
-    loss counts as a deviation of n steps. An interval of a normal estimate with variance s^2, off by at most b, misses
-    no more often with s^2 + b^2 than with s^2 where b is 0, for a level of 5 % or less.
-
-    Args:
-        release: of records, or of averages of persons.
+    For records it is the noise. A person's average is truncated toward zero to an integer step: n persons lose up to n
+    steps of every entry, all in one direction. The loss counts as a deviation of n steps. At a level of 5 % or less, an
+    interval of a normal estimate with variance s^2 and bias at most b misses no more often with s^2 + b^2 than with s^2
+    and no bias.
 
     Example:
         >>> schema, cohort = ps.ClassSchema(2, 2, "NA", 1.0), ps.Cohort(2, 2, 100)
@@ -219,7 +184,7 @@ def reckoned_sigma(release: Release) -> Mapping[str, float]:
 
 
 def _persons(release: Release) -> float:
-    """No fewer than the persons in the sums: the counts beyond their noise, where there are any, or the plan's most."""
+    """Return an upper bound on the number of persons in the sums."""
     most = float(release.plan.cohort.max_records)
     counts = next((letter for letter in ("N", "T") if letter in release.sigma), None)
     if counts is None:

@@ -1,7 +1,4 @@
-"""Sentences of every table about its releases: title, claim, promise, plan, and a paragraph for a paper's Methods.
-
-This module writes words alone; the numbers come from releases and their plans.
-"""
+"""Write every table's title, claim, guarantee and Methods paragraph."""
 
 from __future__ import annotations
 
@@ -29,13 +26,7 @@ _DIGITS = 16
 
 @dataclass(frozen=True)
 class Source:
-    """The releases behind a table, and what is assumed of their records.
-
-    Attributes:
-        release: the last one.
-        alpha: level of the intervals.
-        assumed: the assumptions, in words.
-        plans: of all sessions; empty where there is one.
+    """A table's last release, the plans of all its sessions, and its assumptions.
 
     Example:
         >>> from privstats.inference.reporting import Source
@@ -56,7 +47,7 @@ class Source:
 
     @property
     def foot(self) -> list[str]:
-        """The claim, the promise of all releases, the last one's plan, and the assumptions."""
+        """Claim, total guarantee, last plan, and assumptions."""
         plan = self.release.plan
         return [
             f"At most {self._percent(self.alpha)} of releases report an interval that misses, if the assumptions "
@@ -79,15 +70,9 @@ class Source:
         caution: str = "",
         remark: str = "",
     ) -> Summary:
-        """Return a table from these releases.
+        """Return a table of these releases.
 
-        Args:
-            what: its title.
-            columns, rows, head, caution: as :class:`Summary` has them.
-            methods: the computation in words, for :meth:`methods`.
-            notes: sentences after the claim, the promise and the assumptions.
-            warnings: sentences after the notes.
-            remark: the meaning of a star in a row; first below the table.
+        ``notes`` and ``warnings`` follow the claim; ``remark`` explains a star, first below the table.
         """
         return Summary(
             title=self.title(what),
@@ -106,12 +91,11 @@ class Source:
         )
 
     def methods(self, what: str, *, claim: str = "", privacy: str = "") -> str:
-        """Return a paragraph for a paper's Methods: the computation, the parties, the promise and the assumptions.
+        """Return a Methods paragraph about ``what``.
 
         Args:
-            what: the method, one sentence or more.
-            claim: the meaning of intervals, where it is not every table's claim.
-            privacy: the promise, where the plans alone do not state it.
+            claim: intervals' meaning, if not the usual claim.
+            privacy: the guarantee, if the plans alone do not state it.
         """
         sentences = [self._test_noise, what, self._parties, privacy or self._guarantee, claim or self._claim]
         sentences += [f"Assumed: {self._assumed}." if self.assumed else "", self._identity]
@@ -159,7 +143,7 @@ class Source:
 
     @property
     def promise(self) -> str:
-        """The promise for all releases that a table was read from."""
+        """The guarantee for all releases."""
         plan, privacy = self.release.plan, self.release.plan.privacy
         if not isinstance(privacy, Privacy) or plan.noise is None:
             return "Exact sums: no differential privacy."
@@ -189,7 +173,6 @@ class Source:
         )
 
     def _epsilon(self, privacy: Privacy) -> float:
-        """Return epsilon of all releases together; a single release has its plan's epsilon."""
         if len(self.plans) < 2:
             return privacy.epsilon
         mu = math.hypot(*(each.noise.mu for each in self.plans if each.noise is not None))
@@ -201,7 +184,7 @@ class Source:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return names as a sentence has them.
+    """Join names for a sentence.
 
     Example:
         >>> from privstats.inference.reporting import listed
@@ -213,7 +196,6 @@ def listed(names: Sequence[str]) -> str:
 
 
 def texts_of(release: Release) -> tuple[tuple[str, str], ...]:
-    """Return a row of a table's head: which texts of a release's columns count as 0 and as 1; none where all are
-    numbers."""
+    """Return a row on texts read as 0 and 1."""
     levels = levels_of(release.plan.schema)
     return () if levels is None else (("texts", levels_text(levels)),)

@@ -1,8 +1,4 @@
-"""The numbers of a scorecard: linear scores of a head, the points of every cell, and how far their bands reach.
-
-Bands follow from the scores that the head would have had under other noise of the same levels: only the noise is drawn
-anew, while the records, the cut points and the map in front of the rule stay as they are.
-"""
+"""Compute a scorecard's numbers: a head's linear scores, points per cell, and bands."""
 
 from __future__ import annotations
 
@@ -43,18 +39,14 @@ _SURE = 3.0
 
 @dataclass(frozen=True, eq=False)
 class LinearScores:
-    """Scores ``x @ coef.T + intercept`` of rows behind the public map; coef ``(C, d)``, intercept ``(C,)``."""
+    """Scores ``x @ coef.T + intercept`` of mapped rows; coef ``(C, d)``, intercept ``(C,)``."""
 
     coef: Array
     intercept: Array
 
 
 def releases_behind(head: Any, releases: Released | Sequence[Release | None]) -> list[Release]:
-    """Return the releases behind the head, without None and counts of cut points; refuse any other releases.
-
-    Raises:
-        ReleaseError: other releases, or public records in addition to them.
-    """
+    """Return the head's releases, without counts; refuse others."""
     several = releases if isinstance(releases, list | tuple) else [releases]
     have = [each for each in several if isinstance(each, Release)]
     provenance = getattr(head, "provenance_", None)
@@ -67,13 +59,10 @@ def releases_behind(head: Any, releases: Released | Sequence[Release | None]) ->
 
 
 def linear_scores(rule: Rule, releases: Sequence[Release]) -> LinearScores:
-    """Return the scores of a rule, with all rows at one length where the rule divides by a row's own.
+    """Return a rule's scores.
 
-    Behind a whitening M the scores are ``W M x / |M x| + b``. A table of points needs one length for all: the root of
-    the mean of ``|M x|^2``, which follows from the second moments B as ``sum l P^2``.
-
-    Raises:
-        HeadError: a rule of another form.
+    Behind a whitening M the scores are ``W M x / |M x| + b``. The common length is the root mean of ``|M x|^2``, ``sum
+    l P^2`` from the second moments B.
     """
     if isinstance(rule, LinearRule):
         return LinearScores(rule.coef, rule.intercept)
@@ -84,19 +73,14 @@ def linear_scores(rule: Rule, releases: Sequence[Release]) -> LinearScores:
 
 
 def under_other_noise(head: Any, releases: Sequence[Release], draws: int) -> Iterator[LinearScores]:
-    """Yield the scores that the head would have had under fresh draws of the releases' noise: a parametric bootstrap.
+    """Yield the head's scores under fresh noise in the releases: a parametric bootstrap.
 
-    The exact sums are assumed to be the released N and A, and B with its spectrum denoised; every draw adds noise of
-    the released levels to them and fits the head again. Earlier noise moved the point at which a gradient round was
-    measured, so its sum is first moved to the draw's own point, by the part of the Hessian that exceeds its noise.
+    The exact sums are assumed to be the released N and A, and B with its spectrum denoised. Each replicate adds noise
+    of the released levels and fits the head again. Earlier noise moved the point of a gradient round, so its sum is
+    first moved to the replicate's own point, by the part of the Hessian that exceeds its noise.
 
-    The draws follow from the digests of the releases, so that one release has one table. They hide nothing: any reader
-    of the releases may draw further ones.
-
-    Args:
-        head: made from the releases (:func:`releases_behind`).
-        releases: all of them, in order.
-        draws: their number.
+    Noise is seeded by the releases' digests: one release has one table. That noise hides nothing: any reader can sample
+    more.
     """
     rng = _generator(releases)
     remade = _refined(head, releases) if isinstance(head.rule_, WhitenedRule) else _closed_form(head, releases)
@@ -107,7 +91,7 @@ def under_other_noise(head: Any, releases: Sequence[Release], draws: int) -> Ite
 
 
 def class_sums(releases: Sequence[Release]) -> tuple[Release, int]:
-    """Return the release of class sums, and how many classes it has."""
+    """Return the class sums, and the number of classes."""
     for release in releases:
         if isinstance(schema := release.plan.schema, ClassSchema):
             return release, schema.classes
@@ -115,8 +99,7 @@ def class_sums(releases: Sequence[Release]) -> tuple[Release, int]:
 
 
 def _softmax_recipe(releases: Sequence[Release]) -> SoftmaxRounds:
-    """Return the recipe of rounds of a linear softmax; a module that another package brings may have any rule and
-    state."""
+    """Refuse modules of other packages."""
     from privstats.course.recipes import SoftmaxRounds, recipe_of
 
     recipe = recipe_of(releases)
@@ -171,8 +154,6 @@ def _refined(head: Any, releases: Sequence[Release]) -> Callable[[Generator], Li
 
 @dataclass(frozen=True, eq=False)
 class _Round:
-    """A gradient round in the coordinates of the rows: where it was measured, and its sum of ``r (x, 1)'``."""
-
     weights: Array
     gradient: Array
     kappa: float
@@ -185,13 +166,12 @@ class _Round:
         return cls(weights @ lengths, gradient, release.moments.k, float(release.sigma["g"]))
 
     def moved(self, whitening: softmax.SoftmaxWhitening, weights: Array, hessian: Array) -> Array:
-        """Return the sum as it would have been at other published weights behind another whitening."""
         lengths = _to_rows(whitening)
         return np.asarray((self.gradient + (weights @ lengths - self.weights) @ hessian) @ lengths)
 
 
 def _to_rows(whitening: softmax.SoftmaxWhitening) -> Array:
-    """U with u(x) = U (x, 1) for a row of the mean length, ``(d + 1, d + 1)``, symmetric."""
+    """Return U with u(x) = U (x, 1) at mean length, ``(d + 1, d + 1)``."""
     d = len(whitening.values)
     out = np.zeros((d + 1, d + 1))
     out[:d, :d], out[d, d] = whitening.matrix * whitening.stretch, softmax.INTERCEPT
@@ -199,11 +179,9 @@ def _to_rows(whitening: softmax.SoftmaxWhitening) -> Array:
 
 
 def _sure_second_moment(evidence: ClassEvidence) -> Array:
-    """Return the second moment of (x, 1) over all records, ``(d + 1, d + 1)``, without the part that noise alone could
-    show.
+    """Return the second moment of (x, 1) beyond the noise, ``(d + 1, d + 1)``.
 
-    Eigenvalues below the edge of the noise's own, ``sigma sqrt(2 d)``, count as 0: where no curvature is sure nothing
-    draws weights back, and bands err to the wide side.
+    Eigenvalues below the noise's edge, ``sigma sqrt(2 d)``, count as 0: bands err on the large side.
     """
     B, total = np.asarray(evidence.B), evidence.A.sum(axis=0)
     values, vectors = np.linalg.eigh((B + B.T) / 2)
@@ -216,7 +194,7 @@ def _at_one_length(rule: WhitenedRule, whitening: softmax.SoftmaxWhitening) -> L
 
 
 def _without_noise(evidence: ClassEvidence) -> ClassEvidence:
-    """B denoised: a further draw on top of the released one would be twice the noise that heads allow for."""
+    """Denoise B: fresh noise on top would double what heads allow for."""
     if evidence.B is None:
         return evidence
     spectrum = denoise_spectrum(evidence.B, evidence.noise("B"), pull=False)
@@ -224,8 +202,6 @@ def _without_noise(evidence: ClassEvidence) -> ClassEvidence:
 
 
 def _redrawn(evidence: ClassEvidence, rng: Generator) -> ClassEvidence:
-    """Return the evidence with a new draw of noise in every sum; symmetric blocks stay symmetric."""
-
     def noisy(letter: str, values: Array) -> Array:
         noise = _normal(values.shape, rng)
         if letter in "BS":
@@ -247,9 +223,9 @@ def _generator(releases: Sequence[Release]) -> Generator:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """The public map of a head: rows of cells as they are, or less a mean m and scaled to norm 1.
+    """A head's public map: rows of cells, perhaps minus a mean m and scaled.
 
-    Rows of cells have norm 1, so that a row less its mean has the mean square 1 - |m|^2: the one length for all.
+    A centred row has mean square 1 - |m|^2, the common length, as rows of cells have norm 1.
     """
 
     cells: Cells
@@ -258,11 +234,7 @@ class Rows:
 
     @classmethod
     def of(cls, head: Any) -> Rows:
-        """Return the rows of a fitted head.
-
-        Raises:
-            ReleaseError: rows that are not those of declared columns.
-        """
+        """Return the rows of a fitted head; raise ``ReleaseError`` without declared columns."""
         match head.preprocessing_.transform:
             case (Cells() as cells,):
                 return cls(cells, np.zeros(cells.width), 1.0)
@@ -274,27 +246,26 @@ class Rows:
         )
 
     def before(self, scores: LinearScores) -> LinearScores:
-        """Return the scores of rows of cells."""
+        """Return the scores of cells' rows."""
         coef = scores.coef / self.length
         return LinearScores(coef, scores.intercept - coef @ self.shift)
 
     def mean(self, release: Release, classes: int) -> Array:
-        """Return the mean row of cells; the shift where noise leaves no records."""
+        """Return the mean row of cells; the shift without records."""
         released = [place for place in range(classes) if place not in release.suppressed]
         n = float(release.moments.N[released].sum())
         return self.shift + (self.length * release.moments.A[released].sum(axis=0) / n if n >= 1 else 0.0)
 
 
 def noisy(releases: Sequence[Release]) -> bool:
-    """Return whether any of the releases carries noise."""
+    """Return whether any release is noisy."""
     return any(level > 0 for release in releases for level in release.sigma.values())
 
 
 def shares(releases: Sequence[Release], rows: Rows, mean: Array) -> list[tuple[Intervals, Array, NDArray[np.bool_]]]:
-    """Return each column's intervals, the shares of the records in them, and which of them noise cannot have filled.
+    """Return each column's intervals, their shares of the records, and whether they exceed the noise.
 
-    The mean of a block is the mean of its cells weighted by their shares, which add up to 1. That gives one equation
-    per interval, because ramps, which distinguish steps within an interval, are excluded.
+    A block's mean is its cells' mean weighted by shares; ramps are excluded.
     """
     first, classes = class_sums(releases)
     total = max(float(first.moments.N.sum()), 1.0)
@@ -314,7 +285,7 @@ def shares(releases: Sequence[Release], rows: Rows, mean: Array) -> list[tuple[I
 
 
 def cell_points(scores: LinearScores, cells: Cells, mean: Array) -> tuple[Array, list[Array]]:
-    """Return the base, one per outcome, and of each column ``(outcomes, cells)``."""
+    """Return bases and each column's points, ``(outcomes, cells)``."""
     coef, intercept = scores.coef, scores.intercept
     if len(coef) == 2:
         coef, intercept = coef[1:] - coef[:1], intercept[1:] - intercept[:1]
@@ -328,13 +299,12 @@ def cell_points(scores: LinearScores, cells: Cells, mean: Array) -> tuple[Array,
 def half_widths(
     head: Any, releases: Sequence[Release], rows: Rows, mean: Array, points: Sequence[Array], draws: int, reach: float
 ) -> list[Array]:
-    """Return each column's half widths of the bands, ``(outcomes, cells)``.
+    """Return the bands' half widths by column, ``(outcomes, cells)``.
 
-    A half width is ``reach`` deviations of the column's points over other draws of the noise, plus the column's bias. A
-    head that knows its noise shrinks and turns its points. The draws, which start from the points as the truth, show
-    how far: the bias is the root of the mean square, over a column's cells, of the mean of the draws minus the points.
-    A band widened by the bias holds the noise-free points as often as an unbiased one does (Armstrong and Kolesar
-    2018).
+    A half width is ``reach`` standard deviations over the replicates, plus the column's bias: a noise-aware head
+    shrinks and turns its points, and replicates, which start from the points as the truth, show how far. The bias is
+    the root mean square, over a column's cells, of the replicates' mean minus the points. So widened, a band holds the
+    noise-free points as often as an unbiased one (Armstrong and Kolesar 2018).
     """
     drawn: list[list[Array]] = []
     with progress_bar("bands", draws) as advance:
@@ -349,6 +319,4 @@ def half_widths(
 
 
 def _bias(cards: Array, points: Array) -> Array:
-    """Return the root mean square distance of a column's points from the mean of its draws, per outcome, ``(outcomes,
-    1)``."""
     return np.asarray(np.sqrt(np.square(cards.mean(axis=0) - points).mean(axis=1, keepdims=True)))

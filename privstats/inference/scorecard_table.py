@@ -1,7 +1,4 @@
-"""A model of declared columns as a table that people read: points per cell of each column, which add up to log odds.
-
-Post-processing of the releases that the head was made from; no record is asked.
-"""
+"""Tabulate a model of declared columns: points per cell that add up to log odds."""
 
 from __future__ import annotations
 
@@ -43,17 +40,14 @@ _BANDS = (
 @formerly(told="reported")
 @dataclass(frozen=True, eq=False)
 class ColumnPoints:
-    """The points of one column: one number for every cell, or, with a ramp, for every step within it.
+    """One column's points, per cell or ramp step.
 
     Attributes:
-        name: of the column.
-        intervals: the cells as people read them, and the one of every step.
-        points: ``(classes, steps)``, log odds (of more than two classes: scores less their mean over the classes); 0 is
-            the mean over all records.
-        low, high: their bands, ``(classes, steps)``: what noise may have done to them.
-        shares: of the records in each cell, ``(cells,)``, noisy where the releases are.
-        filled: whether a cell holds more records than noise could show in an empty one, ``(cells,)``: the points of an
-            empty cell are no finding, and its band is too narrow.
+        points: ``(classes, steps)``, log odds (for more than two classes, scores minus their mean); 0 is the mean
+            record.
+        low, high: bands for noise, ``(classes, steps)``.
+        shares: of the records, possibly noisy.
+        filled: whether a cell exceeds noise; an empty cell's points are no finding, and its band is too narrow.
     """
 
     name: str
@@ -66,29 +60,24 @@ class ColumnPoints:
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """Names of the cells, the last one that of a gap."""
+        """Cell names, missing values last."""
         return self.intervals.names
 
     @property
     def reported(self) -> NDArray[np.bool_]:
-        """Whether a cell holds records, and the bands of all its steps lie on one side of 0, ``(classes, cells)``."""
+        """Whether a filled cell's bands exclude 0, ``(classes, cells)``."""
         low, high = self.within(self.low, np.min), self.within(self.high, np.max)
         return ((low > 0) | (high < 0)) & self.filled
 
     def within(self, values: Array, take: Any) -> Array:
-        """Return one number per cell of ``values``, ``(classes, steps)``: what ``take`` gives of its steps."""
+        """Return ``take`` of each cell's steps in ``values``, ``(classes, steps)``."""
         steps = self.intervals.of_steps
         return np.stack([take(values[:, steps == place], axis=1) for place in range(len(self.cells))], axis=1)
 
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """The points of one record: they add up to its score, exactly.
-
-    Attributes:
-        outcome: the class of the score.
-        base: the score of a record of mean points.
-        parts: for each column its name, the record's cell, and the points; the largest first.
+    """The points of one record, the largest first, which add up to its score exactly.
 
     Example:
         >>> parts = (("age", ">= 65", 0.8), ("sodium", "missing", -0.3))
@@ -111,7 +100,7 @@ class Explanation:
         return f"log odds of {self.outcome} {self.score:+.2f} ({chance}): {', '.join([f'{self.base:+.2f}', *parts])}"
 
     def plot(self, path: Any = None) -> Any:
-        """Return a bar for every column: see :func:`~privstats.inference.plot_explanation`."""
+        """Draw :func:`~privstats.inference.plot_explanation`'s bars."""
         from privstats.inference.figures import plot_explanation
 
         return plot_explanation(self, path)
@@ -119,19 +108,15 @@ class Explanation:
 
 @dataclass(frozen=True, eq=False)
 class Scorecard(RowTable):
-    """Points per cell of every declared column; a record's points and the base add up to its score.
+    """Points per cell of every declared column; a record's score is the base plus its points.
 
-    Two classes have one score, the log odds of the second. More have one each, of which the softmax is taken.
+    Two classes have one score, the log odds of the second. More have one each, input of a softmax.
 
     Attributes:
-        outcomes: the classes that the rows of ``points`` are of.
-        base: the score of a record of mean points, one per outcome.
-        columns: the points of each column.
-        alpha: 1 less the level of the bands.
-        cells: the declaration, by which values are read.
-        releases: what it was read from.
-        promise: what is promised for all of it, in words.
-        exact: whether these are the scores of the head itself, and not of its rows at one length.
+        outcomes: classes of the rows of ``points``.
+        base: score of a record of mean points, per outcome.
+        alpha: 1 minus the level of the bands.
+        exact: whether scores are the head's own, without a common row length.
 
     Example:
         >>> cells = ps.Cells((ps.Numeric("age", (40, 65)), ps.Truth("smoker")))
@@ -156,11 +141,11 @@ class Scorecard(RowTable):
 
     @property
     def noisy(self) -> bool:
-        """Whether any of the releases carries noise, so that bands have a width."""
+        """Whether any release carries noise."""
         return noisy(self.releases)
 
     def scores(self, table: Any) -> NDArray[np.float64]:
-        """Return the scores of records, ``(n, outcomes)``: base and points, from a frame or a mapping of columns."""
+        """Return records' scores, ``(n, outcomes)``."""
         places = self.cells.indices(self.cells.codes(table))
         out = np.tile(self.base, (len(places), 1))
         for j, column in enumerate(self.columns):
@@ -168,8 +153,7 @@ class Scorecard(RowTable):
         return out
 
     def predict_proba(self, table: Any) -> NDArray[np.float64]:
-        """Return the probabilities of the classes, ``(n, C)``; of two classes the second column is that of
-        ``outcomes``."""
+        """Return class probabilities, ``(n, C)``."""
         scores = self.scores(table)
         if len(self.outcomes) > 1:
             return np.asarray(softmax(scores, axis=1))
@@ -177,11 +161,7 @@ class Scorecard(RowTable):
         return np.column_stack([1 - yes, yes])
 
     def explain(self, record: Any, outcome: str | None = None) -> Explanation:
-        """Return the points of one record, the largest first: exact, for the score is their sum.
-
-        Args:
-            record: a row of a frame, or a mapping from the columns' names to values.
-            outcome: the class to explain; may be left out of two.
+        """Return the points of one record, the largest first.
 
         Raises:
             DataError: not one record, or a column is missing.
@@ -200,12 +180,11 @@ class Scorecard(RowTable):
         )
 
     def summary(self) -> Summary:
-        """Return the table for publication: text, HTML, LaTeX, CSV."""
+        """Return the table."""
         return card_summary(self)
 
     def to_rows(self) -> list[dict[str, object]]:
-        """Return one row per outcome, column and cell, or step of it: points with their band, and share of the
-        records."""
+        """Return rows by outcome and cell or step."""
         return [
             {
                 "class": outcome,
@@ -223,7 +202,7 @@ class Scorecard(RowTable):
         ]
 
     def plot(self, path: Any = None, column: str | None = None, outcome: str | None = None) -> Any:
-        """Return the curves of all columns, or of one: see :func:`~privstats.inference.plot_scorecard`."""
+        """Draw all columns or one."""
         from privstats.inference.figures import plot_scorecard
 
         shown = [each for each in self.columns if column is None or each.name == column]
@@ -245,25 +224,24 @@ def scorecard(
     """Return points per cell, with bands, of a head on :class:`~privstats.Cells`.
 
     ``f_j(cell) = w_j . b_j(cell) - w_j . mean b_j`` with the mean over the records, sum_c A_c / sum_c N_c, and ``base =
-    b + sum_j w_j . mean b_j``: the score is base + sum_j f_j. LDA's scores are that exactly. RefinedSoftmax divides
-    each row by its own length after the whitening; a course that releases a mean first divides by the length of the row
-    minus the mean. The card uses one length for all, the root mean square, and ``exact`` is False.
+    b + sum_j w_j . mean b_j``: the score is base + sum_j f_j. This is exact for LDA. RefinedSoftmax divides each row by
+    its own length after the whitening, or by that of the row minus a released mean; the card uses one root mean square
+    length, and ``exact`` is False.
 
-    Bands are ``points +- (z s + b)``, with s the standard deviation over ``draws`` further draws of the releases' noise
-    (``linear_scores``), and b the column's bias: how far a head that knows its noise moves the points, which the mean
-    of the draws shows. **Bands are about the points that these records would have given without noise**, not about
-    other records or other cut points. Where noise hides a direction completely, no draw shows what it hid
-    (benchmarks/raw_tables/numbers.md has how often bands hold). Bands of exact releases have no width.
+    Bands are ``points +- (z s + b)``: s is the standard deviation over ``draws`` replicates of the releases' noise, b
+    the column's bias, shown by the replicates' mean. **Bands are about these records' points without noise**, not about
+    other records or cut points. Where noise hides a direction completely, no replicate shows it
+    (benchmarks/raw_tables/numbers.md). Bands of exact releases have no width.
 
     Args:
-        head: fitted on releases: ``LDA``, or another with linear scores, or ``RefinedSoftmax``.
-        releases: those behind the head, in order.
-        alpha: 1 less the level of each band.
-        draws: at least 2; with 200, s is known to 5 %.
+        head: fitted on releases: ``LDA``, another head with linear scores, or ``RefinedSoftmax``.
+        releases: the head's, in order.
+        alpha: 1 minus the level of each band.
+        draws: at least 2; 200 determine s to 5 %.
 
     Raises:
-        ReleaseError: other releases, or rows that are not those of declared columns.
-        HeadError: a head with scores that are not linear.
+        ReleaseError: other releases, or rows without declared columns.
+        HeadError: scores that are not linear.
 
     Example:
         >>> cells = ps.Cells((ps.Numeric("age", (40, 65)), ps.Truth("smoker")))
@@ -300,7 +278,7 @@ def scorecard(
 
 
 def card_summary(card: Scorecard) -> Summary:
-    """Return points per column and cell; those of a cell that may be empty stand in parentheses, without a band."""
+    """Return points by cell, in parentheses where possibly empty."""
     release, promise = card.releases[0], f"Privacy: {card.promise}."
     source = Source(release, card.alpha, "", tuple(each.plan for each in card.releases))
     shown = source.summary(
@@ -341,7 +319,6 @@ def _rows(card: Scorecard) -> Iterator[tuple[str, ...]]:
 
 
 def _points(column: ColumnPoints, row: int, place: int) -> tuple[str, str, str]:
-    """Return the points of a cell and its band; of several steps the first and the last, and the band of all."""
     steps = column.intervals.of_steps == place
     points = [f"{value:+.2f}" for value in column.points[row, steps]]
     text = points[0] if points[0] == points[-1] else f"{points[0]} to {points[-1]}"

@@ -1,8 +1,4 @@
-"""Results as tables: rows and frames of plain values, and for publication text, HTML, LaTeX, CSV and Word.
-
-Words and columns only; every number comes from the result. No estimate is printed for a parameter that is not reported,
-because readers use a number even next to an infinite interval. Word is written through pandoc, a program of its own.
-"""
+"""Format results as rows, frames, text, HTML, LaTeX, CSV and, through pandoc, Word."""
 
 from __future__ import annotations
 
@@ -51,14 +47,9 @@ class Summary:
     """A table with a head and a foot.
 
     Attributes:
-        title: one line.
-        head: pairs of a name and a value.
-        columns: headings of the table, the first that of the row names.
-        rows: one per parameter, as texts.
-        foot: sentences on promise, claim and assumptions, and warnings.
-        methods: a paragraph to paste into a paper's Methods; empty where a table has none.
-        caution: what must be read before any number; empty for most tables.
-        promise: epsilon, delta, unit and adjacency in one sentence, for a caption; empty where nothing is promised.
+        columns: headings, row names' first.
+        foot: sentences on guarantee, claim and assumptions.
+        promise: epsilon, delta, unit and adjacency, for a caption.
 
     Example:
         >>> records, rows = (("records", "3"),), (("f", "1.68"), ("m", "1.81"))
@@ -86,8 +77,7 @@ class Summary:
         return self.as_text()
 
     def as_text(self) -> str:
-        """80 columns of plain text, more for long cells; row names are cut to what is left, but not below 12, and not
-        where two rows would have one name."""
+        """Return plain text of at least 80 columns."""
         widths = [max(map(len, column)) for column in zip(self.columns, *self.rows, strict=True)]
         room = max(_WIDTH - sum(width + 2 for width in widths[1:]), _LEAST_NAME)
         names = {row[0] for row in self.rows}
@@ -103,7 +93,7 @@ class Summary:
         return "\n".join(line.rstrip() for line in lines)
 
     def as_html(self) -> str:
-        """Return an HTML fragment without a style of its own; the caption names the promise."""
+        """Return an unstyled HTML fragment; the caption names the guarantee."""
         head = "".join(
             f"<tr><th>{html.escape(name)}</th><td>{html.escape(value)}</td></tr>" for name, value in self.head
         )
@@ -126,7 +116,7 @@ class Summary:
         return self.as_html()
 
     def as_latex(self) -> str:
-        """Return a ``table`` with a caption and the rules of booktabs; head and foot are notes below."""
+        """Return a booktabs ``table`` with caption; head and foot are notes."""
         lines = [r"% needs \usepackage{booktabs}", r"\begin{table}[htbp]", r"\centering"]
         lines += [rf"\caption{{{_escaped(self._caption)}}}", rf"\begin{{tabular}}{{l{'r' * (len(self.columns) - 1)}}}"]
         lines += [r"\toprule", " & ".join(map(_escaped, self._headings)) + r" \\", r"\midrule"]
@@ -137,16 +127,16 @@ class Summary:
         return "\n".join([*lines, *(rf"\par\footnotesize {_escaped(each)}" for each in notes), r"\end{table}"])
 
     def save(self, path: str | Path, *, methods: bool = False) -> None:
-        """Write the table in the format of the file's ending: .txt, .csv, .html, .tex, or .docx through pandoc.
+        """Write the table as .txt, .csv, .html, .tex, or .docx through pandoc.
 
         Args:
             path: the file, which is replaced.
-            methods: whether the paragraph for a paper's Methods follows the table; a .csv file has no room for it.
+            methods: whether to append the Methods paragraph (not in .csv).
 
         Raises:
-            ReleaseError: another ending, no room for the paragraph, or pandoc did not write the file.
+            ReleaseError: another ending, .csv with methods, or pandoc failed.
             PrivstatsError: the file cannot be written.
-            MissingExtraError: a .docx file, and pandoc is not installed.
+            MissingExtraError: .docx without pandoc.
         """
         write_summary(self, Path(path), methods=methods)
 
@@ -160,17 +150,12 @@ class Summary:
         return f"{self.title}. {self.promise}" if self.promise else self.title
 
     def as_csv(self) -> str:
-        """Comma-separated rows under their headings; the numbers as they are shown, without commas in thousands and
-        without stars.
-
-        A name that a spreadsheet would run as a formula has an apostrophe before it.
-        """
+        """Return comma-separated rows without thousands' commas, stars or runnable formulas."""
         head = [each or ("" if place else "name") for place, each in enumerate(self._headings)]
         return csv_text([head, *([name, *map(_plain, cells)] for name, *cells in self.rows)])
 
     @property
     def _headings(self) -> tuple[str, ...]:
-        """The headings where columns are separate: the two that enclose an interval each name their end."""
         named = list(self.columns)
         for place, (each, after) in enumerate(pairwise(named)):
             if each.startswith("[") and after == "]":
@@ -179,17 +164,17 @@ class Summary:
 
 
 def ends_of(alpha: float) -> tuple[str, str]:
-    """Return the headings of the ends of an interval."""
+    """Return the headings of interval ends."""
     return f"[{100 * (1 - alpha):g}%", "]"
 
 
 def chance_of(p: float) -> str:
-    """Return a p-value as it is printed."""
+    """Return a p-value as printed."""
     return "<.0001" if p < _LEAST_P else f"{p:.4f}"
 
 
 def number_of(value: float) -> str:
-    """Return a number as it is printed."""
+    """Return a number as printed."""
     return f"{value:.4g}"
 
 
@@ -201,7 +186,6 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def _plain(cell: str) -> str:
-    """Return a number as other programs read it; any other text as it is."""
     starred = _STARRED.fullmatch(cell)
     return starred[1] if starred else _THOUSANDS.sub("", cell)
 
@@ -216,12 +200,7 @@ def _escaped(text: str) -> str:
 
 
 def require_ending(path: Path, *, methods: bool = False) -> None:
-    """Refuse a file that cannot be written, before anything is computed.
-
-    Raises:
-        ReleaseError: another ending, or a .csv file for a paragraph.
-        MissingExtraError: a .docx file, and pandoc is not installed.
-    """
+    """Refuse an unwritable file before anything is computed."""
     ending = path.suffix.lower()
     if ending not in ENDINGS:
         raise ReleaseError(
@@ -237,13 +216,7 @@ def require_ending(path: Path, *, methods: bool = False) -> None:
 
 
 def write_summary(summary: Summary, path: Path, *, methods: bool) -> None:
-    """Write a table, and on request its paragraph, in the format of the file's ending.
-
-    Raises:
-        ReleaseError: another ending, no room for the paragraph, or pandoc did not write the file.
-        MissingExtraError: a .docx file, and pandoc is not installed.
-        PrivstatsError: the file cannot be written.
-    """
+    """Write a table, as :meth:`Summary.save`."""
     require_ending(path, methods=methods)
     paragraph = summary.methods if methods else ""
     match path.suffix.lower():
@@ -270,7 +243,6 @@ def _page(summary: Summary, paragraph: str) -> str:
 
 
 def _through_pandoc(page: str, path: Path) -> None:
-    """Raises ReleaseError where pandoc fails, in its last line."""
     command = [shutil.which("pandoc") or "pandoc", "--from=html", "--to=docx", f"--output={path}"]
     try:
         done = subprocess.run(command, input=page.encode(), capture_output=True, timeout=_SECONDS, check=False)  # noqa: S603
@@ -286,20 +258,16 @@ class Framed(ABC):
 
     @abstractmethod
     def to_rows(self) -> Sequence[Mapping[str, object]]:
-        """Return the table as plain values, a mapping per row."""
+        """Return plain values, a mapping per row."""
 
     def to_frame(self) -> Any:
         """Return :meth:`to_rows` as a pandas DataFrame; :data:`~privstats.inference.FRAME_COLUMNS` explains its
-        columns.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
+        columns."""
         return framed(self.to_rows())
 
 
 class RowTable(Framed):
-    """A table that a reader returns: its rows as plain values, and its summary for publication."""
+    """A reader's table."""
 
     @abstractmethod
     def summary(self) -> Summary:
@@ -313,16 +281,12 @@ class RowTable(Framed):
 
 
 def framed(rows: Sequence[Mapping[str, object]]) -> Any:
-    """Return rows as a pandas DataFrame.
-
-    Raises:
-        MissingExtraError: pandas is not installed.
-    """
+    """Return rows as a pandas DataFrame."""
     return optional_dependencies.load("pandas", by="to_frame").DataFrame(rows)
 
 
 def rows_by(columns: Mapping[str, Any]) -> list[dict[str, object]]:
-    """Return one mapping per row from columns of equal length, arrays or sequences, with Python's own values."""
+    """Return one mapping per row."""
     plain = (np.asarray(values).tolist() for values in columns.values())
     return [dict(zip(columns, row, strict=True)) for row in zip(*plain, strict=True)]
 

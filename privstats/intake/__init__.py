@@ -1,7 +1,6 @@
-"""Reading: what a value and an id mean, columns by their static types, tables in any container, and files of records.
+"""Read values, ids, columns, tables in any container, and files of records.
 
-Three layers, each of which knows nothing of the next: ``meaning`` is pure, ``columns`` and ``person_ids`` read columns,
-``tables``, ``frames`` and the readers of files give rows and columns. No record decides how another one is read.
+No record decides how another one is read.
 """
 
 from typing import TYPE_CHECKING

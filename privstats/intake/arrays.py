@@ -1,12 +1,6 @@
-"""Containers of records other than arrays in memory: torch tensors, sparse matrices, .npy files.
+"""Read torch tensors, sparse matrices and .npy files, without importing their libraries.
 
-Each is recognised without importing its library. Tensors in host memory become numpy arrays over the same memory. The
-indices of a sparse matrix are checked before scipy's compiled code follows them: a damaged matrix would end in an
-unclear error, a wrong sum or a crash. ``input_validation`` calls this module.
-
-Files larger than memory are read piece by piece, never past the end. A memory map whose file is truncated kills the
-process with a bus error when it is read; reading the same bytes from the file raises a short-read error instead.
-``input_validation`` opens files here.
+Files are read piece by piece, because a truncated file behind a memory map kills the process.
 """
 
 from __future__ import annotations
@@ -28,23 +22,23 @@ from privstats.errors import DataError, RecordError
 
 
 def is_tensor(array: Any) -> bool:
-    """Whether ``array`` is a torch tensor; torch is not imported to find out."""
+    """Return whether ``array`` is a torch tensor."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(array, torch.Tensor)
 
 
 def on_device(array: Any) -> bool:
-    """Whether ``array`` is a torch tensor outside host memory."""
+    """Return whether ``array`` is a torch tensor outside host memory."""
     return is_tensor(array) and array.device.type != "cpu"
 
 
 def host_rows(tensor: Any) -> NDArray[Any]:
-    """A plain tensor in host memory as a numpy array over the same memory; bfloat16 is widened to float32, exactly."""
+    """Return a host tensor as a numpy array over its memory; bfloat16 is widened to float32, exactly."""
     return np.asarray((tensor.float() if is_bfloat16(tensor) else tensor).numpy())
 
 
 def is_bfloat16(tensor: Any) -> bool:
-    """Whether the entries are bfloat16, the one type that numpy does not have."""
+    """Return whether the entries are bfloat16, which numpy lacks."""
     return str(tensor.dtype) == "torch.bfloat16"
 
 
@@ -60,11 +54,7 @@ _COMPRESSED = {"csr": csr_array, "csc": csc_array, "bsr": bsr_array}
 
 
 def sparse_rows(array: Any, field: str) -> csr_array:
-    """A sparse matrix of any format in row form; the caller's matrix is not changed.
-
-    Raises:
-        DataError: its parts contradict each other.
-    """
+    """Return a sparse matrix in row form; the caller's matrix is not changed."""
     try:
         return _by_rows(array)
     except (ValueError, TypeError, AttributeError, IndexError):
@@ -74,29 +64,19 @@ def sparse_rows(array: Any, field: str) -> csr_array:
 
 
 def densified(tile: csr_array) -> NDArray[np.generic]:
-    """Rows as a dense array; no entry may occur twice.
-
-    Raises:
-        RecordError: an entry occurs twice.
-    """
+    """Return rows as a dense array; an entry that occurs twice is refused."""
     require_single(tile)
     return tile.toarray()
 
 
 def require_single(tile: csr_array) -> None:
-    """Refuse rows in which one entry occurs twice.
-
-    Adding up duplicates is a choice of order, and their owner may not know of them: refuse rather than guess.
-
-    Raises:
-        RecordError: an entry occurs twice.
-    """
+    """Refuse rows in which one entry occurs twice: adding them up is only a guess."""
     if len(repeated_rows(tile)):
         raise RecordError("X is a sparse matrix with duplicate entries; call X.sum_duplicates() first")
 
 
 def repeated_rows(tile: csr_array) -> NDArray[np.intp]:
-    """Return the places of the rows in which one entry occurs twice."""
+    """Return the indices of rows in which one entry occurs twice."""
     if tile.has_canonical_format:
         return np.empty(0, np.intp)
     rows = np.repeat(np.arange(tile.shape[0]), np.diff(tile.indptr))
@@ -105,7 +85,7 @@ def repeated_rows(tile: csr_array) -> NDArray[np.intp]:
 
 
 def _by_rows(array: Any) -> csr_array:
-    """Convert to row form; checked before the conversion, which trusts every index, and again after it."""
+    """Check before and after: the conversion trusts every index."""
     if array.format in _COMPRESSED:
         _require_integers(array.indices, array.indptr)
         fresh = _COMPRESSED[array.format]((array.data, array.indices, array.indptr), shape=array.shape)  # shares memory
@@ -128,16 +108,7 @@ def _require_integers(*indices: NDArray[np.generic]) -> None:
 
 @dataclass(frozen=True)
 class FileRows:
-    """An array in a file, with reading of consecutive rows.
-
-    Attributes:
-        field: the caller's name for it, for messages.
-        path: the file.
-        dtype: of the entries.
-        shape: ``(n,)`` or ``(n, columns)``.
-        offset: byte position of the first entry.
-        by_column: entries lie column by column (Fortran order).
-    """
+    """An array in a file, read by consecutive rows; ``offset`` is the byte position of the first entry."""
 
     field: str
     path: str
@@ -147,11 +118,6 @@ class FileRows:
     by_column: bool = False
 
     def __getitem__(self, where: slice) -> NDArray[Any]:
-        """Rows ``where.start`` to ``where.stop``, read from the file now.
-
-        Raises:
-            DataError: the file cannot be read, or ends before the rows do.
-        """
         start, stop, _ = where.indices(self.shape[0])
         width, size = self.shape[1:], self.dtype.itemsize
         try:
@@ -176,9 +142,9 @@ class FileRows:
 
 @dataclass(frozen=True)
 class GuardedRows:
-    """Rows of a memory map that are no contiguous block of its file: copied piece by piece, after a check of the size.
+    """Rows of a memory map, copied after a check of its file's size.
 
-    A file that is truncated between check and copy still kills the process; contiguous blocks are read from the file.
+    A file truncated between check and copy still kills the process.
     """
 
     field: str
@@ -197,27 +163,18 @@ class GuardedRows:
         return self.mapped.dtype
 
     def __getitem__(self, where: slice) -> NDArray[Any]:
-        """A copy of some rows.
-
-        Raises:
-            DataError: the file has become smaller than the map.
-        """
         if self.filename is not None and Path(self.filename).stat().st_size < self.needed:
             raise DataError(f"{self.field} is cut short: its file is smaller than the memory map; write it again")
         return np.array(self.mapped[where], subok=False)
 
 
 def file_rows(path: str | os.PathLike[str], field: str) -> FileRows:
-    """The array of a .npy file, by its header alone.
-
-    Raises:
-        DataError: the file is missing, is not a .npy file, or is shorter than its header states.
-    """
+    """Open the array of a .npy file by its header alone."""
     try:
         mapped = np.lib.format.open_memmap(path, mode="r")
     except OSError as error:
         raise DataError(f"{field} cannot be read from its file: {error.strerror or 'it is no .npy file'}") from None
-    except (ValueError, OverflowError):  # the shape in its header is any text
+    except (ValueError, OverflowError):  # the header's shape may be any text
         raise DataError(
             f"{field} is no whole .npy file of numbers; write it again with numpy.save, and read a file of a table "
             "first, for example with pandas.read_parquet"
@@ -226,18 +183,17 @@ def file_rows(path: str | os.PathLike[str], field: str) -> FileRows:
 
 
 def is_mapped(array: Any) -> bool:
-    """Whether ``array`` is a memory map of a file."""
+    """Return whether ``array`` is a memory map of a file."""
     return isinstance(array, np.memmap) and getattr(array, "_mmap", None) is not None
 
 
 def mapped_rows(array: np.memmap[Any, Any], field: str) -> FileRows | GuardedRows:
-    """A memory map as rows that are read from its file, or copied out of the map where it is no contiguous block of
-    it."""
+    """Return a memory map's rows, from its file where contiguous."""
     mapping = array._mmap  # type: ignore[attr-defined]
     first = array.offset - array.offset % mmap.ALLOCATIONGRANULARITY  # maps start at a page
     name = None if array.filename is None else os.fspath(array.filename)
     plain = array.flags.c_contiguous or array.flags.f_contiguous
-    if name is None or array.mode == "c" or not plain:  # "c": changes that are in memory only
+    if name is None or array.mode == "c" or not plain:  # "c": changes stay in memory
         return GuardedRows(field, array, name, first + len(mapping))
     offset = first + array.ctypes.data - np.frombuffer(mapping, np.uint8).ctypes.data
     return FileRows(field, name, array.dtype, array.shape, offset, not array.flags.c_contiguous)

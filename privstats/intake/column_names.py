@@ -1,7 +1,4 @@
-"""The column of a table that a declared name means: as written, else in any case, normalised and stripped.
-
-Frames, mappings and files share this rule.
-"""
+"""Match declared names to a table's columns: exactly, else in any case, normalised and stripped."""
 
 from __future__ import annotations
 
@@ -16,10 +13,7 @@ SYNTHETIC_MARK = "privstats synthetic rows"
 
 
 def require_records(names: Iterable[Any]) -> None:
-    """Refuse a table of synthetic rows, which would be counted as if they were records.
-
-    Raises:
-        DataError: a column has the name of the mark.
+    """Refuse a table of synthetic rows, which would be counted as records.
 
     Example:
         >>> from privstats.intake.column_names import require_records
@@ -33,7 +27,7 @@ def require_records(names: Iterable[Any]) -> None:
 
 
 def place_of(name: str, names: Sequence[Any]) -> int | None:
-    """Return the index of a plan's column among a table's names, or None: an exact match, else one in another case.
+    """Return the index of a plan's column among a table's names, exact or in another case.
 
     Raises:
         DataError: no name matches exactly, and two match in another case.
@@ -47,10 +41,7 @@ def place_of(name: str, names: Sequence[Any]) -> int | None:
 
 
 def places_in(wanted: Iterable[str], names: Sequence[Any]) -> list[int | None]:
-    """:func:`place_of` for each of the wanted columns, in a time that grows with their number and that of the names.
-
-    Raises:
-        DataError: as :func:`place_of`.
+    """Apply :func:`place_of` to each wanted column.
 
     Example:
         >>> from privstats.intake.column_names import places_in
@@ -65,7 +56,6 @@ def places_in(wanted: Iterable[str], names: Sequence[Any]) -> list[int | None]:
 
 
 def _one_of(alike: Sequence[int], name: str, names: Sequence[Any]) -> int | None:
-    """Of the places of names that differ in case at most, the one that is meant."""
     if len(alike) < 2:
         return alike[0] if alike else None
     exact = [place for place in alike if _plain(names[place]) == _plain(name)]
@@ -75,7 +65,7 @@ def _one_of(alike: Sequence[int], name: str, names: Sequence[Any]) -> int | None
 
 
 def same_names(names: Sequence[str]) -> tuple[str, str] | None:
-    """The first two names that could mean the same column of a table; None where all are distinct.
+    """Return the first two names that could mean the same column, or None.
 
     Example:
         >>> from privstats.intake.column_names import same_names

@@ -1,10 +1,11 @@
 """Readings of a column of any library: one reader for each static type, chosen by that type alone.
 
-A container gives all values of a column one type, so the type of one value may follow from the others: a blank turns
-integers into floats, a word turns numbers into texts. Under a guarantee that is a leak, for one record then moves what
-every other one adds. So each reader gives every value what :func:`privstats.intake.meaning.reading` gives it alone.
-:data:`READERS` lists the readers, and ``tests/intake/test_columns.py`` holds each row to three laws. A column of
-another type is read value by value. Public values are compared with readings here.
+A container gives all values of a column one type, so one record could change how others are read: a blank turns
+integers into floats, a word turns numbers into texts. So each reader gives every value what
+:func:`privstats.intake.meaning.reading` gives it alone.
+
+:data:`READERS` lists the readers, and ``tests/intake/test_columns.py`` tests each by three laws. A column of another
+type is read value by value.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Readings:
     Attributes:
         numbers: float64 ``(n,)``; NaN where a value is no number.
         spoken: the distinct texts and, in lower case, the distinct words of :data:`MISSING`, which mean a gap.
-        places: index in ``spoken`` of each value, ``(n,)``; -1 for a value that is neither a text nor such a word.
+        places: index in ``spoken`` of each value, ``(n,)``; -1 for others.
         meant: the words of :data:`MISSING` that are texts like others here.
     """
 
@@ -51,10 +52,8 @@ class Readings:
     def of(cls, numbers: NDArray[np.float64], texts: Sequence[str] = (), index: Any = slice(None)) -> Readings:
         """Build readings from numbers and from ``texts[index]``, where an empty text stands for none."""
         known = {text: place for place, text in enumerate(dict.fromkeys(filter(None, texts)))}
-        places = (
-            np.array([known.get(text, -1) for text in texts], np.intp)[index] if texts else np.full(len(numbers), -1)
-        )
-        return cls(numbers, tuple(known), places)
+        codes = np.array([known.get(text, -1) for text in texts], np.intp)
+        return cls(numbers, tuple(known), codes[index] if texts else np.full(len(numbers), -1))
 
     def take(self, places: NDArray[np.intp]) -> Readings:
         """Return the readings of some values; those of a place of -1 are missing."""
@@ -62,7 +61,7 @@ class Readings:
         return Readings(numbers[places], self.spoken, spoken[places], self.meant)
 
     def part(self, where: slice) -> Readings:
-        """Return the readings of consecutive values, in a time that grows with their number alone."""
+        """Return the readings of consecutive values."""
         if not self.spoken:
             return Readings(self.numbers[where], (), self.places[where])
         used, places = np.unique(self.places[where], return_inverse=True)
@@ -77,34 +76,33 @@ class Readings:
         return self.each([text not in MISSING or text in self.meant for text in self.spoken], nothing=False)
 
     def each(self, values: Sequence[Any], nothing: Any) -> NDArray[Any]:
-        """Return the entry of ``values`` at each value's place in ``spoken``; ``nothing`` for a value without one."""
+        """Return the entry of ``values`` at each value's place in ``spoken``, or ``nothing``."""
         return np.array([*values, nothing])[self.places]
 
     @property
     def texts(self) -> dict[int, str]:
         """By place, the values that are texts."""
-        return {row: self.spoken[self.places[row]] for row in np.flatnonzero(self.are_texts).tolist()}
+        return {i: self.spoken[self.places[i]] for i in np.flatnonzero(self.are_texts).tolist()}
 
     @property
     def words(self) -> dict[int, str]:
         """By place, in lower case, the words of :data:`MISSING` that values are; blanks are not included."""
-        rows = np.flatnonzero(self.missing & (self.places >= 0)).tolist()
-        return {row: self.spoken[self.places[row]] for row in rows}
+        return {i: self.spoken[self.places[i]] for i in np.flatnonzero(self.missing & (self.places >= 0)).tolist()}
 
     @property
     def missing(self) -> NDArray[np.bool_]:
-        """Where nothing is given, ``(n,)``."""
+        """Which values are missing, ``(n,)``."""
         return np.isnan(self.numbers) & ~self.are_texts
 
     @property
     def plain(self) -> NDArray[Any]:
-        """One array of the numbers; if any value is a text, an array of objects, with NaN for a gap."""
+        """The numbers as an array; if any value is a text, an array of objects, NaN for a gap."""
         texts = self.are_texts
         return np.where(texts, self.each(self.spoken, nothing=None), self.numbers) if texts.any() else self.numbers
 
 
 def read(values: Any) -> Readings:
-    """Return the reading of every value, as if each stood alone.
+    """Return the reading of every value, each by itself.
 
     Args:
         values: ``(n,)``, of any type: an array, a list, or a column of a frame; with more axes no value is readable.
@@ -116,7 +114,7 @@ def read(values: Any) -> Readings:
 
 
 def static_type(values: Any) -> tuple[str, str]:
-    """Return a column's library, and the name of the type that the library declares for all of its values.
+    """Return a column's library, and the type name that the library declares for all values.
 
     Example:
         >>> static_type(np.zeros(3, np.float32)), static_type([1, "one"])
@@ -139,7 +137,7 @@ def reader_of(library: str, kind: str) -> Callable[[Any], Readings]:
 def of_values(plain: Sequence[Any]) -> Readings:
     """Return the readings of values that have no common type, each value by itself.
 
-    The two shortcuts ask for the types of all values, and only here: each gives what ``reading`` gives every value.
+    Two shortcuts use the types of all values; each returns what ``reading`` returns for every value.
     """
     kinds = set(map(type, plain))
     if (numbers := _numbers(plain, kinds)) is not None:
@@ -155,13 +153,12 @@ def of_values(plain: Sequence[Any]) -> Readings:
 
 
 def _of_any(values: Any) -> Readings:
-    """Read a column of a type without a row in the table, as a numpy array or as a list."""
     plain = values if isinstance(values, list | tuple) else values_of(values)
     return _of_typed(plain) if isinstance(plain, np.ndarray) else of_values(plain)
 
 
 def _of_typed(values: NDArray[Any]) -> Readings:
-    """Read an array of numpy; columns of several other types are stored as one."""
+    """Several other types' columns are stored as numpy arrays too."""
     return reader_of("numpy", values.dtype.name)(values)
 
 
@@ -172,14 +169,13 @@ def _of_numbers(values: Any) -> Readings:
 
 
 def _of_finite(numbers: NDArray[np.float64]) -> Readings:
-    """Read an array of numbers, which is changed in place: the caller must hold the only reference."""
+    """The array is changed in place: the caller must hold the only reference."""
     numbers[~np.isfinite(numbers)] = math.nan
     numbers += 0.0
     return Readings.of(numbers)
 
 
 def _of_times(values: Any) -> Readings:
-    """Read dates, times and spans: each different one once."""
     plain = array_of(values)
     if plain.dtype.kind not in "mM":  # the library gives Python's times where numpy cannot hold one
         return of_values(plain.tolist())
@@ -193,7 +189,7 @@ def _of_masked(values: Any) -> Readings:
 
 
 def _of_category(values: Any) -> Readings:
-    """Read a column of pandas' categories: each category once; the code of a gap is -1."""
+    """The code of a gap is -1."""
     held = getattr(values, "array", values)
     return read(held.categories).take(np.asarray(held.codes, np.intp))
 
@@ -232,11 +228,7 @@ type without a row is read value by value (:func:`_of_any`).
 
 
 def values_of(values: Any) -> Any:
-    """Return the values of a column one by one, each of the type it has: an array of numbers ``(n,)``, or a list.
-
-    Raises:
-        DataError: as for :func:`read`.
-    """
+    """Return the values of a column one by one: an array of numbers ``(n,)``, or a list."""
     if not isinstance(values, np.ndarray | list | tuple):
         typed = hasattr(values, "__array__") or isinstance(values, array | memoryview)
         values = array_of(values) if typed else list(values)
@@ -252,7 +244,7 @@ def values_of(values: Any) -> Any:
 
 
 def _numbers(plain: Any, kinds: set[type]) -> NDArray[np.float64] | None:
-    """All values where each is a number or None, or each a plain decimal or empty text: what reading each gives."""
+    """The values' readings, where all are numbers or None, or all plain decimals or empty texts."""
     try:
         if kinds <= _PLAIN - {str, bytes}:
             with np.errstate(over="ignore"):
@@ -266,13 +258,10 @@ def _numbers(plain: Any, kinds: set[type]) -> NDArray[np.float64] | None:
 
 
 def array_of(column: Any) -> NDArray[Any]:
-    """A column of any library as numpy's array; a value that numpy cannot hold is :data:`UNREADABLE` in it.
+    """Return a column of any library as a numpy array; a value that numpy cannot hold is :data:`UNREADABLE` in it.
 
-    Examples are an Arrow text that is not UTF-8, and a time of day beyond a day. The other values do not change. A
-    column of Arrow's type UUID holds UUIDs, not their bytes.
-
-    Raises:
-        DataError: the column's type has no values that can be read.
+    Examples are an Arrow text that is not UTF-8, and a time of day beyond a day. Arrow's type UUID yields UUIDs, not
+    bytes.
     """
     column = decoded(column)
     if getattr(getattr(column, "type", None), "extension_name", "") == "arrow.uuid":
@@ -297,7 +286,7 @@ def array_of(column: Any) -> NDArray[Any]:
 
 
 def _by_halves(column: Any) -> list[Any]:
-    """The values as if each stood alone, in as few steps as those that cannot be converted allow."""
+    """Convert each value by itself, in few steps where few cannot be converted."""
     try:
         array = np.asarray(column)
     except Exception:
@@ -321,9 +310,9 @@ def decoded(column: Any) -> Any:
 
 
 def alike(numbers: NDArray[np.float64], marks: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the numbers, each replaced by the mark that equals it at 15 digits, if there is one.
+    """Return the numbers, each replaced by the mark that equals it at 15 digits, if any.
 
-    Comparing the result with ``marks`` compares both at 15 digits; few numbers need the digits.
+    Comparing the result with ``marks`` compares both at 15 digits.
 
     Args:
         numbers: ``(n,)``; NaN stays.
@@ -343,7 +332,7 @@ def alike(numbers: NDArray[np.float64], marks: Sequence[float] | NDArray[np.floa
 
 @dataclass(frozen=True, eq=False)
 class Listed:
-    """Public values, in the form that records' values are compared with: read alike, numbers at 15 digits.
+    """Public values, in the form that records' values are compared with: numbers at 15 digits.
 
     Attributes:
         numbers: the values that are numbers, increasing.
@@ -357,7 +346,7 @@ class Listed:
 
     @classmethod
     def of(cls, values: Sequence[Any]) -> Listed:
-        """The listed values, no two of which are read alike; a word for a gap is itself."""
+        """Build from values, no two of which are read alike; a word for a gap is itself."""
         readings = [word_of(value) or reading(value) for value in values]
         numbers = sorted((value, place) for place, value in enumerate(readings) if isinstance(value, float))
         texts = {value: place for place, value in enumerate(readings) if isinstance(value, str)}
@@ -365,11 +354,11 @@ class Listed:
 
     @property
     def words(self) -> frozenset[str]:
-        """Those that mean a gap where they are not listed."""
+        """Listed words that otherwise mean a gap."""
         return MISSING & self.texts.keys()
 
     def places_of(self, column: Readings) -> NDArray[np.intp]:
-        """The place of each value among the listed ones, ``(n,)``; -1 where it is none of them."""
+        """Return each value's index among the listed ones, ``(n,)``; -1 for others."""
         out = np.full(len(column.numbers), -1, np.intp)
         if len(self.numbers):
             numbers = alike(column.numbers, self.numbers)

@@ -1,8 +1,6 @@
-"""A CSV file line by line: one line is one record, and no line decides how another one is read.
+"""Read a CSV file line by line: one line is one record, and no line decides how another one is read.
 
-So a quotation mark that is never closed, a comma too many, or a byte of another encoding costs that line and no other.
-Encoding, separator and decimal mark are declared and never guessed: a guess would follow from all records together.
-``record_files`` reads through it, and so does every command.
+Encoding, separator and decimal mark are declared, because a guess would follow from all records together.
 """
 
 from __future__ import annotations
@@ -25,22 +23,18 @@ Lines = dict[str, list[str | None]]
 _LINES, _FIELDS = 1 << 13, 1 << 18
 _ASCII = string.ascii_letters + string.digits + "\n\r\t ,;|.+-_\"' \\n \\u0041"
 _SEPARATORS = ",;|:\t"
-_BLANKS = " \t\n\v\f\r"  # others may be letters in the file's true encoding, which tell two ids apart
+_BLANKS = " \t\n\v\f\r"  # others may be letters in the file's true encoding, which distinguish two ids
 _DATE = re.compile(r"[0-9]{1,4}([./-])[0-9]{1,2}\1[0-9]{1,4}.*")
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """The format of a CSV file, as its party declares it.
+    """A CSV file's format, as its party declares it.
 
     Attributes:
-        encoding: of the text, by a name that Python knows, such as "cp1252"; a line must end with the byte 10.
-        separator: of fields: ``, ; | :`` or a tab, which may be called "tab".
-        decimal: the mark before the decimals, a point or a comma. With a comma, "1.5" is no number: it may be one and a
-            half or fifteen hundred.
-
-    Raises:
-        DataError: no such encoding, separator or mark, or both are the comma.
+        encoding: a Python codec name; lines must end with the byte 10.
+        separator: ``, ; | :`` or a tab, also called "tab".
+        decimal: a point or a comma. With a comma, "1.5" is no number: it may be one and a half or fifteen hundred.
 
     Example:
         >>> from privstats.intake.csv_lines import Dialect
@@ -68,7 +62,7 @@ class Dialect:
             raise DataError("decimal and separator are both the comma; say which character parts the fields")
 
     def read(self, text: str) -> str:
-        """A field with a point before its decimals, as values of all containers have it."""
+        """Return a field with a decimal point, as in all containers."""
         if self.decimal == "." or not text:
             return text
         if "," in text:
@@ -77,7 +71,7 @@ class Dialect:
         return UNREADABLE if "." in text and isinstance(reading(text), float) else text
 
     def fields(self, line: str) -> list[str] | None:
-        """The fields of one line without the blanks of ASCII around them; None where it is none of CSV."""
+        """Return one line's fields without surrounding ASCII blanks; None where it is no CSV."""
         if '"' not in line:
             text = line.strip("\r\n")
             fields = text.split(self.separator)
@@ -90,11 +84,10 @@ class Dialect:
 
 
 def csv_header(path: Path, dialect: Dialect | None = None) -> list[str]:
-    """The names in the first line, normalised (NFC).
+    """Return the names in the first line, normalised (NFC).
 
     Raises:
-        DataError: the file cannot be read, or its first line has no names, or one twice; no name is shown if the line
-            may be a record.
+        DataError: no readable row of names, or one name twice; none is shown, as the line may be a record.
     """
     how = dialect or Dialect()
     try:
@@ -107,7 +100,7 @@ def csv_header(path: Path, dialect: Dialect | None = None) -> list[str]:
         raise DataError(f"cannot read {path} as a table with a row of names and a column per feature{_hint(how)}")
     first = {name: place for place, name in reversed(list(enumerate(names, 1)))}
     if twice := [(first[name], place) for place, name in enumerate(names, 1) if first[name] < place]:
-        one, other = twice[0]  # by place: where a row of names is missing these are values
+        one, other = twice[0]  # by position: without a row of names these are values
         raise DataError(
             f"cannot read {path} as a table with a row of names and a column per feature: columns {one} and {other} "
             "have one name; keep one of them"
@@ -116,25 +109,18 @@ def csv_header(path: Path, dialect: Dialect | None = None) -> list[str]:
 
 
 def lines_at_once(columns: int) -> int:
-    """How many records are read at a time: few enough that the texts of all their fields take some megabytes."""
+    """Return the number of records read at a time."""
     return max(1, min(_LINES, _FIELDS // max(columns, 1)))
 
 
 def csv_lines(path: Path, wanted: Sequence[str], *, gaps: bool, dialect: Dialect | None = None) -> Iterator[Lines]:
-    """The texts of some columns, some thousand lines at a time.
+    """Yield the texts of some columns, some thousand lines at a time.
 
-    A line of blanks alone is passed over: in a file of one column, a record with an empty field is such a line. One
-    with a separator is a record, whether that is a comma or a tab, even if all of its fields are empty.
+    A blank line is skipped; a line with a separator is a record.
 
     Args:
-        path: the file; its first line is the header.
-        wanted: columns, as the header has them.
-        gaps: a line with another number of fields than the header is None throughout; else it is refused.
-        dialect: how the file is written; None: UTF-8, commas, decimal points.
-
-    Raises:
-        DataError: as :func:`csv_header`.
-        RecordError: without ``gaps``, a line has another number of fields.
+        gaps: a line with a wrong number of fields is None throughout; else it is refused.
+        dialect: None means UTF-8, commas, decimal points.
     """
     how = dialect or Dialect()
     names = csv_header(path, how)
@@ -165,7 +151,6 @@ def csv_lines(path: Path, wanted: Sequence[str], *, gaps: bool, dialect: Dialect
 
 
 def _by_column(rows: Sequence[Sequence[str | None]], places: Mapping[str, int], how: Dialect) -> Lines:
-    """The fields of some lines by column, with decimal points."""
     columns = list(zip(*rows, strict=True)) or [()] * (max(places.values(), default=0) + 1)
     if how.decimal == ".":
         return {name: list(columns[place]) for name, place in places.items()}
@@ -175,7 +160,7 @@ def _by_column(rows: Sequence[Sequence[str | None]], places: Mapping[str, int], 
 
 
 def like_a_record(names: Sequence[str]) -> bool:
-    """Return whether a first line may be a record: it repeats a text, or has a number, a date or a gap for a name.
+    """Return whether a first line may be a record: it repeats a text, or holds a number, date or gap.
 
     Example:
         >>> from privstats.intake.csv_lines import like_a_record
@@ -187,7 +172,7 @@ def like_a_record(names: Sequence[str]) -> bool:
 
 
 def quoted_names(names: Sequence[str]) -> str:
-    """The names of a header, for an error about a missing one; nothing of a line that may be a record.
+    """Return a header's names for an error; none where it may be a record.
 
     Example:
         >>> from privstats.intake.csv_lines import quoted_names
@@ -198,7 +183,7 @@ def quoted_names(names: Sequence[str]) -> str:
 
 
 def other_separator(names: Sequence[str], separator: str) -> str:
-    """A hint where a header is one name with another character in it that may separate fields; else nothing.
+    """Return a hint where a header is one name with another separator.
 
     Example:
         >>> from privstats.intake.csv_lines import other_separator
@@ -216,7 +201,7 @@ def other_separator(names: Sequence[str], separator: str) -> str:
 
 
 def _is_plain(encoding: str) -> bool:
-    """Whether ASCII is itself in an encoding, and a text one of it, so that bytes of line ends are line ends."""
+    """Return whether ASCII bytes, and so line ends, keep their meaning in an encoding."""
     try:
         return _ASCII.encode("ascii").decode(encoding, "replace") == _ASCII
     except (LookupError, UnicodeError, ValueError):

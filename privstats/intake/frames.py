@@ -1,9 +1,6 @@
-"""Read tables with a named target, and tables that are not in memory: relations of DuckDB, lazy frames, datasets.
+"""Read tables with a named target, and tables not in memory: DuckDB relations, lazy frames, Arrow datasets.
 
-Frames of pandas and polars and Arrow's tables are in memory already. Other tables are read here, the requested columns
-alone: a few thousand records at a time where sums are formed, all at once where a caller needs all records. Every value
-is read by itself, so batches change no sum. A table's library is recognised because it is loaded; this module imports
-none.
+Only the requested columns are read, in batches where sums are formed. No table library is imported here.
 """
 
 from __future__ import annotations
@@ -34,20 +31,17 @@ class _Source(ABC):
 
     @property
     @abstractmethod
-    def names(self) -> list[str]:
-        """Names of its columns."""
+    def names(self) -> list[str]: ...
 
     @abstractmethod
-    def batches(self, names: list[str]) -> Generator[Any]:
-        """Some columns, some thousand records at a time; none where there is no record."""
+    def batches(self, names: list[str]) -> Generator[Any]: ...
 
     @abstractmethod
-    def load(self, names: list[str]) -> Any:
-        """Some columns in memory."""
+    def load(self, names: list[str]) -> Any: ...
 
 
 class _Relation(_Source):
-    """A relation of DuckDB, whose connection serves one reader at a time."""
+    """A DuckDB relation; its connection serves one reader at a time."""
 
     @property
     def names(self) -> list[str]:
@@ -55,7 +49,7 @@ class _Relation(_Source):
 
     def batches(self, names: list[str]) -> Generator[Any]:
         chosen = self._chosen(names)
-        reader = getattr(chosen, "to_arrow_reader", None) or chosen.fetch_record_batch  # of before 1.4
+        reader = getattr(chosen, "to_arrow_reader", None) or chosen.fetch_record_batch  # before DuckDB 1.4
         opened = reader(_RECORDS)
         try:
             yield from opened
@@ -72,7 +66,7 @@ class _Relation(_Source):
 
 
 class _LazyFrame(_Source):
-    """A lazy frame of polars, which holds the chosen columns of all records while their batches are read."""
+    """A polars lazy frame; a pass holds the chosen columns of all records in memory."""
 
     @property
     def names(self) -> list[str]:
@@ -86,10 +80,10 @@ class _LazyFrame(_Source):
 
 
 class _Dataset(_Source):
-    """An Arrow dataset; each of its files is read with the file's own types.
+    """An Arrow dataset; each file is read with its own types.
 
-    Arrow would cast every file to the types of the first one: a record of the first file would then decide what others
-    say, or that all are refused. A dataset with a filter gives no files, so the caller's own query casts there.
+    A cast to the first file's types would let a record decide how others are read. A dataset with a filter shows no
+    files; the caller's query casts there.
     """
 
     @property
@@ -98,7 +92,7 @@ class _Dataset(_Source):
         for part in self._parts:
             with refusing(_no_table(_path_of(part))):
                 own.append(part.physical_schema.names)
-        if own and set(own[0]) <= set(names):  # else the caller's schema says which columns there are
+        if own and set(own[0]) <= set(names):  # else the caller's schema selects the columns
             names = list(dict.fromkeys((*names, *chain(*own))))
         return names
 
@@ -126,10 +120,6 @@ def _path_of(part: Any) -> str:
 
 
 def _batches_of_file(part: Any, names: list[str]) -> Generator[Any]:
-    """Yield some columns of one file of a dataset; a column that the file lacks is missing there.
-
-    Values in the names of folders, such as ``year=2026``, are columns too.
-    """
     arrow, schema = sys.modules["pyarrow"], part.physical_schema
     keys = sys.modules["pyarrow.dataset"].get_partition_keys(part.partition_expression)
     own = [name for name in names if name in schema.names]
@@ -142,7 +132,7 @@ def _batches_of_file(part: Any, names: list[str]) -> Generator[Any]:
 
 
 def _joined(parts: list[Any]) -> Any:
-    """Return the values of several files as one Arrow column: as texts where the files have different types."""
+    """Return one column of several files, as texts where types differ."""
     arrow = sys.modules["pyarrow"]
     kinds = {part.type for part in parts if part.type != arrow.null()} or {arrow.null()}
     if len(kinds) > 1:
@@ -152,7 +142,6 @@ def _joined(parts: list[Any]) -> Any:
 
 
 def _as_texts(column: Any) -> Any:
-    """Return a column as texts that are read as its values are."""
     readings = read(array_of(column))
     texts = readings.each(readings.spoken, nothing=None)
     numbers = [repr(number) if number == number else None for number in readings.numbers.tolist()]
@@ -169,14 +158,10 @@ _SOURCES: Mapping[tuple[str, str], type[_Source]] = {
 
 
 class Batches:
-    """X and y of a table that is not in memory, batch by batch; every pass reads it anew.
+    """X and y of a table that is not in memory; every pass reads it anew.
 
     Args:
-        source: the table.
-        features: names of the columns of X.
-        target: names of what is predicted.
-        flat: whether y has one entry for each record.
-        change: what becomes of the y of a batch.
+        flat: whether y has one entry per record.
     """
 
     def __init__(
@@ -203,7 +188,7 @@ class Batches:
             yield self.all_records
 
     def changed(self, change: Callable[[Any], Any]) -> Batches:
-        """The same records with another y."""
+        """Return the same records with another y."""
         return Batches(self._source, self._features, self._target, flat=self._flat, change=change)
 
     def close(self) -> None:
@@ -230,15 +215,7 @@ class Batches:
 
 
 def in_memory(X: Any, names: Sequence[str] | None = None) -> Any:
-    """Load a table that is not in memory; return anything else unchanged.
-
-    Args:
-        X: any container.
-        names: the columns that are wanted, in any case; what the table lacks is for its reader to say. None: all.
-
-    Raises:
-        DataError: it cannot be read.
-    """
+    """Load a table that is not in memory, or only its columns ``names``; return other values unchanged."""
     source = _source(X)
     if source is None:
         return X
@@ -249,15 +226,11 @@ def in_memory(X: Any, names: Sequence[str] | None = None) -> Any:
 
 
 def batches_of(X: Any, y: Any, asked: Declaration | tuple[str, ...] | None, *, several: bool = False) -> Batches | None:
-    """A table that is not in memory in batches, where y names its target; None for any other container.
+    """Return the batches of a table that is not in memory, where y names its target; None for other containers.
 
     Args:
-        X, y: records.
-        asked: what is read of it (``code_rows.columns_read``); None: all columns but the target.
-        several: whether a list of y names several targets.
-
-    Raises:
-        DataError: y names no column, or is no name; or X lacks a declared column.
+        asked: the columns to read; None: all but the target.
+        several: whether y may name several targets.
     """
     source = _source(X)
     if source is None:
@@ -277,15 +250,10 @@ def batches_of(X: Any, y: Any, asked: Declaration | tuple[str, ...] | None, *, s
 
 
 def named_target(X: Any, y: Any, *, several: bool = False) -> tuple[Any, Any]:
-    """X and y in memory: where y names a column of a table X, the other columns and that one.
+    """Return X and y in memory; where y names a column of table X, split X into the other columns and that one.
 
     Args:
-        X: any container; a table is one with columns that have names.
-        y: a name; anything else stays, and so does a path where X is no table or has no such column.
-        several: whether a list of names is one of several targets.
-
-    Raises:
-        DataError: a table that cannot be read, or without such a column.
+        y: a name; anything else stays, and so does a path where X has no such column.
     """
     if y is None:
         return in_memory(X), y
@@ -305,11 +273,6 @@ def named_target(X: Any, y: Any, *, several: bool = False) -> tuple[Any, Any]:
 
 
 def _named(y: Any, names: Sequence[Any], *, several: bool) -> list[Any] | None:
-    """The columns that y names, as the table writes them; None where it is no name.
-
-    Raises:
-        DataError: there is none of that name, or two.
-    """
     texts = [y] if isinstance(y, str) else list(y) if several and is_list(y) and len(y) else []
     if not texts or not all(isinstance(text, str) for text in texts):
         return None
@@ -324,7 +287,6 @@ def _named(y: Any, names: Sequence[Any], *, several: bool) -> list[Any] | None:
 
 
 def _require_path(y: str) -> None:
-    """Refuse a column's name as ``y`` where X has no column names, as batches and lists."""
     if not y.endswith(".npy"):
         raise DataError(
             f"y={y!r} names a column, and X is no table that has names; of tables in batches give pairs (X, y), or one "
@@ -333,11 +295,6 @@ def _require_path(y: str) -> None:
 
 
 def _source(X: Any) -> _Source | None:
-    """A table that is not in memory.
-
-    Raises:
-        DataError: two of its columns have one name, whatever the case; or it can be read once only.
-    """
     if _is("pyarrow", "RecordBatchReader", X):
         raise DataError("a reader of Arrow can be read once only: give reader.read_all(), or the dataset behind it")
     for (module, name), kind in _SOURCES.items():
@@ -360,7 +317,7 @@ Refusal: TypeAlias = Callable[[str], DataError]
 
 @contextmanager
 def refusing(refusal: Refusal) -> Iterator[None]:
-    """Replace what a library raises while it reads: its words may hold a record's value."""
+    """Replace a library's errors while it reads: their text may hold a record's value."""
     try:
         yield
     except PrivstatsError:
@@ -370,7 +327,7 @@ def refusing(refusal: Refusal) -> Iterator[None]:
 
 
 def each_refusing(parts: Generator[Any], refusal: Refusal) -> Generator[Any]:
-    """Yield the same parts; their errors are replaced as by :func:`refusing`."""
+    """Yield the parts; their errors are replaced as by :func:`refusing`."""
     try:
         while True:
             with refusing(refusal):
@@ -395,7 +352,7 @@ def _read_all(source: _Source, names: list[str]) -> Any:
 
 
 class Declaration(Protocol):
-    """Declared columns of a table, such as :class:`privstats.Cells`: what readers of tables need to know of them."""
+    """Declared columns of a table, such as :class:`privstats.Cells`."""
 
     @property
     def columns(self) -> Sequence[Any]:

@@ -1,10 +1,6 @@
-"""What one value means: a number, a text or nothing. Pure functions of one value.
+"""Read one value as a number, a text or nothing.
 
-No function here knows a container, a column or another value. Public names are checked here too: a schema and a
-declared column list values, and a record's value matches one of them where both are read alike.
-
-``columns`` reads whole columns, and gives each value the meaning that it has here. ``person_ids`` reads
-ids of persons.
+No function here knows a container, a column or another value.
 """
 
 from __future__ import annotations
@@ -48,16 +44,16 @@ _TRUTHS = {"true": 1.0, "false": 0.0}
 
 
 def reading(value: Any) -> Reading:
-    """One value as a number, a text, or None where nothing is given.
+    """Read one value as a number, a text, or None where nothing is given.
 
     - None, NaN, pandas' NA and NaT, infinities, masked values, and the texts :data:`MISSING` are nothing.
-    - Numbers of any type become float64 first; booleans are 1 and 0.
-    - A text is normalised (NFC) and stripped. If it is a plain decimal, it is that number (``007``, ``7.0`` and ``7e0``
-      are one value); ``true`` and ``false`` in any case are 1 and 0; an ISO date is written in one way, and so is an
-      interval (``(0.0, 10.0]`` is ``(0, 10]``, because a gap in the column turns integer edges into floats).
+    - Numbers become float64; booleans are 1 and 0.
+    - A text is normalised (NFC) and stripped. A plain decimal is its number (``007``, ``7.0`` and ``7e0`` are one
+      value); ``true`` and ``false`` in any case are 1 and 0. ISO dates and intervals have one form: ``(0.0, 10.0]`` is
+      ``(0, 10]``.
     - Dates are their ISO text, in UTC; any other single value is its text.
-    - A value that holds several values, a text of more than 1,024 characters, and a value whose methods fail are
-      :data:`UNREADABLE`, which equals no public value. Nothing is raised, whatever the value does.
+    - Several values in one, a text of more than 1,024 characters, and a value with failing methods are
+      :data:`UNREADABLE`, which equals no public value. Nothing is raised.
 
     Example:
         >>> from privstats.intake.meaning import reading
@@ -66,12 +62,12 @@ def reading(value: Any) -> Reading:
     """
     try:
         return _reading(value)
-    except Exception:  # of its own methods, or from deep recursion: no value may stop the reading of others
+    except Exception:  # from its methods, or from deep recursion: no value may stop the reading of others
         return UNREADABLE
 
 
 def word_of(value: Any) -> str:
-    """Return the word of :data:`MISSING` that a text is, in lower case; empty for a blank or any other value.
+    """Return the word of :data:`MISSING` that a text is, in lower case, or "".
 
     Example:
         >>> from privstats.intake.meaning import word_of
@@ -83,7 +79,7 @@ def word_of(value: Any) -> str:
 
 
 def same(value: float) -> float:
-    """Return a value rounded to 15 digits, which every float64 keeps when it is written as a text.
+    """Round a value to 15 digits, which every float64 keeps as a text.
 
     Example:
         >>> from privstats.intake.meaning import same
@@ -101,7 +97,7 @@ def _reading(value: Any) -> Reading:
             return _of_text(value.decode("utf-8", "replace"))
         case _ if value is None or value is np.ma.masked:
             return None
-        case np.datetime64() | np.timedelta64():  # before numbers, for numpy takes a span for an integer
+        case np.datetime64() | np.timedelta64():  # before numbers: for numpy a span is an integer
             return None if np.isnat(value) else _of_numpys_time(value)
         case bool() | int() | float() | np.bool_() | Decimal() | Real():
             return of_number(value)
@@ -120,16 +116,15 @@ def _reading(value: Any) -> Reading:
 
 
 def of_number(value: Any) -> float | None:
-    """A number of any type as a float; None where it is not finite or beyond every float."""
+    """Return a number of any type as a float; None where it is not finite."""
     try:
         number = float(value)
-    except (OverflowError, ValueError):  # a whole number beyond every float; a signalling NaN
+    except (OverflowError, ValueError):  # an integer beyond every float; a signalling NaN
         return None
     return number + 0.0 if math.isfinite(number) else None  # -0 is 0
 
 
 def _of_date(value: Any) -> Reading:
-    """Read a date or a span; pandas' through numpy's, which hold years that Python's do not."""
     for name in ("to_datetime64", "to_timedelta64"):
         if hasattr(value, name):
             return reading(getattr(value, name)())
@@ -137,7 +132,7 @@ def _of_date(value: Any) -> Reading:
 
 
 def is_decimal(value: Any) -> bool:
-    """Whether a value is a text of a plain decimal."""
+    """Return whether a value is a text of a plain decimal."""
     return type(value) is str and len(value) <= LONGEST and _DECIMAL.fullmatch(value) is not None
 
 
@@ -167,13 +162,12 @@ def _of_text(text: str) -> Reading:
 
 
 def _of_end(text: str) -> str:
-    """An end of an interval: a number at 15 digits, or a text."""
     end = _of_text(text)
     return text.strip() if end is None else f"{end:.15g}" if isinstance(end, float) else end
 
 
 def _of_time(value: Any) -> str:
-    """A date, a time or a span in one form; numpy gives an integer where it is beyond the year 9999."""
+    """Numpy returns an integer beyond the year 9999."""
     if isinstance(value, timedelta):
         return f"{value // timedelta(microseconds=1)} us"
     if not isinstance(value, datetime):
@@ -188,7 +182,7 @@ def _of_time(value: Any) -> str:
 
 
 def _of_numpys_time(value: np.datetime64 | np.timedelta64) -> str:
-    """Read a time in microseconds; one with more of them than int64 holds is unreadable, because numpy's would wrap."""
+    """Read a time in microseconds; where int64 would wrap, the value is unreadable."""
     micros = value.astype(f"{value.dtype.str[1:3]}[us]")
     coarse = np.datetime_data(value.dtype)[0] not in ("us", "ns", "ps", "fs", "as")
     if coarse and micros.astype(value.dtype).astype(np.int64) != value.astype(np.int64):
@@ -197,7 +191,6 @@ def _of_numpys_time(value: np.datetime64 | np.timedelta64) -> str:
 
 
 def _is_nothing(value: Any) -> bool:
-    """Whether a value differs from itself, as NaT does, or cannot be compared, as pandas' NA."""
     try:
         return bool(value != value)
     except TypeError:
@@ -208,11 +201,11 @@ def _is_nothing(value: Any) -> bool:
 
 _LONGEST_SHOWN, _MOST_SHOWN = 40, 8
 _LONGEST_NAME = 200
-_LARGEST_INTEGER = 1 << 53  # up to which float64 has every whole number
+_LARGEST_INTEGER = 1 << 53  # float64 holds every integer up to here
 
 
 def checked_names(field: str, names: Any, count: int | None = None, of: str = "") -> tuple[str, ...] | None:
-    """Different texts without control characters, as a tuple; None where there are none."""
+    """Return different printable texts as a tuple."""
     if names is None:
         return None
     if not isinstance(names, tuple | list) or not all(isinstance(name, str) for name in names):
@@ -232,13 +225,9 @@ def checked_names(field: str, names: Any, count: int | None = None, of: str = ""
 
 
 def check_distinct(field: str, values: Sequence[Any], *, words: bool = False) -> None:
-    """Refuse public values that no value of a record could be matched with.
+    """Refuse public values that no record's value can match.
 
-    These are one that is read as missing, unless ``words`` may be listed, two that are read as the same, and one with a
-    character that was lost in decoding, which may stand for several.
-
-    Raises:
-        SchemaError: naming the first such value.
+    Such values read as missing (unless ``words``), as another listed value, or contain a character lost in decoding.
     """
     known: dict[Reading, Any] = {}
     for value in values:
@@ -266,13 +255,13 @@ def check_distinct(field: str, values: Sequence[Any], *, words: bool = False) ->
 
 
 def shown(value: object) -> str:
-    """A schema is public: a short text or number may be shown, anything else is named by its type."""
+    """Show a schema's short text or number, which is public; name anything else by its type."""
     if not isinstance(value, str | int | float) or len(repr(value)) > _LONGEST_SHOWN:
         return type(value).__name__
     return repr(str(value)) if isinstance(value, str) else repr(value)  # the repr of numpy's texts names numpy
 
 
 def listed(names: list[str] | tuple[str, ...]) -> str:
-    """Return names of the plan, which are public, for a message: all of a few, the first of many."""
+    """Return public names for a message: the first of many."""
     first = ", ".join(map(repr, names[:_MOST_SHOWN]))
     return first if len(names) <= _MOST_SHOWN else f"{first} and {len(names) - _MOST_SHOWN} more"

@@ -1,8 +1,4 @@
-"""Files of records: CSV and Parquet files with a target column, and archives of arrays.
-
-The module reads and splits; the schema interprets the numbers. Only a Parquet file needs pyarrow. Commands and the
-parties of a session pass what it returns to ``measure``.
-"""
+"""Read and split files of records: CSV and Parquet files with a target column, and archives of arrays."""
 
 from __future__ import annotations
 
@@ -31,10 +27,9 @@ class Records:
     """Features and their targets.
 
     Attributes:
-        X: ``(n, features)``; of declared columns their :class:`~privstats.intake.tables.Codes`.
-        y: ``(n,)``; of an archive ``(n,)`` or ``(n, targets)``.
-        names: of the features, in the order of the columns of X; empty for an archive.
-        persons: the id in each row, ``(n,)``, as the file has it; None where no column of ids was named.
+        X: ``(n, features)``, or :class:`~privstats.intake.tables.Codes` of declared columns.
+        y: ``(n,)``; from an archive also ``(n, targets)``.
+        persons: each row's id, ``(n,)``, as in the file.
 
     Example:
         >>> from privstats.moments import Records
@@ -49,21 +44,18 @@ class Records:
     persons: NDArray[Any] | None = None
 
     def split(self, share: float, seed: int) -> tuple[Records, Records]:
-        """Two parts, of which the second has about this share of the records.
+        """Return two parts, of which the second has about this share of the records.
 
-        A record's part follows from its own features and the seed alone, and not from its place or from other records:
-        one record more or less moves the sums of a part by that record at most, so under add-remove a part keeps the
-        promise of the whole. Under replace-one a record may move from one part into the other, and the sums of a part
-        then have one record more or less: the promise is kept where ``dp.joint_mu`` of the noise is no larger under
-        add-remove, as it is for class sums with usual shares. In a plan of a ``SitesSchema`` with a share of .99 on N
-        it is seven times as large; a party's folder refuses a split there. Records of equal features are in one part.
+        A record's part follows from its own features and the seed alone. So under add-remove a part keeps the promise
+        of all records. Under replace-one a record may move to the other part: the promise holds where ``dp.joint_mu``
+        of the noise is no larger under add-remove, as for class sums with usual shares. With a ``SitesSchema`` and a
+        share of .99 on N that mu is seven times as large; a party's folder refuses that split.
 
-        With ``persons`` all rows of a person are in one part, by the seed and the id alone, so no head is scored on a
-        person with rows in the other part. A promise per person is kept under both adjacencies: its noise hides whether
-        a person is there (docs/sensitivity.md, One person).
+        With ``persons`` a person's rows are in one part, by the seed and the id alone. A promise per person then holds
+        under both adjacencies (docs/sensitivity.md, One person).
 
         Raises:
-            DataError: a part would be empty, X and y have different numbers of records, or X has texts.
+            DataError: a part would be empty, X and y differ in length, or X has texts.
         """
         scored = self._held_out(share, seed)
         if not 0 < scored.sum() < len(self.X):
@@ -71,15 +63,15 @@ class Records:
         return self._where(~scored), self._where(scored)
 
     def summed(self, share: float, seed: int) -> Records:
-        """The first part alone, which may have every record or none: one record must not decide whether it is summed.
+        """Return the first part alone, empty or complete: one record must not decide whether it is summed.
 
         Raises:
-            DataError: the share is none, X and y have different numbers of records, or X has texts.
+            DataError: as :meth:`split`, except for empty parts.
         """
         return self._where(~self._held_out(share, seed))
 
     def held_out(self, share: float, seed: int) -> Records:
-        """The second part alone, which may have every record or none; raises as :meth:`summed` does."""
+        """Return the second part; otherwise as :meth:`summed`."""
         return self._where(self._held_out(share, seed))
 
     def _held_out(self, share: float, seed: int) -> NDArray[np.bool_]:
@@ -88,7 +80,7 @@ class Records:
         if not 0 < share < 1:
             raise _empty(share, len(self.X))
         if self.persons is not None:
-            from privstats.intake.person_ids import persons_held_out  # where somebody gives ids
+            from privstats.intake.person_ids import persons_held_out  # only needed with ids
 
             if len(self.persons) != len(self.X):
                 raise DataError(
@@ -104,27 +96,16 @@ class Records:
 
 @dataclass(frozen=True)
 class RecordFile:
-    """A file of records, by its name: nothing is read until it is needed.
-
-    ``load()`` in a party's ``records.py`` may return one. The plan then names the columns that are features.
+    """A file of records; nothing is read until needed. ``load()`` in a party's ``records.py`` may return one.
 
     Args:
         path: a CSV file, a Parquet file, or an npz file with ``X`` and ``y``.
-        target: of a table, the target column; of several outcomes a tuple, in the order of the plan.
-        split: about the share of the records that stays out of every sum, between 0 and 1; None for none. Whether a
-            record does follows from ``seed`` and its own features alone, which keeps a promise under add-remove; what
-            replace-one asks for is at :meth:`Records.split`. With ``persons`` all rows of a person stay out or none.
+        target: a table's target column; several as a tuple, in the plan's order.
+        split: share held out of every sum, between 0 and 1; :meth:`Records.split` has the promise.
         seed: fixes the split.
-        encoding: of a CSV file, declared and never guessed, such as "cp1252".
-        separator: of its fields: one of ``, ; | :`` or a tab.
-        decimal: its decimal mark, a point or a comma.
-        kept_out: take exactly the records that the split keeps out of every sum, to score a head that was made with the
-            same split, seed and columns.
-        persons: under a promise per person, and where a split keeps a person's rows together, the column of
-            their ids, or in an npz file the array; it stays in this process.
-
-    Raises:
-        DataError: no such encoding, separator or mark, or ``kept_out`` without a split.
+        encoding, separator, decimal: a CSV file's format, never guessed (``csv_lines.Dialect``).
+        kept_out: read exactly the held-out records, to score a head from the same split, seed and columns.
+        persons: column of person ids, or in an npz file the array; it stays in this process.
 
     Example:
         >>> from privstats.moments import RecordFile
@@ -155,39 +136,26 @@ class RecordFile:
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """The target columns; none where none is named."""
+        """The target columns."""
         return (self.target,) if isinstance(self.target, str) else self.target or ()
 
     @property
     def dialect(self) -> Dialect:
-        """How a CSV file is written."""
+        """The CSV format."""
         return Dialect(self.encoding, self.separator, self.decimal)
 
     @property
     def is_table(self) -> bool:
-        """Return whether the file's name ends as a table's does."""
+        """Whether the file's name ends as a table's does."""
         return Path(self.path).suffix.lower() in _TABLES
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of a table's columns, of which no record is read.
-
-        Raises:
-            DataError: it is no table with names.
-            MissingExtraError: a Parquet file, and pyarrow is not installed.
-        """
+        """Names of a table's columns, without reading a record."""
         return tuple(table_file(Path(self.path), self.dialect).names)
 
     def table(self, names: Sequence[str] | None = None) -> Table:
-        """Columns of a table as written, for a caller that reads each value by its own declaration.
-
-        Args:
-            names: columns in any case; the others are not looked at. None: all.
-
-        Raises:
-            DataError: the file cannot be read, or lacks a column.
-            MissingExtraError: a Parquet file, and pyarrow is not installed.
-        """
+        """Load columns as written."""
         table = table_file(Path(self.path), self.dialect)
         wanted = table.names if names is None else present(self, table.names, names)
         return table.load(list(dict.fromkeys(wanted)))
@@ -195,35 +163,24 @@ class RecordFile:
     def read(
         self, names: Asked = None, *, unreadable: Literal["refuse", "leave out"] = "refuse", texts: bool = False
     ) -> Records:
-        """What may be summed: all records, or those that the split leaves, or with ``kept_out`` the others.
-
-        Every value is read by itself, whatever its column holds (``privstats.intake.meaning``).
+        """Read all records, or those that the split does not hold out; with ``kept_out``, the others.
 
         Args:
-            names: what the plan reads (``code_rows.columns_read``): its declared columns, or its ``feature_names``;
-                these columns in this order, and the file may have others. None: all columns but the target, as they
-                stand.
-            unreadable: what becomes of a record with a text or a gap in a requested column: ``"refuse"`` the
-                file; or ``"leave out"``, which :func:`measure` does when it is told so too: here such a value is NaN,
-                and a target None. Give ``plan.unreadable``.
-            texts: with ``"leave out"``, such a text stays a text, for :func:`measure` knows those that a plan declares.
+            names: the plan's declared columns or ``feature_names``, in this order; None: all columns but the target.
+            unreadable: treatment of a text or a gap in a requested column: ``"refuse"`` the file; or ``"leave out"``
+                the record in :func:`measure`: here such a value is NaN, and a target None.
+            texts: with ``"leave out"``, keep texts, because :func:`measure` knows those that a plan declares.
 
         Raises:
             DataError: the file cannot be read, or lacks a column.
-            RecordError: without ``unreadable="leave out"``, texts or gaps in a column that is asked for.
-            MissingExtraError: a Parquet file, and pyarrow is not installed.
+            RecordError: without ``unreadable="leave out"``, texts or gaps in a requested column.
         """
         return self._part(self.all_records(names, unreadable=unreadable, texts=texts))
 
     def batches(
         self, names: Asked = None, *, unreadable: Literal["refuse", "leave out"] = "refuse"
     ) -> Iterator[tuple[Any, NDArray[Any]]]:
-        """What may be summed, some thousand records of a table at a time: X and y, as ``measure`` takes batches.
-
-        Memory does not grow with the file; an archive is one batch. The records are those of :meth:`read`, each read by
-        itself, so how many stand in a batch changes no sum; texts stay texts. Raises as :meth:`read` does, at the
-        record.
-        """
+        """Yield the records of :meth:`read` as batches; memory does not grow with a table."""
         if not self.is_table:
             records = self.read(names, unreadable=unreadable, texts=True)
             yield records.X, records.y
@@ -237,7 +194,7 @@ class RecordFile:
     def parts(
         self, names: Asked = None, *, unreadable: Literal["refuse", "leave out"] = "refuse"
     ) -> tuple[Records, Records]:
-        """What may be summed, and what is held out to score on; raises as :meth:`read` does, and without a split."""
+        """Return the records to sum, and those held out; raises as :meth:`read`, and without a split."""
         if self.split is None:
             raise DataError(
                 f"{self.path} holds one set of records; say with --split (in Python split=) which share of it to score "
@@ -246,7 +203,6 @@ class RecordFile:
         return self.all_records(names, unreadable=unreadable).split(self.split, self.seed)
 
     def _part(self, records: Records) -> Records:
-        """What the split leaves of some records, or keeps out."""
         if self.split is None:
             return records
         return (records.held_out if self.kept_out else records.summed)(self.split, self.seed)
@@ -254,7 +210,7 @@ class RecordFile:
     def all_records(
         self, names: Asked = None, *, unreadable: Literal["refuse", "leave out"] = "refuse", texts: bool = False
     ) -> Records:
-        """Every record of the file; raises as :meth:`read` does."""
+        """Read every record; raises as :meth:`read`."""
         gaps = unreadable == "leave out"
         if not self.is_table:
             arrays = read_archive(self.path, f"X y {self.persons or ''}")
@@ -269,12 +225,11 @@ def _empty(share: float, records: int) -> DataError:
 
 
 def held_out(X: NDArray[Any], share: float, seed: int) -> NDArray[np.bool_]:
-    """Which rows a split holds out, ``(n,)``: each by its own entries and the seed."""
+    """Return which rows a split holds out, ``(n,)``, each by its own entries and the seed."""
     return np.asarray(_uniform_keys(X, seed) < share)
 
 
 def _uniform_keys(X: NDArray[Any], seed: int) -> NDArray[np.float64]:
-    """A number in [0, 1) for each row, from the readings of its entries and the seed."""
     if not len(X):
         return np.zeros(0)
     bits = _readings(X).reshape(len(X), -1) + 0.0  # so that -0 is 0
@@ -284,26 +239,22 @@ def _uniform_keys(X: NDArray[Any], seed: int) -> NDArray[np.float64]:
 
 
 def _readings(X: NDArray[Any]) -> NDArray[np.float64]:
-    """Entries as float64, and all that are no finite number as one NaN, whatever type the array has for other rows."""
+    """Return entries as float64, every non-finite one as the same NaN, whatever the array's type."""
     return read(X.reshape(-1)).numbers
 
 
 def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Every bit into every other: the finaliser of SplitMix64 (Steele, Lea, Flood 2014)."""
+    """Mix every bit into every other: the finaliser of SplitMix64 (Steele, Lea, Flood 2014)."""
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return np.asarray(values ^ (values >> np.uint64(31)))
 
 
 def read_archive(path: str | os.PathLike[str], *wanted: str) -> Mapping[str, NDArray[Any]]:
-    """Arrays of an npz file; the first complete set of names.
+    """Read the first complete set of an npz file's arrays.
 
     Args:
-        path: the file.
-        wanted: sets of names, each with spaces between.
-
-    Raises:
-        DataError: missing, empty, no npz file, too large, or no set is complete in it.
+        wanted: sets of names, separated by spaces.
     """
     require_file(Path(path))
     sets = " or ".join(", ".join(names.split()) for names in wanted)

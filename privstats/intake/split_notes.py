@@ -1,7 +1,6 @@
-"""Note next to a file which split of it entered the sums, so that no other split scores their head.
+"""Note next to a file which split entered the sums, so that no other split scores their head.
 
-A score takes the records that a split kept out. Under another seed some of these made the head, and neither head nor
-plan names the seed, which is the party's own. The note holds nothing of any record.
+Under another seed some scored records would have built the head. The note holds nothing of any record.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ _MOST_BYTES = 1 << 20
 
 
 class _Split(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A split and the sums that were made of what it left: digests of a plan and of the course that it begins.
+    """A split, and the digests of its sums' plan and course.
 
-    ``persons`` names the column by which a person's rows were kept together; empty where rows were split.
+    ``persons`` is the id column.
     """
 
     plan: str
@@ -33,15 +32,13 @@ class _Split(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 
 
 class _Notes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The file."""
-
     splits: tuple[_Split, ...]
     format: Literal["privstats-splits"] = "privstats-splits"
     version: Literal[1] = 1
 
 
 def notes_path(file: RecordFile) -> Path:
-    """Return the path of a file's notes: ``north.csv.splits.json`` next to ``north.csv``.
+    """Return the path of a file's notes.
 
     Example:
         >>> from privstats.moments import RecordFile
@@ -53,18 +50,10 @@ def notes_path(file: RecordFile) -> Path:
 
 
 def note_split(file: RecordFile, plan: str, course: str, *, again: bool) -> bool:
-    """Note that what the split leaves of a file is summed; sums of all its records leave no note.
+    """Note that a file is summed with its split, and return whether a note exists; sums of all records leave none.
 
     Args:
-        file: the file with its split.
-        plan, course: digests of the plan, and of the course that it begins.
-        again: whether sums under this plan may have left before, so that an earlier split of it still counts.
-
-    Returns:
-        Whether the note exists now; False where nothing can be written next to the file.
-
-    Raises:
-        DataError: the file at that path is no such note.
+        again: whether sums under this plan may have left before, so that an earlier split still counts.
     """
     if file.split is None or file.kept_out:
         return False
@@ -81,20 +70,12 @@ def note_split(file: RecordFile, plan: str, course: str, *, again: bool) -> bool
 
 
 def require_same_split(file: RecordFile, plan: str | None, course: str | None) -> bool:
-    """Refuse a split that may take records of the sums that made a head.
+    """Refuse a split that may score records that built the head.
 
-    A record stays out of the sums where its number under the seed is below the share, so a smaller share of the same
-    seed takes records that were kept out, too. A split of persons gives numbers to the ids of one column.
-
-    Args:
-        file: the file, with the split that is to say what was kept out.
-        plan, course: digests that the head names; None where it names none.
+    A smaller share with the same seed holds out a subset, so it is allowed.
 
     Returns:
-        Whether a note confirms the split; False where there is none.
-
-    Raises:
-        DataError: the sums were over another split, or the file at the notes' path is no such note.
+        Whether a note confirms the split.
     """
     noted = [each for each in _read(file) if each.plan == plan or each.course == course]
     for each in noted:

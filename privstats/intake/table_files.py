@@ -1,7 +1,4 @@
-"""Tables in files: a CSV file by lines, or a Parquet file; values as written, of the requested columns alone.
-
-``intake.meaning`` interprets values; ``record_files`` opens the files.
-"""
+"""Read the requested columns of CSV and Parquet files, values as written."""
 
 from __future__ import annotations
 
@@ -29,22 +26,18 @@ _VALUE_BYTES = 8
 
 @dataclass(frozen=True, repr=False)
 class Table:
-    """Columns of a file, every value as the file has it.
+    """Columns of a file, every value as written.
 
     Attributes:
-        columns: the values by the file's own name of the column, each ``(n,)``.
-        left_out: lines of another number of fields than the header, which are no records.
+        columns: by the file's own column name, each ``(n,)``.
+        left_out: lines with a wrong number of fields.
     """
 
     columns: Mapping[str, Any]
     left_out: int
 
     def values(self, name: str) -> Any:
-        """The values of one column, by its name in any case.
-
-        Raises:
-            DataError: it is not there.
-        """
+        """Return one column's values, by its name in any case."""
         place = place_of(name, list(self.columns))
         if place is None:
             raise DataError(f"the table has no column {name!r}; name one that it has")
@@ -53,11 +46,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Csv:
-    """A CSV file.
-
-    Attributes:
-        names: of its columns.
-    """
+    """A CSV file."""
 
     path: Path
     names: list[str]
@@ -65,16 +54,16 @@ class Csv:
 
     @classmethod
     def of(cls, path: Path, dialect: Dialect) -> Csv:
-        """A CSV file by its header, of which no record is read."""
+        """Open a CSV file by its header."""
         require_file(path)
         return cls(path, csv_header(path, dialect), dialect)
 
     def parts(self, wanted: Sequence[str], *, gaps: bool) -> Iterator[Mapping[str, list[Any]]]:
-        """Some columns, some thousand lines at a time (``csv_lines``)."""
+        """Yield some columns, some thousand lines at a time."""
         return csv_lines(self.path, wanted, gaps=gaps, dialect=self.dialect)
 
     def load(self, wanted: Sequence[str]) -> Table:
-        """All lines that are records."""
+        """Load all lines that are records."""
         columns: dict[str, list[Any]] = {name: [] for name in wanted}
         lines = 0
         for part in self.parts(wanted, gaps=True):
@@ -85,7 +74,7 @@ class Csv:
 
     @staticmethod
     def records(part: Mapping[str, list[Any]]) -> Mapping[str, list[Any]]:
-        """The lines of a part that are records; a broken one is None throughout, which no field is."""
+        """Return a part's records; a broken line is None throughout, which no field is."""
         if all(None not in texts for texts in part.values()):
             return part
         return {name: [text for text in texts if text is not None] for name, texts in part.items()}
@@ -95,11 +84,7 @@ class Csv:
 class Parquet:
     """A Parquet file, or a folder of them.
 
-    Each file of a folder is read with the types that it has itself, and its values are joined as they are read. A cast
-    of all files to the types of the first one would let one record of it decide what all others say.
-
-    Attributes:
-        names: of its columns, without an index of pandas; of a folder the columns that any of its files has.
+    Each file is read with its own types: a cast would let one record decide how others are read.
     """
 
     path: Path
@@ -107,11 +92,7 @@ class Parquet:
 
     @classmethod
     def of(cls, path: Path) -> Parquet:
-        """A Parquet file by its schema, of which no record is read.
-
-        Raises:
-            DataError: the file or folder is missing, holds no Parquet file, or writes the name of a column in two ways.
-        """
+        """Open a Parquet file by its schema; refuse a column's name written in two ways."""
         require("pyarrow", by="a .parquet file")
         require_file(path)
         files = _files(path)
@@ -121,8 +102,8 @@ class Parquet:
         return cls(path, names)
 
     def parts(self, wanted: Sequence[str], *, gaps: bool) -> Iterator[Mapping[str, Any]]:
-        """Some columns, some thousand records at a time, whatever the file's groups of rows."""
-        del gaps  # a record of a file without a column has a gap there
+        """Yield some columns, some thousand records at a time."""
+        del gaps  # a column that a file lacks is a gap
         columns, step = list(dict.fromkeys(wanted)), lines_at_once(len(wanted))
         none = True
         for file in _files(self.path):
@@ -134,11 +115,11 @@ class Parquet:
 
     @staticmethod
     def records(part: Mapping[str, Any]) -> Mapping[str, Any]:
-        """All of a part."""
+        """Return the part."""
         return part
 
     def load(self, wanted: Sequence[str]) -> Table:
-        """All records; raises ``DataError`` where their values are more than 16 GiB, which a kilobyte can repeat."""
+        """Load all records; raises ``DataError`` above 16 GiB of values, which a kilobyte can repeat."""
         files, columns = _files(self.path), list(dict.fromkeys(wanted))
         least = sum(file.records for file in files) * len(columns) * _VALUE_BYTES
         if least > MOST_BYTES:
@@ -150,14 +131,7 @@ class Parquet:
 
 @dataclass(frozen=True)
 class _ParquetFile:
-    """One Parquet file, by its own schema.
-
-    Attributes:
-        columns: names of its columns, without an index of pandas.
-        stored: names of everything that it stores.
-        keys: values in the names of the folders above the file, such as ``year=2026``: texts, or None.
-        records: how many it holds.
-    """
+    """One Parquet file, by its own schema; ``keys`` are values in folder names, such as ``year=2026``."""
 
     path: Path
     columns: tuple[str, ...]
@@ -167,11 +141,6 @@ class _ParquetFile:
 
     @classmethod
     def of(cls, path: Path, keys: Mapping[str, str | None]) -> _ParquetFile:
-        """Read the schema of a file.
-
-        Raises:
-            DataError: it is no Parquet file, or has two columns of one name.
-        """
         with refusing(_refusal(path)):
             opened = _opened(path)
             schema = opened.schema_arrow
@@ -183,7 +152,7 @@ class _ParquetFile:
         return result
 
     def parts(self, columns: Sequence[str], step: int) -> Iterator[Mapping[str, Any]]:
-        """Pages as they are needed, and no group of rows at once."""
+        """Yield pages as needed, never a full row group."""
         yield from each_refusing(self._each(columns, step), _refusal(self.path))
 
     def _each(self, columns: Sequence[str], step: int) -> Generator[Any]:
@@ -191,7 +160,6 @@ class _ParquetFile:
         yield from (self._part(batch, columns) for batch in batches)
 
     def load(self, columns: Sequence[str]) -> Mapping[str, Any]:
-        """All records."""
         with refusing(_refusal(self.path)):
             return self._part(_opened(self.path).read(columns=self._own(columns)), columns)
 
@@ -199,7 +167,6 @@ class _ParquetFile:
         return [name for name in columns if name in self.stored]
 
     def _part(self, table: Any, columns: Sequence[str]) -> dict[str, Any]:
-        """The columns of a table or batch; a column that the file lacks is missing in every record."""
         own = set(self._own(columns))
         return {
             name: array_of(table.column(name)) if name in own else np.full(table.num_rows, self.keys.get(name), object)
@@ -212,11 +179,7 @@ def _opened(path: Path) -> Any:
 
 
 def _files(path: Path) -> list[_ParquetFile]:
-    """A file, or all files of a folder and of its folders, without hidden ones, in the order of their names.
-
-    Raises:
-        DataError: there is none, or one is no Parquet file.
-    """
+    """Hidden files are excluded; others are in the order of their names."""
     if path.is_file():
         return [_ParquetFile.of(path, {})]
     places = sorted(each.relative_to(path) for each in path.rglob("*") if each.is_file())
@@ -227,7 +190,6 @@ def _files(path: Path) -> list[_ParquetFile]:
 
 
 def _keys(folders: Path) -> dict[str, str | None]:
-    """The values in names of folders, as Hive writes them."""
     pairs = [folder.split("=", 1) for folder in folders.parts if "=" in folder]
     return {unquote(name): None if text == _NO_KEY else unquote(text) for name, text in pairs}
 
@@ -236,7 +198,6 @@ _NO_KEY = "__HIVE_DEFAULT_PARTITION__"
 
 
 def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """The values of several files as one array; of objects where the files have different types."""
     if len({part.dtype for part in parts}) == 1:
         return np.concatenate(parts)
     return np.fromiter(chain(*parts), object, sum(map(len, parts)))
@@ -254,19 +215,14 @@ TableFile: TypeAlias = Csv | Parquet
 
 
 def table_file(path: Path, dialect: Dialect) -> TableFile:
-    """A table by its file's name.
-
-    Raises:
-        DataError: it is missing, empty, no table with names, or holds synthetic rows.
-        MissingExtraError: a Parquet file, and pyarrow is not installed.
-    """
+    """Open a table by its file's name."""
     file: TableFile = Parquet.of(path) if path.suffix.lower() == ".parquet" else Csv.of(path, dialect)
     require_records(file.names)
     return file
 
 
 def require_file(path: Path) -> None:
-    """Refuse what is missing or empty, by its full path: it may have been meant from another folder."""
+    """Refuse a missing or empty file, by its full path."""
     if not path.exists():
         raise DataError(f"no such file {path.absolute()}: paths are relative to the current folder")
     if path.is_file() and path.stat().st_size == 0:

@@ -1,6 +1,6 @@
-"""A table's file in parts of a few thousand records: its features or the codes of its declared columns, and its target.
+"""Read a table's file in parts.
 
-A part follows from its own records, so its boundaries change nothing. ``record_files`` reads through it.
+A part follows from its own records, so its boundaries change nothing.
 """
 
 from __future__ import annotations
@@ -34,14 +34,11 @@ Asked: TypeAlias = Declaration | tuple[str, ...] | None
 
 @dataclass(frozen=True, repr=False)
 class Part:
-    """Some records.
+    """Some records of a table's file.
 
     Attributes:
-        X: ``(n, features)``; of declared columns their :class:`~privstats.intake.tables.Codes`.
-        goals: the target of each, ``(n,)``, or of several ``(n, targets)``, as the file has it; with gaps what it is
-            read as, None where it is missing.
-        names: of the features, in the order of the columns of X.
-        persons: the id in front of each, as the file has it; None where the file names no such column.
+        X, persons: as in :class:`~privstats.moments.Records`.
+        goals: targets, ``(n,)`` or ``(n, targets)``, as in the file; with gaps as read, None where missing.
     """
 
     X: Any
@@ -51,18 +48,10 @@ class Part:
 
 
 def parts_of(file: RecordFile, asked: Asked, *, gaps: bool) -> Iterator[Part]:
-    """The records of a table, some thousand at a time; at least one part, which may be empty.
+    """Yield a table's records, some thousand at a time; at least one part, which may be empty.
 
     Args:
-        file: a CSV or Parquet file.
-        asked: what the plan reads.
-        gaps: whether a gap is NaN, a missing target None, and a text where a number belongs stays as it is; else all
-            are refused.
-
-    Raises:
-        DataError: the file cannot be read, or lacks a column.
-        RecordError: without ``gaps``, texts or gaps in a column that is asked for.
-        MissingExtraError: a Parquet file, and pyarrow is not installed.
+        gaps: a gap is NaN, a missing target None, and a text stays as it is; else these are refused.
     """
     table = table_file(Path(file.path), file.dialect)
     targets, persons = _targets(file, table.names), persons_column(file, table.names)
@@ -82,8 +71,6 @@ def parts_of(file: RecordFile, asked: Asked, *, gaps: bool) -> Iterator[Part]:
 
 @dataclass(frozen=True)
 class _Columns:
-    """What is read of a table, as its header has it."""
-
     features: tuple[str, ...]
     targets: tuple[str, ...]
     persons: str | None
@@ -97,13 +84,12 @@ class _Columns:
 
 
 def persons_column(file: RecordFile, names: list[str]) -> str | None:
-    """The column of ids, as the table's header has it; None where the file names none."""
+    """Return the column of ids as the table's header has it."""
     lacks = f" has no column {file.persons!r} of person ids"
     return None if file.persons is None else _column(file, names, file.persons, lacks)
 
 
 def _column(file: RecordFile, names: list[str], name: str | None, lacks: str) -> str:
-    """Return a column's name as the table's header has it; ``lacks`` is the error's text where there is none."""
     place = None if name is None else place_of(name, names)
     if place is None:
         hint = other_separator(names, file.separator)
@@ -114,7 +100,7 @@ def _column(file: RecordFile, names: list[str], name: str | None, lacks: str) ->
 def joined(
     parts: Iterable[Part], *, gaps: bool, texts: bool = False
 ) -> tuple[Any, NDArray[Any], tuple[str, ...], NDArray[np.object_] | None]:
-    """All parts as one: X, where texts are NaN unless asked for; labels in the narrowest kind; the names; and ids."""
+    """Join parts: X (texts are NaN unless requested), labels, names and ids."""
     rows, goals, unread, names = list[NDArray[Any]](), list[NDArray[np.object_]](), Counter[str](), tuple[str, ...]()
     ids = list[NDArray[np.object_]]()
     coded = False
@@ -128,7 +114,7 @@ def joined(
         (sum(map(len, rows)), rows[0].shape[1]), object if any(each.dtype == object for each in rows) else float
     )
     start = len(X)
-    while rows:  # from the last one, so that no more than one part is held twice
+    while rows:  # from the last, so that at most one part is in memory twice
         last = rows.pop()
         X[start - len(last) : start] = last
         start -= len(last)
@@ -137,19 +123,17 @@ def joined(
 
 
 def _numbers(rows: NDArray[Any]) -> NDArray[np.float64]:
-    """Return rows as float64, with NaN in place of texts."""
     return rows if rows.dtype != object else read(rows.reshape(-1)).numbers.reshape(rows.shape)
 
 
 def labels_of(goals: NDArray[np.object_]) -> NDArray[Any]:
-    """The values of every target in the narrowest kind that fits them."""
+    """Return each target's values in the narrowest kind that fits them."""
     if goals.ndim == 1:
         return _as_labels(goals.tolist())
     return np.column_stack([_as_labels(column.tolist()) for column in goals.T])
 
 
 def _as_labels(values: Sequence[Any]) -> NDArray[Any]:
-    """The values of a target's column in the narrowest kind that fits all of them, for what people see and score."""
     if not all(isinstance(value, str) for value in values):
         return np.asarray(values)
     if all(value.lower() in ("true", "false") for value in values):
@@ -162,11 +146,7 @@ def _as_labels(values: Sequence[Any]) -> NDArray[Any]:
 
 
 def present(file: RecordFile, names: Sequence[str], wanted: Sequence[str]) -> list[str]:
-    """Columns of the plan, as the table's header has them.
-
-    Raises:
-        DataError: one is not there.
-    """
+    """Return the plan's columns as the header has them."""
     places = places_in(wanted, names)
     if lacking := [name for name, place in zip(wanted, places, strict=True) if place is None]:
         raise DataError(
@@ -179,7 +159,6 @@ def present(file: RecordFile, names: Sequence[str], wanted: Sequence[str]) -> li
 def _of_features(
     file: RecordFile, table: TableFile, names: Sequence[str], columns: _Columns, *, gaps: bool
 ) -> Iterator[Part]:
-    """Features as numbers, each value read by itself; no other column is looked at."""
     for part in table.parts(columns.all, gaps=gaps):
         readings = {name: read(part[place]) for name, place in zip(names, columns.features, strict=True)}
         X = side_by_side(list(readings.values())) if readings else np.empty((0, 0))
@@ -191,7 +170,7 @@ def _of_features(
 def _of_cells(
     file: RecordFile, table: TableFile, cells: Declaration, columns: _Columns, *, gaps: bool
 ) -> Iterator[Part]:
-    """Codes of the declared columns; a line that is no record is left out, and counted."""
+    """Exclude and count lines that are no records."""
     names, broken, targets = tuple(column.name for column in cells.columns), 0, columns.targets
     for part in table.parts(columns.all, gaps=gaps):
         records = table.records(part)
@@ -225,7 +204,6 @@ def _lacks(goals: Any) -> bool:
 
 
 def _goals(part: Mapping[str, Any], targets: Sequence[str], *, gaps: bool) -> NDArray[np.object_]:
-    """Targets' values as they stand, with gaps as they are read: ``(n,)`` of one, else ``(n, targets)``."""
     columns = [_read(part[target]) if gaps else _object(part[target]) for target in targets]
     return columns[0] if len(columns) == 1 else np.column_stack(columns)
 
@@ -244,7 +222,6 @@ def _targets(file: RecordFile, names: list[str]) -> list[str]:
 
 
 def _present(file: RecordFile, names: list[str], features: list[str], targets: Sequence[str]) -> list[str]:
-    """The features, as the table's header has them."""
     present_names = present(file, names, features)
     for target in targets:
         if target in present_names:

@@ -1,8 +1,6 @@
-"""Tables of records in any container: frames, mappings of columns, arrays, lists, sparse matrices and tensors.
+"""Read tables of records in any in-memory container.
 
-:func:`table_of` distinguishes the libraries. What it returns has records, rows and columns. Static types alone decide
-how these are read: no value of a record decides how another one is read.
-``frames`` has tables that are not in memory yet, ``arrays`` files, sparse matrices and tensors.
+Static types alone decide how columns are read.
 """
 
 from __future__ import annotations
@@ -28,8 +26,8 @@ class Codes:
     """Codes of records of declared columns.
 
     Attributes:
-        codes: float64 ``(n, J)``, a column for each declared one; NaN where nothing is given.
-        unread: by column, how many values it cannot read, which count as missing; only those above 0.
+        codes: float64 ``(n, J)``; NaN where nothing is given.
+        unread: unreadable values by column, which count as missing.
     """
 
     def __init__(self, codes: NDArray[np.float64], unread: Mapping[str, int]) -> None:
@@ -43,12 +41,11 @@ class Codes:
         return np.array(self.codes, dtype, copy=copy)
 
     def __getitem__(self, where: Any) -> Codes:
-        """Some records; what could not be read is counted for all of them."""
         return Codes(self.codes[where], self.unread)
 
 
 def is_list(values: Any) -> bool:
-    """Whether values come one by one, as in a list, tuple or deque: each has a type of its own."""
+    """Return whether values come one by one, each with its own type."""
     return isinstance(values, Sequence) and not isinstance(values, str | bytes | bytearray | memoryview)
 
 
@@ -57,10 +54,8 @@ class Table:
     """Records in one container, or one column of them.
 
     Attributes:
-        records: how many.
-        take: some rows, by their places or a slice, in a container of the same kind.
-        columns: the columns, each as its library holds it.
-        select: some columns, by their places, in a container of the same kind.
+        take: selects rows by index or slice.
+        select: selects columns by index.
     """
 
     records: int
@@ -70,10 +65,7 @@ class Table:
 
 
 def table_of(X: Any) -> Table:
-    """Return the table of a container of records in memory, or of one column of them.
-
-    Raises:
-        DataError: no rows can be taken of it.
+    """Return the table of a container of records, or of one column.
 
     Example:
         >>> table = table_of({"age": [40, 50], "sex": ["f", "m"]})
@@ -84,7 +76,7 @@ def table_of(X: Any) -> Table:
     if is_list(X):
         rows_of = lambda rows: X[rows] if isinstance(rows, slice) else [X[place] for place in rows.tolist()]  # noqa: E731
         return Table(len(X), rows_of, lambda: [X], lambda _: X)
-    if hasattr(X, "take") and hasattr(X, "to_pylist"):  # of Arrow
+    if hasattr(X, "take") and hasattr(X, "to_pylist"):  # Arrow
         rows_of = lambda rows: X[rows] if isinstance(rows, slice) else X.take(rows)  # noqa: E731
         return Table(len(X), rows_of, lambda: [X[name] for name in names], lambda places: X.select(list(places)))
     if isinstance(X, Mapping) or (names and not hasattr(X, "shape")):
@@ -99,10 +91,10 @@ def table_of(X: Any) -> Table:
         kind = type(X).__name__
         raise DataError(f"no rows of one person can be taken of a {kind}; give arrays, a frame or columns by name")
     records = int(X.shape[0]) if X.shape else 0
-    if hasattr(X, "iloc"):  # of pandas
+    if hasattr(X, "iloc"):  # pandas
         columns = lambda: [X.iloc[:, place] for place in range(len(names))]  # noqa: E731
         return Table(records, lambda rows: X.iloc[rows], columns, lambda places: X.iloc[:, places])
-    if names:  # of polars, or another library
+    if names:  # polars, or another library
         columns = lambda: [X[name] for name in names]  # noqa: E731
         return Table(records, lambda rows: X[rows], columns, lambda places: X.select([names[at] for at in places]))
     held = sparse_rows(X, "X") if issparse(X) else X
@@ -110,21 +102,17 @@ def table_of(X: Any) -> Table:
 
 
 def column_of(column: Any) -> Table:
-    """Return the table of one column; one that gives no parts itself is read as an array first."""
+    """Return the table of one column."""
     return table_of(column if hasattr(column, "__getitem__") else array_of(column))
 
 
 def has_order(column: Any) -> bool:
-    """Return whether the values of a column have an order: a set has none, and neither has a single value."""
+    """Return whether a column's values have an order: a set or a single value has none."""
     return any(hasattr(column, name) for name in ("__getitem__", "__array__")) and getattr(column, "ndim", 1) != 0
 
 
 def names_of_columns(X: Any) -> list[Any] | None:
-    """Return the column names of a frame or a mapping; None for any other object.
-
-    Raises:
-        DataError: it holds synthetic rows.
-    """
+    """Return a frame's or mapping's column names, if any; refuse synthetic rows."""
     if isinstance(X, Mapping):
         require_records(X)
         return list(X)
@@ -138,12 +126,11 @@ def names_of_columns(X: Any) -> list[Any] | None:
 
 
 def _as_numbers(X: Any) -> NDArray[Any] | None:
-    """Return a frame as one array of numbers; None unless the static types of all columns are of numbers.
+    """Return a frame as one array, if all columns' static types are of numbers.
 
-    The types alone decide. If the converted array decided, a column of dates would be read in two ways: as numbers
-    next to numbers, and as dates next to a column with a gap.
+    If the converted array decided, a column of dates would be read in two ways, depending on its neighbours.
     """
-    if hasattr(X, "iloc"):  # of pandas, whose nullable types have names of polars
+    if hasattr(X, "iloc"):  # pandas: its nullable types share names with polars
         fits = all(isinstance(kind, np.dtype) and kind.kind in "fiu" for kind in X.dtypes)
     else:
         types = getattr(X, "dtypes", None) or getattr(getattr(X, "schema", None), "types", None)
@@ -161,19 +148,13 @@ _TYPES_OF_NUMBERS = frozenset(
 
 
 def ordered_columns(X: Any, names: tuple[str, ...] | None, *, gaps: bool = False) -> Any:
-    """Return a frame's columns in the order of ``names``, shape ``(n, len(names))``; anything else unchanged.
-
-    Arrays, and columns without names (0, 1, 2, ... in order), are taken as they are; so is every container where the
-    plan has no names.
+    """Return a frame's columns in the order of ``names``, ``(n, len(names))``; anything else unchanged.
 
     Args:
-        X: any container of records; one with ``column_names`` or ``columns`` is taken for a frame.
-        names: the schema's ``feature_names``.
-        gaps: a text stays a text, in :class:`ReadRows`, and what is missing is NaN; else texts are refused.
+        gaps: keep texts, in :class:`ReadRows`, and turn gaps into NaN; else texts are refused.
 
     Raises:
         DataError: the columns are not exactly the plan's.
-        RecordError: without ``gaps``, a column holds a text.
     """
     columns = names_of_columns(X)
     if columns is None or isinstance(X, Mapping):
@@ -192,7 +173,7 @@ def ordered_columns(X: Any, names: tuple[str, ...] | None, *, gaps: bool = False
     result = [read(held[place]) for place in places]
     texts = [columns[place] for place, column in zip(places, result, strict=True) if column.are_texts.any()]
     if texts and not gaps:
-        where = "" if names is None else f" in {listed(texts)}"  # names of the plan are public, others may not be
+        where = "" if names is None else f" in {listed(texts)}"  # the plan's names are public, others may not be
         raise RecordError(
             f"X holds values that are no numbers{where}; code them as numbers, such as 0 and 1, or count them as "
             "Categories of a CountSchema"
@@ -203,13 +184,7 @@ def ordered_columns(X: Any, names: tuple[str, ...] | None, *, gaps: bool = False
 
 
 class ReadRows:
-    """Rows of columns that are read already, at least one of which holds a text.
-
-    Attributes:
-        readings: of each column.
-        shape: ``(n, columns)``.
-        dtype: object.
-    """
+    """Rows of columns already read, at least one of which holds a text."""
 
     dtype = np.dtype(object)
 
@@ -223,22 +198,18 @@ class ReadRows:
         return np.array(side_by_side(self.readings), dtype, copy=copy)
 
     def __getitem__(self, where: slice) -> ReadRows:
-        """Consecutive rows."""
         return ReadRows([column.part(where) for column in self.readings])
 
 
 def side_by_side(columns: Sequence[Readings]) -> NDArray[Any]:
-    """Columns of readings as rows, float64 ``(n, columns)``; of objects where one holds a text, which stays there."""
+    """Return columns as rows, float64 ``(n, columns)``; of objects where one holds a text."""
     return np.column_stack([column.plain for column in columns])
 
 
 def of_list(rows: Sequence[Any]) -> NDArray[Any]:
     """Return a list as an array: of numbers where all entries are numbers, else of unchanged objects.
 
-    numpy alone would convert all entries to one type, and next to a text it would write a float32 with other digits.
-
-    Raises:
-        ValueError: its rows have different lengths.
+    numpy would convert all entries to one type, which changes a float32 next to a text.
     """
     if (plain := plain_numbers(rows)) is not None:
         return plain
@@ -252,7 +223,7 @@ def of_list(rows: Sequence[Any]) -> NDArray[Any]:
 
 
 def rectangle(rows: Sequence[Any], width: int) -> NDArray[Any]:
-    """Lists as an array, of numbers where all are, else of objects; a row of another length is None throughout."""
+    """Return lists as an array, of numbers where possible; a row of another length is None throughout."""
     plain = plain_numbers(rows)
     if plain is not None and (plain.shape == (len(rows), width) or (width == 1 and plain.shape == (len(rows),))):
         return plain.reshape(len(rows), width)
@@ -265,12 +236,12 @@ def rectangle(rows: Sequence[Any], width: int) -> NDArray[Any]:
             for column, entry in enumerate(entries):
                 out[place, column] = entry
         elif width == 1:
-            out[place, 0] = row  # which is unreadable
+            out[place, 0] = row  # unreadable
     return out
 
 
 def plain_numbers(rows: Sequence[Any]) -> NDArray[Any] | None:
-    """Lists as numpy reads them, where all are numbers and of one length: a shortcut to what each is read as."""
+    """Return lists as numpy reads them, if all are numbers of one shape."""
     kinds = set(map(type, rows))
     if not kinds <= _NUMBERS:
         kinds = set()
@@ -289,15 +260,15 @@ def plain_numbers(rows: Sequence[Any]) -> NDArray[Any] | None:
 
 
 def row_entries(row: Any) -> Sequence[Any] | None:
-    """The entries of a row that is a list, or an array of one dimension; None of a single value."""
+    """Return the entries of a list or a one-dimensional array."""
     try:
         if is_list(row):
             return list(row) if isinstance(row, list | tuple) else row  # a class may have methods of its own
         return list(row) if hasattr(row, "__array__") and getattr(row, "ndim", 1) == 1 else None
-    except Exception:  # it is no row
+    except Exception:  # not a row
         return ()
 
 
 def is_frame(values: Any) -> bool:
-    """Return whether this is a table in memory with names: others give their rows in an order of their own."""
+    """Return whether this is a table in memory with names."""
     return names_of_columns(values) is not None and any(hasattr(values, name) for name in ("to_numpy", "to_pylist"))

@@ -1,7 +1,6 @@
-"""The kinds of what is measured, one file each: schema, sums, sensitivity, and the two data sets that attain it.
+"""Define each kind of measurement in one file: schema, sums, sensitivity, and the data sets that attain it.
 
-A file ends in its ``KIND``, the value that all other code reads; ``worst`` has the code that the pairs of data sets
-share. The checker of certificates and the audits define each kind again, independently of these files and on purpose.
+The certificate checker and the audits define each kind again, independently.
 """
 
 from __future__ import annotations

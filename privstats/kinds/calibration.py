@@ -1,8 +1,7 @@
-"""Measure a calibration: how often a published softmax is right, and its confidence at eleven temperatures.
+"""Measure a published softmax's hits, and its confidence at eleven temperatures.
 
-This is the last session of a course with calibrated probabilities (``Rounds`` or ``Centred``, ``calibrated=True``). The
-sums have equal bits in any batch, order and BLAS. An unreadable record counts as zero: no refusal depends on a record
-and the published weights together.
+The bits are equal in any batch, order and BLAS. An unreadable record counts as zero: no refusal depends on a record and
+the published weights together.
 """
 
 from __future__ import annotations
@@ -50,25 +49,22 @@ class CalibrationSchema(Round):
     """Hits and confidence of a softmax at published weights: t, eleven numbers.
 
     With ``u = (sqrt(1 - a^2) Mx / |Mx|, a)`` and ``P_i`` the largest probability of ``softmax(s_i W u)``, a record adds
-    ``([right] - P_1, P_2 - P_1, ..., P_11 - P_10)``, where [right] is 1 if the largest score is that of its label.
+    ``([right] - P_1, P_2 - P_1, ..., P_11 - P_10)``; [right] is 1 if the largest score is its label's.
 
     Guarantee:
-        Unit one record. ``p <= P_1 <= ... <= P_11 <= 1`` with ``p = floor(2^f / C) / 2^f`` holds in whole numbers for
-        *every* record and every M and W: the largest of C probabilities is at least 1 / C and grows with the factor,
-        and the integers are made monotone after rounding. So the gains are not negative and add up to at most
-        ``1 - P_1``, and their squares to at most ``(1 - P_1)^2``. Add-remove: ``|t|^2 <= ([right] - P_1)^2 +
-        (1 - P_1)^2 <= max(1, 2 (1 - p)^2)``. Replace-one: ``([right] - [right]' + P_1' - P_1)^2 + (1 - P_1)^2 +
-        (1 - P_1')^2 <= (2 - p)^2 + (1 - p)^2``: vectors without negative entries are no further apart than the root of
-        their squares together, and the sum is convex in P_1 and P_1', so it is largest where both are p or 1. Source:
-        the bound is the library's own (docs/sensitivity.md).
+        Unit one record. ``p <= P_1 <= ... <= P_11 <= 1`` with ``p = floor(2^f / C) / 2^f`` holds in integers for
+        *every* record, M and W: the largest of C probabilities is at least 1 / C and grows with the factor, and the
+        integers are made monotone after rounding. So the gains are nonnegative with sum at most ``1 - P_1`` and sum of
+        squares at most ``(1 - P_1)^2``. Add-remove:
+        ``|t|^2 <= ([right] - P_1)^2 + (1 - P_1)^2 <= max(1, 2 (1 - p)^2)``. Replace-one:
+        ``([right] - [right]' + P_1' - P_1)^2 + (1 - P_1)^2 + (1 - P_1')^2 <= (2 - p)^2 + (1 - p)^2``: for nonnegative
+        vectors the squared distance is at most the sum of their squared lengths, and the bound is convex in P_1 and
+        P_1', so largest where both are p or 1. Source: the library's own (docs/sensitivity.md).
 
     Args:
         features, classes, expected_records, course_mu, clip_norm, nonnegative, transform, class_names, feature_names:
             as in :class:`GradientSchema`.
-        grid_bits: f; 1 is 2**f steps long. Between 2 and 20.
-
-    Raises:
-        SchemaError: naming the field, its bound and the remedy.
+        grid_bits: f, 2 to 20; 1 is 2**f steps long.
 
     Example:
         >>> schema = ps.CalibrationSchema(3, classes=2, expected_records=1_000, course_mu=0.3)
@@ -103,17 +99,17 @@ class CalibrationSchema(Round):
 
     @property
     def sizes(self) -> dict[str, int]:
-        """The number of temperatures."""
+        """Number of temperatures."""
         return {"temperature": len(FACTORS)}
 
     @property
     def rows(self) -> ClassSchema:
-        """The class schema, on a finer grid, that reads records before the published map."""
+        """The class schema, on a finer grid, that reads records."""
         return class_rows(self, self.classes)
 
     @property
     def record(self) -> str:
-        """One record, as a phrase for data owners."""
+        """Description of one record."""
         return self.rows.record
 
     def scale_of(self, statistic: str) -> float:
@@ -137,14 +133,11 @@ CalibrationMoments, RealCalibrationMoments = containers(
 def measured_calibration(
     schema: CalibrationSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
 ) -> Moments:
-    """Return the exact sums of a calibration over records.
+    """Return the exact sums of a calibration.
 
     Guarantee:
-        Every record adds whole numbers as :class:`~privstats.CalibrationSchema` bounds them, for all admitted values
-        and any record; one with NaN or infinite entries adds nothing, and is not among the ``records``.
-
-    Raises:
-        DataError: arrays that are no records of this schema.
+        Every record adds integers as :class:`~privstats.CalibrationSchema` bounds them, for all admitted values; one
+        with NaN or infinite entries adds nothing and is not among the ``records``.
     """
     sums = moments.grid.sums_of(schema, "t")
     records = 0
@@ -157,11 +150,7 @@ def measured_calibration(
 
 
 def calibration_terms(schema: CalibrationSchema, X: Any, y: Any, values: Mapping[str, Values], *_: Any) -> RecordTerms:
-    """Return each record's contribution.
-
-    Raises:
-        DataError: arrays that are no records of this schema.
-    """
+    """Return each record's contribution."""
     several = moments.rounds.pieces(schema.rows, X, y, progress=False)
     return moments.record_sums.RecordTerms.joined(_added(schema, rows, beside, values) for rows, beside in several)
 
@@ -176,20 +165,18 @@ def _added(
 def _mapped(
     schema: CalibrationSchema, rows: NDArray[Any], labels: NDArray[Any], values: Mapping[str, Values]
 ) -> tuple[Whole, NDArray[np.bool_]]:
-    """Return the finite records' contributions, and which records are finite."""
     grid, fine = moments.rounds.grid_rows(schema.rows, rows)
     units = moments.gradient_map.unit_rows(schema, grid, values["M"])
     return calibration_map(schema, units[fine], labels[fine].astype(np.intp), values["W"]), fine
 
 
 def calibration_map(schema: CalibrationSchema, unit: Whole, labels: NDArray[np.intp], W: Values) -> Whole:
-    """Return records' contributions, integers ``(n, 11)``: [right] less the first confidence, and the others' gains.
+    """Return records' contributions, integers ``(n, 11)``.
 
     Args:
-        schema: the schema.
         unit: :func:`~privstats.moments.gradient_map.unit_rows` of the published M, ``(n, d + 1)``.
         labels: ``(n,)``, 0..C-1.
-        W: published weights that the schema admits.
+        W: admitted published weights.
     """
     scores = unit @ W.integers.T.astype(np.float64)
     exponent, one = W.exponent + schema.grid_bits, float(schema.steps)
@@ -209,9 +196,6 @@ def calibration_map(schema: CalibrationSchema, unit: Whole, labels: NDArray[np.i
 
 
 def _square(schema: CalibrationSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
-    """A record adds [right] - P_1 and gains of at least 0 that sum to at most 1 - P_1, P_1 in [p, 1] with p = 1 / C on
-    the grid (``CalibrationSchema`` proves what follows).
-    """
     rest = 1 - (schema.steps // schema.classes) / schema.steps
     square = max(1.0, 2 * rest**2) if adjacency == "add-remove" else (1 + rest) ** 2 + rest**2
     return square * weights.get("t", 0.0)

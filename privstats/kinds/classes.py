@@ -1,7 +1,4 @@
-"""A classification task: counts, sums and second moments by class.
-
-``moments.record_sums`` sums the records, and ``encoding`` makes the sums a flat vector.
-"""
+"""Sum counts, vectors and second moments by class."""
 
 from __future__ import annotations
 
@@ -44,7 +41,7 @@ CLASS_STATISTICS = letters_of(CLASS_TABLE)
 
 _PROVED = 2  # the highest degree for which docs/sensitivity.md bounds a record
 
-_EXACT_BITS = 53  # of float64
+_EXACT_BITS = 53  # exact integer bits of float64
 
 
 @dataclass(frozen=True)
@@ -53,24 +50,18 @@ class ClassSchema(Schema):
 
     Args:
         classes: number of classes C, at least 2; labels are 0..C-1.
-        features: dimension d of the vectors that are clipped (after ``transform``), at least 2; of declared columns it
-            is their width, and may be left out.
-        statistics: letters out of ``NABSDTF``; N and A are always there. S makes B and D redundant (B = sum_c S_c and
-            D = diag S), so they are *derived*, never sent: asking for ``"NABSD"`` sends ``"NAS"``. T and F, third and
-            fourth powers, have no proved sensitivity: a plan with them makes no promise.
-        clip_norm: R, the Euclidean norm to which every vector is clipped, in the units of the features. A public
-            choice, never computed from private data.
-        grid_bits: f; a vector of norm R is 2**f grid steps long. Between 2 and 20; at most 17 with T, and 13 with F.
-        nonnegative: features are known to be >= 0 (ReLU outputs); negative entries are clipped to 0 at the client, and
-            the replace-one sensitivities are smaller.
-        transform: public maps applied in order before clipping; see ``privstats.transforms``.
-        class_names: names of the classes 0..C-1, in order: labels are then these texts, for every party alike. Part of
-            the plan, hence public; None for labels that are the numbers 0..C-1.
-        feature_names: names of the columns that come in (before ``transform``), in order: columns of a DataFrame are
-            then put into this order, for every party alike. None takes columns as they stand.
-
-    Raises:
-        SchemaError: naming the field, its bound and the remedy.
+        features: dimension d after ``transform``, at least 2; optional for declared columns.
+        statistics: letters out of ``NABSDTF``, N and A always. B and D follow from S (B = sum_c S_c, D = diag S) and
+            are then *derived*, never sent. T and F, third and fourth powers, have no proved sensitivity: no promise
+            covers them.
+        clip_norm: R, the norm to which vectors are clipped, in feature units; public, never computed from private data.
+        grid_bits: f, 2 to 20; a vector of norm R is 2**f grid steps long. At most 17 with T, 13 with F.
+        nonnegative: features are known to be >= 0; negative entries are clipped to 0, and replace-one sensitivities are
+            smaller.
+        transform: public maps before clipping, in order (``privstats.transforms``).
+        class_names: public names of classes 0..C-1; labels are then these texts.
+        feature_names: input columns (before ``transform``), in the order to which a DataFrame is sorted; None: as
+            given.
 
     Example:
         >>> schema = ps.ClassSchema(classes=2, features=3, statistics="NABSD", clip_norm=1.0)
@@ -118,21 +109,21 @@ class ClassSchema(Schema):
 
     @property
     def derived(self) -> str:
-        """Statistics that follow from the sent ones: ``"BD"`` when S is sent, else ``""``."""
+        """Statistics that follow from S: ``"BD"`` or none."""
         return "".join(row.letter for row in self.table if row.implied_by and row.implied_by in self.statistics)
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Length of every axis and number of every kind of cell."""
+        """Axis lengths and cell counts."""
         return {"class": self.classes, "feature": self.features}
 
     @property
     def record(self) -> str:
-        """One record, as a phrase for data owners."""
+        """Description of one record."""
         return f"{self.columns} and {classes_of(self.classes, self.class_names)}"
 
     def refusal(self, unit: str | None) -> str:
-        """Why no promise covers third and fourth powers: nothing bounds them together with the rest."""
+        """Return why no promise covers third and fourth powers."""
         unproved = " and ".join(row.letter for row in self.sent if row.degree > _PROVED)
         if unit is None or not unproved:
             return ""
@@ -143,7 +134,6 @@ class ClassSchema(Schema):
 
 
 def _check_grid(schema: ClassSchema) -> None:
-    """Refuse a grid on which an entry of one record is no exact float64."""
     row = max(schema.sent, key=lambda row: row.degree)
     finest = _EXACT_BITS // row.degree
     if schema.grid_bits > finest:
@@ -167,15 +157,14 @@ _CACHED = 1 << 16  # entries of a pooled sum that stay cached while classes are 
 
 @dataclass(frozen=True, eq=False)
 class RealClassMoments(RealMoments):
-    """Class moments in real units, float64, with noise or without; statistics that were not measured are None.
+    """Class moments in real units, float64; unmeasured statistics are None.
 
     Attributes:
-        N: counts, ``(C,)``.
-        A: per-class sums, ``(C, d)``.
-        B: second moments over all classes, ``(d, d)``.
-        S: per-class second moments, ``(C, d, d)``.
-        D: per-class diagonals of the second moments, ``(C, d)``.
-        T, F: per-class sums of third and fourth powers, ``(C, d)``.
+        N, A: counts ``(C,)`` and class sums ``(C, d)``.
+        B: pooled second moments, ``(d, d)``.
+        S: class second moments, ``(C, d, d)``.
+        D: diagonals of S, ``(C, d)``.
+        T, F: sums of third and fourth powers, ``(C, d)``.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -194,25 +183,19 @@ class RealClassMoments(RealMoments):
 
     @classmethod
     def of_sums(cls, schema: Schema, sums: Mapping[str, Any]) -> Self:
-        """Build moments from sums by letter in wire steps; B and D follow from S."""
+        """Build moments from wire-step sums by letter; S implies B and D."""
         return super().of_sums(schema, {**sums, **_derived(sums.get("S"))})
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ClassMoments(Moments):
-    """Exact class moments on the grid, int64: N in records, the others in grid steps to the power of their degree.
+    """Exact class moments, int64: N in records, the others in grid steps to their degree's power.
 
-    N_c = #{y = c}, A_c = sum x, B = sum x x^T, S_c = sum x x^T, and entry by entry D_c = sum x^2, T_c = sum x^3, F_c =
-    sum x^4 over the clipped, rounded records (docs/moments.md).
+    N_c = #{y = c}, A_c = sum x, B = sum x x^T, S_c = sum x x^T, and by entry D_c = sum x^2, T_c = sum x^3, F_c = sum
+    x^4 over clipped, rounded records (docs/moments.md).
 
     Attributes:
-        schema: what was measured.
-        N, A, B, S, D, T, F: as in :class:`RealClassMoments`; B and D follow from S when S was measured; the rest is
-            None.
-        clip_report: what the clip did; stays with the client and is ignored by ``==``.
-
-    Raises:
-        DataError: an array that the schema asks for is missing or has another shape, or a count is negative.
+        clip_report: the clip's effect; stays with the client.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NAB", clip_norm=1.0, grid_bits=4)
@@ -244,16 +227,15 @@ class ClassMoments(Moments):
 
     @property
     def records(self) -> int:
-        """Records measured. Private: it is N summed."""
+        """Records measured. Private."""
         return int(self.N.sum())
 
     def real(self) -> RealClassMoments:
-        """Return the moments in real units, float64: every integer divided by its scale."""
+        """Return float64 moments in real units."""
         return RealClassMoments.of_sums(self.schema, self.wire())
 
 
 def _derived(S: NDArray[Any] | None) -> dict[str, NDArray[Any]]:
-    """Return the statistics that follow from second moments by class: pooled, and their diagonals."""
     if S is None:
         return {}
     pooled, step = np.empty_like(S[0]), max(1, _CACHED // S.shape[2])
@@ -278,7 +260,7 @@ def _square(schema: ClassSchema, weights: Mapping[str, float], adjacency: Adjace
 
 
 def _opposed(linear: float, quadratic: float) -> float:
-    """max over cosines c of 2 linear (1 + c) + 2 quadratic (1 - c^2): two records of one class, <x, x'> = -c R^2."""
+    """Return the maximum over cosines c of 2 linear (1 + c) + 2 quadratic (1 - c^2), where <x, x'> = -c R^2."""
     return (linear + 2 * quadratic) ** 2 / (2 * quadratic) if linear < 2 * quadratic else 4 * linear
 
 

@@ -1,7 +1,6 @@
-"""Count records in tables of crossed public categories and bins; every record counts 1 in one cell of each table.
+"""Count records in tables of crossed categories and bins, and sum bounded numbers.
 
-A value's cell follows from that value and from public values and edges (``moments.cells``), so counts of parts add up
-to the total counts. In addition to the tables, bounded numbers and their squares are summed.
+A value's cell depends on that value and public values and edges alone, so counts of parts add up.
 """
 
 from __future__ import annotations
@@ -51,24 +50,19 @@ class CountSchema(Schema):
     """Tables of counts: every record counts 1 in exactly one cell of every table.
 
     Args:
-        variables: the columns that are read, each a :class:`Categories` or :class:`Bins`. They are public in the plan,
-            so choose edges and values from public knowledge.
-        tables: tuples of variable names; each is one table of the variables crossed. At most 65,536 cells in all. Every
-            number adds its own table, of the records that have it.
-        transform: none, for count tables have no features; or :class:`~privstats.Cells` alone: its numeric columns and
-            dates are then counted as their codes, so that a gap code is missing and a date is its days.
-        numbers: bounded columns, each a :class:`Number`; their sums x and sums of squares q are released too; None:
-            none. With numbers, variables and tables may be empty.
+        variables: :class:`Categories` or :class:`Bins` from public knowledge.
+        tables: tuples of variable names to cross; at most 65,536 cells in all. Every number adds a table of the records
+            that have it.
+        transform: none, or :class:`~privstats.Cells` alone: numeric columns and dates are then counted as codes.
+        numbers: bounded columns, each a :class:`Number`; sums x and sums of squares q are released too. Variables and
+            tables may then be empty.
 
     Guarantee:
         Unit: one record. With J tables, m numbers (their own tables included in J) and weights T, x, q (1 / sigma^2),
         mu^2 under add-remove is J T + m (x + q), attained. Under replace-one it is at most that value, for an exchange
         with an excluded record, or if larger this sum: 2 T for each table without a number, and for each number the
-        largest of ``d^2 (x + q (2 - d)^2)`` over 0 <= d <= 2, of 2 T + x + q where the number may be missing, and of
-        2 (T + x + q) where the number has groups (docs/sensitivity.md).
-
-    Raises:
-        SchemaError: a field is out of bounds; the message names the field, its bound and the remedy.
+        largest of ``d^2 (x + q (2 - d)^2)`` over 0 <= d <= 2, of 2 T + x + q where the number may be missing, and of 2
+        (T + x + q) where the number has groups (docs/sensitivity.md).
 
     Example:
         >>> schema = ps.CountSchema(
@@ -119,59 +113,55 @@ class CountSchema(Schema):
 
     @property
     def read(self) -> tuple[Variable | Number, ...]:
-        """All columns that are read, variables first."""
+        """Read columns, variables first."""
         return (*self.variables, *(self.numbers or ()))
 
     @property
     def statistics(self) -> str:
-        """The counts T, and with numbers their sums and sums of squares."""
+        """T, and with numbers x and q."""
         return letters_of(self.table if self.numbers else COUNT_TABLE)
 
     @property
     def grid_bits(self) -> int:
-        """Numbers are rounded to 1/4096 of half their range; counts are whole."""
+        """12 with numbers, else 0."""
         return 12 if self.numbers else 0
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Number of cells of all tables together, and of groups of all numbers."""
+        """Number of cells, and of groups of numbers."""
         groups = sum(math.prod(self.shape(number.by)) for number in self.numbers or ())
         return {"cell": sum(math.prod(self.shape(table)) for table in self.tables), "block": groups}
 
     @property
     def record(self) -> str:
-        """One record, as a phrase for data owners."""
+        """Description of one record."""
         return f"a value of each of {', '.join(each.name for each in self.read)}"
 
     @property
     def clipping(self) -> str:
-        """The sentence that explains the bound on a record's weight."""
+        """Explanation of a record's bounded weight."""
         once = "It counts 1 in exactly one cell of every table, so that no record weighs more."
         return once.replace("table,", "table, and each number between -1 and 1,") if self.numbers else once
 
     def variable(self, name: str) -> Any:
-        """Return the variable or number of this name.
-
-        Raises:
-            SchemaError: the schema has no such variable.
-        """
+        """Return a variable or number."""
         columns = {each.name: each for each in self.read}
         if name not in columns:
             raise SchemaError(f"{name!r} is no variable of the plan; it has {', '.join(columns)}")
         return columns[name]
 
     def shape(self, table: tuple[str, ...]) -> tuple[int, ...]:
-        """Cells along each variable of a table."""
+        """Return the number of cells along each variable of a table."""
         return tuple(len(self.variable(name).cells) for name in table)
 
     def place(self, table: tuple[str, ...]) -> slice:
-        """Return the slice of a table's cells in T, row by row."""
+        """Return a table's slice of T."""
         ends = list(accumulate(math.prod(self.shape(each)) for each in self.tables))
         index = self.tables.index(table)
         return slice(ends[index] - math.prod(self.shape(table)), ends[index])
 
     def plain_fields(self) -> dict[str, Any]:
-        """Return the fields as a plan file holds them."""
+        """Return the fields for a plan file."""
         numbers = [plain_variable(number) for number in self.numbers or ()]
         return {
             "variables": [plain_variable(variable) for variable in self.variables],
@@ -187,7 +177,6 @@ def _listed(field: str, value: Any, least: int = 1) -> tuple[Any, ...]:
 
 
 def _checked_transform(transform: Any, variables: tuple[Variable, ...]) -> tuple[Transform, ...]:
-    """Return no map, or the declaration of the columns whose numbers and dates the variables bin."""
     steps = steps_of(transform)
     if not steps:
         return ()
@@ -226,10 +215,9 @@ _WINDOW = 1 << 16
 
 @dataclass(frozen=True, eq=False)
 class RealCountMoments(RealMoments):
-    """Counts in records, float64, with noise or without: ``T``, all tables one after the other.
+    """Counts ``T``, float64, one table after the other.
 
-    With numbers also ``x`` and ``q``, sums by group of :class:`Number` values ``z`` in halves of the range and of their
-    squares, one number after the other.
+    ``x`` and ``q`` hold sums by group of each :class:`Number`'s values in half ranges, and of their squares.
 
     Example:
         >>> schema = ps.CountSchema((ps.Categories("blood", ("0", "A", "B", "AB")),), (("blood",),))
@@ -244,13 +232,13 @@ class RealCountMoments(RealMoments):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CountMoments(Moments):
-    """Exact counts, int64 ``(cells,)``: all tables one after the other, each row by row.
+    """Exact counts, int64 ``(cells,)``, one table after the other.
 
     Attributes:
-        edge_report: values beyond the edges of their bins; stays with the client and is ignored by ``==``.
+        edge_report: values beyond bin edges; stays with the client.
 
     Raises:
-        DataError: a wrong shape, a negative count, or tables that hold different numbers of records.
+        DataError: a wrong shape, a negative count, or tables with unequal totals.
 
     Example:
         >>> schema = ps.CountSchema((ps.Categories("blood", ("0", "A", "B", "AB")),), (("blood",),))
@@ -278,19 +266,16 @@ class CountMoments(Moments):
         return int(self.T[self.schema.place(self.schema.tables[0])].sum())
 
     def real(self) -> RealCountMoments:
-        """Return the counts as float64."""
+        """Return float64 counts."""
         return RealCountMoments.of_sums(self.schema, self.wire())
 
 
 class _Read(NamedTuple):
-    """Records that lie in every table: the cell of each value, values that are numbers, and the report on edges."""
-
     codes: dict[str, NDArray[np.intp]]
     numbers: dict[str, NDArray[np.float64]]
     report: EdgeReport | None
 
     def cells(self, schema: CountSchema) -> list[NDArray[np.intp]]:
-        """Return the cell of every record in each table."""
         return [
             np.asarray(np.ravel_multi_index([self.codes[name] for name in table], schema.shape(table)))
             for table in schema.tables
@@ -298,32 +283,24 @@ class _Read(NamedTuple):
 
 
 def measured_counts(schema: CountSchema, X: Any, y: Any, *_: Any) -> CountMoments:
-    """Counts of records: X is a DataFrame, a mapping of columns, or an array with variables and numbers in order.
+    """Count records of a DataFrame, a mapping of columns, or an array (variables, then numbers).
 
     Raises:
-        DataError: y is given, a column is missing, or columns have different lengths.
+        DataError: malformed columns, or y is given.
         RecordError: a value has no cell; no record is counted then.
     """
     return reduce(add, (_counted(schema, each) for each, _, _ in _all(schema, X, y, readable=False)))
 
 
 def count_terms(schema: CountSchema, X: Any, y: Any, *_: Any) -> RecordTerms:
-    """Return each record's contribution.
-
-    Raises:
-        DataError, RecordError: as :func:`measured_counts`.
-    """
+    """Return each record's contribution."""
     return _terms(schema, _all(schema, X, y, readable=False))
 
 
 def counts_of_readable(schema: CountSchema, X: Any, y: Any, *_: Any) -> tuple[CountMoments, LeftOut]:
-    """Counts of the records of which every value has a cell, and which others were left out.
+    """Count readable records, and report the excluded ones.
 
-    In a :class:`~privstats.Bins` or number that has a cell for what is missing, a value that is no number counts there,
-    and so does one beyond an edge that is not open.
-
-    Raises:
-        DataError: y is given, a column is missing, or columns have different lengths.
+    A declared missing cell also counts non-numbers and values beyond a closed edge.
     """
     several = list(_all(schema, X, y, readable=True))
     counts: Any = sum(_counted(schema, each) for each, _, _ in several)
@@ -331,11 +308,7 @@ def counts_of_readable(schema: CountSchema, X: Any, y: Any, *_: Any) -> tuple[Co
 
 
 def count_terms_of_readable(schema: CountSchema, X: Any, y: Any, *_: Any) -> tuple[RecordTerms, LeftOut]:
-    """Return the contributions of records with a cell for every value, and the excluded records.
-
-    Raises:
-        DataError: as :func:`counts_of_readable`.
-    """
+    """Return readable records' contributions, and the excluded records."""
     several = list(_all(schema, X, y, readable=True))
     return _terms(schema, several), sum((each for _, _, each in several), moments.readable.LeftOut())
 
@@ -344,7 +317,6 @@ _Part: TypeAlias = "tuple[_Read, NDArray[np.bool_], LeftOut]"
 
 
 def _all(schema: CountSchema, X: Any, y: Any, *, readable: bool) -> Iterator[_Part]:
-    """Yield, part by part, the records with a cell in every column, their indices, and the other records."""
     for part in _parts(schema, X, y):
         columns = _columns(schema, *part)
         codes = {each.name: moments.cells.cells_in(each, columns[each.name]) for each in schema.read}
@@ -376,7 +348,6 @@ def _counted(schema: CountSchema, read: _Read) -> CountMoments:
 
 
 def _terms(schema: CountSchema, parts: Iterable[_Part]) -> RecordTerms:
-    """Return the terms: 1 in a cell of each table, and numbers and their squares."""
     several = []
     for read, fine, _ in parts:
         cells = read.cells(schema)
@@ -395,7 +366,7 @@ def counted_terms(
     cells: list[NDArray[np.intp]],
     report: EdgeReport | None = None,
 ) -> RecordTerms:
-    """Return the included records' terms: 1 in a cell of each table, ``(n,)`` each."""
+    """Return the terms: 1 in a cell of each table, from cells ``(n,)`` per table."""
     ones = np.ones((int(readable.sum()), 1))
     pairs = zip(schema.tables, cells, strict=True)
     terms = (moments.record_sums.Term({"T": (ones, None)}, schema.place(table).start + each) for table, each in pairs)
@@ -403,7 +374,6 @@ def counted_terms(
 
 
 def _columns(schema: CountSchema, X: Any, y: Any) -> Mapping[str, Readings]:
-    """Return the readings of every column, of equal length; of declared ones their codes."""
     if y is not None:
         raise DataError("count tables have no y; put every variable into X")
     if not isinstance(X, Codes):
@@ -414,12 +384,11 @@ def _columns(schema: CountSchema, X: Any, y: Any) -> Mapping[str, Readings]:
 
 
 def _parts(schema: CountSchema, X: Any, y: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield X and y; declared columns as windows of codes, without the targets, which a course sums elsewhere."""
     if not schema.transform or isinstance(X, Codes):
         yield X, y
         return
     for rows in (X,) if isinstance(X, moments.code_rows.CodeRows) else (rows for rows, _ in X):
-        for start in range(0, max(len(rows), 1), _WINDOW):  # once for no records
+        for start in range(0, max(len(rows), 1), _WINDOW):  # one empty pass without records
             yield Codes(rows[start : start + _WINDOW], {}), None
 
 
@@ -427,7 +396,7 @@ def _parts(schema: CountSchema, X: Any, y: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def square(schema: CountSchema | ScoringSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
-    """Return mu^2 of one record, from J, the number of tables, or 2 J for two records that differ in every table.
+    """Return mu^2 of one record: T's weight times J tables, or times 2 J under replace-one.
 
     Both are attained, because every variable has at least two cells.
     """
@@ -458,7 +427,6 @@ def _of_record(schema: CountSchema, record: Record) -> Sums:
 
 
 def _in_cells(schema: CountSchema, record: Record) -> dict[str, list[Any]]:
-    """Return columns of one row: every variable in its first or second cell, and numbers with the record's steps."""
     cells = record["values"]
     result: dict[str, list[Any]] = {}
     for number in schema.numbers or ():

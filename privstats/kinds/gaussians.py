@@ -1,7 +1,7 @@
-"""One client's records as a Gaussian, and its part in a barycentre round: real matrices cut to the grid.
+"""Measure one client's records as a Gaussian, and its part in a barycentre round.
 
-They are functions of all records of one client, so parts of a client do not add; clients do. Counts and sums of rows
-are exact; covariances and their roots are float64, cut toward zero so that no bound is exceeded.
+Sums add over clients, not over parts of a client. Counts and sums are exact; covariances and roots are float64,
+truncated toward zero so that no bound is exceeded.
 """
 
 from __future__ import annotations
@@ -57,29 +57,23 @@ LEDOIT_WOLF = "ledoit-wolf"
 MOST_ROUNDS = 3
 """Sums of more rounds begin to reveal the contributions of single clients (docs/alignment.md)."""
 
-_TOLERANCE = 2.0**-30  # of the largest value: the rounding error of published integers and of eigenvalues
+_TOLERANCE = 2.0**-30  # rounding error of published integers and eigenvalues, relative to the largest
 
 
 @dataclass(frozen=True)
 class GaussianSchema(Schema):
     """Client Gaussians for SLOT-Align: ``(n, sum x, n Sigma)``, and in rounds ``(n, n (S^1/2 Sigma S^1/2)^1/2)``.
 
-    A course builds it (:class:`~privstats.course.Alignment`). Entries are bounded by n R^2 whatever S is, so the ring
-    follows from public numbers; clients check the published S before any record is read.
+    A course builds it (:class:`~privstats.course.Alignment`). Entries are bounded by n R^2 (R = ``clip_norm``) for
+    every S; clients check the published S before any record is read.
 
     Args:
-        features: dimension d of the vectors that are clipped (after ``transform``), at least 2.
-        clip_norm: R, the Euclidean norm to which every vector is clipped.
-        shrinkage: a number in [0, 1], the weight of the round covariance, the same for every client; or
-            ``"ledoit-wolf"``, a weight that each client takes from its records, which no promise can cover.
+        shrinkage: in [0, 1], the weight of the spherical covariance, equal for all clients; or ``"ledoit-wolf"``,
+            computed from each client's records, which no promise can cover.
         rounds: T, 1 to 3, fixed from the start.
-        reference: this is a round, which reads the published S, ``(d, d)``.
-        among: for a round without noise: the clients of the first sum, in order; only a sum over exactly these is
-            unmasked.
-        grid_bits, nonnegative, transform, feature_names: as in :class:`ClassSchema`.
-
-    Raises:
-        SchemaError: naming the field, its bound and the remedy.
+        reference: whether this is a round, which reads the published S, ``(d, d)``.
+        among: for a round without noise: the clients of the first sum, in order; only their complete sum is unmasked.
+        features, clip_norm, grid_bits, nonnegative, transform, feature_names: as in :class:`ClassSchema`.
 
     Example:
         >>> schema = ps.GaussianSchema(2, clip_norm=4.0, shrinkage=0.1, rounds=2)
@@ -126,7 +120,7 @@ class GaussianSchema(Schema):
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Length of the one axis."""
+        """Axis length."""
         return {"feature": self.features}
 
     @property
@@ -136,7 +130,7 @@ class GaussianSchema(Schema):
 
     @property
     def follows(self) -> GaussianSchema | None:
-        """The schema of the first sum, of a round."""
+        """Schema of the first sum, for a round."""
         return replace(self, reference=False, among=None) if self.reference else None
 
     @property
@@ -145,11 +139,7 @@ class GaussianSchema(Schema):
         return not self.reference
 
     def check_values(self, values: Mapping[str, Values]) -> None:
-        """Refuse an S that is not symmetric with 0 <= S <= R^2 I.
-
-        Raises:
-            PlanError: likewise for another shape.
-        """
+        """Refuse an S that is not symmetric with 0 <= S <= R^2 I."""
         super().check_values(values)
         if not self.reference:
             return
@@ -163,7 +153,7 @@ class GaussianSchema(Schema):
             )
 
     def refusal(self, unit: str | None) -> str:
-        """Why no promise covers one record: the matrices that are sent are functions of all records at once."""
+        """Return why no promise covers one record."""
         if unit == "record":
             return (
                 "no useful bound is known for how far one record moves a client's covariance root, and with it the "
@@ -198,7 +188,7 @@ _ROWS = 4096
 
 @dataclass(frozen=True, eq=False)
 class RealGaussianMoments(RealMoments):
-    """Sums over clients in real units, with noise or without; a statistic that was not sent is None.
+    """Sums over clients in real units; an unsent statistic is None.
 
     Attributes:
         N: records.
@@ -221,12 +211,9 @@ class RealGaussianMoments(RealMoments):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GaussianMoments(Moments):
-    """Gaussian sums as integers: N in records, x in grid steps, V and M in squared grid steps, int64.
+    """Gaussian sums, int64: N in records, x in grid steps, V and M in squared grid steps.
 
-    ``published`` is the digest of the values at which M was measured; empty where there are none or they are unknown.
-
-    Raises:
-        DataError: a statistic of the schema is missing or has another shape, or a count is negative.
+    ``published`` is the digest of M's published values; empty: none or unknown.
 
     Example:
         >>> schema = ps.GaussianSchema(2, clip_norm=4.0, shrinkage=0.0, rounds=1)
@@ -250,18 +237,17 @@ class GaussianMoments(Moments):
         return self.N
 
     def real(self) -> RealGaussianMoments:
-        """Return the sums in real units, float64."""
+        """Return the sums in real units."""
         return RealGaussianMoments.of_sums(self.schema, self.wire())
 
 
 @dataclass(frozen=True)
 class ClientGaussian:
-    """A client's records as one Gaussian, in grid steps.
+    """One client's Gaussian, in grid steps.
 
     Attributes:
-        records: n.
-        total: sum of rows, exact, ``(d,)``.
-        covariance: Sigma, shrunk, ``(d, d)``; 0 without records.
+        total: exact sum of rows, ``(d,)``.
+        covariance: shrunk Sigma, ``(d, d)``; 0 without records.
     """
 
     records: int
@@ -270,16 +256,12 @@ class ClientGaussian:
 
 
 def client_gaussian(schema: GaussianSchema, X: Any, progress: bool = False) -> ClientGaussian:
-    """Return the Gaussian of a client's clipped records on the grid, with the schema's shrinkage of the covariance.
-
-    Raises:
-        DataError: records that do not fit the schema.
-    """
+    """Return the Gaussian of a client's clipped grid records."""
     read = target_rows(schema, 1.0, schema.grid_bits)
     records = moments.input_validation.check_features(read, X).shape[0]
     sums: Any = moments.accumulators.measured(
         read, X, np.ones(records), progress
-    )  # of targets 1, whose h is the sum of rows
+    )  # with targets of 1, h is the sum of rows
     total = sums.h[:, 0] // read.steps
     if not records:
         return ClientGaussian(0, total, np.zeros((schema.features, schema.features)))
@@ -294,14 +276,11 @@ def client_gaussian(schema: GaussianSchema, X: Any, progress: bool = False) -> C
 def measured_gaussians(
     schema: GaussianSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
 ) -> GaussianMoments:
-    """Return a client's message: its Gaussian, or its part in the round at the published S. Labels are not read.
+    """Return a client's Gaussian, or its part in the round; labels are not read.
 
     Guarantee:
         In integers, for every admitted S: entries are at most n R^2 on the diagonal and half of that off it, in grid
         steps. In the norm of ``client_clip`` the complete message is at most n records long.
-
-    Raises:
-        DataError: records that do not fit the schema, or batches: a covariance needs all rows of a client at once.
     """
     del y
     gaussian = client_gaussian(schema, X, progress)
@@ -313,15 +292,11 @@ def measured_gaussians(
     return GaussianMoments(schema, n, M=_cut(schema, n, n * part))
 
 
-_SMALLEST_RATIO = 1e-12  # of the largest eigenvalue; below it a direction counts as that, and never divides by 0
+_SMALLEST_RATIO = 1e-12  # smaller eigenvalues are raised to this part of the largest, against division by 0
 
 
 def root(covariance: Array, power: float = 0.5) -> Array:
-    """Return a power of a symmetric positive semi-definite matrix, ``(d, d)``, with a floor under its eigenvalues.
-
-    Args:
-        covariance: symmetric; asymmetry from rounding is dropped.
-        power: 1/2, -1/2 or any other.
+    """Return a power of a symmetric positive semi-definite matrix, ``(d, d)``, with an eigenvalue floor.
 
     Example:
         >>> from privstats.kinds import gaussians
@@ -335,13 +310,9 @@ def root(covariance: Array, power: float = 0.5) -> Array:
 
 
 def mean_root(reference_root: Array, covariance: Array) -> Array:
-    """Return one client's part of a barycentre round, ``(S^1/2 Sigma S^1/2)^1/2``, ``(d, d)``.
+    """Return a client's part of a barycentre round, ``(S^1/2 Sigma S^1/2)^1/2``, ``(d, d)``.
 
     Its operator norm is at most ``||S||^1/2 ||Sigma||^1/2``.
-
-    Args:
-        reference_root: ``S^1/2``.
-        covariance: Sigma.
 
     Example:
         >>> from privstats.kinds import gaussians
@@ -352,7 +323,7 @@ def mean_root(reference_root: Array, covariance: Array) -> Array:
 
 
 def _cut(schema: GaussianSchema, records: int, matrix: Array) -> NDArray[np.int64]:
-    """Truncate to symmetric integers, and clamp to the bounds, which float64 rounding may have exceeded."""
+    """Clamping is needed because float64 rounding may exceed the bounds."""
     most = float(records) * schema.steps**2
     off = np.clip(np.trunc((matrix + matrix.T) / 2), -(most // 2), most // 2)
     np.fill_diagonal(off, np.clip(np.trunc(np.diagonal(matrix)), 0, most))
@@ -360,7 +331,6 @@ def _cut(schema: GaussianSchema, records: int, matrix: Array) -> NDArray[np.int6
 
 
 def _ledoit_wolf(read: RidgeSchema, X: Any, records: int, mean: Array, covariance: Array) -> float:
-    """Ledoit and Wolf's weight (2004) for these rows, in a second pass over them."""
     fourth = sum(float(np.square(np.square(rows - mean).sum(axis=1)).sum()) for rows in _on_grid(read, X, records))
     d, square = read.features, float(np.square(covariance).sum())
     spread = square - np.trace(covariance) ** 2 / d  # d times the squared distance from a round covariance
@@ -369,7 +339,6 @@ def _ledoit_wolf(read: RidgeSchema, X: Any, records: int, mean: Array, covarianc
 
 
 def _on_grid(read: RidgeSchema, X: Any, records: int) -> Iterator[Array]:
-    """Yield the grid rows that were summed, some thousand at a time."""
     for rows, _ in moments.input_validation.tiles(read, X, np.ones(records), grouped=False):
         for start in range(0, len(rows), _ROWS):
             wide = apply(read.transform, moments.input_validation.dense(rows[start : start + _ROWS]).astype(np.float64))
@@ -382,10 +351,9 @@ def _on_grid(read: RidgeSchema, X: Any, records: int) -> Iterator[Array]:
 
 
 def _square(schema: GaussianSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
-    """Return the weight of one record in its client's clip; it is no sensitivity, because no plan promises a record.
+    """Return one record's weight in its client's clip; no sensitivity, because no plan promises a record.
 
-    ||n Sigma|| <= n tr Sigma <= n R^2, and ||n M||^2 = n^2 tr(S Sigma) <= n^2 ||S|| tr Sigma <= (n R^2)^2 for every S
-    that is admitted; shrinking keeps the trace, and numbers are cut toward zero.
+    ||n Sigma|| <= n R^2, and ||n M||^2 = n^2 tr(S Sigma) <= (n R^2)^2 for every admitted S.
     """
     if adjacency != "add-remove":
         raise PlanError("an alignment promises a client added or removed; take adjacency='add-remove'")

@@ -1,7 +1,6 @@
-"""The sums of one round of refinement, and how records become them: read, put on a grid, mapped, added up.
+"""Measure one round of refinement.
 
-``gradient_map`` has the map itself. A record is counted, or counts as zero: no answer, and no refusal, depends on a
-record and the published values together.
+A record counts fully or as zero: no error depends on a record and the published values together.
 """
 
 from __future__ import annotations
@@ -58,28 +57,22 @@ class GradientSchema(Round):
     For classes ``u = (sqrt(1 - a^2) Mx / |Mx|, a)``, ``p = softmax(W u)``, ``r = q (p - e_y)`` with
     ``q = min(1, c / |p - e_y|)``, ``k = q (1 - |p|^2)``; g has shape ``(classes, features + 1)``. Without classes
     ``u = Mx``, clipped to norm 1, ``r = clip(y - w'x, -c, c) / c`` and k = 1 if r was not clipped, else 0; g has shape
-    ``(1, features)``. With a module, g is the sum over records of the gradient of the cross entropy by all its P
-    weights, clipped to ``residual_norm``, of shape ``(1, P)``, and k as for classes. In all three a record's
-    contribution to g is at most ``residual_norm`` long and 0 <= k <= 1, for *every* record and every M, W, w, c.
+    ``(1, features)``. With a module, g ``(1, P)`` is the sum of records' cross-entropy gradients by all P weights, each
+    clipped to ``residual_norm``, and k as for classes. A record adds at most ``residual_norm`` to g and 0 <= k <= 1,
+    for *every* record and every M, W, w, c.
 
     Args:
-        features: dimension d of the rows (after ``transform``), at least 2.
+        features: d, after ``transform``, at least 2.
         classes: C, at least 2; None for a regression.
-        module: the name of a :class:`~privstats.schema.modules.Module` of another package: the gradient is that of the
-            module instead of a linear softmax.
-        residual_norm: the norm to which r, or a module's full gradient, is clipped: c for classes. A regression
-            publishes its c, and r is in units of it: 1.
-        expected_records: n, stated by the owners of the course and never counted from the records; the server's
-            recipe follows from it, so it is in every round's plan. No bound depends on it.
-        course_mu: mu of the whole course for one record, rounded; likewise.
-        clip_norm: R, the norm to which rows are clipped. For classes 1; there only a row's direction counts.
+        module: name of a :class:`~privstats.schema.modules.Module` that replaces the linear softmax.
+        residual_norm: c, the norm to which r, or a module's full gradient, is clipped; 1 for a regression, which
+            publishes its c.
+        expected_records, course_mu: n, stated publicly and never counted from the records, and the course's mu for one
+            record, rounded; the server's recipe needs them, no bound does.
+        clip_norm: R, the norm to which rows are clipped; 1 for classes.
         target_bound: Y, for a regression.
-        grid_bits: f; u and r of norm 1 and ``residual_norm`` are 2**f steps long. Between 2 and 20; of a module at most
-            13.
-        nonnegative, transform, class_names, feature_names: as in :class:`ClassSchema` and :class:`RidgeSchema`.
-
-    Raises:
-        SchemaError: naming the field, its bound and the remedy.
+        grid_bits: f, 2 to 20, at most 13 for a module; u and r of norm 1 and ``residual_norm`` are 2**f steps long.
+        nonnegative, transform, class_names, feature_names: as in :class:`ClassSchema`.
 
     Example:
         >>> schema = ps.GradientSchema(3, classes=2, residual_norm=0.5, expected_records=1_000, course_mu=0.3)
@@ -129,38 +122,38 @@ class GradientSchema(Round):
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Length of every axis: rows of g, and entries of u; of a module one row of all P weights."""
+        """Rows of g and entries of u; for a module one row of P weights."""
         if self.network is not None:
             return {"target": 1, "feature": self.network.weights(self.features, self.classes or 1)}
         return {"target": self.classes or 1, "feature": self.features + (self.classes is not None)}
 
     @property
     def network(self) -> Module | None:
-        """The module that ``module`` names."""
+        """The module that ``module`` names; None for a linear model."""
         if self.module is None:
             return None
         return module_of(self.module)
 
     @property
     def rows(self) -> ClassSchema | RidgeSchema:
-        """The class or ridge schema, on a finer grid, that reads records before the published map."""
+        """The schema, on a finer grid, that reads records."""
         if self.classes is not None:
             return class_rows(self, self.classes)
         return target_rows(self, self.target_bound or 1.0, ROW_BITS)
 
     @property
     def record(self) -> str:
-        """One record, as a phrase for data owners."""
+        """Description of one record."""
         return self.rows.record
 
     def scale_of(self, statistic: str) -> float:
-        """Grid steps per real unit: u has 2**f steps per 1, r 2**f per ``residual_norm``, kappa 2**f per 1."""
+        """Grid steps per real unit: 2**f per 1, for r per ``residual_norm``."""
         targets = 1.0 if statistic == "k" else self.residual_norm
         return by_letter(self.table, statistic)[0].scale(self.steps, self.steps / targets)
 
     @property
     def needs(self) -> Mapping[str, tuple[int, ...]]:
-        """M ``(d, d)``, and W ``(C, d + 1)`` for classes, w ``(P,)`` of a module, w ``(d,)`` and c for a regression."""
+        """M ``(d, d)``, and W ``(C, d + 1)``; a module's w ``(P,)``; or w ``(d,)`` and c."""
         square = (self.features, self.features)
         if self.classes is None:
             return {"M": square, "w": (self.features,), "c": ()}
@@ -170,11 +163,11 @@ class GradientSchema(Round):
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """The packages with which a module measures; none for a linear model."""
+        """The module's packages."""
         return () if self.network is None else self.network.packages
 
     def check_values(self, values: Mapping[str, Values]) -> None:
-        """Refuse values of another shape, wider than 20 bits, tiny or enormous, before any record is read."""
+        """Refuse values of another shape, wider than 20 bits, tiny or enormous, or c at most 0."""
         super().check_values(values)
         if "c" in values and int(values["c"].integers) < 1:
             raise PlanError("published c must be above 0: it is what residuals are clipped to")
@@ -197,7 +190,7 @@ def _check_module(schema: GradientSchema) -> None:
 
 # --- the sums
 
-_ENTRIES = 1 << 22  # of the gradients of single records that are held at once
+_ENTRIES = 1 << 22  # gradient entries of single records in memory at once
 
 
 GradientMoments, RealGradientMoments = containers(
@@ -214,23 +207,19 @@ def measured_gradients(
     *,
     kept: KeptRows | None = None,
 ) -> Moments:
-    """Return the exact sums of a round over records.
+    """Return the exact sums of a round.
 
     Args:
-        schema, X, y: as for ``measure``.
-        values: published, admitted by ``schema.check_values``.
-        progress: as in ``measure``.
-        kept: the cache of these records' mapped rows from an earlier round, which this call updates.
+        values: published and admitted.
+        kept: cache of these records' mapped rows from earlier rounds, updated here.
 
     Guarantee:
-        For the map alone: every record adds r u' with |r| |u| <= 2**(2 f), or for a module one row as long, and
-        0 <= kappa <= 2**f, in whole numbers, for all admitted values and any record; one with NaN or infinite entries
-        adds nothing, and is not among the ``records``.
+        For the map alone: every record adds r u' with |r| |u| <= 2**(2 f), or for a module one row as long, and 0 <=
+        kappa <= 2**f, in integers, for all admitted values and any record; one with NaN or infinite entries adds
+        nothing and is not among the ``records``.
 
     Raises:
-        DataError: arrays that are no records of this schema: a wrong shape, an unknown label. The class or ridge
-            release before refuses the same ones.
-        MissingExtraError: a module, and what it measures with is not installed; no record is read then.
+        MissingExtraError: a module's packages are not installed; no record is read then.
     """
     read = schema.rows
     sums = moments.grid.sums_of(schema, "gk")
@@ -250,11 +239,7 @@ def measured_gradients(
 
 
 def gradient_terms(schema: GradientSchema, X: Any, y: Any, values: Mapping[str, Values], *_: Any) -> RecordTerms:
-    """Return each record's contribution to a round.
-
-    Raises:
-        DataError, MissingExtraError: as :func:`measured_gradients`.
-    """
+    """Return each record's contribution."""
     _require_packages(schema)
     several = moments.rounds.pieces(schema.rows, X, y, progress=False, most=_most_rows(schema))
     return moments.record_sums.RecordTerms.joined(_added(schema, rows, beside, values) for rows, beside in several)
@@ -276,7 +261,6 @@ def _require_packages(schema: GradientSchema) -> None:
 
 
 def _most_rows(schema: GradientSchema) -> int:
-    """Return the number of rows per batch of gradients in memory."""
     return (
         moments.rounds.ROWS
         if schema.network is None
@@ -285,7 +269,6 @@ def _most_rows(schema: GradientSchema) -> int:
 
 
 def _rows_behind(schema: GradientSchema, read: RecordSchema, rows: NDArray[Any], M: Values) -> MappedRows:
-    """Rows behind the published map, which all rounds of a course share."""
     grid, fine = moments.rounds.grid_rows(read, rows)
     if schema.network is None and isinstance(read, RidgeSchema):
         return moments.gradient_map.MappedRows(moments.gradient_map.short_rows(schema, grid, M), grid, fine)
@@ -299,7 +282,7 @@ def _map(
     targets: NDArray[Any],
     values: Mapping[str, Values],
 ) -> tuple[Mapped, NDArray[np.bool_]]:
-    """Return records' contributions, and which are finite; others, before or after the transform, add zero."""
+    """Return records' contributions, and which are finite; others add zero."""
     fine = rows.fine
     if schema.network is not None:
         labels = targets.astype(np.intp)
@@ -324,9 +307,7 @@ def _map(
 
 
 def _square(schema: GradientSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
-    """A record adds r u' with |r| <= c, |u| <= 1, and a kappa in [0, 1], whatever was published: two of them differ by
-    at most 2 c and 1.
-    """
+    """Return mu^2: two records' r u' differ by at most 2 c, and their kappa by 1."""
     gradient, curvature = weights.get("g", 0.0) * schema.residual_norm**2, weights.get("k", 0.0)
     return gradient + curvature if adjacency == "add-remove" else 4 * gradient + curvature
 

@@ -1,7 +1,7 @@
-"""A round of grouped-time proportional hazards: score and information of persons over all periods, each as one row.
+"""Sum the score and information of grouped-time proportional hazards, one row per person.
 
-The same bits in any batch, order and BLAS. A person is counted, or counts as zero: no answer depends on a person and
-the published weights together.
+The bits are equal in any batch, order and BLAS. A person counts fully or as zero: no error depends on a person and the
+published weights together.
 """
 
 from __future__ import annotations
@@ -51,54 +51,45 @@ _MOST_BINS = 256
 _MOST_FEATURES = 1 << 12  # products of 12 x 20 bits and their sums are exact in float64
 _EVENTS_PER_BIN = 10
 _MOST_STRATA = 4
-_CUT = 4  # cells of the counts in a bin, where times are continuous
-PART_BITS = 16  # of the part of a bin that a person was seen: its product with a hazard is exact in float64
+_CUT = 4  # count cells per bin of continuous times
+PART_BITS = 16  # of a bin's observed part: its product with a hazard is exact in float64
 
 
 @dataclass(frozen=True)
 class HazardSchema(Round):
     """Score and information of proportional hazards in bins of time, at published weights w.
 
-    P(event in bin j | at risk) = 1 - exp(-mu_j) with mu_j = exp(w'u_j), where u_j is a person's row with the constant
-    in the column of bin j. A person at risk in a bin adds r u_j and v u_j u_j', with v = mu_j rho and
-    ``rho = mu_j / (exp(mu_j) - 1)``; r is rho at the event and -mu_j without it. With continuous times, a person may be
-    censored inside a bin after the part f of the bin's hazard, by the published clock c. In that bin the person adds
-    ``r = -rho (exp(f mu_j) - 1)``, at most f mu_j long, and ``v = mu_j rho (1 - (1 - f) exp(f mu_j))``. ``exp`` of a
-    column's weight is the hazard ratio of the continuous model, for any bins. A course builds the rounds
-    (:class:`~privstats.course.Hazard`).
+    P(event in bin j | at risk) = 1 - exp(-mu_j), mu_j = exp(w'u_j); u_j is a person's row with the constant in bin j's
+    column. At risk in a bin, a person adds r u_j and v u_j u_j', with v = mu_j rho, ``rho = mu_j / (exp(mu_j) - 1)``,
+    and r = rho at the event, else -mu_j. With continuous times, a person censored after the part f of a bin's hazard
+    (published clock c) adds ``r = -rho (exp(f mu_j) - 1)``, at most f mu_j long, and
+    ``v = mu_j rho (1 - (1 - f) exp(f mu_j))``. ``exp`` of a column's weight is the continuous model's hazard ratio, for
+    any bins. A course builds the rounds (:class:`~privstats.course.Hazard`).
 
-    A person is censored before the first bin where the published cumulative hazard would pass 1. This censoring
-    follows from columns and weights, so the score stays unbiased for every w.
+    A person is censored before the first bin where the published cumulative hazard would pass 1. This depends on
+    columns and weights alone, so the score stays unbiased for every w.
 
     Args:
         features: dimension of the rows after ``transform``, the constant included.
         clip_norm: R, the norm to which rows with their constant are clipped.
-        bins: times in bins from 0 on. A person observed beyond the last edge is censored there, so choose the end of
-            the usual follow-up. Six bins suit noise; eight to twelve come nearest to Cox's model.
-        event: the column that holds 1 where the time is that of the event, and 0 where it is censored; or the two texts
-            that a first map :class:`~privstats.transforms.Levels` declares for it. With more texts the second is the
-            event and further ones are other causes: a person with another cause is censored at that time, and ratios
-            are cause-specific.
-        feature_names: names of the columns, which are read by name in addition to ``bins.name`` and ``event``.
-        transform: public maps; the last is a :class:`~privstats.transforms.ConstantFeature` of at most R / sqrt 2,
-            which enters the column of each bin.
+        bins: times from 0 on; persons observed beyond the last edge are censored there.
+        event: column of 1 (event) and 0 (censored), or of texts that a first :class:`~privstats.transforms.Levels`
+            declares: the second is the event, further texts are causes that censor, and ratios are cause-specific.
+        feature_names: columns without ``bins.name`` and ``event``.
+        transform: public maps; the last is a :class:`~privstats.transforms.ConstantFeature` of at most R / sqrt 2.
         cap: M, the cumulative hazard up to which a person counts; 1.
-        expected_events: a public guess of the number of events; more than one bin per ten events is refused.
-        times: ``"continuous"``, or ``"discrete"`` where a bin is one visit. f is 1 for discrete times and for
-            None, which old plans have.
-        time_unit: the unit of continuous times that are rounded down, such as 1 for months: half a unit is added
-            before f is computed.
-        strata: a column of two to four declared values, each with a separate baseline: a weight w per bin and a clock c
-            (stratified Cox model). It is no column of the model and has no ratio.
+        expected_events: a public guess, at least ten per bin.
+        times: ``"continuous"``, or ``"discrete"`` where a bin is one visit. f is 1 for discrete times and None (old
+            plans).
+        time_unit: the unit to which times are rounded down; half a unit is added before f is computed.
+        strata: a column of two to four declared values, each with its own bin weights and clock (stratified Cox model);
+            it has no ratio.
         grid_bits, nonnegative: as in :class:`ClassSchema`.
-
-    Raises:
-        SchemaError: naming the field, its bound and the remedy.
 
     Guarantee:
         The unit is one person over all periods, one row. |sum_j r_j u_j| <= M R and |sum_j v_j u_j u_j'| <= M R^2 for
-        every w and c, attained in the limit (docs/sensitivity.md). A person has one stratum; other strata add
-        entries that are 0 for this person and change no bound. Source: Prentice and Gloeckler 1978.
+        every w and c, attained in the limit (docs/sensitivity.md). A person's entries for other strata are 0 and change
+        no bound. Source: Prentice and Gloeckler 1978.
 
     Example:
         >>> schema = ps.HazardSchema(
@@ -153,19 +144,19 @@ class HazardSchema(Round):
 
     @property
     def baselines(self) -> int:
-        """Number of strata, each with a weight for every bin."""
+        """Number of strata."""
         return 1 if self.strata is None else len(self.strata.values)
 
     @property
     def constant(self) -> float:
-        """The constant in the column of each bin."""
+        """The constant of each bin's column."""
         last = self.transform[-1]
         assert isinstance(last, ConstantFeature)  # noqa: S101  the constructor has refused others
         return last.value
 
     @property
     def marks(self) -> tuple[float, ...]:
-        """Edges of the cells of the counts: those of continuous bins cut into four, at whole units of the time."""
+        """Edges of the count cells, four per continuous bin."""
         parts, unit, result = _CUT if self.times == "continuous" else 1, self.time_unit, [self.bins.edges[0]]
         for low, high in pairwise(self.bins.edges):
             cut = [low + (high - low) * place / parts for place in range(1, parts)]
@@ -175,18 +166,14 @@ class HazardSchema(Round):
 
     @property
     def in_bin(self) -> NDArray[np.intp]:
-        """The bin of every cell between two :attr:`marks`."""
+        """The bin of each count cell."""
         return np.searchsorted(self.bins.edges, self.marks[1:]) - 1
 
     def counted(self, by: str | None = None) -> CountSchema:
-        """Counts of the cell between two :attr:`marks`, of the event, of the stratum if there are strata, and of a
-        column of 0 and 1.
+        """Return the schema of counts by time cell, event, any stratum and ``by``.
 
         Args:
-            by: one of ``feature_names``.
-
-        Raises:
-            SchemaError: it is none of them.
+            by: a two-valued column of ``feature_names``.
         """
         if by is not None and by not in self.feature_names:
             raise SchemaError(f"by must be one of the columns {', '.join(self.feature_names)}, got {by!r}")
@@ -198,7 +185,6 @@ class HazardSchema(Round):
         return CountSchema(every, (tuple(each.name for each in every),))
 
     def _two(self, name: str) -> Categories:
-        """Return a column of 0 and 1, or of its declared texts."""
         levels: Any = self.transform[0]
         declared = {each.name: each for each in (*levels.columns, *levels.outcomes)} if levels.kind == "levels" else {}
         result = declared.get(name)
@@ -206,38 +192,37 @@ class HazardSchema(Round):
 
     @property
     def causes(self) -> tuple[str, ...]:
-        """The causes that end the time: the event, then other causes; the event alone where it is 0 or 1."""
+        """The event, then other causes."""
         values = self._two(self.event).values
         return tuple(map(str, values[1:])) if len(values) > 2 else (self.event,)
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Length of the one axis: the columns, then the bins, of one stratum after the other."""
+        """Columns, then each stratum's bins."""
         return {"feature": self.features - 1 + self.periods * self.baselines}
 
     @property
     def record(self) -> str:
-        """One record, as a phrase for data owners."""
+        """Description of one record."""
         told = self.columns if self.strata is None else f"{self.columns}, {self.strata.name}"
         return f"{told}, the time {self.bins.name} and whether {self.event} happened then, of one person"
 
     def scale_of(self, statistic: str) -> float:
-        """Grid steps per real unit: rows have 2**f per R, residuals and v 2**f per M."""
+        """Grid steps per real unit: 2**f per R, and per M for residuals and v."""
         row = next(row for row in self.sent if row.letter == statistic)
         return row.scale(self.scale) / self.cap if statistic == "H" else row.scale(self.scale, self.steps / self.cap)
 
     @property
     def needs(self) -> Mapping[str, tuple[int, ...]]:
-        """The weights w, those of the columns and then those of the bins; at continuous times the clock c: which part
-        of its bin's hazard has passed when a cell between two :attr:`marks` ends, the last one 1; by stratum.
+        """The weights w of columns, then bins; for continuous times also the clock c, by stratum.
+
+        c is the elapsed part of the bin's hazard at each cell's end; a bin's last is 1.
         """
         clock = {"c": ((len(self.marks) - 1) * self.baselines,)} if self.times == "continuous" else {}
         return {"w": (self.sizes["feature"],), **clock}
 
     def check_values(self, values: Mapping[str, Values]) -> None:
-        """Refuse weights of another shape, wider than 20 bits, tiny or enormous, or a clock that does not rise from 0
-        to 1 in every bin, before any record is read.
-        """
+        """Refuse misshaped weights, over 20 bits, tiny or enormous, or a clock not rising from 0 to 1 in every bin."""
         super().check_values(values)
         if "c" in values:
             steps, of = values["c"].integers, np.arange(self.baselines)[:, None] * self.periods + self.in_bin
@@ -247,7 +232,7 @@ class HazardSchema(Round):
                 raise PlanError(f"published c must rise from 0 to 1 inside every bin, in steps of 2**-{PART_BITS}")
 
     def plain_fields(self) -> dict[str, Any]:
-        """Return the fields as a plan file holds them."""
+        """Return the fields for a plan file."""
         strata = {} if self.strata is None else {"strata": plain_variable(self.strata)}
         return {"bins": plain_variable(self.bins), **strata}
 
@@ -262,7 +247,7 @@ def _checked_bins(value: Any) -> Bins:
     if result.missing or result.open in ("below", "none") or len(result.edges) > _MOST_BINS + 1:
         rule = f"at most {_MOST_BINS} bins, open above alone: a missing or negative time has no bin"
         raise SchemaError(f"{result.name} must be {rule}")
-    return replace(result, open="both")  # as plan files leave it out; the clock opens it above
+    return replace(result, open="both")  # plan files omit it; the clock opens it above
 
 
 def _checked_strata(value: Any) -> Categories | None:
@@ -310,7 +295,7 @@ def _check_columns(schema: HazardSchema) -> None:
 
 
 def _check_constant(schema: HazardSchema) -> None:
-    small = 0 < schema.constant <= schema.clip_norm  # infinity is no whole number
+    small = 0 < schema.constant <= schema.clip_norm  # round() refuses infinity
     if not small or 2 * round(schema.constant * schema.scale) ** 2 > schema.steps**2:
         why = (
             "beyond, an event and the bins before it move the score by more than its bound; take 1 and a clip_norm of 2"
@@ -346,7 +331,7 @@ def _check_times(schema: HazardSchema) -> None:
 _BITS = 32
 """Bits of a hazard: its product with an entry of a grid row is exact in float64."""
 _ONE = float(1 << _BITS)
-_EXPONENTIAL_BITS = 40  # of gradient_map.exponentials
+_EXPONENTIAL_BITS = 40  # bits of gradient_map.exponentials
 _ROWS = 4096
 
 # fmt: off
@@ -357,16 +342,14 @@ _BERNOULLI = (
 )
 # fmt: on
 
-Whole = NDArray[np.float64]  # whole numbers
+Whole = NDArray[np.float64]  # integers stored as float64
 
 _AXES = ("features", "periods")
 HazardMoments, RealHazardMoments = containers("Hazard", HazardSchema, _TABLE, _AXES, "records", "published")
 
 
 class _Persons(NamedTuple):
-    """Columns as they come in ``(n, columns)``, the bin of each time, whether the event happened in it, and the time,
-    infinite beyond the last edge, and the stratum, ``(n,)``.
-    """
+    """Columns ``(n, columns)``; bin, event, time (infinite beyond the last edge), stratum ``(n,)``."""
 
     rows: NDArray[np.float64]
     bins: NDArray[np.intp]
@@ -375,23 +358,21 @@ class _Persons(NamedTuple):
     strata: NDArray[np.intp]
 
     def part(self, where: slice | NDArray[np.bool_]) -> _Persons:
-        """Return some of the persons."""
         return _Persons(self.rows[where], self.bins[where], self.events[where], self.times[where], self.strata[where])
 
 
 def measured_hazards(
     schema: HazardSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
 ) -> Moments:
-    """Return the exact sums of a round over persons: X is a table, with the columns, the time and the event by name.
+    """Return the exact sums of a round; X is a table of columns, time and event by name.
 
     Guarantee:
-        Every person adds sum r_j u_j and sum a_j a_j', |u_j| <= 2**f, with the hazards before the event at most M, r at
-        the event in 0..1, and |a_j|^2 <= 4**f v_j, v_j at most the hazard, in whole numbers, whatever is published; one
-        with NaN or infinite entries behind the transform adds nothing.
+        In integers, for any published values, a person adds sum r_j u_j and sum a_j a_j', |u_j| <= 2**f, with hazards
+        before the event at most M, r at the event in 0..1, and |a_j|^2 <= 4**f v_j, v_j at most the hazard. A person
+        with NaN or infinite entries after the transform adds nothing.
 
     Raises:
-        DataError: y is given, a column is missing, or columns have different lengths.
-        RecordError: a value is no number, or a time or an event has no cell.
+        DataError, RecordError: malformed columns, or unreadable values.
     """
     persons, _ = _read(schema, X, y, refuse=True)
     return _summed(schema, persons, values, progress)
@@ -400,11 +381,7 @@ def measured_hazards(
 def hazards_of_readable(
     schema: HazardSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
 ) -> tuple[Moments, LeftOut]:
-    """Return the sums over persons with readable values only, and the excluded persons.
-
-    Raises:
-        DataError: as for :func:`measured_hazards`.
-    """
+    """Return the sums over readable persons, and the excluded ones."""
     persons, why = _read(schema, X, y, refuse=False)
     fine = ~np.logical_or.reduce(list(why.values()))
     return _summed(schema, persons.part(fine), values, progress), moments.readable.LeftOut.of(fine, why)
@@ -413,7 +390,6 @@ def hazards_of_readable(
 def _read(
     schema: HazardSchema, X: Any, y: Any, *, refuse: bool
 ) -> tuple[_Persons, dict[tuple[str, str], NDArray[np.bool_]]]:
-    """Return the persons, and where each column has which kind of unreadable value."""
     if y is not None:
         raise DataError("hazards have no y; put the time and the event into X, beside the columns")
     clock, event, *strata = counted = schema.counted().variables
@@ -442,7 +418,6 @@ def _read(
 
 
 def _numbers(schema: HazardSchema, name: str, column: Readings) -> NDArray[np.float64]:
-    """Return a column's numbers, or 0 and 1 of its two declared texts; NaN where it is neither."""
     levels = moments.code_rows.levels_of(schema)
     texts = None if levels is None else levels.of(name)
     return column.numbers if texts is None else texts.codes(column)[0]
@@ -465,7 +440,6 @@ def _summed(schema: HazardSchema, persons: _Persons, values: Mapping[str, Values
 
 
 def _of_stratum(schema: HazardSchema, values: Mapping[str, Values], stratum: int) -> tuple[dict[str, Values], int]:
-    """Return a stratum's own weights and clock, and the place of its first bin."""
     columns, cells = schema.features - 1, len(schema.in_bin)
     first, w = columns + stratum * schema.periods, values["w"]
     own = {"w": Values(np.r_[w.integers[:columns], w.integers[first : first + schema.periods]], w.exponent)}
@@ -475,7 +449,7 @@ def _of_stratum(schema: HazardSchema, values: Mapping[str, Values], stratum: int
 
 
 def _mapped(schema: HazardSchema, persons: _Persons, values: Mapping[str, Values]) -> tuple[Whole, Whole, Whole]:
-    """(x, a) ``(n, p + 1)``, r and v ``(n, K)`` in steps of 2**-32, zero where a bound does not hold."""
+    """Return (x, a) ``(n, p + 1)``, r and v ``(n, K)`` in steps of 2**-32; zero where a bound fails."""
     unit, fine = moments.rounds.grid_rows(schema, persons.rows)
     mu, seen = _hazards(schema, unit, values["w"]), _seen(schema, persons, values)
     residuals, variances, within = _periods(schema, mu, persons, seen)
@@ -485,7 +459,7 @@ def _mapped(schema: HazardSchema, persons: _Persons, values: Mapping[str, Values
 
 
 def _hazards(schema: HazardSchema, unit: Whole, w: Values) -> Whole:
-    """mu of every person and bin, ``(n, K)``, in steps of 2**-32; 2 where it is above 1, which passes the cap."""
+    """Return mu ``(n, K)`` in steps of 2**-32; any value above 1 becomes 2, which passes the cap."""
     columns = unit.shape[1] - 1
     weights = w.integers.astype(np.float64)
     scores = (unit[:, :columns] @ weights[:columns])[:, None] + unit[:, -1:] * weights[columns:]
@@ -497,7 +471,7 @@ def _hazards(schema: HazardSchema, unit: Whole, w: Values) -> Whole:
 
 
 def _seen(schema: HazardSchema, persons: _Persons, values: Mapping[str, Values]) -> Whole:
-    """Return f, ``(n,)``: the part of its bin's hazard that has passed at each time, cut to steps of 2**-16."""
+    """Return f ``(n,)``, rounded down to steps of 2**-16."""
     if "c" not in values:
         return np.ones(len(persons.times))
     marks, steps, of = np.array(schema.marks), values["c"].floats, schema.in_bin
@@ -510,9 +484,6 @@ def _seen(schema: HazardSchema, persons: _Persons, values: Mapping[str, Values])
 
 
 def _periods(schema: HazardSchema, mu: Whole, persons: _Persons, seen: Whole) -> tuple[Whole, Whole, NDArray[np.bool_]]:
-    """Return r and v in steps of 2**-32 while a person is at risk, up to the time's bin and within the cap; and who
-    keeps the bounds. A person censored after the part f of a bin has -r = rho (e^(f mu) - 1), at most f mu.
-    """
     last = np.arange(mu.shape[1]) == persons.bins[:, None]
     at_risk = (np.arange(mu.shape[1]) <= persons.bins[:, None]) & (np.cumsum(mu, axis=1) <= schema.cap * _ONE)
     died = at_risk & last & persons.events[:, None]
@@ -529,7 +500,7 @@ def _periods(schema: HazardSchema, mu: Whole, persons: _Persons, seen: Whole) ->
 
 
 def _decay(mu: NDArray[np.float64]) -> NDArray[np.float64]:
-    """mu / (exp(mu) - 1) on [0, 1], by single sums and products; at most 1."""
+    """Return mu / (exp(mu) - 1) on [0, 1] by IEEE sums and products."""
     square, value = mu * mu, np.full_like(mu, _BERNOULLI[0])
     for coefficient in _BERNOULLI[1:]:
         value *= square
@@ -540,7 +511,6 @@ def _decay(mu: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _add_score(schema: HazardSchema, unit: Whole, residuals: Whole, into: Whole, first: int) -> None:
-    """Add sum_j r_j u_j of every person, each entry cut toward zero to a whole number of wire steps."""
     columns, down = unit.shape[1] - 1, schema.grid_bits - _BITS
     together = residuals.sum(axis=1)[:, None]
     into[:columns] += np.trunc(np.ldexp(together * unit[:, :columns], down)).sum(axis=0)
@@ -548,7 +518,6 @@ def _add_score(schema: HazardSchema, unit: Whole, residuals: Whole, into: Whole,
 
 
 def _add_information(schema: HazardSchema, unit: Whole, variances: Whole, into: Whole, first: int) -> None:
-    """Add a_j a_j' of every person and bin, a_j the root of v_j times u_j cut toward zero."""
     columns, most = unit.shape[1] - 1, float(schema.steps) ** 2
     for place, variance in enumerate(variances.T):
         roots = np.trunc(unit * (np.sqrt(variance / _ONE) * moments.gradient_map.SHY)[:, None])
@@ -564,24 +533,19 @@ def _add_information(schema: HazardSchema, unit: Whole, variances: Whole, into: 
 
 
 def _square(schema: HazardSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
-    """Return the square of mu of one person, who adds at most M R to the score and M R^2 to the information.
-
-    Two persons are at most 2 M R apart by the triangle inequality, and sqrt 2 M R^2, because both matrices are positive
-    (docs/sensitivity.md). The Poisson bound does not apply: for replace-one it needs information of rank one.
-    """
+    """Return mu^2; two persons differ by at most 2 M R and, as both matrices are positive, sqrt 2 M R^2."""
     score = weights.get("g", 0.0) * (schema.cap * schema.clip_norm) ** 2
     information = weights.get("H", 0.0) * (schema.cap * schema.clip_norm**2) ** 2
     return score + information if adjacency == "add-remove" else 4 * score + 2 * information
 
 
 def _pairs(schema: HazardSchema, _: Mapping[str, float]) -> list[tuple[Record, Record]]:
-    """Persons of one period, which miss the information's bound: more periods come nearer and reach it in the limit."""
+    """Return one-period persons, who miss the information's bound: it is reached in the limit of many periods."""
     one = _person(schema, 0, ONE, event=False)
     return [(one, _person(schema, place, m, event=not m)) for place in (0, 1) for m in (ONE, 0)]
 
 
 def _person(schema: HazardSchema, place: int, m: int, *, event: bool) -> Record:
-    """Return a person with a row of one entry and this hazard in the one period; at the event r is 1 where m is 0."""
     R = schema.steps
     root = math.isqrt(R * R * int(m * m / math.expm1(m / ONE) / ONE) // ONE) if m else 0
     ends: dict[str, Any] = {"r": [[0, R if event else -(m * R // ONE)]], "a": [[place, root]] if root else []}

@@ -1,8 +1,4 @@
-"""The mean of rows: the sum of all feature vectors, whatever their labels.
-
-The first round of a course that centres rows (``course.Centred``), and where G would be hidden the second of a
-regression's (``course.Rounds``).
-"""
+"""Sum all feature vectors."""
 
 from __future__ import annotations
 
@@ -34,18 +30,15 @@ _TABLE: tuple[Statistic, ...] = (
 
 @dataclass(frozen=True)
 class MeanSchema(Schema):
-    """The sum x of all feature vectors; labels or targets are given as to any schema, and not read.
+    """The sum x of all feature vectors; labels or targets are not read.
 
     Guarantee:
-        Unit one record. A record adds a vector of norm at most R, in whole numbers, so add-remove moves x by at most R,
-        and replace-one by at most 2 R, or sqrt 2 R where entries are not negative. All three are attained. Source: the
-        triangle inequality; ``|x - x'|^2 <= |x|^2 + |x'|^2`` without negative entries (docs/sensitivity.md).
+        Unit one record. A record adds an integer vector of norm at most R, so add-remove moves x by at most R, and
+        replace-one by at most 2 R, or sqrt 2 R for nonnegative entries. All are attained. Source: the triangle
+        inequality; ``|x - x'|^2 <= |x|^2 + |x'|^2`` for nonnegative entries (docs/sensitivity.md).
 
     Args:
         features, clip_norm, grid_bits, nonnegative, transform, feature_names: as in :class:`ClassSchema`.
-
-    Raises:
-        SchemaError: naming the field, its bound and the remedy.
 
     Example:
         >>> moments = ps.measure(ps.MeanSchema(2, clip_norm=1.0), [[0.5, 0.0], [0.0, 0.25]], [0, 1])
@@ -72,7 +65,7 @@ class MeanSchema(Schema):
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Length of the one axis."""
+        """Axis length."""
         return {"feature": self.features}
 
 
@@ -83,22 +76,14 @@ MeanMoments, RealMeanMoments = containers("Mean", MeanSchema, _TABLE, ("features
 
 
 def measured_mean(schema: MeanSchema, X: Any, y: Any, _: Mapping[str, Values], progress: bool) -> Moments:
-    """Return the exact sum over records; of ``y`` only its length is read.
-
-    Raises:
-        DataError: rows that do not fit the schema, or another number of labels.
-    """
+    """Return the exact sum; only the length of ``y`` is read."""
     plain = class_rows(schema, 2, schema.grid_bits)
     sums: Any = moments.accumulators.measured(plain, _of_one_class(schema, X, y), None, progress)
     return MeanMoments(schema, sums.A[0], sums.records, sums.clip_report)
 
 
 def mean_terms(schema: MeanSchema, X: Any, y: Any, *_: Any) -> RecordTerms:
-    """Return each record's contribution; only the length of ``y`` is read.
-
-    Raises:
-        DataError: as :func:`measured_mean`.
-    """
+    """Return each record's contribution."""
     plain = class_rows(schema, 2, schema.grid_bits)
     result = moments.accumulators.terms_on_grid(plain, _of_one_class(schema, X, y), None)
     return replace(result, terms=(moments.record_sums.Term({"x": result.terms[0].products["A"]}),))
@@ -119,7 +104,6 @@ def _of_one_class(schema: MeanSchema, X: Any, y: Any) -> Iterator[tuple[Any, NDA
 
 
 def _square(schema: MeanSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
-    """Return mu^2 of a record of norm at most R; two are at most 2 R apart, without negative entries sqrt 2 R."""
     square = weights.get("x", 0.0) * schema.clip_norm**2
     return square * (1 if adjacency == "add-remove" else 2 if schema.nonnegative else 4)
 

@@ -1,8 +1,7 @@
-"""Sum bounded numbers next to count tables, with their sensitivity and worst pairs.
+"""Sum bounded numbers next to count tables.
 
-A number is z integer steps from the middle of its range, truncated to -4096..4096, so z^2 is at most 4096^2. A record
-adds z and z^2 in its group, and 1 in the number's own table; where the number is missing, that 1 alone. Proof:
-docs/sensitivity.md. Only plans with numbers load this module.
+A number is z integer steps from mid-range, truncated to -4096..4096; a record adds z and z^2 in its group. Proof:
+docs/sensitivity.md.
 """
 
 from __future__ import annotations
@@ -36,17 +35,14 @@ _Numbers = Mapping[str, NDArray[np.float64]]
 
 @dataclass(frozen=True)
 class Number:
-    """A bounded number; its sum and sum of squares are released next to the tables, for all records or by group.
+    """A bounded number; its sum and sum of squares are released, for all records or by group.
 
-    The value is measured from the middle of its range, in units of half the range, rounded to 1/4096:
-    ``z = (value - middle) / half``, so -1 <= z <= 1. A value beyond the bounds has no cell, as in a :class:`Bins` with
-    ``open="none"``.
+    The value counts as ``z = (value - middle) / half`` in -1..1, rounded to 1/4096. A value beyond the bounds has no
+    cell.
 
     Args:
-        name: the column's name.
-        low, high: bounds from public knowledge, in the column's unit.
-        by: variables of the schema; the number is summed separately in each of their crossed cells. Empty: over all
-            records.
+        low, high: public bounds in the column's unit.
+        by: variables; each of their crossed cells has separate sums.
         missing: whether a missing value adds nothing and its record counts in a separate cell; otherwise it has no
             cell.
 
@@ -77,7 +73,7 @@ class Number:
 
     @property
     def edges(self) -> tuple[float, float]:
-        """The lower and upper bound."""
+        """The bounds."""
         return self.low, self.high
 
     @property
@@ -87,25 +83,21 @@ class Number:
 
     @property
     def half(self) -> float:
-        """The distance from the middle at which a value counts 1."""
+        """Distance from the middle that counts 1."""
         return (self.high - self.low) / 2
 
     def of_steps(self, steps: int) -> float:
-        """Return the value that is ``steps`` steps from the middle."""
+        """Return the value at ``steps`` from the middle."""
         return self.middle + steps / STEPS * self.half
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """The cells in which a record counts, so that the release has the number of records with a value."""
+        """Cells of the number's own table."""
         return ("given", *((MISSING_CELL,) * self.missing))
 
 
 def numbers_of(schema: CountSchema) -> tuple[Number, ...]:
-    """Check a schema's numbers, as plans or files have them, and return them.
-
-    Raises:
-        SchemaError: an entry is no number, or names a group that is no variable.
-    """
+    """Check and return a schema's numbers."""
     entries = schema.numbers
     if not isinstance(entries, tuple | list) or not entries:
         raise SchemaError("numbers must be a tuple with at least one entry")
@@ -122,11 +114,7 @@ def numbers_of(schema: CountSchema) -> tuple[Number, ...]:
 
 
 def number_of(value: Any) -> Number:
-    """Return a number, also from a plan file's table.
-
-    Raises:
-        SchemaError: the value is no number.
-    """
+    """Return a number, also from a plan file's table."""
     if isinstance(value, Number):
         return value
     known = {field.name for field in fields(Number)}
@@ -137,9 +125,7 @@ def number_of(value: Any) -> Number:
 
 
 def steps_of(number: Number, values: NDArray[np.float64], given: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return integer steps from the middle of the range, ``(n,)``, rounded half to even; 0 for missing values.
-
-    The steps are truncated to the range, so that no value and no rounding passes it.
+    """Return integer steps from mid-range, ``(n,)``, rounded half to even and truncated; 0 for missing.
 
     Example:
         >>> from privstats.kinds.numbers import steps_of
@@ -151,7 +137,7 @@ def steps_of(number: Number, values: NDArray[np.float64], given: NDArray[np.bool
 
 
 def groups_of(schema: CountSchema, number: Number) -> slice:
-    """Return the slice of a number's groups in x and q, row by row.
+    """Return the slice of a number's groups in x and q.
 
     Example:
         >>> from privstats.kinds.numbers import groups_of
@@ -166,13 +152,7 @@ def groups_of(schema: CountSchema, number: Number) -> slice:
 
 
 def number_sums(schema: CountSchema, cells: _Cells, numbers: _Numbers) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """x and q, sums and sums of squares in steps, ``(groups,)`` of all numbers one after the other.
-
-    Args:
-        schema: with numbers.
-        cells: the cell of each record in each table, ``(n,)`` each.
-        numbers: the values of each, ``(n,)``.
-    """
+    """Return x and q in steps, ``(groups,)`` of all numbers in order."""
     x, q = np.zeros((2, schema.sizes["block"]), np.int64)
     for groups, steps in _in_groups(schema, cells, numbers):
         np.add.at(x, groups, steps)
@@ -181,7 +161,7 @@ def number_sums(schema: CountSchema, cells: _Cells, numbers: _Numbers) -> tuple[
 
 
 def number_terms(schema: CountSchema, cells: _Cells, numbers: _Numbers) -> Iterator[Term]:
-    """Yield each record's contribution to x and q; arguments as of :func:`number_sums`."""
+    """Yield each record's contribution to x and q."""
     for groups, steps in _in_groups(schema, cells, numbers):
         z = steps[:, None].astype(np.float64)
         yield Term({"x": (z, None), "q": (z * z, None)}, groups)
@@ -190,7 +170,6 @@ def number_terms(schema: CountSchema, cells: _Cells, numbers: _Numbers) -> Itera
 def _in_groups(
     schema: CountSchema, cells: _Cells, numbers: _Numbers
 ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.int64]]]:
-    """Yield, for each number, the index of every record's group in x and q, and the record's steps."""
     declared = schema.numbers or ()
     for number, own in zip(declared, cells[-len(declared) :], strict=True):
         group, missing = np.divmod(own, len(number.cells))
@@ -198,7 +177,7 @@ def _in_groups(
 
 
 def square_with_numbers(schema: CountSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
-    """Return mu^2 of one record at weights in real units: the guarantee of :class:`~privstats.CountSchema`."""
+    """Return mu^2 of one record, at weights in real units, as :class:`~privstats.CountSchema` guarantees."""
     numbers = schema.numbers or ()
     T, x, q = (weights.get(letter, 0.0) for letter in "Txq")
     alone = T * len(schema.tables) + (x + q) * len(numbers)  # also for an exchange with an excluded record
@@ -210,10 +189,9 @@ def square_with_numbers(schema: CountSchema, weights: Mapping[str, float], adjac
 
 
 def _apart(number: Number, T: float, x: float, q: float) -> float:
-    """Return the largest distance of two values of a number.
+    """Return the largest squared distance of two values of a number.
 
-    In one group it is ``d^2 (x + q s^2)`` with d = z - z', s = z + z' and \\|d| + \\|s| <= 2. In two groups, or where
-    one value is missing, both count in full.
+    In one group: ``d^2 (x + q s^2)`` with d = z - z', s = z + z' and \\|d| + \\|s| <= 2.
     """
     d = _turn(x, q)
     other = 2 * (T + x + q) if number.by else 2 * T + x + q if number.missing else 0.0
@@ -221,16 +199,14 @@ def _apart(number: Number, T: float, x: float, q: float) -> float:
 
 
 def _turn(x: float, q: float) -> float:
-    """Return the d in 1 <= d < 2 with the largest ``d^2 (x + q (2 - d)^2)``; 1 where it rises up to d = 2."""
+    """Return the d in [1, 2) that maximises ``d^2 (x + q (2 - d)^2)``; 1 where it rises up to d = 2."""
     return (3 - math.sqrt(1 - 2 * x / q)) / 2 if 2 * x < q else 1.0
 
 
 def pairs_with_numbers(
     schema: CountSchema, weights: Mapping[str, float], one: Record, other: Record
 ) -> list[tuple[Record, Record]]:
-    """Pairs of records, one of which is the worst at these weights of squared wire steps: in the same cells and in
-    others, with numbers at both ends, d apart, and missing.
-    """
+    """Return pairs that include the worst at these weights of squared wire steps."""
     numbers = schema.numbers or ()
     turn = STEPS - round(STEPS * _turn(weights.get("x", 0.0), weights.get("q", 0.0) * STEPS**2))
     first = _with(one, {number.name: STEPS for number in numbers})
@@ -242,7 +218,6 @@ def pairs_with_numbers(
 
 
 def _with(record: Record, steps: Mapping[str, int | None]) -> Record:
-    """Return the record with these numbers in steps, or missing, each in its own table's cell."""
     cells = {name: int(each is None) for name, each in steps.items()}
     return {
         **record,

@@ -1,16 +1,4 @@
-"""Sum over complete parties: one party's records become one direction in integers.
-
-The direction is a function of all records of one party, so parts of a party do not add; parties do. It is the descent
-of a softmax over all integer rows of the party, from zero or from W. The gradient is an exact sum of integers at
-integer weights, and the weights change by one IEEE operation per entry at a time. So the bits are equal in any order,
-batch, container and BLAS. The direction is truncated to integers, which are then clipped exactly.
-
-A party descends in whole numbers, and its task word names the descent. Thirty steps over a party's rows in floats
-would depend on order and batches, and a ridge step on its exact sums, which would not, is up to three points worse.
-Gradients at whole-numbered weights are exact sums, so the direction is the same bits anywhere, without a solver; the
-rows are held instead. No bound and no field of the plan states which direction is sent, so another one gets another
-word for ``task``: a library that does not know the word refuses the plan, and digests differ.
-"""
+"""Sum one clipped direction per party; sums add over parties, not over parts of one."""
 
 from __future__ import annotations
 
@@ -62,30 +50,23 @@ _UPDATE_TABLE: tuple[Statistic, ...] = (
 class PartySchema(Schema):
     """One direction of each party: P, the sum of ``V_k``, C x d numbers, in which every party weighs the same.
 
-    A party with rows X and one-hot labels Y descends from zero on its own softmax, without an intercept: thirty
-    accelerated steps ``W += C / e (Y - softmax(XW'))'X / n`` with ``e = sum |x|^2 / n``, and sends W at length 1. A
-    party may do anything to its own records before the clip, so its descent costs nothing.
-    ``heads.PartyDiscriminant`` reads the release. It is for promises for whole parties; for one record a
-    :class:`ClassSchema` is far better. The steps are made with whole numbers (:func:`direction`): order,
-    batches, container and machine change no bit. A party's rows are held in memory, four bytes a number.
+    A party with rows X and one-hot labels Y descends from zero: thirty accelerated steps
+    ``W += C / e (Y - softmax(XW'))'X / n`` with ``e = sum |x|^2 / n`` (:func:`direction`), and sends W at length 1.
+    ``heads.PartyDiscriminant`` reads the release. Rows are held in memory, four bytes a number.
 
     Guarantee:
-        Unit one client, which counts as one record of this schema (``max_records_per_client=1``). ``|V|_F <= 2**f``
-        holds in whole numbers for *every* set of records, because the whole numbers themselves are shortened
-        (:func:`shortened`): no float bounds anything. So mu = 1 / sigma for a party added or removed, and
-        2 / sigma for one exchanged for another; both are attained. A party without records sends zeros. Source: the
-        Gaussian mechanism on a vector that is clipped per party, as in DP-FedAvg (McMahan et al. 2018,
-        arXiv:1710.06963); docs/sensitivity.md. No promise covers one record: it may turn its party's whole direction.
+        Unit one client, which counts as one record (``max_records_per_client=1``). ``|V|_F <= 2**f`` holds in integers
+        for *every* set of records (:func:`shortened`). So mu = 1 / sigma for a party added or removed, and 2 / sigma
+        for one exchanged; both are attained. A party without records sends zeros. Source: the Gaussian mechanism on a
+        vector clipped per party, as in DP-FedAvg (McMahan et al. 2018, arXiv:1710.06963); docs/sensitivity.md. No
+        promise covers one record: it may turn its party's whole direction.
 
     Args:
-        classes: number of classes C, 2 to 8,192; labels are 0..C-1.
-        features: dimension d of the rows (after ``transform``), 2 to 65,536.
-        clip_norm: what rows are shortened to. No bound rests on it; ``UnitNorm()`` in the transform suits most data.
-        grid_bits: f; a direction is 2**f steps long. Between 2 and 20.
+        classes: C, 2 to 8,192; labels are 0..C-1.
+        features: d, after ``transform``, 2 to 65,536.
+        clip_norm: norm to which rows are clipped; no bound rests on it.
+        grid_bits: f, 2 to 20; a direction is 2**f steps long.
         nonnegative, transform, class_names, feature_names: as in :class:`ClassSchema`.
-
-    Raises:
-        SchemaError: naming the field, its bound and the remedy.
 
     Example:
         >>> schema = ps.PartySchema(2, 2)
@@ -119,33 +100,33 @@ class PartySchema(Schema):
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Length of every axis."""
+        """Axis lengths."""
         return {"class": self.classes, "feature": self.features}
 
     @property
     def rows(self) -> ClassSchema:
-        """The class schema, on a finer grid, that reads a party's records before its direction is computed."""
+        """The class schema, on a finer grid, that reads records."""
         return class_rows(self, self.classes)
 
     @property
     def record(self) -> str:
-        """One record, as a phrase for data owners."""
+        """Description of one record."""
         return self.rows.record
 
     @property
     def clipping(self) -> str:
-        """The sentence that explains the bound on a party's weight."""
+        """Explanation of a party's bounded weight."""
         return (
             f"Then one direction is computed from all records of the party, at length 1, and cut to steps of "
             f"{1 / self.steps:.2g}: every party weighs the same, so that no record weighs more than its party."
         )
 
     def scale_of(self, statistic: str) -> float:
-        """Grid steps per real unit: 2**f, whatever the clip norm."""
+        """Grid steps per real unit: 2**f."""
         return by_letter(self.table, statistic)[0].scale(1.0, float(self.steps))
 
     def refusal(self, unit: str | None) -> str:
-        """Why no promise covers one record: it may turn the direction of its whole party."""
+        """Return why no promise covers one record."""
         if unit != "record":
             return super().refusal(unit)
         return (
@@ -156,20 +137,14 @@ class PartySchema(Schema):
 
 @dataclass(frozen=True)
 class PartyUpdateSchema(PartySchema):
-    """The second direction of each party: P, the sum of the updates ``V_k`` that parties make to published weights W.
+    """The second direction of each party: P, the sum of parties' updates ``V_k`` to published weights W.
 
-    A party descends as under a :class:`PartySchema`, from W instead of zero, where ``W x / clip_norm`` are the scores
-    of a row, and sends what the descent adds to W, at length 1. ``PartyRounds`` chooses W.
+    A party descends from W, with scores ``W x / clip_norm``, and sends the change at length 1. ``PartyRounds`` chooses
+    W.
 
     Guarantee:
-        That of :class:`PartySchema`, for *every* W: the sent direction is clipped in integers after the descent, from
-        any start. No plan may be without DP: two exact sums at chosen weights reveal more about a party than one.
-
-    Args:
-        as for :class:`PartySchema`.
-
-    Raises:
-        SchemaError: as there.
+        That of :class:`PartySchema`, for *every* W: the direction is clipped in integers after the descent. No plan may
+        be without DP: two exact sums at chosen weights reveal more about a party than one.
 
     Example:
         >>> schema = ps.PartyUpdateSchema.of(ps.PartySchema(2, 2))
@@ -195,7 +170,7 @@ class PartyUpdateSchema(PartySchema):
 
     @classmethod
     def of(cls, schema: PartySchema) -> PartyUpdateSchema:
-        """Return the update schema for the parties and bounds of ``schema``."""
+        """Return the update schema."""
         return cls(**{each.name: getattr(schema, each.name) for each in fields(schema)})
 
     @property
@@ -204,7 +179,7 @@ class PartyUpdateSchema(PartySchema):
         return {"W": (self.classes, self.features)}
 
     def check_values(self, values: Mapping[str, Values]) -> None:
-        """Refuse values of another shape, wider than 20 bits, tiny or enormous, before any record is read."""
+        """Refuse malformed values, or entries of more than 20 bits."""
         super().check_values(values)
         check_widths(values)
 
@@ -224,21 +199,18 @@ _FACTOR_BITS = 32
 
 
 def direction(blocks: Sequence[Block], classes: int, features: int, start: Values | None = None) -> NDArray[np.float64]:
-    """Return the change of a softmax's weights after thirty accelerated steps, at length 1, ``(C, d)``; or zeros.
+    """Return the change of a softmax's weights after thirty steps, at length 1, ``(C, d)``; or zeros.
 
-    With e = sum |x|^2 / n a step is ``W += (C / e) (Y - P)'X / n``: at zero the curvature is that of the rows over C,
-    so neither their length nor the number of classes decides how far a step goes. Steps are Nesterov's (1983),
-    without an intercept or a penalty: their number is the penalty.
+    Steps are Nesterov's (1983), without intercept or penalty; their size C / e with ``e = sum |x|^2 / n`` makes them
+    independent of row length and class count.
 
     Guarantee:
-        Equal bits for equal records in any order and blocks, on any machine: entries of weights are integers of at most
-        2**28, so a logit of at most 65,536 features is a sum of integers below 2**53.
+        Equal bits for equal records in any order and blocks, on any machine: weights are integers of at most 2**28, so
+        a logit of at most 65,536 features is a sum of integers below 2**53.
 
     Args:
         blocks: all rows of the party, in steps of 2**-16.
-        classes: C.
-        features: d.
-        start: the initial weights, ``(C, d)``, truncated to about 2**10 for rows of norm 1; None: zero.
+        start: initial weights ``(C, d)``, truncated to about 2**10 for rows of norm 1; None: zero.
 
     Raises:
         DataError: more than 2**27 records.
@@ -261,7 +233,6 @@ def direction(blocks: Sequence[Block], classes: int, features: int, start: Value
 
 
 def _gradient(blocks: Sequence[Block], weights: NDArray[np.float64], exponent: int) -> NDArray[np.int64]:
-    """``(P - Y)'X`` in steps of 2**-20, exact."""
     total = moments.grid.ExactSum(weights.shape, 1 << (ROW_BITS + moments.gradient_map.PROBABILITY_BITS))
     for rows, labels in _wide(blocks):
         p = moments.gradient_map.probabilities(rows @ weights.T, exponent)
@@ -277,7 +248,7 @@ def _wide(blocks: Sequence[Block]) -> Iterator[tuple[NDArray[np.float64], NDArra
 
 @dataclass(frozen=True, eq=False)
 class RealPartyMoments(RealMoments):
-    """The sum in real units, with noise or without: P, ``(C, d)``."""
+    """The sum P ``(C, d)`` in real units."""
 
     P: NDArray[np.float64]
 
@@ -287,13 +258,12 @@ class PartyMoments(Moments):
     """The exact sum on the grid: P int64, ``(C, d)``.
 
     Attributes:
-        schema: what was measured.
-        records: 1 for a party that has any records, 0 for one without: a party counts as one record of its schema.
-        clip_report: the clip's effect on the rows; stays with the party and is ignored by ``==``.
-        published: digest of the weights that the descent started from; empty where it started from zero.
+        records: 1 for a party with records, else 0.
+        clip_report: the clip's effect on rows; stays with the party.
+        published: digest of the start weights; empty for zero.
 
     Raises:
-        DataError: another shape than the schema's, or one party's direction that is longer than 1.
+        DataError: another shape, or one party's direction longer than 1.
     """
 
     shown: ClassVar[tuple[str, ...]] = ("classes", "features")
@@ -312,7 +282,7 @@ class PartyMoments(Moments):
             raise DataError("P of one party must not be longer than 2**grid_bits; build it with measure()")
 
     def real(self) -> RealPartyMoments:
-        """Return the sums in real units, float64."""
+        """Return the sums in real units."""
         return RealPartyMoments.of_sums(self.schema, self.wire())
 
 
@@ -322,11 +292,8 @@ def measured_parties(
     """Compute one party's direction from all of its records; an update starts from the published W.
 
     Guarantee:
-        Unit: one party. ``|P|_F <= 2**grid_bits`` in integers, for any records and any float64 error; zeros for a party
-        without records, or with records that are all 0.
-
-    Raises:
-        DataError: arrays that are no records of this schema.
+        Unit: one party. ``|P|_F <= 2**grid_bits`` in integers, for any records and any float64 error; zeros where the
+        records are absent or all 0.
     """
     grid = moments.grid.feature_grid(schema.rows)
     blocks, report = [], moments.clip_report.no_records(schema.features)
@@ -335,7 +302,7 @@ def measured_parties(
         result = grid.quantize(moments.code_rows.behind(schema, raw, grid) if schema.transform else raw, rows)
         counts = tuple(moments.clip_report.norm_histogram(result.norms, schema.rows.steps).tolist())
         report += moments.clip_report.ClipReport(len(rows), result.clipped, 0, counts, result.energy, schema.features)
-        blocks.append((rows.astype(np.float32), labels.astype(np.intp)))  # whole numbers below 2**24
+        blocks.append((rows.astype(np.float32), labels.astype(np.intp)))  # integers below 2**24
     P = cut(direction(blocks, schema.classes, schema.features, values.get("W")), schema.steps)
     return PartyMoments(schema, P, int(report.records > 0), clip_report=report)
 
@@ -344,19 +311,18 @@ def cut(V: NDArray[np.float64], steps: int) -> NDArray[np.int64]:
     """Return ``V steps`` in integers, truncated toward zero and no longer than ``steps``; NaN becomes 0.
 
     Guarantee:
-        In integers: ``sum out**2 <= steps**2`` holds exactly for every float64 array, also one that is longer
-        than 1, infinite or NaN: the proof rests on no float.
+        ``sum out**2 <= steps**2`` holds exactly, in integers, for every float64 array.
     """
     integers = np.trunc(np.clip(np.nan_to_num(V), -1.0, 1.0) * steps)
     return shortened(integers.astype(np.int64), steps)
 
 
 def shortened(ray: NDArray[np.int64], steps: int) -> NDArray[np.int64]:
-    """Clip an integer ray to the length ``steps`` by one factor, truncated toward zero.
+    """Clip an integer ray to the length ``steps``, truncated toward zero.
 
     Guarantee:
-        ``sum out**2 <= steps**2`` holds exactly, for every ray with entries of at most ``steps <= 2**20``. With
-        t = floor(2**32 steps / |ray|) an entry becomes at most ``|v| t / 2**32``.
+        ``sum out**2 <= steps**2`` holds exactly, for entries of at most ``steps <= 2**20``. With t = floor(2**32 steps
+        / |ray|) an entry becomes at most ``|v| t / 2**32``.
     """
     square = _squared_length(ray)
     if square <= steps**2:
@@ -367,7 +333,6 @@ def shortened(ray: NDArray[np.int64], steps: int) -> NDArray[np.int64]:
 
 
 def _squared_length(ray: NDArray[np.int64]) -> int:
-    """Return the exact sum of squares: in int64 where the sum cannot overflow, else in Python's integers."""
     most = max(int(ray.max()), -int(ray.min()))
     if most**2 * ray.size < 1 << 63:
         return int(np.vdot(ray, ray))
@@ -378,9 +343,7 @@ def _squared_length(ray: NDArray[np.int64]) -> int:
 
 
 def _square(_: PartySchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
-    """The record of a party schema is a party: a vector of norm at most 1, so 1, and 4 for two that are opposed. Both
-    are attained.
-    """
+    """Return mu^2: parties' vectors have norm at most 1, and opposed ones differ by 2."""
     return (1 if adjacency == "add-remove" else 4) * weights.get("P", 0.0)
 
 

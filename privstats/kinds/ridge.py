@@ -1,8 +1,4 @@
-"""A least-squares task: Gram matrix, cross moments and target energy, by fold.
-
-A record's fold is a public hash of its own grid vectors (``moments.record_sums``). ``encoding`` makes the sums a flat
-vector.
-"""
+"""Sum a least-squares task's moments by fold."""
 
 from __future__ import annotations
 
@@ -48,24 +44,18 @@ _MAX_FOLDS = 64
 
 @dataclass(frozen=True)
 class RidgeSchema(Schema):
-    """Moments of a least-squares task: G = sum a a^T, h = sum a b^T, q = sum ||b||^2.
+    """Least-squares moments: G = sum a a^T, h = sum a b^T, q = sum ||b||^2.
 
     Args:
-        features: dimension d of a (after ``transform``), at least 2.
-        targets: number of regression targets T, the columns of b.
-        clip_norm: R, the norm to which every feature vector a is clipped.
-        target_bound: Y, the norm to which every target vector b is clipped (for one target: the largest |b|).
-        grid_bits: f; vectors of norm R and targets of norm Y are 2**f grid steps long. Between 2 and 20.
-        folds: F; every record is in exactly one fold and each fold has its own (G, h, q), so that the penalty can be
-            chosen from the released sums without another round. The sensitivity does not grow with F. At most 64.
-        nonnegative: features are known to be >= 0.
-        transform: public maps applied to the features before clipping.
-        feature_names: names of the input columns (before ``transform``), in order, as in :class:`ClassSchema`.
-        missing: ``"left out"``: the one target may be missing, and such a record adds nothing; None: such a record is
-            refused, or counts as unreadable.
-
-    Raises:
-        SchemaError: naming the field, its bound and the remedy.
+        features: d, of a after ``transform``, at least 2.
+        targets: T, the columns of b.
+        clip_norm: R, the norm to which feature vectors a are clipped.
+        target_bound: Y, the norm to which target vectors b are clipped.
+        grid_bits: f, 2 to 20; vectors of norm R and targets of norm Y are 2**f grid steps long.
+        folds: F, at most 64; every record is in one fold, and each fold has separate sums, which can choose the
+            penalty. The sensitivity does not grow with F.
+        nonnegative, transform, feature_names: as in :class:`ClassSchema`, for the features.
+        missing: ``"left out"``: a record without its one target adds nothing; None: it is unreadable.
 
     Example:
         >>> schema = ps.RidgeSchema(2, clip_norm=2.0, target_bound=1.0)
@@ -104,7 +94,7 @@ class RidgeSchema(Schema):
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Length of every axis and number of every kind of cell."""
+        """Axis lengths and cell counts."""
         return {"fold": self.folds, "feature": self.features, "target": self.targets}
 
     @property
@@ -114,19 +104,19 @@ class RidgeSchema(Schema):
 
     @property
     def record(self) -> str:
-        """One record, as a phrase for data owners."""
+        """Description of one record."""
         targets = "a target" if self.targets == 1 else f"{self.targets} targets"
         gap = ", where it is not missing" if self.missing else ""
         return f"{self.columns}, and {targets} of at most {self.target_bound:g}{gap}"
 
     def scale_of(self, statistic: str) -> float:
-        """Grid steps per real unit of a statistic."""
+        """Grid steps per real unit."""
         return by_letter(self.table, statistic)[0].scale(self.scale, self.target_scale)
 
 
 def _checked_folds(value: object) -> int:
     folds = as_int("folds", value, 1, "1 means no cross-validation")
-    if folds > _MAX_FOLDS:  # each has noise and an upload of its own
+    if folds > _MAX_FOLDS:  # each fold has separate noise and upload
         raise SchemaError(f"folds must be at most {_MAX_FOLDS}, got {folds}: the upload grows with each; 5 is plenty")
     return folds
 
@@ -136,13 +126,13 @@ def _checked_folds(value: object) -> int:
 
 @dataclass(frozen=True, eq=False)
 class RealRidgeMoments(RealMoments):
-    """Ridge moments in real units, float64, with noise or without.
+    """Ridge moments in real units, float64.
 
     Attributes:
-        G: sum of a a^T over all folds, ``(d, d)``.
-        h: sum of a b^T over all folds, ``(d, targets)``.
-        q: sum of ||b||^2 over all folds, a number.
-        fold_G, fold_h, fold_q: the same per fold, ``(folds, d, d)``, ``(folds, d, targets)``, ``(folds,)``.
+        G: sum of a a^T, ``(d, d)``.
+        h: sum of a b^T, ``(d, targets)``.
+        q: sum of ||b||^2, a number.
+        fold_G, fold_h, fold_q: per fold, folds first.
 
     Example:
         >>> schema = ps.RidgeSchema(2, clip_norm=2.0, target_bound=1.0)
@@ -160,25 +150,21 @@ class RealRidgeMoments(RealMoments):
 
     @classmethod
     def of_sums(cls, schema: Schema, sums: Mapping[str, Any]) -> Self:
-        """Build moments from sums by letter and fold in wire steps."""
+        """Build moments from wire-step sums by letter and fold."""
         folds = {f"fold_{letter}": array / schema.scale_of(letter) for letter, array in sums.items()}
         return cls(**{letter: array.sum(axis=0) / schema.scale_of(letter) for letter, array in sums.items()}, **folds)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RidgeMoments(Moments):
-    """Exact ridge moments on the grid, int64, fold by fold: G = sum a a^T, h = sum a b^T, q = sum ||b||^2.
+    """Exact ridge moments, int64, by fold.
 
-    A record's fold is a public hash of its own grid vectors (see ``folds``), so that adding or removing one record
-    moves no other to another fold: the sensitivity of the fold-wise sums depends on that.
+    A record's fold is a public hash of its own grid vectors, so that one record moves no other to another fold: the
+    sensitivity depends on that.
 
     Attributes:
-        schema: what was measured.
-        fold_G, fold_h, fold_q: per fold, ``(folds, d, d)``, ``(folds, d, targets)``, ``(folds,)``.
-        clip_report: the clip's effect, and the number of records; stays with the client, ignored by ``==``.
-
-    Raises:
-        DataError: an array has another shape than the schema's, or the clip report a negative number of records.
+        fold_G, fold_h, fold_q: ``(folds, d, d)``, ``(folds, d, targets)``, ``(folds,)``.
+        clip_report: the clip's effect and the record count; stays with the client.
 
     Example:
         >>> schema = ps.RidgeSchema(2, clip_norm=2.0, target_bound=1.0, grid_bits=4)
@@ -203,26 +189,26 @@ class RidgeMoments(Moments):
 
     @property
     def G(self) -> NDArray[np.int64]:
-        """sum a a^T over all folds, ``(d, d)``, in squared grid steps."""
+        """Sum of a a^T, ``(d, d)``, in squared grid steps."""
         return np.asarray(self.fold_G.sum(axis=0))
 
     @property
     def h(self) -> NDArray[np.int64]:
-        """sum a b^T over all folds, ``(d, targets)``, in feature steps times target steps."""
+        """Sum of a b^T, ``(d, targets)``, in feature times target steps."""
         return np.asarray(self.fold_h.sum(axis=0))
 
     @property
     def q(self) -> int:
-        """sum ||b||^2 over all folds, in squared target steps."""
+        """Sum of ||b||^2 in squared target steps."""
         return int(self.fold_q.sum())
 
     @property
     def records(self) -> int | None:
-        """Records measured, from the clip report; None where that is unknown. Private, and never sent."""
+        """Records measured; None: unknown. Private, never sent."""
         return None if self.clip_report is None else self.clip_report.records
 
     def real(self) -> RealRidgeMoments:
-        """Return the moments in real units, float64: every integer divided by its scale."""
+        """Return float64 moments in real units."""
         return RealRidgeMoments.of_sums(self.schema, self.wire())
 
 
@@ -242,11 +228,10 @@ def _square(schema: RidgeSchema, weights: Mapping[str, float], adjacency: Adjace
 
 
 def _replaced(gram: float, cross: float, energy: float) -> float:
-    """max over c, t in [0, 1] of 2 gram (1 - c^2) + cross (1 + t^2 + 2 c t) + energy (1 - t^2)^2.
+    """Return max over c, t in [0, 1] of 2 gram (1 - c^2) + cross (1 + t^2 + 2 c t) + energy (1 - t^2)^2.
 
-    c is the cosine of a and a', t the length of b' (opposed to b) over Y. For c inside (0, 1) the maximum over c is
-    convex in t^2, so t is 0 or 1; for c = 1 the remaining stationary maximum is the smaller root of
-    2 energy t (1 - t) = cross.
+    c is the cosine of a and a', t the length of -b' over Y. The maximum has t = 0, t = 1 or the smaller root of 2
+    energy t (1 - t) = cross.
     """
     lengths = [0.0, 1.0]
     if energy > 2 * cross:
@@ -282,7 +267,7 @@ RecordSchema: TypeAlias = ClassSchema | RidgeSchema
 """The kinds of plain sums over records: no published map before them, no function of one party's sums after."""
 
 KIND = replace(
-    CLASSES,  # measured alike, with targets for labels
+    CLASSES,  # measured like classes, with targets instead of labels
     schema=RidgeSchema,
     moments=RidgeMoments,
     units=RealRidgeMoments,

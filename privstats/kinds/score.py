@@ -1,7 +1,7 @@
-"""A round of a logistic or Poisson regression: score and information at published weights.
+"""Sum the score and information of a logistic or Poisson regression.
 
-The same bits in any batch, order and BLAS. A record is counted, or counts as zero: no answer depends on a record and
-the published weights together.
+The bits are equal in any batch, order and BLAS. A record counts fully or as zero: no error depends on a record and the
+published weights together.
 """
 
 from __future__ import annotations
@@ -56,26 +56,20 @@ _MOST_FEATURES = 1 << 12  # products of 12 x 20 bits and their sums are exact in
 class ScoreSchema(Round):
     """Score and information of a generalised linear model at published weights w.
 
-    ``g = sum (y - m) u`` and ``H = sum v u u'`` over rows u of norm at most R: logistic ``m = 1 / (1 + exp(-w'u))``,
-    ``v = m (1 - m)``, y in {0, 1}; Poisson ``m = exp(w'u)``, at most Y, ``v = m``, y truncated to 0..Y. The bounds hold
-    for *every* w. A course builds the rounds (:class:`~privstats.course.Newton`).
+    ``g = sum (y - m) u`` and ``H = sum v u u'`` over rows u of norm at most R (``clip_norm``): logistic
+    ``m = 1 / (1 + exp(-w'u))``, ``v = m (1 - m)``, y in {0, 1}; Poisson ``m = exp(w'u)``, at most Y, ``v = m``, y
+    truncated to 0..Y. The bounds hold for *every* w. A course builds the rounds (:class:`~privstats.course.Newton`).
 
     Args:
-        features: dimension d of the rows (after ``transform``), at least 2; end the transform in ``ConstantFeature``
-            for an intercept.
-        clip_norm: R, the norm to which rows are clipped.
         family: ``"logistic"`` or ``"poisson"``.
-        target_bound: Y, for a Poisson regression: counts beyond it are truncated.
-        rate: a public guess of the mean outcome, at which the first round starts; helps where outcomes are rare.
-        outcomes: with rows by arm, the number of columns of y if several; they are not read here.
-        grid_bits, nonnegative, transform, feature_names: as in :class:`ClassSchema`. Where the transform ends in
-            ``ByArm``, the outcome is the arm, u is the row of either arm, and y is read with it but adds nothing: a
-            propensity of treatment (:class:`~privstats.Effect`).
-        missing: ``"outcome"``: the outcome is 1 if y is present and 0 if missing, u is the full row, and the value of y
-            adds nothing: a propensity of being observed.
-
-    Raises:
-        SchemaError: naming the field, its bound and the remedy.
+        target_bound: Y, for Poisson.
+        rate: a public guess of the mean outcome, to start from.
+        outcomes: with rows by arm, the number of unread columns of y.
+        features, clip_norm, grid_bits, nonnegative, transform, feature_names: as in :class:`ClassSchema`. After
+            ``ByArm`` the outcome is the arm, u the row of either arm, and y adds nothing: a propensity of treatment
+            (:class:`~privstats.Effect`).
+        missing: ``"outcome"``: the outcome is whether y is present, u the full row, and y's value adds nothing: a
+            propensity of being observed.
 
     Example:
         >>> schema = ps.ScoreSchema(2, clip_norm=2.0, transform=(ps.transforms.ConstantFeature(1.0),))
@@ -121,12 +115,12 @@ class ScoreSchema(Round):
 
     @property
     def table(self) -> tuple[Statistic, ...]:
-        """The rows of the statistics, with the shares of the family."""
+        """The family's statistics."""
         return _TABLES[self.family]
 
     @property
     def by_arm(self) -> bool:
-        """Whether the outcome is the arm that the transform takes out."""
+        """Whether the outcome is the treatment arm."""
         return self.missing is None and self._in_arms
 
     @property
@@ -135,31 +129,31 @@ class ScoreSchema(Round):
 
     @property
     def parts(self) -> tuple[slice, ...]:
-        """Entries of w that no record reads together: those of either arm, where rows are by arm."""
+        """Slices of w that no record reads together."""
         half = self.features // 2
         return (slice(0, half), slice(half, None)) if self._in_arms and self.missing else (slice(None),)
 
     @property
     def appended(self) -> int:  # type: ignore[override]
-        """The number of appended features: with rows by arm the transform doubles the entries."""
+        """Number of appended features; negative for rows by arm."""
         if not self.by_arm:
             return 0
-        outputs = output_features(self.transform)  # of declared columns, which may say the features
+        outputs = output_features(self.transform)  # declared columns may determine the features
         return -self.features if outputs is None else -(outputs // 2)
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Length of the one axis."""
+        """Axis length."""
         return {"feature": self.features}
 
     @property
     def outcome(self) -> float:
-        """The largest outcome: 1, or Y."""
+        """Largest outcome."""
         return self.target_bound or 1.0
 
     @property
     def constant(self) -> float | None:
-        """Value of the last column where that is an intercept feature."""
+        """Value of a last intercept column, if any."""
         if self._in_arms and self.missing:
             return None
         last = self.transform[-1 - self.by_arm] if len(self.transform) > self.by_arm else None
@@ -167,7 +161,7 @@ class ScoreSchema(Round):
 
     @property
     def rows(self) -> ClassSchema | RidgeSchema:
-        """The schema that reads records: of two classes, or of a regression."""
+        """The schema that reads records."""
         if self.by_arm or self.missing:
             features = self.features if self.missing else 2 * self.features
             missing = "left out" if self.missing else None
@@ -179,7 +173,7 @@ class ScoreSchema(Round):
 
     @property
     def record(self) -> str:
-        """One record, as a phrase for data owners."""
+        """Description of one record."""
         if self.by_arm:
             return f"{self.columns}, the arm of a treatment among them, and an outcome that is not read here"
         if self.missing:
@@ -188,7 +182,7 @@ class ScoreSchema(Round):
         return f"{self.columns} and {outcome}"
 
     def scale_of(self, statistic: str) -> float:
-        """Grid steps per real unit: rows have 2**f per R, residuals 2**f per largest outcome, v in units of it."""
+        """Grid steps per real unit: rows 2**f per R, residuals 2**f per largest outcome, v in units of that."""
         row = by_letter(self.sent, statistic)[0]
         if statistic == "H":
             return row.scale(self.scale) / self.outcome
@@ -235,7 +229,7 @@ _MEAN_BITS = 20
 _ONE = float(1 << _MEAN_BITS)
 
 
-_LOG_BITS = 40  # of log Y, rounded so that every platform takes the same number
+_LOG_BITS = 40  # log Y is rounded to them, so that all platforms agree
 
 Whole = NDArray[np.float64]
 """Integers stored as float64."""
@@ -249,16 +243,15 @@ ScoreMoments, RealScoreMoments = containers(
 def measured_scores(
     schema: ScoreSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
 ) -> Moments:
-    """Return the exact sums of a round over records.
+    """Return the exact sums of a round.
 
     Guarantee:
         Every record adds r u and a a' with |u| <= 2**f, |r| <= 2**f |y - m| and |a|^2 <= 4**f v for one and the same m,
-        in whole numbers, for all admitted weights and any record; one with NaN or infinite entries adds nothing, and is
-        not among the ``records``. The joint sensitivity rests on the third.
+        in integers, for all admitted weights and any record. The joint sensitivity rests on the third. A record with
+        NaN or infinite entries adds nothing and is not among the ``records``.
 
     Raises:
-        DataError: arrays that are no records of this schema.
-        RecordError: of rows by arm, one that cannot be read, whatever was published.
+        RecordError: an unreadable row by arm, whatever was published.
     """
     sums = moments.grid.sums_of(schema, "gH")
     records = 0
@@ -273,11 +266,7 @@ def measured_scores(
 
 
 def score_terms(schema: ScoreSchema, X: Any, y: Any, values: Mapping[str, Values], *_: Any) -> RecordTerms:
-    """Return each record's contribution to a round.
-
-    Raises:
-        DataError, RecordError: as :func:`measured_scores`.
-    """
+    """Return each record's contribution."""
     several = moments.rounds.pieces(schema.rows, X, y, progress=False)
     return moments.record_sums.RecordTerms.joined(_added(schema, rows, beside, values["w"]) for rows, beside in several)
 
@@ -293,9 +282,7 @@ def _added(schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any], w: Va
 def _mapped(
     schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any], w: Values
 ) -> tuple[tuple[Whole, Whole, Whole], NDArray[np.bool_]]:
-    """u ``(n, d)``, r ``(n,)`` and a ``(n, d)`` of every record, all zero for one that is not finite; and which
-    are.
-    """
+    """Return u ``(n, d)``, r ``(n,)`` and a ``(n, d)``, zero for records that are not finite; and which are."""
     unit, outcomes, fine = _on_grid(schema, rows, targets)
     finite = fine.copy()
     mean = _means(schema, unit, w)
@@ -309,13 +296,13 @@ def _mapped(
 
 
 def _on_grid(schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any]) -> tuple[Whole, Whole, NDArray[np.bool_]]:
-    """Grid rows, outcomes in steps of 2**-20 of the largest, and which records are finite."""
+    """Return grid rows, outcomes in steps of 2**-20 of the largest, and which records are finite."""
     if schema.missing:
         return _seen_on_grid(schema, rows, targets)
     if schema.by_arm:
         moments.rounds.real_outcomes(
             targets, schema.outcomes or 1
-        )  # the same records count in all sessions of an effect
+        )  # so that all sessions of an effect count the same records
         treated, unit = moments.rounds.arm_rows(schema.rows, rows)
         return unit, treated.astype(np.float64) * _ONE, np.ones(len(rows), np.bool_)
     unit, fine = moments.rounds.grid_rows(schema, rows)
@@ -328,11 +315,7 @@ def _on_grid(schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any]) -> 
 def _seen_on_grid(
     schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any]
 ) -> tuple[Whole, Whole, NDArray[np.bool_]]:
-    """Grid rows, and whether an outcome is there; all records are finite, as in the sessions that follow.
-
-    Raises:
-        RecordError: a row that cannot be read, whatever was published.
-    """
+    """Return grid rows and presence of outcomes; all are finite, as in later sessions."""
     unit, fine = moments.rounds.grid_rows(schema.rows, rows)
     if not fine.all():
         raise RecordError("X holds NaN, infinite or overflowing entries, or an arm that is neither 0 nor 1; mend them")
@@ -341,7 +324,7 @@ def _seen_on_grid(
 
 
 def _means(schema: ScoreSchema, unit: Whole, w: Values) -> Whole:
-    """m in steps of 2**-20 of the largest outcome, 0 to 2**20."""
+    """Return m in steps of 2**-20 of the largest outcome."""
     step = schema.clip_norm / float(schema.steps)
     fitted = (unit @ w.integers.astype(np.float64)) * math.ldexp(step, -w.exponent)
     if schema.family == "poisson":
@@ -356,8 +339,9 @@ def _means(schema: ScoreSchema, unit: Whole, w: Values) -> Whole:
 
 
 def _square(schema: ScoreSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
-    """A record adds r u and v u u' with |u| <= R; logistic |r| = p, v = p (1 - p); Poisson r = y - m, v = m, both in
-    0..Y. Whatever was published: m is free in the bound (docs/sensitivity.md).
+    """Return mu^2; m is free in the bound, whatever was published.
+
+    Logistic |r| = p, v = p (1 - p); Poisson r = y - m, v = m, both in 0..Y (docs/sensitivity.md).
     """
     score = weights.get("g", 0.0) * (schema.clip_norm * schema.outcome) ** 2
     information = weights.get("H", 0.0) * (schema.clip_norm**2 * schema.outcome) ** 2
@@ -373,10 +357,9 @@ def _square(schema: ScoreSchema, weights: Mapping[str, float], adjacency: Adjace
 
 
 def _logistic(score: float, information: float) -> float:
-    """Return the maximum over p in [0, 1] of score p^2 + information p^2 (1 - p)^2.
+    """Return max over p of score p^2 + information p^2 (1 - p)^2.
 
-    Inside, 1 + rho (1 - p)(1 - 2p) = 0 with rho = information / score, and the smaller root is the maximum; at p = 1
-    the information is 0, so up to rho = (11 + 5 sqrt 5) / 2 it costs nothing in addition to the score.
+    It is at p = 1 or the smaller root of 1 + rho (1 - p)(1 - 2p) = 0, rho = information / score.
     """
     if score == 0:
         return information / 16
@@ -386,7 +369,6 @@ def _logistic(score: float, information: float) -> float:
 
 
 def _pairs(schema: ScoreSchema, weights: Mapping[str, float]) -> list[tuple[Record, Record]]:
-    """Return candidate worst pairs at some weights: extreme means, outcomes at both ends, one row or two."""
     H, g = weights.get("H", 0.0), weights.get("g", 0.0)
     means = [ONE, ONE // 2]
     if schema.family == "logistic" and g and 8 * g < H:

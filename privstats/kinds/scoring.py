@@ -1,9 +1,6 @@
-"""Score a published head: count its predictions for records it has not seen, in public cells.
+"""Count a published head's predictions for new records, in public cells.
 
-Each record is scored by itself and counts in one cell of every table. The head is stored as bytes among the plan's
-published values. Its reader is in a higher room and is announced by an entry point, like a room of contrib; the reader
-returns scores and probabilities of rows, one row at a time. The rest is arithmetic on one record: no other record
-decides its cell.
+Each record is scored alone. The head is stored as bytes among the published values; an entry point names its reader.
 """
 
 from __future__ import annotations
@@ -56,35 +53,29 @@ _DIGEST = re.compile("[0-9a-f]{64}", re.ASCII)
 class ScoringSchema(Schema):
     """Counts of (label, predicted class, binned score) of a published head; :class:`~privstats.Scoring` builds one.
 
-    With two classes there is one table: the label by the score of the second class in ``score_bins`` bins; the half
-    with the score determines the predicted class. With more classes there are two tables: the label by the predicted
-    class, and correctness by the score of the predicted class; ``by_class`` adds one table for every class, membership
-    by score, for one-vs-rest curves.
+    Two classes have one table: label by the second class's score; the half of the bins that holds the score gives
+    the predicted class. More classes have two: label by predicted class, and correctness by the predicted class's
+    score. ``by_class`` adds each class's membership by score.
 
     Guarantee:
-        Unit: one record. Every record is scored by itself and counts 1 in exactly one cell of each of J tables, for any
-        head and any other records: ``|T|^2 <= J``, and ``2 J`` under replace-one. Source: that of count tables
-        (docs/sensitivity.md). The promise covers the records that are scored, not those that the head was trained on;
-        without a promise, counts of a specially built head can single out one record.
+        Unit: one record. Every record counts 1 in exactly one cell of each of J tables, for any head and any other
+        records: ``|T|^2 <= J``, and ``2 J`` under replace-one. Source: that of count tables (docs/sensitivity.md). The
+        promise covers the scored records, not the head's training records; without a promise, counts of a specially
+        built head can single out one record.
 
     Args:
-        head: SHA-256 of the head, 64 hex digits, as its file has it; its bytes are the plan's published values.
-        head_bytes: the size of the head: at most 32 MiB, and at most twice a quadratic rule over these classes and
-            columns, plus the size of map and names.
-        classes: number of labels C, at least 2; the head may know fewer of three and more.
-        features: dimension of the rows after ``transform``.
-        score_bins: number of public bins of equal width; even for 2 classes.
-        score: ``"probability"``, in 0..1 (for more than two classes the predicted class's, in 1/C..1); or ``"margin"``,
-            the score of the class less the largest of the others.
-        reach: with a margin: bins cover -reach..reach, and larger ones count in the outer bins.
-        by_class: for more than two classes: a table for every class.
-        cuts: for two classes: the ``score_bins - 1`` inner edges of a probability's bins, rising, with one half among
-            them; None for bins of equal width. They are public, like the complete plan: :class:`~privstats.Scoring`
-            chooses them from the releases of the head.
-        transform, class_names, feature_names: the head's, as in :class:`ClassSchema`.
-
-    Raises:
-        SchemaError: naming the field, its bound and the remedy.
+        head: SHA-256 of the head's file, 64 hex digits.
+        head_bytes: its size: at most 32 MiB, and at most twice a quadratic rule over classes and columns, plus map and
+            names.
+        classes: C, at least 2; of three or more labels, the head may know fewer.
+        features: dimension after ``transform``.
+        score_bins: number of public bins; even for 2 classes.
+        score: ``"probability"``, in 0..1 (predicted class of several: 1/C..1); or ``"margin"``, the score less the
+            largest other.
+        reach: margin bins cover -reach..reach; outer bins hold the rest.
+        by_class: add a table per class, for three or more.
+        cuts: for two classes: ``score_bins - 1`` rising, public inner edges, including one half; None: equal widths.
+        transform, class_names, feature_names: the head's.
 
     Example:
         >>> y = np.arange(400) % 2
@@ -123,7 +114,7 @@ class ScoringSchema(Schema):
     def __post_init__(self) -> None:
         if not isinstance(self.head, str) or not _DIGEST.fullmatch(self.head):
             raise SchemaError("head must be the SHA-256 of a head in 64 hex digits; ps.Scoring(head) computes it")
-        rows = self.rows  # whose checks are those of the fields that it takes
+        rows = self.rows  # checks the fields that it uses
         settle(self, classes=rows.classes, features=rows.features, transform=rows.transform)
         settle(self, class_names=rows.class_names, feature_names=rows.feature_names)
         settle(self, head_bytes=as_int("head_bytes", self.head_bytes, 1, "the length of the head's file"))
@@ -144,7 +135,7 @@ class ScoringSchema(Schema):
             raise SchemaError("by_class must be True or False, and False of two classes: their one table is of both")
         if self.cuts is not None:
             settle(self, cuts=self._checked_cuts(self.cuts))
-        _ = self.counted  # which bounds the number of cells
+        _ = self.counted  # bounds the number of cells
 
     def _checked_cuts(self, cuts: Any) -> tuple[float, ...]:
         values = tuple(float(each) for each in cuts) if isinstance(cuts, list | tuple) and _all_parts(cuts) else ()
@@ -160,12 +151,11 @@ class ScoringSchema(Schema):
 
     @property
     def first_half(self) -> int:
-        """The number of bins, for two classes, with scores that predict the first class."""
+        """Number of bins that predict the first of two classes."""
         return self.score_bins // 2 if self.cuts is None else self.cuts.index(0.5) + 1
 
     @property
     def _most_bytes(self) -> int:
-        """The maximum size: twice the largest rule, a float64 matrix per class, plus the plan's map and names."""
         content = repr((to_builtins(self.transform), self.class_names, self.feature_names))
         rule = 16 * self.classes * (self.features + 1) ** 2
         return min(_MOST_BYTES, _LEAST_ROOM + rule + 4 * len(content))
@@ -178,12 +168,12 @@ class ScoringSchema(Schema):
 
     @cached_property
     def labels(self) -> tuple[str, ...] | tuple[int, ...]:
-        """The names of the classes, or the numbers 0..C-1."""
+        """Class names, or 0..C-1."""
         return tuple(range(self.classes)) if self.class_names is None else self.class_names
 
     @cached_property
     def edges(self) -> tuple[float, ...]:
-        """Edges of the bins of a class's score, ``score_bins + 1`` of them."""
+        """Bin edges of a class's score, ``score_bins + 1``."""
         if self.cuts is not None:
             return (0.0, *self.cuts, 1.0)
         low, high = (-self.reach, self.reach) if self.reach is not None else (0.0, 1.0)
@@ -191,13 +181,13 @@ class ScoringSchema(Schema):
 
     @cached_property
     def sure_edges(self) -> tuple[float, ...]:
-        """The edges of the bins of the predicted class's score, which is never low."""
+        """Bin edges of the predicted class's score."""
         low, high = (0.0, self.reach) if self.reach is not None else (1 / self.classes, 1.0)
         return _equal(low, high, self.score_bins)
 
     @cached_property
     def counted(self) -> CountSchema:
-        """The tables in which a record counts."""
+        """The record's count tables."""
         label = Categories("label", self.labels)
         if self.classes == 2:
             return CountSchema((label, Bins("score", self.edges)), (("label", "score"),))
@@ -211,35 +201,35 @@ class ScoringSchema(Schema):
 
     @property
     def variables(self) -> tuple[Variable, ...]:
-        """The variables of a scored record."""
+        """A scored record's variables."""
         return self.counted.variables
 
     @property
     def tables(self) -> tuple[tuple[str, ...], ...]:
-        """The variables that each table crosses."""
+        """Variables that each table crosses."""
         return self.counted.tables
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Number of cells of all tables together."""
+        """Number of cells."""
         return self.counted.sizes
 
     def shape(self, table: tuple[str, ...]) -> tuple[int, ...]:
-        """Cells along each variable of a table."""
+        """Return the number of cells along each variable of a table."""
         return self.counted.shape(table)
 
     def place(self, table: tuple[str, ...]) -> slice:
-        """Return the slice of a table's cells in T, row by row."""
+        """Return a table's slice of T."""
         return self.counted.place(table)
 
     @property
     def record(self) -> str:
-        """One record, as a phrase for data owners."""
+        """Description of one record."""
         return self.rows.record
 
     @property
     def clipping(self) -> str:
-        """The sentence that explains the bound on a record's weight."""
+        """Explanation of a record's bounded weight."""
         crossed = "; ".join(" by ".join(table) for table in self.tables)
         return (
             f"The published head {self.head[:16]} gives it a class and a score, and it counts 1 in exactly one cell of "
@@ -248,16 +238,12 @@ class ScoringSchema(Schema):
 
     @property
     def needs(self) -> Mapping[str, tuple[int, ...]]:
-        """The bytes of the head, a number each."""
+        """The head's bytes."""
         return {HEAD: (self.head_bytes,)}
 
 
 def bytes_of(values: Mapping[str, Values]) -> bytes:
-    """Return the bytes of the head among the published values.
-
-    Raises:
-        PlanError: the values are no bytes.
-    """
+    """Return the head's bytes from the published values."""
     numbers = values[HEAD].integers
     if values[HEAD].exponent or numbers.min() < 0 or numbers.max() > 255:
         raise PlanError("the published head must be bytes, numbers from 0 to 255; ps.Scoring(head).published has them")
@@ -295,17 +281,16 @@ Said: TypeAlias = tuple[Real, Real]
 def measured_scoring(
     schema: ScoringSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
 ) -> CountMoments:
-    """Counts of records under the published head.
+    """Count a head's predictions.
 
     Guarantee:
-        What a record adds follows from the record, the head and the machine: it is scored in an array of one row, so
-        no rounding of another record's changes its cell. On another machine a score within rounding of an edge may lie
-        in the next bin, which moves no other record. One that the head's maps make infinite counts nowhere.
+        A record's cells depend on the record, the head and the machine: it is scored in an array of one row. On another
+        machine a score within rounding of an edge may fall in the next bin, which moves no other record. A record that
+        the head's maps make infinite counts nowhere.
 
     Raises:
-        DataError: arrays that are no records of this schema.
-        RecordError: a row has NaN or infinite entries; never of declared columns.
-        PlanError: the published head is another one, or not of the schema's classes and columns.
+        RecordError: a row has NaN or infinite entries; never for declared columns.
+        PlanError: another head was published, or one of other classes or columns.
     """
     total = np.zeros(schema.sizes["cell"], np.int64)
     for _, places in _scored(schema, X, y, values, progress):
@@ -316,11 +301,7 @@ def measured_scoring(
 
 
 def scoring_terms(schema: ScoringSchema, X: Any, y: Any, values: Mapping[str, Values], *_: Any) -> RecordTerms:
-    """Return each record's contribution.
-
-    Raises:
-        DataError, RecordError, PlanError: as :func:`measured_scoring`.
-    """
+    """Return each record's contribution."""
     several = _scored(schema, X, y, values, progress=False)
     return moments.record_sums.RecordTerms.joined(counted_terms(schema, known, places) for known, places in several)
 
@@ -328,7 +309,6 @@ def scoring_terms(schema: ScoringSchema, X: Any, y: Any, values: Mapping[str, Va
 def _scored(
     schema: ScoringSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool
 ) -> Iterator[tuple[NDArray[np.bool_], list[NDArray[np.intp]]]]:
-    """Yield, piece by piece, which records count, and their cells in every table."""
     from privstats.plug_ins import named
 
     make = named("privstats.published", schema.task, "a plan of a score", PlanError)
@@ -344,15 +324,14 @@ def _scored(
 def cells_of_scores(
     schema: ScoringSchema, scores: Real, shares: Real, labels: NDArray[np.intp]
 ) -> list[NDArray[np.intp]]:
-    """Return the cell of every record in every table, ``(n,)`` each.
+    """Return every record's cell per table, ``(n,)`` each.
 
     Args:
-        schema: the schema.
         scores, shares: ``(n, C)``, :data:`Said`.
         labels: ``(n,)``, 0..C-1.
 
     Guarantee:
-        Every number has a cell, NaN and infinities too, and each cell follows from its own row.
+        Every value has a cell, NaN and infinities too, and each cell follows from its own row.
 
     Example:
         >>> from privstats.kinds.scoring import cells_of_scores
@@ -377,7 +356,6 @@ def cells_of_scores(
 
 
 def _margins(scores: Real) -> Real:
-    """Return the score of each class less the largest of the others, ``(n, C)``."""
     with np.errstate(invalid="ignore", over="ignore"):
         ordered = np.sort(scores, axis=1)
         first = scores.argmax(axis=1)
@@ -387,12 +365,11 @@ def _margins(scores: Real) -> Real:
 
 
 def _between(values: Real, cuts: tuple[float, ...]) -> NDArray[np.intp]:
-    """Return the bin of every value between the cuts; NaN is in the first."""
     return np.asarray(np.searchsorted(cuts, np.nan_to_num(values, nan=0.0), side="right"), np.intp)
 
 
 def _bins(values: Real, low: float, high: float, bins: int) -> NDArray[np.intp]:
-    """Return the bin of every value; values beyond the edges are in the outer bins, and NaN is in the first."""
+    """Return bins; NaN is in the first, values beyond the edges in the outer ones."""
     with np.errstate(invalid="ignore", over="ignore"):
         place = np.floor((values - low) * (bins / (high - low)))
     place = np.clip(np.nan_to_num(place, nan=0.0, posinf=bins, neginf=0.0), 0, bins - 1)

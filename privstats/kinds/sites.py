@@ -1,7 +1,6 @@
-"""Sums within sites that differ in level: one site's second moments less the part that its own shrunk mean explains.
+"""Sum second moments within sites, less the part that each site's own shrunk mean explains.
 
-A function of all records of one site, so they add over sites only. Target and columns form one vector here; the readers
-in ``inference`` separate them.
+The sums add over sites only.
 """
 
 from __future__ import annotations
@@ -48,35 +47,28 @@ _MOST_PULLS = 4
 
 @dataclass(frozen=True)
 class SitesSchema(Schema):
-    """Second moments within sites, of columns and target together, for ``inference.fixed_effects`` and ``mixed``.
+    """Second moments within sites, of columns and target, for ``inference.fixed_effects`` and ``mixed``.
 
     A site is a client; two sites in one client are measured as one. With ``z = (x, y)`` clipped to one norm R, a site
     of n records with sums s uploads n and, for every pull lambda, ``Q = sum z z' - s s' / (n + lambda)``, 0 for n = 0.
-    Summed over the sites with lambda = 0 that is the regression with a dummy for every site. One upload, no rounds.
-
-    Intervals are too short if slopes differ by site; use ``groups`` then.
+    With lambda = 0 the sum over sites is the regression with a dummy for every site. Intervals are too short if slopes
+    differ by site, unless ``groups`` are used.
 
     Guarantee:
         Unit: one record, or a client of at most ``max_records_per_client``. The noise is calibrated to the largest move
         of ``(N, Q)`` by a record of a site of any size: 4 R^2 per pull under add-remove, sqrt 2 times that under
-        replace-one, the cut to whole steps included (``dp.joint_mu``, docs/sensitivity.md). Without DP the exact sums
-        over few sites reveal the sites: a plan with too few for its pulls is refused, by a counting rule and no proof.
+        replace-one, truncation included (``dp.joint_mu``, docs/sensitivity.md). Without DP the exact sums over few
+        sites reveal the sites: a counting rule, which is no proof, refuses a plan with too few sites for its pulls.
 
     Args:
-        features: columns behind the transform *and* the target, at least 2.
-        clip_norm: R, the Euclidean norm to which every vector ``(x, y / target_scale)`` is clipped.
-        pulls: lambda, how many records hold a site's mean at zero: ``(0,)`` for fixed effects; two to four increasing
-            numbers from above 0 to 1e9 for a random intercept, only without DP.
-        groups: F; a site's sums go to the group of its place in the roster modulo F, which gives errors that hold
-            where slopes differ by site. 1, or 6 to 64; with one pull.
-        target_scale: the target is divided by this public number before the clip.
-        transform: public maps applied to the columns and not to the target. With a pull of 0 no ``ConstantFeature``:
-            it would be taken out with the site's mean.
-        feature_names: names of the columns that come in, the target not among them, as in :class:`ClassSchema`.
-        grid_bits: f; vectors of norm R are 2**f grid steps long.
-
-    Raises:
-        SchemaError: naming the field, its bound and the remedy.
+        features: columns after the transform *and* the target, at least 2.
+        clip_norm: R, the norm to which vectors ``(x, y / target_scale)`` are clipped.
+        pulls: lambda, how many records hold a site's mean at zero: ``(0,)`` for fixed effects; without DP two to four
+            increasing numbers in (0, 1e9] for a random intercept.
+        groups: F, 1 or 6 to 64, with one pull; a site's group is its roster index modulo F.
+        target_scale: public divisor of the target before the clip.
+        transform: public maps of the columns alone; no ``ConstantFeature`` with a pull of 0.
+        grid_bits, feature_names: as in :class:`ClassSchema`, without the target.
 
     Example:
         >>> schema = ps.SitesSchema(2, clip_norm=16.0)
@@ -115,21 +107,21 @@ class SitesSchema(Schema):
 
     @property
     def site_groups(self) -> int:
-        """The groups of the plan."""
+        """Number of site groups."""
         return self.groups
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Length of the one axis, and the number of blocks of Q: one per pull, or one per group."""
+        """Axis length, and blocks of Q: per pull or group."""
         return {"feature": self.features, "pull": self.groups * len(self.pulls)}
 
     @property
     def record(self) -> str:
-        """One record, as a phrase for data owners."""
+        """Description of one record."""
         return f"{self.columns} and a target"
 
     def refusal(self, unit: str | None) -> str:
-        """Why a promise admits one pull only."""
+        """Return why a promise admits one pull only."""
         if unit is None or len(self.pulls) == 1:
             return ""
         return (
@@ -157,11 +149,11 @@ _ROWS = 1 << 14
 
 @dataclass(frozen=True, eq=False)
 class RealSiteMoments(RealMoments):
-    """Sums within sites in real units, float64, with noise or without.
+    """Sums within sites in real units, float64.
 
     Attributes:
         N: records.
-        Q: one matrix per pull, or per group, ``(pulls or groups, p, p)``; the target last, over ``target_scale``.
+        Q: a matrix per pull or group, ``(pulls or groups, p, p)``; the target last, over ``target_scale``.
 
     Example:
         >>> real = ps.measure(ps.SitesSchema(2, clip_norm=16.0), [[0.0], [1.0], [2.0]], [5.0, 7.0, 9.0]).real()
@@ -175,19 +167,12 @@ class RealSiteMoments(RealMoments):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SiteMoments(Moments):
-    """Exact sums within sites: N in records, Q in squared grid steps, int64.
+    """Exact sums within sites, int64: N in records, Q in squared grid steps.
 
-    They add over sites; the records of one site are measured in one piece.
-
-    As measured they lie in group 0; a session moves them to the group of the site's place (:meth:`for_client`).
+    Measure each site's records at once. Sums are in group 0 until :meth:`for_client`.
 
     Attributes:
-        schema: what was measured.
-        N, Q: as in :class:`RealSiteMoments`.
-        clip_report: what the clip did, the target being one of the entries; stays with the client, ignored by ``==``.
-
-    Raises:
-        DataError: Q has another shape, or a count is negative.
+        clip_report: the clip's effect, target included; stays with the client.
 
     Example:
         >>> moments = ps.measure(ps.SitesSchema(2, clip_norm=16.0), [[0.0], [1.0], [2.0]], [5.0, 7.0, 9.0])
@@ -208,10 +193,10 @@ class SiteMoments(Moments):
         return self.N
 
     def for_client(self, index: int | None) -> SiteMoments:
-        """Return the sums in the group of a site's index in the roster.
+        """Return the sums in the group of a roster index.
 
         Raises:
-            DataError: the schema has groups and no index is passed, or these sums already have several groups.
+            DataError: no index where groups exist, or a second call.
         """
         groups = self.schema.groups
         if groups == 1:
@@ -224,14 +209,14 @@ class SiteMoments(Moments):
         return SiteMoments(self.schema, self.N, Q, self.clip_report)
 
     def real(self) -> RealSiteMoments:
-        """Return the sums in real units, float64."""
+        """Return the sums in real units."""
         return RealSiteMoments.of_sums(self.schema, self.wire())
 
 
 def site_moments(
     schema: SitesSchema, records: int, total: NDArray[Any], second: NDArray[Any], report: ClipReport | None = None
 ) -> SiteMoments:
-    """Return a site's moments from its exact count, sum ``(p,)`` and second moment ``(p, p)`` in grid steps."""
+    """Return a site's moments from sum ``(p,)`` and second moment ``(p, p)`` in grid steps."""
     Q = np.zeros((schema.sizes["pull"], schema.features, schema.features), np.int64)
     for place, pull in enumerate(schema.pulls):
         Q[place] = less_mean(second, total, records + Fraction(pull))
@@ -239,28 +224,23 @@ def site_moments(
 
 
 def measured_sites(schema: SitesSchema, X: Any, y: Any, _: Mapping[str, Values], progress: bool) -> SiteMoments:
-    """Return the sums within a site from its records: X holds the columns and y the target, as for a ``RidgeSchema``.
-
-    Raises:
-        DataError: records that do not fit the schema.
-    """
+    """Return one site's sums; X holds the columns and y the target."""
     plain = ClassSchema(2, schema.features, "NAB", schema.clip_norm, schema.grid_bits)
-    sums: Any = moments.accumulators.measured(plain, _vectors(schema, X, y), None, progress)  # of one class
+    sums: Any = moments.accumulators.measured(plain, _vectors(schema, X, y), None, progress)  # all rows in one class
     return site_moments(schema, sums.records, sums.A.sum(axis=0), np.asarray(sums.B), sums.clip_report)
 
 
 def less_mean(second: NDArray[Any], total: NDArray[Any], over: Fraction) -> NDArray[np.int64]:
-    """``Z'Z - s s' / over`` as :func:`~privstats.moments.grid.less` has it; 0 for nothing."""
+    """Return ``Z'Z - s s' / over`` (:func:`~privstats.moments.grid.less`); 0 without records and pull."""
     return moments.grid.less(second, total, total, over) if over else np.zeros(second.shape, np.int64)
 
 
 def _vectors(schema: SitesSchema, X: Any, y: Any) -> Iterator[tuple[NDArray[np.float64], NDArray[np.intp]]]:
-    """Pieces of ``(x, y / target_scale)``, all of one class."""
     columns, target = moments.grid.feature_grid(schema), moments.grid.Grid("y", 1, schema.steps, 1.0)
     for rows, targets in moments.input_validation.pairs(X) if y is None else ((X, y),):
         rows = moments.input_validation.check_features(schema, rows)
         targets = _target(rows.shape[0], moments.input_validation.as_rows(targets, "y"))
-        for start in range(0, max(rows.shape[0], 1), _ROWS):  # once for no records
+        for start in range(0, max(rows.shape[0], 1), _ROWS):  # one empty pass without records
             at = slice(start, min(start + _ROWS, rows.shape[0]))
             x, b = (
                 moments.code_rows.behind(schema, moments.input_validation.dense(rows[at]), columns),
@@ -280,12 +260,10 @@ def _target(records: int, targets: Any) -> Any:
 
 
 def _square(schema: SitesSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
-    """Return the square of mu of one record of a site of any size, for every pull.
+    """Return mu^2 of one record of a site of any size, for every pull.
 
-    A record z, with the other records' shrunk mean b, moves Q by ``(n + lambda) / (n + 1 + lambda) (z - b)(z - b)'`` of
-    norm below 4 R^2; two such matrices are positive, so their difference is at most sqrt 2 of that, in one site or
-    across two. Truncation to integer steps adds less than one step to each of p^2 entries for every truncated site
-    (docs/sensitivity.md).
+    It moves Q by a positive matrix of norm below 4 R^2; two such differ by at most sqrt 2 of that. Truncation adds less
+    than one step to p^2 entries per truncated site (docs/sensitivity.md).
     """
     cut = schema.features / schema.scale**2
     count, moved = weights.get("N", 0.0), 4 * schema.clip_norm**2
@@ -296,17 +274,13 @@ def _square(schema: SitesSchema, weights: Mapping[str, float], adjacency: Adjace
 
 
 def _client_square(schema: SitesSchema, weights: Mapping[str, float], adjacency: Adjacency, records: float) -> float:
-    """Return mu^2 of a client: its Q is positive with trace at most m R^2, and truncation only shortens it.
-
-    Two such matrices differ by at most sqrt 2 m R^2, plus the truncation of both.
-    """
+    """Return mu^2 of a client: Q is positive with trace at most m R^2; two such differ by sqrt 2 m R^2."""
     square, cut = records * schema.clip_norm**2, schema.features / schema.scale**2
     moved = square if adjacency == "add-remove" else math.sqrt(2) * square + 2 * cut
     return weights.get("N", 0.0) * records**2 + len(schema.pulls) * weights.get("Q", 0.0) * moved**2
 
 
 def _crowd(schema: SitesSchema) -> tuple[Record, ...]:
-    """Many records of the same site, opposed to the one that comes or goes, and as many of another."""
     times = many(schema)
     return record_of(first(schema, -1), times=times), record_of([[1, -schema.steps]], times=times, cell=1)
 

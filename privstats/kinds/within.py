@@ -1,12 +1,4 @@
-"""Compute within-client moments of a classification task: a client's class moments less its own offset, in integers.
-
-The moments are a function of all records of one client, so they add over clients only. The arithmetic is on the
-client's exact N, A, B; :meth:`RealWithinMoments.equivalent` converts the sums for a head.
-
-A client above ``n_max`` has a larger lambda; it is not refused, and its records are not sampled. A refusal would
-reveal that the client is above, and a sample costs as much as replace-one. With lambda n / n_max in place of lambda
-the sensitivity stays a closed form, at most a quarter larger than that of a promise about the data.
-"""
+"""Compute class moments less each client's own offset; they add over clients only."""
 
 from __future__ import annotations
 
@@ -67,35 +59,26 @@ _TABLE: tuple[Statistic, ...] = (
 
 @dataclass(frozen=True)
 class WithinSchema(Schema):
-    """Within-client moments of a classification task, for clients that are shifted: ``x = m_y + b_k + noise``.
+    """Within-client moments of a classification task, for shifted clients: ``x = m_y + b_k + noise``.
 
-    With ``z = (onehot(y), x)`` a client uploads ``Q = sum z z' - (sum z)(sum z)' / (n + lambda)`` in three blocks: L
-    (C x C), A (C x d), B (d x d), and its counts N. Summed over the clients they give the class means of least squares
-    with client effects, ``m = L^+ A``, and the scatter ``B - A' m``. One upload, no rounds.
-
-    When (docs/alignment.md): clients of different domains, judged on their own label mix, or with mixes that are about
-    the same. It needs the local offset at prediction (``heads.Personal(head, offset=True)``). Judged on the whole
-    domain it loses where label mixes differ much. Under record-level DP it costs up to four times the sensitivity of B:
-    plain N, A, B are the better choice there.
+    With ``z = (onehot(y), x)`` a client uploads ``Q = sum z z' - (sum z)(sum z)' / (n + lambda)`` in three blocks: L (C
+    x C), A (C x d), B (d x d), and its counts N. Summed over clients they give the class means of least squares with
+    client effects, ``m = L^+ A``, and the scatter ``B - A' m``. Prediction needs the local offset
+    (``heads.Personal(head, offset=True)``). Record-level DP costs up to four times the sensitivity of B
+    (docs/alignment.md).
 
     Guarantee:
         Unit: one record, or a client of at most ``max_records_per_client``. The noise is calibrated to the largest move
-        of ``(N, L, A, B)`` by a record of *any* client, above ``n_max`` or not, the cut to whole steps included
-        (``dp.joint_mu``, docs/sensitivity.md); under replace-one mu^2 is up to four times that of add-remove.
+        of ``(N, L, A, B)`` by a record of *any* client, above ``n_max`` or not, truncation included (``dp.joint_mu``,
+        docs/sensitivity.md); under replace-one mu^2 is up to four times that of add-remove. Nothing reveals whether a
+        client is above ``n_max``, and no client is refused for it.
 
     Args:
-        classes: number of classes C, at least 2; labels are 0..C-1.
-        features: dimension d of the vectors that are clipped (after ``transform``), at least 2.
-        clip_norm: R, the Euclidean norm to which every vector is clipped.
-        pull: lambda, 0 to 1e9, required: how many records hold a client's offset at zero. 0 frees it (client offsets
-            then cancel bit for bit), a large one gives plain moments. The sums do not show which is best.
-        n_max: required and public. A client of n > n_max records uses ``lambda n / n_max`` in place of lambda, so its
-            weight stays at ``n_max / (n_max + lambda)``. Noise is calibrated to that weight. Nothing reveals whether a
-            client is above n_max, and no client is refused for it.
-        grid_bits, nonnegative, transform, class_names, feature_names: as in :class:`ClassSchema`.
-
-    Raises:
-        SchemaError: naming the field, its bound and the remedy.
+        pull: lambda, 0 to 1e9: how many records hold a client's offset at zero. 0 cancels offsets bit for bit.
+        n_max: public. A client of n > n_max records uses ``lambda n / n_max``, so its weight stays at
+            ``n_max / (n_max + lambda)``, to which noise is calibrated.
+        classes, features, clip_norm, grid_bits, nonnegative, transform, class_names, feature_names: as in
+            :class:`ClassSchema`.
 
     Example:
         >>> schema = ps.WithinSchema(2, 2, clip_norm=4.0, pull=0.0, n_max=100)
@@ -133,17 +116,17 @@ class WithinSchema(Schema):
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Length of every axis and number of every kind of cell."""
+        """Axis lengths and cell counts."""
         return {"class": self.classes, "feature": self.features}
 
     @property
     def record(self) -> str:
-        """One record, as a phrase for data owners."""
+        """Description of one record."""
         return f"{self.columns} and {classes_of(self.classes, self.class_names)}"
 
     @property
     def weight(self) -> float:
-        """t = n_max / (n_max + lambda), the largest fraction of a client's offset that is removed; 1 for lambda = 0."""
+        """t = n_max / (n_max + lambda), the largest removed fraction of a client's offset."""
         return self.n_max / (self.n_max + self.pull)
 
 
@@ -155,7 +138,7 @@ _SAME = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class RealWithinMoments(RealMoments):
-    """Within-client moments in real units, float64, with noise or without.
+    """Within-client moments in real units, float64.
 
     Attributes:
         N: counts, ``(C,)``.
@@ -177,7 +160,7 @@ class RealWithinMoments(RealMoments):
 
     @property
     def means(self) -> NDArray[np.float64]:
-        """``m = L^+ A``, ``(C, d)``: the class means of least squares with client effects, up to a shift of all."""
+        """Least-squares class means ``L^+ A``, ``(C, d)``, up to a common shift."""
         values, vectors = np.linalg.eigh((self.L + self.L.T) / 2)
         real = values > _SAME * max(float(values[-1]), np.finfo(np.float64).tiny)
         inverse = np.where(real, 1 / np.where(real, values, 1.0), 0.0)
@@ -185,10 +168,7 @@ class RealWithinMoments(RealMoments):
         return means
 
     def equivalent(self) -> RealClassMoments:
-        """Plain N, A, B with the same counts, class means and scatter within classes, for heads.
-
-        The means are determined up to a shift of all rows, which the client's offset removes at prediction.
-        """
+        """Return class sums with equal counts, means and scatter."""
         means, n = self.means, np.maximum(self.N, 0.0)
         product = self.A.T @ means
         scatter = self.B - (product + product.T) / 2
@@ -197,17 +177,10 @@ class RealWithinMoments(RealMoments):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class WithinMoments(Moments):
-    """Exact within-client moments: N in records, L in 1 / ``COUNT_SCALE`` records, A and B in grid steps, int64.
-
-    They add over clients; the records of one client are measured in one piece.
+    """Exact within-client moments, int64: N in records, L in 1 / ``COUNT_SCALE`` records, A and B in grid steps.
 
     Attributes:
-        schema: what was measured.
-        N, L, A, B: as in :class:`RealWithinMoments`.
-        clip_report: what the clip did; stays with the client and is ignored by ``==``.
-
-    Raises:
-        DataError: an array of another shape, or a count is negative.
+        clip_report: the clip's effect; stays with the client.
 
     Example:
         >>> schema = ps.WithinSchema(2, 2, clip_norm=4.0, pull=0.0, n_max=100)
@@ -227,30 +200,28 @@ class WithinMoments(Moments):
 
     @property
     def records(self) -> int:
-        """Records measured. Private: it is N summed."""
+        """Records measured. Private."""
         return int(self.N.sum())
 
     def real(self) -> RealWithinMoments:
-        """Return the moments in real units, float64."""
+        """Return the moments in real units."""
         return RealWithinMoments.of_sums(self.schema, self.wire())
 
 
 def within_moments(schema: WithinSchema, plain: ClassMoments) -> WithinMoments:
-    """Compute ``Q = sum z z' - (sum z)(sum z)' / (n + lambda)`` of one client's class moments, truncated toward zero.
+    """Compute ``Q = sum z z' - (sum z)(sum z)' / (n + lambda)`` of one client, truncated toward zero.
 
-    Moving all rows of a client by one grid vector does not change Q for ``lambda = 0``, bit for bit. All arithmetic is
-    in Python integers, because products exceed 2**63. Truncation removes less than one step from an entry, and
-    increases the distance of two data sets by at most one step per entry.
+    For ``lambda = 0``, a common shift of all rows by a grid vector leaves Q equal bit for bit. Products exceed 2**63,
+    hence Python integers. Truncation adds at most one step per entry to the distance of two data sets.
 
     Args:
-        schema: the schema; its ``pull`` is lambda, and beyond ``n_max`` records lambda is ``lambda n / n_max``.
         plain: N, A and B of *all* records of the client.
     """
     N, A, B, records = plain.N, plain.A, np.asarray(plain.B), plain.records
     counts, total = np.diag(N), A.sum(axis=0)
     over = records + Fraction(schema.pull) * Fraction(max(records, schema.n_max), schema.n_max)
     if over == 0:
-        return WithinMoments(schema, N, counts, A, B, plain.clip_report)  # nothing, less nothing
+        return WithinMoments(schema, N, counts, A, B, plain.clip_report)  # no records: all sums are 0
     return WithinMoments(
         schema,
         N,
@@ -262,7 +233,7 @@ def within_moments(schema: WithinSchema, plain: ClassMoments) -> WithinMoments:
 
 
 def measured_within(schema: WithinSchema, X: Any, y: Any, _: Mapping[str, Values], progress: bool) -> WithinMoments:
-    """Return the within-client moments of one client's records, as ``measure`` describes them."""
+    """Return one client's within-client moments."""
     plain = class_rows(schema, schema.classes, schema.grid_bits, "NAB")
     sums: Any = moments.accumulators.measured(plain, X, y, progress)
     return within_moments(schema, sums)
@@ -272,11 +243,10 @@ def measured_within(schema: WithinSchema, X: Any, y: Any, _: Mapping[str, Values
 
 
 def _square(schema: WithinSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
-    """Return the square of mu of one record of a client with t = ``schema.weight``; replacing is removing and adding.
+    """Return mu^2 of one record, with t = ``schema.weight``; replacing is removing and adding.
 
-    A record z, with the other records' mean m, moves Q by ``(1 - t) z z' + t a (m - z)(m - z)'`` with a < 1 where the
-    client is above n_max, and by less otherwise; the largest is at |x| = R, m_x = -x and m of another class, in every
-    block at once. Truncation to integer steps adds at most one step per entry to each distance (docs/sensitivity.md).
+    A record z moves Q by ``(1 - t) z z' + t a (m - z)(m - z)'``, m the others' mean, a < 1; the largest has |x| = R,
+    m_x = -x, m of another class. Truncation adds at most one step per entry (docs/sensitivity.md).
     """
     t, radius, step = schema.weight, schema.clip_norm, 1 / schema.scale
     C, d = schema.classes, schema.features
@@ -296,7 +266,6 @@ def _crowd(schema: WithinSchema) -> tuple[Record, ...]:
 
 
 def _sums(schema: WithinSchema, records: Sequence[Record]) -> Sums:
-    """Return one client's sums, also for a client without records."""
     inner = ClassSchema(2, 2, "NAB", schema.clip_norm, schema.grid_bits)
     counts, sums, second = (part.astype(np.int64) for part in plain(records))
     return wire(within_moments(replace(bare(schema), classes=2, features=2), ClassMoments(inner, counts, sums, second)))

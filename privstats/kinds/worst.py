@@ -1,7 +1,6 @@
-"""The two data sets that attain a sensitivity, as records on the grid, and their sums.
+"""Build the two data sets that attain a sensitivity, and their sums.
 
-Records have at most two nonzero entries, so they are measured under the same schema of two features, by the library's
-own moments. docs/sensitivity.md proves which pairs are worst; kinds only list them.
+Records have at most two nonzero entries, so two features suffice. docs/sensitivity.md proves which pairs are worst.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ Record: TypeAlias = dict[str, Any]
 
 Sums: TypeAlias = dict[tuple[str, int], NDArray[Any]]
 
-ONE = 1 << 20  # steps of a mean outcome, as a score is measured
+ONE = 1 << 20  # steps per mean outcome of 1, as for scores
 
 _CROWD = 10**6
 
@@ -29,22 +28,21 @@ _MOST = 1 << 61
 
 
 def many(schema: Schema) -> int:
-    """Return a number of records at which one more hardly moves their mean, with sums that fit the integers."""
+    """Return a number of records at which one more hardly moves their mean, with sums that fit int64."""
     return min(_CROWD, _MOST // schema.steps**2)
 
 
 @dataclass(frozen=True)
 class WorstPair:
-    """The rule by which a kind of schema builds its worst case.
+    """A kind's rule for its worst case.
 
     Attributes:
-        pairs: returns pairs of a record and a replacement; the first record of some pair is the worst to add.
-        sums: returns the sums of a data set by letter and cell, in wire steps, as Python integers; full matrices.
-        crowd: returns many records of the same party, opposed to the record that comes or goes; none where a record's
-            weight does not depend on others.
-        exchanged: returns the candidates for the other records in an exchange.
+        pairs: (record, replacement) pairs; some first record is the worst to add.
+        sums: sums by letter and cell, in wire steps.
+        crowd: many opposed records of the party, where weights depend on others.
+        exchanged: candidates for the other records in an exchange.
         halves: whether a client of opposed halves is a candidate.
-        left_out: returns whether unreadable records of a schema are in no sum, so that exchanging one adds a record.
+        left_out: whether unreadable records are in no sum.
     """
 
     pairs: Callable[[Any, Mapping[str, float]], list[tuple[Record, Record]]]
@@ -56,17 +54,17 @@ class WorstPair:
 
 
 def record_of(x: list[list[int]], *, times: int = 1, cell: int = 0, **more: Any) -> Record:
-    """Return a record on the grid, of at most two entries that are not zero."""
+    """Return a grid record without zero entries."""
     return {"times": times, "cell": cell, "x": [entry for entry in x if entry[1]], **more}
 
 
 def first(schema: Schema, sign: int = 1) -> list[list[int]]:
-    """Return the longest row along the first axis."""
+    """Return the longest row."""
     return [[0, sign * schema.steps]]
 
 
 def vectors(schema: Any, weights: Mapping[str, float]) -> list[tuple[Record, Record]]:
-    """Pairs of rows: crossed, opposed, of another class, and slanted where sums and products both count."""
+    """Return pairs: crossed, opposed, of another class, slanted."""
     one, second = record_of(first(schema)), [[1, schema.steps]]
     others = [record_of(second), record_of(second, cell=1), record_of(first(schema), cell=1)]
     if schema.nonnegative:
@@ -81,7 +79,7 @@ def vectors(schema: Any, weights: Mapping[str, float]) -> list[tuple[Record, Rec
 
 
 def added(of_record: Callable[[Any, Record], Sums]) -> Callable[[Any, Sequence[Record]], Sums]:
-    """Sums over records, from those of one."""
+    """Return the function that sums records' contributions."""
 
     def sums(schema: Any, records: Sequence[Record]) -> Sums:
         total: Sums = {}
@@ -94,13 +92,13 @@ def added(of_record: Callable[[Any, Record], Sums]) -> Callable[[Any, Sequence[R
 
 
 def of_score(_: Any, record: Record) -> Sums:
-    """Return a record's contribution to a score and its information."""
+    """Return a record's score and information."""
     a = dense(record["a"])
     return {("g", 0): np.outer(dense(record["x"]), dense(record["r"])), ("H", 0): np.outer(a, a)}
 
 
 def plain(records: Sequence[Record]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Counts and sums by cell, and second moments, of records with two features."""
+    """Return counts and sums by cell, and second moments."""
     counts, sums, second = np.zeros(2, object), np.zeros((2, 2), object), np.zeros((2, 2), object)
     for record in records:
         x, times = dense(record["x"]), record["times"]
@@ -111,17 +109,17 @@ def plain(records: Sequence[Record]) -> tuple[NDArray[Any], NDArray[Any], NDArra
 
 
 def wire(moments: Any, cell: int = 0) -> Sums:
-    """Measured sums by letter and cell."""
+    """Return measured sums by letter and cell."""
     return {(row.letter, cell): moments.sums(row).astype(object) * row.factor for row in moments.schema.sent}
 
 
 def rows_of(schema: Schema, records: Sequence[Record]) -> NDArray[np.float64]:
-    """Rows in real units, to be measured."""
+    """Return rows in real units."""
     return np.array([dense(record["x"]).astype(np.float64) / schema.scale for record in records])
 
 
 def dense(entries: Sequence[Sequence[int]], width: int = 2) -> NDArray[Any]:
-    """Return the vector of sparse entries, in Python integers."""
+    """Return a dense vector of Python integers."""
     vector = np.zeros(width, object)
     for place, value in entries:
         vector[place] = value

@@ -1,8 +1,4 @@
-"""The accounts of a ledger: the caps and spends of each data set, computed from the records.
-
-Frozen values and arithmetic over the records, in order: this module stores nothing and decides nothing. ``ledger``
-decides what may be spent.
-"""
+"""Compute a ledger's accounts from its records: the caps and spends of each data set."""
 
 from __future__ import annotations
 
@@ -38,29 +34,22 @@ class Spend:
     """One spend of a ledger: a release, or an attempt at one.
 
     Attributes:
-        id: the number of its record in the ledger.
-        at: when the spend was written, UTC, ISO 8601.
+        id: number of its record.
+        at: time of the record, UTC, ISO 8601.
         plan: digest of the plan.
-        run: name of the session; empty in spends of an older privstats.
-        what: a description of the release.
-        model: trust model; ``"none"`` where the exact sums are released.
-        mu: joint mu of the release under the account's unit and adjacency; infinite for exact sums.
-        parts: mu per statistic.
-        released: when the upload or the release was sent; None if it never was. None alone does not return the spend.
-        upload: identifies the bytes that were sent, where the caller passed it.
-        nodes: number of sessions that the spend pays for: 1, or a course's number.
-        begun: the rounds that have started, in order of their start; none starts twice.
-        masking_failure: the plan's bound on the probability that masking revealed more than the sum.
-        freed: when it was proven that the upload is in no sum and never can be; from then on the spend costs nothing.
+        run: name of the session; empty in an older privstats' spends.
+        model: trust model; ``"none"`` where exact sums are released.
+        mu: joint mu under the account's unit and adjacency; infinite for exact sums.
+        released: when the upload or release was sent; None alone does not return the spend.
+        upload: identifies the sent bytes.
+        nodes: number of sessions that the spend pays for.
+        begun: started rounds; none starts twice.
+        masking_failure: bound on masking's failure probability.
+        freed: when proven that the upload is in no sum and never can be; the spend then costs nothing.
         proof: digest of that proof.
-        apart: the party that ensures that the rounds hold different records, where the price depends on that:
-            ``"holding"``, the record registry in this ledger, without which no round starts; ``"parties"``, the parties
-            of the sums that a server releases. Empty for every other spend, and for a stream of an older privstats
-            without a registry yet.
-        withdrawn: when the session was given up before anything was sent; nothing may be sent from then on, and the
-            spend costs nothing.
-        pure: epsilon of a release with delta = 0; its ``mu`` follows from its noise, or from epsilon alone in spends of
-            an older privstats. Infinite for any other release.
+        apart: what ensures that rounds hold different records, as for :meth:`privstats.dp.Ledger.spend_course`.
+        withdrawn: when given up before anything was sent; the spend then costs nothing.
+        pure: epsilon of a release with delta = 0, else infinite.
 
     Example:
         >>> ledger = ps.dp.Ledger.create("ledger.sqlite")
@@ -93,7 +82,7 @@ class Spend:
     pure: float = math.inf
 
     def epsilon_at(self, delta: float) -> float:
-        """epsilon of it alone at this delta; 0 where it costs nothing."""
+        """Return the spend's own epsilon at this delta; 0 where it costs nothing."""
         return min(self.pure, epsilon_of(self.mu, delta)) if self.counts else 0.0
 
     @property
@@ -103,12 +92,12 @@ class Spend:
 
     @property
     def counts(self) -> bool:
-        """Whether it costs something: it was neither freed by proof nor withdrawn before anything was sent."""
+        """Whether the spend costs something: neither freed nor withdrawn."""
         return self.freed is None and self.withdrawn is None
 
     @property
     def waiting(self) -> bool:
-        """Whether it is a single session that has sent nothing yet: it continues, or is withdrawn."""
+        """Whether the spend is a single session that has sent nothing yet."""
         single = self.nodes == 1 and not self.begun and bool(self.run)
         return single and self.released is None and self.withdrawn is None
 
@@ -118,10 +107,7 @@ class Cap:
     """A bound on the spends of a data set, valid from a point in time.
 
     Attributes:
-        at: when the cap was set, UTC, ISO 8601.
-        unit, adjacency: the unit that the cap protects, and its adjacency.
         epsilon, delta: the bound on everything together.
-        id: the number of its record in the ledger.
 
     Example:
         >>> cap = ps.dp.Cap("2026-01-01T00:00:00+00:00", "record", "add-remove", epsilon=2.0, delta=1e-5)
@@ -138,27 +124,21 @@ class Cap:
 
     @property
     def mu(self) -> float:
-        """The largest mu that keeps the bound; 0 at delta 0, which no mu keeps."""
+        """The largest mu that keeps the bound; 0 at delta 0."""
         return gaussian_mu(self.epsilon, self.delta) if self.delta else 0.0
 
     def admits(self, mu: float, pure: float) -> bool:
         """Return whether releases of this joint mu, and of this epsilon if all are pure, keep the bound.
 
-        One of the two is enough, also where each release depends on earlier ones. If the epsilons of a sequence add up
-        to at most ``epsilon``, every density ratio is bounded. This costs no delta, so all of delta remains for
-        sequences that keep the bound by their mu (docs/privacy.md).
+        Either suffices, also where releases depend on earlier ones. Epsilons up to ``epsilon`` in total bound every
+        density ratio and cost no delta (docs/privacy.md).
         """
         return pure <= self.epsilon * (1 + TOLERANCE) or mu <= self.mu * (1 + TOLERANCE)
 
 
 @dataclass(frozen=True)
 class Account:
-    """A data set, its caps and all its spends.
-
-    Attributes:
-        dataset: the name the data owner gave it.
-        caps: every cap it has had, oldest first, the last in force; none where only exact sums were released.
-        entries: every spend, oldest first.
+    """A data set, its caps and its spends, oldest first; the last cap is in force.
 
     Example:
         >>> ledger = ps.dp.Ledger.create("ledger.sqlite")
@@ -179,20 +159,20 @@ class Account:
 
     @property
     def epsilon(self) -> float:
-        """epsilon of the cap in force; infinite where there is none."""
+        """epsilon of the cap in force; infinite without one."""
         return self.caps[-1].epsilon if self.caps else math.inf
 
     @property
     def delta(self) -> float:
-        """delta of the cap in force; 0 where there is none."""
+        """delta of the cap in force; 0 without one."""
         return self.caps[-1].delta if self.caps else 0.0
 
     @property
     def quoted_delta(self) -> float:
-        """The smallest delta that any of its caps has had; 0 where there is none.
+        """The smallest delta of all caps, at which totals are quoted.
 
-        Totals are quoted at it: a cap moved to a larger delta must not make the spent epsilon look smaller. A delta of
-        0 counts where every release is pure, because the others have no epsilon there.
+        A cap moved to a larger delta must not make the spent epsilon look smaller. A delta of 0 counts only where every
+        release is pure.
         """
         return min((cap.delta for cap in self.caps if cap.delta or math.isfinite(self.pure)), default=0.0)
 
@@ -203,46 +183,46 @@ class Account:
 
     @property
     def mu(self) -> float:
-        """mu of everything released so far together: at most sqrt(sum mu_i^2), whatever was chosen by what was seen."""
+        """mu of all releases together: at most sqrt(sum mu_i^2), also if later releases depend on earlier ones."""
         return compose(entry.mu for entry in self.counted)
 
     @property
     def spent(self) -> float:
-        """epsilon of everything released so far at :attr:`quoted_delta`; an upper bound where pure and Gaussian mix."""
+        """epsilon of all releases at :attr:`quoted_delta`; an upper bound where pure and Gaussian mix."""
         return self.spent_at(self.quoted_delta)
 
     def spent_at(self, delta: float) -> float:
-        """epsilon of everything released so far, at another delta; infinite at 0 unless all of it is pure."""
+        """Return the epsilon of all releases at another delta; infinite at 0 unless all are pure."""
         return min(self.pure, epsilon_of(self.mu, delta))
 
     @property
     def pure(self) -> float:
-        """Sum of the epsilons, where every release is pure; infinite where one is not."""
+        """Sum of the epsilons; infinite unless all are pure."""
         return math.fsum(entry.pure for entry in self.counted)
 
     @property
     def masking_failure(self) -> float:
-        """Failure probability of the masking of everything released so far, to be added to any quoted delta."""
+        """Failure probability of all masking, to be added to any quoted delta."""
         return math.fsum(entry.masking_failure for entry in self.counted)
 
     @property
     def mu_cap(self) -> float:
-        """mu of the cap in force; infinite where there is none."""
+        """mu of the cap in force; infinite without one."""
         return self.caps[-1].mu if self.caps else math.inf
 
     @property
     def exceeded(self) -> bool:
-        """Whether more was spent than the cap admits; the ledger itself never allows that."""
+        """Whether more was spent than the cap admits."""
         return self.cap is not None and not self.cap.admits(self.mu, self.pure)
 
     @property
     def unfinished(self) -> tuple[Spend, ...]:
-        """Spends that count although the ledger has no record that their upload or release was sent."""
+        """Spends that count without a record that anything was sent."""
         return tuple(entry for entry in self.counted if entry.released is None)
 
     @property
     def waiting(self) -> tuple[Spend, ...]:
-        """Single sessions that have sent nothing yet: each may be withdrawn."""
+        """Single sessions that have sent nothing yet."""
         return tuple(entry for entry in self.entries if entry.waiting)
 
     def of_run(self, run: bytes) -> Spend | None:
@@ -250,7 +230,7 @@ class Account:
         return next((entry for entry in reversed(self.entries) if run and entry.run == run), None)
 
     def statistics(self) -> dict[str, float]:
-        """Composed mu per statistic over all releases."""
+        """Return the composed mu per statistic over all releases."""
         names = dict.fromkeys(part.statistic for entry in self.counted for part in entry.parts)
         return {
             name: compose(part.mu for entry in self.counted for part in entry.parts if part.statistic == name)
@@ -259,7 +239,7 @@ class Account:
 
 
 def epsilon_of(mu: float, delta: float) -> float:
-    """epsilon of mu at delta; 0 where nothing was released, infinite where exact sums were, and at delta 0."""
+    """Return the epsilon of mu at delta; infinite for exact sums and at delta 0."""
     if 0 < mu < math.inf:
         return gaussian_epsilon(mu, delta) if delta else math.inf
     return mu
@@ -267,23 +247,14 @@ def epsilon_of(mu: float, delta: float) -> float:
 
 @dataclass(frozen=True)
 class LedgerState:
-    """All accounts and counters of a ledger.
-
-    Attributes:
-        accounts: by data set.
-        counters: by the digest of a roster's members, the last run counter accepted and its run name.
-    """
+    """Accounts by data set, and the last accepted run counter and name by digest of a roster's members."""
 
     accounts: Mapping[str, Account]
     counters: Mapping[bytes, tuple[int, bytes]]
 
     @classmethod
     def of(cls, records: Iterable[Record]) -> LedgerState:
-        """Read every record of a ledger, in order.
-
-        Raises:
-            LedgerError: a record refers to a release that no earlier record allowed.
-        """
+        """Read every record of a ledger, in order."""
         caps, spends = defaultdict[str, list[Cap]](list), dict[int, tuple[str, Spend]]()
         counters: dict[bytes, tuple[int, bytes]] = {}
         for number, record in enumerate(records, start=1):
@@ -314,7 +285,7 @@ class LedgerState:
         return cls({name: Account(name, tuple(caps[name]), tuple(entries[name])) for name in names}, counters)
 
     def account(self, dataset: str) -> Account:
-        """Return the account of a data set; empty where there is none."""
+        """Return a data set's account."""
         return self.accounts.get(dataset, Account(dataset))
 
 
@@ -340,7 +311,6 @@ def _freed(spend: tuple[str, Spend] | None, record: Freed) -> tuple[str, Spend]:
 
 
 def _held(spend: tuple[str, Spend] | None) -> tuple[str, Spend]:
-    """Mark a spend as one that needs its record registry, also a spend from before the ledger recorded that."""
     if spend is None:
         raise LedgerError("a record is about the registry of a spend that no record allowed")
     dataset, entry = spend
@@ -362,11 +332,7 @@ def _withdrawn(spend: tuple[str, Spend] | None, record: Withdrawn) -> tuple[str,
 
 
 def stored_entry(state: LedgerState, entry: Spend, path: object) -> Spend:
-    """Return a ledger's own copy of an entry that a caller passes.
-
-    Raises:
-        LedgerError: it is no entry, or one of another ledger.
-    """
+    """Return a ledger's own copy of an entry."""
     if not isinstance(entry, Spend):
         raise LedgerError(f"not an entry but {type(entry).__name__}: give the entry that spend returned")
     name = entry.id, entry.at, entry.plan, entry.run
@@ -378,7 +344,7 @@ def stored_entry(state: LedgerState, entry: Spend, path: object) -> Spend:
 
 
 def entry_of(number: int, record: Spent) -> Spend:
-    """Return the entry of record ``number`` of a ledger."""
+    """Return the entry of record ``number``."""
     mu = math.inf if record.mu is None else record.mu
     run = bytes.fromhex(record.run)
     return Spend(

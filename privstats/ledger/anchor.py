@@ -1,14 +1,8 @@
-"""Detect an older copy of a ledger by its anchors: its head in a small file next to it and in another file outside.
+"""Detect an older copy of a ledger by its head in a file next to it, and in the user's state folder.
 
-A chain inside one file cannot show that its end is missing. The anchor next to the file can, unless a complete folder
-is restored in place. Then the anchor in the user's state folder, under the ledger's own name, can, unless another user
-or machine has spent. A head that the caller stores elsewhere always can. The order of writing is ledger, anchor next to
-it, anchor outside: no kill makes an anchor longer than the ledger, and the next writer updates both before it writes.
-``file`` uses this module, which has no rule about budgets.
-
-The head of the ledger is a file next to it, written after each commit and completed before the next. If it were written
-only before the commit, a crash would cause a false alarm; if only after, a crash could leave the head permanently
-behind the ledger. A head that is one step behind is still a prefix.
+A chain inside one file cannot show that its end is missing. The guarantee of :class:`~privstats.dp.Ledger` states what
+each head shows. Each commit writes ledger, head next to it, head outside, so no crash makes a head longer than the
+ledger.
 """
 
 from __future__ import annotations
@@ -31,11 +25,7 @@ def head_path(path: Path) -> Path:
 
 
 def stored_head(path: Path) -> Head | None:
-    """Read the head next to the ledger at ``path``; None where that file is missing.
-
-    Raises:
-        LedgerError: the file cannot be read or does not hold a head.
-    """
+    """Read the head next to the ledger, if any."""
     beside = head_path(path)
     try:
         with beside.open("rb") as file:
@@ -48,11 +38,7 @@ def stored_head(path: Path) -> Head | None:
 
 
 def keep_head(path: Path, head: Head) -> None:
-    """Write ``head``, unless the file holds a longer one.
-
-    Raises:
-        LedgerError: the file cannot be written; nothing may be spent then.
-    """
+    """Write ``head``, unless the file holds a longer one; on failure nothing may be spent."""
     stored = stored_head(path)
     if stored is not None and stored.length >= head.length:
         return
@@ -64,11 +50,7 @@ def keep_head(path: Path, head: Head) -> None:
 
 
 def stored_outside(ledger: str) -> Head | None:
-    """Return the head of the ledger with this name in the user's state folder; None where there is none.
-
-    Raises:
-        LedgerError: the file does not hold a head.
-    """
+    """Return this ledger's head in the user's state folder, if any."""
     value = _outside(ledger).read()
     return (
         None if value is None else Head.parse(value.decode("ascii", "replace"), f"what is in {_outside(ledger).path}")
@@ -76,11 +58,7 @@ def stored_outside(ledger: str) -> Head | None:
 
 
 def keep_outside(ledger: str, head: Head, *, replace: bool = False) -> None:
-    """Write ``head`` outside, unless the file holds a longer one that is not to be replaced.
-
-    Raises:
-        LedgerError: the file cannot be written; nothing may be spent then.
-    """
+    """Write ``head`` outside, unless a longer one is not to be replaced; on failure nothing may be spent."""
     stored = None if replace else stored_outside(ledger)
     if not head.length or (stored is not None and stored.length >= head.length):
         return
@@ -93,11 +71,7 @@ def keep_outside(ledger: str, head: Head, *, replace: bool = False) -> None:
 
 
 def check_outside(path: Path, heads: Sequence[Head], stored: Head | None, ledger: str) -> None:
-    """Verify that the ledger contains the head that was kept outside its folder.
-
-    Raises:
-        LedgerError: it is an older copy of itself, restored with its folder, or one that went another way.
-    """
+    """Refuse an older copy, restored with its folder, or a ledger with other records."""
     if stored is not None and not reached(heads, stored):
         raise LedgerError(
             f"ledger {path} has {len(heads) - 1} records and {_outside(ledger).path} says {stored.length}, or others: "
@@ -112,11 +86,7 @@ def _outside(ledger: str) -> Outside:
 
 
 def refuse_lost(path: Path) -> None:
-    """Refuse a new ledger where the head of a lost one is: it would be a fresh budget for spent data.
-
-    Raises:
-        LedgerError: there is a head and no ledger, or an empty file in its place.
-    """
+    """Refuse a new ledger where a lost one's head remains: it would be a fresh budget for spent data."""
     stored = stored_head(path)
     if stored is not None and stored.length and not (path.exists() and path.stat().st_size):
         raise LedgerError(
@@ -126,16 +96,9 @@ def refuse_lost(path: Path) -> None:
 
 
 def check_head(path: Path, heads: Sequence[Head], stored: Head | None, expected: Head | None) -> None:
-    """Verify that the ledger contains both of its stored heads.
+    """Refuse an older copy, another ledger, and one without a head.
 
-    Args:
-        path: the ledger.
-        heads: the ledger's head after each of its records, starting with the empty ledger's.
-        stored: the head next to the ledger.
-        expected: the head that the caller stored.
-
-    Raises:
-        LedgerError: the file is an older copy or another ledger; or there is no head to compare with.
+    ``heads`` are the ledger's after each record, ``stored`` is next to it, ``expected`` is the caller's.
     """
     if stored is None and expected is None:
         raise LedgerError(
@@ -156,5 +119,5 @@ def check_head(path: Path, heads: Sequence[Head], stored: Head | None, expected:
 
 
 def reached(heads: Sequence[Head], head: Head) -> bool:
-    """Return whether a ledger with these heads contains one that was kept."""
+    """Return whether a ledger with these heads contains ``head``."""
     return head.length < len(heads) and heads[head.length] == head

@@ -1,7 +1,6 @@
-"""The privacy ledger: a durable record of every spend, with a cap per data set.
+"""Record every spend durably, with a cap per data set.
 
-A spend is on the disk before it is allowed, so a crash can lose a release but never the record of one. The ledger
-neither draws noise nor sees data; every release is charged here before anything is sent.
+A spend is on disk before it is allowed, so a crash can lose a release but never its record.
 """
 
 from __future__ import annotations
@@ -48,28 +47,27 @@ FIRST_COUNTER = 0
 
 @dataclass(frozen=True)
 class Ledger(LedgerPlace):
-    """A privacy ledger in one SQLite file, shared by every process that releases from the same data.
+    """A privacy ledger in one SQLite file, shared by all processes that release from the same data.
 
-    ``Ledger(path)`` only names the file; every use fails where the file is missing. :meth:`create` makes a new ledger,
-    :meth:`open` verifies an existing one completely first.
+    ``Ledger(path)`` only names the file.
 
     Args:
         path: the file. ``<name>.head`` next to it distinguishes the ledger from an older copy.
-        timeout: seconds to wait for another process before giving up.
+        timeout: seconds to wait for another process.
         clock: returns the time for new records.
         expected_head: an earlier :attr:`head` that the owner stored elsewhere: a ledger without it is refused.
 
     Guarantee:
         Releases that :meth:`spend` allowed one by one before they were sent are together (epsilon, delta)-DP with the
         account's cap, for its unit and adjacency: mu-GDP composes as sqrt(sum mu_i^2), also when later plans depend on
-        earlier releases. Pure epsilons (delta = 0) add up, and under a cap with delta 0 nothing else is allowed.
-        Together with Gaussian releases each counts with the mu of its noise (``Noise.mu``), an upper bound
-        (docs/privacy.md has the difference). The failure probability of their masking (``Account.masking_failure``) is
-        added to delta. Assumes that every release of the data is charged to this ledger, under one name of the data
-        set. Records are chained by SHA-256: every later use detects an edited, removed, added or moved record, and the
-        head next to the file exposes an older copy. Where both were restored together, as with a folder in place, the
-        head in the user's state folder exposes the copy, if the same user has written the newer records on this
-        machine; ``expected_head`` always does. The ledger does not detect a deliberate rewrite of all files.
+        earlier releases. Pure epsilons (delta = 0) add up; under a cap with delta 0 nothing else is allowed. Together
+        with Gaussian releases each counts with the mu of its noise (``Noise.mu``), an upper bound (docs/privacy.md).
+        The failure probability of their masking (``Account.masking_failure``) is added to delta. Assumes that every
+        release of the data is charged to this ledger, under one name of the data set. Records are chained by SHA-256:
+        every later use detects an edited, removed, added or moved record, and the head next to the file exposes an
+        older copy. Where both were restored together, the head in the user's state folder exposes the copy, if the same
+        user wrote the newer records on this machine; ``expected_head`` always does. The ledger does not detect a
+        deliberate rewrite of all files.
 
     Example:
         >>> ledger = ps.dp.Ledger.create("ledger.sqlite")
@@ -80,11 +78,7 @@ class Ledger(LedgerPlace):
 
     @classmethod
     def create(cls, path: str | PathLike[str], *, timeout: float = 10.0, clock: Callable[[], datetime] = now) -> Self:
-        """Create a new ledger without accounts; :meth:`set_cap` opens one.
-
-        Raises:
-            LedgerError: the file exists, a ledger was there and is gone, or the file cannot be created.
-        """
+        """Create a new ledger without accounts."""
         ledger = cls(path, timeout, clock)
         with writing(ledger.file, timeout, create=ledger.stamp()):
             return ledger
@@ -108,12 +102,10 @@ class Ledger(LedgerPlace):
             return ledger
 
     def set_cap(self, dataset: str, *, unit: Unit, adjacency: Adjacency, epsilon: float, delta: float) -> None:
-        """Open an account, or change its epsilon and delta; the ledger keeps every change.
+        """Open an account, or change its epsilon and delta; every change stays on record.
 
         Raises:
-            LedgerError: the unit or adjacency of an account with spends would change, the spends already exceed the new
-                cap, or the file is missing or failed.
-            PlanError: a value out of range.
+            LedgerError: unit or adjacency would change after spends, or the spends exceed the new cap.
         """
         check_name(dataset)
         wanted = cap_of(self.stamp(), unit, adjacency, epsilon, delta)
@@ -145,30 +137,22 @@ class Ledger(LedgerPlace):
     ) -> Spend:
         """Allow one release: write and sync its record, and return; only then may anything be sent.
 
-        Called again for the same data set, plan and run before :meth:`finish`, it returns the same entry and spends
-        nothing, so a process that was killed may start again. After :meth:`finish`, or under another plan, the run's
-        name is used up, because two uploads under one name differ by their noise: a retry needs a new name and costs
-        its full price.
+        Repeated for the same data set, plan and run before :meth:`finish`, it returns the same entry and spends
+        nothing. After :meth:`finish`, or under another plan, the run's name is used
+        up: a retry has other noise and costs its full price.
 
-        The joint mu is computed from the noise under the account's own unit and adjacency, so a plan with another
-        adjacency is charged what it costs here. Every statistic of the schema must have noise, and noise that was sized
-        for another schema is refused. A plan without DP spends an infinite mu: it needs a data set without a cap.
+        The joint mu is computed from the noise under the account's own unit and adjacency.
 
         Args:
             dataset: an account opened with :meth:`set_cap`; without DP, a data set without an account.
-            plan: the plan's digest.
-            run: the name of this run, 1 to 64 bytes, agreed by all parties and used once.
-            schema, privacy, noise: what the plan measures and promises, and its noise (None without DP).
-            what: a short description for the record.
-            masking_failure: the plan's bound on the probability that masking shows more than the sum.
-            allow_second_exact_release: release exact sums of this data set a second time. With one client absent, the
+            run: name of this run, 1 to 64 bytes, agreed by all parties and used once.
+            allow_second_exact_release: release exact sums of this data set again. With one client absent, the
                 difference of the two releases is that client's exact vector.
-            multiplicity: the most rows that one record may be in, under resampling: the price is that many times mu.
+            multiplicity: maximum rows with one record, under resampling: the price is that many times mu.
 
         Raises:
-            LedgerError: no such account, the cap would be exceeded, the run's name is used up, exact sums would be
-                released again, the costs are not known per client, the noise is not this schema's, or the file failed.
-                Nothing is spent then, and nothing may be sent.
+            LedgerError: no such account, the cap exceeded, the run's name used up, exact sums released again, costs per
+                client unknown, or another schema's noise. Nothing is spent then, and nothing may be sent.
         """
         costs = [Cost(schema, privacy, noise, masking_failure, Cost.repeated(multiplicity))]
         return self._spend(dataset, plan, run, costs, what, allow_second_exact_release, nodes=1, apart="")
@@ -185,30 +169,26 @@ class Ledger(LedgerPlace):
         allow_second_exact_release: bool = False,
         apart: ApartBy = "",
     ) -> Spend:
-        """Allow a whole course at once: the cost of all its rounds is spent before the first one starts.
+        """Allow a full course: the cost of all its rounds is spent before the first one starts.
 
-        :meth:`mark_started` starts each round, once. Another run of the same course is another spend.
+        :meth:`mark_started` starts each round, once. Another run is another spend.
 
         Args:
-            dataset: as for :meth:`spend`.
-            course: the course's digest, 64 hex digits. It depends on no round's plan, because another plan at the same
-                place is the same round.
-            run: the name of this run of the course.
-            nodes: how many rounds may start.
-            costs: one per round and per retry that the course may take; fewer only where rounds cannot hold the same
-                record and ``apart`` names what ensures that.
-            what, allow_second_exact_release: as for :meth:`spend`.
-            apart: what ensures that rounds do not hold the same record: ``"holding"``, the record registry in this
-                ledger of a party; ``"parties"``, the registries of the parties, in the ledger of a server, which sees
-                sums only.
+            course: the course's digest, 64 hex digits, independent of any round's plan.
+            run: name of this run of the course.
+            nodes: maximum number of rounds that may start.
+            costs: one per round and possible retry; fewer only where ``apart`` ensures that rounds hold different
+                records.
+            dataset, what, allow_second_exact_release: as for :meth:`spend`.
+            apart: what ensures that rounds hold different records: ``"holding"``, the record registry in a party's
+                ledger; ``"parties"``, the parties' registries, in the ledger of a server, which sees sums only.
 
         Guarantee:
             Rounds may depend on earlier releases: together they are mu-GDP with mu = sqrt(sum mu_i^2), in the account's
             own unit and adjacency. A round that crashed, failed or stopped is spent and lost.
 
         Raises:
-            LedgerError: as for :meth:`spend`; or there are no costs, or rounds are priced as disjoint and ``apart`` is
-                empty.
+            LedgerError: as for :meth:`spend`; or no costs, or rounds priced as disjoint without ``apart``.
         """
         if nodes < 1 or not costs:
             raise LedgerError("a course has at least one round, and a cost: give both")
@@ -216,18 +196,14 @@ class Ledger(LedgerPlace):
         return self._spend(dataset, course, run, list(costs), what, allow_second_exact_release, nodes, apart)
 
     def mark_started(self, entry: Spend, node: int, *, sums_only: bool = False) -> None:
-        """Record that a round of a course starts: on the disk before its noise is drawn, and never undone.
-
-        A round that could start twice, with the same or another plan, would draw its noise twice.
+        """Record that a round of a course starts: on disk before its noise is sampled, and never undone.
 
         Args:
-            entry: the course's spend.
-            node: the round's place in the course.
-            sums_only: the caller is a server, which releases sums of parties and has no records.
+            sums_only: the caller is a server, which has no records.
 
         Raises:
-            LedgerError: the round has started before, the course has no such round, its price rests on a record
-                registry, or ``entry`` is not of this ledger. Nothing may be drawn or sent then.
+            LedgerError: the round has started before, the course lacks it, or its price relies on a record registry.
+                Nothing may be sampled or sent then.
         """
         with self._writing() as log:
             stored = self._stored(log, entry)
@@ -267,24 +243,21 @@ class Ledger(LedgerPlace):
             return entry_of(log.append(record), record)
 
     def _repeated(self, log: Log, earlier: Spend, plan: str, cost: Price, apart: ApartBy) -> Spend:
-        """Return the spend of a run that is in the book already; refused where it is another one."""
         same_spend(earlier, plan, cost, apart)
         if apart and not earlier.apart:  # an older privstats wrote the entry, without a role
             log.append(Assigned(at=self.stamp(), spend=earlier.id, apart=apart))
         return replace(earlier, apart=apart)
 
     def finish(self, entry: Spend, upload: bytes = b"") -> None:
-        """Record that the bytes of a spend are sent: the run's name is used up from here on. No total changes.
+        """Record that the bytes of a spend are sent: the run's name is then used up.
 
-        Call it before the bytes are sent. It may be called again for the same bytes.
+        Call it before the bytes are sent; it may be repeated for identical bytes.
 
         Args:
-            entry: the result of ``spend``.
-            upload: identifies the bytes, for example their SHA-256: another upload of the same run is refused.
+            upload: identifies the bytes, for example their SHA-256.
 
         Raises:
-            LedgerError: ``entry`` is not of this ledger or was withdrawn, another upload of it was sent, or the file
-                failed. Nothing may be sent then.
+            LedgerError: ``entry`` was withdrawn, or another upload of it was sent. Nothing may be sent then.
         """
         if not isinstance(upload, bytes):
             raise LedgerError(
@@ -299,14 +272,10 @@ class Ledger(LedgerPlace):
                 raise LedgerError(used_up(stored))
 
     def free(self, entry: Spend, *, upload: bytes, proof: bytes) -> None:
-        """Record that the ``upload`` sent under a spend is in no sum and never can be: it costs nothing from here on.
+        """Record that the sent ``upload`` is in no sum and never can be: its spend then costs nothing.
 
-        The run's name stays used up. The ledger trusts its caller and records a digest of the proof: parties call
-        ``session.free``, which verifies it.
-
-        Raises:
-            LedgerError: ``entry`` is not of this ledger or is a course's, no upload or another one was sent under it,
-                or the file failed.
+        The run's name stays used up. The ledger trusts its caller: parties call ``session.free``, which verifies the
+        proof.
         """
         with self._writing() as log:
             stored = self._stored(log, entry)
@@ -315,14 +284,10 @@ class Ledger(LedgerPlace):
                 log.append(Freed(at=self.stamp(), spend=stored.id, proof=proof.hex()))
 
     def withdraw(self, entry: Spend) -> None:
-        """Give back a single session of which nothing was sent; :meth:`finish` refuses it from here on.
+        """Give back a single session of which nothing was sent; :meth:`finish` then refuses it.
 
-        Each is one transaction, so the first of the two wins and the other is refused. The run's name stays used up.
-        The client's machine must be wiped before: parties call ``session.withdraw``, which does that.
-
-        Raises:
-            LedgerError: ``entry`` is not of this ledger or is a course's, its upload or release was sent, or the file
-                failed.
+        Withdrawal and :meth:`finish` exclude each other: the first wins. The run's name stays used up. Parties call
+        ``session.withdraw``, which wipes the client's machine before.
         """
         with self._writing() as log:
             stored = self._stored(log, entry)
@@ -333,17 +298,15 @@ class Ledger(LedgerPlace):
     def accept_counter(self, members: bytes, counter: int, run: bytes) -> None:
         """Accept a numbered run of the same parties if it is the next, or the last and nothing was sent in it.
 
-        A server that could choose among many run names could choose the neighbours on an incomplete graph. A server
-        that could repeat a name, for another data set, could replay advertisements of clients that left long ago.
+        A server that chose run names could choose the neighbours on an incomplete graph; a server that repeated a name
+        could replay advertisements of clients that left.
 
         Args:
             members: digest of the parties' keys, 32 bytes (``Roster.members``).
-            counter: the run's number; the first is :data:`FIRST_COUNTER`.
-            run: its name (``Roster.run``).
+            counter: the run's number, from :data:`FIRST_COUNTER` on.
 
         Raises:
-            LedgerError: another counter, another name under the last one, an upload was sent under it, or the file
-                failed.
+            LedgerError: another counter, another name under the last one, or an upload was sent under it.
         """
         check_run(run)
         check_counter(members, counter)
@@ -361,11 +324,7 @@ class Ledger(LedgerPlace):
             log.append(Counted(at=self.stamp(), members=members.hex(), counter=counter, run=run.hex()))
 
     def skip_to_counter(self, members: bytes, counter: int) -> None:
-        """Record a person's statement that this party missed the runs before ``counter``.
-
-        Raises:
-            LedgerError: ``counter`` is not above the next one, or the file failed.
-        """
+        """Record a person's statement that this party missed the runs before ``counter``."""
         check_counter(members, counter)
         with self._writing() as log:
             last, _ = LedgerState.of(log.records).counters.get(members, (FIRST_COUNTER - 1, b""))
@@ -375,7 +334,7 @@ class Ledger(LedgerPlace):
 
     @property
     def head(self) -> str:
-        """The ledger's length and digest; kept elsewhere, it exposes any older or edited copy (``expected_head``)."""
+        """The ledger's length and digest; stored elsewhere, it exposes any older or edited copy (``expected_head``)."""
         with self._reading() as log:
             return str(log.head)
 

@@ -1,8 +1,4 @@
-"""The accounts of the ledger that a session is charged to, a run's or a course round's, and how a spend is given back.
-
-A spend is freed by proof that its upload is in no sum, or before any upload was sent. The ledger records either; this
-verifies the proof, and wipes the machine first. Under ``session``.
-"""
+"""Charge a session or a course's round to an account of the ledger, and give a spend back."""
 
 from __future__ import annotations
 
@@ -22,18 +18,11 @@ from privstats.session.accounting import Account
 
 @dataclass(frozen=True)
 class Charge(Account):
-    """The account that records a release before its noise is drawn.
+    """The account that records a release before its noise is sampled.
 
     Attributes:
-        ledger: the durable record.
-        dataset: the account in it; every release of the same records uses the same name.
-        allow_second_exact_release: for plans without DP: release exact sums of this data set again. With one client
-            absent, the difference of the two releases is that client's exact vector.
-        multiplicity: the most rows that one record may be in, where the caller resamples; what is released costs that
-            many times its mu (:meth:`~privstats.dp.Cost.repeated`).
-
-    Raises:
-        LedgerError: ``ledger`` is no ledger, the allowance is no truth value, or the multiplicity no number of rows.
+        allow_second_exact_release: without DP: as for :meth:`privstats.dp.Ledger.spend`.
+        multiplicity: as for :meth:`privstats.dp.Ledger.spend` (:meth:`~privstats.dp.Cost.repeated`).
 
     Example:
         >>> charge = ps.session.Charge(ps.dp.Ledger.create("ledger.sqlite"), "clinic")
@@ -62,7 +51,7 @@ class Charge(Account):
             )
 
     def spend(self, plan: Plan, run: bytes) -> dp.Spend:
-        """Spend a session, or return its entry if it was spent before; as :func:`spend`."""
+        """Spend a session, or return its entry if it was spent before."""
         return self.ledger.spend(
             self.dataset,
             plan=plan.digest,
@@ -76,11 +65,7 @@ class Charge(Account):
         )
 
     def entry_of(self, plan: Plan, run: bytes) -> dp.Spend:
-        """Return the entry that the ledger has for a run of this plan.
-
-        Raises:
-            LedgerError: it has none.
-        """
+        """Return the ledger's entry for a run of this plan."""
         entry = self.ledger.account(self.dataset).of_run(run)
         if entry is None or entry.plan != plan.digest:
             raise LedgerError(
@@ -89,7 +74,7 @@ class Charge(Account):
         return entry
 
     def finish(self, plan: Plan, run: bytes, upload: bytes) -> None:
-        """Record that what was spent is sent."""
+        """Record that the upload is sent."""
         self.ledger.finish(self.entry_of(plan, run), upload)
 
     def withdraw(self, plan: Plan, run: bytes) -> None:
@@ -101,19 +86,14 @@ class Charge(Account):
 
 @dataclass(frozen=True)
 class RoundCharge(Account):
-    """The mark of one round of a course, made before its noise is drawn; the course was spent before its first round.
+    """The mark of one round of a course, written before its noise is sampled.
 
-    :func:`privstats.course.authorize` makes one, after it has verified that the plan is the round's.
-
-    Attributes:
-        ledger: the durable record.
-        entry: the course's spend.
-        place: the round's place in the course.
-        plan: digest of the round's plan.
+    :func:`privstats.course.authorize` returns one for a verified plan.
 
     Guarantee:
-        A round draws noise once, whatever its plan and however often a server asks: its mark is on the disk before, is
-        never undone, and depends on none of the plan's values. A crash between mark and journal loses the round.
+        A round samples noise once, whatever its plan and however often a server requests it: its mark is on disk
+        before, is never undone, and depends on none of the plan's values. A crash between mark and journal loses
+        the round.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
@@ -134,19 +114,15 @@ class RoundCharge(Account):
         """Mark the round, once.
 
         Raises:
-            LedgerError: the round has started before, or its price depends on a registry, and the charge must come from
-                ``RecordRegistry.charge``; nothing may be drawn or sent then.
+            LedgerError: the round has started before, or its price needs a registry's ``RecordRegistry.charge``;
+                nothing may be sampled or sent.
         """
         self._check(plan)
         self.ledger.mark_started(self.entry, self.place)
         return self.entry
 
     def finish(self, plan: Plan, run: bytes, upload: bytes) -> None:  # noqa: ARG002
-        """Record nothing: the mark is final.
-
-        Raises:
-            LedgerError: there is no mark.
-        """
+        """Require the mark, which is final."""
         self._check(plan)
         entries = (entry for account in self.ledger.accounts() for entry in account.entries)
         if not any(entry.id == self.entry.id and self.place in entry.begun for entry in entries):
@@ -155,7 +131,7 @@ class RoundCharge(Account):
             )
 
     def check_moments(self, moments: Moments) -> None:
-        """Refuse moments of other records than the charge's; without a registry, none are refused."""
+        """Accept all moments."""
 
     def withdraw(self, plan: Plan, run: bytes) -> None:
         """Do nothing: a round's mark is never undone."""
@@ -176,17 +152,13 @@ def free(
 ) -> None:
     """Give a client's spend back, given signed proof that its upload is in no sum and never can be.
 
-    The spend stays on record as freed, and the run's name stays used up: a retry takes a new run, with new noise.
+    The spend stays on record, and the run's name stays used up: a retry needs a new run, with new noise.
 
     Args:
-        plan: the plan all parties agreed on.
         report: ``client.receipt`` of the upload; the ledger must have its digest.
-        statements: by place. With helpers: the statement that each helper signed at the end of the run, that it did not
-            answer or over which list it did, from the leader's ``statements``. In the interactive protocol: the
-            survivor lists that clients signed, from ``client.agreement`` of a survivor. Any party may deliver them.
-        roster: the roster of the run.
-        panel: where the plan names one, the panel that the report was made for.
-        charge: the party's own ledger and its data set there.
+        statements: by place. With helpers: each helper's signed statement at the end of the run, that it did not answer
+            or over which list it did (the leader's ``statements``). In the interactive protocol: the survivor lists
+            that clients signed (a survivor's ``client.agreement``). Any party may deliver them.
 
     Guarantee: if one *helper* is honest, the report stays uniform to all other parties together, so it costs nothing.
     An honest leader alone is not enough: if all helpers lie, they could have answered before. In the interactive
@@ -194,9 +166,8 @@ def free(
     survivors can get enough signatures.
 
     Raises:
-        LocalProtocolError: a statement is missing, forged, or of another run or panel; or the report is.
-        LedgerError: the protocol has no such proof, the ledger holds no such spend, or another upload was sent under
-            it.
+        LocalProtocolError: a statement or the report is missing, forged, or of another run or panel.
+        LedgerError: the protocol has no such proof, the ledger no such spend, or another upload was sent.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
@@ -224,12 +195,7 @@ def prove_excluded_upload(
     roster: secagg.Roster,
     panel: secagg.Panel | None = None,
 ) -> bytes:
-    """Verify that an upload is in no sum and never can be, and return its digest; arguments as of :func:`free`.
-
-    Raises:
-        LocalProtocolError: a statement is missing, forged, or of another run or panel; or the report is.
-        LedgerError: the protocol has no such proof.
-    """
+    """Verify that an upload is in no sum and never can be, as for :func:`free`, and return its digest."""
     protocol = protocol_of(plan.masking)
     prove_excluded = protocol.machines.prove_excluded
     if prove_excluded is None:
@@ -246,14 +212,11 @@ def prove_excluded_upload(
 
 
 def withdraw(client: Peer) -> None:
-    """Wipe a party's machine that has sent no upload, journaled or not, and give back what its session cost.
-
-    ``client.discard()``, which the end of a session calls, does the same but raises nothing once the upload is sent.
+    """Wipe a party's machine that has sent no upload, journaled or not, and give back its session's cost.
 
     Raises:
-        LedgerError: the upload was sent, so the spend stays and nothing was changed; or the ledger could not be
-            written, and the client is wiped all the same.
-        LocalProtocolError: not a client.
+        LedgerError: the upload was sent, so nothing was changed; or the ledger could not be written, and the client is
+            wiped all the same.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
@@ -275,15 +238,9 @@ def withdraw(client: Peer) -> None:
 def withdraw_run(plan: Plan, *, roster: secagg.Roster, charge: Charge) -> None:
     """Return a party's spend for a session in which it sends no upload, now or later.
 
-    If a client's process ended before :func:`withdraw` could wipe it, remove its state and call this. A second
-    call changes nothing.
+    If a client's process ended before :func:`withdraw`, remove its state and call this.
 
-    Args:
-        plan: the plan all parties agreed on.
-        roster: the roster of the run; the run's name is used up.
-        charge: the party's own ledger and its data set there.
-
-    Guarantee: no upload is sent under this run from here on, by the client, a copy of its journal or its contribution:
+    Guarantee: no upload is sent under this run afterwards, by the client, a copy of its journal or its contribution:
     every machine checks the ledger before it sends, and the ledger refuses once this record is written.
 
     Raises:
@@ -309,12 +266,7 @@ Paid: TypeAlias = Charge | dp.Ledger | Literal["uncharged"] | None
 
 
 def charge_named(ledger: Paid, dataset: str | None) -> Charge | None:
-    """Return the charge that a ledger and the name of an account stand for; None for ``"uncharged"``.
-
-    Raises:
-        LedgerError: ``ledger`` is missing, or neither a ledger nor a charge; or no account is named where there are
-            several.
-    """
+    """Return the charge for a ledger and an account's name; None for ``"uncharged"``."""
     if not isinstance(ledger, dp.Ledger):
         if dataset is not None:
             raise LedgerError("dataset names an account of a Ledger: give ledger=Ledger.open(path) with it")
@@ -338,18 +290,13 @@ def charge_named(ledger: Paid, dataset: str | None) -> Charge | None:
 
 
 def charged_by_rows(ledger: Paid, dataset: str | None, times: int) -> Paid:
-    """Return the account charged for records that may each be in ``times`` rows; ``"uncharged"`` stays as it is.
-
-    Raises:
-        LedgerError: ``times`` is no number of rows, or no account is named where there are several.
-    """
+    """Return the account charged for records in up to ``times`` rows each, or ``"uncharged"``."""
     if isinstance(ledger, dp.Ledger):
         return Charge(ledger, _account(ledger, dataset), multiplicity=times)
     return replace(ledger, multiplicity=ledger.multiplicity * times) if isinstance(ledger, Charge) else ledger
 
 
 def _account(ledger: dp.Ledger, dataset: str | None) -> str:
-    """Return the account that is named, or the only one."""
     if dataset is not None:
         return dataset
     names = [account.dataset for account in ledger.accounts()]

@@ -1,19 +1,6 @@
-"""Read and write the ledger's SQLite file: full sync, verification of the full chain, one sentence per failure.
+"""Read and write the ledger's SQLite file: full sync, and verification of the full chain.
 
-This module handles records and locks; ``ledger`` decides what may be spent. Ledgers of format 1 (three tables, no run
-names, no chain) are read as records of the current format; the first write replaces their tables.
-
-The ledger is a chain of records, not tables of totals. Accounts, run names and counters are computed from the records
-at every use. A chain shows an edit anywhere, and no second table can disagree with it. A ledger has thousands of
-records at most.
-
-There is no generic store under the ledger's file. One was designed, for the ledger, the record registry and the small
-facts of a folder (how each session ended, which node is which party, the signed list): a SQLite file with a chained
-log, attached bytes and an anchor, without record types. The ledger's file, anchor and records would grow from 369 lines
-of code to 431, because every sentence, format number and domain would become a parameter. Nothing would be saved: the
-registry already shares the ledger's file, transaction and chain (``Log.keep_beside``), because a mark and its records
-are one step. The small facts need three modules of 157 lines, some twenty of which read and write files; in SQLite they
-would also need a file, a lock and a reader for today's files.
+Accounts are computed from the chain at every use. Ledgers of format 1 are refused.
 """
 
 from __future__ import annotations
@@ -67,7 +54,7 @@ BESIDE = "CREATE TABLE IF NOT EXISTS beside (number INTEGER PRIMARY KEY, body BL
 
 
 def format_of(record: Record) -> int:
-    """Return the least format of a ledger that may hold a record."""
+    """Return the minimum ledger format that may hold a record."""
     if (isinstance(record, Capped) and record.delta == 0) or (isinstance(record, Spent) and record.pure is not None):
         return _PURE_RECORDS
     return _NEWER_RECORDS if isinstance(record, Assigned | Withdrawn) else FORMAT_VERSION
@@ -75,12 +62,11 @@ def format_of(record: Record) -> int:
 
 @dataclass
 class Log:
-    """The records of an open ledger, all verified.
+    """The verified records of an open ledger.
 
     Attributes:
         heads: the head after each record, starting with that of no records.
-        records: all of them.
-        missing: how many records an older copy that was accepted lacks at least.
+        missing: minimum number of records that an accepted older copy lacks.
     """
 
     connection: sqlite3.Connection
@@ -95,16 +81,12 @@ class Log:
 
     @property
     def name(self) -> str:
-        """The ledger's own name, in its first record; no other ledger has it."""
+        """The ledger's unique name, in its first record."""
         first = self.records[0]
         return first.ledger if isinstance(first, Opened) else ""
 
     def append(self, record: Record) -> int:
-        """Write a record and return its number; it counts once the transaction is committed.
-
-        Raises:
-            LedgerError: it does not decode to itself.
-        """
+        """Write a record and return its number; it counts once the transaction is committed."""
         body = sealed(record)
         head = link(self.head, body)
         row = (head.length, body.decode(), head.digest)
@@ -115,23 +97,19 @@ class Log:
         return head.length
 
     def keep_beside(self, number: int, body: bytes) -> None:
-        """Attach bytes to record ``number``, which holds their digest, as part of the transaction."""
+        """Attach bytes to record ``number``, which holds their digest."""
         self.connection.execute(BESIDE)
         self.connection.execute("INSERT INTO beside (number, body) VALUES (?, ?)", (number, body))
 
     def beside(self, number: int) -> bytes:
-        """Return the bytes attached to record ``number``; empty where they are missing."""
+        """Return the bytes attached to record ``number``, or none."""
         if not self.connection.execute(_HAS_BESIDE).fetchone():
             return b""
         row = self.connection.execute("SELECT body FROM beside WHERE number = ?", (number,)).fetchone()
         return row[0] if row and isinstance(row[0], bytes) else b""
 
     def load(self) -> None:
-        """Read and verify every record.
-
-        Raises:
-            LedgerError: one was edited, removed, added or moved by hand.
-        """
+        """Read every record; refuse a ledger edited by hand."""
         rows = self.connection.execute("SELECT number, body, digest FROM log ORDER BY number")
         for number, body, digest in rows:
             if not isinstance(body, str) or not isinstance(digest, str):  # a file cut short reads as NULL
@@ -155,22 +133,14 @@ def writing(
 ) -> Iterator[Log]:
     """Open one exclusive transaction: a normal exit commits and syncs everything, an exception changes nothing.
 
-    The write lock is taken at the start, so another process cannot write between reading the total and adding to it.
-    ``synchronous=EXTRA`` syncs the file and its folder before the commit returns. The heads next to the file and
-    outside its folder are written before the transaction (for the unchanged file) and after it; after a crash in
-    between, they are one step behind, and the next writer updates them.
+    The write lock is held from the start, so totals cannot change between reading and adding. ``synchronous=EXTRA``
+    syncs the file and its folder before the commit returns. Both heads are written before and after the transaction;
+    after a crash in between the next writer updates them.
 
     Args:
-        path: the file.
-        timeout: seconds to wait for another process.
-        create: create a ledger, with this time in its first record; empty: the ledger must exist.
-        expected: a head that the caller has stored.
-        restored: the owner confirms that nothing was sent under the records that an older copy lacks; the copy's head
-            then replaces the longer one outside.
-
-    Raises:
-        LedgerError: the file is missing (or exists, with ``create``), locked, unreadable, edited, older than its heads,
-            no ledger, or of a newer version; or the disk is full.
+        create: create a ledger with this time in its first record; empty: the ledger must exist.
+        restored: the owner confirms that nothing was sent under the records that an older copy lacks; its head then
+            replaces the longer one outside.
     """
     if create:
         refuse_lost(path)
@@ -202,11 +172,7 @@ def writing(
 def reading(path: Path, timeout: float, *, expected: Head | None = None) -> Iterator[Log]:
     """Yield a consistent view of an existing ledger.
 
-    The file is opened for writing where that is possible, because the first reader after a crash must roll back an
-    unfinished transaction; read-only media have none.
-
-    Raises:
-        LedgerError: the file is missing, or as for :func:`writing`.
+    It is opened for writing where possible: the first reader after a crash rolls back an unfinished transaction.
     """
     _require_file(path)
     try:
@@ -238,8 +204,8 @@ def _require_file(path: Path) -> None:
 
 
 def _make_private(path: Path) -> None:
-    """Create an empty file that only its owner may read, if it is missing; SQLite's journal takes the same mode."""
-    with suppress(OSError, ValueError):  # sqlite meets the same, and its refusal is told
+    """SQLite's journal takes the file's mode."""
+    with suppress(OSError, ValueError):  # sqlite meets the same error and reports it
         os.close(open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
 
 
@@ -257,7 +223,6 @@ def _created(connection: sqlite3.Connection, path: Path, at: str) -> tuple[Log, 
 
 
 def _opened(connection: sqlite3.Connection, path: Path, expected: Head | None) -> tuple[Log, Head]:
-    """Return the verified log, and the head that is already on the disk."""
     log = _loaded(connection, path)
     check_head(path, log.heads, stored_head(path), expected)
     return log, log.head

@@ -1,7 +1,4 @@
-"""A ledger's file, clock and expected head, and how its records are read and written.
-
-``ledger`` is built on it and decides what may be spent; no rule about budgets is here.
-"""
+"""Hold a ledger's file, clock and expected head, and open its transactions."""
 
 from __future__ import annotations
 
@@ -26,11 +23,7 @@ def now() -> datetime:
 
 @dataclass(frozen=True)
 class LedgerPlace:
-    """A ledger's file, which every use opens again; :class:`~privstats.dp.Ledger` documents the arguments.
-
-    Attributes:
-        asks: whether it only answers questions: :meth:`asking`.
-    """
+    """A ledger's file, which every use opens again; :class:`~privstats.dp.Ledger` documents the arguments."""
 
     path: str | PathLike[str]
     timeout: float = 10.0
@@ -51,22 +44,18 @@ class LedgerPlace:
 
     @property
     def expected(self) -> Head | None:
-        """The parsed ``expected_head``; None where the caller gave none."""
+        """The parsed ``expected_head``."""
         return None if self.expected_head is None else Head.parse(self.expected_head, "expected_head")
 
     def stamp(self) -> str:
-        """Return the time for a new record.
-
-        Raises:
-            LedgerError: ``clock`` returns something else than a datetime.
-        """
+        """Return the time for a new record."""
         time = self.clock()
         if not isinstance(time, datetime):
             raise LedgerError(f"clock must return a datetime, got {type(time).__name__}; leave it out for the system's")
         return time.isoformat(timespec="milliseconds")
 
     def asking(self) -> Self:
-        """This ledger for questions: every call answers as it would, and leaves nothing in the file.
+        """Return this ledger for questions: every call answers, and writes nothing.
 
         Example:
             >>> ledger = ps.dp.Ledger.create("ledger.sqlite")
@@ -77,17 +66,11 @@ class LedgerPlace:
         return replace(self, asks=True)
 
     def accept_restored(self) -> int:
-        """Go on with an older copy of this ledger, which was restored together with its folder.
+        """Go on with an older copy of this ledger, restored with its folder.
 
-        The ledger forgets every spend after the copy: if anything of it was sent, releases of these data may together
-        exceed the cap, by as much as those spends cost, and a run's name may be used twice. The owner confirms that
-        nothing was. From the next spend on newer copies are refused.
-
-        Returns:
-            How many records are missing at least; 0 where the ledger is the newest that is known.
-
-        Raises:
-            LedgerError: as for every use, except for the head that was kept outside the folder.
+        The ledger forgets every spend after the copy. If anything was sent under those spends, releases of these data
+        may exceed the cap by their cost, and a run's name may be used twice. The owner confirms that nothing was sent.
+        From the next spend on newer copies are refused. Returns the minimum number of missing records.
 
         Example:
             >>> ledger = ps.dp.Ledger.create("ledger.sqlite")
@@ -109,5 +92,4 @@ class LedgerPlace:
             yield log
 
     def _stored(self, log: Log, entry: Spend) -> Spend:
-        """Return the ledger's own copy of an entry that a caller passes."""
         return stored_entry(LedgerState.of(log.records), entry, self.path)

@@ -1,7 +1,6 @@
-"""Compute the price of a release for an account: the mu of its noise under the account's unit and adjacency.
+"""Compute the price of a release: the mu of its noise under the account's unit and adjacency.
 
-These are pure functions of an account and a request. A price is computed from the noise levels; no other claim of the
-noise value can lower it. ``rules`` decides whether a price is admitted.
+The price follows from the noise levels; no other field of the noise value can lower it.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from privstats.schema import Schema
 
 
 def no_account(dataset: str, known: Iterable[str] = ()) -> str:
-    """Return the error for a data set without an account, in a ledger that has these accounts."""
+    """Return the error for a data set without an account."""
     has = ", ".join(map(repr, known))
     return (
         f"the ledger has no account {dataset!r}{f', but {has}' if has else ''}: open it with `privstats ledger cap` "
@@ -38,13 +37,8 @@ class Cost:
     """One release's schema, promise and noise, and the failure probability of its masking.
 
     Attributes:
-        schema: what is measured.
-        privacy: the promise.
-        noise: the calibrated noise; None for exact sums.
-        masking_failure: bound on the probability that masking reveals more than the sum.
-        multiplicity: number of releases of this mu that the cost counts for, in mu^2, by the adjacency of mu: for
-            courses with different records in each round, and for records that are in several rows (:meth:`repeated`).
-            Default: 1.
+        multiplicity: number of releases of this mu that the cost counts for, in mu^2, by adjacency: for courses with
+            different records in each round, and for records in several rows (:meth:`repeated`).
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -62,13 +56,10 @@ class Cost:
 
     @staticmethod
     def repeated(times: int) -> Mapping[Adjacency, float]:
-        """Return the multiplicity where one record may be in ``times`` rows of what is measured.
+        """Return the multiplicity where one record may be in ``times`` measured rows.
 
-        Such records are ``times`` steps of one row apart, and mu-GDP of one step is ``times`` mu-GDP of all (group
-        privacy: Dong, Roth, Su 2019), under either adjacency: ``times**2`` in mu^2.
-
-        Raises:
-            LedgerError: no whole number of at least 1.
+        mu-GDP for one row is ``times`` mu-GDP for ``times`` rows (group privacy: Dong, Roth, Su 2019), under either
+        adjacency: ``times**2`` in mu^2.
 
         Example:
             >>> ps.dp.Cost.repeated(3)
@@ -86,13 +77,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Price:
-    """Joint price of releases under an account's unit and adjacency.
-
-    Attributes:
-        mu: joint mu; infinite for exact sums.
-        parts: mu per statistic.
-        pure: sum of the releases' epsilons where delta is 0 for all of them; else infinite.
-    """
+    """Joint price of releases: mu, its parts per statistic, and the sum of epsilons if every delta is 0."""
 
     mu: float
     parts: tuple[Part, ...] = ()
@@ -100,11 +85,6 @@ class Price:
 
 
 def _price(account: Account, cost: Cost) -> Price:
-    """Return the price of a release; infinite without DP.
-
-    Raises:
-        LedgerError: the account does not fit the plan, or the cost per client is unknown.
-    """
     schema, privacy, noise = cost.schema, cost.privacy, cost.noise
     if noise is None or isinstance(privacy, NoPrivacy):
         if account.cap is not None:
@@ -123,7 +103,7 @@ def _price(account: Account, cost: Cost) -> Price:
 
 
 def _check_named(schema: Schema, noise: Noise) -> None:
-    """Refuse a statistic without separate noise: a price that sums over noise would release it for free."""
+    """Refuse a statistic without noise: a price that sums over noise would release it for free."""
     sigma = noise.sigma
     bare = [letter for letter in schema.statistics if not 0 < sigma.get(letter, 0.0) < math.inf]
     bare += [letter for letter in schema.statistics if noise.pure and letter not in noise.scales and letter not in bare]
@@ -136,7 +116,6 @@ def _check_named(schema: Schema, noise: Noise) -> None:
 
 
 def _multiplicity(cost: Cost, dataset: str, cap: Cap) -> float:
-    """Return the number of releases a cost counts for under the account's adjacency; refuse a cost without it."""
     if cost.multiplicity and cap.adjacency not in cost.multiplicity:
         raise LedgerError(
             f"account {dataset!r} is kept under {cap.adjacency} and the cost has a multiplicity for "
@@ -146,11 +125,7 @@ def _multiplicity(cost: Cost, dataset: str, cap: Cap) -> float:
 
 
 def price(account: Account, costs: Sequence[Cost]) -> Price:
-    """Compute the releases' price under the account's unit and adjacency, jointly and per statistic.
-
-    Raises:
-        LedgerError: the account does not fit a plan, or a cost is not known per client.
-    """
+    """Compute the releases' price for the account, jointly and per statistic."""
     prices = [_price(account, cost) for cost in costs]
     mu = prices[0].mu if len(prices) == 1 else compose(each.mu for each in prices)
     pure = math.fsum(each.pure for each in prices)
@@ -158,7 +133,6 @@ def price(account: Account, costs: Sequence[Cost]) -> Price:
 
 
 def _cost(dataset: str, cap: Cap, schema: Schema, privacy: Privacy, noise: Noise) -> Price:
-    """Compute the noise's price under the account's unit and adjacency, jointly and per statistic."""
     sigma = noise.sigma
     if (cap.unit, cap.adjacency) == (privacy.unit, privacy.adjacency):
         _check_sized(schema, privacy, noise)
@@ -174,7 +148,6 @@ def _cost(dataset: str, cap: Cap, schema: Schema, privacy: Privacy, noise: Noise
 
 
 def _check_priced_by_record(dataset: str, cap: Cap, schema: Schema, privacy: Privacy) -> None:
-    """Refuse a plan with an unknown cost for one record of the account."""
     if cap.unit != "record":
         raise LedgerError(
             f"account {dataset!r} is kept per {cap.unit} under {cap.adjacency} and the plan promises per "
@@ -199,7 +172,7 @@ def _check_priced_by_record(dataset: str, cap: Cap, schema: Schema, privacy: Pri
 
 
 def _check_sized(schema: Schema, privacy: Privacy, noise: Noise) -> None:
-    """Refuse noise with a lower claimed mu than it has under this schema: it was sized for another schema."""
+    """Refuse noise with a lower claimed mu than here: it was sized for another schema."""
     least = _least_mu(schema, privacy, noise)
     if least > noise.mu * (1 + TOLERANCE) or _least_epsilon(schema, privacy, noise) > noise.epsilon * (1 + TOLERANCE):
         raise LedgerError(
@@ -209,11 +182,10 @@ def _check_sized(schema: Schema, privacy: Privacy, noise: Noise) -> None:
 
 
 def _least_mu(schema: Schema, privacy: Privacy, noise: Noise) -> float:
-    """mu of this noise for the unit and adjacency of the promise, as ``calibrate`` sizes it."""
     sigma, records, clip = noise.sigma, privacy.max_records_per_client, privacy.clip
     if noise.pure:
         return compose(laplace_mu(schema, noise.scales, privacy.adjacency, records or 1).values())
-    if clip is not None:  # all of the clip may be in one statistic, whose share is its part of the clip's square
+    if clip is not None:  # all of the clip may be in one statistic; its share is its part of the clip's square
         shares = _shares_of_clip(schema, privacy, noise)
         reach = {s: sensitivity(schema, s, "add-remove") * apart(schema, s, privacy.adjacency) for s in sigma}
         return max(reach[s] * clip / (sigma[s] * math.sqrt(shares[s])) for s in sigma)
@@ -221,11 +193,7 @@ def _least_mu(schema: Schema, privacy: Privacy, noise: Noise) -> float:
 
 
 def _shares_of_clip(schema: Schema, privacy: Privacy, noise: Noise) -> dict[str, float]:
-    """Return the shares by which units are clipped: those of the promise, whatever shares the noise lists.
-
-    Raises:
-        LedgerError: the noise was sized by other shares.
-    """
+    """Return the promise's shares, by which units are clipped, whatever shares the noise lists."""
     shares = checked_shares(schema, privacy.shares)
     if any(not math.isclose(row.share, shares[row.statistic], rel_tol=TOLERANCE) for row in noise.rows):
         raise LedgerError(
@@ -236,7 +204,6 @@ def _shares_of_clip(schema: Schema, privacy: Privacy, noise: Noise) -> dict[str,
 
 
 def _least_epsilon(schema: Schema, privacy: Privacy, noise: Noise) -> float:
-    """Return the smallest pure epsilon that the noise can have; 0 for Gaussian noise, which has none."""
     if not noise.pure:
         return 0.0
     return (privacy.max_records_per_client or 1) * joint_epsilon(schema, noise.scales, privacy.adjacency)

@@ -1,7 +1,4 @@
-"""The records of a ledger, and the hash chain in which each depends on all earlier ones.
-
-Pure values and hashes: no file, no rule about budgets. ``file`` stores them, ``accounts`` interprets them.
-"""
+"""Define a ledger's records, and the hash chain in which each depends on all earlier ones."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ _HEAD = re.compile(r"(\d{1,12})-([0-9a-f]{64})")
 
 @dataclass(frozen=True)
 class Part:
-    """One statistic of a spend: its guaranteed noise in real units, and its own mu under the account's unit."""
+    """One statistic of a spend: its guaranteed noise in real units, and its own mu."""
 
     statistic: str
     sigma: float
@@ -56,12 +53,9 @@ class Capped(_Base, frozen=True, tag="capped"):
 class Spent(_Base, frozen=True, tag="spent", omit_defaults=True):
     """Record that a release, or a course of ``nodes`` sessions, is allowed; ``run`` is in hex.
 
-    ``mu`` is None where exact sums are released. ``pure`` is the epsilon of a release with delta = 0; its ``mu`` is
-    that of its noise (an older privstats wrote the larger mu that epsilon implies). ``pure`` is None for any other
-    release. A ledger with such a spend, or with a cap of delta 0, has its own format number.
-    ``apart`` is ``"holding"`` in a party's ledger, which has a registry of the records of every round, and
-    ``"parties"`` in a server's, which sees sums only. Fields with their default are omitted, so records older than a
-    field keep their bytes.
+    ``mu`` is None for exact sums. ``pure`` is the epsilon of a release with delta = 0, otherwise None; its ``mu`` is
+    that of its noise (an older privstats wrote the larger mu that epsilon implies). Fields with their default are
+    omitted, so older records keep their bytes.
     """
 
     dataset: str
@@ -78,52 +72,41 @@ class Spent(_Base, frozen=True, tag="spent", omit_defaults=True):
 
 
 class Marked(_Base, frozen=True, tag="marked"):
-    """Records the start of round ``node`` of the course that record number ``spend`` allowed; it never starts again."""
+    """Records the start of round ``node`` of the course in record ``spend``; it never starts again."""
 
     spend: Count
     node: Count
 
 
 class Finished(_Base, frozen=True, tag="finished"):
-    """Records that the upload or release of record number ``spend`` was sent; ``upload`` identifies its bytes, in
-    hex."""
+    """Records that the upload or release of record ``spend`` was sent; ``upload`` identifies its bytes, in hex."""
 
     spend: Count
     upload: Hex
 
 
 class Freed(_Base, frozen=True, tag="freed"):
-    """The upload under record number ``spend`` is in no sum and never can be: it costs nothing. ``proof`` is a digest.
-
-    An older privstats refuses a ledger with such a record, because it would compute another total.
-    """
+    """The upload under record ``spend`` is in no sum and never can be: it costs nothing. ``proof`` is a digest."""
 
     spend: Count
     proof: Hex
 
 
 class Withdrawn(_Base, frozen=True, tag="withdrawn"):
-    """Nothing was sent under record number ``spend``, and nothing ever will be: it costs nothing.
-
-    A ledger with such a record has a format number of its own, so an older privstats refuses it by name.
-    """
+    """Nothing was or will be sent under record ``spend``: it costs nothing."""
 
     spend: Count
 
 
 class Assigned(_Base, frozen=True, tag="assigned"):
-    """Record that gives the role ``apart`` to a course with an older privstats' spend, record number ``spend``.
-
-    The course's rounds start from here on as those of a spend with ``apart``. The ledger's format number is that of
-    a withdrawal.
-    """
+    """Assigns the role ``apart`` to a course that an older privstats spent as record ``spend``."""
 
     spend: Count
     apart: Literal["holding", "parties"]
 
 
 class Counted(_Base, frozen=True, tag="counted"):
-    """The last run counter accepted for the parties with the digest ``members``; both names in hex."""
+    """The last run counter accepted for the parties with the digest ``members``; both in hex."""
 
     members: Hex
     counter: Count
@@ -134,10 +117,9 @@ RegistryAction: TypeAlias = Literal["opened", "entered", "rows", "gone", "taken"
 
 
 class Held(_Base, frozen=True, tag="held"):
-    """A change of records of the stream that record number ``spend`` allowed; ``body`` is the SHA-256 of their keys.
+    """A change of records of the stream in record ``spend``; ``body`` is the SHA-256 of their keys.
 
-    For ``rows`` these are keys of persons, each with a keyed hash of the rows with which this person entered. ``node``
-    is 0 for an action without a node. An older privstats refuses a ledger with such a record.
+    For ``rows`` these are keys of persons, each with a keyed hash of this person's entered rows.
     """
 
     spend: Count
@@ -151,9 +133,9 @@ Record: TypeAlias = Opened | Capped | Spent | Marked | Finished | Freed | Withdr
 
 @dataclass(frozen=True)
 class Head:
-    """The head of a ledger: its number of records, and a digest that depends on every byte of them.
+    """A ledger's number of records, and a digest that depends on every byte of them.
 
-    Printed as ``<length>-<64 hex digits>``. Kept outside the ledger's disk, it exposes any older or edited copy.
+    Printed as ``<length>-<64 hex digits>``.
     """
 
     length: int
@@ -164,11 +146,7 @@ class Head:
 
     @classmethod
     def parse(cls, text: object, where: str) -> Head:
-        """Parse ``text``.
-
-        Raises:
-            LedgerError: it is no head; ``where`` names its source.
-        """
+        """Parse ``text``; ``where`` names its source in the error."""
         match = _HEAD.fullmatch(text.strip()) if isinstance(text, str) else None
         if match is None:
             raise LedgerError(f"{where} must be a head as printed, <records>-<64 hex digits>: copy it whole")
@@ -187,16 +165,12 @@ def link(before: Head, body: bytes) -> Head:
 
 
 def encode(record: Record) -> bytes:
-    """Canonical JSON; every float comes back to the last bit."""
+    """Return canonical JSON; floats keep every bit."""
     return msgspec.json.encode(record, order="deterministic")
 
 
 def sealed(record: Record) -> bytes:
-    """:func:`encode`, and verify that the result decodes to the record; otherwise the ledger could never be read again.
-
-    Raises:
-        LedgerError: a value of a type that no record has.
-    """
+    """Encode, and verify that the result decodes to the record; otherwise the ledger could never be read again."""
     try:
         body = encode(record)
         if _DECODER.decode(body) == record:
@@ -207,11 +181,7 @@ def sealed(record: Record) -> bytes:
 
 
 def decode(body: bytes) -> Record:
-    """Decode a record.
-
-    Raises:
-        LedgerError: ``body`` is none of this version.
-    """
+    """Decode a record of this version."""
     try:
         return _DECODER.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):

@@ -1,10 +1,4 @@
-"""The rules of the ledger: every refusal, and what an account has left for one more release, in words.
-
-Pure functions of an account and a request; no file. ``ledger`` calls them inside one transaction.
-
-A second exact release is refused under any run name. A name can only tell a retry from the first try; without noise
-the difference of the two is the leak, whatever they are called.
-"""
+"""Decide what a ledger refuses, and state what an account has left for one more release."""
 
 from __future__ import annotations
 
@@ -26,7 +20,7 @@ _SHOWN = 3
 
 
 def cap_of(at: str, unit: Unit, adjacency: Adjacency, epsilon: float, delta: float) -> Cap:
-    """Return a cap; its epsilon and delta have the bounds of a plan's promise (PlanError otherwise)."""
+    """Return a cap; PlanError for an epsilon or delta out of bounds."""
     most: Any = {"client": {"max_records_per_client": 1}, "person": {"person_clip": AVERAGE}}.get(unit, {})
     Privacy(model="central", unit=unit, adjacency=adjacency, epsilon=epsilon, delta=delta, **most)
     return Cap(at, unit, adjacency, float(epsilon), float(delta))
@@ -55,9 +49,9 @@ def check_change(account: Account, wanted: Cap) -> None:
 
 
 def same_spend(earlier: Spend, plan: str, cost: Price, apart: ApartBy = "") -> Spend:
-    """Return the entry of a run that was spent before; refuse it if anything was sent or differs.
+    """Return a run's earlier entry; refuse it if anything was sent or differs.
 
-    For a pure spend, epsilon and plan decide: its mu follows from them, and an older privstats wrote a larger one.
+    For a pure spend, epsilon and plan decide: an older privstats wrote a larger mu.
     """
     if earlier.released is not None:
         raise LedgerError(used_up(earlier))
@@ -77,7 +71,7 @@ def same_spend(earlier: Spend, plan: str, cost: Price, apart: ApartBy = "") -> S
 
 
 def check_apart(costs: Sequence[Cost], apart: ApartBy, nodes: int) -> None:
-    """Refuse a price for disjoint rounds, or for fewer than there are, without a role that keeps them disjoint."""
+    """Refuse a price for disjoint rounds, or for too few, without a role that keeps rounds disjoint."""
     cheaper = any(times < 1 for cost in costs for times in cost.multiplicity.values())
     if (len(costs) < nodes or cheaper) and not apart:
         raise LedgerError(
@@ -87,7 +81,7 @@ def check_apart(costs: Sequence[Cost], apart: ApartBy, nodes: int) -> None:
 
 
 def check_mark(entry: Spend, *, sums_only: bool) -> None:
-    """Refuse to start a round without the record registry on which its price rests."""
+    """Refuse to start a round without the record registry on which its price relies."""
     if entry.apart == "holding":
         raise LedgerError(
             "this spend is priced for records that enter once, and only a registry sees whether they do: take the "
@@ -109,7 +103,7 @@ def used_up(entry: Spend) -> str:
 
 
 def check_unsent(entry: Spend) -> None:
-    """Refuse to send or start anything under a session that was withdrawn."""
+    """Refuse to send or start anything under a withdrawn session."""
     if entry.withdrawn is not None:
         raise LedgerError(
             f"run {entry.run.hex()} was withdrawn at {entry.withdrawn}, so nothing may leave under it: agree on a new "
@@ -118,7 +112,7 @@ def check_unsent(entry: Spend) -> None:
 
 
 def check_waiting(entry: Spend) -> None:
-    """Refuse to withdraw a course, a session that sent its upload, and an entry without a run name."""
+    """Refuse to withdraw a course, a sent session, or an entry without a run name."""
     if entry.nodes != 1 or entry.begun:
         raise LedgerError("this spend pays for a course, whose rounds draw noise as they begin: it is not withdrawn")
     if entry.released is not None:
@@ -139,9 +133,9 @@ def check_name_unused(accounts: Iterable[Account], run: bytes) -> None:
 
 
 def check_first_exact(account: Account, allowed: bool) -> None:
-    """Refuse exact sums after exact sums, unless the charge allows their difference to be seen.
+    """Refuse exact sums after exact sums, under any run name, unless the charge allows their difference to be seen.
 
-    A session that has sent nothing may still send its sums, so it counts until it is withdrawn.
+    A session that has sent nothing still may, so it counts until it is withdrawn.
     """
     if account.counted and not allowed:
         if len(account.waiting) == len(account.counted):
@@ -156,7 +150,7 @@ def check_first_exact(account: Account, allowed: bool) -> None:
 
 
 def check_freed(entry: Spend, upload: bytes) -> None:
-    """Refuse to free a course, an upload that was never sent, and another upload than the one that was sent."""
+    """Refuse to free a course, an upload never sent, or another upload than the one sent."""
     if entry.nodes != 1 or entry.begun:
         raise LedgerError("this spend pays for a course, whose other rounds may have been released: it is not freed")
     check_unsent(entry)
@@ -194,7 +188,6 @@ def check_room(account: Account, cost: Price) -> None:
 
 
 def _begun(waiting: Sequence[Spend]) -> str:
-    """Return the sessions that hold a spend and have sent nothing, and the remedy."""
     runs = ", ".join(entry.run.hex() for entry in waiting[:_SHOWN]) + (", ..." if len(waiting) > _SHOWN else "")
     several = len(waiting) > 1
     return (
@@ -204,7 +197,7 @@ def _begun(waiting: Sequence[Spend]) -> str:
 
 
 def check_name(name: object) -> None:
-    """Refuse a value that is no name of a data set, or no description for a record."""
+    """Refuse a value that is no printable name."""
     if not isinstance(name, str) or not 0 < len(name) <= _LONGEST_NAME or not name.isprintable():
         raise LedgerError(f"a name in the ledger has 1 to {_LONGEST_NAME} printable characters: choose such a one")
 
@@ -216,7 +209,7 @@ def check_digest(plan: object) -> None:
 
 
 def check_counter(members: object, counter: object) -> None:
-    """Refuse values that are no digest of members, or no number of a run."""
+    """Refuse values that are no digest of members or no run number."""
     if not isinstance(members, bytes):
         raise LedgerError(f"members must be the digest of the parties, got {type(members).__name__}: Roster.members")
     if isinstance(counter, bool) or not isinstance(counter, int):
@@ -224,7 +217,7 @@ def check_counter(members: object, counter: object) -> None:
 
 
 def check_run(run: object) -> None:
-    """Refuse a value that is no name of a run."""
+    """Refuse a value that is no run name."""
     if not isinstance(run, bytes) or not 0 < len(run) <= _LONGEST_RUN:
         raise LedgerError(
             f"a spend needs a run name of 1 to {_LONGEST_RUN} bytes, agreed by all parties and used once: give the "
@@ -236,8 +229,7 @@ def remaining_room(account: Account) -> str:
     """Return the largest promise of one more release under the cap in force; empty without room or cap.
 
     At the cap's delta this is the epsilon of mu = sqrt(mu_cap^2 - mu^2). At delta 0, where all releases are pure, it is
-    the remainder of the sum of epsilons; the cap admits either, so a pure release of small mu may promise more. Each
-    value is rounded down to four digits, so that it fits.
+    the remaining sum of epsilons; a pure release of small mu may promise more. Values are rounded down to four digits.
     """
     if account.cap is None:
         return ""
@@ -250,7 +242,7 @@ def remaining_room(account: Account) -> str:
 
 
 def room(account: Account) -> str:
-    """Return the remaining room as one line, for a user who plans a second study."""
+    """Return the remaining room as one line."""
     largest = remaining_room(account)
     return f"room for one more release of {largest}" if largest else "no room for another release"
 

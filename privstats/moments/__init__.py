@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from privstats.moments.table import quantize as quantize
     from privstats.schema.kinds import Kind as Kind
     from privstats.schema.kinds import kind_of as kind_of
-if TYPE_CHECKING:  # modules that kinds name through this room, so that they load with the first records
+if TYPE_CHECKING:  # kinds name these modules through this room, so they load with the first records
     from privstats.moments import accumulators as accumulators
     from privstats.moments import cells as cells
     from privstats.moments import rounds as rounds

@@ -1,11 +1,6 @@
-"""Records to exact sums: tiles of rows in, class or ridge moments out, in host memory.
+"""Sum records exactly in host memory, tile by tile.
 
-Tiles are transformed and quantised into one reused chunk, and full chunks are summed, so memory is one chunk and the
-result, for any number of records. Tensors are summed on their device (``device_sums``). Kinds of moments that are more
-than sums of records have modules of their own. One ``measure`` call owns each accumulator.
-
-A ridge record's fold is a hash of the record, not its position. By position, removing one record would move every
-later record of its client to another fold, and no noise sized for one record hides that.
+Memory is one chunk and the result.
 """
 
 from __future__ import annotations
@@ -31,17 +26,17 @@ from privstats.schema import ClassSchema, RecordSchema, RidgeSchema, row_of
 
 _CHUNK = 16 << 20, 1 << 14  # bytes and rows: short rows then stay in the last cache until they are summed
 
-_GROUPED_CHUNK = 64 << 20, 1 << 17  # with S, so that a chunk holds enough rows of each class for a rank-k update to pay
+_GROUPED_CHUNK = 64 << 20, 1 << 17  # with S: enough rows of each class per chunk for a rank-k update
 
 
 def chunk_rows(schema: RecordSchema) -> int:
-    """Rows per chunk: a fixed amount of memory, 64 to 131,072 rows, never more than sum exactly in float64."""
+    """Return the rows per chunk, 64 to 131,072, few enough to sum exactly in float64."""
     size, most = _GROUPED_CHUNK if "S" in schema.statistics else _CHUNK
     return min(max(64, size // (8 * schema.features)), most, exact_rows(schema.bound))
 
 
 class CpuAccumulator:
-    """Adds tiles to exact sums, or passes their grid vectors to ``sums``."""
+    """Adds tiles to exact sums, or passes grid vectors to ``sums``."""
 
     def __init__(self, schema: RecordSchema, sums: Any = None) -> None:
         size = chunk_rows(schema)
@@ -57,11 +52,7 @@ class CpuAccumulator:
         self._norm_counts = norm_histogram(np.empty(0), 1)
 
     def add(self, rows: NDArray[Any], targets: NDArray[Any]) -> None:
-        """Add raw rows and their labels or targets.
-
-        Raises:
-            DataError: an entry is NaN or infinite.
-        """
+        """Add raw rows and their labels or targets."""
         if self._schema.transform:
             rows = behind(self._schema, rows, self._grid)
         taken = 0
@@ -73,7 +64,7 @@ class CpuAccumulator:
                 self._flush()
 
     def moments(self) -> Moments:
-        """The exact moments of everything added; the accumulator cannot be used again."""
+        """Return the exact moments and end the accumulator."""
         self._flush()
         counts, beside = tuple(self._norm_counts.tolist()), self._targets_clipped
         report = ClipReport(sum(counts), self._clipped, beside, counts, self._energy, self._schema.features)
@@ -100,7 +91,7 @@ class CpuAccumulator:
 
 
 class SparseAccumulator:
-    """Sums over the sparse rows seen so far, by sparse products of their entries. No transform maps these rows."""
+    """Sums sparse rows by products of their entries, without a transform."""
 
     def __init__(self, schema: RecordSchema) -> None:
         self._schema = schema
@@ -109,11 +100,7 @@ class SparseAccumulator:
         self._report = no_records(schema.features)
 
     def add(self, rows: csr_array, targets: NDArray[Any]) -> None:
-        """Add raw rows and their labels or targets, at most ``exact_rows(schema.bound)``.
-
-        Raises:
-            DataError: an entry is NaN or infinite.
-        """
+        """Add at most ``exact_rows(schema.bound)`` raw rows."""
         schema = self._schema
         grid, result = quantized(feature_grid(schema), rows)
         targets, beside = self._kind.whole(schema, targets)
@@ -122,21 +109,13 @@ class SparseAccumulator:
         self._sums.add(grid, targets)
 
     def moments(self) -> Moments:
-        """The exact moments of everything added; the accumulator cannot be used again."""
+        """Return the exact moments."""
         moments: Moments = self._sums.moments(self._report)
         return moments
 
 
 @dataclass(frozen=True)
 class _Kind:
-    """A kind of plain sums over records.
-
-    Attributes:
-        sums: builds the sums on the host from a schema.
-        empty: allocates memory for a number of labels or targets.
-        whole: returns the labels unchanged, or the targets on their grid, and the number that were clipped.
-    """
-
     sums: Callable[[Any], Any]
     empty: Callable[[Any, int], NDArray[Any]]
     whole: Callable[[Any, NDArray[Any]], tuple[NDArray[Any], int]]
@@ -156,13 +135,9 @@ _KINDS: Mapping[str, _Kind] = {
 
 
 def measured(schema: RecordSchema, X: Any, y: Any, progress: bool = False) -> Moments:
-    """The exact moments of records, as ``measure`` describes them.
-
-    Raises:
-        DataError: records that do not fit the schema.
-    """
+    """Return the exact moments of records."""
     parts = tiles_of_batches(schema, X) if y is None else tiles(schema, X, y, sparse=True)
-    if getattr(schema, "missing", None) is not None:  # which few plans have
+    if getattr(schema, "missing", None) is not None:
         parts = (observed(schema, *part) for part in parts)
     used: dict[type[Any], Any] = {}
     counted = _counted(schema)
@@ -179,7 +154,6 @@ def measured(schema: RecordSchema, X: Any, y: Any, progress: bool = False) -> Mo
 
 
 def _counted(schema: RecordSchema) -> type[Any] | None:
-    """The accumulator of declared columns, where counting sums them."""
     if cells_of(schema) is None:
         return None
     from privstats.moments.cell_sums import CellAccumulator, sums_by_cells
@@ -196,15 +170,10 @@ def _accumulator_of(rows: Any) -> type[Any]:
 
 
 def observed(schema: RecordSchema, rows: Any, targets: Any) -> tuple[Any, Any]:
-    """Return the rows and targets of records with a target; all of them, unless the schema excludes the others.
-
-    Args:
-        schema: of the sums.
-        rows: numpy, sparse, or a tensor, of ``(n, inputs)``.
-        targets: ``(n,)`` or ``(n, 1)``; NaN or infinite where one is missing.
+    """Return rows and targets of records with a target, or all where the schema excludes none.
 
     Raises:
-        RecordError: a row without a target cannot be read, and is refused as it would be with a target.
+        RecordError: a row is unreadable, with or without a target.
     """
     seen = seen_in(schema, targets)
     if seen.all():
@@ -215,7 +184,7 @@ def observed(schema: RecordSchema, rows: Any, targets: Any) -> tuple[Any, Any]:
 
 
 def seen_in(schema: RecordSchema, targets: Any) -> NDArray[np.bool_]:
-    """Return which records count by their targets, ``(n,)``: those with a target, where the schema excludes others."""
+    """Return which records :func:`observed` returns, ``(n,)``."""
     if not isinstance(schema, RidgeSchema) or schema.missing is None:
         return np.ones(len(targets), np.bool_)
     with np.errstate(over="ignore"):
@@ -235,12 +204,8 @@ _POWERS = {"A": 1, "D": 2, "T": 3, "F": 4}
 
 
 def terms_on_grid(schema: RecordSchema, X: Any, y: Any, *_: Any) -> RecordTerms:
-    """Return each record's contribution, from any container; all dense rows are in memory at once.
-
-    Raises:
-        DataError: records that do not fit the schema.
-    """
-    read: Any = replace(schema, statistics="NA") if isinstance(schema, ClassSchema) else schema  # S would sort rows
+    """Return each record's contribution; all dense rows are in memory at once."""
+    read: Any = replace(schema, statistics="NA") if isinstance(schema, ClassSchema) else schema  # S would sort the rows
     collected, seen = _Collected(), []
     accumulator = CpuAccumulator(read, collected)
     for rows, targets in tiles_of_batches(read, X) if y is None else tiles(read, X, y):
@@ -255,19 +220,16 @@ def terms_on_grid(schema: RecordSchema, X: Any, y: Any, *_: Any) -> RecordTerms:
 
 
 class _Collected:
-    """Collects grid vectors with their labels or targets, in place of sums."""
-
     def __init__(self) -> None:
         self.rows: list[Any] = []
         self.beside: list[Any] = []
 
     def add(self, rows: NDArray[np.float64], beside: NDArray[Any]) -> None:
-        """Store copies of a chunk, whose memory is reused."""
+        """Store copies, because the chunk's memory is reused."""
         self.rows.append(rows.copy())
         self.beside.append(beside.copy())
 
     def moments(self, report: ClipReport) -> ClipReport:
-        """The report."""
         return report
 
 

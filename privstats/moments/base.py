@@ -1,8 +1,4 @@
-"""The two containers of sums, from which every kind of moments derives: exact whole numbers, and real units.
-
-A kind is two frozen dataclasses with a field per statistic of its schema. Checking, freezing, adding, comparing and
-printing follow from the rows of the schema, so encoding, session and simulation need no code per kind.
-"""
+"""Define the base containers of moments: exact integers, and real units."""
 
 from __future__ import annotations
 
@@ -20,14 +16,14 @@ from privstats.schema.base import Statistic
 
 
 def require_room(records: int, bound: int) -> None:
-    """Raise DataError where ``records`` terms of at most ``bound`` could pass 2**63."""
+    """Refuse ``records`` terms of at most ``bound`` that could reach 2**63."""
     if records * bound >= 1 << 63:
         most = ((1 << 63) - 1) // bound
         raise DataError(f"at most {most} records fit 64-bit totals on this grid; lower grid_bits or measure fewer")
 
 
 def readonly_array(array: Any, dtype: DTypeLike) -> Any:
-    """Return a read-only view of ``array`` as ``dtype``; a plain number for an array without axes, None for None."""
+    """Return a read-only view of ``array`` as ``dtype``; a plain number without axes, None for None."""
     if array is None:
         return None
     view = np.asarray(array, dtype).view()
@@ -36,18 +32,14 @@ def readonly_array(array: Any, dtype: DTypeLike) -> Any:
 
 
 def place_of(index: object) -> int:
-    """A client's place in the roster.
-
-    Raises:
-        DataError: none is given.
-    """
+    """Return a client's index in the roster; refuse a missing one."""
     if isinstance(index, bool) or not isinstance(index, int) or index < 0:
         raise DataError("the plan deals sites to groups by their place in the roster; give index=, 0 for the first")
     return index
 
 
 class RealMoments:
-    """Sums in real units, float64, with noise or without; each kind is a dataclass with sums as its only fields."""
+    """Sums in real units, float64, with or without noise."""
 
     def __post_init__(self) -> None:
         for name in _names(self):
@@ -55,7 +47,7 @@ class RealMoments:
 
     @classmethod
     def of_sums(cls, schema: Schema, sums: Mapping[str, Any]) -> Self:
-        """Build from sums by letter in wire steps, blocks first; each is divided by its scale."""
+        """Build from sums in wire steps, by letter and blocks first: each is divided by its scale."""
         build: Any = cls
         real: Self = build(**{letter: array / schema.scale_of(letter) for letter, array in sums.items()})
         return real
@@ -68,17 +60,12 @@ class RealMoments:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Moments(ABC):
-    """Exact whole-numbered sums of one party's records, frozen, int64.
+    """Exact integer sums of one party's records, frozen, int64.
 
-    A kind is a dataclass, ``eq=False`` and ``repr=False``, with a field per statistic of its schema, and where it has
-    them ``clip_report``, ``edge_report``, ``records`` or ``published``. The sum of the moments of two sets of records
-    equals the moments of both sets together, bit for bit, except in a kind whose sums belong to one party.
-
-    Attributes:
-        schema: what was measured.
+    Moments of two sets of records add up to those of both, bit for bit, except in a kind with sums of one party.
 
     Raises:
-        DataError: a sum that the schema asks for is missing or has another shape, or a count is negative.
+        DataError: a sum is missing or has another shape, or a count is negative.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -113,8 +100,7 @@ class Moments(ABC):
 
     @classmethod
     def of_sums(cls, schema: Schema, sums: Mapping[str, Any], **beside: Any) -> Self:
-        """Build from exact sums by letter, blocks first, and further facts by name (records, clip report, published
-        values)."""
+        """Build from exact sums by letter, blocks first."""
         build: Any = cls
         moments: Self = build(schema, **{cls.prefix + letter: array for letter, array in sums.items()}, **beside)
         return moments
@@ -122,11 +108,11 @@ class Moments(ABC):
     @property
     @abstractmethod
     def records(self) -> int | None:
-        """Records measured; None where that is unknown. Private, and never sent."""
+        """Number of records measured, None where unknown. Private, and never sent."""
 
     @property
     def counted(self) -> int | None:
-        """Number of records towards a plan's limits: all, unless a kind bounds what several add together."""
+        """Number of records that count toward a plan's limits."""
         return self.records
 
     @abstractmethod
@@ -134,26 +120,24 @@ class Moments(ABC):
         """Return these sums in real units, float64."""
 
     def for_client(self, index: int | None) -> Moments:  # noqa: ARG002  kinds read it
-        """The moments that the client at this place of the roster sends: the same, unless a kind assigns places to
-        groups."""
+        """Return the moments that the client at this roster index sends."""
         return self
 
     def sums(self, row: Statistic) -> NDArray[np.int64]:
-        """The exact sums of one statistic, blocks first: what is sent for it."""
+        """Return one statistic's exact sums, blocks first."""
         return np.asarray(getattr(self, self.prefix + row.letter), np.int64)
 
     def wire(self) -> dict[str, Any]:
-        """The sums by letter in wire steps."""
+        """Return the sums by letter in wire steps."""
         result = {row: self.sums(row) for row in self.schema.sent}
         steps = self.in_wire_steps
         return {r.letter: array if steps or r.factor == 1 else array * float(r.factor) for r, array in result.items()}
 
     def __add__(self, other: Self) -> Self:
-        """The moments of both sets of records together.
+        """Add moments of two sets of records.
 
         Raises:
-            DataError: the schemas or the published values differ, or the totals could pass 2**63. Where a record count
-                is unknown, the sums themselves are checked.
+            DataError: schemas or published values differ, or totals could reach 2**63.
         """
         if type(other) is not type(self):
             return NotImplemented
@@ -169,13 +153,11 @@ class Moments(ABC):
         return self.of_sums(self.schema, sums, **beside)
 
     def _reach(self) -> int:
-        """The largest absolute value of any total over blocks, exact for any arrays."""
         sizes = self.schema.sizes
         arrays = (self.sums(row).reshape(row.blocks(sizes), -1) for row in self.schema.sent)
         return max(sum(max(int(block.max()), -int(block.min())) for block in array) for array in arrays)
 
     def __radd__(self, other: int) -> Self:
-        """``sum(parts)`` starts from 0, and 0 is the sum of no moments."""
         return self if isinstance(other, int) and other == 0 else NotImplemented
 
     def __eq__(self, other: object) -> bool:
@@ -185,7 +167,7 @@ class Moments(ABC):
         return same and all(_equal(self.sums(row), other.sums(row)) for row in self.schema.sent)
 
     def __repr__(self) -> str:
-        """The schema's public fields and no sum, because a repr ends up in logs."""
+        """Show no sum, because a repr ends up in logs."""
         shown = ", ".join(f"{name}={getattr(self.schema, name)!r}" for name in self.shown)
         return f"{type(self).__name__}({shown})"
 
@@ -203,11 +185,9 @@ def containers(
     """Return the containers ``<kind>Moments`` and ``Real<kind>Moments`` of a kind that holds only its sums.
 
     Args:
-        kind: what both are called.
-        schema: the class of its schemas.
-        table: the rows of its statistics, each of which becomes a field.
+        table: the kind's statistics, each of which becomes a field.
         shown: public fields of the schema that a repr shows.
-        beside: further facts by name, out of ``records``, ``clip_report`` and ``published``.
+        beside: any of ``records``, ``clip_report`` and ``published``.
 
     Example:
         >>> from privstats.moments.base import containers
@@ -233,7 +213,7 @@ def containers(
 
 
 def in_real_units(kind: str, schema: type[Schema], letters: str, optional: str = "") -> Any:
-    """The container ``Real<kind>Moments`` of sums in real units; optional letters are None where they are not sent."""
+    """Return the container ``Real<kind>Moments``; optional letters may be None."""
     rows: list[Any] = [*((s, Any) for s in letters), *((s, Any, None) for s in optional)]
     members = {"__module__": schema.__module__, "__doc__": "Sums in real units, float64, with noise or without."}
     return make_dataclass(f"Real{kind}Moments", rows, bases=(RealMoments,), namespace=members, frozen=True, eq=False)
@@ -244,12 +224,10 @@ def _names(value: Any) -> set[str]:
 
 
 def _equal(left: Any, right: Any) -> bool:
-    """Whether both are None or hold the same numbers in the same shape."""
     return left is right if left is None or right is None else np.array_equal(left, right)
 
 
 def _both(name: str, left: Any, right: Any) -> Any:
-    """The further facts of two parts together; reports and record counts, which may be unknown, are added."""
     if name != "published":
         return None if left is None or right is None else left + right
     values = {left, right} - {""}

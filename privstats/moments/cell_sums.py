@@ -1,8 +1,7 @@
-"""Sums over rows of cells by counting: how often two cells stand together, and never a wide row.
+"""Sum rows of cells by counting how often pairs of cells occur together.
 
-A row of :class:`~privstats.Cells` is one row of a public table per column, so with one-hot rows H and those tables side
-by side in S its sums are B = S' (H'H) S, and the same by class. H'H counts pairs of cells: J (J - 1) / 2 counts a
-record whatever the width, in whole numbers, so the result is that of the dense sums, bit for bit.
+With one-hot rows H and all columns' public tables in S, the sums of :class:`~privstats.Cells` are B = S' (H'H) S:
+integer counts, equal to the dense sums bit for bit.
 """
 
 from __future__ import annotations
@@ -29,8 +28,7 @@ _MOST_PAIRS = 1 << 25  # counts in memory at once
 
 
 def sums_by_cells(schema: Schema) -> bool:
-    """Whether records of the schema are summed by counting: classes of rows of cells that nothing follows, on whole
-    steps of the grid."""
+    """Return whether the schema's records are summed by counting cells."""
     cells = cells_of(schema)
     if not isinstance(schema, ClassSchema) or cells is None or len(schema.transform) > 1:
         return False
@@ -77,7 +75,7 @@ class CellAccumulator:
         self._norm_counts += norm_histogram(np.sqrt(squares), self._schema.steps)
 
     def moments(self) -> Moments:
-        """The exact moments of everything added."""
+        """Return the exact moments."""
         report = ClipReport(
             records=self._records,
             clipped=0,
@@ -99,7 +97,6 @@ class CellAccumulator:
         return moments
 
     def _second(self) -> NDArray[np.int64]:
-        """S' (H'H) S by blocks of columns; of one column with itself H'H is diagonal."""
         out = np.zeros((self._blocks, self._schema.features, self._schema.features), np.int64)
         at = self._cells.blocks
         for j, table in enumerate(self._tables):
@@ -120,5 +117,4 @@ def _cells(schema: ClassSchema) -> Cells:
 
 
 def _counted(first: NDArray[np.intp], second: NDArray[np.intp], shape: tuple[int, int]) -> NDArray[np.int64]:
-    """Count how often each pair of cells occurs together."""
     return np.bincount(first * shape[-1] + second, minlength=shape[0] * shape[1]).reshape(shape)

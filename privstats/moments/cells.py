@@ -1,7 +1,6 @@
-"""The cell of every value of a column, a table's columns by name, and how many values lie beyond the edges of bins.
+"""Assign each value of a column to a cell, and count values beyond the edges of bins.
 
-A value's cell follows from that value, as :mod:`privstats.intake.meaning` reads it, and from public values and
-edges: never from its column's type or from another record. Reports stay with the data holder.
+A value's cell follows from that value and public declarations, never from its column's type or another record.
 """
 
 from __future__ import annotations
@@ -27,12 +26,10 @@ _MANY = 0.1
 
 @dataclass(frozen=True)
 class Beyond:
-    """One variable of bins: how many of its values are numbers, and how many of these lie beyond an outer edge.
+    """A binned variable's values beyond its outer edges.
 
     Attributes:
-        name: of the variable.
-        numbers: values that are numbers.
-        below, above: of these, how many are less than the first edge, and more than the last one.
+        below, above: numbers below the first edge, above the last.
 
     Example:
         >>> print(ps.moments.Beyond("months", numbers=200, below=30, above=1))
@@ -51,11 +48,11 @@ class Beyond:
 
 @dataclass(frozen=True)
 class EdgeReport:
-    """Number of values beyond the outer edges of their bins, by variable. It stays with the client.
+    """Number of values beyond the outer edges, by variable. It stays with the client.
 
     Attributes:
-        beyond: one entry per variable of bins, in the schema's order.
-        expected: by variable, which of its bins the plan opens; where that was chosen there is no remark.
+        beyond: one entry per binned variable.
+        expected: each variable's ``open``; only "both" warrants a remark.
 
     Example:
         >>> schema = ps.CountSchema((ps.Bins("months", (0, 6, 12)),), (("months",),))
@@ -69,7 +66,7 @@ class EdgeReport:
 
     @classmethod
     def of(cls, schema: CountSchema, numbers: Mapping[str, NDArray[np.float64]]) -> Self:
-        """The report of the values of every variable of bins; NaN is no number."""
+        """Count the values of every binned variable; NaN is no number."""
         result = []
         bins = [variable for variable in schema.variables if isinstance(variable, Bins)]
         for variable in bins:
@@ -79,7 +76,6 @@ class EdgeReport:
         return cls(tuple(result), tuple(variable.open for variable in bins))
 
     def __add__(self, other: EdgeReport) -> EdgeReport:
-        """The report of both sets of records together."""
         if not isinstance(other, EdgeReport):
             return NotImplemented
         pairs = zip(self.beyond, other.beyond, strict=True)
@@ -92,7 +88,7 @@ class EdgeReport:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Warnings for the data holder: one per variable with more than a tenth of its values beyond the edges.
+        """Warnings for the data holder: variables with more than a tenth of their values beyond the edges.
 
         They hold exact shares, so they belong in no release, log or message.
         """
@@ -107,7 +103,7 @@ class EdgeReport:
 
 
 def beyond(variable: Any, numbers: NDArray[np.float64]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return which values are below the first edge and which above the last, read as by :func:`alike`; edges are in."""
+    """Return which values are below the first edge and which above the last."""
     edges = np.array(variable.edges)
     read = alike(numbers, edges)
     return read < edges[0], read > edges[-1]
@@ -117,11 +113,7 @@ _OPENED = {"above": "above alone", "below": "below alone", "none": "nowhere"}
 
 
 def readings_of(X: Any, names: list[str]) -> dict[str, Readings]:
-    """The readings of columns of a DataFrame, of a mapping, or of an array that has them in this order.
-
-    Raises:
-        DataError: a column is missing, or columns have different lengths.
-    """
+    """Read columns of a table, or of an array with these columns."""
     columns = _columns(X, names)
     for name, column in columns.items():
         if getattr(column, "ndim", 1) != 1:
@@ -150,7 +142,7 @@ def _columns(X: Any, names: list[str]) -> dict[str, Any]:
 
 
 def cells_in(variable: Any, column: Readings) -> NDArray[np.intp]:
-    """The cell of every value of a column of a variable or number; -1 where it has none."""
+    """Return each value's cell; -1 without one."""
     if isinstance(variable, Categories):
         cells = Listed.of(variable.values).places_of(column)
         if variable.other:
@@ -173,11 +165,7 @@ def _bins(variable: Any, column: Readings) -> NDArray[np.intp]:
 
 
 def require_cells(variable: Any, column: Readings, cells: NDArray[np.intp]) -> None:
-    """Refuse values without a cell, by what their variable lacks.
-
-    Raises:
-        RecordError: one has none.
-    """
+    """Refuse values without a cell, and name what their variable lacks."""
     if (cells >= 0).all():
         return
     if column.missing.any() and not variable.missing:

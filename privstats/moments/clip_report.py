@@ -1,8 +1,4 @@
-"""A report of the clip on a client's own records, and warnings for the data holder.
-
-Reports are computed from private data and never sent: only the client that holds the records may read them. They add up
-like the moments they belong to.
-"""
+"""Report the clip on a client's own records, and warn the data holder."""
 
 from __future__ import annotations
 
@@ -40,11 +36,10 @@ class ClipReport:
     """Number of clipped records, their norms, and the fineness of the grid. Stays with the client.
 
     Attributes:
-        records: records measured.
-        clipped: of these, how many had a feature vector longer than the clip norm.
-        targets_clipped: of these, how many had a target longer than the target bound (0 in class schemas).
-        norm_counts: records per bin of the norm over the clip norm, 16 bins per octave.
-        energy: sum of the squared norms of the clipped records, in squared grid steps (exact).
+        clipped: records with features longer than the clip norm.
+        targets_clipped: records with a target longer than its bound.
+        norm_counts: records per bin of norm over clip norm, 16 bins per octave.
+        energy: sum of the clipped records' squared norms, in squared grid steps (exact).
         features: d.
 
     Example:
@@ -62,7 +57,6 @@ class ClipReport:
     features: int
 
     def __add__(self, other: ClipReport) -> ClipReport:
-        """The report of both sets of records together."""
         if not isinstance(other, ClipReport):
             return NotImplemented
         return ClipReport(
@@ -76,7 +70,7 @@ class ClipReport:
 
     @property
     def fraction_clipped(self) -> float:
-        """Share of records with shortened features, 0 to 1 (0 of no records)."""
+        """Share of records with shortened features, 0 to 1."""
         return self.clipped / self.records if self.records else 0.0
 
     @property
@@ -85,9 +79,9 @@ class ClipReport:
         return self.targets_clipped / self.records if self.records else 0.0
 
     def norm_quantiles(self, at: Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95, 1.0)) -> tuple[float, ...]:
-        """Quantiles of the norms before the clip, in clip norms, to 5 per cent (upper edges of the bins).
+        """Return quantiles of the norms before the clip, in clip norms, to 5 per cent.
 
-        NaN of no records; infinity for norms beyond 2**12 clip norms.
+        NaN without records; infinity beyond 2**12 clip norms.
         """
         if not self.records:
             return tuple(math.nan for _ in at)
@@ -117,7 +111,7 @@ class ClipReport:
 
     @property
     def resolution(self) -> float:
-        """Grid steps in the root mean square entry of the clipped features: below about 2 the grid loses accuracy."""
+        """Grid steps in the clipped features' root mean square entry: below about 2 the grid loses accuracy."""
         return math.sqrt(self.energy / (self.records * self.features)) if self.records else 0.0
 
 
@@ -126,15 +120,12 @@ PRIVATE = "this share is exact and in no release: keep it with the records"
 
 
 def no_records(features: int) -> ClipReport:
-    """The report of no records, to which others are added."""
+    """Return the report of zero records."""
     return ClipReport(0, 0, 0, (0,) * (NORM_EDGES.size + 1), 0, features)
 
 
 def norm_histogram(norms: NDArray[np.float64], radius: int) -> NDArray[np.int64]:
-    """Counts per bin of norms given in grid steps, for :attr:`ClipReport.norm_counts`.
-
-    A bin is found from a number's leading bits: exponent and six bits of the mantissa leave one edge at most open.
-    """
+    """Count norms in grid steps per bin of :attr:`ClipReport.norm_counts`."""
     scaled = norms / radius
     cell = _cells(scaled)
     cell -= _FIRST_CELL
@@ -144,7 +135,6 @@ def norm_histogram(norms: NDArray[np.float64], radius: int) -> NDArray[np.int64]
 
 
 def _cells(numbers: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Exponent and the first six bits of the mantissa of numbers of at least 0, as one whole number."""
     return numbers.view(np.int64) >> np.int64(46)
 
 
@@ -175,9 +165,7 @@ def warn_of_excluded(moments: Moments, left_out: LeftOut, unnamed: int) -> None:
 
 
 def remarks_on(*moments: Moments) -> tuple[str, ...]:
-    """Return the warnings for the data holder on clips and edges, over all of these moments.
-
-    Empty for whole parties: all of their rows may be shortened to one length, and no bound rests on that.
+    """Return the warnings for the data holder on clips and edges, over all moments.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -195,7 +183,7 @@ def remarks_on(*moments: Moments) -> tuple[str, ...]:
 
 
 def warn_if_clipped(*moments: Moments, stacklevel: int = 3) -> None:
-    """Tell the data holder, in one sentence for all parts, that the bounds clip most records.
+    """Warn the data holder, once for all parts, that the bounds clip most records.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -212,7 +200,7 @@ def warn_if_clipped(*moments: Moments, stacklevel: int = 3) -> None:
 
 
 def warn_if_empty(*moments: Moments) -> None:
-    """Warn that none of these moments holds a record: one party may have none, a whole cohort may not.
+    """Warn that none of these moments holds a record.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)

@@ -1,7 +1,4 @@
-"""Read a table as rows of codes, a window at a time, for schemas whose first map declares its columns.
-
-``table`` finds the declared columns in a container; the sums read these rows like any others.
-"""
+"""Read a table of declared columns as rows of codes, a window at a time."""
 
 from __future__ import annotations
 
@@ -24,28 +21,24 @@ if TYPE_CHECKING:
 
 
 def cells_of(schema: Schema) -> Cells | None:
-    """The declaration of a schema that reads a table; None for one of features."""
+    """Return the columns that a schema declares, if any."""
     first: Any = schema.transform[0] if schema.transform else None
     return first if first is not None and first.reads_cells else None
 
 
 def levels_of(schema: Schema) -> Levels | None:
-    """The declaration of the texts that count as 0 and 1; None where all columns hold numbers."""
+    """Return the declared texts that count as 0 and 1, if any."""
     first: Any = schema.transform[0] if schema.transform else None
     return first if first is not None and first.kind == "levels" else None
 
 
 def columns_read(schema: Schema) -> Cells | tuple[str, ...] | None:
-    """Return the columns that a file reader should read: declared columns, names of features, or None for all."""
+    """Return the columns or feature names to read from a file; None for all."""
     return cells_of(schema) or schema.feature_names
 
 
 def behind(schema: Schema, rows: NDArray[Any], grid: Grid) -> NDArray[np.float64]:
-    """Rows behind the public maps, float64; codes may be NaN, features may not.
-
-    Raises:
-        RecordError: a feature is NaN or infinite.
-    """
+    """Apply the public maps to rows, in float64; codes may be NaN, features may not."""
     with np.errstate(over="ignore"):
         wide = rows.astype(np.float64)
     if cells_of(schema) is None:
@@ -54,18 +47,14 @@ def behind(schema: Schema, rows: NDArray[Any], grid: Grid) -> NDArray[np.float64
 
 
 class CodeRows:
-    """Records of a table as rows of codes, read a window at a time.
+    """A table's records as rows of codes.
 
     Args:
-        cells: the declaration.
-        source: the declared columns as a list; or rows of an array with a column for each; or :class:`Codes`.
-        unread: the counter of unreadable values by column.
-        refuse: whether a value that its column cannot read is refused.
+        source: a list of the declared columns; rows of an array with these columns; or :class:`Codes`.
 
     Attributes:
         shape: ``(n, J)``.
-        dtype: float64.
-        unread: by column, how many values it could not read so far.
+        unread: unreadable values so far, by column.
     """
 
     dtype = np.dtype(np.float64)
@@ -82,16 +71,11 @@ class CodeRows:
         return self.shape[0]
 
     def __getitem__(self, where: slice) -> NDArray[np.float64]:
-        """The codes of some records.
-
-        Raises:
-            RecordError: where values that cannot be read are refused, and one is there.
-        """
         if isinstance(self._source, Codes):
             return self._source.codes[where]
         start, stop, _ = where.indices(self.shape[0])
         result = self._read(start, stop)
-        fresh = max(start, self._counted)  # in a second pass over the records nothing is counted again
+        fresh = max(start, self._counted)  # a second pass counts nothing again
         if fresh < stop:
             self._note((result if fresh == start else self._read(fresh, stop)).unread)
             self._counted = stop
@@ -124,7 +108,6 @@ def _records(source: Any) -> int:
 
 
 def _pieces(source: Any, where: slice) -> list[Any]:
-    """Some values of each column: of a list of tables, or of rows of an array."""
     if isinstance(source, list):
         return [column.take(where) for column in source]
     tile = source[where]

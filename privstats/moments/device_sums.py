@@ -1,18 +1,14 @@
-"""Tensors to exact sums, on the device they are on: the host's arithmetic in whole numbers, and so its bits.
+"""Sum tensors exactly in int64 on their device, with the host's bits.
 
-Sums are int64 there. ``accumulators`` asks for this where a tile of records is a tensor, and only then is torch
-imported. Second moments are float64 products, or products of 8-bit limbs where those are faster.
-
-Most accelerators multiply float64 numbers thirty to sixty times slower than float32, and 8-bit whole numbers faster
-than either. A grid entry is x = 128 h + l with h and l in 8 bits, so
+Most accelerators multiply 8-bit integers far faster than float64. A grid entry is x = 128 h + l with h and l in 8 bits,
+so
 
     X'X = 2^14 H'H + 2^7 (H'L + L'H) + L'L,
 
 three products, summed in int32. Each is exact for up to 2^18 rows, since |h| and |l| are at most 64.
 
-Some releases of libraries computed wrong 8-bit products for some shapes and devices (pytorch/pytorch#106840). So
-each sum is held against the rows by one vector v of ones and twos, for two float64 products of a matrix with a vector
-(Freivalds 1977): X'X v = X'(X v).
+Some libraries computed wrong 8-bit products on some devices (pytorch/pytorch#106840). Each sum is therefore checked
+with one vector v of ones and twos (Freivalds 1977): X'X v = X'(X v).
 """
 
 from __future__ import annotations
@@ -33,14 +29,14 @@ from privstats.transforms import apply
 _POWERS = {"A": 1, "D": 2, "T": 3, "F": 4}
 
 _FINEST = 13  # grid_bits: up to here |h| <= 64
-_ROWS = 1 << 18  # whose products of two limbs stay below 2^30
+_ROWS = 1 << 18  # products of two limbs stay below 2^30
 _FAST_FLOAT64 = {(6, 0), (7, 0), (8, 0), (9, 0), (10, 0)}  # P100, V100, A100, H100 and H200, B200: half of float32
 _EIGHT_BIT = (7, 5)  # the first capability with products of 8-bit matrices
 _EIGHT, _LEAST = 8, 24  # sizes that these products take: multiples of 8, and more than 16 rows
 
 
 class DeviceAccumulator:
-    """Sums over the tensors seen so far, on the device of the first one."""
+    """Sums over the tensors seen so far, on the first one's device."""
 
     def __init__(self, schema: RecordSchema) -> None:
         self._started = False
@@ -66,7 +62,7 @@ class DeviceAccumulator:
             self._add(torch, rows[part].to(self._device, torch.float64), targets[part])
 
     def moments(self) -> Moments:
-        """The exact moments of everything added."""
+        """Return the exact moments."""
         report = ClipReport(
             records=self._records,
             clipped=self._clipped,
@@ -121,7 +117,7 @@ class DeviceAccumulator:
                 totals["S"][label] += gram(torch, grid[members], limbs=self._limbs)
 
     def add_folds(self, torch: Any, grid: Any, targets: Any) -> None:
-        """Add grid vectors and their targets, fold by fold."""
+        """Add grid vectors and their targets by fold."""
         schema: Any = self._schema
         wide = targets.to(torch.float64)
         b, _, clipped = quantize_tensor(torch, target_grid(schema), wide[:, None] if wide.ndim == 1 else wide)
@@ -137,13 +133,6 @@ class DeviceAccumulator:
 
 @dataclass(frozen=True)
 class _Kind:
-    """A kind of plain sums over records.
-
-    Attributes:
-        letters: the statistics that a device sums.
-        add: adds grid vectors and their labels or targets to an accumulator.
-    """
-
     letters: str
     add: Callable[[DeviceAccumulator, Any, Any, Any], None]
 
@@ -162,12 +151,9 @@ def _folds_of(torch: Any, schema: RidgeSchema, grid: Any, targets: Any) -> Any:
 
 
 def quantize_tensor(torch: Any, grid: Grid, rows: Any) -> tuple[Any, Any, int]:
-    """Grid vectors of float64 ``rows``, their norms before the clip in grid steps, and how many were clipped.
+    """Return grid vectors of float64 ``rows``, their norms before the clip in grid steps, and the number clipped.
 
-    The same decisions and the same bits as :meth:`privstats.moments.grid.Grid.quantize`.
-
-    Raises:
-        DataError: an entry is NaN or infinite.
+    The bits equal those of :meth:`privstats.moments.grid.Grid.quantize`.
     """
     _require_finite(torch, grid, rows)
     out = torch.round((rows.clamp(min=0.0) if grid.nonnegative else rows) * grid.scale)
@@ -186,12 +172,7 @@ def _require_finite(torch: Any, grid: Grid, rows: Any) -> None:
 
 
 def prefers_limbs(torch: Any, device: Any, grid_bits: int) -> bool:
-    """Whether products of limbs are exact on this grid and faster on this device.
-
-    Args:
-        torch: the module.
-        device: where the rows are.
-        grid_bits: entries are at most 2**grid_bits.
+    """Return whether products of limbs are exact on this grid and faster on this device.
 
     Example:
         >>> import torch
@@ -206,16 +187,10 @@ def prefers_limbs(torch: Any, device: Any, grid_bits: int) -> bool:
 
 
 def gram(torch: Any, rows: Any, *, limbs: bool) -> Any:
-    """Sum of x x' over rows, int64 ``(d, d)``, exact.
+    """Sum x x' over rows, int64 ``(d, d)``, exact.
 
     Args:
-        torch: the module.
-        rows: integers as float64 ``(n, d)``; their squared norms sum to 2**53 at most; for limbs, entries of at
-            most 2**13.
-        limbs: whether by products of 8-bit numbers.
-
-    Raises:
-        PrivstatsError: the device's products of 8-bit numbers are wrong.
+        rows: integers as float64 ``(n, d)``; squared norms sum to at most 2**53; for limbs, entries of at most 2**13.
 
     Example:
         >>> import torch
@@ -240,7 +215,7 @@ def gram(torch: Any, rows: Any, *, limbs: bool) -> Any:
 
 
 def _require_right(torch: Any, rows: Any, gram: Any) -> None:
-    """Raise where X'X v is not X'(X v); its entries are below 2**45 sqrt(d), exact in float64 up to 2**16 columns."""
+    """Raise where X'X v is not X'(X v): entries below 2**45 sqrt(d) are exact in float64 up to 2**16 columns."""
     vector = torch.from_numpy(1 + (key_weights(rows.shape[1]) >> 40 & 1)).to(rows.device)
     expected = rows.T @ (rows @ vector.to(torch.float64))
     if not torch.equal((gram * vector).sum(dim=1), expected.to(torch.int64)):
@@ -251,7 +226,7 @@ def _require_right(torch: Any, rows: Any, gram: Any) -> None:
 
 
 def _limbs(torch: Any, rows: Any) -> tuple[Any, Any]:
-    """h and l of ``x = 128 h + l``, int8, turned to ``(columns, rows)`` and filled up with zeros as products ask."""
+    """Return h and l of ``x = 128 h + l`` as zero-padded int8 ``(columns, rows)``."""
     n, d = rows.shape
     size = max(_LEAST, -(-d // _EIGHT) * _EIGHT), max(_EIGHT, -(-n // _EIGHT) * _EIGHT)
     limbs = torch.zeros(size, dtype=torch.float32, device=rows.device)

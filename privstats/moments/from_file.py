@@ -1,7 +1,4 @@
-"""The records of a file in the form that a schema needs: what ``measure`` takes as X, y and persons.
-
-``record_files`` reads and splits the file, and knows no schema.
-"""
+"""Turn a file's records into the X, y and persons that ``measure`` accepts."""
 
 from __future__ import annotations
 
@@ -24,14 +21,11 @@ if TYPE_CHECKING:
 
 
 def records_in(file: RecordFile, schema: Schema, unreadable: Unreadable, *, whole: bool = False) -> tuple[Any, Any]:
-    """X and y of a file as ``measure`` takes them: batches without y, so that memory does not grow with the file.
-
-    Where the schema needs all records at once, or ``whole`` is set, they are read at once; a schema that reads a table
-    by name gets its columns, and no target.
+    """Return X and y of a file: batches without y, or all at once where the schema or ``whole`` needs it.
 
     Raises:
-        DataError: the file cannot be read, lacks a column of the plan, or is split where nothing is predicted.
-        RecordError: one that cannot be read; never with ``unreadable="leave out"``.
+        DataError: the file is unreadable, lacks a column, or is split where nothing is predicted.
+        RecordError: a record cannot be read; never with ``unreadable="leave out"``.
     """
     kind = kind_of(schema)
     if named := kind.named(schema):
@@ -44,8 +38,6 @@ def records_in(file: RecordFile, schema: Schema, unreadable: Unreadable, *, whol
 
 @dataclass(frozen=True, repr=False)
 class _FileBatches:
-    """The batches of a file; every pass reads it anew."""
-
     file: RecordFile
     asked: Asked
     unreadable: Unreadable
@@ -55,11 +47,7 @@ class _FileBatches:
 
 
 def persons_in(file: RecordFile, schema: Schema, unreadable: Unreadable) -> tuple[Any, Any, Any]:
-    """Return X, y and the ids of a file with a named column of ids, for ``measure``: all records at once.
-
-    Raises:
-        DataError: no column of ids is named; and as for :func:`records_in`.
-    """
+    """Return X, y and person ids of a file, all records at once."""
     if file.persons is None:
         raise DataError("the plan promises persons: name the column of person ids with --persons (in Python persons=)")
     if named := kind_of(schema).named(schema):
@@ -70,7 +58,6 @@ def persons_in(file: RecordFile, schema: Schema, unreadable: Unreadable) -> tupl
 
 
 def _columns_of(file: RecordFile, named: tuple[str, ...]) -> dict[str, Any]:
-    """Return a table's values by the schema's names, unchanged."""
     if file.split is not None:
         raise DataError(f"{file.path} cannot be split: the plan predicts nothing that could be scored; leave it out")
     table = file.table(named)

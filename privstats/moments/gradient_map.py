@@ -1,13 +1,7 @@
-"""The exact, total map of one round: grid rows and published integers to whole-numbered u, r and kappa.
+"""Map grid rows and published integers to a round's integers u, r and kappa, with identical bits everywhere.
 
-The same bits in any batch, order and BLAS: products are of whole numbers below 2**53, and every other operation is a
-single IEEE one per entry. For every record and all admitted values it gives integers within their norms, and it never
-raises on account of either. ``gradients`` calls it within one ``measure``. What a module of another package gives is
-held to its norms in ``schema.modules``.
-
-A map by published values is whole numbers or single operations. A float map changes entries with the batch and the
-BLAS, and an exact sum of changed entries is a wrong sum. Products stay below 2^53; root, quotient and each step of
-the exponential's polynomial are one IEEE operation.
+Products are of integers below 2**53; every other operation is one IEEE operation per entry. The results are within
+their norms for every record and all admitted values, and no record or value raises an error.
 """
 
 from __future__ import annotations
@@ -31,7 +25,7 @@ PROBABILITY_BITS = 20
 """Bits of a probability, and of a residual."""
 _NUMERATOR_BITS = 40
 
-# (ln 2)^i / i!, i = 12 .. 0, as literals: a library's power function would be another platform's
+# (ln 2)^i / i!, i = 12 .. 0, as literals: a power function's bits depend on the platform
 _EXP2 = (
     2.5678435993488206e-11,
     4.4455382718708116e-10,
@@ -54,11 +48,11 @@ Whole = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Mapped:
-    """The contributions of records, all whole numbers: g = residuals' rows, kappa = sum of ``kappa``.
+    """Contributions of records, all integers: g = residuals' rows, kappa = sum of ``kappa``.
 
     Attributes:
         rows: u, ``(n, k)``, of norm at most 2**f.
-        residuals: r, ``(n, C)``, of norm at most 2**f; zero where a norm would be exceeded.
+        residuals: r, ``(n, C)``, of norm at most 2**f.
         kappa: ``(n,)``, 0 to 2**f.
     """
 
@@ -69,12 +63,12 @@ class Mapped:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MappedRows:
-    """Records behind the published map, in whole numbers.
+    """Records behind the published map, in integers.
 
     Attributes:
         unit: u, ``(n, k)``.
-        grid: grid vectors, ``(n, d)``, where the rest of a round reads them; else None.
-        fine: which records are finite, ``(n,)``; the others are zero.
+        grid: grid vectors, ``(n, d)``, where needed.
+        fine: which records are finite, ``(n,)``; others are zero.
     """
 
     unit: Whole
@@ -83,14 +77,7 @@ class MappedRows:
 
 
 def softmax_of_units(schema: GradientSchema, unit: Whole, labels: NDArray[np.intp], W: Values) -> Mapped:
-    """The round of a softmax.
-
-    Args:
-        schema: of classes.
-        unit: :func:`unit_rows` of the published M, ``(n, d + 1)``; M is the same in all rounds of a course.
-        labels: ``(n,)``, 0..C-1.
-        W: published, as the schema admits it.
-    """
+    """Compute a softmax round from :func:`unit_rows` ``(n, d + 1)``, labels ``(n,)`` and the published W."""
     r, square = residuals_of(unit @ W.floats.T, W.exponent + schema.grid_bits, labels)
     one = float(1 << PROBABILITY_BITS)
     clip = float(round(schema.residual_norm * one))
@@ -102,7 +89,7 @@ def softmax_of_units(schema: GradientSchema, unit: Whole, labels: NDArray[np.int
 
 
 def residuals_of(scores: Whole, exponent: int, labels: NDArray[np.intp]) -> tuple[Whole, Whole]:
-    """``p - e_y``, ``(n, C)``, and ``|p|^2``, ``(n,)``, of p = softmax(scores * 2**-exponent) in steps of 2**-20."""
+    """Return ``p - e_y``, ``(n, C)``, and ``|p|^2``, ``(n,)``, p = softmax(scores 2**-exponent) in steps of 2**-20."""
     r = probabilities(scores, exponent)
     square = np.vecdot(r, r)
     r[np.arange(len(r)), labels] -= float(1 << PROBABILITY_BITS)
@@ -110,21 +97,19 @@ def residuals_of(scores: Whole, exponent: int, labels: NDArray[np.intp]) -> tupl
 
 
 def short_rows(schema: GradientSchema, rows: Whole, M: Values) -> Whole:
-    """u, ``(n, d)``, of a regression: Mx in steps, shortened to norm 1."""
+    """Return u, ``(n, d)``, of a regression: Mx in steps, shortened to norm 1."""
     return shortened(rows @ M.floats, schema.clip_norm / 2.0**ROW_BITS, M.exponent, schema.steps)[0]
 
 
 def residual_of_units(
     schema: GradientSchema, unit: Whole, rows: Whole, targets: Whole, values: tuple[Values, Values]
 ) -> Mapped:
-    """The round of a regression.
+    """Compute a regression round at the published w and c.
 
     Args:
-        schema: without classes.
-        unit: :func:`short_rows` of the published M, ``(n, d)``; M is the same in all rounds of a course.
+        unit: :func:`short_rows`, ``(n, d)``.
         rows: grid vectors ``(n, d)`` of norm at most 2**16.
         targets: on their grid, ``(n, 1)``, at most 2**16.
-        values: published w and c.
     """
     w, c = values
     fitted = (rows @ w.floats) * math.ldexp(schema.clip_norm / 2.0**ROW_BITS, -w.exponent)
@@ -135,16 +120,10 @@ def residual_of_units(
 
 
 def shortened(rows: Whole, step: float, exponent: int, steps: int) -> tuple[Whole, NDArray[np.float64]]:
-    """Vectors ``rows * step * 2**-exponent``, shortened to norm 1, in ``steps`` per 1 and cut toward zero.
-
-    Args:
-        rows: whole numbers, ``(n, k)``.
-        step: above 0.
-        exponent: of 2.
-        steps: what no row of the result is longer than.
+    """Shorten ``rows * step * 2**-exponent`` to norm 1, in ``steps`` per 1, truncated toward zero.
 
     Returns:
-        Whole numbers ``(n, k)``, and the factor by which each was shortened, ``(n,)``, at most 1.
+        Integers ``(n, k)``, and each row's factor, ``(n,)``, at most 1.
     """
     z = rows.copy()
     exponents = _cut(z)
@@ -157,7 +136,7 @@ def shortened(rows: Whole, step: float, exponent: int, steps: int) -> tuple[Whol
 
 
 def _cut(z: Whole) -> NDArray[np.intc]:
-    """Truncate rows toward zero in place, so that their squared norms are exact; return the number of bits removed."""
+    """Truncate rows in place, so that squared norms are exact; return the number of bits removed."""
     bits = limb_bits(z.shape[1])
     _, sizes = np.frexp(np.maximum(z.max(axis=1, initial=0.0), -z.min(axis=1, initial=0.0)))
     exponents = np.maximum(sizes - bits, 0)
@@ -167,12 +146,12 @@ def _cut(z: Whole) -> NDArray[np.intc]:
 
 
 def unit_rows(schema: Schema, rows: Whole, M: Values) -> Whole:
-    """u, ``(n, d + 1)``: (sqrt(1 - a^2) z / |z|, a) in steps, cut toward zero, z = Mx; (0, a) for z = 0."""
+    """Return u, ``(n, d + 1)``: (sqrt(1 - a^2) z / |z|, a) in steps, truncated toward zero, z = Mx; (0, a) if z = 0."""
     z = rows @ M.floats
     _cut(z)
     steps = schema.steps
     norm = np.sqrt(np.vecdot(z, z))[:, None]
-    norm[norm == 0] = 1.0  # of a row of zeros, which stays one
+    norm[norm == 0] = 1.0  # a row of zeros stays zero
     z *= steps * math.sqrt(1 - _INTERCEPT * _INTERCEPT) * SHY
     z /= norm
     unit = np.empty((len(z), z.shape[1] + 1))
@@ -182,7 +161,7 @@ def unit_rows(schema: Schema, rows: Whole, M: Values) -> Whole:
 
 
 def probabilities(logits: Whole, exponent: int) -> Whole:
-    """floor(2**20 softmax(l)), l = logits * 2**-exponent."""
+    """Return floor(2**20 softmax(l)), l = logits * 2**-exponent."""
     numerators = exponentials(logits, exponent)
     total = numerators.sum(axis=1, keepdims=True)
     numerators *= float(1 << PROBABILITY_BITS)
@@ -191,7 +170,7 @@ def probabilities(logits: Whole, exponent: int) -> Whole:
 
 
 def exponentials(logits: Whole, exponent: int) -> Whole:
-    """floor(2**40 exp(l - max l)), l = logits * 2**-exponent, by a polynomial of single sums and products."""
+    """Return floor(2**40 exp(l - max l)), l = logits * 2**-exponent, by single sums and products."""
     power = logits - logits.max(axis=1, keepdims=True)
     np.ldexp(power, -exponent, out=power)
     power *= _LOG2_E
@@ -207,10 +186,7 @@ def exponentials(logits: Whole, exponent: int) -> Whole:
 
 
 def _within(schema: GradientSchema, unit: Whole, residuals: Whole, kappa: Whole) -> Mapped:
-    """Zero where a norm would be exceeded; the arithmetic excludes that, and whole numbers check it again.
-
-    NaN fails every comparison, so it counts as zero too.
-    """
+    """Set contributions that exceed a norm, or are NaN, to zero, as a check of the arithmetic."""
     most = float(schema.steps) ** 2
     fine = (np.vecdot(unit, unit) <= most) & (np.vecdot(residuals, residuals) <= most)
     fine &= (kappa >= 0) & (kappa <= schema.steps)

@@ -1,12 +1,7 @@
-"""The integer grid in a ball: shrink a row to the clip norm, round it, and check its norm in whole numbers.
+"""Put rows on an integer grid within a ball, and sum grid rows exactly.
 
-The result depends on the row alone, bit for bit: no decision depends on a rounded sum. The grid has no labels and no
-moments; rows reach it from the public transform, and every sum takes grid rows.
-
-Sums are exact in float64 accumulators that BLAS adds into: a whole-number sum of terms bounded by M is exact in float64
-while rows * M <= 2**53, in any order and with fused multiply-adds, because every partial sum is a whole number of at
-most that size. Before a sum could pass that bound, the accumulator is emptied into an int64 total. One ``measure`` call
-owns each accumulator.
+A grid vector depends on its row alone, bit for bit. A sum of integers bounded by M is exact in float64 while rows * M
+<= 2**53, in any order; it is emptied into an int64 total before it could exceed that.
 """
 
 from __future__ import annotations
@@ -35,9 +30,8 @@ class Quantized:
     """The effect of quantizing some rows.
 
     Attributes:
-        norms: norms before the clip in grid steps, shape ``(n,)``.
-        clipped: how many rows were longer than the radius and are now shorter.
-        energy: sum of the squared norms after the clip, in squared grid steps, exact.
+        norms: before the clip, in grid steps, ``(n,)``.
+        energy: sum of squared norms after the clip, exact.
     """
 
     norms: NDArray[np.float64]
@@ -49,13 +43,12 @@ class Quantized:
 class Grid:
     """Integer vectors of norm at most ``radius``.
 
-    A row x becomes rint(scale x) if that vector is in the ball, which exact integers decide. Otherwise x is
-    shrunk to norm radius - sqrt(d)/2 and rounded, which cannot leave the ball: rounding moves a vector by at most
-    sqrt(d)/2. (benchmarks/moments/numbers.md; the norm of the shrink is an upper bound that no order of summation can
-    change.)
+    A row x becomes rint(scale x) if that vector is in the ball, which exact integers decide. Otherwise x is shrunk to
+    norm radius - sqrt(d)/2 and rounded; rounding moves a vector by at most sqrt(d)/2, so it stays in the ball
+    (benchmarks/moments/numbers.md).
 
     Attributes:
-        field: the caller's name for these rows, for messages.
+        field: the rows' name in messages.
         columns: d.
         radius: 2**grid_bits.
         scale: grid steps per unit.
@@ -69,21 +62,13 @@ class Grid:
     nonnegative: bool = False
 
     def quantize(self, rows: NDArray[np.generic], out: NDArray[np.float64]) -> Quantized:
-        """Write the grid vectors of ``rows`` into ``out``, both of shape ``(n, d)``.
-
-        Raises:
-            RecordError: an entry is NaN or infinite.
-        """
+        """Write the grid vectors of ``rows`` into ``out``, both ``(n, d)``."""
         chunk = GridChunk(self, out)
         chunk.fill(rows)
         return chunk.finish()
 
     def rounded(self, rows: NDArray[np.generic], out: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Write the rows, scaled and rounded, into ``out``; returns their squared norms in grid steps, before any clip.
-
-        Raises:
-            RecordError: an entry is NaN or infinite.
-        """
+        """Write scaled, rounded rows into ``out``; return squared norms in grid steps before any clip."""
         with np.errstate(over="ignore", invalid="ignore"):
             cut = rows
             if self.nonnegative:
@@ -97,17 +82,13 @@ class Grid:
         return squares
 
     def outside(self, squares: NDArray[np.float64]) -> NDArray[np.intp]:
-        """Indices of the squared norms beyond the radius.
-
-        Whole numbers up to 2**53 add exactly and larger sums stay larger, so rounding cannot change this decision.
-        """
+        """Return the indices of squared norms beyond the radius; larger integers stay larger under rounding."""
         return np.flatnonzero(squares > float(self.radius) ** 2)
 
     def shrink(self, rows: Any) -> tuple[Any, Any, Any]:
-        """Rows scaled to the inner radius and rounded, their squared norms, and their norms in grid steps before that;
-        torch or numpy.
+        """Return rows shrunk to the inner radius and rounded, their squared norms, and their earlier norms in steps.
 
-        Zeros may be left out of a row anywhere: the other entries get the same bits.
+        Entries of zero may be omitted: the other entries keep their bits.
         """
         xp = arrays_of(rows)
         if self.nonnegative:
@@ -116,7 +97,7 @@ class Grid:
         inner = self.radius - math.sqrt(self.columns) / 2
         factor = inner / (measured.norms + measured.error)
         grid = measured.rows
-        grid *= factor[:, None]  # in memory that is cached
+        grid *= factor[:, None]  # in place, while it is cached
         grid = xp.rint(grid)
         squares = xp.integer_dots(grid, grid)
         if not (squares <= float(self.radius) ** 2).all():
@@ -125,7 +106,7 @@ class Grid:
             return grid, squares, unscaled(measured.norms, measured.exponents) * self.scale
 
     def longer(self, norms: Any) -> int:
-        """Number of norms beyond the radius by more than rounding: the rows that a user would call clipped."""
+        """Count norms that exceed the radius by more than rounding."""
         return int((norms > self.radius * (1 + 2.0**-30)).sum())
 
     def require_finite(self, rows: NDArray[np.generic]) -> None:
@@ -136,17 +117,12 @@ class Grid:
             raise self.not_finite()
 
     def not_finite(self) -> RecordError:
-        """The error about NaN and infinity."""
+        """Return the error about NaN and infinity."""
         return RecordError(f"{self.field} holds NaN, infinite or overflowing entries; remove or impute them first")
 
 
 class GridChunk:
-    """Memory for rows on a grid, filled tile by tile. Many clipped rows are shrunk at once.
-
-    Args:
-        grid: the grid.
-        rows: the memory, ``(n, d)``; holds the grid vectors once :meth:`finish` was called.
-    """
+    """Memory for rows ``(n, d)`` on a grid, filled tile by tile until :meth:`finish`."""
 
     def __init__(self, grid: Grid, rows: NDArray[np.float64]) -> None:
         self._grid, self._rows = grid, rows
@@ -156,11 +132,7 @@ class GridChunk:
         self._shrunk: list[tuple[NDArray[np.intp], NDArray[np.float64]]] = []
 
     def fill(self, rows: NDArray[np.generic]) -> None:
-        """Append rows, no more than there is room for.
-
-        Raises:
-            RecordError: an entry is NaN or infinite.
-        """
+        """Append rows, no more than there is room for."""
         at = slice(self._filled, self._filled + len(rows))
         self._squares[at] = self._grid.rounded(rows, self._rows[at])
         self._filled = at.stop
@@ -172,11 +144,11 @@ class GridChunk:
                 self._shrink()
 
     def finish(self) -> Quantized:
-        """The effect on the rows since the last call; the next rows overwrite the memory from its start."""
+        """Return the effect since the last call; the memory is then reused."""
         if self._waiting:
             self._shrink()
         squares = self._squares[: self._filled]
-        energy, norms = int(squares.astype(np.int64).sum()), np.sqrt(squares)  # whole numbers, added as such
+        energy, norms = int(squares.astype(np.int64).sum()), np.sqrt(squares)  # summed as integers
         for where, before in self._shrunk:
             norms[where] = before
         result = Quantized(norms, self._clipped, energy)
@@ -194,12 +166,12 @@ class GridChunk:
 
 
 def feature_grid(schema: Schema) -> Grid:
-    """The grid of the (transformed) features."""
+    """Return the grid of the (transformed) features."""
     return Grid("X", schema.features, schema.steps, schema.scale, schema.nonnegative)
 
 
 def target_grid(schema: RidgeSchema) -> Grid:
-    """The grid of the regression targets."""
+    """Return the grid of the regression targets."""
     return Grid("y", schema.targets, schema.steps, schema.target_scale)
 
 
@@ -209,7 +181,7 @@ _ENTRIES = 1 << 21
 
 
 def windows(rows: csr_array, most_rows: int) -> Iterator[slice]:
-    """Windows of at most ``most_rows`` rows in order."""
+    """Yield windows of at most ``most_rows`` rows, in order."""
     entries = _least_entries(rows.shape[1])
     start = 0
     while start < rows.shape[0]:
@@ -221,17 +193,12 @@ def windows(rows: csr_array, most_rows: int) -> Iterator[slice]:
 
 
 def _least_entries(columns: int) -> int:
-    """Least number of entries of a window: at least a quarter of a second moment's, so that products dominate its
-    cost."""
+    """Return a window's minimum number of entries, so that products dominate its cost."""
     return max(_ENTRIES, columns**2 // 4)
 
 
 def quantized(grid: Grid, rows: csr_array) -> tuple[csr_array, Quantized]:
-    """The grid vectors of rows ``(n, d)``, sparse float64, and the effect of quantizing them.
-
-    Raises:
-        DataError: an entry is NaN or infinite.
-    """
+    """Return sparse grid vectors ``(n, d)``, and the effect of quantizing them."""
     out = np.empty((rows.nnz, 1))
     entries = replace(grid, columns=1).rounded(rows.data[:, None], out)
     sparse = csr_array((out[:, 0], rows.indices, rows.indptr), shape=rows.shape)
@@ -247,7 +214,7 @@ def quantized(grid: Grid, rows: csr_array) -> tuple[csr_array, Quantized]:
 
 
 def _batches(rows: csr_array, outside: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
-    """Rows grouped by number of entries, the longest first, so that padding wastes little memory."""
+    """Group rows by number of entries, so that padding wastes little memory."""
     counts = np.diff(rows.indptr)[outside]
     order = outside[np.argsort(-counts, kind="stable")]
     counts = -np.sort(-counts)
@@ -259,8 +226,6 @@ def _batches(rows: csr_array, outside: NDArray[np.intp]) -> Iterator[NDArray[np.
 
 
 def _places(rows: csr_array, members: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-    """Indices of the members' entries in ``data``, one row per member, padded to the longest; and a mask of the real
-    ones."""
     starts, ends = rows.indptr[members, None].astype(np.intp), rows.indptr[members + 1, None]
     place = starts + np.arange((ends - starts).max())
     there = place < ends
@@ -289,18 +254,14 @@ def exact_rows(bound: int) -> int:
 
 
 def sums_of(schema: Schema, letters: str) -> dict[str, ExactSum]:
-    """Empty sums of what a schema sends, by letter.
-
-    Raises:
-        SchemaError: it sends a letter that is none of these, which its kind adds up.
-    """
+    """Return empty sums of what a schema sends, by letter."""
     sums = {row.letter: ExactSum(row.shape(schema.sizes), row.bound(schema.steps)) for row in schema.sent}
     require_known(sums, letters)
     return sums
 
 
 def require_known(asked: Collection[str], known: Collection[str]) -> None:
-    """Raise SchemaError for a statistic that no code here sums; without this check it would stay zero."""
+    """Refuse a statistic that no code sums: it would stay zero."""
     unknown = [letter for letter in asked if letter not in known]
     if unknown:
         raise SchemaError(f"measure forms no sum for statistic {', '.join(unknown)}; leave it out of the schema")
@@ -321,14 +282,13 @@ class ExactSum:
         self._pending = self._records = 0
 
     def admit(self, rows: int, counted: int | None = None) -> None:
-        """Announce ``rows`` more records, at most ``exact_rows(bound)``, before they are added to ``partial``.
+        """Announce at most ``exact_rows(bound)`` more records, before they are added to ``partial``.
 
         Args:
-            rows: how many terms are added.
-            counted: as how many records they count in the total; None: as many.
+            counted: how many records they count as; None: ``rows``.
 
         Raises:
-            DataError: the totals could pass 2**63.
+            DataError: the totals could reach 2**63.
         """
         if self._pending + rows > exact_rows(self._bound):
             self._empty()
@@ -337,10 +297,10 @@ class ExactSum:
         require_room(self._records, self._bound)
 
     def result(self, *, symmetric: bool = False) -> NDArray[np.int64]:
-        """The sum as int64; it takes over the accumulator's memory, so the accumulator cannot be used again.
+        """Return the sum as int64 in the accumulator's memory; the accumulator cannot be used again.
 
         Args:
-            symmetric: of the last two axes only the lower triangles count; each is copied above its diagonal.
+            symmetric: copy the lower triangle of the last two axes above the diagonal.
         """
         if self._total is not None:
             self._empty()
@@ -365,11 +325,7 @@ class ExactSum:
 
 
 def add_gram(rows: NDArray[np.float64] | csr_array, into: NDArray[np.float64]) -> None:
-    """Add rows^T rows into the C-ordered ``(d, d)`` array ``into``, dense or sparse; at least its lower triangle.
-
-    numpy multiplies short rows: it knows that a product with the own transpose is symmetric, and its BLAS may be newer
-    than scipy's. For longer rows scipy adds the lower triangle in place.
-    """
+    """Add rows^T rows into the C-ordered ``(d, d)`` array ``into``: at least its lower triangle."""
     if isinstance(rows, csr_array):
         _add_sparse_gram(rows, into)
     elif len(into) <= _SHORT:
@@ -379,7 +335,6 @@ def add_gram(rows: NDArray[np.float64] | csr_array, into: NDArray[np.float64]) -
 
 
 def _add_sparse_gram(rows: csr_array, into: NDArray[np.float64]) -> None:
-    """Add the Gram matrix of sparse rows by strips of the triangle; each strip omits the columns after it."""
     d = len(into)
     turned = rows.T.tocsr()
     strips = _STRIPS if rows.nnz > _LONG * rows.shape[0] else 1
@@ -392,13 +347,12 @@ def _add_sparse_gram(rows: csr_array, into: NDArray[np.float64]) -> None:
 
 
 def _cast_in_place(floats: NDArray[np.float64], integers: NDArray[np.int64]) -> None:
-    """Cast between two views of one memory, in tiles, because numpy would copy all of an overlapping cast first."""
+    """Cast in tiles, because numpy would copy all of an overlapping cast first."""
     for start in range(0, floats.size, _TILE):
         integers[start : start + _TILE] = floats[start : start + _TILE].copy()
 
 
 def _mirror(lower: NDArray[np.generic], integers: NDArray[np.int64]) -> None:
-    """Copy the lower triangle of ``(d, d)`` into ``integers``, on both sides; both may be one memory."""
     for start in range(0, len(lower), _SIDE):
         end = start + _SIDE
         strip = lower[start:end, :end].astype(np.int64)
@@ -411,10 +365,9 @@ def _mirror(lower: NDArray[np.generic], integers: NDArray[np.int64]) -> None:
 def less(
     plain: NDArray[Any], left: NDArray[Any], right: NDArray[Any], over: Fraction, scale: int = 1
 ) -> NDArray[np.int64]:
-    """``scale (plain - left right' / over)`` in integers, each entry truncated toward zero.
+    """Return ``scale (plain - left right' / over)`` in Python integers, each entry truncated toward zero.
 
-    Python integers throughout: the products pass 2**63. Truncation moves an entry by less than one step, and increases
-    the difference of two such entries by at most one.
+    Truncation increases the difference of two such entries by at most one step.
     """
     product = over.denominator * np.outer(left.astype(object), right.astype(object))
     top = scale * (over.numerator * plain.astype(object) - product)

@@ -1,11 +1,6 @@
-"""Input validation: the caller's containers become tiles of numeric rows and checked labels or targets.
+"""Turn containers into tiles of numeric rows and checked labels or targets.
 
-Every error about data is raised here or at the grid, and ends the measurement: no partial result is returned.
-``arrays`` has the containers.
-
-A class label is read by itself, as a whole number or by the plan's list of names. The list is part of the plan, so
-every party maps the same text to the same class; numbering one party's own labels would not. A label is a data value
-and is never part of a message; the plan's names may be.
+Each label is read by itself, as an integer or a class name, and never appears in a message.
 """
 
 from __future__ import annotations
@@ -50,23 +45,19 @@ Rows: TypeAlias = Any
 Tile: TypeAlias = tuple[Any, Any]
 """Rows and labels or targets: numpy arrays, or tensors that live on an accelerator."""
 
-_TILE_BYTES = 1 << 21  # of float64 rows: many enough that numpy's calls cost little beside them
-_TRANSFORMED_TILE_BYTES = 1 << 20  # which stays in the second-level cache from the first step to the last
+_TILE_BYTES = 1 << 21  # float64 rows: enough that numpy's calls cost little in comparison
+_TRANSFORMED_TILE_BYTES = 1 << 20  # stays in the second-level cache throughout
 _DEVICE_TILE_BYTES = 1 << 28
 _TABLE_RECORDS, _TABLE_ENTRIES = 1 << 14, 1 << 22
-_DENSE_FROM = 16  # one entry in so many that is not zero
-_WINDOW_RECORDS = 1 << 17  # looked at, or sorted by class, at a time
+_DENSE_FROM = 16  # entries per nonzero entry
+_WINDOW_RECORDS = 1 << 17  # checked, or sorted by class, at a time
 
 
 def tiles(schema: RecordSchema, X: Any, y: Any, *, grouped: bool = True, sparse: bool = False) -> Iterator[Tile]:
-    """Tiles of one array of records.
+    """Yield tiles of records; a later tile may overwrite an earlier one.
 
-    In record order; or, with ``grouped`` and S asked for and ``X`` in memory, class by class within windows, which
-    turns S into a few large products. With ``sparse``, rows with few entries and no transform stay sparse, in windows.
-    Use a tile up before the next one is requested, which may overwrite it.
-
-    Raises:
-        DataError: ``X`` or ``y`` does not fit the schema.
+    Records come in order; or, if ``grouped``, S is sent and ``X`` is in memory, class by class within windows. If
+    ``sparse``, rows with few entries and no transform stay sparse.
     """
     rows = check_features(schema, X)
     rest = as_rows(y, "y")
@@ -93,21 +84,13 @@ def tiles(schema: RecordSchema, X: Any, y: Any, *, grouped: bool = True, sparse:
 
 
 def tiles_of_batches(schema: RecordSchema, batches: Any) -> Iterator[Tile]:
-    """Tiles of an iterable of ``(X, y)`` batches, in order.
-
-    Raises:
-        DataError: the iterable is empty, yields something other than pairs, or batches that do not fit the schema.
-    """
+    """Yield tiles of ``(X, y)`` batches, in order."""
     for pair in pairs(batches):
         yield from tiles(schema, *pair, grouped=False)
 
 
 def pairs(batches: Any) -> Iterator[tuple[Any, Any]]:
-    """The ``(X, y)`` pairs of an iterable of batches.
-
-    Raises:
-        DataError: not an iterable of batches, or it is empty, or it yields something other than pairs.
-    """
+    """Yield the ``(X, y)`` pairs of batches."""
     if hasattr(batches, "ndim") or isinstance(batches, str | bytes | os.PathLike) or not isinstance(batches, Iterable):
         raise DataError("y is missing; give labels or targets beside X, or an iterable of (X, y) batches as X")
     empty = True
@@ -121,23 +104,14 @@ def pairs(batches: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def check_features(schema: Schema, X: Any) -> Rows:
-    """``X`` as rows of real numbers that the schema accepts; nothing is copied that is numeric already.
-
-    Raises:
-        DataError: rows of another shape.
-        RecordError: an entry is no real number.
-    """
-    if is_list(X) and not len(X):  # which does not say how wide its rows would be
+    """Return ``X`` as rows of real numbers that fit the schema."""
+    if is_list(X) and not len(X):  # an empty list does not show its width
         X = np.empty((0, input_features(schema.transform, schema.features - schema.appended)))
     return real("X", check_shape(schema, as_rows(ordered_columns(X, schema.feature_names), "X")))
 
 
 def check_shape(schema: Schema, rows: Rows) -> Rows:
-    """Rows of as many columns as the schema takes, whatever they hold.
-
-    Raises:
-        DataError: rows of another shape.
-    """
+    """Require the schema's number of columns."""
     if len(rows.shape) != 2:
         raise DataError(f"X must have shape (records, features), got {len(rows.shape)} dimensions; reshape it")
     try:
@@ -164,7 +138,7 @@ def _about_features(schema: Schema, inputs: int, outputs: int | None) -> str:
 
 
 def count_of(X: Any) -> int | None:
-    """Return the number of records in ``X`` if an array's shape or a file's header has it, else None."""
+    """Return the number of records, if a shape or header shows it."""
     if isinstance(X, str | os.PathLike):
         return file_rows(X, "X").shape[0]
     shape = getattr(X, "shape", None)
@@ -172,7 +146,7 @@ def count_of(X: Any) -> int | None:
 
 
 def dense(tile: Any) -> NDArray[np.generic]:
-    """A tile as a numpy array in host memory."""
+    """Return a tile as a numpy array in host memory."""
     if is_tensor(tile):
         return host_rows(tile.cpu())
     if isinstance(tile, csr_array):
@@ -181,11 +155,7 @@ def dense(tile: Any) -> NDArray[np.generic]:
 
 
 def as_rows(array: Any, field: str) -> Any:
-    """The caller's container as something with a shape, a dtype and slices.
-
-    Raises:
-        DataError: a file that cannot be read, or a container with entries of several shapes.
-    """
+    """Return the caller's container as an object with a shape, a dtype and slices."""
     if isinstance(array, CodeRows):
         return array
     if isinstance(array, str | os.PathLike):
@@ -204,7 +174,7 @@ def as_rows(array: Any, field: str) -> Any:
         )
     if isinstance(array, np.ma.MaskedArray):
         raise RecordError(f"{field} is a masked array, whose masked entries have no meaning here; fill it first")
-    if names_of_columns(array) is not None:  # several targets, of which each column has its own type
+    if names_of_columns(array) is not None:  # several targets: each column has its own type
         array = ordered_columns(array, None, gaps=True)
     try:
         rows = of_list(array) if is_list(array) else array_of(array)
@@ -220,11 +190,7 @@ def as_rows(array: Any, field: str) -> Any:
 
 
 def real(field: str, array: Any) -> Any:
-    """Return the entries as real numbers: unchanged where the array has such a type, else each read by itself.
-
-    Raises:
-        RecordError: one is no real number.
-    """
+    """Return real numbers: unchanged where the array's type is real, else read one by one."""
     if not array.is_complex() if is_tensor(array) else array.dtype.kind in "fiub":
         return array
     numbers, numeric = numbers_in(array[0 : array.shape[0]])
@@ -241,12 +207,7 @@ def numbers_in(array: Any) -> tuple[NDArray[np.float64], bool]:
 
 
 def check_targets(targets: Any, width: int) -> Any:
-    """Targets of shape ``(n, width)``, or ``(n,)`` where there is one target.
-
-    Raises:
-        DataError: targets of another shape.
-        RecordError: one is no real number.
-    """
+    """Return real targets ``(n, width)``, or ``(n,)`` for one target."""
     given = 1 if len(targets.shape) == 1 else targets.shape[1] if len(targets.shape) == 2 else 0
     if given != width and targets.shape != (0,):
         raise DataError(f"y must have shape (records, {width}) under this schema; reshape it")
@@ -254,7 +215,6 @@ def check_targets(targets: Any, width: int) -> Any:
 
 
 def _is_thin(rows: csr_array) -> bool:
-    """Whether products of the nonzero entries take less time than BLAS for whole rows."""
     return bool(rows.nnz * _DENSE_FROM < rows.shape[0] * rows.shape[1])
 
 
@@ -263,10 +223,7 @@ def _in_order(count: int, step: int) -> Iterator[slice]:
 
 
 def _taker(rows: Rows, most: int) -> Callable[[NDArray[np.intp]], NDArray[np.generic]]:
-    """Return a function from at most ``most`` row indices, all in range, to these rows as a dense array.
-
-    Rows of an array go into one buffer, which the next call overwrites: new memory takes as long as the copy.
-    """
+    """One buffer serves all rows: allocation takes as long as the copy."""
     if not (isinstance(rows, np.ndarray) and rows.flags.c_contiguous and rows.flags.aligned):
         return lambda where: dense(rows[where])  # numpy would copy all rows for each tile
     memory = np.empty((most, rows.shape[1]), rows.dtype)
@@ -274,7 +231,7 @@ def _taker(rows: Rows, most: int) -> Callable[[NDArray[np.intp]], NDArray[np.gen
 
 
 def _by_class(labels: NDArray[np.generic], step: int) -> Iterator[NDArray[np.intp]]:
-    """Indices class by class within windows of the records: long runs of one class make S one product per class."""
+    """Yield indices class by class within windows, so that S needs one product per class."""
     for window in _in_order(len(labels), _WINDOW_RECORDS):
         order = np.argsort(labels[window], kind="stable") + window.start
         for where in _in_order(len(order), step):
@@ -286,18 +243,7 @@ _MORE = "raise its classes"
 
 
 def check_labels(schema: ClassSchema, labels: Any) -> Any:
-    """Labels of shape ``(n,)`` as whole numbers in 0..C-1, in a container with slices.
-
-    Each label is read by itself (:mod:`privstats.intake.meaning`), whatever type the container gives all of them.
-
-    Args:
-        schema: with ``class_names``, labels are these; without, they are whole numbers 0..C-1.
-        labels: a container with slices (see ``input_validation``).
-
-    Raises:
-        DataError: labels of another shape.
-        RecordError: a label is not among the classes.
-    """
+    """Return labels ``(n,)`` as integers in 0..C-1; refuse others."""
     if len(labels.shape) != 1:
         raise DataError(f"y must have shape (records,), got {len(labels.shape)} dimensions; give one class per record")
     if schema.class_names is None and _are_integers(labels):
@@ -311,34 +257,24 @@ def check_labels(schema: ClassSchema, labels: Any) -> Any:
     if not isinstance(labels, FileRows | GuardedRows):
         return indices_of(classes_of(schema), labels)
     result = NamedLabels(classes_of(schema), labels)
-    for _ in _windows(result):  # every label is looked at before any record is measured
+    for _ in _windows(result):  # checks every label before any record is measured
         pass
     return result
 
 
 def classes_of(schema: Schema) -> tuple[str, ...] | range:
-    """Return the valid labels: the names of the classes, or the numbers 0..C-1."""
+    """Return the valid labels: class names, or 0..C-1."""
     return range(schema.classes) if schema.class_names is None else schema.class_names  # type: ignore[attr-defined]
 
 
 def places_of(classes: Sequence[Any], labels: Any) -> NDArray[np.intp]:
-    """The place of each label among the classes, ``(n,)``; -1 for what is none of them.
-
-    Args:
-        classes: texts or numbers, no two of which are read alike.
-        labels: an array, tensor or list of labels.
-    """
+    """Return each label's index among the classes, ``(n,)``; -1 for others."""
     return _listed(tuple(classes)).places_of(read(labels))
 
 
 @dataclass(frozen=True)
 class NamedLabels:
-    """Labels in a file, mapped to classes when they are read.
-
-    Attributes:
-        names: the plan's, or the numbers 0..C-1.
-        labels: rows of a file.
-    """
+    """Labels in a file, mapped to classes when read."""
 
     names: tuple[str, ...] | range
     labels: FileRows | GuardedRows
@@ -349,21 +285,11 @@ class NamedLabels:
         return self.labels.shape
 
     def __getitem__(self, where: slice) -> NDArray[np.intp]:
-        """Class indices of some records."""
         return indices_of(self.names, self.labels[where], where.start)
 
 
 def indices_of(classes: tuple[str, ...] | range, labels: Any, first: int = 0) -> NDArray[np.intp]:
-    """The index of each label among the classes, shape ``(n,)``.
-
-    Args:
-        classes: their names in order, or the numbers 0..C-1.
-        labels: an array, tensor or list of labels.
-        first: position of the first label among all, for the message.
-
-    Raises:
-        RecordError: a label is not among them; the message gives the position of the first one and the classes.
-    """
+    """Return each label's index among the classes, ``(n,)``; refuse others, by position."""
     column = read(labels)
     result = _listed(tuple(classes)).places_of(column)
     if not result.size or result.min() >= 0:
@@ -380,7 +306,6 @@ def indices_of(classes: tuple[str, ...] | range, labels: Any, first: int = 0) ->
 
 
 def _remedy(classes: int) -> str:
-    """Return the remedy for labels without names; two classes may be the outcomes of a schema without class names."""
     outcomes = "map the outcomes to 0 and 1 by one rule for all parties, or, if it is a schema of classes, "
     return f"{outcomes if classes == 2 else ''}give {_NAMES}"
 
@@ -391,7 +316,6 @@ def _listed(classes: tuple[Any, ...]) -> Listed:
 
 
 def _are_integers(labels: Any) -> bool:
-    """Return whether every label is an integer already, so that reading each by itself would change none."""
     return not labels.is_floating_point() if is_tensor(labels) else labels.dtype.kind in "iub"
 
 

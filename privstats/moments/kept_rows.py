@@ -1,8 +1,6 @@
-"""Cache of records mapped by a published map that is the same in every round, for the rounds of one process.
+"""Cache mapped records for the rounds of one process.
 
-Mapping rows is most of a round's arithmetic, and gives the same whole numbers in every round of a course. They are kept
-in as few bits as hold them, by whoever measures the same records again, for as long as that call runs: never by a
-module, and never on a disk. Cached integers equal those that would be computed anew, so no sum depends on the cache.
+No sum depends on the cache. It is never on disk and ends with the caller's run.
 """
 
 from __future__ import annotations
@@ -24,8 +22,6 @@ MOST_BYTES = 1 << 29
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _Tile:
-    """One tile: the mark of its input rows, and its mapped rows in compact integers."""
-
     mark: tuple[Any, ...]
     rows: MappedRows
 
@@ -38,11 +34,7 @@ class _Tile:
 class KeptRows:
     """Mapped rows of one party's records, tile by tile.
 
-    A tile is used again where place, map, shape and contents are those of the round before: rows that were changed in
-    place, or that batches bring in another order, are mapped anew. What exceeds ``most_bytes`` is not kept.
-
-    Args:
-        most_bytes: maximum size of the cache.
+    A tile is reused where index, map, shape and contents are unchanged.
     """
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
@@ -52,19 +44,13 @@ class KeptRows:
         self._bytes = 0
 
     def behind(self, map_: object) -> KeptRows:
-        """Return the cache for a map; rows cached for another map, by ``==``, are dropped."""
+        """Return the cache for a map, without rows of other maps."""
         if map_ != self._map:
             self._map, self._tiles, self._bytes = map_, {}, 0
         return self
 
     def mapped(self, place: int, rows: NDArray[Any], form: Callable[[], MappedRows]) -> MappedRows:
-        """Return a tile's mapped rows, from the cache or else from ``form``.
-
-        Args:
-            place: index of the tile.
-            rows: the tile's input rows.
-            form: maps the rows.
-        """
+        """Return a tile's mapped rows, cached or from ``form``."""
         mark = _mark(rows)
         tile = self._tiles.get(place)
         if tile is not None and tile.mark == mark:
@@ -80,12 +66,10 @@ class KeptRows:
 
 
 def _integers(rows: MappedRows, form: Callable[[NDArray[Any]], NDArray[Any]]) -> MappedRows:
-    """Return the rows with their integers in another form."""
     return replace(rows, unit=form(rows.unit), grid=None if rows.grid is None else form(rows.grid))
 
 
 def _packed(integers: NDArray[Any]) -> NDArray[Any]:
-    """Whole numbers in the fewest bits of a type that hold them."""
     low, high = float(integers.min(initial=0.0)), float(integers.max(initial=0.0))
     for kind in (np.int16, np.int32):
         limits = np.iinfo(kind)
@@ -95,6 +79,6 @@ def _packed(integers: NDArray[Any]) -> NDArray[Any]:
 
 
 def _mark(rows: NDArray[Any]) -> tuple[Any, ...]:
-    """Shape, type, and two checksums of the bytes: rows that change within a call do so by accident."""
+    """Return shape, type and two checksums: rows change within a call only by accident."""
     held = np.ascontiguousarray(rows).data
     return rows.shape, rows.dtype.str, zlib.crc32(held), zlib.adler32(held)

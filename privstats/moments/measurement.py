@@ -1,7 +1,4 @@
-"""Measure exact moments of records, in one call.
-
-Arrays, files, tensors or an iterable of batches go in; frozen whole-number moments come out, or an error.
-"""
+"""Measure exact moments of records in one call."""
 
 from __future__ import annotations
 
@@ -83,53 +80,48 @@ def measure(
     person_clip: Clip | None = None,
     progress: bool = False,
 ) -> Moments:
-    """Exact moments of records: transformed, clipped, rounded to the grid and summed in whole numbers.
+    """Measure exact moments of records: transformed, clipped, rounded to the grid and summed in integers.
 
-    The result does not depend on the order of the records, on how they are cut into batches, or on the container they
-    come in, and moments of parts add up to the moments of the whole. The memory needed next to the result does not grow
-    with the records (benchmarks/moments/numbers.md explains why). Under a ``PartySchema`` parts of a party do not add,
-    and its rows are held in memory.
+    The result does not depend on the records' order, batches or container. Moments of parts add up to those of all
+    records, and the memory beyond the result does not grow with them. Under a ``PartySchema`` parts of a party do not
+    add, and its rows are held in memory.
 
     Args:
-        schema: the statistics and bounds.
         X: records ``(n, features)`` (features before the transform), of any real dtype: a numpy array or memory map,
             the path of a .npy file, a scipy sparse matrix, a torch tensor on any device, nested lists; or a table of
-            pandas, polars (lazy ones too), Arrow or DuckDB, with its columns put into the order of the plan's
-            ``feature_names``. Without ``y``: an iterable of ``(X, y)`` batches of these, for example a generator or a
-            torch ``DataLoader``.
-        y: class labels ``(n,)``, whole numbers in 0..C-1; or regression targets ``(n,)`` or ``(n, targets)``. For a
-            table also the name of its column, or with several targets a list of names. A relation of DuckDB, a lazy
-            frame and a dataset of Arrow need names, and are read in batches.
-        published: values that the schema reads (``schema.needs``): give ``plan.published``.
-        unreadable: what becomes of a record with a gap, a value that is no number, a label that is no class or a value
-            without a cell: ``"refuse"`` all records, or ``"leave out"`` that one and warn how many were. Give
-            ``plan.unreadable``: under a promise a refusal would reveal that record.
-        persons: under a promise per person an id for each row, ``(n,)``: texts or whole numbers below 2**53, each read
-            by itself, ``007``, ``7`` and ``7.0`` alike. Rows without one, or with one that lost a character in
-            decoding, are left out. No batches then.
-        person_clip: how far a person counts: ``plan.person_clip``.
-        progress: show a progress bar at once; else a terminal has one after two seconds.
+            pandas, polars, Arrow or DuckDB, put into the order of ``feature_names``. Without ``y``: an iterable of
+            ``(X, y)`` batches, for example a torch ``DataLoader``.
+        y: class labels ``(n,)``, integers in 0..C-1; or regression targets ``(n,)`` or ``(n, targets)``. For a table
+            also the name of its column, or a list of names. A DuckDB relation, a lazy frame and an Arrow dataset need
+            names, and are read in batches.
+        published: values that the schema reads (``schema.needs``): pass ``plan.published``.
+        unreadable: treatment of a record with a gap, a value that is no number, an unknown label or a value without a
+            cell: ``"refuse"`` all records, or ``"leave out"`` that one and warn. Pass ``plan.unreadable``: under a
+            promise a refusal would reveal that record.
+        persons: under a promise per person each row's id, ``(n,)``: texts or integers below 2**53; ``007``, ``7`` and
+            ``7.0`` are alike. Rows without one, or with one that lost a character in decoding, are excluded. Not with
+            batches.
+        person_clip: one person's limit, ``plan.person_clip``.
+        progress: show a progress bar at once; otherwise after two seconds on a terminal.
 
     Guarantee:
-        What a record adds follows from that record and the schema alone. Every value is read by itself, so neither the
-        type that a container gives a column nor another record decides what it means
-        (``intake.meaning``), and with ``unreadable="leave out"`` no record decides whether others count.
+        A record's contribution follows from that record and the schema alone. Every value is read by itself
+        (``intake.meaning``): neither a column's type nor another record changes its meaning. With ``unreadable="leave
+        out"`` no record decides whether others count.
 
     Warns:
         ClippedWarning: the clip shortens more than nine rows in ten, or the bound more than one target in ten. The
-            share in the sentence is exact: it is for the data holder.
-        UnreadableRecordsWarning: records were left out. The number in the sentence is for the data holder, too.
+            exact share is for the data holder.
+        UnreadableRecordsWarning: records were excluded. The number is for the data holder.
 
     Returns:
         Moments; with ``persons`` :class:`~privstats.moments.PersonMoments`, in which no person weighs more than the
-        plan's clip and what each adds follows from the rows of that person alone.
+        plan's clip and each contribution follows from that person's rows alone.
 
     Raises:
-        DataError: records that do not fit the schema: columns are missing, arrays of another shape; one of ``persons``
-            and ``person_clip`` without the other.
-        RecordError: one that cannot be read; never with ``unreadable="leave out"``.
-        PlanError: the published values are missing or do not fit the schema; no record is read then.
-        SchemaError: ``schema`` is not a schema, for example because it was left out.
+        DataError: records do not fit the schema, or only one of ``persons`` and ``person_clip`` is given.
+        RecordError: a record cannot be read; never with ``unreadable="leave out"``.
+        PlanError: published values are missing or do not fit; no record is read then.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -158,14 +150,10 @@ def exact_moments(
     progress: bool = False,
     kept: KeptRows | None = None,
 ) -> Moments:
-    """:func:`measure` without its warning of the clip, for a caller that measures many times or warns once for all.
+    """Measure as :func:`measure` does, without its warning about the clip.
 
     Args:
-        schema, X, y, published, unreadable, persons, person_clip, progress: as there.
-        kept: what a caller that measures the same records in many rounds holds between them.
-
-    Raises:
-        DataError, PlanError, SchemaError: as there.
+        kept: cache for many rounds of the same records.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -218,7 +206,6 @@ def _check_persons(schema: Schema, persons: Any, clip: Clip | None) -> None:
 
 
 def _opened(kind: Kind, schema: Schema, X: Any, y: Any, opened: ExitStack) -> tuple[Any, Any]:
-    """X and y where y may name a column of a table, and X may be one that is not in memory."""
     if isinstance(X, np.ndarray) and (y is None or isinstance(y, np.ndarray)) and not kind.named(schema):
         return X, y
     from privstats.intake.frames import batches_of, in_memory, named_target
@@ -235,7 +222,6 @@ def _opened(kind: Kind, schema: Schema, X: Any, y: Any, opened: ExitStack) -> tu
 
 
 def _in_codes(schema: Schema, X: Any, y: Any, *, refuse: bool) -> tuple[Any, Any, Counter[str]]:
-    """X and y with every table as rows of codes, and the counter of values that cannot be read."""
     cells = cells_of(schema)
     if cells is None:
         return X, y, Counter()
@@ -247,19 +233,17 @@ def _in_codes(schema: Schema, X: Any, y: Any, *, refuse: bool) -> tuple[Any, Any
 def _measured(
     kind: Kind, schema: Schema, X: Any, y: Any, values: Mapping[str, Values], unreadable: Unreadable, progress: bool
 ) -> tuple[Any, LeftOut]:
-    """Return the moments, and the records that were left out of them.
+    """Measure all records as if they were readable.
 
-    Where the plan allows it, all records are first measured as if each could be read. A record that cannot be read
-    ends that pass, and all are then read one by one, with equal sums (``tests/moments/test_readable.py``). Reading one
-    by one from the start takes 2.2 times as long from a .npy file or under a map, which is then applied twice.
+    Reading one by one yields equal sums, but takes 2.2 times as long.
     """
-    worded = levels_of(schema) is not None  # then a number must not pass for a declared text
+    worded = levels_of(schema) is not None  # a number must not pass for a declared text
     if unreadable == "refuse" and not worded:
         return kind.measure(schema, X, y, values, progress), LeftOut()
     if kind.readable is None and not kind.named(schema):
         X = ordered_columns(X, schema.feature_names, gaps=True)  # each column is read once
     lists = is_list(X) or is_list(y)  # one record may change a list's shape
-    if y is not None and not lists and not worded and not isinstance(X, ReadRows):  # nearly always all can be read
+    if y is not None and not lists and not worded and not isinstance(X, ReadRows):  # nearly always all are readable
         try:
             moments = kind.measure(schema, X, y, values, progress)
             if not _lacks_records(moments, X):
@@ -273,6 +257,5 @@ def _measured(
 
 
 def _lacks_records(moments: Any, X: Any) -> bool:
-    """Return whether sums have fewer records than X: rounds omit an unreadable record without an error."""
     count = count_of(X)
     return count is not None and moments.records is not None and moments.records < count

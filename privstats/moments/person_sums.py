@@ -1,7 +1,7 @@
-"""Clipped integer sums for many persons at once. Each person's rows are summed, then clipped.
+"""Form clipped integer sums for many persons at once.
 
-The result equals ``clip.clipped`` of each person alone bit for bit. Sums stay below 2**53, so float64 holds them
-exactly. Where rounding might decide a factor or an entry, integers decide it.
+The result equals each person's ``clip.clipped`` bit for bit: float64 sums stay below 2**53, and integers decide where
+rounding might.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ _EXACT = 1 << 53
 # Persons with more rows are summed one by one, which is cheap at that size.
 _MAX_BATCHED_ROWS = 1 << 10
 _TILE = 1 << 19  # entries of persons' sums in memory at once
-_FORMED = 1 << 16  # entries of products of rows in memory at once; they are used while they are cached
-_SIDE = 32  # rows of a strip of such products, which omits the columns after it
+_FORMED = 1 << 16  # entries of products of rows in memory at once, used while cached
+_SIDE = 32  # rows of a strip of products; each strip omits the columns after it
 
 Whole = NDArray[np.float64]
 """Integers stored as float64."""
 
 
 class Squares(Protocol):
-    """Squared lengths of what persons add, in wire steps."""
+    """Squared lengths of persons' contributions, in wire steps."""
 
     @property
     def error(self) -> float:
         """Upper bound on the relative rounding error of ``of_all``."""
 
     def of_all(self) -> Mapping[str, NDArray[np.float64]]:
-        """Return the squared lengths by statistic letter, each of shape ``(n,)``."""
+        """Return squared lengths by letter, each ``(n,)``."""
 
     def exactly(self, person: int) -> Mapping[str, int]:
         """Return one person's squared lengths as exact integers."""
@@ -53,12 +53,12 @@ class Cut(Protocol):
         """Number of persons with shrunk rows."""
 
     def of(self, sums: Whole, owner: NDArray[np.intp]) -> Whole:
-        """Return the clipped sums of these persons, ``(n, entries)``, truncated toward zero."""
+        """Return these persons' clipped sums, ``(n, entries)``, truncated toward zero."""
 
     def exact_factors(self, owner: NDArray[np.intp], most: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return these persons' factors, ``(n,)``: :meth:`of` is the truncated product with every sum up to ``most``.
+        """Return these persons' factors, ``(n,)``; 0 where none is exact.
 
-        The product is exact in float64. Where no such factor is known, it is 0.
+        Each entry of :meth:`of` is the truncated product of factor and sum, for sums up to ``most``.
         """
 
 
@@ -73,21 +73,16 @@ class ManyClip(Protocol):
 
 
 def rows_at_once(schema: Schema) -> int:
-    """Return the largest number of rows per person that the batched path supports; it depends on the schema alone."""
+    """Return the maximum rows per person of the batched path, from the schema alone."""
     return min(_MAX_BATCHED_ROWS, (_EXACT - 1) // (_most(schema) + 1))
 
 
 def _most(schema: Schema) -> int:
-    """Return the maximum that one record adds to any entry, in wire steps and in the steps of float64 sums."""
     return max(schema.bound, COUNT_SCALE)
 
 
 class PersonSums:
-    """Sums over persons, in wire steps.
-
-    Attributes:
-        records, counted, shrunk: as in :class:`~privstats.moments.PersonMoments`.
-    """
+    """Sums over persons, in wire steps."""
 
     def __init__(self, schema: Schema, clip: ManyClip) -> None:
         self.records = self.counted = self.shrunk = 0
@@ -99,7 +94,6 @@ class PersonSums:
         """Add all rows of further persons, at most :func:`rows_at_once` rows each.
 
         Args:
-            terms: contributions of the rows.
             persons: index of each read row's person, ``(n,)``.
         """
         owner = persons[terms.kept]
@@ -119,7 +113,6 @@ class PersonSums:
         return {s: each.result(symmetric=self._rows[s].symmetric) for s, each in self._sums.items()}
 
     def _tiles(self, order: NDArray[np.intp], rows: int) -> Iterator[NDArray[np.intp]]:
-        """Yield the rows of complete persons whose sums together fit a tile, without sums that are formed later."""
         sizes = self._schema.sizes
         entries = sum(_held(row, sizes, rows) for row in self._rows.values())
         step = rows * max(1, min(_TILE // entries, (_EXACT - 1) // (_most(self._schema) * rows)))
@@ -139,17 +132,15 @@ class PersonSums:
 
 
 def _held(row: Statistic, sizes: Mapping[str, int], rows: int) -> int:
-    """Return the number of a statistic's entries in memory for a person with ``rows`` rows."""
     block, apart = row.block(sizes), rows if row.blocks(sizes) > 1 else 1
     return rows * block[0] if row.symmetric and rows < block[0] else apart * math.prod(block)
 
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """Contributions of persons to one statistic, by person or by person and block, in wire steps.
+    """Persons' contributions to one statistic, in wire steps.
 
     Attributes:
-        letter: letter of the statistic.
         sums: ``(n, a)`` or ``(n, a, b)``; or rows ``(n, m, a)`` with products that are the sums.
         owner: person of each sum, ``(n,)``; None: one sum per person, in order.
         block: block of each sum, ``(n,)``; None: the only block.
@@ -164,29 +155,26 @@ class _Part:
 
     @property
     def roundings(self) -> int:
-        """Maximum number of roundings in a person's squared length."""
         blocks = 1 if self.owner is None else int(np.bincount(self.owner).max(initial=0))
         lines = self.sums.shape[1] if self.formed or self.sums.ndim > 2 else 1
         return lines + (lines if self.formed else self.sums.shape[-1]) + blocks
 
     def squares(self, persons: int) -> NDArray[np.float64]:
-        """Return each person's squared length."""
         lines = self._lines(slice(None))
         each = np.vecdot(lines, lines).reshape(len(lines), -1).sum(axis=1)
         return np.asarray(each if self.owner is None else np.bincount(self.owner, each, minlength=persons), np.float64)
 
     def exactly(self, person: int) -> int:
-        """Return one person's squared length as an exact integer."""
         own = slice(person, person + 1) if self.owner is None else np.flatnonzero(self.owner == person)
         return sum(int(entry) ** 2 for entry in self._lines(own).reshape(-1).tolist())
 
     def _lines(self, where: Any) -> Whole:
-        """Return integers with the squared length of the sums: of products of rows, the rows' scalar products."""
+        """Return integers with the sums' squared length: for products of rows, the rows' scalar products."""
         lines = self.sums[where]
         return np.asarray(lines @ lines.transpose(0, 2, 1) if self.formed else lines)
 
     def add(self, total: Whole, cut: Cut) -> None:
-        """Add the clipped sums to a total, ``(blocks, entries)``; of formed ones at least the lower triangles."""
+        """Add the clipped sums to a total, ``(blocks, entries)``; sums formed here fill at least lower triangles."""
         owner = np.arange(len(self.sums)) if self.owner is None else self.owner
         block = np.zeros(len(owner), np.intp) if self.block is None else self.block
         if not self.formed:
@@ -204,7 +192,6 @@ class _Part:
 
 
 def _add_products(into: Whole, left: Whole, right: Whole, owner: NDArray[np.intp], clip: Any) -> None:
-    """Add each person's products of rows ``(n, m, d)``, clipped: at least their lower triangle."""
     for start in range(0, len(into), _SIDE):
         side = slice(start, start + _SIDE)
         strip = into[side, : side.stop]
@@ -216,7 +203,6 @@ def _add_products(into: Whole, left: Whole, right: Whole, owner: NDArray[np.intp
 
 
 def _add_apart(total: Whole, rows: Whole, block: NDArray[np.intp]) -> None:
-    """Add each row to its block."""
     present = np.bincount(block, minlength=len(total)) > 0
     place = np.cumsum(present)[block] - 1
     members = csr_array((np.ones(len(rows)), place, np.arange(len(rows) + 1)), (len(rows), np.count_nonzero(present)))
@@ -224,14 +210,11 @@ def _add_apart(total: Whole, rows: Whole, block: NDArray[np.intp]) -> None:
 
 
 class _Squares:
-    """:class:`Squares` of the parts of a tile."""
-
     def __init__(self, parts: list[_Part], persons: int) -> None:
         self._parts, self._persons = parts, persons
 
     @property
     def error(self) -> float:
-        """Upper bound on the relative rounding error, for any order of adding entries, lines and blocks."""
         return 2.0**-52 * (16 + sum(each.roundings for each in self._parts))
 
     def of_all(self) -> Mapping[str, NDArray[np.float64]]:
@@ -248,7 +231,6 @@ class _Squares:
 
 
 def _parts(rows_of: Mapping[str, Statistic], term: Term, persons: int, rows: int) -> Iterator[_Part]:
-    """Yield the contributions of persons with ``rows`` rows each, by person or by person and block."""
     if term.blocks is None:
         for letter, product in term.products.items():
             yield _alike(letter, product, persons, rows, rows_of[letter].factor)
@@ -273,7 +255,6 @@ def _parts(rows_of: Mapping[str, Statistic], term: Term, persons: int, rows: int
 
 
 def _alike(letter: str, product: Product, several: int, rows: int, times: int) -> _Part:
-    """Return the part of ``several`` persons, or persons in a block, with ``rows`` consecutive rows each."""
     left, right = product
     shaped = left.reshape(several, rows, -1)
     if right is None:

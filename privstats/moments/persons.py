@@ -1,7 +1,6 @@
 """Sum over persons with several rows each; no person counts for more than a public number of records.
 
-``measure(..., persons=ids)`` calls this module. Each id is read by itself and names the person of its row. A person's
-contribution follows from that person's rows and the plan. Ids and numbers of persons stay in this process.
+Ids and numbers of persons stay in this process.
 """
 
 from __future__ import annotations
@@ -32,8 +31,8 @@ from privstats.schema.kinds import kind_of
 if TYPE_CHECKING:
     from privstats.moments.cells import EdgeReport
 
-_BITS = 63  # of a total
-_WINDOW_ROWS, _WINDOW_ENTRIES = 1 << 14, 1 << 21  # of rows that are read and mapped at once
+_BITS = 63  # bits of a total
+_WINDOW_ROWS, _WINDOW_ENTRIES = 1 << 14, 1 << 21  # rows read and mapped at once
 
 Summed: TypeAlias = Callable[[Any, Any], tuple[Moments, LeftOut]]
 """From X and y to their moments, and the records that were left out."""
@@ -46,39 +45,29 @@ class Clip(ManyClip, Protocol):
 
     @property
     def records(self) -> float:
-        """Maximum number of rows for which a person counts in full."""
+        """Maximum rows for which a person counts in full."""
 
     @property
     def averaged(self) -> bool:
-        """Whether a person adds the average of all rows, and counts as one record."""
+        """Whether a person adds the rows' average and counts as one record."""
 
     def clipped(self, *parts: Moments) -> tuple[dict[str, Any], bool]:
-        """Return one person's contribution by letter in wire steps, and whether it was shrunk, from all rows'
-        moments."""
+        """Return one person's contribution by letter in wire steps, and whether it was shrunk."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PersonMoments(Moments):
     """Exact sums in which no person counts for more than ``clip.records``, in wire steps, int64.
 
-    A person's rows are added up and averaged, or shrunk together by one factor where they weigh more than the clip:
-    counts are fractions then, and means stay means. Sums of several parties add up; a person at two counts at both.
+    A person's rows are averaged, or shrunk together where they weigh more than the clip. Counts are fractions then. A
+    person at two parties counts at both.
 
     Attributes:
-        schema: what was measured.
         arrays: by letter, blocks first, in wire steps.
-        clip: what bounds a person.
-        records, counted: the number of rows in the sums, and the number towards a plan's limits. For the latter a
-            person with more rows than ``clip.records`` counts as at most ``clip.most_records``, so one person's rows
-            change it by at most a public number. None: ``records``. Private and never sent, as are all fields below.
-        shrunk: number of persons who were shrunk.
-        parties: number of parties in the sum.
-        published: digest of the published values that were read.
-        persons: number of persons, whether or not their rows could be read; None: not known.
-        clip_report, edge_report: of the rows, as of any moments.
-
-    Raises:
-        DataError: not the arrays of the schema.
+        records, counted: rows in the sums, and the number toward a plan's limits. The latter counts a person with more
+            than ``clip.records`` rows as at most ``clip.most_records``, so one person changes it by at most a public
+            number. None: ``records``. Private and never sent, as are all fields below.
+        persons: number of persons, with readable rows or without; None: unknown.
 
     Example:
         >>> privacy = ps.Privacy(model="central", unit="person", adjacency="add-remove", epsilon=1.0, delta=1e-5,
@@ -114,7 +103,7 @@ class PersonMoments(Moments):
         object.__setattr__(self, "counted", self.records if self.counted is None else self.counted)
 
     def sums(self, row: Statistic) -> NDArray[np.int64]:
-        """The exact sums of one statistic in wire steps, blocks first."""
+        """Return one statistic's exact sums in wire steps, blocks first."""
         return self.arrays[row.letter]
 
     def real(self) -> Any:
@@ -122,11 +111,7 @@ class PersonMoments(Moments):
         return kind_of(self.schema).real(self.schema, self.wire())
 
     def __add__(self, other: PersonMoments) -> PersonMoments:
-        """The sums of both parties.
-
-        Raises:
-            DataError: another schema, clip or published values, or totals that could pass 2**63.
-        """
+        """Add two parties' sums; raises as :meth:`Moments.__add__`, and for another clip."""
         if not isinstance(other, PersonMoments):
             return NotImplemented
         if (other.schema, other.clip, other.published) != (self.schema, self.clip, self.published):
@@ -145,13 +130,9 @@ def of_persons(
 ) -> tuple[PersonMoments, LeftOut, int]:
     """Return the sums over persons, the unreadable records, and the number of records without an id.
 
-    Persons of at most ``clip.records`` rows are added up as records are: they weigh no more, whatever the rows are. The
-    others are summed many at once, and a person with very many rows alone, with the same result.
-
-    Raises:
-        DataError: not one id for each row, or records in a container of which no rows can be taken.
+    Persons of at most ``clip.records`` rows are added as records: their weight cannot exceed the clip.
     """
-    from privstats.intake.person_ids import LIKE_ANOTHER, persons_of  # of plans of persons alone
+    from privstats.intake.person_ids import LIKE_ANOTHER, persons_of  # only plans of persons need it
 
     if isinstance(persons, str | bytes):
         raise DataError(f"persons must be an id for each row, got a text: give table[{str(persons)!r:.40}]")
@@ -184,8 +165,7 @@ def of_persons(
 def _windows(
     order: NDArray[np.intp], sizes: NDArray[np.intp], schema: Schema
 ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Yield the rows of complete persons that are read and mapped at once, and each person's number of rows; a person
-    with very many rows comes alone."""
+    """Yield rows of complete persons and each one's number of rows; a person with many rows comes alone."""
     width = max(sum(row.block(schema.sizes)) for row in schema.sent)
     most, alone = max(1, min(_WINDOW_ROWS, _WINDOW_ENTRIES // max(width, 1))), rows_at_once(schema)
     ends, first = np.cumsum(sizes), 0
@@ -202,7 +182,7 @@ def _windows(
 def _one_person(
     X: Any, y: Any, rows: NDArray[np.intp], schema: Schema, summed: Summed
 ) -> tuple[tuple[Moments, ...], LeftOut]:
-    """Return the moments of one person's rows, in parts that fit 64 bits, so that no person's rows stop a party."""
+    """Return one person's moments in parts that fit 64 bits, so that no person's rows stop a party."""
     most = ((1 << _BITS) - 1) // schema.bound
     result = [summed(*rows_at(X, y, part)) for part in np.array_split(rows, -(-len(rows) // most))]
     parts, left_out = zip(*result, strict=True)
@@ -210,8 +190,6 @@ def _one_person(
 
 
 class _Total:
-    """Sums in wire steps: first of the rows that count in full, then of all other persons."""
-
     def __init__(self, first: Moments, clip: Clip) -> None:
         self._schema, self._clip, self._many = first.schema, clip, PersonSums(first.schema, clip)
         self._many.records = self._many.counted = first.records or 0
@@ -219,7 +197,6 @@ class _Total:
         self._reports = {name: getattr(first, name, None) for name in _REPORTS}
 
     def add(self, person: tuple[Moments, ...]) -> None:
-        """Add all rows of one more person."""
         arrays, shrunk = self._clip.clipped(*person)
         for letter, array in arrays.items():
             self._arrays[letter] += array
@@ -230,13 +207,11 @@ class _Total:
             self._reports[name] = _both(self._reports[name], getattr(part, name, None))
 
     def add_many(self, terms: RecordTerms, persons: NDArray[np.intp]) -> None:
-        """Add all rows of further persons: the rows' contributions, and the person of each read row."""
         self._many.add(terms, persons)
         for name in _REPORTS:
             self._reports[name] = _both(self._reports[name], terms.reports.get(name))
 
     def moments(self) -> PersonMoments:
-        """Return the sums over all persons."""
         many = self._many
         require_room(many.counted, self._schema.bound)
         arrays = {letter: self._arrays[letter] + array for letter, array in many.result().items()}
@@ -250,7 +225,6 @@ _REPORTS = ("clip_report", "edge_report")
 
 
 def _warn_of_ids_like_others(records: int) -> None:
-    """Warn the data holder of ids that are texts which readers of tables may read as other values."""
     if records:
         warnings.warn(
             f"{records:,} of the records have an id that a reader of tables may take for another number, a truth, a "
@@ -266,7 +240,6 @@ def _both(left: Any, right: Any) -> Any:
 
 
 def _by_size(codes: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the rows grouped by person, persons with the fewest rows first; and each person's number of rows."""
     known = np.flatnonzero(codes >= 0)
     sizes = np.bincount(codes[known])
     order = known[np.lexsort((codes[known], sizes[codes[known]]))]
@@ -274,5 +247,5 @@ def _by_size(codes: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp
 
 
 def rows_at(X: Any, y: Any, where: NDArray[np.intp]) -> tuple[Any, Any]:
-    """Return some rows of X and of y, if given: of arrays, tensors, frames, mappings of columns or lists."""
+    """Return some rows of X and y."""
     return table_of(X).take(where), None if y is None else table_of(y).take(where)

@@ -1,9 +1,8 @@
-"""Select the records that can be read, from any container: a party measures these under a promise.
+"""Select the readable records of any container: under a promise, a party measures these alone.
 
-A refusal that one record causes would reveal it, because the server sees who is absent. So under a promise a record
-with a gap, a text where a number belongs, or a label that is no class is left out. Whether it is left out follows from
-that record and public values alone. The party sees the number on its own screen. Missing columns, or arrays of another
-shape, are still refused, because no single record causes them.
+A refusal caused by one record would reveal it, because the server sees who is absent. Whether a record is excluded
+follows from that record and public values alone. Missing columns and wrong shapes, which no single record causes, are
+still refused.
 """
 
 from __future__ import annotations
@@ -41,19 +40,14 @@ _COLUMNS_SHOWN = 8
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Records that are in no sum.
-
-    Attributes:
-        records: how many.
-        why: by column and what it holds, how many of them; a record may have several reasons.
-    """
+    """Records that are in no sum; ``why`` counts them by column and reason, possibly several."""
 
     records: int = 0
     why: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, fine: NDArray[np.bool_], why: Mapping[tuple[str, str], NDArray[np.bool_]]) -> LeftOut:
-        """Count the excluded records, from the readable ones, ``(n,)``, and where each reason holds, ``(n,)``."""
+        """Count excluded records, from masks ``(n,)`` of the readable ones and each reason."""
         return cls(int((~fine).sum()), {key: int((each & ~fine).sum()) for key, each in why.items()})
 
     def __add__(self, other: LeftOut) -> LeftOut:
@@ -63,7 +57,7 @@ class LeftOut:
         return LeftOut(self.records + other.records, both)
 
     def remark(self, *, none_left: bool) -> str:
-        """Return the warning for the data holder: the total, the reasons by column, and what to do."""
+        """Return the warning for the data holder."""
         by_column: dict[str, list[str]] = {column: [] for column, _ in self.why}
         for (column, what), count in self.why.items():
             by_column[column] += [f"{count:,} {what}"] if count else []
@@ -81,7 +75,7 @@ class LeftOut:
 
 
 def named(names: Sequence[str] | None, columns: int) -> list[str]:
-    """Return the columns' names for a sentence: the plan's public names, or their places."""
+    """Return columns' names or positions."""
     return [repr(name) for name in names] if names is not None else [f"column {j + 1}" for j in range(columns)]
 
 
@@ -102,13 +96,12 @@ _ENTRIES = 1 << 22  # entries of dense rows at once: one gap must not expand all
 def of_readable(
     measured: Measured, beside: Beside | None = None, *, kept: bool = False, noted: Noted = lambda *_: None
 ) -> Measurement:
-    """Return a kind's ``measured``, restricted to the records that can be read.
+    """Return a kind's ``measured``, restricted to readable records.
 
     Args:
-        measured: measures batches.
         beside: the kind of y; None: as the schema's ``rows`` require.
-        kept: an unreadable record counts as zeros, because the number of records is no secret of the kind.
-        noted: receives, of every record, whether it can be read.
+        kept: an unreadable record counts as zeros: the number of records is not secret.
+        noted: receives which records are readable.
     """
 
     def run(schema: Schema, X: Any, y: Any, values: Mapping[str, Values], progress: bool) -> tuple[Any, LeftOut]:
@@ -119,7 +112,7 @@ def of_readable(
 
 
 def terms_of_readable(terms: Measured, beside: Beside | None = None) -> Measurement:
-    """Return a function for each readable record's contribution, by a kind's ``terms``, as :func:`of_readable`."""
+    """Return a function for each readable record's contribution."""
 
     def run(schema: Schema, X: Any, y: Any, values: Mapping[str, Values], progress: bool) -> tuple[Any, LeftOut]:
         readable: list[NDArray[np.bool_]] = []
@@ -132,7 +125,7 @@ def terms_of_readable(terms: Measured, beside: Beside | None = None) -> Measurem
 
 
 def readable_rows(schema: Schema, X: Any) -> tuple[NDArray[Any], LeftOut]:
-    """All rows at once that can be read, of a kind that reads no labels, and which others were left out."""
+    """Return the readable rows of a kind without labels, and the excluded records."""
     batches, rows = _Readable(schema, "unread", kept=False), _rows(schema, X)
     parts = [part for part, _ in batches.of(rows, np.zeros(rows.shape[0]))]
     return np.concatenate(parts), batches.left_out
@@ -153,7 +146,7 @@ def readable_of(kind: Kind) -> Measurement:
 
 
 def by_record(kind: Kind) -> Kind | None:
-    """Return the kind with a ``measure`` that returns each record's contribution; None where it has none."""
+    """Return the kind that measures each record's contribution."""
     if kind.terms is None:
         return None
     return replace(
@@ -162,14 +155,11 @@ def by_record(kind: Kind) -> Kind | None:
 
 
 class _Readable:
-    """Yields batches of readable records; ``left_out`` counts the others by reason, and ``noted`` receives all."""
-
     def __init__(self, schema: Schema, beside: Beside, kept: bool, noted: Noted = lambda *_: None) -> None:
         self._schema, self._beside, self._keeps, self._noted = schema, beside, kept, noted
         self.left_out = LeftOut()
 
     def of(self, X: Any, y: Any) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
-        """Yield readable records from arrays, or from batches without y."""
         for rows, rest in pairs(X) if y is None else ((X, y),):
             yield from self._windows(_rows(self._schema, rows), _rest(self._schema, rest))
 
@@ -181,7 +171,7 @@ class _Readable:
             yield rows, rest
             return
         step = max(1, min(_ROWS, _ENTRIES // max(rows.shape[1], 1)))
-        for start in range(0, max(rows.shape[0], 1), step):  # once for no records
+        for start in range(0, max(rows.shape[0], 1), step):  # runs once without records
             at = slice(start, min(start + step, rows.shape[0]))
             X, fine, why = _features(self._schema, rows[at])
             y, readable, beside = self._read(rest[at])
@@ -194,7 +184,6 @@ class _Readable:
             yield X[fine], y[fine]
 
     def _is_plain(self, rows: Any, rest: Any) -> bool:
-        """Return whether all are finite numbers of the right kind in memory: reading each would then change none."""
         if self._schema.transform or not (_is_finite(rows) and _is_finite(rest)):
             return False
         match self._beside:
@@ -206,7 +195,6 @@ class _Readable:
                 return True
 
     def _read(self, rest: Any) -> tuple[NDArray[Any], NDArray[np.bool_], _Why]:
-        """Return the labels or targets to measure, which of them are readable, and why the others are not."""
         match self._beside:
             case "labels":
                 if len(rest.shape) != 1:
@@ -230,7 +218,6 @@ class _Readable:
 
 
 def _rows(schema: Schema, X: Any) -> Any:
-    """Rows of the schema's columns, whatever they hold."""
     X = ordered_columns(X, schema.feature_names, gaps=True)
     if is_list(X):
         X = rectangle(X, input_features(schema.transform, schema.features - schema.appended))
@@ -260,8 +247,7 @@ def _is_real(rest: Any) -> bool:
 
 
 def _features(schema: Schema, tile: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_], _Why]:
-    """Return rows as float64, which of them are finite before and after the transform, and why the others are not."""
-    declared = cells_of(schema) is not None  # then every value has a cell; a later map may still make it infinite
+    declared = cells_of(schema) is not None  # every value has a cell; a later map may still make it infinite
     levels, names = levels_of(schema), schema.feature_names
     of = () if levels is None else tuple(map(levels.of, names or ()))
     X, why = (numbers_in(_dense(tile))[0], {}) if declared else _parsed(tile, named(names, tile.shape[1]), of)
@@ -276,13 +262,7 @@ def _features(schema: Schema, tile: Any) -> tuple[NDArray[np.float64], NDArray[n
 
 
 def _parsed(tile: Any, names: Sequence[str], declared: Sequence[Any]) -> tuple[NDArray[np.float64], _Why]:
-    """Return entries as float64, NaN where unreadable; and where each column has which kind of unreadable entry.
-
-    Args:
-        tile: some rows.
-        names: names of the columns, for a sentence.
-        declared: each column's declared texts, None for a column of numbers; empty: all columns hold numbers.
-    """
+    """Return entries as float64, NaN where unreadable; and where each column has which kind of unreadable entry."""
     columns = tile.readings if isinstance(tile, ReadRows) else None
     raw = _dense(tile) if columns is None else tile
     if raw.dtype.kind in "biuf" and not declared:
@@ -305,7 +285,7 @@ def _of_targets(targets: int, declared: Sequence[Any]) -> list[str]:
 
 
 def _dense(tile: Any) -> NDArray[Any]:
-    """Return a tile of any container as an array; a sparse row in which one entry occurs twice becomes NaN."""
+    """Return a tile as an array; a sparse row in which one entry occurs twice becomes NaN."""
     if not isinstance(tile, csr_array):
         return dense(tile)
     rows: NDArray[Any] = tile.toarray()

@@ -1,9 +1,7 @@
-"""Sum over records, compute each record's own contribution, and assign records to folds.
+"""Sum over records, compute each record's contribution, and assign records to folds.
 
-Sums take one pass, every product exact in float64 (see ``grid``), without a loop over records. A person's contribution
-is computed from those of the person's records, for many persons at once (``person_sums``). A record's fold is a public
-hash of its own grid vectors. A fold by position would be no function of the record alone: removing one record would
-move all later ones, and noise for one record would not hide that. Identical records share a fold.
+A record's fold is a public hash of its own grid vectors. By position, removing one record would move all later ones,
+which noise for one record would not hide. Identical records share a fold.
 """
 
 from __future__ import annotations
@@ -46,13 +44,7 @@ class Term:
 
 @dataclass(frozen=True, eq=False)
 class RecordTerms:
-    """Contributions of records, in the order of the input.
-
-    Attributes:
-        kept: which of the records that were read are in the sums, ``(n,)``.
-        terms: their contributions; a letter may be in several terms with different blocks.
-        reports: the moments' reports on these records, by name.
-    """
+    """Contributions of records, in input order; ``kept`` marks those in the sums, ``(n,)``."""
 
     kept: NDArray[np.bool_]
     terms: tuple[Term, ...]
@@ -60,7 +52,7 @@ class RecordTerms:
 
     @classmethod
     def of(cls, records: int, *terms: Term, **reports: Any) -> RecordTerms:
-        """Build the terms of records that are all in the sums."""
+        """Build the terms of records all in the sums."""
         return cls(np.ones(records, np.bool_), terms, reports)
 
     @classmethod
@@ -81,13 +73,13 @@ class RecordTerms:
         return int(self.kept.sum())
 
     def among(self, read: NDArray[np.bool_]) -> RecordTerms:
-        """Return these terms as those of all records, of which only ``read``, ``(n,)``, were read."""
+        """Extend these terms to all records, of which only ``read``, ``(n,)``, were read."""
         readable = read.copy()
         readable[read] = self.kept
         return replace(self, kept=readable)
 
     def at(self, where: Any) -> list[Term]:
-        """Return the terms of some of the records in the sums; rows that several letters share stay shared."""
+        """Return the terms of some records in the sums; shared rows stay shared."""
         selected: dict[int, Any] = {id(None): None}
         where = slice(where[0], where[-1] + 1) if (np.diff(where) == 1).all() else where
 
@@ -121,7 +113,7 @@ _Adder: TypeAlias = Callable[[Rows, NDArray[np.intp], NDArray[np.float64]], None
 
 
 class ClassSums:
-    """The statistics of the chunks seen so far, as far as the schema sends them."""
+    """Class statistics of the chunks so far."""
 
     def __init__(self, schema: ClassSchema) -> None:
         self._schema = schema
@@ -140,7 +132,7 @@ class ClassSums:
         require_known(self._sums, self._adders)
 
     def add(self, rows: Rows, labels: NDArray[np.intp]) -> None:
-        """Add grid vectors ``(n, d)``, dense or sparse, of classes ``labels``; ``rows`` may be overwritten.
+        """Add grid vectors ``(n, d)`` of classes ``labels``; ``rows`` may be overwritten.
 
         At most ``exact_rows(schema.bound)`` rows at once.
         """
@@ -151,7 +143,7 @@ class ClassSums:
                 add(rows, labels, self._sums[letter].partial)
 
     def moments(self, report: ClipReport) -> Moments:
-        """The exact moments; the sums cannot be used again."""
+        """Return the exact moments; the sums cannot be used again."""
         totals = {letter: total.result(symmetric=letter in self._symmetric) for letter, total in self._sums.items()}
         moments: Moments = kind_of(self._schema).exact(self._schema, {"N": self._counts, **totals}, clip_report=report)
         return moments
@@ -165,7 +157,7 @@ class ClassSums:
         into += self._by_class(rows, labels)
 
     def _add_powers(self, power: int, rows: Rows, labels: NDArray[np.intp], into: NDArray[np.float64]) -> None:
-        """Add powers by repeated products, exact for integers up to 2**53; ``pow`` guarantees this on no platform."""
+        """Repeated products are exact up to 2**53; ``pow`` guarantees that on no platform."""
         raised = rows.copy()
         entries, factors = (each.data if isinstance(each, csr_array) else each for each in (raised, rows))
         for _ in range(power - 1):
@@ -173,23 +165,21 @@ class ClassSums:
         into += self._by_class(raised, labels)
 
     def _by_class(self, rows: Rows, labels: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Per-class sums of rows, as one sparse product: every row is added once, where it belongs."""
         shape = (self._schema.classes, len(labels))
         membership = csc_array((np.ones(len(labels)), labels, np.arange(len(labels) + 1)), shape=shape)
         sums = membership @ rows
         return np.asarray(sums.toarray() if issparse(sums) else sums)
 
     def _add_class_grams(self, rows: Rows, labels: NDArray[np.intp], into: NDArray[np.float64]) -> None:
-        """One rank-k update per class, over the rows of that class brought together by a sort."""
         order = np.argsort(labels, kind="stable")
         present, starts = np.unique(labels[order], return_index=True)
         for label, members in zip(present, np.split(order, starts[1:]), strict=True):
-            contiguous = members[-1] - members[0] + 1 == len(members)  # as in chunks that come class by class
+            contiguous = members[-1] - members[0] + 1 == len(members)  # true for chunks sorted by class
             block = rows[members[0] : members[-1] + 1] if contiguous else rows[members]
             add_gram(block, into[label])
 
 
-_CACHED = 1 << 17  # entries of rows that stay in the second-level cache while they are brought together by fold
+_CACHED = 1 << 17  # entries of rows that stay in the second-level cache while they are grouped by fold
 
 _RANKS = 16  # minimum rows of a fold per feature, so that a symmetric product costs more than its call
 
@@ -202,18 +192,17 @@ _MIX = 0x9E3779B97F4A7C15 - (1 << 64)
 
 @lru_cache(maxsize=64)
 def key_weights(entries: int) -> NDArray[np.int64]:
-    """Odd 64-bit weights of shape ``(entries,)``: a record's key is their product with its integers, modulo 2**64."""
+    """Return odd 64-bit weights ``(entries,)``: a record's key is their product with its integers, modulo 2**64."""
     weights = np.array([_splitmix(i) | 1 for i in range(entries)], np.uint64).view(np.int64)
     weights.setflags(write=False)
     return weights
 
 
 def grid_key(steps: int, *parts: Any) -> NDArray[np.int64]:
-    """Return the keys of records with grid vectors made of these parts in order: products with the weights.
+    """Return the keys of records with grid vectors concatenated from these parts: products with the weights.
 
-    A part is ``(n, columns)``, whole-numbered float64 rows of norm at most ``steps``, dense or sparse. With weights cut
-    to b bits every partial sum is at most 2**b times the sum of steps sqrt(columns) over parts, which is kept to 2**52,
-    so float64 products are exact and go through BLAS; the cuts are put together modulo 2**64.
+    A part is ``(n, columns)``, integer float64 rows of norm at most ``steps``. With weights cut to b bits a partial sum
+    is at most 2**b times the sum of steps sqrt(columns), limited to 2**52, so products are exact.
     """
     weights = key_weights(sum(part.shape[1] for part in parts)).view(np.uint64)
     bits = 52 - sum(steps * (math.isqrt(part.shape[1] - 1) + 1) for part in parts).bit_length()
@@ -222,21 +211,21 @@ def grid_key(steps: int, *parts: Any) -> NDArray[np.int64]:
         cut = ((weights >> shift) & np.uint64((1 << bits) - 1)).astype(np.float64)
         sums, start = np.zeros(len(key)), 0
         for part in parts:
-            sums += part.dot(cut[start : start + part.shape[1]])  # of one column ten times faster than @
+            sums += part.dot(cut[start : start + part.shape[1]])  # for one column ten times faster than @
             start += part.shape[1]
         key += sums.astype(np.int64).view(np.uint64) << shift
     return key.view(np.int64)
 
 
 def fold_of_key(key: Any, folds: int) -> Any:
-    """Fold numbers 0..folds-1 of int64 keys, numpy or torch; mixed first, because a weighted sum keeps low bits low."""
+    """Return folds 0..folds-1 of int64 keys; mixed first, because a weighted sum keeps low bits low."""
     for shift in (32, 29):
         key = (key ^ ((key >> shift) & (_POSITIVE >> (shift - 1)))) * _MIX
     return ((key >> 16) & _POSITIVE >> 16) % folds
 
 
 def _splitmix(i: int) -> int:
-    """The i-th output of splitmix64 (Steele, Lea and Flood 2014)."""
+    """Return the i-th output of splitmix64 (Steele, Lea and Flood 2014)."""
     z = ((i + 1) * 0x9E3779B97F4A7C15) & _MASK_64
     z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _MASK_64
     z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _MASK_64
@@ -244,7 +233,7 @@ def _splitmix(i: int) -> int:
 
 
 class RidgeSums:
-    """G, h, q per fold of the chunks seen so far."""
+    """G, h, q per fold of the chunks so far."""
 
     def __init__(self, schema: RidgeSchema) -> None:
         self._schema = schema
@@ -254,7 +243,7 @@ class RidgeSums:
         self._step = max(_CACHED // schema.features, _RANKS * schema.features * schema.folds)
 
     def add(self, rows: Rows, targets: NDArray[np.float64]) -> None:
-        """Add grid vectors ``(n, d)``, dense or sparse, and grid targets ``(n, T)``, n at most ``exact_rows(4**f)``."""
+        """Add at most ``exact_rows(4**f)`` grid vectors ``(n, d)`` and targets ``(n, T)``."""
         for total in (self._G, self._h, self._q):
             total.admit(len(targets))
         size = max(1, len(targets)) if isinstance(rows, csr_array) else self._step
@@ -268,7 +257,6 @@ class RidgeSums:
     def _by_fold(
         self, rows: Rows, targets: NDArray[np.float64]
     ) -> Iterator[tuple[int, tuple[Rows, NDArray[np.float64]]]]:
-        """Yield the rows and targets of each fold that has records, grouped by one sort."""
         if self._schema.folds == 1:
             yield 0, (rows, targets)
             return
@@ -282,7 +270,7 @@ class RidgeSums:
                 yield fold, (rows[start:end], targets[start:end])
 
     def moments(self, report: ClipReport) -> Moments:
-        """The exact moments; the sums cannot be used again."""
+        """Return the exact moments; the sums cannot be used again."""
         sums = {"G": self._G.result(symmetric=True), "h": self._h.result(), "q": self._q.result()}
         moments: Moments = kind_of(self._schema).exact(self._schema, sums, clip_report=report)
         return moments

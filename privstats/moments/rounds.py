@@ -1,4 +1,4 @@
-"""Records as the rounds at published values read them: in pieces, on their grid, and in the two arms of a treatment."""
+"""Read records for rounds: in pieces, on their grid, and in a treatment's two arms."""
 
 from __future__ import annotations
 
@@ -23,11 +23,7 @@ ROWS = 4096
 def pieces(
     read: RecordSchema, X: Any, y: Any, progress: bool, most: int | None = None
 ) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
-    """Yield rows of the schema and their targets, at most ``most`` records at a time.
-
-    Raises:
-        DataError: arrays that are no records of the schema.
-    """
+    """Yield rows and their targets, at most ``most`` records at a time."""
     parts = tiles_of_batches(read, X) if y is None else tiles(read, X, y, grouped=False)
     size = most or ROWS
     with progress_bar("records", None if y is None else count_of(X), at_once=progress) as advance:
@@ -39,7 +35,7 @@ def pieces(
 
 
 def grid_rows(read: Schema, rows: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Grid vectors of rows, and which rows are finite before and after the transform; the others are zero."""
+    """Return rows' grid vectors, and which rows are finite before and after the transform; others are zero."""
     with np.errstate(over="ignore"):
         wide = np.asarray(rows, np.float64)
     fine = _finite(wide) | (cells_of(read) is not None)
@@ -51,7 +47,6 @@ def grid_rows(read: Schema, rows: NDArray[Any]) -> tuple[NDArray[np.float64], ND
 
 
 def _finite(rows: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return which rows have only finite entries: a finite squared norm, or else every entry finite."""
     with np.errstate(over="ignore", invalid="ignore"):
         fine: NDArray[np.bool_] = np.isfinite(np.vecdot(rows, rows))
     return fine if fine.all() else np.asarray(np.isfinite(rows).all(axis=1))
@@ -61,11 +56,7 @@ def arm_rows(schema: Schema, rows: NDArray[Any]) -> tuple[NDArray[np.bool_], NDA
     """Return which records are treated, ``(n,)``, and grid rows, ``(n, d)``; a row of both arms counts as treated.
 
     Args:
-        schema: of 2 d features; its transform ends in ``ByArm``, or is empty where rows are mapped already.
-        rows: as they come in.
-
-    Raises:
-        RecordError: NaN or infinite entries, or an arm that is neither 0 nor 1.
+        schema: has 2 d features; its transform ends in ``ByArm``, or is empty for mapped rows.
     """
     d = schema.features // 2
     with np.errstate(over="ignore"):
@@ -81,15 +72,10 @@ def arm_rows(schema: Schema, rows: NDArray[Any]) -> tuple[NDArray[np.bool_], NDA
 
 
 def real_outcomes(targets: NDArray[Any], outcomes: int, *, missing: bool = False) -> NDArray[np.float64]:
-    """Outcomes as float64, ``(n, outcomes)``.
+    """Return outcomes as float64, ``(n, outcomes)``.
 
     Args:
-        targets: the outcomes as given.
-        outcomes: number of outcomes of a record.
-        missing: whether an outcome may be missing: then NaN stands for a missing or infinite one.
-
-    Raises:
-        RecordError: an outcome is NaN or infinite, and none may be missing.
+        missing: replace missing or infinite outcomes by NaN; else refuse them.
     """
     with np.errstate(over="ignore"):
         real = targets.astype(np.float64).reshape(len(targets), outcomes)

@@ -1,8 +1,4 @@
-"""Records of declared columns, in any container that people have: windows of codes, never all of them at once.
-
-If a schema's first map is :class:`~privstats.Cells`, it reads a table by the names of its columns, and arrays in the
-plan's order. The code of a value follows from that value alone, so windows, containers and batches change nothing.
-"""
+"""Read records of declared columns from any container, as windows of codes."""
 
 from __future__ import annotations
 
@@ -26,19 +22,7 @@ if TYPE_CHECKING:
 
 
 def in_codes(schema: Schema, cells: Cells, X: Any, y: Any, *, refuse: bool) -> tuple[Any, Any, Counter[str]]:
-    """X and y with every table as rows of codes, and the counter of values that cannot be read.
-
-    Args:
-        schema: the schema.
-        cells: its first map, which reads a table.
-        X: a table, or without ``y`` an iterable of batches.
-        y: labels or targets.
-        refuse: whether a value that its column cannot read is refused.
-
-    Raises:
-        DataError: a declared column is missing or there twice, or an array has another number of columns.
-        SchemaError: cut points of a column are open, and no count table finds them.
-    """
+    """Return X and y with every table as rows of codes, and the counter of unreadable values."""
     unread = Counter[str]()
     if not schema.finds_cuts:
         cells.require_closed()
@@ -48,17 +32,13 @@ def in_codes(schema: Schema, cells: Cells, X: Any, y: Any, *, refuse: bool) -> t
 
 
 def codes_of(cells: Cells, X: Any) -> NDArray[np.float64]:
-    """The codes of a table, float64 ``(n, J)``; a value that its column cannot read counts as missing.
-
-    Raises:
-        DataError: a declared column is missing or there twice, or an array has another number of columns.
-    """
+    """Return a table's codes, float64 ``(n, J)``; an unreadable value counts as missing."""
     rows = _rows(cells, X, Counter(), refuse=False)
     return rows[0 : len(rows)]
 
 
 def unread_remark(schema: Schema, unread: Mapping[str, int]) -> str:
-    """Warnings for the data holder about values that count as missing; empty where there are none."""
+    """Return the warning for the data holder about values that count as missing, or ""."""
     cells = cells_of(schema)
     columns = () if cells is None else cells.columns
     remarks = [f"{unread[each.name]} of {each.name!r} are {each.unread}" for each in columns if unread[each.name]]
@@ -81,14 +61,12 @@ def _rows(cells: Cells, X: Any, unread: Counter[str], refuse: bool) -> CodeRows:
 
 
 def _is_table(X: Any) -> bool:
-    """Whether X is one table or array, and no iterable of batches."""
     return isinstance(X, Codes | str) or hasattr(X, "shape") or names_of_columns(X) is not None
 
 
 def _columns(cells: Cells, X: Any) -> Any:
-    """The declared columns of any container by name, as a list; or rows of an array, in the order of the plan."""
     if isinstance(getattr(getattr(X, "dtype", None), "names", None), tuple):
-        X = {name: X[name] for name in X.dtype.names}  # an array of records
+        X = {name: X[name] for name in X.dtype.names}  # a structured array
     named = names_of_columns(X)
     if isinstance(X, Mapping) or (named is not None and named != list(range(len(cells.columns)))):
         return [X[source] for source in cells.sources(X)]
@@ -106,11 +84,7 @@ def _columns(cells: Cells, X: Any) -> Any:
 
 
 def quantize(schema: Schema, X: Any) -> NDArray[np.int64]:
-    """The grid vectors that :func:`measure` sums: int64 of shape ``(n, features)``, each of norm at most 2**grid_bits.
-
-    Raises:
-        DataError: rows that do not fit the schema.
-        SchemaError: ``schema`` is not a schema.
+    """Return the grid vectors that :func:`measure` sums: int64 ``(n, features)``, each of norm at most 2**grid_bits.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0, grid_bits=4)

@@ -1,8 +1,4 @@
-"""Compute a plan's cost: each statistic's price in privacy and in bits, the joint guarantee, and its conditions.
-
-The numbers follow from the plan's noise and headroom. ``conditions`` are sentences on epsilon's assumptions, which no
-plan can compute and no audit of its releases can observe. ``printable.budget`` shows both as a table.
-"""
+"""Compute a plan's cost in privacy and in bits, the joint guarantee, and its conditions."""
 
 from __future__ import annotations
 
@@ -34,7 +30,7 @@ class BudgetRow(NoiseRow):
     Attributes:
         bits: ring bits of its widest segment.
         headroom: how many times the largest possible sum fits below the wrap.
-        advantage: without DP, predicted membership advantage of the likelihood-ratio attacker; nan with DP.
+        advantage: without DP, the likelihood-ratio attacker's predicted membership advantage.
 
     Example:
         >>> schema, cohort = ps.ClassSchema(2, 2, "NA", clip_norm=1.0), ps.Cohort(3, 3, 100)
@@ -51,16 +47,14 @@ class BudgetRow(NoiseRow):
 
 @dataclass(frozen=True)
 class Budget:
-    """The budget of a whole plan: one row per statistic and the joint guarantee. Prints as a table.
+    """One row per statistic and the joint guarantee. Prints as a table.
 
     Attributes:
-        rows: one per statistic.
-        mu, epsilon, delta: the guarantee of everything released together; infinite mu and epsilon without DP. delta is
-            that of the noise, and ``masking_failure`` on top.
+        mu, epsilon, delta: the guarantee of everything released together; infinite mu and epsilon without DP. delta
+            includes ``masking_failure``.
         promise: trust model, unit and adjacency, in words.
-        upload_bytes: size of a client's masked vector on the wire.
         masking_failure: bound on the probability that masking shows more than the sum.
-        conditions: the conditions on which epsilon rests, in sentences; empty without DP.
+        conditions: sentences on epsilon's assumptions; empty without DP.
 
     Example:
         >>> schema, cohort = ps.ClassSchema(2, 2, "NA", clip_norm=1.0), ps.Cohort(3, 3, 100)
@@ -83,7 +77,7 @@ class Budget:
 
     @classmethod
     def of(cls, plan: Plan) -> Budget:
-        """Join the noise of a plan with its ring widths into the table a privacy officer reads."""
+        """Join a plan's noise with its ring widths."""
         schema, noise, masking = plan.schema, plan.noise, plan.masking
         spent = {row.statistic: row for row in noise.rows} if noise else {}
         rows = []
@@ -131,7 +125,7 @@ def _promise(privacy: Privacy | NoPrivacy, condition: str) -> str:
 
 
 def unit_in_words(privacy: Privacy) -> str:
-    """Return the data of one unit, in words for privacy officers."""
+    """Return one unit's data in words."""
     if privacy.unit != "person":
         return "one record" if privacy.unit == "record" else "one party with all its records"
     if privacy.averaged:
@@ -141,7 +135,6 @@ def unit_in_words(privacy: Privacy) -> str:
 
 
 def _row(spend: NoiseRow, rooms: Sequence[Headroom], advantage: float) -> BudgetRow:
-    """Return a statistic's noise, and the tightest of its segments."""
     bits, headroom = max(room.bits for room in rooms), min(room.factor for room in rooms)
     return BudgetRow(**asdict(spend), bits=bits, headroom=headroom, advantage=advantage)
 
@@ -150,8 +143,8 @@ def predicted_advantage(schema: Schema, statistic: str, max_records: int) -> flo
     """Predict a likelihood-ratio attacker's membership advantage (largest TPR - FPR) from noiseless sums.
 
     Each of the k independent entries a record touches reveals 1/n about it, so d' = sqrt(k / n) and the advantage is 2
-    Phi(d'/2) - 1, with n records in the record's class (all of them for B, G, h, q), spread evenly. It is near 1 until
-    n is far above k: a minimum count is meaningless without the dimension.
+    Phi(d'/2) - 1, with n records in the record's class (all for B, G, h, q), spread evenly. The advantage is
+    near 1 until n is far above k.
     """
     row = next(row for row in schema.sent if row.letter == statistic)
     entries, per_class = row.entries(schema.sizes), schema.sizes["class"] if row.cells == "class" else 1
@@ -160,16 +153,12 @@ def predicted_advantage(schema: Schema, statistic: str, max_records: int) -> flo
 
 
 def conditions(schema: Schema, *, per_person: bool = False) -> tuple[str, ...]:
-    """Return the conditions of a plan's promise, for a plan with DP.
-
-    Args:
-        schema: the plan's; its fields show which bounds were chosen.
-        per_person: whether the promise is for a person with several rows.
+    """Return the conditions of a promise, for a plan with DP.
 
     Guarantee:
-        Epsilon bounds what the *released sums* reveal. Anything else that depends on a record (whether a party refuses,
-        a bound that was chosen by looking at records) is another release, which no budget here counts. Noise of the
-        Gaussian pancake mechanism passes every feasible test for Gaussian noise under lattice assumptions, and reveals
+        Epsilon bounds what the *released sums* reveal. Anything else that depends on a record (a party's refusal, a
+        bound chosen by looking at records) is another release, which no budget here counts. Noise of the Gaussian
+        pancake mechanism passes every feasible test for Gaussian noise under lattice assumptions, and reveals
         everything to its maker (Sun, He 2025, arXiv 2509.23834).
     """
     chosen = [name for name in _CHOSEN if hasattr(schema, name)]

@@ -1,15 +1,4 @@
-"""Describe the parties of one aggregation, and compute the ring widths at which no sum can wrap.
-
-``Cohort`` has the numbers of clients, survivors, colluders and records. The widths follow by pure arithmetic from the
-layout, the record limit and the noise. ``secagg.Parameters`` has the masking thresholds, ``encoding`` the ring.
-
-``check_plausible`` refuses noisy sums that no honest cohort can have. It reads noisy sums only, so an abort reveals no
-more than the release would; it cannot validate a client's input, which is masked. It runs after the centre lift and
-before the minimum count.
-
-While a plan is built, its cohort is also checked against kinds of schema with sums that are no sums over records: too
-few parties would reveal a single party's values.
-"""
+"""Describe the parties of one aggregation, and compute the ring widths at which no sum can wrap."""
 
 from __future__ import annotations
 
@@ -41,14 +30,11 @@ class Cohort:
     """The parties of one aggregation.
 
     Args:
-        clients: parties in the roster, at least 2.
-        min_survivors: minimum number of clients in an unmasked sum; with fewer the session aborts without a sum.
-        max_records: maximum number of records over all clients together; it determines the ring's width.
+        clients: at least 2.
+        min_survivors: minimum number of clients in an unmasked sum; with fewer the session aborts.
+        max_records: over all clients; it determines the ring's width.
         colluders: clients that may work with the server without learning another client's vector; the guarantee of
             distributed noise does not count their shares.
-
-    Raises:
-        PlanError: a field is out of bounds; the message names the field, its bound and the remedy.
 
     Example:
         >>> cohort = ps.Cohort(clients=12, min_survivors=10, max_records=50_000, colluders=2)
@@ -86,9 +72,8 @@ class Cohort:
 class Limits:
     """Limits on the number of records in a released sum, for any division among clients.
 
-    Every honest client holds at most ``max_records``, so no honest sum holds more than ``every``. Where counts are
-    released, a sum with noisy counts above ``refused_above`` records is refused; noise can lower the counts by as much
-    as it can raise them, so an accepted sum holds at most ``admitted``. Without counts no check is possible, and all
+    No honest sum holds more than ``every``. A sum with noisy counts above ``refused_above`` records is refused. Noise
+    can lower counts as much as raise them, so an accepted sum holds at most ``admitted``. Without released counts all
     three are equal.
     """
 
@@ -102,10 +87,9 @@ class Headroom:
     """The width of one segment, and its free room.
 
     Attributes:
-        segment: the layout segment.
-        bits: ring width b; sums lie in [-2**(b-1), 2**(b-1)).
+        bits: ring width b; sums are in [-2**(b-1), 2**(b-1)).
         largest: largest absolute value of the noisy sum, except with probability ``WRAP_PROBABILITY`` in all.
-        plausible: the same for a sum that passes the count check; only for the counts it is below ``largest``.
+        plausible: the same for a sum that passes the count check.
     """
 
     segment: Segment
@@ -115,12 +99,12 @@ class Headroom:
 
     @property
     def factor(self) -> float:
-        """The number of times that ``largest`` fits below the wrap: above 1."""
+        """Number of times that ``largest`` fits below the wrap: above 1."""
         return float(2 ** (self.bits - 1) / self.largest)
 
 
 def limits(layout: Layout, cohort: Cohort, noise_std: Callable[[Segment], float]) -> Limits:
-    """Return the record limits that follow from the cohort and from the noise on the counts."""
+    """Return the record limits that follow from the cohort and the counts' noise."""
     every = cohort.clients * cohort.max_records
     counts = layout.segments[0]
     if counts.name != "N":
@@ -137,14 +121,13 @@ def headroom(
 
     ``noise_std`` returns the standard deviation, in grid steps, of all noise that can be in the sum, or for Laplace
     noise the equivalent in the tail (``Noise.tail_sigma``). A discrete Gaussian is sub-Gaussian and a rounded one
-    differs from a Gaussian by half a step (the ``+ 1``), so with z = sqrt(2 ln(2 D / WRAP_PROBABILITY)) over D entries
+    differs from a Gaussian by half a step (the ``+ 1``). So with z = sqrt(2 ln(2 D / WRAP_PROBABILITY)) over D entries
     a union bound keeps the wrap probability below ``WRAP_PROBABILITY``. n is the number of records in a released sum
-    (:class:`Limits`). For the counts themselves n covers all that honest clients can hold, so counts never wrap and a
-    cohort with too many records is always refused. ``spare_bits`` are added, for a server that weighs the sums of
-    several sessions before it adds noise.
+    (:class:`Limits`); for the counts it covers all that honest clients can hold, so counts never wrap. ``spare_bits``
+    are added.
 
     Raises:
-        PlanError: a segment would need more than 62 bits.
+        PlanError: a segment needs more than 62 bits.
     """
     return tuple(
         _width(segment, limits, tail_of(layout, noise_std(segment)), spare_bits) for segment in layout.segments
@@ -152,7 +135,7 @@ def headroom(
 
 
 def ring_of(rooms: Sequence[Headroom]) -> Ring:
-    """Return the ring with these widths, segment by segment."""
+    """Return the ring with these widths."""
     return Ring(tuple((room.segment.size, room.bits) for room in rooms))
 
 
@@ -188,18 +171,17 @@ def check_plausible(plan: Plan, vector: NDArray[np.int64]) -> None:
     """Refuse a lifted sum that no honest cohort can have.
 
     Args:
-        plan: its headroom and record limits are the bounds.
         vector: the lifted sum *with all its noise*, int64, flat. Without the noise the check would be an oracle: a
             malicious client could move the sum to the bound, where one record of its victim decides.
 
     Guarantee:
-        Post-processing of the noisy sum: refusing costs no privacy beyond the release that was charged. A cohort of at
-        most ``max_records`` records is refused with probability below 2**-39: every entry stays within its bound except
-        with ``WRAP_PROBABILITY`` over all entries, and the counts' sum adds the share of one entry more.
+        Post-processing of the noisy sum: refusing costs no privacy beyond the charged release. A cohort of at most
+        ``max_records`` records is refused with probability below 2**-39: every entry stays within its bound except with
+        ``WRAP_PROBABILITY`` over all entries, and the counts' sum adds the share of one entry more. It cannot validate
+        a client's masked input.
 
     Raises:
-        AggregationError: ``too-many-records``: by its counts the cohort held more records than the plan admits.
-            ``implausible``: an entry is larger than that of any honest sum with its noise.
+        AggregationError: ``too-many-records`` or ``implausible``.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -235,16 +217,9 @@ def _check_records(plan: Plan, vector: NDArray[np.int64]) -> None:
 
 
 def check_cohort(schema: Schema, cohort: Cohort, privacy: Privacy | NoPrivacy, agrees: bool) -> None:
-    """Refuse a cohort too small for sums that are functions of a whole client; other kinds take any.
+    """Refuse a cohort too small for sums that are functions of a full client.
 
-    Args:
-        schema: what is measured.
-        cohort: the parties.
-        privacy: the promise.
-        agrees: the protocol's clients see the list of survivors before the sum is unmasked.
-
-    Raises:
-        PlanError: a field is out of bounds; the message names the field, its bound and the remedy.
+    ``agrees`` states whether clients see the list of survivors before the sum is unmasked.
     """
     check = _COHORTS.get(schema.task)
     if check is not None:
@@ -254,16 +229,8 @@ def check_cohort(schema: Schema, cohort: Cohort, privacy: Privacy | NoPrivacy, a
 def _check_alignment(schema: GaussianSchema, cohort: Cohort, privacy: Privacy | NoPrivacy, agrees: bool) -> None:
     """Refuse sums of client covariances that would reveal single clients.
 
-    Args:
-        schema: of a sum of Gaussians.
-        cohort: the parties.
-        privacy: the promise.
-        agrees: the protocol's clients see the list of survivors before the sum is unmasked.
-
-    Raises:
-        PlanError: without noise: too few clients for the rounds (a counting rule, not a proof: T + 1 sums of d (d + 1)
-            / 2 numbers must stay far below what the clients' covariances hold), or a protocol in which a client cannot
-            see that all sums are over the same clients. Under a promise: no ``client_clip``.
+    The client minimum without noise is a counting rule, not a proof: T + 1 sums of d (d + 1) / 2 numbers must stay far
+    below what the clients' covariances hold.
     """
     if isinstance(privacy, Privacy):
         if privacy.client_clip is None:
@@ -289,12 +256,10 @@ def _check_alignment(schema: GaussianSchema, cohort: Cohort, privacy: Privacy | 
 
 
 def check_parties(schema: Schema, cohort: Cohort, privacy: Privacy | NoPrivacy) -> None:
-    """Refuse whole parties in terms of records, and the exchange of a client under any other schema.
+    """Refuse parties in terms of records, and the exchange of a client except under a ``PartySchema``.
 
-    Raises:
-        PlanError: a ``PartySchema`` and not ``max_records_per_client=1``, or a ``client_clip``, which would clip twice;
-            fewer ``max_records`` than clients; another schema and the exchange of a client, for which no audit
-            searches.
+    A party is one record of a ``PartySchema``, so ``max_records_per_client`` is 1. A ``client_clip`` would clip it
+    twice.
     """
     if schema.whole_parties and cohort.max_records < cohort.clients:
         raise PlanError(
@@ -320,17 +285,10 @@ def check_parties(schema: Schema, cohort: Cohort, privacy: Privacy | NoPrivacy) 
 def _check_sites(schema: SitesSchema, cohort: Cohort, privacy: Privacy | NoPrivacy, _: bool) -> None:
     """Refuse sums within sites over too few sites.
 
-    Args:
-        schema: the schema of sums within sites.
-        cohort: the parties.
-        privacy: the promise.
-
-    Raises:
-        PlanError: without noise: fewer honest sites in the smallest group than M (p + 1) + 3, for M pulls besides the
-            first and p features. This is a counting rule, not a proof: the M p (p + 1) / 2 differences between pulls,
-            the constant's row and the number of records are as many numbers as K p unknown site sums with
-            K = M (p + 1) / 2 + 1 + 1 / p; the rule requires twice that. With groups under a promise: fewer than three
-            honest sites per group on average.
+    Without noise the smallest group needs M (p + 1) + 3 honest sites, for M pulls besides the first and p features.
+    This is a counting rule, not a proof: the M p (p + 1) / 2 differences between pulls, the constant's row and the
+    number of records equal K p unknown site sums in number, with K = M (p + 1) / 2 + 1 + 1 / p; the rule requires twice
+    that. Under a promise, several groups need three honest sites each on average.
     """
     honest = cohort.min_survivors - cohort.colluders
     if isinstance(privacy, Privacy):
@@ -351,7 +309,6 @@ def _check_sites(schema: SitesSchema, cohort: Cohort, privacy: Privacy | NoPriva
 
 
 def _check_places(schema: EffectSchema, cohort: Cohort, _: Privacy | NoPrivacy, __: bool) -> None:
-    """Refuse groups with too few sites, and a list of probabilities that does not fit the roster."""
     pi = schema.probability
     if isinstance(pi, tuple) and len(pi) != cohort.clients:
         raise PlanError(

@@ -1,7 +1,4 @@
-"""Check a plan's table ``[devices]``: organisations, the registrar's key and a cap, for devices of invited people.
-
-Every refusal of a plan with this table is here; docs/privacy.md has the underlying theorem.
-"""
+"""Check a plan's table ``[devices]``: organisations, the registrar's key and a cap, for devices of invited people."""
 
 from __future__ import annotations
 
@@ -31,25 +28,20 @@ _MOST_EPSILON = 1e9
 
 @dataclass(frozen=True, kw_only=True)
 class Devices:
-    """Permission to send, and the page's statements, where clients are devices of invited people: see docs/privacy.md.
+    """Permission to send, and the page's statements, for devices of invited people: see docs/privacy.md.
 
     Args:
-        organisations: the organisation that runs each member of the plan's panel, the leader's first; all different.
+        organisations: who runs each panel member, the leader's first; all different.
         registrar: the organisation that invites; none of the panel's.
         registrar_key: the registrar's Ed25519 public key, 64 hex digits, which verifies the signed roster.
-        page: the organisation that serves the page; none of the panel's. If the registrar serves the page, write the
-            sentence ``"the registrar is trusted with every answer"`` instead.
-        most_runs: the maximum number of runs to which a person is invited.
-        stated_epsilon: the epsilon that the page shows to a person, needed under a ``Privacy``: for all ``most_runs``
-            runs together, one answer exchanged for another, at the plan's delta. A plan refuses a number that is too
-            low.
+        page: the organisation that serves the page; none of the panel's. A registrar that serves it writes ``"the
+            registrar is trusted with every answer"``.
+        most_runs: maximum runs to which a person is invited.
+        stated_epsilon: the epsilon shown to a person, needed under a ``Privacy``: for all ``most_runs`` runs together,
+            one answer exchanged for another, at the plan's delta; a lower number is refused.
         words: ``"per record"``, written out under the record unit: a device may hold several records.
-        exact: ``"the leader is trusted with the sum"``, written out where the panel draws no noise.
-        texts: title, questions, help and answers by language and variable, which the page shows instead of the names of
-            variables and values: see :func:`privstats.files.page_texts.checked_texts`.
-
-    Raises:
-        PlanError: naming the field, its bound and the remedy.
+        exact: ``"the leader is trusted with the sum"``, written out where the panel adds no noise.
+        texts: texts shown instead of names: see :func:`privstats.files.page_texts.checked_texts`.
 
     Example:
         >>> key = ps.secagg.Identity.generate(os.urandom).public.hex()
@@ -94,12 +86,12 @@ class Devices:
 
     @property
     def registrar_serves(self) -> bool:
-        """Whether the registrar serves the page, and can read every answer if it wants to."""
+        """Whether the registrar serves the page, and so can read every answer."""
         return self.page == TRUSTED_REGISTRAR
 
     @property
     def runs(self) -> str:
-        """The maximum number of runs to which a person is invited, in words."""
+        """Maximum number of runs per person, in words."""
         return "1 run" if self.most_runs == 1 else f"{self.most_runs} runs"
 
     def _named(self) -> Iterator[tuple[str, object]]:
@@ -108,7 +100,6 @@ class Devices:
         yield "devices.page", self.page
 
     def _check_apart(self) -> None:
-        """Refuse one organisation in two roles; names are compared as people read them."""
         panel = {}
         for place, name in enumerate(self.organisations):
             if _read(name) in panel:
@@ -142,11 +133,7 @@ class Devices:
 
 
 def check_devices(plan: Plan) -> None:
-    """Refuse a plan if its promise to devices of invited people would depend on unknowable facts, or on an answer.
-
-    Raises:
-        PlanError: the plan is impossible; the message states why, and the remedy.
-    """
+    """Refuse a plan whose promise to devices would depend on unknowable facts or an answer."""
     devices = plan.devices
     if devices is None:
         return
@@ -164,16 +151,10 @@ def check_devices(plan: Plan) -> None:
 def least_epsilon(schema: Schema, privacy: Privacy, noise: Noise, runs: int) -> float:
     """Return epsilon of ``runs`` runs together when one unit's data are exchanged, at the plan's delta.
 
-    Who answers is public, so a person cares about one answer against another. Under replace-one that is a neighbour.
-    Under add-remove it is one unit removed and one added, a group of two, hence at most twice the mu (Dong, Roth and Su
-    2022, theorem 2.14), and at most ``dp.client_mu`` of as many records replaced. R runs compose to sqrt(R) mu
-    (corollary 2 there). For a pure promise epsilons add up.
-
-    Args:
-        schema: what is measured.
-        privacy: the promise of one run.
-        noise: its noise.
-        runs: number of runs.
+    The respondents are public, so one answer is compared with another: a neighbour under replace-one. Under add-remove
+    it is a group of two, hence at most twice the mu (Dong, Roth and Su 2022, theorem 2.14), and at most
+    ``dp.client_mu`` of that number of records replaced. R runs compose to sqrt(R) mu (corollary 2 there). For a pure
+    promise epsilons add up.
 
     Example:
         >>> from privstats.plan.devices import least_epsilon
@@ -189,7 +170,7 @@ def least_epsilon(schema: Schema, privacy: Privacy, noise: Noise, runs: int) -> 
 
 
 def exchanged_mu(schema: Schema, privacy: Privacy, noise: Noise) -> float:
-    """Return an upper bound on mu of one run when one unit's data are exchanged; for a promise with delta above 0."""
+    """Return an upper bound on one run's mu when one unit's data are exchanged; for delta above 0."""
     if privacy.adjacency == "replace-one":
         return noise.mu
     if privacy.client_clip is not None:
@@ -240,7 +221,6 @@ def _check_noise(plan: Plan, devices: Devices) -> None:
 
 
 def _check_one_message(plan: Plan) -> None:
-    """Refuse what needs an answer of a device, or a second message."""
     if plan.published is not None or plan.spare_bits:
         raise PlanError(
             "a device sends one message and is gone, and a round of a course needs the same ones again: leave devices "
@@ -304,5 +284,5 @@ def _checked_epsilon(value: object) -> float:
 
 
 def _read(name: str) -> str:
-    """Return a name in a form for comparison: without case, forms of width, or repeated blanks."""
+    """Return a name for comparison: without case, forms of width, or repeated blanks."""
     return " ".join(unicodedata.normalize("NFKC", name).casefold().split())

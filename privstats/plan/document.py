@@ -1,10 +1,6 @@
-"""The file form of a plan: TOML that a privacy officer reviews, and the canonical bytes behind the digest.
+"""Read and write a plan's TOML, and the canonical bytes behind its digest.
 
-Reading refuses unknown keys, missing keys and wrong types, and names the place in the file; the classes that are built
-validate the values.
-
-The plan's digest is over canonical JSON, not over the TOML text. Comments and key order are for people; two files
-that say the same are the same plan.
+The digest is over canonical JSON, so comments and key order do not change it.
 """
 
 from __future__ import annotations
@@ -75,11 +71,7 @@ def tables_of(
 
 
 def from_toml(text: str) -> dict[str, Any]:
-    """Parse a plan file into the arguments of ``Plan``.
-
-    Raises:
-        PlanError: not TOML, another version, or a key that is missing, unknown or of the wrong type.
-    """
+    """Parse a plan file into the arguments of ``Plan``."""
     tables = _parsed(text)
     if not tables:
         raise PlanError("the plan is empty; `privstats plan init --example` writes a commented one")
@@ -106,11 +98,7 @@ def from_toml(text: str) -> dict[str, Any]:
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
-    """Read a plan file, UTF-8; a byte-order mark is dropped.
-
-    Raises:
-        PlanError: ``path`` is no path, or the file cannot be read, is too long, or is no UTF-8 text.
-    """
+    """Read a plan file, UTF-8; a byte-order mark is dropped."""
     if not isinstance(path, str | os.PathLike):
         raise PlanError(f"Plan.read takes the path of a plan file, got {type(path).__name__}; give a str or a Path")
     if isinstance(path, str) and "\n" in path:
@@ -147,7 +135,6 @@ def _parsed(text: str) -> dict[str, Any]:
 
 
 def _remedy(text: str) -> str:
-    """Return the remedy for a text that is no TOML, where the text shows its cause."""
     if "\n" not in text and "=" not in text:
         return "; this looks like a path, so use Plan.read(path)"
     comma = _DECIMAL_COMMA.search(text)
@@ -161,7 +148,7 @@ def _remedy(text: str) -> str:
 
 
 def _refuse_huge(value: Any, where: str = "the plan") -> None:
-    """Refuse integers of more than 53 bits, which no plan needs; arithmetic on smaller ones is exact."""
+    """Refuse integers above 2**53; arithmetic on smaller ones is exact."""
     if isinstance(value, dict):
         for key, inner in value.items():
             _refuse_huge(inner, repr(key))
@@ -173,12 +160,12 @@ def _refuse_huge(value: Any, where: str = "the plan") -> None:
 
 
 def canonical(tables: Mapping[str, Any]) -> bytes:
-    """Return the tables as JSON with sorted keys: the same bytes for every party with the same plan."""
+    """Return the tables as JSON with sorted keys: identical bytes for every party with the same plan."""
     return msgspec.json.encode(tables, order="deterministic")
 
 
 def digest_of(tables: Mapping[str, Any]) -> bytes:
-    """Return SHA-256 of the canonical JSON of the tables: 32 bytes, the same for every party with the same plan."""
+    """Return the SHA-256 of the canonical JSON, 32 bytes."""
     return hashlib.sha256(canonical(tables)).digest()
 
 
@@ -212,7 +199,6 @@ def _privacy(table: dict[str, Any]) -> Privacy | NoPrivacy:
 
 
 def _published(table: dict[str, Any]) -> Published:
-    """Return the digest of the published values, which are in a file of their own."""
     _refuse_unknown("published", table, ("sha256", "after"))
     if "sha256" not in table:
         raise PlanError("published lacks sha256; add it to [published], or delete the table")
@@ -256,7 +242,6 @@ def _section(tables: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _table(tables: dict[str, Any], name: str) -> dict[str, Any] | None:
-    """Return a table that most plans lack."""
     table = tables.get(name)
     if table is not None and not isinstance(table, dict):
         raise PlanError(f"{name} must be a table: write [{name}]")
@@ -272,7 +257,6 @@ def _refuse_unknown(where: str, table: Mapping[str, Any], known: tuple[str, ...]
 
 
 def _late(section: str, table: dict[str, Any] | None) -> Any:
-    """Read a section that most plans lack; its class is loaded only here."""
     from privstats import plan
 
     return None if table is None else _build(getattr(plan, section.capitalize()), section, table)

@@ -1,8 +1,4 @@
-"""Checks that depend on more than one part of a plan: fields that contradict each other, plans that must not run.
-
-Examples of the latter are a vector that is too large, and masking that fails too often for the promise. Pure functions
-of a plan's fields and derived values, called while the plan is built.
-"""
+"""Refuse plans with fields that contradict each other, and plans that must not run."""
 
 from __future__ import annotations
 
@@ -38,11 +34,7 @@ def check_kinds(
     validity: object,
     devices: object,
 ) -> None:
-    """Refuse fields of a plan that have the wrong type.
-
-    Raises:
-        PlanError: naming the field and what it must be.
-    """
+    """Refuse fields of the wrong type."""
     if not is_known(schema):
         raise PlanError(f"schema must be a {USUAL}, got {type(schema).__name__}")
     rows: tuple[tuple[str, object, tuple[type, ...], str], ...] = (
@@ -60,11 +52,7 @@ def check_kinds(
 
 
 def check_published(schema: Schema, privacy: Privacy | NoPrivacy, published: object) -> None:
-    """Refuse published values that the schema does not read, and a promise that its kind cannot keep.
-
-    Raises:
-        PlanError: with the kind's sentence.
-    """
+    """Refuse values that the schema does not read, and a promise that its kind cannot keep."""
     if bool(schema.needs) != (published is not None):
         wanted = ", ".join(schema.needs)
         raise PlanError(
@@ -85,11 +73,7 @@ def check_published(schema: Schema, privacy: Privacy | NoPrivacy, published: obj
 
 
 def checked_panel(protocol: object, panel: object) -> tuple[str, ...]:
-    """Return the validated panel of a plan: empty, or as many different identities as the protocol needs.
-
-    Raises:
-        PlanError: an unknown protocol, values that are no identities, or a panel for a protocol without one.
-    """
+    """Return a plan's validated panel: empty, or the different identities that the protocol needs."""
     if not isinstance(protocol, str) or protocol not in PROTOCOLS:
         raise PlanError(f"protocol must be one of {', '.join(PROTOCOLS)}, got {protocol!r}")
     if not isinstance(panel, list | tuple) or not all(map(_is_identity, panel)):
@@ -111,11 +95,7 @@ def checked_panel(protocol: object, panel: object) -> tuple[str, ...]:
 
 
 def check_key_agreement(key_agreement: object, protocol: str) -> None:
-    """Refuse a key agreement that is unknown, or that the plan's protocol has no version for.
-
-    Raises:
-        PlanError: naming the field and what there is.
-    """
+    """Refuse a key agreement that is unknown or missing in the plan's protocol."""
     if not isinstance(key_agreement, str) or key_agreement not in KEY_AGREEMENTS:
         raise PlanError(f"key_agreement must be one of {', '.join(KEY_AGREEMENTS)}, got {key_agreement!r}")
     offered = PROTOCOLS[protocol].key_agreements
@@ -127,11 +107,7 @@ def check_key_agreement(key_agreement: object, protocol: str) -> None:
 
 
 def check_noise(privacy: Privacy | NoPrivacy, protocol: str) -> None:
-    """Refuse noise of a panel under a protocol that has none.
-
-    Raises:
-        PlanError: naming model and protocol.
-    """
+    """Refuse a panel's noise under a protocol without a panel."""
     if isinstance(privacy, NoPrivacy) or privacy.trust.drawn_by != "member" or PROTOCOLS[protocol].has_panel:
         return
     with_panel = " or ".join(repr(name) for name, row in PROTOCOLS.items() if row.has_panel)
@@ -146,11 +122,7 @@ def _is_identity(key: object) -> bool:
 
 
 def check_min_count(schema: Schema, cohort: Cohort, min_count: object, merge: Any) -> None:
-    """Refuse a minimum count, or a table of classes to merge, that no release could follow.
-
-    Raises:
-        PlanError: naming the field, its bound and the remedy.
-    """
+    """Refuse a minimum count, or classes to merge, that no release could follow."""
     if isinstance(min_count, bool) or not isinstance(min_count, int) or min_count < 0:
         raise PlanError(f"min_count must be a whole number of at least 0, got {min_count!r}")
     if not schema.suppressible:
@@ -181,11 +153,7 @@ def _check_merge(merge: Any, classes: range) -> None:
 
 
 def check_size(layout: Layout, schema: Schema) -> None:
-    """Refuse a vector that is too large for one client to hold, mask and send.
-
-    Raises:
-        PlanError: naming the bytes, the bound and the largest segment.
-    """
+    """Refuse a vector too large for one client to hold, mask and send."""
     size = 8 * layout.size
     if size <= MAX_VECTOR_BYTES:
         return
@@ -197,7 +165,6 @@ def check_size(layout: Layout, schema: Schema) -> None:
 
 
 def _remedy(schema: Schema, statistic: str) -> str:
-    """Return how to make a statistic smaller, from its row."""
     row = by_letter(schema.table, statistic)[0]
     axes = dict.fromkeys(axis for axis in (*reversed(row.axes), row.cells) if axis != "pooled")
     *several, last = [field for axis in axes for field in _GROWS_WITH[axis]] or ["what the schema measures"]
@@ -223,12 +190,8 @@ _GROWS_WITH = {
 def check_masking(masking: Masking, noise: Noise | None) -> None:
     """Refuse masking with a failure probability that is not far below the promised delta.
 
-    Args:
-        masking: ``masking.failure`` bounds the probability that masking reveals more than the sum.
-        noise: ``noise.delta / 100`` is the bound; without DP the bound is 2**-38.
-
-    Raises:
-        PlanError: ``failure`` exceeds the bound.
+    ``masking.failure`` bounds the probability that masking reveals more than the sum; its limit is ``noise.delta /
+    100``, or 2**-38 without DP.
     """
     failure = masking.failure
     most = _WITHOUT_DP if noise is None else noise.delta * _PART_OF_DELTA
@@ -242,11 +205,7 @@ def check_masking(masking: Masking, noise: Noise | None) -> None:
 
 
 def check_local_maps(schema: Schema, privacy: Privacy | NoPrivacy) -> None:
-    """Refuse a promise per record or person after a map that was fitted on the client's own records.
-
-    Raises:
-        PlanError: naming the map.
-    """
+    """Refuse a promise per record or person after a map fitted on the client's own records."""
     local = [step.kind for step in schema.transform if step.local]
     if local and isinstance(privacy, Privacy) and privacy.unit != "client":
         raise PlanError(
@@ -256,13 +215,11 @@ def check_local_maps(schema: Schema, privacy: Privacy | NoPrivacy) -> None:
 
 
 def _rounded_up(value: float) -> float:
-    """Round up to two significant digits."""
     unit = 10.0 ** (math.floor(math.log10(value)) - 1)
     return math.ceil(value / unit) * unit
 
 
 def _sections(**values: object) -> Iterator[tuple[str, object, tuple[type, ...], str]]:
-    """Yield the checks of sections that few plans have; the class of a section is loaded only if it is present."""
     from privstats import plan
 
     for name, value in values.items():
@@ -285,11 +242,7 @@ EXCESS = KEPT, "removed"
 
 
 def check_excess(excess_noise: object, privacy: Privacy | NoPrivacy, cohort: Cohort, agrees: bool) -> None:
-    """Refuse to remove excess noise where there is none, or where clients do not know how many are in the sum.
-
-    Raises:
-        PlanError: naming the field and the remedy.
-    """
+    """Refuse to remove excess noise without noise, or where clients do not know the number of survivors."""
     if excess_noise not in EXCESS:
         raise PlanError(f"excess_noise must be one of {', '.join(EXCESS)}, got {excess_noise!r}")
     if excess_noise == KEPT:

@@ -1,8 +1,6 @@
-"""Build a ``Plan``, a frozen value; its construction proves that its parts fit together.
+"""Build a ``Plan``, whose construction proves that its parts fit together.
 
-A plan joins schema, cohort, privacy and masking; noise, ring and thresholds are derived and never set by hand.
-
-``graph`` is in every digest, so it stays a field of the plan; the protocol validates it, in ``solve``.
+Noise, ring and thresholds are derived and never set by hand.
 """
 
 from __future__ import annotations
@@ -67,42 +65,36 @@ class Plan:
 
     Args:
         schema: each record's contribution, and its bounds.
-        cohort: the numbers of clients, survivors, colluders and records.
         privacy: a :class:`~privstats.dp.Privacy`, or :class:`~privstats.dp.NoPrivacy` spelled out.
         min_count: classes with a noisy count below this are suppressed (class schemas only; 0 keeps all).
-        merge: for a rare class, the parent class that receives its sums instead of their being dropped.
-        protocol: how clients' vectors are summed: ``"interactive"`` (six messages per client, no trusted server) or
-            ``"split"`` (one message per client, to a leader and helpers, one of them trusted).
-        panel: for ``"split"`` the Ed25519 identities of the leader and then of every helper, 64 hex digits each. The
-            parties must compare them: a party that controls all members reads every vector.
+        merge: for a rare class, the parent class that receives its sums.
+        protocol: ``"interactive"`` (six messages per client, no trusted server) or ``"split"`` (one message per client,
+            to a leader and helpers, one of them trusted).
+        panel: for ``"split"`` the Ed25519 identities of the leader and of every helper, 64 hex digits each. The parties
+            must compare them: a party that controls all members reads every vector.
         graph: ``"complete"``, ``"robust"`` (random k-regular, with enough neighbours to bound a server that chooses
             which clients drop), ``"sparse"`` (with fewer, for a server that follows the protocol) or ``"auto"``
             (complete up to 256 clients, robust beyond).
-        published: values that the measurement reads, for schemas that need some (``schema.needs``), as in a round of a
-            course. Their digest is part of the plan's, so all parties of a session use equal values.
-        excess_noise: ``"kept"``; or, with distributed noise, ``"removed"``: noise is drawn for ``min_survivors``; once
-            the list of survivors is agreed on, the clients open the layers that further survivors make superfluous
-            (docs/privacy.md).
+        published: values that the measurement reads (``schema.needs``). Their digest is part of the plan's, so all
+            parties use equal values.
+        excess_noise: ``"kept"``; or, with distributed noise, ``"removed"``: noise is sized for ``min_survivors``, and
+            clients open the surplus layers (docs/privacy.md).
         key_agreement: ``"x25519"``; or ``"mlkem768-x25519"``: an attacker who records every message and breaks X25519
             later still reads no party's sums.
-        spare_bits: ring bits beyond those that a sum needs, for a central server that weighs the sums of several
-            sessions before it adds noise; a ``Stream`` sets it.
+        spare_bits: extra ring bits, for a central server that weighs the sums of several sessions before it adds noise.
         validity: the claim that every client proves of its sums, for ``"split"``; experimental, see :class:`Validity`.
-        devices: who may send, and what the page states, where clients are devices of invited people; see
-            :class:`Devices`.
+        devices: who may send; see :class:`Devices`.
 
     Raises:
-        PlanError: a vector too large for one message, thresholds that contradict each other, masking that fails too
-            often for the promise, noise that cannot meet the budget safely on the grid, or a ring that would overflow;
-            the message names the field, the bound and the remedy.
+        PlanError: parts that do not fit together.
 
     Guarantee:
         With a ``Privacy``, everything released under this plan is (epsilon, delta)-differentially private for the
         stated unit and adjacency. Central: if the server adds its noise honestly. Distributed: if at least
         ``min_survivors - colluders`` honest clients survive, which masking enforces. Local: without trust in any party.
-        Panel: against all other members and every reader, if one of leader and helpers is honest.
-        On a random graph masking fails with probability at most ``masking.failure``; ``budget().delta`` adds that to
-        the promised delta. ``graph="sparse"`` holds only against a server that follows the protocol.
+        Panel: against all other members and every reader, if one of leader and helpers is honest. On a random graph
+        masking fails with probability at most ``masking.failure``; ``budget().delta`` adds that to the promised delta.
+        ``graph="sparse"`` holds only against a server that follows the protocol.
 
     Example:
         >>> schema, cohort = ps.ClassSchema(2, 2, "NA", clip_norm=1.0), ps.Cohort(3, 3, 100)
@@ -140,7 +132,7 @@ class Plan:
         check_cohort(self.schema, self.cohort, self.privacy, PROTOCOLS[self.protocol].agrees)
         check_parties(self.schema, self.cohort, self.privacy)
         check_size(self.layout, self.schema)
-        if self.claim is not None:  # raises where nothing of the schema's can be proved
+        if self.claim is not None:  # raises where no claim on the schema can be proved
             warnings.warn("validity is experimental: docs/proofs.md lists what is unproved", UserWarning, stacklevel=3)
         object.__setattr__(self, "merge", _Frozen(sorted(self.merge.items())))
         _ = self.masking  # derives noise, headroom and thresholds, and raises where they do not fit
@@ -171,7 +163,7 @@ class Plan:
 
     @cached_property
     def person_clip(self) -> PersonAverage | PersonClip | None:
-        """The limit on one person's contribution, for ``measure``; None unless the plan promises persons."""
+        """The limit on one person's contribution, for ``measure``, if the plan promises persons."""
         if not isinstance(self.privacy, Privacy) or self.privacy.unit != "person":
             return None
         from privstats.dp import person_clip
@@ -180,7 +172,6 @@ class Plan:
 
     @property
     def _levels(self) -> tuple[int, ...]:
-        """The numbers of clients that a client's noise can be left sized for; empty where excess noise is kept."""
         cohort = self.cohort
         if self.excess_noise == KEPT:
             return ()
@@ -188,12 +179,12 @@ class Plan:
 
     @cached_property
     def limits(self) -> Limits:
-        """Limits on the number of records in a released sum."""
+        """Limits on the records in a released sum."""
         return limits(self.layout, self.cohort, self._noise_std)
 
     @cached_property
     def headroom(self) -> tuple[Headroom, ...]:
-        """Width and free room of every segment in the group."""
+        """Each segment's width and free room."""
         rooms = headroom(self.layout, self.limits, self._noise_std, self.spare_bits)
         if self.claim is None:
             return rooms
@@ -202,7 +193,7 @@ class Plan:
 
     @cached_property
     def claim(self) -> Claim | None:
-        """The claim that every report proves, as the machines read it; None without ``validity``."""
+        """The claim that every report proves, if any."""
         if self.validity is None:
             return None
         from privstats.plug_ins import of_contrib
@@ -213,16 +204,16 @@ class Plan:
 
     @cached_property
     def ring(self) -> Group:
-        """The group in which vectors are masked: a ring, or the prime field where reports carry proofs."""
+        """The group of masked vectors: a ring, or the prime field where reports carry proofs."""
         rooms = self.headroom  # raises where sums or noise have no room
         return ring_of(rooms) if self.claim is None else self.claim.group(self.schema, self.layout)
 
     @cached_property
     def masking(self) -> Masking:
-        """The parameters of the masking protocol, bound to this plan's digest."""
+        """Parameters of masking, bound to this plan's digest."""
         cohort = self.cohort
-        options: dict[str, Any] = {} if self.claim is None else {"claim": self.claim}  # of a protocol with a panel
-        if self._levels:  # of one whose clients see the list of survivors
+        options: dict[str, Any] = {} if self.claim is None else {"claim": self.claim}  # only in a protocol with a panel
+        if self._levels:  # only where clients see the list of survivors
             options["levels"] = self._levels
         if self.key_agreement != CLASSICAL:
             options["key_agreement"] = self.key_agreement
@@ -240,17 +231,16 @@ class Plan:
 
     @property
     def _noisy_helpers(self) -> bool:
-        """Whether every helper adds noise of its own to its answer."""
         return isinstance(self.privacy, Privacy) and self.privacy.trust.drawn_by == "member"
 
     @property
     def helpers(self) -> int:
-        """The number of helpers in the panel, without its leader; 0 where the protocol has no panel."""
+        """Number of helpers, without the leader."""
         return len(self.panel) - 1 if PROTOCOLS[self.protocol].has_panel else 0
 
     @property
     def unreadable(self) -> Literal["refuse", "leave out"]:
-        """The treatment of an unreadable record: excluded under a promise, because a refusal would reveal it.
+        """Treatment of an unreadable record: excluded under a promise, because a refusal would reveal it.
 
         Example:
             >>> schema, cohort = ps.ClassSchema(2, 2, "NA", clip_norm=1.0), ps.Cohort(2, 2, 9)
@@ -261,7 +251,7 @@ class Plan:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the canonical plan, in hex: two parties with the same digest have the same plan."""
+        """SHA-256 of the canonical plan, in hex: equal digests mean equal plans."""
         return self._digest_bytes.hex()
 
     def budget(self) -> Budget:
@@ -271,39 +261,23 @@ class Plan:
         return Budget.of(self)
 
     def to_toml(self) -> str:
-        """Return the plan as a TOML document; ``Plan.from_toml`` returns an equal plan."""
+        """Return the plan as TOML; ``Plan.from_toml`` returns an equal plan."""
         return document.to_toml(self.tables)
 
     def with_values(self, values: Mapping[str, Values]) -> Plan:
-        """Return the plan with its published values instead of their digest alone.
-
-        Raises:
-            PlanError: the plan publishes no values, or different ones.
-        """
+        """Return the plan with its published values instead of their digest alone."""
         if self.published is None:
             raise PlanError("this plan publishes no values; leave them out")
         return replace(self, published=self.published.holding(values))
 
     @classmethod
     def from_toml(cls, text: str) -> Plan:
-        """Read a plan document from its text; :meth:`read` takes the path of a file.
-
-        Published values are not in the text: :meth:`with_values` adds them.
-
-        Raises:
-            PlanError: naming the table and key that is missing, unknown, of the wrong type or out of bounds.
-        """
+        """Read a plan from its text; :meth:`with_values` adds published values."""
         return cls(**document.from_toml(text))
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Plan:
-        """Read a plan file: UTF-8, with or without a byte-order mark, of at most 4 MiB.
-
-        Published values are read from the file next to the plan (``round.toml``, ``round.values``) where it exists.
-
-        Raises:
-            PlanError: the file cannot be read, or its plan is refused.
-        """
+        """Read a plan file, at most 4 MiB of UTF-8, and ``round.values`` next to a ``round.toml``, if any."""
         text = document.read_text(path)
         try:
             plan = cls.from_toml(text)
@@ -318,7 +292,7 @@ class Plan:
 
     @cached_property
     def tables(self) -> dict[str, Any]:
-        """The plan as nested tables of plain values, as in the TOML document."""
+        """The plan as nested tables of plain values."""
         aggregation: dict[str, Any] = {"min_count": self.min_count, "graph": self.graph}
         if self.protocol != _INTERACTIVE:
             aggregation |= {"protocol": self.protocol, "panel": list(self.panel)}

@@ -1,4 +1,4 @@
-"""Define what the reports of a session must prove: a level, and the maximum number of records of one client."""
+"""Define what a session's reports must prove: a level, and one client's maximum records."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from privstats.secagg import statements
 
 
 class Claim(statements.Claim, Protocol):
-    """Interface between a plan and the claim that its reports prove; :mod:`privstats.contrib.proofs` implements it."""
+    """The claim that a plan's reports prove; :mod:`privstats.contrib.proofs` implements it."""
 
     @property
     def tolerance(self) -> float:
-        """The records, beyond the most of one client, that a liar's sums may be worth, because the grid is coarse."""
+        """Records beyond one client's maximum that a liar's sums may be worth, because the grid is coarse."""
 
     def group(self, schema: Schema, layout: Layout) -> Group:
         """Return the group of the wire entries that the statement reads."""
@@ -28,11 +28,7 @@ class Claim(statements.Claim, Protocol):
     def headroom(
         self, rooms: tuple[Headroom, ...], group: Group, clients: int, tail: Callable[[Segment], float]
     ) -> tuple[Headroom, ...]:
-        """Return the room of every segment in that group.
-
-        Raises:
-            PlanError: the sums of ``clients`` clients do not fit.
-        """
+        """Return every segment's room; raise PlanError where the sums of ``clients`` clients do not fit."""
 
 
 Level: TypeAlias = Literal["moments", "norm"]
@@ -46,11 +42,7 @@ class Validity:
         level: ``"moments"``: the sums are over at most ``most_records`` fractional records within the schema's bounds,
             class by class. ``"norm"``: each statistic has at most the norm of ``most_records`` records, which protects
             gradients, and does not protect class moments.
-        most_records: the maximum number of records of one client; public. The largest client determines how far any
-            liar can move the sums.
-
-    Raises:
-        PlanError: naming the field, its bound and the remedy.
+        most_records: maximum records of one client; public. It determines how far any liar can move the sums.
 
     Example:
         >>> panel = [ps.secagg.Identity.generate(os.urandom).public.hex() for _ in range(2)]

@@ -1,11 +1,7 @@
 """Escape untrusted text for a terminal, a log, a notebook or a spreadsheet, which would act on it.
 
-A message of the other side, a file's name and a text in a file may hold escape sequences, which move the cursor or
-change the window's title, line ends, which forge a line of a log, marks that turn the direction of what follows, and
-HTML. Everything that prints, logs or shows a text that this machine's owner did not write passes it through here.
-A notebook gets small tables, with alignment as their only style, and fetches nothing. A cell of CSV that begins like a
-formula is one to Excel, LibreOffice and Google Sheets, quoted or not, and names of columns and groups are other
-people's: results that are written as CSV go through :func:`csv_text`.
+Such text may hold escape sequences, line ends that forge a log line, marks that turn the text's direction, HTML, or
+formulas. All text that this machine's owner did not write passes through here.
 """
 
 from __future__ import annotations
@@ -26,14 +22,14 @@ _WITH_ENDS = re.compile(r"-?[0-9]+\.[0-9]+ \(-?[0-9]+\.[0-9]+ to -?[0-9]+\.[0-9]
 
 
 def printable(text: object) -> str:
-    """Return the text in one line: every character that is not printable (``str.isprintable``) as its escape in Python.
+    r"""Return the text in one line, with each unprintable character (``str.isprintable``) as its Python escape.
 
-    A backslash stays, so that a path of Windows can be read; two texts may therefore be shown alike.
+    A backslash stays, so two texts may be shown alike.
 
     Example:
         >>> from privstats.printable import printable
-        >>> print(printable("Ulm, Süd"), printable("a\\x1b[2Jb"), printable("one\\ntwo"), printable("\\u202ecod.exe"))
-        Ulm, Süd a\\x1b[2Jb one\\ntwo \\u202ecod.exe
+        >>> print(printable("Ulm, Süd"), printable("a\x1b[2Jb"), printable("one\ntwo"), printable("\u202ecod.exe"))
+        Ulm, Süd a\x1b[2Jb one\ntwo \u202ecod.exe
     """
     shown = str(text)
     if shown.isprintable():
@@ -42,32 +38,30 @@ def printable(text: object) -> str:
 
 
 def printable_lines(text: str) -> str:
-    """Escape a text of several lines as :func:`printable` does, but keep its line ends.
+    r"""Escape a text like :func:`printable`, except its line ends.
 
     Example:
         >>> from privstats.printable import printable_lines
-        >>> print(printable_lines("one\\ntwo\\x07"))
+        >>> print(printable_lines("one\ntwo\x07"))
         one
-        two\\x07
+        two\x07
     """
     return "\n".join(map(printable, text.split("\n")))
 
 
 class Printable(logging.Filter):
-    """A logger's filter, for all handlers, that turns every message into one printable line.
-
-    A handler's filter would not cover handlers of other programs. The lines of a traceback stay lines.
+    r"""A logger's filter that turns every message into one printable line; a traceback's lines stay.
 
     Example:
         >>> import logging
         >>> from privstats.printable import Printable
-        >>> record = logging.LogRecord("party", logging.INFO, "", 0, "it says %s", ("no\\n09:00 all is well",), None)
+        >>> record = logging.LogRecord("party", logging.INFO, "", 0, "it says %s", ("no\n09:00 all is well",), None)
         >>> Printable().filter(record), record.getMessage()
-        (True, 'it says no\\\\n09:00 all is well')
+        (True, 'it says no\\n09:00 all is well')
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Escape the record's message in place, and keep the record."""
+        """Escape the record's message in place; return True."""
         record.msg, record.args = printable(record.getMessage()), None
         if record.exc_info and not record.exc_text:
             record.exc_text = printable_lines(logging.Formatter().formatException(record.exc_info))
@@ -75,12 +69,11 @@ class Printable(logging.Filter):
 
 
 def bin_names(edges: Sequence[float], closed: str, open: str) -> tuple[str, ...]:
-    """Bins as people read them: the page of a device study, in its languages, and every table name them by this rule.
+    """Return readable names of bins, as every table and page shows them.
 
     Args:
-        edges: increasing.
-        closed: which end of a bin belongs to it, ``"left"`` or ``"right"``.
-        open: which outer bins take values beyond their outer edge, ``"both"``, ``"above"``, ``"below"`` or ``"none"``.
+        closed: the end that belongs to a bin, ``"left"`` or ``"right"``.
+        open: outer bins without an outer limit: ``"both"``, ``"above"``, ``"below"`` or ``"none"``.
 
     Example:
         >>> from privstats.printable import bin_names
@@ -97,7 +90,7 @@ def bin_names(edges: Sequence[float], closed: str, open: str) -> tuple[str, ...]
 
 
 def _in_digits(number: float) -> str:
-    """Return the shortest text that is read as this number, with an exponent where JavaScript writes one."""
+    """JavaScript must write an identical text, so exponents follow its rule."""
     text = repr(number + 0.0).removesuffix(".0")
     if 1e-6 <= abs(number) < 1e21:
         return f"{Decimal(text):f}"
@@ -105,7 +98,7 @@ def _in_digits(number: float) -> str:
 
 
 def levels_text(levels: Any) -> str:
-    """Return which texts of a plan's columns and outcomes, declared by ``Levels``, count as which numbers.
+    """Describe which texts of columns and outcomes declared by ``Levels`` count as which numbers.
 
     Example:
         >>> from privstats.printable import levels_text
@@ -155,7 +148,7 @@ def html_facts(title: str, facts: Iterable[tuple[str, str]]) -> str:
 
 
 def html_lines(text: str) -> str:
-    """Preformatted lines of text.
+    """Return a text with its line breaks.
 
     Example:
         >>> from privstats.printable import html_lines
@@ -166,7 +159,7 @@ def html_lines(text: str) -> str:
 
 
 def framed(page: str, height: int = 600) -> str:
-    """Return a whole page in a frame of its own, which runs no script.
+    """Return a full page in a frame that runs no script.
 
     Example:
         >>> from privstats.printable import framed
@@ -186,9 +179,9 @@ def _row(tag: str, cells: Sequence[str]) -> str:
 
 
 def csv_text(rows: Iterable[Iterable[Any]]) -> str:
-    """Return the rows as comma-separated lines; before a text that a spreadsheet would run comes an apostrophe.
+    """Return the rows as comma-separated lines, with an apostrophe before text that a spreadsheet would run.
 
-    Numbers stay as they are, also where a text is one, and so does a sign alone.
+    Numbers, also as text, and a sign alone stay unchanged.
 
     Example:
         >>> from privstats.printable import csv_text
@@ -210,7 +203,7 @@ def _cell(value: Any) -> Any:
 
 
 def _is_harmless(text: str) -> bool:
-    """Return whether a text is a number, also with commas or followed by an interval, or a single sign."""
+    """Return whether a text is a number, also with commas or an interval, or a single sign."""
     if _WITH_ENDS.fullmatch(text):
         return True
     try:

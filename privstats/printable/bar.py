@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Bar:
-    """A count that may be drawn by another thread than the one that counts."""
+    """A count that another thread may draw."""
 
     def __init__(self, label: str, total: int | None, *, transient: bool) -> None:
         self._label, self._total, self._transient = label, total, transient
@@ -16,14 +16,14 @@ class Bar:
         self._drawn: Any = None
 
     def advance(self, count: int) -> None:
-        """Add an amount of finished work."""
+        """Add finished work."""
         with self._lock:
             self._done += count
             if self._drawn is not None:
                 self._drawn.update(self._drawn.task_ids[0], completed=self._done)
 
     def draw(self) -> None:
-        """Begin to show the count, unless the work has ended."""
+        """Show the count, unless the work has ended."""
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 

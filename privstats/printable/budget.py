@@ -1,8 +1,4 @@
-"""Show a plan's budget table on a terminal, in a notebook or on the officer's page: one row per statistic.
-
-``plan.budget`` has the numbers; this module formats each and has the sentence that explains it. A notebook shows the
-table below a plan's other facts, and a release by its promise and its noise.
-"""
+"""Show a plan's budget table on a terminal, in a notebook or on the officer's page."""
 
 from __future__ import annotations
 
@@ -24,12 +20,10 @@ _RESTS = "epsilon bounds what the released sums reveal, on these conditions:"
 
 @dataclass(frozen=True)
 class Column:
-    """One column of the budget table, on the terminal and on the officer's page.
+    """One column of the budget table.
 
     Attributes:
-        heading: its name.
         meaning: its meaning, for readers who are not statisticians.
-        shown: formats a row's cell.
     """
 
     heading: str
@@ -76,7 +70,7 @@ _OPEN = (
 
 
 def columns(*, private: bool) -> tuple[Column, ...]:
-    """Return the columns other than a statistic's letter, with DP or without."""
+    """Return the columns other than a statistic's letter."""
     return _PRIVATE if private else _OPEN
 
 
@@ -91,7 +85,7 @@ def text(budget: Budget) -> str:
 
 
 def lines(budget: Budget) -> Iterator[str | Table]:
-    """Heading, table and caption, as rich prints them."""
+    """Yield heading, table and caption, for rich."""
     from rich import box
     from rich.table import Table
 
@@ -117,7 +111,6 @@ def html(budget: Budget) -> str:
 
 
 def _caption(budget: Budget) -> str:
-    """Return each column's meaning, the joint guarantee, and its conditions."""
     private = math.isfinite(budget.epsilon)
     legend = [f"{column.heading}: {column.meaning}" for column in columns(private=private)]
     upload = f"each client uploads {budget.upload_bytes:,} bytes of masked sums"
@@ -131,7 +124,7 @@ def _caption(budget: Budget) -> str:
 
 
 def plan_html(plan: Any) -> str:
-    """Return a ``Plan`` as a notebook shows it: its facts, then its budget."""
+    """Return a ``Plan`` for a notebook: its facts, then its budget."""
     cohort = plan.cohort
     parties = f"{cohort.clients}, at least {cohort.min_survivors}, at most {cohort.colluders} colluders"
     facts = [
@@ -145,7 +138,7 @@ def plan_html(plan: Any) -> str:
 
 
 def release_html(release: Any) -> str:
-    """Return a ``Release`` as a notebook shows it: its promise, then the noise of each statistic."""
+    """Return a ``Release`` for a notebook: its promise, then each statistic's noise."""
     budget = release.budget
     facts = [
         ("digest", release.digest),

@@ -1,4 +1,4 @@
-"""The review of a plan before anything runs: facts, the difference of two plans, the certificate.
+"""Review a plan before anything runs.
 
-The certificate's checker imports nothing of the library: it derives each bound again. Nothing here changes what runs.
+The certificate's checker imports nothing of the library: it derives each bound again.
 """

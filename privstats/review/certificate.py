@@ -1,8 +1,7 @@
-"""Write the budget certificate: the basis of a plan's promise, as rationals that an independent program can check.
+"""Write the budget certificate: the basis of a plan's promise, as rationals for an independent checker.
 
-The certificate has the results of ``calibration`` and ``sensitivities``, with rational bounds. Before the file is
-written, ``certificate_checker``, which shares no code with either, recomputes them. docs/certificate.md states what
-this proves.
+``certificate_checker``, which shares no code with privstats, recomputes the rationals before the file is written.
+docs/certificate.md states what this proves.
 """
 
 from __future__ import annotations
@@ -30,11 +29,10 @@ _ROUNDING = Fraction(1, 1 << 46)
 
 
 def certificate_text(plan: Plan) -> str:
-    """Return the certificate of a plan, as JSON, checked.
+    """Return a plan's certificate, as JSON, checked.
 
     Raises:
-        PlanError: a plan without differential privacy, or with delta = 0; or the checker refuses what was computed,
-            which is a bug.
+        PlanError: a plan without differential privacy, or with delta = 0; or the checker refuses it, which is a bug.
 
     Example:
         >>> from privstats.review.certificate import certificate_text
@@ -101,7 +99,7 @@ def _statistic(plan: Plan, privacy: Privacy, noise: Noise, row: NoiseRow) -> dic
 
 
 def _drawn(noise: Noise, segment: Segment) -> str | list[str]:
-    """Return the variance of one party's draw; with layers, the base's and then every layer's, lowest first."""
+    """Return one party's sigma in grid steps; with layers, the base's, then each layer's, lowest first."""
     drawn = [str(Fraction(sigma)) for sigma in noise.layered_sigmas(segment)]
     return drawn if noise.levels else drawn[0]
 
@@ -120,7 +118,7 @@ def _worst(plan: Plan, privacy: Privacy, weights: dict[str, float]) -> dict[str,
 
 
 def _mu_square(plan: Plan, privacy: Privacy, noise: Noise) -> float:
-    """mu^2 of the declared noise for the plan's unit, by the closed forms of ``sensitivity``."""
+    """Return mu^2 of the declared noise for the plan's unit, by the closed forms of ``sensitivities``."""
     schema, sigma = plan.schema, dict(noise.sigma)
     if privacy.clip is not None:
         alone = (

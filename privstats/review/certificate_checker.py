@@ -1,10 +1,10 @@
-"""Check a budget certificate against its plan: one file that imports nothing but Python's standard library.
+"""Check a budget certificate against its plan: one file that imports only Python's standard library.
 
     python certificate_checker.py plan.toml plan.certificate.json
 
-This program shares no code with privstats and reads no number from it: sensitivities, worst cases, noise and delta are
-recomputed as rationals. The inputs of a bound are in the certificate's tables, key by key, without defaults.
-Exit code 0: the certificate holds; 1: refused, by name. docs/certificate.md states what this proves.
+It shares no code with privstats and reads no number from it: sensitivities, worst cases, noise and delta are
+recomputed as rationals. The certificate's tables have a bound's inputs, key by key, without defaults. Exit code 0: the
+certificate holds; 1: refused, by name. docs/certificate.md states what this proves.
 """
 
 import hashlib
@@ -123,7 +123,7 @@ class Refused(Exception):  # noqa: N818  what it says of a certificate
 
 
 def require(held: object, claim: str, why: str) -> None:
-    """Refuse the certificate by the name of the claim."""
+    """Refuse the certificate by the claim's name."""
     if not held:
         raise Refused(f"{claim}: {why}")
 
@@ -160,14 +160,13 @@ def _rational(text: str) -> Fraction:
 
 
 def root(square: Fraction) -> tuple[Fraction, Fraction]:
-    """Rationals below and above a square root."""
+    """Return rationals below and above a square root."""
     low = math.isqrt(square.numerator * ONE**2 // square.denominator)
     return Fraction(low, ONE), Fraction(low + 1, ONE)
 
 
 def _series(first: int, y: tuple[int, int], n: int, step: int) -> tuple[int, int]:
-    """Return bounds on first (1 + y / n' (1 + y / n'' (...))), n' = n + step, n'' = n' + step, ..., in units of 1 /
-    ONE."""
+    """Bound first (1 + y / n' (1 + y / n'' (...))), n' = n + step, n'' = n' + step, ..., in units of 1 / ONE."""
     low, high = [first], [first]
     while high[-1] > 1 or n * ONE < 2 * y[1]:
         n += step
@@ -177,7 +176,7 @@ def _series(first: int, y: tuple[int, int], n: int, step: int) -> tuple[int, int
 
 
 def power(x: Fraction) -> tuple[int, int]:
-    """e**x for x >= 0 from below and above, in units of 1 / ONE: x is halved until it is below 1, then squared."""
+    """Bound e**x for x >= 0, in units of 1 / ONE: x is halved until it is below 1, then squared."""
     halvings = max(0, x.numerator.bit_length() - x.denominator.bit_length() + 1)
     y = x / 2**halvings * ONE
     low, high = _series(ONE, (math.floor(y), math.ceil(y)), 0, 1)
@@ -187,7 +186,7 @@ def power(x: Fraction) -> tuple[int, int]:
 
 
 def tail(s: int) -> tuple[int, int]:
-    """P(Z > s / ONE), in units of 1 / ONE: 1/2 - phi(s) (s + s^3 / 3 + s^5 / 15 + ...), all terms positive."""
+    """Bound P(Z > s / ONE), in units of 1 / ONE: 1/2 - phi(s) (s + s^3 / 3 + s^5 / 15 + ...), all terms positive."""
     if s < 0:
         low, high = tail(-s)
         return ONE - high, ONE - low
@@ -198,7 +197,7 @@ def tail(s: int) -> tuple[int, int]:
 
 
 def delta_of(mu: Fraction, epsilon: Fraction) -> tuple[Fraction, Fraction]:
-    """Return bounds on Phi(-epsilon / mu + mu / 2) - e^epsilon Phi(-epsilon / mu - mu / 2), which grows with mu."""
+    """Bound Phi(-epsilon / mu + mu / 2) - e^epsilon Phi(-epsilon / mu - mu / 2), which grows with mu."""
     require(epsilon < 40 * mu and mu < 40, "mu", "no plan has noise of such a size")
     places = [math.floor((epsilon / mu + side * mu / 2) * ONE) for side in (-1, 1)]
     near, far = ((tail(place + 1)[0], tail(place)[1]) for place in places)
@@ -207,18 +206,16 @@ def delta_of(mu: Fraction, epsilon: Fraction) -> tuple[Fraction, Fraction]:
 
 
 def _outcomes(schema: Table) -> int:
-    """Return the number of outcomes of an effect; the second has the letter f, and so on."""
     return len(schema["outcome_names"]) if schema["task"] == "effect" and "outcome_names" in schema else 1
 
 
 def _sent(schema: Table) -> str:
-    """Return the letters that a schema's table has, in wire order."""
     known = SENT[_row(schema)][0].replace("e", "be" if "balance" in schema else "e")
     return known.replace("N", "NO" if "left_out" in schema else "N") + "fghijkl"[: _outcomes(schema) - 1]
 
 
 def _percent(schema: Table) -> Table:
-    """Return the default shares of an effect's letters; several outcomes divide one outcome's share."""
+    """Several outcomes divide one outcome's share."""
     percent, several = SENT[_row(schema)][2], Fraction(1, _outcomes(schema))
     if schema["task"] != "effect":
         return percent
@@ -233,7 +230,7 @@ def _listed(table: Table, name: str) -> list[Any]:
 
 
 def _tables(schema: Table) -> list[list[Any]]:
-    """Return the count tables, and a number's own: of its groups and of who gave it."""
+    """Return the count tables, and each number's own tables of groups and of missing values."""
     return [*schema["tables"], *([*_listed(n, "by"), n["name"]] for n in _listed(schema, "numbers"))]
 
 
@@ -254,7 +251,6 @@ def bound(schema: Table, weights: Mapping[str, Fraction], adjacency: str, held: 
 
 
 def _row(schema: Table) -> str:
-    """Return the name of the rows of a schema: its task, or what divides the kinds of one task."""
     task = str(schema["task"])
     if task == "effect":
         trial = "probability" in schema and "missing" not in schema  # where no weights are sent
@@ -278,8 +274,10 @@ def _ridge(schema: Table, w: Table, swap: bool, _: int) -> Any:
 
 
 def _counts(schema: Table, w: Table, swap: bool, _: int) -> Any:
-    """Tables, and numbers z and z^2 with |z| <= 1: two values d apart, and at most 2 - d from each other's opposite; in
-    two groups, or one missing, both in full.
+    """Bound tables, and numbers z and z^2 with |z| <= 1.
+
+    Two values are d apart, and at most 2 - d from each other's opposite; in two groups, or with one missing, both count
+    in full.
     """
     tables = len(schema["tables"] if schema["task"] == "counts" else _scored(schema))
     numbers, T = _listed(schema, "numbers"), COUNT**2 * w["T"]
@@ -292,8 +290,9 @@ def _counts(schema: Table, w: Table, swap: bool, _: int) -> Any:
 
 
 def _scored(schema: Table) -> list[int]:
-    """Cells of each table of a score: label by score of two classes; of more label by predicted, right by score, and
-    the same of every class.
+    """Return the cells of each table of a score.
+
+    Two classes: label by score. More: label by predicted, right by score, and that of every class.
     """
     bins, classes = schema["score_bins"], schema["classes"]
     return [2 * bins] if classes == 2 else [classes**2] + [2 * bins] * (1 + classes * schema["by_class"])
@@ -308,7 +307,7 @@ def _sites(schema: Table, w: Table, swap: bool, held: int) -> Any:
 
 
 def _within(schema: Table, w: Table, swap: bool, _: int) -> Any:
-    """Return the sums from which a party's own mean is taken, cut to whole steps."""
+    """Bound sums less a party's own mean, truncated to integer steps."""
     square, d, times = Fraction(4 ** schema["grid_bits"]), schema["features"], 1 + swap
     t = schema["n_max"] / (schema["n_max"] + _float(schema["pull"]))
     far = {"L": root(COUNT**2 * (1 + 3 * t * t))[1], "A": root(square * (1 + 2 * t + 5 * t * t))[1]}
@@ -318,7 +317,7 @@ def _within(schema: Table, w: Table, swap: bool, _: int) -> Any:
 
 
 def _float(number: Any) -> Fraction:
-    """Return the float64 that a machine computes with for a decimal in a plan, as a rational."""
+    """A machine computes with the float64 for a plan's decimal."""
     return Fraction(float(number))
 
 
@@ -345,8 +344,8 @@ def _gradients(schema: Table, w: Table, swap: bool, _: int) -> Any:
 def _effect(schema: Table, w: Table, swap: bool, _: int) -> Any:
     """Bound a record that adds 1 to N, at most 1 to W, and (t, 1 - t^2) to each outcome.
 
-    Each pair has norm at most 1, and two of them are at most 2 apart. Against an excluded record one record counts, in
-    two subgroups both count. An excluded record adds 1 to one entry of O alone.
+    Each pair has norm at most 1, and two are at most 2 apart. Against an excluded record one record counts, in two
+    subgroups both. An excluded record adds 1 to one entry of O alone.
     """
     square = 4 ** schema["grid_bits"]
     weight, gone = (w[s] * size if s in w else ZERO for s, size in (("W", square), ("O", COUNT**2)))
@@ -379,7 +378,7 @@ def _calibration(schema: Table, w: Table, swap: bool, _: int) -> Any:
 
 
 def _vector(schema: Table, w: Table, swap: bool, _: int) -> Any:
-    """Bound one vector of a record or a party; two are opposed at most, or orthogonal without negative entries."""
+    """Bound one vector; two are opposed at most, or orthogonal without negative entries."""
     far = (2 if schema["nonnegative"] and "x" in w else 4) if swap else 1
     return sum(w.values()) * 4 ** schema["grid_bits"] * far
 
@@ -394,7 +393,7 @@ BOUNDS: dict[str, Callable[[Table, Table, bool, int], Any]] = {
 
 
 def _logistic(score: Fraction, information: Fraction) -> Fraction:
-    """max over p of score p^2 + information p^2 (1 - p)^2."""
+    """Maximise score p^2 + information p^2 (1 - p)^2 over p."""
     if not score or 8 * score > information:
         return score or information / 16
     high, low = ((3 - each) / 4 for each in root(1 - 8 * score / information))
@@ -402,7 +401,7 @@ def _logistic(score: Fraction, information: Fraction) -> Fraction:
 
 
 def _exchanged(g: Fraction, h: Fraction, q: Fraction) -> Fraction:
-    """max over c, t of 2 g (1 - c^2) + h (1 + t^2 + 2 c t) + q (1 - t^2)^2, at the three places where it can be."""
+    """Maximise 2 g (1 - c^2) + h (1 + t^2 + 2 c t) + q (1 - t^2)^2 over c, t at its three possible points."""
     inside, peaks = [(1 - each) / 2 for each in root(1 - 2 * h / q)] if q > 2 * h else [ZERO, ZERO], []
     for high, low in ((ZERO, ZERO), (Fraction(1), Fraction(1)), inside):
         c, C = (min(Fraction(1), h * t / (2 * g)) if g else Fraction(1) for t in (low, high))
@@ -411,7 +410,6 @@ def _exchanged(g: Fraction, h: Fraction, q: Fraction) -> Fraction:
 
 
 def _sums(schema: Table, records: list[Table]) -> dict[str, Counter[Any]]:
-    """Sum a data set in wire steps: integers by letter and index."""
     out: dict[str, Counter[Any]] = {letter: Counter() for letter in _sent(schema)}
     match schema["task"]:
         case "counts":
@@ -440,7 +438,7 @@ def _sums(schema: Table, records: list[Table]) -> dict[str, Counter[Any]]:
 
 
 def _take(schema: Table, records: list[Table], out: dict[str, Counter[Any]]) -> None:
-    """Add what one party sends: z z' summed, less s s' / (n + pull), cut toward zero entry by entry."""
+    """Add one party's sums: z z' summed, less s s' / (n + pull), truncated toward zero entry by entry."""
     n, pooled = sum(record["times"] for record in records), schema["task"] == "sites"
     total: Counter[Any] = Counter()
     for record in records:
@@ -464,7 +462,7 @@ def _cells(variables: list[Table]) -> dict[str, int]:
 
 
 def _belongs(schema: Table, record: Table) -> bool:
-    """Return whether the schema admits this record, or a record that adds it at some published weights."""
+    """Return whether the schema admits this record, or one that adds it at some published weights."""
     task, fine = schema["task"], type(record["times"]) is int and 1 <= record["times"] <= 10**12
     if task == "counts":
         cells, values = _cells(schema["variables"] + _listed(schema, "numbers")), record["values"]
@@ -513,7 +511,7 @@ def _belongs(schema: Table, record: Table) -> bool:
 
 
 def _held(schema: Table) -> tuple[str, int, Table]:
-    """Return the vectors of a record, how many cells there are, and how long each vector is."""
+    """Return a record's vectors, the number of cells, and each vector's length."""
     (names, places), task, d = HELD[schema["task"]], schema["task"], schema["features"]
     names += "fghijkl"[: _outcomes(schema) - 1] + "b" * ("balance" in schema) + "u" * ("left_out" in schema)
     rows, classed = [schema[name] for name in ("classes",) if name in schema], "classes" in schema
@@ -526,14 +524,14 @@ def _held(schema: Table) -> tuple[str, int, Table]:
 
 
 def _entries(schema: Table, letter: str) -> int:
-    """Return the number of entries of a sum; a matrix counts both sides of the diagonal."""
+    """A matrix counts both sides of the diagonal."""
     (cell, *names), (_, places, width) = PRODUCTS[schema["task"]][letter], _held(schema)
     of = names[: 1 if cell == "=" else 3] if letter != "q" else []
     return int(math.prod(width[name] for name in of) * (places if cell else 1))
 
 
 def _parts(plan: Table) -> Iterator[tuple[Table, list[tuple[str, str, str]], str]]:
-    """Yield every table of a plan with its keys and its name; one by one, so that the reader may fill each in."""
+    """Yield a plan's tables, each with keys and name; one by one, so that the reader may fill each in."""
 
     def part(table: Table, keys: str, name: str) -> tuple[Table, list[tuple[str, str, str]], str]:
         return table, [key.partition("=") for key in keys.split()], name
@@ -557,14 +555,13 @@ def _parts(plan: Table) -> Iterator[tuple[Table, list[tuple[str, str, str]], str
 
 
 def _declared(step: Table, name: str) -> list[Any]:
-    """Return the columns that a map declares; none where it reads numbers."""
     names = step[name] if step["kind"] in ("cells", "levels") and name in step else []
     require(type(names) is list, "plan", "no plan declares so")
     return list(names)
 
 
 def _fill(plan: Table) -> Table:
-    """Write out what a plan file leaves out, and leave out what a certificate's tables do."""
+    """Write out what a plan file omits, and omit what a certificate's tables do."""
     for table, keys, _ in _parts(plan):
         for name, usual in ((name, json.loads(usual)) for name, _, usual in keys if usual):
             if not name.endswith("?") and name not in table:
@@ -578,7 +575,6 @@ def _fill(plan: Table) -> Table:
 
 
 def _checked_form(plan: Table) -> Table:
-    """Refuse a key that is missing or unknown, and values that no plan can have."""
     for table, keys, where in _parts(plan):
         known = {name.rstrip("?"): name.endswith("?") for name, _, _ in keys}
         lacking = [name for name, free in known.items() if not free and name not in table]
@@ -593,7 +589,6 @@ def _checked_form(plan: Table) -> Table:
 
 
 def _fits(name: str, value: Any) -> bool:
-    """Return whether a key of a plan can have this value; of a name without a row none."""
     if name in WHOLE:
         return type(value) is int and WHOLE[name][0] <= value <= WHOLE[name][1]
     if name == "probability" and type(value) is list:
@@ -684,7 +679,7 @@ def _is_range(ends: list[Any]) -> Any:
 
 
 def _cuts(column: Table) -> int:
-    """Return the number of signs that encode a declared column; 0 where each value has its own cell."""
+    """Return the number of signs of a declared column; 0 with a cell per value."""
     if "values" in column:
         k = len(column["values"])
         return k - 1 if k == 2 or (k and "ordered" in column) else 0
@@ -692,7 +687,7 @@ def _cuts(column: Table) -> int:
 
 
 def _is_short(step: Table) -> bool:
-    """Return whether no row of these cells is longer than 2**bits: in whole numbers, from J, K_j and f alone."""
+    """Return whether no row of these cells is longer than 2**bits: in integers, from J, K_j and f alone."""
     types = {type(each[name]) for each in step["columns"] for name in ("edges", "values") if name in each}
     require({int} == {type(step["signs"]), type(step["bits"])} and types <= {list}, "plan", "no plan declares so")
     require(8 <= step["bits"] <= 20 and 1 <= step["signs"] <= 64 and type(step["ramp"]) is bool, "plan", "out of range")
@@ -706,9 +701,9 @@ def _is_short(step: Table) -> bool:
 
 
 def _width(schema: Table) -> int:
-    """Return the number of entries of a row of cells: signs, ramp and gaps, or a cell per value, others and gaps.
+    """Return the entries of a row of cells: signs, ramp and gaps, or a cell per value, others and gaps.
 
-    The result is 0 where no columns come in, or where later maps change the number of columns.
+    It is 0 without columns, or where later maps change their number.
     """
     kinds = [step["kind"] for step in schema["transform"]]
     if kinds[:1] != ["cells"] or not {*kinds[1:]} <= KEEPING:
@@ -721,7 +716,7 @@ def _width(schema: Table) -> int:
 
 
 def _letters(schema: Table) -> str:
-    """Return the sent letters in wire order; for classes without those that follow from the rest."""
+    """Return the sent letters in wire order, without those that follow from others."""
     known = _sent(schema)
     if schema["task"] != "classes":
         return known
@@ -748,18 +743,15 @@ def read(text: str, claimed: Table) -> Table:
 
 
 def _averaged(privacy: Table) -> bool:
-    """Return whether a person adds the average of all rows."""
     return "person_clip" in privacy and privacy["person_clip"] == "average"
 
 
 def _named(privacy: Table) -> Table:
-    """Take out the shares that a plan names, divided by their sum."""
     parts = privacy.pop("shares") if "shares" in privacy else {}
     return {s: Fraction(part) / sum(parts.values()) for s, part in parts.items()}
 
 
 def _usual(schema: Table) -> dict[str, Fraction]:
-    """Return the shares of a plan that names none."""
     letters, percent = _letters(schema), _percent(schema)
     fixed = {s: Fraction(percent[s]) / 100 if s in percent else ZERO for s in letters}
     others = [s for s in letters if s not in percent] or [max(fixed, key=fixed.__getitem__)]
@@ -815,7 +807,7 @@ def _unsigned(schema: Table, statistic: str) -> bool:
 
 
 def apart(plan: Table, statistic: str) -> int:
-    """Return the square of how far two clipped units are apart in a statistic, over the mean of their squared lengths.
+    """Return the squared distance of two clipped units over the mean of their squared lengths.
 
     ``|v - v'|^2 <= 2 (|v|^2 + |v'|^2)``, and half of it where no entry is negative; one alone is its own length.
     """
@@ -824,7 +816,7 @@ def apart(plan: Table, statistic: str) -> int:
 
 
 def _honest(cohort: Table, own: Table) -> list[int]:
-    """Return the minimum number of honest shares in a sum, by the number of opened layers; rising."""
+    """Return the minimum number of honest shares, by number of opened layers; rising."""
     least, counts = cohort["min_survivors"] - cohort["colluders"], [cohort["clients"] - cohort["colluders"]]
     while "excess_noise" in own and (count := counts[-1]) > least:
         tenth = min(count - 1, (10 * count + 10) // 11)
@@ -833,13 +825,13 @@ def _honest(cohort: Table, own: Table) -> list[int]:
 
 
 def _remaining(squares: list[Fraction], honest: list[int]) -> Fraction:
-    """Return the minimum variance of a sum over the layers that clients open, less 4 for discreteness."""
+    """Return the minimum variance over the layers that clients open, less 4 for discreteness."""
     require(len(squares) == len(honest), "sigma", "not one base and its layers")
     return min(count * (squares[0] + sum(squares[1 + opened :], ZERO)) - 4 for opened, count in enumerate(honest))
 
 
 def _weight(sigma: Table, matrix: bool, model: str, honest: list[int]) -> Fraction:
-    """Return 1 / sigma^2 of a statistic from one party's draw; a matrix has half the variance off its diagonal."""
+    """Return 1 / sigma^2 from one party's sample; a matrix has half the variance off its diagonal."""
     require(set(sigma) == ({"diag", "off"} if matrix else {"all"}), "form", "sigma of other entries")
     require({type(value) for value in sigma.values()} <= {list if len(honest) > 1 else str}, "form", "sigma of no draw")
     draws = {name: [value] if type(value) is str else value for name, value in sigma.items()}
@@ -942,7 +934,7 @@ def _text(name: str) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Check the plan and the certificate that are named; 0: it holds, 1: it is refused."""
+    """Check the named plan and certificate; return the exit code."""
     try:
         require(len(arguments) == 2, "form", "give the plan and its certificate")
         sys.stdout.write(check(*(_text(name) for name in arguments)) + "\n")

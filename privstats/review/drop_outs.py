@@ -1,4 +1,4 @@
-"""Explain the cost of allowing drop-outs: noise sized for the fewest survivors, too much with more survivors."""
+"""Explain the cost of drop-outs."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ _TENTHS = (0, 1, 2, 3)
 
 @dataclass(frozen=True)
 class Dropout:
-    """A session in which some clients vanish.
+    """A session with drop-outs.
 
     Attributes:
         gone: clients that vanish.
         survivors: clients that stay.
-        honest: number of clients in the sum with noise that an attacker neither knows nor can subtract.
-        epsilon: of the release, at the plan's delta, without the colluders' noise; None where too few clients stay for
-            a release.
+        honest: clients in the sum with noise unknown to an attacker.
+        epsilon: of the release at the plan's delta, without the colluders' noise; None without a release.
 
     Example:
         >>> row = ps.plan.Dropout(gone=1, survivors=9, honest=8, epsilon=0.94)  # one of dropout_table(...)
@@ -37,17 +36,14 @@ class Dropout:
 def dropout_table(
     noise: Noise, *, clients: int, min_survivors: int, colluders: int, fewest_listed: int | None = None
 ) -> tuple[Dropout, ...]:
-    """Return rows for no client, 10, 20 and 30 % of the clients (rounded down), the most that may vanish, and one more.
+    """Return rows for 0, 10, 20 and 30 % of the clients gone, the maximum that may vanish, and one more.
 
-    Counts are whole clients, increasing and distinct; beyond the last nothing is released either.
+    Percentages are rounded down. Beyond the maximum nothing is released.
 
     Args:
-        noise: the plan's noise.
-        clients: parties on the roster.
-        min_survivors: the minimum number of clients in a sum.
-        colluders: clients whose noise an attacker knows.
-        fewest_listed: ``plan.masking.fewest_listed``, the clients that must stay; ``min_survivors`` by default. A
-            lying server can leave the surplus out of the sum, so their noise does not count either.
+        colluders: clients with noise that an attacker knows.
+        fewest_listed: ``plan.masking.fewest_listed``; ``min_survivors`` by default. A lying server can exclude the
+            surplus, so its noise does not count.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -69,7 +65,7 @@ def dropout_table(
 
 
 def plan_dropouts(plan: Plan, noise: Noise) -> tuple[Dropout, ...]:
-    """Return the rows of :func:`dropout_table` for a plan with noise."""
+    """Return a plan's :func:`dropout_table`."""
     cohort = plan.cohort
     return dropout_table(
         noise,
@@ -81,7 +77,7 @@ def plan_dropouts(plan: Plan, noise: Noise) -> tuple[Dropout, ...]:
 
 
 def drop_out_facts(plan: Plan) -> list[str]:
-    """Explain the promise under drop-outs and the cost of the margin; no sentences where noise is not divided."""
+    """Explain the promise under drop-outs and the cost of the margin, where noise is divided."""
     noise = plan.noise
     if noise is None or not noise.trust.divided:
         return []
@@ -99,7 +95,6 @@ def _in_words(row: Dropout) -> str:
 
 
 def _margin(plan: Plan, noise: Noise) -> list[str]:
-    """Compare the noise of a sum over all clients with that of a plan without drop-outs."""
     cohort = plan.cohort
     if cohort.min_survivors == cohort.clients:
         return []
@@ -120,7 +115,7 @@ def _margin(plan: Plan, noise: Noise) -> list[str]:
 
 
 def _insiders(plan: Plan, noise: Noise) -> list[str]:
-    """Return the cost that each client knows its own noise share; ``colluders`` of at least 1 accounts for that."""
+    """Each client knows its own noise share; ``colluders`` of at least 1 accounts for that."""
     cohort = plan.cohort
     if cohort.colluders or cohort.min_survivors < 2:
         return []

@@ -1,7 +1,4 @@
-"""The review of a plan: facts in sentences, and the difference of two plans.
-
-Everything is computed from the plans and nothing is decided. ``privstats plan check`` and ``plan diff`` print it.
-"""
+"""State a plan's facts, and the difference of two plans."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ _WEAK_EPSILON = 10.0
 
 
 def facts(plan: Plan) -> list[str]:
-    """Return one sentence per fact, in the order in which a reviewer asks.
+    """Return one sentence per fact, in a reviewer's order.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(3, 3, 100), privacy=ps.NoPrivacy())
@@ -60,7 +57,6 @@ def _warnings(plan: Plan) -> list[str]:
 
 
 def _proofs(plan: Plan) -> list[str]:
-    """Explain what every client proves of its sums, and how far a liar can still move them."""
     if plan.validity is None or plan.claim is None:
         return []
 
@@ -118,8 +114,8 @@ class Change:
     """A key of the plan file that differs.
 
     Attributes:
-        key: its tables and name, joined by dots.
-        before, after: as the files have it; None where a file leaves it out.
+        key: tables and name, joined by dots.
+        before, after: as in the files; None where absent.
 
     Example:
         >>> change = ps.plan.Change("cohort.clients", before="3", after="4")  # one of difference(...).changes
@@ -158,10 +154,10 @@ class Difference:
     """The result of :func:`difference`.
 
     Attributes:
-        changes: keys that differ, in the order of the files.
-        effects: numbers that follow, changed or not.
+        changes: differing keys, in file order.
+        effects: derived numbers, changed or not.
         notes: further consequences, in sentences.
-        digests: of both plans; with different digests all parties must agree again.
+        digests: of both plans; if they differ, all parties must agree again.
 
     Example:
         >>> schema, small = ps.ClassSchema(2, 2, "NA", clip_norm=1.0), ps.Cohort(3, 3, 100)
@@ -178,10 +174,7 @@ class Difference:
 
 
 def difference(before: Plan, after: Plan) -> Difference:
-    """Compare two plans, field by field and by their derived numbers.
-
-    Raises:
-        DataError: one of them is no plan.
+    """Compare two plans by fields and derived numbers.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -205,7 +198,7 @@ def difference(before: Plan, after: Plan) -> Difference:
 
 
 def _kind(plan: Plan) -> tuple[str, ...]:
-    """Unit and adjacency: epsilons are comparable only where these are equal."""
+    """Epsilons are comparable only where unit and adjacency are equal."""
     privacy = plan.privacy
     return () if isinstance(privacy, NoPrivacy) else (privacy.unit, privacy.adjacency)
 
@@ -229,7 +222,6 @@ def _notes(before: Plan, after: Plan, comparable: bool) -> Iterator[str]:
 
 
 def _proved_now(before: Validity | None, after: Validity | None) -> str:
-    """Explain what a changed table ``[validity]`` means for liars and for honest clients."""
     if after is None:
         return "clients prove nothing of their sums any more: one of them that lies can shift the sum by anything"
     level = f"level {after.level!r}, at most {after.most_records} records of one client"
@@ -295,8 +287,7 @@ def _protection(before: Number, after: Number, comparable: bool) -> str:
 
 
 def _noise(before: Plan, after: Plan) -> Iterator[Effect]:
-    """Yield noise with all clients' shares, in records of the largest norm, so that plans with different clips
-    compare."""
+    """Yield all shares' noise in records of the largest norm, so that plans with different clips compare."""
     old, new = _felt(before), _felt(after)
     for statistic in dict.fromkeys([*old, *new]):
         yield _effect(f"noise on {statistic}, in records", old.get(statistic), new.get(statistic), _louder)

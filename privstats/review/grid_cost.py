@@ -1,8 +1,7 @@
-"""The cost of a plan's vector on the wire and under masks, and the savings of coarser grids; for ``plan check``.
+"""Compute a vector's cost, and the savings of coarser grids.
 
-A second moment has 2 f bits and those of the records it may hold, so every bit of the grid is two bits of most entries.
-Entries of up to 32 bits are masked in lanes of 32 bits, wider ones in lanes of 64, which take twice the keystream. The
-time of a mask is measured on the spot, because processors differ tenfold.
+Every grid bit adds two bits to second moments. Entries above 32 bits are masked in 64-bit lanes with twice the
+keystream.
 """
 
 from __future__ import annotations
@@ -27,11 +26,9 @@ class GridCost:
     """The cost of a vector on one grid.
 
     Attributes:
-        grid_bits: of the schema.
-        least, most: bits of the narrowest and of the widest entry in the ring.
-        widest: bits of the widest entry that grows with the grid, which counts do not.
-        upload_bytes: what a client uploads.
-        mask_bytes: keystream of one mask over the vector.
+        least, most: bits of the narrowest and the widest entry.
+        widest: bits of the widest entry except counts.
+        mask_bytes: keystream of one mask.
 
     Example:
         >>> from privstats.review.grid_cost import grid_cost
@@ -64,9 +61,9 @@ def grid_cost(plan: Plan) -> GridCost:
 
 
 def grid_sentences(plan: Plan) -> list[str]:
-    """Return sentences on the vector's cost, the savings of one grid bit less, and the finest grid in 32 bits.
+    """Explain the vector's cost, the savings of one grid bit less, and the finest grid in 32 bits.
 
-    Grids that the plan's schema or noise refuses are excluded; a schema without a grid has no sentences.
+    Grids that the plan refuses are excluded; a schema without a grid has no sentences.
 
     Example:
         >>> from privstats.review.grid_cost import grid_sentences
@@ -105,7 +102,6 @@ def _time(mask_bytes: int) -> str:
 
 @lru_cache(maxsize=1)
 def _seconds_per_byte() -> float:
-    """Measure the time of masks on this machine, in lanes of 32 bits: the minimum of three tiles."""
     vector, seconds = Ring(((TILE, 32),)).zeros(), []
     for number in range(3):
         began = time.perf_counter()
@@ -115,10 +111,6 @@ def _seconds_per_byte() -> float:
 
 
 def _coarser(plan: Plan) -> Iterator[GridCost]:
-    """Yield one bit less, and on from there until every entry but counts fits 32 bits or the plan is refused.
-
-    None where the plan does not choose its grid.
-    """
     if "grid_bits" not in plan.tables["schema"]:
         return
     for bits in range(plan.schema.grid_bits - 1, _COARSEST - 1, -1):

@@ -1,7 +1,4 @@
-"""Facts for a reviewer that only some plans have, in sentences: those of a kind of schema, and of devices.
-
-Rows of kinds are keyed by the kind's task.
-"""
+"""Explain facts of a kind of schema, and of devices."""
 
 from __future__ import annotations
 
@@ -27,12 +24,12 @@ _EXACT: Mapping[str, str] = {
 
 
 def warning_of_exact_sums(schema: Schema) -> list[str]:
-    """Return what exact sums of this kind reveal of single records; empty where no warning is written."""
+    """Warn what exact sums reveal of single records, if anything."""
     return [_EXACT[schema.task]] if schema.task in _EXACT else []
 
 
 def facts_of_kind(plan: Plan) -> list[str]:
-    """Return facts on groups of sites, on open columns, and on the sums of the plan's kind."""
+    """Explain groups of sites, open columns, and the sums of the plan's kind."""
     of = _OF_KIND.get(plan.schema.task)
     return [*_groups(plan), *_open(plan), *([] if of is None else of(plan.schema))]
 
@@ -58,7 +55,6 @@ def _open(plan: Plan) -> list[str]:
 
 
 def _of_effect(schema: EffectSchema) -> list[str]:
-    """Return facts for a reviewer about outcomes, missing outcomes and subgroups."""
     outcomes, parts = schema.outcomes, math.prod(schema.crossed)
     names, apart = schema.outcome_names or (), [each.name for each in schema.subgroups or ()]
     shared = f"the outcomes {', '.join(names)} share the budget: each has about sqrt({outcomes}) times the noise of one"
@@ -86,7 +82,7 @@ _OF_KIND: Mapping[str, Callable[[Any], list[str]]] = {"effect": _of_effect}
 
 
 def device_facts(plan: Plan) -> list[str]:
-    """Explain the table ``[devices]`` to a privacy officer, in sentences; none without it."""
+    """Explain the table ``[devices]`` to a privacy officer; none without it."""
     devices = plan.devices
     if devices is None:
         return []
@@ -107,7 +103,7 @@ def device_facts(plan: Plan) -> list[str]:
 
 
 def changed_devices(before: Devices | None, after: Devices | None) -> str:
-    """Explain what a changed table ``[devices]`` means for invited people, in one sentence."""
+    """Explain a changed table ``[devices]`` for invited people, in one sentence."""
     if after is None:
         return "no devices of invited people any more: parties hold their own keys, and no page informs people"
     if before is None:

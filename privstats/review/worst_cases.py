@@ -1,6 +1,6 @@
-"""Select the worst of a kind's pairs of adjacent data sets under a promise, and compute its distance.
+"""Select a kind's worst pair of adjacent data sets, and its distance.
 
-A kind lists its pairs in its own file (``kinds.worst``); docs/sensitivity.md proves which are worst.
+A kind lists its pairs (``kinds.worst``); docs/sensitivity.md proves which are worst.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from privstats.schema.kinds import kind_of
 
 @dataclass(frozen=True)
 class Case:
-    """Two neighbouring data sets, ``beside`` + ``gone`` and ``beside`` + ``come``, and their distance by letter.
+    """Neighbouring data sets ``beside`` + ``gone`` and ``beside`` + ``come``, and their distance by letter.
 
     Attributes:
-        beside: records of the same party in both data sets, where a record's weight depends on them.
-        gone: the record in the first data set only; empty where a unit is added.
-        come: the record in the second data set only, or the records of a client or a person.
+        beside: records of the same party in both, where weights depend on them.
+        gone: the record in the first only; empty where a unit is added.
+        come: the record in the second only, or a unit's records.
         moves: squared distances in wire steps, by letter.
     """
 
@@ -40,12 +40,10 @@ def worst_case(schema: Schema, privacy: Privacy, weights: Mapping[str, float]) -
     """Return the candidate of the largest ``sum_s weights_s moves_s``.
 
     Args:
-        schema: what is measured.
-        privacy: unit and adjacency.
-        weights: per letter, for squared wire steps; letters that are not named do not count.
+        weights: per letter, for squared wire steps; others do not count.
 
     Raises:
-        SchemaError: no worst case is written for the kind of the schema.
+        SchemaError: no worst case is written for this kind.
     """
     cases = [
         Case(beside, gone, come, _moves(schema, weights, (*beside, *gone), (*beside, *come)))

@@ -1,8 +1,4 @@
-"""Schemas: what is measured, and the bound that every record obeys.
-
-A schema is a frozen value: the statistics, their shapes, the clip norm, the grid and the public transform in front.
-It holds no data; moments, layout and sensitivities are all derived from it.
-"""
+"""Define what is measured, and the bound that every record obeys."""
 
 from typing import TYPE_CHECKING
 

@@ -1,23 +1,10 @@
-"""The base of all kinds of schema: its statistics, their scales and bounds, and what a plan must give or promise.
+"""Define the base of all kinds of schema.
 
-The layout, the noise and the wire are derived from this alone, so a further kind is a subclass, a row in ``kinds`` and
-its sums and sensitivity. The base is independent of the kinds.
-
-A statistic is one frozen row, which defines its letter in the table of a kind. Shape, wire entries, scale, bound and
-default share are derived from a row. The sums are in ``moments`` (host and device compute them differently), and the
-joint sensitivity, a property of a *set* of statistics, is in the kind's file, where ``dp`` reads it.
-
-Symmetric blocks are two segments. The diagonal and the strict upper triangle travel separately, because off-diagonal
-noise has 1/sqrt 2 of the standard deviation. Scaling the triangle by sqrt 2, as one would on paper, has no exact
-integer form.
-
-S implies B and D. They are sums of entries of S, so a schema that asks for all of them sends S and derives the rest:
-nothing is uploaded, noised or paid for twice.
-
-Counts have 2^12 grid steps per record, so that their noise spans many steps, as in other statistics. The counts' ring
-holds the records of all honest clients together (each at most ``max_records``), so counts never wrap, and a sum with
-noisy counts above the plan's limit is refused. All other segments are sized for the largest sum that passes this
-check. Ridge sums carry no count, so all their segments are sized for every client at its limit.
+Layout, noise and wire follow from :class:`Statistic` rows. Off-diagonal noise has 1/sqrt 2 of the standard deviation,
+so a symmetric block's diagonal and strict upper triangle are separate segments. Counts have 2^12 grid steps per record,
+so that noise spans many steps. Their ring holds all honest clients' records (each at most ``max_records``), so counts
+never wrap; noisy counts above the plan's limit are refused. Other segments hold the largest sum that passes; ridge
+sums, without counts, every client at its limit.
 """
 
 from __future__ import annotations
@@ -50,18 +37,16 @@ class Statistic:
     """One kind of sum over records.
 
     Attributes:
-        letter: its name in schemas, plans and releases.
-        cells: the partition of the sums: one block per ``"class"``, per ``"fold"``, per ``"cell"`` of count tables, per
-            ``"pull"`` or group of sites, per ``"block"`` of a partition of records, or one block of all records.
-        axes: the axes of a block, each as long as there are classes or temperatures, or as the ``"feature"`` or
-            ``"target"`` vectors.
-        powers: degree in the entries of the feature vector and of the target vector.
-        symmetric: a block is a symmetric matrix; its diagonal and strict upper triangle are sent.
-        share: the default part of mu^2; None: an equal part of the remainder.
-        implied_by: the letter of another statistic with entries that add up to this one, which is then never sent.
-        meaning: the sum, as a phrase for data owners who are not statisticians. A letter may mean different sums in
-            different tables, so every row has its own phrase.
-        divided: the exact sums are quotients rather than integer steps, and are stored in wire steps.
+        letter: name in plans and releases.
+        cells: partition into blocks: per ``"class"``, ``"fold"``, ``"cell"`` of count tables, ``"pull"`` or site group,
+            ``"block"`` of records, or one ``"pooled"`` block.
+        axes: axes of a block, with lengths in ``sizes``.
+        powers: degrees in the feature and target vectors' entries.
+        symmetric: only diagonal and strict upper triangle are sent.
+        share: default part of mu^2; None: an equal part of the remainder.
+        implied_by: letter of a statistic that determines this one, which is then unsent.
+        meaning: phrase for data owners, specific to the table.
+        divided: exact sums are quotients, stored in wire steps.
     """
 
     letter: str
@@ -77,21 +62,21 @@ class Statistic:
 
     @property
     def degree(self) -> int:
-        """Degree in all entries of a record; 0 for counts."""
+        """Degree in a record's entries; 0 for counts."""
         return sum(self.powers)
 
     @property
     def resolution(self) -> int:
-        """Wire steps per grid step, and ``COUNT_SCALE`` per record in counts."""
+        """Wire steps per grid step; ``COUNT_SCALE`` for counts."""
         return 1 if self.degree else COUNT_SCALE
 
     @property
     def factor(self) -> int:
-        """Wire steps per step of the exact sum as moments store it."""
+        """Wire steps per stored step."""
         return 1 if self.divided else self.resolution
 
     def block(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
-        """Shape of one block; ``sizes`` has the length of every axis and the number of every kind of cell."""
+        """Return one block's shape."""
         return tuple(sizes[axis] for axis in self.axes)
 
     def blocks(self, sizes: Mapping[str, int]) -> int:
@@ -99,23 +84,23 @@ class Statistic:
         return 1 if self.cells == "pooled" else sizes[self.cells]
 
     def shape(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
-        """Shape of the sum as an array: blocks first, unless there is one of all records."""
+        """Return the array's shape, blocks first unless pooled."""
         lead = () if self.cells == "pooled" else (self.blocks(sizes),)
         return (*lead, *self.block(sizes))
 
     def entries(self, sizes: Mapping[str, int]) -> int:
-        """Numbers that a block is sent as: a symmetric one without its lower triangle."""
+        """Return a block's sent numbers, without a symmetric lower triangle."""
         size = math.prod(self.block(sizes))
         return (size + sizes[self.axes[0]]) // 2 if self.symmetric else size
 
     def scale(self, features: float, targets: float = 1.0) -> float:
-        """Wire steps per real unit, from the grid steps per unit of a feature and of a target."""
+        """Return wire steps per real unit, from grid steps per feature and target unit."""
         return float(self.resolution) * (features ** self.powers[0] * targets ** self.powers[1])
 
     def bound(self, steps: int) -> int:
-        """Return the most that a record of ``steps`` grid steps adds to one entry, in wire steps.
+        """Return the maximum that a record of ``steps`` grid steps adds to an entry, in wire steps.
 
-        Off the diagonal of a symmetric block it is half of that, because 2 |x_i x_j| <= x_i^2 + x_j^2.
+        A symmetric block's off-diagonal has half, because 2 |x_i x_j| <= x_i^2 + x_j^2.
         """
         return self.resolution * int(steps**self.degree)
 
@@ -125,16 +110,12 @@ INFLUENCES = "efghijkl"
 
 
 def letters_of(table: tuple[Statistic, ...]) -> str:
-    """Return the letters of a table, in wire order."""
+    """Return a table's letters, in wire order."""
     return "".join(row.letter for row in table)
 
 
 def by_letter(table: tuple[Statistic, ...], letters: str) -> tuple[Statistic, ...]:
-    """Return the rows of ``table`` that ``letters`` names, in the order of ``letters``.
-
-    Raises:
-        SchemaError: a letter that the table does not have: nothing may be derived from an undefined statistic.
-    """
+    """Return rows in the order of ``letters``."""
     rows = {row.letter: row for row in table}
     unknown = "".join(letter for letter in letters if letter not in rows)
     if unknown:
@@ -147,22 +128,20 @@ Predicted: TypeAlias = Literal["classes", "ridge", "parties"]
 
 
 class Schema(ABC):
-    """The bounds that every record obeys, as a frozen value; each kind is a dataclass.
+    """The bounds that every record obeys, as a frozen value without data; each kind is a dataclass.
 
     Attributes:
-        task: the word for this kind in plan files.
-        makes: the results from the sums, as a phrase for an ethics board; its page refuses a kind without one.
-        table: the rows of its statistics.
-        appended: number of ``features`` after those of the transform, such as a target.
-        predicts: the target of models from one release; None where no head is built from the release alone.
-        optional: letters of the statistics that a plan may exclude.
-        suppressible: whether a release may exclude rare classes (``min_count``).
-        whole_parties: whether a party is one record, however many records it holds.
-        scores_head: whether the published values are a head; no measured record may have helped to train it.
-        finds_cuts: whether the schema counts declared columns with open cut points, to choose them.
-        no_persons: why no plan may promise one person with several rows; empty where the sums are sums over rows.
-        needs_privacy: why no plan may release exact sums; empty where one may.
-        features, clip_norm, grid_bits, nonnegative, transform, feature_names, statistics: as in the kinds.
+        task: word for this kind in plan files.
+        makes: the results, as a phrase that ethics pages require.
+        appended: ``features`` after the transform's, such as a target.
+        predicts: target of models from one release; None: no head.
+        optional: letters that a plan may exclude.
+        suppressible: whether ``min_count`` may exclude rare classes.
+        whole_parties: whether a party is one record.
+        scores_head: whether published values are a head; no measured record may have helped to train it.
+        finds_cuts: whether it counts open columns.
+        no_persons: why no plan may promise persons; else empty.
+        needs_privacy: why no plan may release exact sums; else empty.
 
     Example:
         >>> schema = ps.RidgeSchema(2, clip_norm=2.0, target_bound=1.0)
@@ -182,12 +161,12 @@ class Schema(ABC):
     no_persons: ClassVar[str] = "no sum of a person's rows can be shortened where the sums are no sums over rows"
     needs_privacy: ClassVar[str] = ""
 
-    if TYPE_CHECKING:  # fields of the kinds, or properties of theirs
+    if TYPE_CHECKING:  # the kinds have fields or properties of these names
 
         @property
         @abstractmethod
         def features(self) -> int:
-            """Entries of the vectors that are clipped (after ``transform``)."""
+            """Entries of the clipped vectors."""
 
         @property
         @abstractmethod
@@ -197,12 +176,12 @@ class Schema(ABC):
         @property
         @abstractmethod
         def grid_bits(self) -> int:
-            """f; a vector of norm R is 2**f grid steps long."""
+            """f: a vector of norm R has 2**f steps."""
 
         @property
         @abstractmethod
         def nonnegative(self) -> bool:
-            """Whether features are known to be >= 0."""
+            """Whether features are >= 0."""
 
         @property
         @abstractmethod
@@ -212,54 +191,54 @@ class Schema(ABC):
         @property
         @abstractmethod
         def feature_names(self) -> tuple[str, ...] | None:
-            """Names of the columns that come in."""
+            """Names of the input columns."""
 
         @property
         @abstractmethod
         def table(self) -> tuple[Statistic, ...]:
-            """The rows of its statistics."""
+            """Statistics of this kind."""
 
         @property
         @abstractmethod
         def statistics(self) -> str:
-            """Letters of what is sent, in wire order."""
+            """Sent letters, in wire order."""
 
     @property
     def sent(self) -> tuple[Statistic, ...]:
-        """The rows of the statistics that are sent, in wire order."""
+        """The sent statistics, in wire order."""
         return by_letter(self.table, self.statistics)
 
     @property
     @abstractmethod
     def sizes(self) -> dict[str, int]:
-        """Length of every axis and number of every kind of cell."""
+        """Axis lengths and cell counts."""
 
     def refuses_persons(self, *, averaged: bool) -> str:  # noqa: ARG002  kinds read it
-        """Why persons with several rows are refused, averaged or clipped; empty where they are not."""
+        """Return why persons with several rows are refused; else empty."""
         return self.no_persons
 
     def scale_of(self, statistic: str) -> float:
-        """Wire steps per real unit of a statistic (counts carry ``COUNT_SCALE``)."""
+        """Return wire steps per real unit of a statistic."""
         return by_letter(self.table, statistic)[0].scale(self.scale)
 
     @property
     def record(self) -> str:
-        """One record, as a phrase for data owners."""
+        """Description of one record."""
         return self.columns
 
     @property
     def class_names(self) -> tuple[str, ...] | None:
-        """Names of the classes: none, unless a kind has classes."""
+        """Names of the classes, if any."""
         return None
 
     @property
     def site_groups(self) -> int:
-        """The number of groups of sites with separate sums."""
+        """Number of site groups."""
         return 1
 
     @property
     def open_columns(self) -> tuple[str, ...]:
-        """Declared columns with cut points to choose before anything is measured under the schema."""
+        """Declared columns without cut points."""
         if self.finds_cuts or not (self.transform and self.transform[0].reads_cells):
             return ()
         cells: Any = self.transform[0]
@@ -267,7 +246,7 @@ class Schema(ABC):
 
     @property
     def columns(self) -> str:
-        """The columns other than labels and targets, as a phrase."""
+        """Description of the input columns."""
         if self.transform and self.transform[0].reads_cells:
             cells: Any = self.transform[0]
             return f"the columns {', '.join(column.name for column in cells.columns)} of a table"
@@ -276,7 +255,7 @@ class Schema(ABC):
 
     @property
     def clipping(self) -> str:
-        """The sentence that explains the bound on a record's weight."""
+        """Explanation of a record's bounded weight."""
         if len(self.transform) == 1 and self.transform[0].reads_cells and self.clip_norm == 1.0:
             return "Its row of cells has length 1 whatever the table holds, in whole numbers, so no record weighs more."
         return (
@@ -286,39 +265,39 @@ class Schema(ABC):
 
     @property
     def derived(self) -> str:
-        """Statistics that follow from the sent ones; by default none."""
+        """Statistics that sent ones imply."""
         return ""
 
     @property
     def needs(self) -> Mapping[str, tuple[int, ...]]:
-        """Shapes of the published values that a measurement reads, by name; by default none."""
+        """Shapes of needed published values, by name."""
         return {}
 
     @property
     def among(self) -> tuple[int, ...] | None:
-        """The clients that an unmasked sum must be over; by default None: any clients."""
+        """The clients of an unmasked sum; None: any."""
         return None
 
     @property
     def follows(self) -> Schema | None:
-        """The schema of the earlier sum over the same clients: none, unless a kind follows one."""
+        """Schema of the earlier sum over the same clients, if any."""
         return None
 
     @property
     def followed(self) -> bool:
-        """Whether later sums without noise must be over the same clients; by default False."""
+        """Whether later noiseless sums need the same clients."""
         return False
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """Optional packages that a measurement needs; by default none."""
+        """Optional packages that measuring needs."""
         return ()
 
     def check_values(self, values: Mapping[str, Values]) -> None:
-        """Refuse published values that a measurement could not read, before any record is read.
+        """Refuse, before any record is read, published values that do not fit.
 
         Raises:
-            PlanError: a value is missing, unknown or of another shape; kinds add bounds of their own.
+            PlanError: a missing, unknown or misshaped value.
         """
         result = {name: value.integers.shape for name, value in values.items()}
         if result != dict(self.needs):
@@ -326,16 +305,16 @@ class Schema(ABC):
             raise PlanError(f"the published values do not fit the schema, which reads {wanted}; publish these")
 
     def plain_fields(self) -> dict[str, Any]:
-        """Fields that a plan file stores in another form than the value does; by default none."""
+        """Return fields in a plan file's form."""
         return {}
 
     def refusal(self, unit: str | None) -> str:
-        """Why no plan may promise this unit ("record", "client", or None for no DP at all); empty where one may."""
+        """Return why no plan may promise this unit (None: no DP); empty if one may."""
         return self.needs_privacy if unit is None else ""
 
     @property
     def steps(self) -> int:
-        """Grid steps in the clip norm: 2**grid_bits, the integer radius of the ball of all grid vectors."""
+        """Grid steps in the clip norm: 2**grid_bits."""
         return 1 << self.grid_bits
 
     @property
@@ -345,10 +324,10 @@ class Schema(ABC):
 
     @property
     def bound(self) -> int:
-        """The most that one record adds to any exact sum or to the square of its norm, in grid steps."""
+        """Maximum that a record adds to an exact sum or its squared norm, in grid steps."""
         return max(self.steps**2, *(row.bound(self.steps) // row.resolution for row in self.sent))
 
 
 def classes_of(classes: int, names: tuple[str, ...] | None) -> str:
-    """Return a phrase for a label: out of the named classes, or out of their number."""
+    """Return a phrase for a label."""
     return f"one of {classes} classes" if names is None else f"one of the classes {', '.join(names)}"

@@ -1,7 +1,4 @@
-"""Validation of a schema's fields, which become plain Python types; one sentence for each value that does not fit.
-
-Shared by all kinds of schemas, and independent of each of them.
-"""
+"""Validate a schema's fields."""
 
 from __future__ import annotations
 
@@ -29,13 +26,13 @@ _LARGEST = 1e30  # beyond, products of squares with noise levels come near the e
 
 
 def settle(schema: Schema, **values: object) -> None:
-    """Store checked values in a frozen schema, as plain Python types."""
+    """Store checked values in a frozen schema."""
     for field, value in values.items():
         object.__setattr__(schema, field, value)
 
 
 def checked_vectors(schema: Schema) -> dict[str, object]:
-    """Validate the fields on feature vectors that every schema has, and make all its fields plain Python values."""
+    """Validate feature-vector fields."""
     python_fields(schema)
     _require_fields(schema)
     transform = steps_of(schema.transform)
@@ -66,7 +63,6 @@ def _require_fields(schema: Any) -> None:
 
 
 def _declared(transform: tuple[Transform, ...], schema: Schema) -> int:
-    """Return the features that declared columns make, with those appended."""
     outputs = output_features(transform) if transform and transform[0].reads_cells else None
     if outputs is None:
         raise SchemaError("features must be given: only a declaration of columns (Cells) says how many there are")
@@ -74,7 +70,7 @@ def _declared(transform: tuple[Transform, ...], schema: Schema) -> int:
 
 
 def _check_cells(schema: Schema, transform: tuple[Transform, ...], grid_bits: int) -> None:
-    """Refuse ``Cells`` anywhere but first, because it reads codes; and fields that contradict its signs or its grid."""
+    """Refuse ``Cells`` anywhere but first, and fields that contradict its signs or grid."""
     if any(step.reads_cells for step in transform[1:]):
         raise SchemaError("Cells must be the first map: it reads the table; put the others behind it")
     if not transform or not transform[0].reads_cells:
@@ -94,7 +90,7 @@ def _check_cells(schema: Schema, transform: tuple[Transform, ...], grid_bits: in
 
 
 def _check_levels(schema: Schema, transform: tuple[Transform, ...], names: tuple[str, ...]) -> None:
-    """Refuse ``Levels`` anywhere but first, and in schemas whose readers use no declared texts."""
+    """Refuse ``Levels`` anywhere but first, and in schemas that use no declared texts."""
     declared: list[Any] = [step for step in transform if step.kind == "levels"]
     if not declared:
         return
@@ -112,7 +108,6 @@ def _check_levels(schema: Schema, transform: tuple[Transform, ...], names: tuple
 def _checked_columns(
     names: Any, transform: tuple[Transform, ...], features: int, beside: int
 ) -> tuple[str, ...] | None:
-    """Return the input columns' names, as many as the transform needs for ``features``, without ``beside`` others."""
     checked = checked_names("feature_names", names)
     if checked is None:
         return None
@@ -129,14 +124,14 @@ def _checked_columns(
 
 
 def checked_class_names(names: Any, classes: int) -> tuple[str, ...] | None:
-    """Names of classes, which records' labels tell apart; None where there are none."""
+    """Validate class names."""
     checked = checked_names("class_names", names, classes, "classes")
     check_distinct("class_names", checked or ())
     return checked
 
 
 def check_coarseness(field: str, columns: int, grid_bits: int) -> None:
-    """Refuse a grid on which rounding, by up to sqrt(columns)/2 steps, leaves no ball to shrink a vector into."""
+    """Refuse a grid on which rounding, up to sqrt(columns)/2 steps, exceeds the clip norm."""
     coarse = math.sqrt(columns) / 2
     if coarse >= 1 << grid_bits:
         raise SchemaError(
@@ -146,12 +141,12 @@ def check_coarseness(field: str, columns: int, grid_bits: int) -> None:
 
 
 def as_int(field: str, value: object, least: int, remedy: str) -> int:
-    """Return ``value`` as an integer of at least ``least``, also from numpy and torch."""
+    """Return an integer of at least ``least``."""
     try:
         number = None if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         number = None
-    if number is None:  # whole numbers of numpy and torch have passed
+    if number is None:  # integers of numpy and torch have passed
         raise SchemaError(f"{field} must be a whole number of at least {least}, got {shown(value)}")
     if number < least:
         raise SchemaError(f"{field} must be at least {least}, got {number}: {remedy}")
@@ -175,11 +170,7 @@ _LARGEST_PULL = 1e9
 
 
 def checked_pull(field: str, value: object, remedy: str, beyond: str) -> float:
-    """Return how many records hold an offset at zero: 0, or a number up to 1e9.
-
-    Raises:
-        SchemaError: naming the field; ``beyond`` is the kind to measure where no offset is wanted.
-    """
+    """Return a pull, up to 1e9; ``beyond`` is the kind to suggest for larger ones."""
     if isinstance(value, int | float) and not isinstance(value, bool) and value == 0:
         return 0.0
     pull = size(field, value, remedy)
@@ -195,11 +186,7 @@ _MOST_GROUPS = 64
 
 
 def checked_groups(value: object) -> int:
-    """Groups of sites: 1, or a number of them that leaves a spread degrees of freedom.
-
-    Raises:
-        SchemaError: another number.
-    """
+    """Return the number of site groups: 1, or enough to estimate a spread."""
     groups = as_int("groups", value, 1, "1 means no groups")
     if groups != 1 and not FEWEST_GROUPS <= groups <= _MOST_GROUPS:
         raise SchemaError(f"groups must be 1, or {FEWEST_GROUPS} to {_MOST_GROUPS}, got {groups}: 8 suits most cohorts")

@@ -1,8 +1,4 @@
-"""Look up the facts of a kind of schema, and check that a value is a schema of a known kind.
-
-Plan, layout, session, release and simulation use the base class and ``Kind`` only; a fact that a kind lacks is refused
-there and never guessed. Code that assumes untransformed records has the type ``RecordSchema``.
-"""
+"""Look up the facts of a kind of schema; a missing fact is refused, never guessed."""
 
 from __future__ import annotations
 
@@ -26,29 +22,24 @@ _Row = TypeVar("_Row")
 
 @dataclass(frozen=True)
 class Kind:
-    """Facts of one kind of schema: the measured sums, their computation, and how far one record moves them.
+    """Facts of one kind of schema, how far one record moves its sums included.
 
     Attributes:
-        schema: the class of its schemas.
-        moments: the container of the sums.
-        units: the container of the sums in real units.
-        measure: computes the moments from the schema, X, y, the published values and whether to show progress.
-        square: computes mu^2 of one record from the schema, the weights and the adjacency; None: no plan of this kind
-            may have a promise.
-        proved: letters that ``square`` covers; another letter would count as free.
-        worst: builds two data sets that attain ``square``; None: no certificate is written.
-        client_square: computes mu^2 of one client from its number of records; None: as for any such records together.
-        unsigned: returns the letters of a schema's statistics with entries that are never negative.
-        nearer: whether two records are closer together than two arbitrary vectors of their lengths can be.
-        beside: the argument next to the rows, ``"labels"``, ``"targets"``, or ``"unread"``; None: as ``rows`` requires.
-        stays: an unreadable record counts as zeros, because the number of records is no secret.
-        readable: as ``measure``, but returns the moments of the readable records, and the unreadable ones; None:
-            ``measure`` on batches of readable records.
-        terms: as ``measure``, but returns each record's contribution; None where no promise per person is possible.
-        terms_of_readable: as ``readable``, but returns each record's contribution.
-        in_batches: whether records of a schema may come in batches; else they are needed at once, or by name.
-        named: columns that a schema reads from a table by name, and no target; empty where it reads features.
-        again: ``measure`` with the results for these records from an earlier round; None where nothing is stored.
+        moments, units: containers of exact and real-unit sums.
+        measure: computes moments from schema, X, y, published values, progress.
+        square: computes mu^2 of one record from schema, weights, adjacency; None: no promise.
+        proved: letters that ``square`` covers; others would count as free.
+        worst: builds two data sets that attain ``square``; None: no certificate.
+        client_square: computes mu^2 of one client; None: as for any records.
+        unsigned: letters with entries that are never negative.
+        nearer: whether two records are closer than two arbitrary vectors of their lengths can be.
+        beside: argument next to the rows: ``"labels"``, ``"targets"``, ``"unread"``; None: as ``rows`` requires.
+        stays: an unreadable record counts as zeros: the number of records is public.
+        readable: ``measure`` that excludes unreadable records; None: ``measure`` on readable batches.
+        terms: each record's contribution; None: no promise per person.
+        in_batches: whether records may come in batches.
+        named: columns read by name, without targets.
+        again: ``measure`` with an earlier round's results, if any.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -78,18 +69,16 @@ class Kind:
 
     @property
     def exact(self) -> Any:
-        """The constructor of moments from the schema and the sums by letter, blocks first."""
+        """Constructor of exact sums."""
         return self.moments.of_sums
 
     @property
     def real(self) -> Any:
-        """The constructor of sums in real units from the schema and the sums by letter, noisy or not."""
+        """Constructor of real-unit sums."""
         return self.units.of_sums
 
 
 class _Schemas(Mapping[str, type[Schema]]):
-    """The class of each kind, by its task."""
-
     def __getitem__(self, task: str) -> type[Schema]:
         return _ROWS[task].schema
 
@@ -108,10 +97,7 @@ KINDS: Mapping[str, type[Schema]] = _Schemas()
 
 
 def kind_of(schema: Schema) -> Kind:
-    """Return the kind of a schema.
-
-    Raises:
-        SchemaError: no code sums such a schema.
+    """Return a schema's kind.
 
     Example:
         >>> schema = ps.CountSchema((ps.Categories("sex", ("f", "m")),), (("sex",),))
@@ -126,7 +112,7 @@ def kind_of(schema: Schema) -> Kind:
 
 
 def bare(schema: _Any) -> _Any:
-    """Return the schema for rows that the public transform has already mapped, with labels 0..C-1 and no names.
+    """Return the schema for transformed rows, with labels 0..C-1 and no names.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0, class_names=("ill", "well"))
@@ -140,10 +126,10 @@ def bare(schema: _Any) -> _Any:
 
 
 def of_records(schema: Schema) -> RecordSchema:
-    """Return the schema, if it measures plain sums over records.
+    """Return the schema if it measures plain sums over records.
 
     Raises:
-        SchemaError: it is of another kind.
+        SchemaError: another kind.
 
     Example:
         >>> ps.schema.of_records(ps.ClassSchema(2, 2, "NA", clip_norm=1.0)).task
@@ -161,10 +147,10 @@ def of_records(schema: Schema) -> RecordSchema:
 
 
 def predicted(schema: Schema) -> Predicted:
-    """Return the outcome that models from a release of this schema predict.
+    """Return what models from this schema's release predict.
 
     Raises:
-        SchemaError: no head is built from such a release.
+        SchemaError: no head uses such a release.
 
     Example:
         >>> from privstats.schema import predicted
@@ -177,15 +163,10 @@ def predicted(schema: Schema) -> Predicted:
 
 
 def row_of(rows: Mapping[str, _Row], schema: Schema, what: str) -> _Row:
-    """Look up the row of a schema's kind in a table by kind; no kind, and no subclass, replaces another.
-
-    Args:
-        rows: the table, by the kind's task.
-        schema: a schema of any kind.
-        what: description of a row, for the message.
+    """Return the row of exactly this schema's kind, from rows by task.
 
     Raises:
-        SchemaError: the kind, which the message names, has no row.
+        SchemaError: the kind has no row.
 
     Example:
         >>> from privstats.schema import row_of
@@ -202,12 +183,7 @@ def row_of(rows: Mapping[str, _Row], schema: Schema, what: str) -> _Row:
 
 
 def narrowed(schema: Schema, kind: type[_Any], refusal: Exception) -> _Any:
-    """Return the schema, where it is of the one kind that its reader is written for.
-
-    Args:
-        schema: of any kind.
-        kind: the reader's.
-        refusal: what is raised for another kind; it names the kind.
+    """Return the schema if it is of this kind, else raise ``refusal``.
 
     Example:
         >>> from privstats.schema import narrowed
@@ -220,14 +196,10 @@ def narrowed(schema: Schema, kind: type[_Any], refusal: Exception) -> _Any:
 
 
 def require_schema(schema: object, call: str | None = None) -> None:
-    """Refuse a value that is not a schema, such as records, or the plan that holds it.
-
-    Args:
-        schema: the value to check.
-        call: the intended call, for the message.
+    """Refuse a value that is no schema.
 
     Raises:
-        SchemaError: with the intended call.
+        SchemaError: with the intended ``call``.
 
     Example:
         >>> ps.schema.require_schema(ps.ClassSchema(2, 2, "NA", clip_norm=1.0)) is None
@@ -247,7 +219,7 @@ def require_schema(schema: object, call: str | None = None) -> None:
 
 
 def is_known(schema: object) -> bool:
-    """Return whether a value is a schema of a kind that has a row here.
+    """Return whether a value is a known schema.
 
     Example:
         >>> from privstats.schema import is_known

@@ -1,14 +1,12 @@
-"""Load models of rounds from other packages: the interface, and the look-up of a name such as ``"mlp/64"``.
+"""Load models of rounds from other packages by name, such as ``"mlp/64"``.
 
-Rounds of a course sum the gradients of a linear softmax. A :class:`Module` is another model of classes; rounds sum its
-gradient by all its weights instead. The plan names the module KIND/SIZE, and the package that announces KIND under the
-entry points ``privstats.modules`` defines its shape, gradients, recipe and rule. A reader of such a plan needs the
-package; only a party that measures needs the package's imports (``packages``).
+A :class:`Module` replaces the linear softmax of gradient rounds. Its KIND is an entry point of ``privstats.modules``.
+Readers of a plan need its package, measuring parties also its ``packages``.
 
-The bound of a round rests on one condition: a record's contribution is a function of that record and the published
-values alone, to the last bit, for any batch. This excludes layers that mix rows, and float sums of products in an order
-that depends on the batch. The library cannot verify the condition; ``testing.check_module`` searches for violations.
-The library enforces the rest of the bound: a row that is not integer, or longer than the norm, counts as zero.
+A round's bound rests on one condition: a record's contribution is a function of that record and the published values
+alone, to the last bit, for any batch. This excludes layers that mix rows, and float sums with a batch-dependent order.
+The library cannot verify it (``testing.check_module`` searches for violations), but counts rows that are not integer or
+too long as zero.
 """
 
 from __future__ import annotations
@@ -41,15 +39,15 @@ Whole: TypeAlias = NDArray[np.float64]
 
 
 class Module(ABC):
-    """A model of classes for a round of gradients. It scores the rows u, ``(d + 1,)``, of a softmax's rounds.
+    """A model of classes for gradient rounds; it scores a softmax's rows u, ``(d + 1,)``.
 
-    u is the whitened row at norm ``sqrt(1 - a^2)`` followed by the constant a, so its norm is 1. A module has no
-    hyperparameter except its size, and computes equal numbers on every machine.
+    u is the whitened row at norm ``sqrt(1 - a^2)``, then the constant a, so its norm is 1. A module's size is its only
+    hyperparameter; its numbers are equal on every machine.
 
     Attributes:
-        packages: packages that measuring imports and plans do not need; if missing, refused before any record is read.
-        norm: c, the norm to which a record's full gradient is clipped.
-        revision: the recipe's revision; it increases whenever the recipe computes other weights from equal releases.
+        packages: imports of measuring alone, checked before any record is read.
+        norm: c, the norm to which a record's gradient is clipped.
+        revision: increases when the recipe computes other weights.
 
     Example:
         >>> from privstats.schema.modules import module_of
@@ -65,58 +63,55 @@ class Module(ABC):
 
     @abstractmethod
     def weights(self, features: int, classes: int) -> int:
-        """Return P, the number of weights, for rows of ``features`` numbers followed by the constant."""
+        """Return P, the number of weights."""
 
     @abstractmethod
     def gradients(
         self, units: Whole, labels: NDArray[np.intp], weights: Values, *, classes: int, norm: float, grid_bits: int
     ) -> tuple[Whole, Whole]:
-        """Return each record's contribution to a round: its clipped gradient, and kappa.
-
-        The gradient g is of the cross entropy by all weights, and ``q = min(1, norm / |g|)``.
+        """Return each record's clipped cross-entropy gradient g by all weights, and kappa.
 
         Args:
             units: integer rows u in steps of 2**-f, ``(n, d + 1)``, at most 2**f long.
             labels: ``(n,)``, 0..classes-1.
             weights: published, ``(P,)``.
-            classes: C.
             norm: the norm to which g is clipped.
             grid_bits: f.
 
         Returns:
-            ``q g`` in units of norm and steps of 2**-2f, ``(n, P)``, and ``q (1 - |p|^2)`` of the probabilities p in
-            steps of 2**-f, ``(n,)``: integers in float64, truncated toward zero.
+            With ``q = min(1, norm / |g|)``, ``q g`` in units of norm and steps of 2**-2f, ``(n, P)``, and
+            ``q (1 - |p|^2)`` of the probabilities p in steps of 2**-f, ``(n,)``: integers in float64, truncated toward
+            zero.
         """
 
     @abstractmethod
     def started(self, recipe: SoftmaxRecipe, sums: NoisyClassSums, whitening: SoftmaxWhitening) -> Any:
-        """Return the recipe's state after the class release: an estimate of the weights in any form."""
+        """Return the state after the class release."""
 
     @abstractmethod
     def refined(
         self, recipe: SoftmaxRecipe, sums: NoisyClassSums, state: Any, gradient: Whole, kappa: float, sigma: float
     ) -> Any:
-        """Return the state after one round, from its released sums ``(P,)`` and kappa, and the gradient's noise."""
+        """Return the state after a round, from its sums ``(P,)``, kappa and noise."""
 
     @abstractmethod
     def published(self, state: Any) -> NDArray[np.float64]:
-        """Return the weights at which the next round is measured, ``(P,)``."""
+        """Return the weights, ``(P,)``."""
 
     @abstractmethod
     def exact(self, U: NDArray[np.float64], labels: NDArray[np.intp], state: Any) -> tuple[NDArray[np.float64], float]:
-        """Return a round's sums at a state, in real numbers, from exact rows u; a fit without noise uses them."""
+        """Return a round's real sums from exact rows u, for fits without noise."""
 
     @abstractmethod
     def rule(self, whitening: SoftmaxWhitening, state: Any, shift: NDArray[np.float64]) -> Any:
-        """Return the decision rule of a state for rows of norm 1, with the scores of class k raised by ``shift[k]``.
+        """Return a state's ``privstats.heads.rules.Rule``, class k's scores raised by ``shift[k]``.
 
-        The result is a ``privstats.heads.rules.Rule``. Its class is announced under ``privstats.rules`` by its
-        ``kind``, for files of heads.
+        Files of heads find it under ``privstats.rules`` by its ``kind``.
         """
 
 
 def is_word(word: object) -> bool:
-    """Return whether a value has the form of a module's name, KIND/SIZE; no package is looked up.
+    """Return whether a value has the form KIND/SIZE.
 
     Example:
         >>> from privstats.schema.modules import is_word
@@ -127,10 +122,10 @@ def is_word(word: object) -> bool:
 
 
 def module_of(word: object) -> Module:
-    """Return the module that a word names, from the package that brings it.
+    """Return the named module.
 
     Raises:
-        SchemaError: no such word; no installed package announces its kind, or the one that does makes no module.
+        SchemaError: a malformed name, or no such package.
 
     Example:
         >>> from privstats.schema.modules import module_of
@@ -167,22 +162,14 @@ def _built(entry: EntryPoint, size: str) -> Module:
 def checked_gradients(
     schema: GradientSchema, module: Module, units: Whole, labels: NDArray[np.intp], weights: Values
 ) -> tuple[Whole, Whole]:
-    """Return each record's gradient, ``(n, P)``, and kappa, ``(n,)``, within the bounds of the schema.
+    """Return each record's gradient, ``(n, P)``, and kappa, ``(n,)``, within the schema's bounds.
 
     Args:
-        schema: a round of gradients that names ``module``.
-        module: the module.
-        units: integer rows u, ``(n, d + 1)``, at most 2**f long.
-        labels: ``(n,)``, 0..C-1.
-        weights: published, as the schema admits them.
+        units, labels, weights: as in :meth:`Module.gradients`.
 
     Guarantee:
-        For any result of the module, a gradient is at most 4**f long and kappa is in 0..2**f, in integers. That both
-        are functions of the record and the values alone is the module's promise.
-
-    Raises:
-        SchemaError: the module gives arrays of another shape.
-        MissingExtraError: a package with which it measures is not installed.
+        For any result of the module, a gradient is at most 4**f long and kappa is in 0..2**f, in integers. The module
+        promises that both are functions of the record and the values alone.
 
     Example:
         >>> from privstats.schema.modules import checked_gradients
@@ -204,7 +191,7 @@ def checked_gradients(
 
 
 def _module_within(schema: GradientSchema, gradients: Whole, kappa: Whole) -> tuple[Whole, Whole]:
-    """Replace with zero each row that is too long or not integer, or has NaN, which fails every comparison."""
+    """Zero each row that is too long, not integer or NaN, which fails every comparison."""
     fine = (np.vecdot(gradients, gradients) <= float(schema.steps) ** 4) & (kappa >= 0) & (kappa <= schema.steps)
     fine &= (gradients == np.trunc(gradients)).all(axis=1) & (kappa == np.trunc(kappa))
     if not fine.all():

@@ -1,12 +1,6 @@
-"""Hold the published values of a plan: exact integers with a scale, and their digest.
+"""Hold a plan's published values, in a file next to it.
 
-A round of a course publishes small arrays, chosen from earlier releases. They travel in a file next to the plan. The
-plan's digest includes theirs, so all parties of a session use equal values. They are not records, and no promise
-depends on their contents.
-
-The plan holds only the digest of the values, because they may be larger than a plan file, and a release or a reviewer
-needs to identify the values, not to read them. So one session has one set of values, and the file next to the plan is
-checked against the digest wherever it is read.
+The plan holds their digest, so all parties use equal values. No promise depends on their contents.
 """
 
 from __future__ import annotations
@@ -45,10 +39,10 @@ class Values:
 
     Attributes:
         integers: int64 of any shape, read-only.
-        exponent: binary digits behind the point, -256 to 256.
+        exponent: binary digits after the point, -256 to 256.
 
     Raises:
-        PlanError: not integers, more than 2**26 of them, one beyond 2**53, or another exponent.
+        PlanError: over 2**26 entries, one beyond 2**53, or a bad exponent.
 
     Example:
         >>> from privstats.schema.public_values import Values
@@ -74,10 +68,10 @@ class Values:
 
     @classmethod
     def rounded(cls, array: ArrayLike, bits: int = VALUE_BITS) -> Values:
-        """Return the nearest values of ``bits`` bits with one power-of-two scale for the whole array.
+        """Return the nearest values of ``bits`` bits with one power-of-two scale.
 
         Raises:
-            PlanError: an entry is NaN or infinite, or the array too small or large for any exponent.
+            PlanError: a nonfinite entry, or no exponent fits.
         """
         real = np.asarray(array, np.float64)
         largest = float(np.abs(real).max(initial=0.0))
@@ -99,19 +93,19 @@ class Values:
 
     @property
     def real(self) -> NDArray[np.float64]:
-        """The values as float64, exact for entries up to 2**53."""
+        """The values as exact float64."""
         return np.ldexp(self.floats, -self.exponent)
 
     @cached_property
     def floats(self) -> NDArray[np.float64]:
-        """The integers as float64, exact and read-only, for products tile by tile."""
+        """The integers as read-only float64."""
         values = self.integers.astype(np.float64)
         values.setflags(write=False)
         return values
 
     @cached_property
     def digest(self) -> bytes:
-        """SHA-256 of shape, exponent and integers, by which a round names a value that an earlier one has sent."""
+        """SHA-256 of shape, exponent and integers."""
         header = f"{self.integers.shape} {self.exponent}".encode()
         return hashlib.sha256(b"privstats/values/1\0" + header + b"\0" + self._bytes).digest()
 
@@ -120,9 +114,9 @@ class Values:
         return self.integers.astype("<i8").tobytes()
 
     def near(self, other: Values, tolerance: float = 2.0**-16) -> bool:
-        """Return whether no entry differs by more than ``tolerance`` times the largest entry of the two arrays.
+        """Return whether entries differ by at most ``tolerance`` times the largest entry of both arrays.
 
-        For values that two parties computed separately: eigenvectors differ in their last digits between machines.
+        Machines' eigenvectors differ in last digits.
         """
         mine, theirs = self.real, other.real
         if mine.shape != theirs.shape:
@@ -133,15 +127,15 @@ class Values:
 
 @dataclass(frozen=True)
 class Published:
-    """Named values of a plan, or only their digest, as in the plan's file.
+    """Named values of a plan, or only their digest.
 
     Attributes:
-        sha256: SHA-256 of the values, 64 hex digits.
-        after: digest of the releases from which the values were chosen, 64 hex digits; empty without such releases.
-        values: the values by name; None where only the plan file exists.
+        sha256: digest of the values, 64 hex digits.
+        after: digest of the releases that determined them; or empty.
+        values: by name; None: only the digest is known.
 
     Raises:
-        PlanError: a digest is malformed, or does not match the values.
+        PlanError: a digest is malformed, or does not match.
 
     Example:
         >>> from privstats.schema.public_values import Published, Values
@@ -175,14 +169,14 @@ class Published:
 
     @classmethod
     def of(cls, values: Mapping[str, Values], after: bytes = b"") -> Published:
-        """Return values with their digest, chosen after the releases with the digest ``after``."""
+        """Return values with digests of themselves and of earlier releases."""
         return cls(digest_of(values), after.hex(), values)
 
     def read(self) -> Mapping[str, Values]:
         """Return the values.
 
         Raises:
-            PlanError: only their digest is here.
+            PlanError: only their digest is known.
         """
         if self.values is None:
             raise PlanError(
@@ -192,41 +186,28 @@ class Published:
         return self.values
 
     def holding(self, values: Mapping[str, Values]) -> Published:
-        """Return the published values with the values themselves, which must match the digest.
-
-        Raises:
-            PlanError: the values do not match the digest.
-        """
+        """Return this digest with its values; PlanError unless they match."""
         return replace(self, values=values)
 
     def save(self, path: PathLike, signer: Signer | None = None) -> None:
-        """Write the values into one file, which travels with the plan's.
-
-        Args:
-            path: the file's path; :func:`beside` returns the path where ``Plan.read`` looks.
-            signer: an Ed25519 private key, or its 32 bytes.
+        """Write a file; :func:`beside` returns where ``Plan.read`` looks.
 
         Raises:
-            PlanError: only the digest is available, or the signer is no key.
-            PrivstatsError: the file cannot be written.
+            PlanError: only the digest is known, or the signer is no key.
         """
         from privstats.schema.published_file import FORMAT, content_of
 
         FORMAT.write(path, content_of(self), signer)
 
     def encode(self) -> bytes:
-        """Return the bytes of the file that :meth:`save` writes, unsigned.
-
-        Raises:
-            PlanError: only the digest is here.
-        """
+        """Return the unsigned file of :meth:`save`."""
         from privstats.schema.published_file import FORMAT, content_of
 
         return FORMAT.encode(content_of(self))
 
     @classmethod
     def load(cls, path: PathLike, signed_by: Verifier | None = None) -> Published:
-        """Read what :meth:`save` wrote, in this version or an earlier one, and check all that can be checked.
+        """Read and verify what :meth:`save` wrote, in any version.
 
         Raises:
             PlanError: no such file, damaged, or wrongly signed.
@@ -242,12 +223,12 @@ class Published:
 
     @cached_property
     def table(self) -> dict[str, str]:
-        """The table in the plan's file."""
+        """Table for the plan file."""
         return {"sha256": self.sha256, **({"after": self.after} if self.after else {})}
 
 
 def digest_of(values: Mapping[str, Values]) -> str:
-    """Return SHA-256 of names, shapes, exponents and integers in an unambiguous encoding, in hex.
+    """Return the SHA-256 of names and values, unambiguously encoded, in hex.
 
     Example:
         >>> from privstats.schema.public_values import digest_of
@@ -263,7 +244,7 @@ def digest_of(values: Mapping[str, Values]) -> str:
 
 
 def beside(plan_file: str | os.PathLike[str]) -> Path:
-    """Return the path of a plan file's values: ``round.values`` for ``round.toml``.
+    """Return the path of a plan file's values.
 
     Example:
         >>> from privstats.schema.public_values import beside

@@ -1,7 +1,4 @@
-"""Files of published values: packed integers in the envelope that parties exchange, in two versions.
-
-``public_values`` has the values; this is loaded where such a file is read or written.
-"""
+"""Read and write files of published values, in two versions."""
 
 from __future__ import annotations
 
@@ -25,15 +22,15 @@ if TYPE_CHECKING:
 Arrays: TypeAlias = Mapping[str, tuple[NDArray[Any], int]]
 """By name: integers and their exponent, as ``Values`` takes them."""
 
-_MOST_BITS = 55  # of an entry of +-2**53
+_MOST_BITS = 55  # an entry of +-2**53 needs them
 _MOST_AXES = 8
 
 
 def read(make: Callable[[str, Arrays], Published], path: PathLike, signed_by: Verifier | None) -> Published:
-    """Read the values from a file, of this version or an earlier one, and pass them to ``make``.
+    """Read a file and pass its values to ``make``.
 
     Raises:
-        PlanError: no such file, damaged, wrongly signed, or its values do not hold together.
+        PlanError: no such file, damaged, wrongly signed, or inconsistent.
     """
     after, arrays = FORMAT.read(path, signed_by)
     try:
@@ -43,11 +40,7 @@ def read(make: Callable[[str, Arrays], Published], path: PathLike, signed_by: Ve
 
 
 def content_of(published: Published) -> Content:
-    """Return the content of the file of published values.
-
-    Raises:
-        PlanError: only the digest of the values is available.
-    """
+    """Return values as file content."""
     packed = {name: _Packed.of(value) for name, value in published.read().items()}
     manifest = _Manifest(published.after, {name: form for name, (form, _) in packed.items()})
     return Content(
@@ -56,10 +49,7 @@ def content_of(published: Published) -> Content:
 
 
 class _Packed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One value in a file: entries of ``bits`` bits, offset by half their range.
-
-    A symmetric matrix has only its lower triangle in the file, row by row.
-    """
+    """One value: entries of ``bits`` bits, offset by half their range; a symmetric matrix's lower triangle alone."""
 
     exponent: int
     shape: Annotated[
@@ -70,7 +60,6 @@ class _Packed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @classmethod
     def of(cls, value: Values) -> tuple[_Packed, NDArray[np.uint8]]:
-        """Return the smallest form of a value, and its bytes."""
         integers = value.integers
         symmetric = (
             integers.ndim == 2 and integers.shape[0] == integers.shape[1] and np.array_equal(integers, integers.T)
@@ -83,11 +72,6 @@ class _Packed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return form, data
 
     def value(self, data: NDArray[Any]) -> tuple[NDArray[np.int64], int]:
-        """Return the value's integers and exponent, unpacked.
-
-        Raises:
-            PlanError: the bytes are not of this form.
-        """
         size = math.prod(self.shape)
         if self.symmetric:
             if len(self.shape) != 2 or self.shape[0] != self.shape[1]:
@@ -105,7 +89,7 @@ class _Packed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def room(self) -> int:
-        """Number of entries, where an empty axis counts as one."""
+        """Number of entries; an empty axis counts as one."""
         return math.prod(max(each, 1) for each in self.shape)
 
     @property

@@ -1,4 +1,4 @@
-"""Share code of the schemas of rounds at published values: reading records, and checks of fields and values."""
+"""Read records and check fields for schemas of rounds."""
 
 from __future__ import annotations
 
@@ -24,14 +24,7 @@ _MAP_EXPONENTS = range(-64, 129)
 
 
 def settle_round(schema: Any) -> None:
-    """Check and store the fields that the schemas of all rounds share.
-
-    Args:
-        schema: with ``features``, ``classes``, ``expected_records``, ``course_mu`` and the fields of vectors.
-
-    Raises:
-        SchemaError: naming the field, its bound and the remedy.
-    """
+    """Check and store shared fields."""
     settle(schema, **checked_vectors(schema))
     settle(schema, expected_records=as_int("expected_records", schema.expected_records, 1, "write down how many"))
     settle(schema, course_mu=size("course_mu", schema.course_mu, "take it from the course"))
@@ -44,21 +37,13 @@ def settle_round(schema: Any) -> None:
 
 
 def check_exact(schema: Schema) -> None:
-    """Refuse too many features for a logit to be an exact sum of integers.
-
-    Raises:
-        SchemaError: features beyond 65,536.
-    """
+    """Refuse over 65,536 features, for which logits are not exact."""
     if schema.features > _MOST_FEATURES:
         raise SchemaError(f"features must be at most {_MOST_FEATURES}, got {schema.features}; project them first")
 
 
 def settle_classes(schema: Any) -> None:
-    """Check and store ``classes`` and ``class_names`` of a schema that a softmax measures.
-
-    Raises:
-        SchemaError: naming the field, its bound and the remedy.
-    """
+    """Check and store ``classes`` and ``class_names``."""
     settle(schema, classes=as_int("classes", schema.classes, 2, "one class has nothing to separate: give two or more"))
     if schema.classes > _MOST_CLASSES:
         raise SchemaError(f"classes must be at most {_MOST_CLASSES}, got {schema.classes}; merge some")
@@ -66,7 +51,7 @@ def settle_classes(schema: Any) -> None:
 
 
 def class_rows(schema: Schema, classes: int, grid_bits: int = ROW_BITS, statistics: str = "NA") -> ClassSchema:
-    """Return the class schema that reads labelled records, by default on the finer grid before the published map."""
+    """Return the class schema that reads records, by default on the finer grid."""
     return ClassSchema(
         classes,
         schema.features,
@@ -79,7 +64,7 @@ def class_rows(schema: Schema, classes: int, grid_bits: int = ROW_BITS, statisti
 
 
 def target_rows(schema: Schema, target_bound: float, grid_bits: int, *, targets: int = 1, **more: Any) -> RidgeSchema:
-    """Return the ridge schema that reads records with targets; its further fields are passed by name."""
+    """Return the ridge schema that reads records with targets."""
     bounds = {"clip_norm": schema.clip_norm, "target_bound": target_bound, "grid_bits": grid_bits}
     return RidgeSchema(**{"features": schema.features, "targets": targets, **bounds, **_read(schema), **more})
 
@@ -89,14 +74,11 @@ def _read(schema: Schema) -> dict[str, Any]:
 
 
 def check_widths(values: Mapping[str, Values], weights: range = _WEIGHT_EXPONENTS) -> None:
-    """Refuse published values that are wider than 20 bits, tiny or enormous.
+    """Refuse values wider than 20 bits, tiny or enormous.
 
     Args:
-        values: by name; M is a map of rows, and others are weights.
-        weights: exponents that weights may have.
-
-    Raises:
-        PlanError: naming the value.
+        values: by name; M is a map, others are weights.
+        weights: allowed exponents of weights.
     """
     most = 1 << (VALUE_BITS - 1)
     for name, value in values.items():
@@ -108,7 +90,7 @@ def check_widths(values: Mapping[str, Values], weights: range = _WEIGHT_EXPONENT
 
 
 class Round(Schema):
-    """A schema of sums at published values of at most 20 bits; its own fields are in the kinds."""
+    """A schema of sums at published values of at most 20 bits."""
 
     needs_privacy: ClassVar[str] = (
         "a score cannot be released without differential privacy: weights can be chosen so that one record alone "
@@ -116,6 +98,6 @@ class Round(Schema):
     )
 
     def check_values(self, values: Mapping[str, Values]) -> None:
-        """Refuse values of another shape, wider than 20 bits, tiny or enormous, before any record is read."""
+        """Refuse values of another shape, wider than 20 bits, tiny or enormous."""
         super().check_values(values)
         check_widths(values)

@@ -1,4 +1,4 @@
-"""Variables that put a record into one of their cells: public categories, and bins cut at public edges."""
+"""Define variables that put a record into a cell."""
 
 from __future__ import annotations
 
@@ -18,19 +18,16 @@ _OPEN = ("both", "above", "below", "none")
 
 @dataclass(frozen=True)
 class Bins:
-    """A numeric variable in bins with public edges; values beyond the outer edges count in the outer bins, if open.
-
-    For times pass ``open="above"``: then a code such as -9 has no cell, and longer times count in the last bin.
+    """A numeric variable in bins with public edges; open outer bins count values beyond them.
 
     Args:
-        name: the column's name.
-        edges: at least three finite numbers in increasing order, so at least two bins.
-        closed: the end of a bin that belongs to it, ``"left"``: low <= value < high; or ``"right"``.
+        edges: at least three finite numbers in increasing order.
+        closed: the bin end that belongs to it, ``"left"``: low <= value < high; or ``"right"``.
         missing: whether missing values (None, NaN, a blank, ``"NA"``) count in a separate cell; otherwise they have
             none.
-        open: the outer bins that include values beyond their outer edge, ``"both"``, ``"above"``, ``"below"`` or
-            ``"none"``; other such values have no cell. An outer edge itself belongs to its bin. A record with a value
-            without a cell is refused, or excluded from every table: ``measure(..., unreadable=...)``.
+        open: outer bins that include values beyond their edge: ``"both"``, ``"above"`` (for times: a code -9 has no
+            cell), ``"below"`` or ``"none"``. An outer edge itself belongs to its bin. A record without a cell is
+            refused or excluded: ``measure(..., unreadable=...)``.
 
     Example:
         >>> age = ps.Bins("age", (0, 40, 60, 120))
@@ -60,7 +57,7 @@ class Bins:
 
     @cached_property
     def cells(self) -> tuple[str, ...]:
-        """Names of the cells, in order, as :func:`~privstats.printable.bin_names` has them."""
+        """Cell names, from :func:`~privstats.printable.bin_names`."""
         from privstats.printable import bin_names
 
         return (*bin_names(self.edges, self.closed, self.open), *((MISSING_CELL,) * self.missing))
@@ -70,11 +67,7 @@ Variable: TypeAlias = Categories | Bins
 
 
 def variable_of(value: Any) -> Variable:
-    """Return a variable, also from a plan file's table.
-
-    Raises:
-        SchemaError: it is none.
-    """
+    """Return a variable, also from a plan file's table."""
     if isinstance(value, Bins):
         return value
     if isinstance(value, Categories):
@@ -94,7 +87,7 @@ def variable_of(value: Any) -> Variable:
 
 
 def _counted(variable: Categories) -> Categories:
-    """Return categories as count tables use them: without a cell for other values or gaps, unless declared."""
+    """Return categories for count tables; other values and gaps need a declared cell."""
     if len(variable.values) < 2:
         raise SchemaError(f"values of {variable.name} must be at least two different texts, or whole numbers")
     check_distinct(f"values of {variable.name}", variable.values)
@@ -104,7 +97,7 @@ def _counted(variable: Categories) -> Categories:
 
 
 def plain_variable(variable: Any) -> dict[str, Any]:
-    """Return a variable as a plan file holds it."""
+    """Return a variable's plan-file form."""
     defaults = {field.name: field.default for field in fields(variable)}
     return {
         name: list(value) if isinstance(value, tuple) else value
@@ -114,5 +107,5 @@ def plain_variable(variable: Any) -> dict[str, Any]:
 
 
 def is_finite(edge: object) -> bool:
-    """Return whether ``edge`` is a number within the range of floats, which some integers exceed."""
+    """Return whether ``edge`` is a number within float range."""
     return isinstance(edge, int | float) and abs(edge) <= sys.float_info.max

@@ -1,7 +1,6 @@
-"""Exclusive use of a machine: it refuses a concurrent call, a copy of itself and use in a forked process.
+"""Refuse concurrent calls, copies and forked use of a machine.
 
-Two concurrent calls could both pass a check that only one may pass, and add an upload twice or sign two lists. The
-machines and their journals derive from this module; it does not depend on messages.
+Two concurrent calls could both pass a check that only one may pass, and sign two lists.
 """
 
 from __future__ import annotations
@@ -21,17 +20,17 @@ M = TypeVar("M", bound="Exclusive")
 
 
 class Exclusive:
-    """An object that is used by one caller at a time, in the process that made it, and is never copied.
+    """An object for one caller at a time, in the process that made it, that is never copied.
 
-    A concurrent call raises an error and does not block, because its caller has lost track of the session (a caller
-    that is ``waiting`` to close it does block). Read-only properties are snapshots and may be read at any time.
+    A concurrent call raises ``LocalProtocolError``; only a ``waiting`` one, which closes the object, blocks. Read-only
+    properties may be read at any time.
     """
 
     _turn: threading.Lock
     _process: int
 
     def __new__(cls, *_: object, **__: object) -> Self:
-        """The object with its lock, which every way of constructing it needs."""
+        """Every way of construction needs the lock."""
         self = super().__new__(cls)
         self._turn, self._process = threading.Lock(), os.getpid()
         return self
@@ -52,7 +51,7 @@ class Exclusive:
             self._turn.release()
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        """Refuse ``copy``, ``deepcopy`` and ``pickle``, which all come here."""
+        """Refuse ``copy``, ``deepcopy`` and ``pickle``, which all call it."""
         raise LocalProtocolError(
             f"a copy of a {type(self).__name__} would be a second one in the same session: "
             "export it, give this one up, and resume the other"
@@ -60,7 +59,7 @@ class Exclusive:
 
 
 def exclusive(method: Callable[Concatenate[M, P], R]) -> Callable[Concatenate[M, P], R]:
-    """Return a method that raises ``LocalProtocolError`` while another exclusive method of the same object runs."""
+    """Make a method raise ``LocalProtocolError`` while another exclusive method of its object runs."""
 
     @wraps(method)
     def alone(self: M, /, *args: P.args, **kwargs: P.kwargs) -> R:

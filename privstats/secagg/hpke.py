@@ -1,7 +1,6 @@
 """HPKE, RFC 9180 in base mode, one message per key: X25519, HKDF-SHA256, AES-256-GCM.
 
-The ephemeral private key is passed in, so that a restarted sender repeats its message byte for byte; the HPKE of
-``cryptography`` draws it inside. Bytes in, bytes out; the content is opaque.
+The ephemeral key is passed in, so that a restarted sender repeats identical messages.
 """
 
 from __future__ import annotations
@@ -33,33 +32,28 @@ class UnopenedError(Exception):
 
 @dataclass(frozen=True, repr=False)
 class Schedule:
-    """The output of the key schedule: the key and the nonce of the first message."""
+    """The key schedule's key and first nonce."""
 
     key: bytes
     nonce: bytes
 
 
 def seal(public: bytes, ephemeral: bytes, content: bytes | bytearray | memoryview, info: bytes) -> bytes:
-    """``enc || ciphertext || tag`` for the owner of ``public``.
+    """Return ``enc || ciphertext || tag`` for the owner of ``public``.
 
     Args:
-        public: the receiver's X25519 key, 32 bytes.
-        ephemeral: the raw private key of this box alone, 32 secret bytes (no DeriveKeyPair).
-        content: the plaintext.
-        info: context that the receiver must know beforehand; a box opens under the same ``info`` only.
-
-    Raises:
-        ValueError: ``public`` is a point of low order.
+        public: the receiver's X25519 key, 32 bytes; ``ValueError`` if of low order.
+        ephemeral: this box's own raw private key, 32 secret bytes (no DeriveKeyPair).
+        info: context that the receiver must know to open the box.
     """
     enc, keys = towards(public, ephemeral, info)
     return enc + AESGCM(keys.key).encrypt(keys.nonce, content, None)
 
 
 def seal_into(out: memoryview, enc: bytes, keys: Schedule, content: Iterable[memoryview]) -> None:
-    """Like :func:`seal` of all pieces of ``content``, written to ``out``; ``enc`` and ``keys`` are of :func:`towards`.
+    """Write a sealed box of all pieces to ``out``, which has its exact size.
 
-    Raises:
-        ValueError: ``out`` has another size than ``enc``, content and tag.
+    ``enc`` and ``keys`` are the results of :func:`towards`.
     """
     encryptor = Cipher(algorithms.AES256(keys.key), modes.GCM(keys.nonce)).encryptor()
     place = len(enc)
@@ -71,17 +65,17 @@ def seal_into(out: memoryview, enc: bytes, keys: Schedule, content: Iterable[mem
 
 
 def towards(public: bytes, ephemeral: bytes, info: bytes) -> tuple[bytes, Schedule]:
-    """Return the encapsulated key, and the key schedule for the one message under it; raises as :func:`seal`."""
+    """Return the encapsulated key and its key schedule for one message."""
     private = X25519PrivateKey.from_private_bytes(ephemeral)
     enc = private.public_key().public_bytes_raw()
     return enc, schedule(encapsulate(agree(private, public), enc, public), info)
 
 
 def open_box(private: X25519PrivateKey, box: bytes | memoryview, info: bytes) -> bytes:
-    """Return the content that :func:`seal` sealed to the owner of ``private``.
+    """Open a box that :func:`seal` sealed to the owner of ``private``.
 
     Raises:
-        UnopenedError: another key, another ``info``, damage, too few bytes, or an encapsulated key of low order.
+        UnopenedError: another key or ``info``, damage, too few bytes, or an encapsulated key of low order.
     """
     content = bytearray(max(0, len(box) - OVERHEAD))
     open_into(content, opening(private, box, info), box[ENC_BYTES:])
@@ -89,10 +83,10 @@ def open_box(private: X25519PrivateKey, box: bytes | memoryview, info: bytes) ->
 
 
 def open_into(out: bytearray, keys: Schedule, ciphertext: bytes | memoryview) -> None:
-    """Decrypt ``ciphertext`` under ``keys`` into ``out``, which is shorter than it by the length of a tag.
+    """Decrypt ``ciphertext`` into ``out``, which is shorter by the tag.
 
     Raises:
-        UnopenedError: other keys, or damage; the contents of ``out`` are then meaningless.
+        UnopenedError: other keys, or damage; ``out`` is then meaningless.
     """
     try:
         AESGCM(keys.key).decrypt_into(keys.nonce, ciphertext, None, out)
@@ -101,11 +95,7 @@ def open_into(out: bytearray, keys: Schedule, ciphertext: bytes | memoryview) ->
 
 
 def opening(private: X25519PrivateKey, box: bytes | memoryview, info: bytes) -> Schedule:
-    """Derive the keys that open one box, sealed to the owner of ``private``, and no other box.
-
-    Raises:
-        UnopenedError: an encapsulated key of low order, or too few bytes.
-    """
+    """Derive the keys of this box alone; raises as :func:`open_box`."""
     enc = bytes(box[:ENC_BYTES])
     try:
         return schedule(encapsulate(agree(private, enc), enc, private.public_key().public_bytes_raw()), info)
@@ -120,7 +110,7 @@ def encapsulate(exchanged: bytes, enc: bytes, public: bytes) -> bytes:
 
 
 def schedule(shared: bytes, info: bytes, aead: int = AES_256_GCM) -> Schedule:
-    """Key and first nonce, RFC 9180, 5.1, base mode; ``aead`` is the registry's number."""
+    """Return key and first nonce, RFC 9180, 5.1, base mode; ``aead`` is the registry's number."""
     suite = b"HPKE" + b"".join(number.to_bytes(2, "big") for number in (0x0020, 0x0001, aead))
     context = b"\0" + _extract(suite, b"", b"psk_id_hash", b"") + _extract(suite, b"", b"info_hash", info)
     secret = _extract(suite, shared, b"secret", b"")
@@ -133,6 +123,6 @@ def _extract(suite: bytes, salt: bytes, label: bytes, content: bytes) -> bytes:
 
 
 def _expand(suite: bytes, prk: bytes, label: bytes, info: bytes, size: int) -> bytes:
-    """Return one block of HKDF-Expand: nothing here is longer than a hash."""
+    """One block suffices: nothing here is longer than a hash."""
     labelled = size.to_bytes(2, "big") + b"HPKE-v1" + suite + label + info
     return hmac.digest(prk, labelled + b"\1", "sha256")[:size]

@@ -1,10 +1,7 @@
-"""Encapsulate with ML-KEM-768 (FIPS 203) from ``cryptography``, and combine its secret with that of X25519.
+"""Encapsulate with ML-KEM-768 (FIPS 203), and combine its secret with that of X25519.
 
-Both secrets and the ciphertext go into one derivation, so the keys are secret while one of the two schemes is secure.
-Only this module encapsulates, so tests replace the randomness here. It has no protocol: machines call these functions.
-
-A changed ciphertext decapsulates to another secret and raises nothing (implicit rejection). The change is detected when
-a message under the derived key does not open.
+Both secrets and the ciphertext go into one derivation, so the keys are secret while one of the two schemes is secure. A
+changed ciphertext decapsulates to another secret (implicit rejection); then the message does not open.
 """
 
 from __future__ import annotations
@@ -25,16 +22,12 @@ SECRET_BYTES = 32
 
 @cache
 def require_support() -> None:
-    """Refuse to begin where this machine's OpenSSL has no ML-KEM: no session falls back to X25519 alone.
-
-    Raises:
-        LocalProtocolError: it has none.
-    """
+    """Raise ``LocalProtocolError`` without ML-KEM in OpenSSL: no session falls back to X25519 alone."""
     private_key(bytes(SEED_BYTES))
 
 
 def private_key(seed: bytes) -> MLKEM768PrivateKey:
-    """Return the key pair of 64 bytes, d || z; raises as :func:`require_support`."""
+    """Return the key pair of a 64-byte seed, d || z."""
     try:
         return MLKEM768PrivateKey.from_seed_bytes(seed)
     except UnsupportedAlgorithm:
@@ -42,12 +35,12 @@ def private_key(seed: bytes) -> MLKEM768PrivateKey:
 
 
 def public_of(private: MLKEM768PrivateKey) -> bytes:
-    """Return the 1,184 bytes of the encapsulation key."""
+    """Return the 1,184-byte encapsulation key."""
     return private.public_key().public_bytes_raw()
 
 
 def encapsulate(public: bytes) -> tuple[bytes, bytes]:
-    """Return a fresh secret of 32 bytes, and the 1,088 bytes that give it to the key's owner.
+    """Return a fresh 32-byte secret, and its 1,088-byte ciphertext.
 
     Raises:
         ValueError: ``public`` is no encapsulation key (FIPS 203, 7.2): its length, or a number not below 3329.
@@ -63,7 +56,7 @@ def encapsulate(public: bytes) -> tuple[bytes, bytes]:
 
 
 def parsed(public: bytes) -> MLKEM768PublicKey:
-    """Return the encapsulation key; raises ``ValueError`` as :func:`encapsulate`, and as :func:`require_support`."""
+    """Parse an encapsulation key; raises as :func:`encapsulate`."""
     try:
         return MLKEM768PublicKey.from_public_bytes(public)
     except UnsupportedAlgorithm:
@@ -71,12 +64,15 @@ def parsed(public: bytes) -> MLKEM768PublicKey:
 
 
 def decapsulate(private: MLKEM768PrivateKey, ciphertext: bytes) -> bytes:
-    """Return the secret in a ciphertext for this key; a random secret if the ciphertext is for another key."""
+    """Return a ciphertext's secret; a ciphertext for another key yields a random one."""
     return private.decapsulate(ciphertext)
 
 
 def combined(shared: bytes, secret: bytes, ciphertext: bytes) -> bytes:
-    """Concatenate X25519's secret, ML-KEM's and its ciphertext, for one key derivation with both keys in its salt."""
+    """Concatenate both secrets and the ciphertext, for one key derivation.
+
+    A box's salt covers both public keys; the channel's is the session's name alone.
+    """
     return shared + secret + ciphertext
 
 

@@ -1,11 +1,7 @@
-"""Identities, and the derivation of keys from shared secrets.
+"""Hold identities and derive keys from shared secrets.
 
-Ed25519 for signatures, X25519 for key agreement, HKDF-SHA256 for derivation; each derived key has its own label and is
-used for one purpose. No messages: the protocol machines call these functions.
-
-A machine's state is sealed: encrypted and authenticated under the caller's key, bound to its role, parameters, roster
-and index, so it cannot be resumed elsewhere. Sealing does not prevent the reuse of an old copy: a store of states must
-replace them, as ``engines.journal`` does.
+Each derived key has its own label and one purpose. A machine's state is sealed under the caller's key, and bound to
+role, parameters, roster and index. Sealing does not prevent the reuse of an old copy: a store must replace it.
 """
 
 from __future__ import annotations
@@ -34,11 +30,7 @@ KEY_AGREEMENTS = (CLASSICAL, HYBRID)
 
 
 def draw(entropy: Entropy, size: int) -> bytes:
-    """``size`` bytes of ``entropy``.
-
-    Raises:
-        LocalProtocolError: it gave another number of bytes, so a key would be shorter than required.
-    """
+    """Draw ``size`` bytes; any other length raises ``LocalProtocolError``, as a key would be too short."""
     drawn = entropy(size)
     if len(drawn) != size:
         raise LocalProtocolError(f"the entropy source was asked for {size} bytes and gave {len(drawn)}")
@@ -72,15 +64,14 @@ class Identity:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], passphrase: str | None = None) -> Identity:
-        """Return the identity in a file that :meth:`save` wrote.
+        """Load an identity from a file that :meth:`save` wrote.
 
         Args:
-            path: the file, which only its owner may read or write (mode 0600 or less).
-            passphrase: decrypts the file, if it is encrypted.
+            path: the file; only its owner may have access (mode 0600 or less).
 
         Raises:
             LocalProtocolError: the file cannot be read, others can read it, it holds something else, or the passphrase
-                is missing, wrong or too much.
+                is missing, wrong or surplus.
         """
         from privstats.files.locked_key import read_private
 
@@ -91,13 +82,12 @@ class Identity:
         """Write the identity to a new file atomically: PKCS #8 in PEM, mode 0600.
 
         Args:
-            path: the new file; an existing one is never replaced, because an overwritten identity is lost.
-            passphrase: encrypts the file. Each guess at a stolen copy then costs half a second and 128 MiB (scrypt with
-                n = 2^17, r = 8, p = 1). A passphrase of six random words is not guessed.
+            path: the new file; an existing one is never replaced, because its identity would be lost.
+            passphrase: encrypts the file; each guess costs half a second and 128 MiB (scrypt: n=2^17, r=8, p=1).
 
         Raises:
             LocalProtocolError: the passphrase is not a text, or empty.
-            PrivstatsError: the file exists already, or cannot be written.
+            PrivstatsError: the file exists, or cannot be written.
         """
         from privstats.files.locked_key import write_private
 
@@ -105,19 +95,17 @@ class Identity:
 
     @staticmethod
     def relock(path: str | os.PathLike[str], passphrase: str | None = None, new: str | None = None) -> None:
-        """Write the identity in a file again, in its place, locked as :meth:`save` locks files today.
+        """Rewrite an identity's file under the lock that :meth:`save` uses today.
 
-        Files of privstats up to 0.2 are locked with 2,048 rounds of PBKDF2; they can be read, and keep that lock until
-        this call. Copies of the old file stay as weak as they were.
+        Files of privstats up to 0.2 use 2,048 rounds of PBKDF2. Copies of the old file stay as weak as they were.
 
         Args:
-            path: the file.
-            passphrase: unlocks it; None for a file that is not locked.
-            new: locks it; the same passphrase where None.
+            passphrase: unlocks the file; None if not locked.
+            new: locks it; None for the same passphrase.
 
         Raises:
-            LocalProtocolError: as for :meth:`load` and :meth:`save`, or neither passphrase is given.
-            PrivstatsError: the file cannot be written; it stays as it was.
+            LocalProtocolError: as for :meth:`load` and :meth:`save`, or no passphrase.
+            PrivstatsError: the file cannot be written, and is unchanged.
 
         Example:
             >>> ulm = ps.secagg.Identity.generate(os.urandom)
@@ -132,7 +120,7 @@ class Identity:
 
     @property
     def public(self) -> bytes:
-        """The 32-byte public key that goes on the roster; ``public.hex()`` is how rosters and plans write it."""
+        """The 32-byte public key; rosters and plans write its hex."""
         return self._key.public_key().public_bytes_raw()
 
     @property
@@ -149,11 +137,7 @@ class Identity:
 
 
 def require_identity(identity: object) -> Identity:
-    """Return the identity itself.
-
-    Raises:
-        LocalProtocolError: it is not an ``Identity`` but, for example, a path or bare bytes.
-    """
+    """Return the identity, or raise ``LocalProtocolError``."""
     if not isinstance(identity, Identity):
         raise LocalProtocolError(
             f"identity must be an Identity, got {type(identity).__name__}: read its file with Identity.load(path)"
@@ -162,12 +146,12 @@ def require_identity(identity: object) -> Identity:
 
 
 def derive(secret: bytes | bytearray, label: str, *, salt: bytes = b"", size: int = 32) -> bytes:
-    """Return a key for the purpose that ``label`` names."""
+    """Derive a key for the purpose that ``label`` names."""
     return hkdf(secret, salt, (PROTOCOL + label).encode(), size)
 
 
 def hkdf(secret: bytes | bytearray, salt: bytes, info: bytes, size: int) -> bytes:
-    """HKDF-SHA256 (RFC 5869), extract and expand."""
+    """Derive a key by HKDF-SHA256 (RFC 5869), extract and expand."""
     return HKDF(SHA256(), size, salt, info).derive(secret)
 
 
@@ -180,7 +164,7 @@ def agree(private: X25519PrivateKey, public: bytes) -> bytes:
     """Return the X25519 shared secret.
 
     Raises:
-        ValueError: ``public`` is a point of low order, so the secret would be zero.
+        ValueError: ``public`` is of low order, so the secret would be zero.
     """
     return private.exchange(X25519PublicKey.from_public_bytes(public))
 
@@ -191,16 +175,16 @@ S = TypeVar("S")
 
 
 def seal_state(state: object, key: bytes, *, role: str, place: bytes, entropy: Entropy) -> bytes:
-    """``nonce || AES-256-GCM(state)``; raises ``LocalProtocolError`` for a key that is not 32 bytes."""
+    """Return ``nonce || AES-256-GCM(state)``; ``key`` has 32 bytes."""
     nonce = draw(entropy, _NONCE_BYTES)
     return nonce + _cipher(key).encrypt(nonce, msgspec.msgpack.encode(state), _bound(role, place))
 
 
 def unseal_state(sealed: bytes, key: bytes, kind: type[S], *, role: str, place: bytes) -> S:
-    """Return the state that :func:`seal_state` sealed.
+    """Open a state that :func:`seal_state` sealed.
 
     Raises:
-        LocalProtocolError: another key, place, version, or damage; the error does not reveal which.
+        LocalProtocolError: another key, place or version, or damage; not stated which.
     """
     nonce, box = sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:]
     try:

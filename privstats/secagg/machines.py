@@ -1,12 +1,6 @@
-"""Interfaces that plans, engines and journals use for every masking protocol.
+"""Define the interfaces of every masking protocol.
 
-``Masking`` is a plan's view of a protocol's parameters, ``Peer`` and ``Aggregator`` are an engine's view of its
-machines, and ``Outbox`` holds the messages of a step, each made when it is taken: all together they would be the
-largest object in the server's memory. Thresholds, graphs and the names of steps are details of one protocol.
-:mod:`privstats.secagg.protocols` lists the protocols.
-
-Where clients remove excess noise, the seeds of its layers are a chain: a value yields the layers below it and none
-above. So one value opens any number of layers, and reveals no others. The distribution of a layer is in ``dp``.
+Seeds of excess noise's layers form a chain: one value opens any number of lowest layers, and reveals no others.
 """
 
 from __future__ import annotations
@@ -27,19 +21,14 @@ from privstats.secagg.roster import Roster
 class Outbox:
     """Pairs of a client and its message, in increasing order of clients.
 
-    It has a length, is false when empty, and may be iterated repeatedly: a message is the same bytes every time. It
-    belongs to its step; after the end of the step, taking a message raises ``LocalProtocolError``.
-
-    Args:
-        clients: the clients with a message.
-        make: returns a client's message.
+    Messages are built when read, identical each time. After its step, reading raises ``LocalProtocolError``.
     """
 
     def __init__(self, clients: Sequence[int] = (), make: Callable[[int], bytes] = lambda _: b"") -> None:
         self.clients, self._make = tuple(clients), make
 
     def to(self, client: int) -> bytes:
-        """Return the message for one of :attr:`clients`."""
+        """Return a client's message."""
         return self._make(client)
 
     def __len__(self) -> int:
@@ -57,7 +46,7 @@ class Outbox:
 
 
 class Masking(Protocol):
-    """The public parameters of one aggregation: a frozen value, equal for all parties that may talk to each other."""
+    """One aggregation's public parameters, equal for all parties."""
 
     @property
     def protocol(self) -> str:
@@ -65,11 +54,11 @@ class Masking(Protocol):
 
     @property
     def steps(self) -> tuple[str, ...]:
-        """The names of the steps, in order; opaque outside the protocol."""
+        """Names of the steps, in order; opaque outside the protocol."""
 
     @property
     def upload_step(self) -> str:
-        """The step in which clients send their vectors; a client that vanishes before it is not in the sum."""
+        """The step that uploads vectors; earlier dropouts are not in the sum."""
 
     @property
     def clients(self) -> int:
@@ -77,11 +66,11 @@ class Masking(Protocol):
 
     @property
     def min_survivors(self) -> int:
-        """The minimum number of clients in a revealed sum."""
+        """Minimum number of clients in a revealed sum."""
 
     @property
     def fewest_listed(self) -> int:
-        """The minimum number of clients that must stay: a session with fewer ends without a sum."""
+        """Minimum number of clients that must stay, else the session ends without a sum."""
 
     @property
     def ring(self) -> Group:
@@ -89,23 +78,23 @@ class Masking(Protocol):
 
     @property
     def upload_bytes(self) -> int:
-        """Size of a client's masked vector on the wire, in bytes."""
+        """Size of a masked vector on the wire, in bytes."""
 
     @property
     def digest(self) -> bytes:
-        """32 bytes that stand for these parameters, the plan and the cryptographic suite."""
+        """32-byte digest of these parameters, the plan and the cryptographic suite."""
 
     @property
     def failure(self) -> float:
-        """Bound on the probability that masking shows more than the sum; the budget adds it to delta."""
+        """Bound on the probability of revealing more than the sum; the budget adds it to delta."""
 
     @property
     def remedy(self) -> str:
-        """The remedy for a plan with too large a :attr:`failure`, as the end of a sentence."""
+        """The remedy for too large a :attr:`failure`, as a sentence's end."""
 
     @property
     def condition(self) -> str:
-        """The assumption behind the promise, as the end of a sentence; empty if there is none."""
+        """The promise's assumption, as a sentence's end; may be empty."""
 
 
 ENDS = ("done", "failed")
@@ -118,18 +107,14 @@ Its method ``withdraw``, if it has one, is called when a machine is wiped before
 
 
 def unshelved(_: bytes) -> bytes:
-    """Refuse to fetch a message; a machine without its journal has this as :attr:`Shelving.fetch`."""
+    """Refuse to fetch messages without a journal."""
     raise LocalProtocolError("this machine's messages are in the journal that it was exported from: resume that")
 
 
 def give_back(on_upload: OnUpload | None, uploaded: bytes) -> None:
-    """Call ``withdraw`` of ``on_upload``, if it has one and the wiped machine sent nothing.
+    """Call any ``withdraw`` of ``on_upload`` if ``uploaded`` is empty: nothing was sent.
 
-    The machine is wiped already: an error of ``withdraw`` reaches the caller and changes no machine.
-
-    Args:
-        on_upload: the callback that accounts for the machine's upload.
-        uploaded: the machine's :attr:`Peer.upload`, empty if nothing was sent.
+    The machine is wiped already, so an error changes no machine.
     """
     withdraw = getattr(on_upload, "withdraw", None)
     if withdraw is not None and not uploaded:
@@ -137,10 +122,9 @@ def give_back(on_upload: OnUpload | None, uploaded: bytes) -> None:
 
 
 def session_id(parameters: Masking, roster: Roster | bytes) -> bytes:
-    """Return the digests of roster and parameters, 32 bytes each: a permanent name, because a run's name is used once.
+    """Return the 32-byte digests of roster and parameters: a permanent session name.
 
-    The result is empty where the roster names no run, so that its parties may meet again. A client stores its own as
-    ``session_id``; a client of another protocol without it is counted by its journal only.
+    It is empty for a roster without a run, so that its parties may meet again.
     """
     if isinstance(roster, bytes):
         return roster + parameters.digest
@@ -154,11 +138,10 @@ class StepStatus:
     """The state of a step, and the consequence of closing it now.
 
     Attributes:
-        step: the step that the server collects answers for.
-        answered: the clients with an accepted answer, in increasing order.
-        waiting_for: the clients that have not answered, in increasing order.
-        abort: why closing now would end the session without a sum; None if it would continue. Shares that reconstruct
-            no secret are not predicted: only unmasking itself detects them.
+        step: the step that collects answers.
+        answered: clients with an accepted answer, in order.
+        waiting_for: clients without one, in order.
+        abort: why closing now yields no sum, else None; only unmasking detects bad shares.
     """
 
     step: str
@@ -172,55 +155,55 @@ class Peer(Protocol):
 
     @property
     def parameters(self) -> Masking:
-        """The parameters that all parties agreed on."""
+        """The agreed parameters."""
 
     @property
     def index(self) -> int:
-        """The machine's index on the roster."""
+        """Roster index."""
 
     @property
     def step(self) -> str:
-        """The step that the machine waits to open; ``"done"`` or ``"failed"`` at the end."""
+        """The awaited step; ``"done"`` or ``"failed"`` at the end."""
 
     @property
     def faults(self) -> tuple[RemoteProtocolError, ...]:
-        """Faults of other parties that did not stop it."""
+        """Other parties' faults that did not stop it."""
 
     @property
     def ended(self) -> str:
-        """The server's signed reason for ending the session early; empty unless it did."""
+        """The server's signed reason for an early end; else empty."""
 
     @property
     def answer(self) -> bytes:
-        """The last answer, to be sent again where it may not have arrived; empty where none may leave."""
+        """The last answer, to be sent again; empty where none may be sent."""
 
     @property
     def charged(self) -> bool:
-        """Whether its upload is charged, so that ``on_upload`` must be called before it is sent."""
+        """Whether ``on_upload`` must be called before the upload is sent."""
 
     @property
     def upload(self) -> bytes:
-        """SHA-256 of the masked-vector message; empty until that may be sent."""
+        """SHA-256 of the masked-vector message; empty until it may be sent."""
 
     def start(self) -> list[tuple[str, bytes]]:
-        """Return the messages it sends unprompted; an empty list where the protocol begins with the server."""
+        """Return its unprompted messages, if any."""
 
     def receive(self, data: bytes | bytearray | memoryview) -> list[tuple[str, bytes]]:
-        """Process one message from the server and return what to send; the same bytes get the same answer."""
+        """Answer one server message; identical bytes get identical answers."""
 
     def export(self, key: bytes) -> bytes:
-        """Return the machine's state, sealed under the 32 bytes of ``key``."""
+        """Return the state, sealed under 32 bytes of ``key``."""
 
     def discard(self) -> None:
-        """End the session and wipe the secrets; then call ``withdraw`` of ``on_upload`` if nothing was sent."""
+        """End the session, wipe secrets, and call any ``withdraw`` if nothing was sent."""
 
 
 class Aggregator(Protocol):
-    """The server of one session: it records messages as they arrive; a call of its own closes a step."""
+    """The server of one session: it records messages; :meth:`end_step` closes a step."""
 
     @property
     def parameters(self) -> Masking:
-        """The parameters that all parties agreed on."""
+        """The agreed parameters."""
 
     @property
     def roster(self) -> Roster:
@@ -228,27 +211,27 @@ class Aggregator(Protocol):
 
     @property
     def noise_due(self) -> bool:
-        """Whether the sum must not be published before noise is added to it."""
+        """Whether noise must be added to the sum before publication."""
 
     @property
     def steps(self) -> tuple[str, ...]:
-        """The names of the steps, in order; opaque to an engine."""
+        """Names of the steps, in order."""
 
     @property
     def step(self) -> str:
-        """The step that the server collects answers for; ``"done"`` or ``"failed"`` at the end."""
+        """The step that collects answers; ``"done"`` or ``"failed"`` at the end."""
 
     @property
     def waiting_for(self) -> frozenset[int]:
-        """The clients that have not answered in this step."""
+        """Clients without an answer in this step."""
 
     @property
     def outbox(self) -> Outbox:
-        """The messages that opened this step, to be sent again to those who have not answered."""
+        """The step's opening messages, to be sent again."""
 
     @property
     def accepted(self) -> int:
-        """Number of accepted messages; it grows with each message that must be stored, so not with a repeat."""
+        """Number of accepted messages that must be stored, without repeats."""
 
     @property
     def faults(self) -> tuple[RemoteProtocolError, ...]:
@@ -256,32 +239,32 @@ class Aggregator(Protocol):
 
     @property
     def result(self) -> tuple[RingVector, tuple[int, ...]]:
-        """The sum and the clients that it is over."""
+        """The sum and its survivors."""
 
     @property
     def openings(self) -> Mapping[int, Opening]:
-        """Opened layers of noise in the sum, by client; empty where the protocol or the plan has none."""
+        """Opened layers of noise, by client; may be empty."""
 
     def awaits(self, client: int) -> bool:
-        """Return whether the client's answer to this step is still to come."""
+        """Return whether the client's answer is due."""
 
     def start(self) -> Outbox:
         """Return the messages that open the session."""
 
     def receive(self, sender: int, data: bytes | bytearray | memoryview) -> Outbox:
-        """Record one answer and return what to send, which may be empty."""
+        """Record one answer and return any messages to send."""
 
     def step_status(self) -> StepStatus:
-        """Return the clients that have answered, those that have not, and whether closing now would end the session."""
+        """Return the step's status."""
 
     def end_step(self) -> Outbox:
-        """Close the step with the clients that answered, and return the messages that open the next."""
+        """Close the step and return the messages that open the next."""
 
     def abandon(self, code: str = ...) -> Outbox:
-        """End the session, if it has not ended, with a code of the protocol; return the messages for the clients."""
+        """End the session with a code; return the clients' messages."""
 
     def export(self, key: bytes) -> bytes:
-        """Return the machine's state, sealed under the 32 bytes of ``key``."""
+        """Return the state, sealed under 32 bytes of ``key``."""
 
 
 ROOT_BYTES = 32
@@ -293,8 +276,8 @@ class Opening:
     """The layers of noise that one client opened.
 
     Attributes:
-        left_for: the number of clients that the remaining noise is sized for.
-        seeds: seeds of the layers to subtract, lowest first.
+        left_for: client count that the remaining noise is sized for.
+        seeds: of the layers to subtract, lowest first.
     """
 
     left_for: int
@@ -302,11 +285,7 @@ class Opening:
 
 
 def check_levels(levels: Sequence[int], *, clients: int, min_survivors: int, complete: bool) -> None:
-    """Refuse levels that no client could follow: they rise from ``min_survivors`` to ``clients``, on a complete graph.
-
-    Raises:
-        PlanError: one of these does not hold.
-    """
+    """Require levels from ``min_survivors`` up to ``clients``, on a complete graph."""
     if not levels:
         return
     rises = all(one < other for one, other in pairwise(levels))
@@ -333,9 +312,9 @@ def opened_layers(levels: Sequence[int], proven: int) -> int:
 
 
 def opening(root: bytes | bytearray, layers: int, opened: int) -> bytes:
-    """Return the chain value that yields the ``opened`` lowest of ``layers`` layers; ``root`` itself yields all.
+    """Return the chain value that yields the ``opened`` lowest layers; ``root`` yields all.
 
-    Each value is derived from the value above by HKDF, so a value reveals nothing about those above.
+    HKDF derives each value from the one above, so it reveals nothing about those above.
     """
     value = bytes(root)
     for _ in range(layers - opened):
@@ -344,7 +323,7 @@ def opening(root: bytes | bytearray, layers: int, opened: int) -> bytes:
 
 
 def layer_seeds(value: bytes, opened: int) -> tuple[bytes, ...]:
-    """Return the seeds of the ``opened`` lowest layers, the lowest first, from the value that opens them."""
+    """Return the ``opened`` lowest layers' seeds, lowest first, from their chain value."""
     seeds = []
     for _ in range(opened):
         seeds.append(derive(value, _SEED))

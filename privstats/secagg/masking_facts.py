@@ -1,4 +1,4 @@
-"""The facts about a plan's masking: thresholds, trust, collusion and poisoning, in sentences and as numbers."""
+"""State a plan's masking in sentences and numbers."""
 
 from __future__ import annotations
 
@@ -33,9 +33,7 @@ _MANY = 10_000
 
 @singledispatch
 def masking_facts(masking: Any) -> list[str]:
-    """Return one sentence per fact about the masking of a plan, for the person who reviews it.
-
-    Each protocol registers the function for its parameters.
+    """Return one sentence per fact, for a reviewer.
 
     Example:
         >>> from privstats.secagg.masking_facts import masking_facts
@@ -49,9 +47,7 @@ def masking_facts(masking: Any) -> list[str]:
 
 @singledispatch
 def masking_numbers(masking: Any) -> dict[str, Any]:
-    """Return the facts for scripts: names and numbers, nested at will; infinities are allowed.
-
-    Each protocol registers the function for its parameters.
+    """Return the facts for scripts, nested at will; infinities are allowed.
 
     Example:
         >>> from privstats.secagg.masking_facts import masking_numbers
@@ -82,7 +78,6 @@ def _of_interactive(parameters: Parameters) -> list[str]:
 
 
 def _listing(parameters: Parameters) -> list[str]:
-    """Return the sentence on why a list needs more clients than a sum; none where it does not."""
     disputes, survivors = parameters.disputes, parameters.min_survivors
     if not disputes:
         return []
@@ -112,7 +107,6 @@ def _framing(parameters: Parameters) -> list[str]:
 
 
 def _failures(bounds: FailureBounds, server_may_lie: bool) -> list[str]:
-    """Return a sentence with the bounds, or none where nothing can fail, and what holds only for an honest server."""
     named = {
         "honest clients split into groups": bounds.connectivity,
         "a client's secrets come together": bounds.privacy,
@@ -155,7 +149,7 @@ def _of_split(parameters: UploadParameters) -> list[str]:
 
 
 def _traffic(parameters: UploadParameters) -> list[str]:
-    """Return a fact on the traffic and disk space of many reports, which are the bottleneck: see docs/how_big.md."""
+    """Many reports' traffic and disk space are the bottleneck: docs/how_big.md."""
     if parameters.clients < _MANY:
         return []
     proof_bytes = 0 if parameters.claim is None else 64 + 32 * parameters.helpers
@@ -178,7 +172,6 @@ def _time(seconds: float) -> str:
 
 
 def _inputs(proved: bool) -> list[str]:
-    """Return facts on how a dishonest party can change the sum."""
     if not proved:
         return [
             "one client that sends false data, or the leader, or any one helper, can shift the sum by anything in the "

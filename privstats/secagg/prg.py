@@ -1,9 +1,8 @@
-"""Masks: AES-256 keystreams added to a ring vector in place, tile by tile while the tile is in cache.
+"""Add masks, AES-256 keystreams, to a ring vector in place, tile by tile.
 
 A seed's stream for lane L, tile T (65,536 elements) is AES-256 in counter mode from the block
-``uint32(L) || uint64(T) || uint32(2)``, big-endian: what AES-GCM produces over zeros, which is how it is computed
-because OpenSSL's GCM is more than twice as fast as its CTR. Elements are little-endian. Packed vectors are added tile
-by tile too, so no second unpacked vector ever exists. Noise uses another generator (``randomness``).
+``uint32(L) || uint64(T) || uint32(2)``, big-endian; AES-GCM produces it over zeros. Elements are little-endian. Noise
+uses another generator (``randomness``).
 """
 
 from __future__ import annotations
@@ -27,10 +26,9 @@ Tile: TypeAlias = tuple[Lane, int, int]  # entries, number of their lane, number
 
 
 def add_masks(vector: RingVector, *, plus: Iterable[bytes] = (), minus: Iterable[bytes] = (), threads: int = 1) -> None:
-    """Add the masks of the 32-byte seeds ``plus`` and subtract those of ``minus``, in place, modulo the lane width.
+    """Add the masks of 32-byte seeds ``plus`` and subtract those of ``minus``, in place, modulo the lane width.
 
-    Entries of segments narrower than their lane keep mask bits above their width until the vector is packed or lifted.
-    Threads share the tiles out among them; both the cipher and numpy release the interpreter on tiles of this size.
+    Narrow segments keep mask bits above their width until the vector is packed or lifted.
     """
     adding, subtracting = [AESGCM(seed) for seed in plus], [AESGCM(seed) for seed in minus]
     tiles = [
@@ -48,12 +46,11 @@ def add_masks(vector: RingVector, *, plus: Iterable[bytes] = (), minus: Iterable
 
 
 class TileMasks:
-    """The masks of some seeds, for one tile after another through one scratch buffer; in one thread.
+    """Some seeds' masks, for tile after tile in one thread's buffer.
 
     Args:
-        plus: ciphers of the masks to add.
-        minus: ciphers of the masks to subtract.
-        size: bytes of the largest tile.
+        plus, minus: ciphers of the masks to add and subtract.
+        size: of the largest tile, in bytes.
     """
 
     def __init__(self, plus: Sequence[AESGCM], minus: Sequence[AESGCM], size: int) -> None:
@@ -79,12 +76,12 @@ def _mask_tiles(tiles: Sequence[Tile], plus: Sequence[AESGCM], minus: Sequence[A
 
 
 def reference_keystream(seed: bytes, lane: int, tile: int, size: int) -> bytes:
-    """Return the first ``size`` bytes of a tile's keystream by AES-CTR: the reference for tests of the fast path."""
+    """Return a tile's first keystream bytes by AES-CTR, a reference for the fast path."""
     return ctr_keystream(seed, _nonce(lane, tile) + (2).to_bytes(4, "big"), size)
 
 
 def ctr_keystream(key: bytes, counter: bytes, size: int) -> bytes:
-    """``size`` bytes of AES-256 in counter mode (NIST SP 800-38A, 6.5) from a 16-byte initial counter block."""
+    """Return AES-256 counter-mode bytes (NIST SP 800-38A, 6.5) from a 16-byte initial block."""
     return Cipher(algorithms.AES256(key), modes.CTR(counter)).encryptor().update(bytes(size))
 
 
@@ -93,10 +90,7 @@ def _nonce(lane: int, tile: int) -> bytes:
 
 
 def add_packed(total: RingVector, *packed: memoryview) -> None:
-    """Add vectors of exactly ``ring.wire_bytes`` packed bytes each to ``total``, in place.
-
-    All vectors are added tile by tile, while the total's tile stays in cache.
-    """
+    """Add packed vectors of ``ring.wire_bytes`` bytes to ``total``, in place."""
     start = 0
     for lane, (size, bits) in zip(total.lanes, total.ring.segments, strict=True):
         for first in range(0, size, PACKED_TILE):
@@ -108,7 +102,7 @@ def add_packed(total: RingVector, *packed: memoryview) -> None:
 
 
 def reduce(total: RingVector) -> None:
-    """Clear the bits above each segment's width that carries and masks have set, in place."""
+    """Clear the bits above each segment's width, in place."""
     for lane, (_, bits) in zip(total.lanes, total.ring.segments, strict=True):
         if bits < 8 * lane.itemsize:
             np.bitwise_and(lane, lane.dtype.type((1 << bits) - 1), out=lane)

@@ -1,13 +1,7 @@
-"""Look up a masking protocol by name: the class of its parameters and the classes of its machines.
+"""Look up a masking protocol's classes by name.
 
-A plan solves its masking here; ``session`` and the journals build and resume machines here. No other module depends on
-the list of protocols. A new protocol is a row here and a separate package, loaded by the first plan that names it.
-
-A protocol is a row, not a case: ``plan.masking`` is a value that knows its steps, its failure bound, its facts and
-the size of an upload. ``tests/secagg/test_protocols.py`` puts a test protocol of one step into the table, and plan,
-budget, simulation, journals and strategies support it without a change. ``protocol="split"`` is a room, a row, and a
-field of the plan that is written only where it is not the default, so that no digest changed. Another way to mask the
-one upload is a ``MaskingScheme`` next to ``streams``, not a row.
+A new protocol is a row here and a separate package. Another way to mask the one upload is a ``MaskingScheme``, not a
+row.
 """
 
 from __future__ import annotations
@@ -43,17 +37,17 @@ class ParametersKind(Protocol):
         helpers: int,
         noisy_helpers: bool,
     ) -> Masking:
-        """Return the cheapest parameters that keep the promise for this cohort; ``PlanError`` if there are none."""
+        """Return the cheapest parameters that keep the promise; ``PlanError`` if there are none."""
 
 
 class PeerKind(Protocol):
-    """A class of client machines. ``parameters`` are of the protocol's own class."""
+    """A class of client machines."""
 
     def __call__(self, *args: Any, **named: Any) -> Peer:
-        """A fresh machine: ``(parameters, vector, *, index, identity, roster, entropy, on_upload)``, and the panel."""
+        """Build a machine: ``(parameters, vector, *, index, identity, roster, entropy, on_upload)``, and any panel."""
 
     def check_place(self, parameters: Any, *, index: int, identity: Identity, roster: Roster) -> object:
-        """Raise ``LocalProtocolError`` if such a client is impossible, before any budget is spent on it."""
+        """Raise ``LocalProtocolError`` for an impossible client, before it costs budget."""
 
     def resume(
         self,
@@ -71,10 +65,10 @@ class PeerKind(Protocol):
 
 
 class AggregatorKind(Protocol):
-    """A class of server machines. ``parameters`` are of the protocol's own class."""
+    """A class of server machines."""
 
     def __call__(self, *args: Any, **named: Any) -> Aggregator:
-        """A fresh machine: ``(parameters, *, roster, noise_due)``, and further arguments of its protocol."""
+        """Build a machine: ``(parameters, *, roster, noise_due)``, and its protocol's other arguments."""
 
     def resume(
         self, sealed: bytes, key: bytes, *, parameters: Any, roster: Roster, identity: Identity, threads: int = ...
@@ -84,25 +78,17 @@ class AggregatorKind(Protocol):
 
 @dataclass(frozen=True)
 class Machines:
-    """The classes of a protocol's machines, and functions on its messages for engines and sessions.
+    """A protocol's machines and functions; optional ones may be None.
 
-    ``helper``, ``panel`` and ``keys``, the classes of a helper's machine, of a run's panel and of what a member holds,
-    are None for a protocol without a panel.
-
-    ``prove_excluded`` returns the name of an upload that is in no sum and never can be, from the client's ``receipt``
-    and the signed statements of others; None if a protocol has no such proof.
-
-    ``largest_answer`` returns the maximum size in bytes of a peer's message to the server; an engine accepts none
-    larger. ``largest_request`` returns the maximum of the server's messages to a peer; a peer refuses a larger one
-    unhashed.
-
-    ``check_opening`` refuses a server's first message that a client would not answer; None if clients send first.
-
-    ``early`` builds from ``(parameters, context, publics)`` the check of a client's one message by its first bytes;
-    None where clients exchange messages.
-
-    ``sum_part`` computes from ``(ring, bodies, openers)`` the packed sum of a part that a ``Deferring`` server
-    defers; None where no machine can defer.
+    Attributes:
+        largest_answer: returns the maximum bytes of a peer's message; an engine accepts none larger.
+        largest_request: returns the maximum bytes of a server's message; a peer refuses a larger one unhashed.
+        helper, panel, keys: helper machine, run's panel and member's keys.
+        prove_excluded: returns the name of an upload that is in no sum and never can be, from the client's
+            ``receipt`` and others' signed statements.
+        check_opening: refuses a server's first message that a client would not answer.
+        early: checks a client's one message by its first bytes; built from ``(parameters, context, publics)``.
+        sum_part: sums a deferred part from ``(ring, bodies, openers)``.
     """
 
     client: PeerKind
@@ -120,15 +106,13 @@ class Machines:
 
 @dataclass(frozen=True)
 class MaskingProtocol:
-    """One row: the class that solves a plan's masking, and the machines that run it, loaded by the first session.
+    """One row: the class that solves a plan's masking, and its machines.
 
-    If ``agrees`` is set, a client receives the list of survivors and signs it before anything is unmasked; its machine
-    then takes ``only``, the one list that it will sign.
-
-    If ``has_panel`` is set, a plan names a leader and helpers that unmask the sum together; otherwise one server does.
-
-    ``key_agreements`` are the values of a plan's ``key_agreement`` that it has a version for; ``parameters.solve``
-    is given the value where it is not ``"x25519"``.
+    Attributes:
+        agrees: a client signs the survivor list before unmasking; its machine accepts ``only``, the one list it will
+            sign.
+        has_panel: leader and helpers unmask together; otherwise one server does.
+        key_agreements: supported values; ``parameters.solve`` receives all but ``"x25519"``.
     """
 
     parameters: ParametersKind
@@ -202,10 +186,10 @@ PROTOCOLS: Mapping[str, MaskingProtocol] = LazyRows({"interactive": _interactive
 
 
 def protocol_of(masking: Masking) -> MaskingProtocol:
-    """Return the row of the protocol that ``masking`` is the parameters of.
+    """Return the row of the protocol with these parameters.
 
     Raises:
-        LocalProtocolError: ``masking`` is something else, for example a plan.
+        LocalProtocolError: ``masking`` is something else.
     """
     row = PROTOCOLS.get(masking.protocol) if hasattr(masking, "upload_step") else None
     if row is None:

@@ -1,12 +1,7 @@
 """The roster: the keys of clients and server and the name of the run, agreed on outside the protocol.
 
-This module holds the value and the fingerprint that people compare by voice; ``roster_file`` has its file's forms. The
-roster's digest goes into every signature and key, so parties with different rosters cannot talk.
-
-Names of clients are in a roster's file and in no digest. People read them, machines compare keys; a party that spells
-a name otherwise is still in the same run. What people compare on the telephone is thirty digits of scrypt over the
-digest, because the author of the roster may choose both of two: short digits of a fast hash would let them search for
-a pair.
+Its digest goes into every signature and key, so parties with different rosters cannot talk; clients' names are in no
+digest. People compare thirty digits of scrypt over it, because its author may choose two rosters.
 """
 
 from __future__ import annotations
@@ -31,11 +26,10 @@ _DIGITS, _GROUP = 30, 5
 
 
 def check_names(names: Iterable[str], clients: int) -> tuple[str, ...]:
-    """``names`` as a tuple, checked because people read them in messages.
+    """Check the clients' readable names, and return them as a tuple.
 
     Raises:
-        LocalProtocolError: there is neither one name per client nor none at all, or a name is not of 1 to 64 printable
-            characters or appears twice.
+        LocalProtocolError: not one name each or none, or not 1 to 64 printable characters, or a duplicate.
     """
     if isinstance(names, str | bytes) or not isinstance(names, Iterable):
         raise LocalProtocolError(f"names must be a list of texts, one per client, got {type(names).__name__}")
@@ -53,11 +47,11 @@ def check_names(names: Iterable[str], clients: int) -> tuple[str, ...]:
 
 
 def fingerprint(digest: bytes) -> str:
-    """Six groups of five decimal digits that stand for 32 bytes: 32 bytes of scrypt's output, modulo 10^30.
+    """Return six groups of five decimal digits: 32 bytes of scrypt's output, modulo 10^30.
 
-    Guarantee: the digits carry 99 bits, so an attacker who chooses two rosters finds a pair with one fingerprint
-    after about 2^50 attempts, and each attempt is one scrypt (N = 2^14, r = 8, p = 1; RFC 7914), which takes 16 MiB and
-    tens of milliseconds; a roster with a *given* fingerprint takes 2^99.
+    Guarantee: the digits carry 99 bits, so an attacker who chooses two rosters finds a pair with one fingerprint after
+    about 2^50 attempts, and each attempt is one scrypt (N = 2^14, r = 8, p = 1; RFC 7914), which takes 16 MiB and tens
+    of milliseconds; a roster with a *given* fingerprint takes 2^99.
     """
     stretched = hashlib.scrypt(digest, salt=b"privstats roster fingerprint", n=1 << 14, r=8, p=1, dklen=32)
     digits = f"{int.from_bytes(stretched, 'big') % 10**_DIGITS:0{_DIGITS}}"
@@ -72,24 +66,21 @@ _RANDOM_RUN = 16
 
 @dataclass(frozen=True)
 class Roster:
-    """The public identities that the parties agreed on outside the protocol; a client's index is its place here.
+    """The public identities that the parties agreed on; a client's index is its position in ``publics``.
 
     Args:
         publics: the clients' Ed25519 public keys, 32 bytes each.
-        server: the server's Ed25519 public key: clients accept opening and abort messages under no other key.
-        run: up to 64 bytes that name this aggregation, agreed like the keys and used once. It goes into every
-            signature, so a signature of another run is invalid here. :meth:`numbered` makes one that no party chooses;
-            a graph that is not complete needs that, in the complete one every client itself checks which clients take
-            part.
-        names: human-readable names of the clients, one each, or none; for messages only, so in no digest.
+        server: the server's Ed25519 public key; clients accept opening and abort messages under no other key.
+        run: up to 64 bytes that name this aggregation, agreed like the keys and used once; a signature of another run
+            is invalid here. A graph that is not complete needs the name of :meth:`numbered`, which no party chooses.
+        names: the clients' readable names, one each, or none; in no digest.
 
     Attributes:
-        label: the label that :meth:`numbered` received; empty otherwise.
-        counter: likewise; None for a roster that is not numbered.
+        label: from :meth:`numbered`, else empty.
+        counter: from :meth:`numbered`, else None.
 
     Raises:
-        LocalProtocolError: a key is not of 32 bytes, has low order or appears twice, the run name is too long, or the
-            names are not one for each client, printable and different.
+        LocalProtocolError: a key of another length or low order, a duplicate key, too long a run name, or unfit names.
 
     Example:
         >>> ulm, bonn, server = (ps.secagg.Identity.generate(os.urandom).public for _ in range(3))
@@ -123,21 +114,15 @@ class Roster:
     def numbered(
         cls, publics: Iterable[bytes], *, server: bytes, label: str, counter: int, names: Iterable[str] = ()
     ) -> Roster:
-        """Return a roster with a run name derived from label, keys and counter, so that no party can pick it.
+        """Return a roster with a run name that no party can pick.
 
         Args:
-            publics: as for the class.
-            server: as for the class.
             label: the subject of the run, 1 to 255 bytes of UTF-8, agreed like the keys.
-            counter: the number of earlier runs of these keys, 0 to 2^64 - 1. A client accepts only the next number that
-                its ledger has not recorded for :attr:`members`.
-            names: as for the class.
+            counter: the number of earlier runs of these keys, 0 to 2^64 - 1. A client accepts only its ledger's next
+                number for :attr:`members`.
 
-        Raises:
-            LocalProtocolError: as for the class, or label or counter do not fit.
-
-        Guarantee: ``run`` is SHA-256 of these four, so a server can change the run name only with another counter,
-        which clients refuse, or other keys. The party that adds the last key can still try many: see
+        Guarantee: ``run`` is SHA-256 of keys, server, label and counter, so a server can change the run name only with
+        another counter, which clients refuse, or other keys. The party that adds the last key can still try many: see
         ``docs/protocol.md``.
         """
         named = _utf8(label)
@@ -155,17 +140,17 @@ class Roster:
 
     @cached_property
     def members(self) -> bytes:
-        """32 bytes that stand for the clients' keys, their order, and the server's key; counters are kept per value."""
+        """32-byte digest of the clients' keys, in order, and the server's key; ledgers count runs by it."""
         return labelled("members", index(len(self.publics)), *self.publics, self.server)
 
     @cached_property
     def digest(self) -> bytes:
-        """32 bytes that stand for the members and the run."""
+        """32-byte digest of the members and the run."""
         return labelled("roster", self.members, self.run)
 
     @cached_property
     def fingerprint(self) -> str:
-        """Thirty decimal digits that stand for the digest, for people who compare their rosters by telephone.
+        """Thirty decimal digits of the digest, for comparison by telephone.
 
         Guarantee: a coordinator who chooses both of two rosters needs 2^50 evaluations of scrypt (16 MiB each) to find
         a pair with one fingerprint; see ``roster.fingerprint``.
@@ -173,15 +158,11 @@ class Roster:
         return fingerprint(self.digest)
 
     def called(self, client: int) -> str:
-        """Return a client's label in messages: its place on the roster, and its name if it has one."""
+        """Return a client's label in messages: index, and any name."""
         return f"{client} ({self.names[client]})" if self.names else str(client)
 
     def check_member(self, index: int, identity: Identity) -> None:
-        """Check that ``identity`` is the one at place ``index`` of the roster.
-
-        Raises:
-            LocalProtocolError: it is not, or the roster has no such place, or an argument is of the wrong kind.
-        """
+        """Raise ``LocalProtocolError`` unless ``identity`` has this index."""
         public = require_identity(identity).public
         if isinstance(index, bool) or not isinstance(index, int):
             raise LocalProtocolError(f"index must be a place on the roster, a whole number, got {type(index).__name__}")
@@ -189,13 +170,10 @@ class Roster:
             raise LocalProtocolError(f"the identity is not the one at place {index} of the roster")
 
     def renewed(self, entropy: Entropy = os.urandom) -> Roster:
-        """Return a roster of these parties with the name of their next run: the next number, or 16 random bytes.
-
-        Args:
-            entropy: source of the random bytes; a numbered roster needs none.
+        """Return these parties' next run: the next number, or 16 random bytes of ``entropy``.
 
         Raises:
-            LocalProtocolError: the roster has no next number, or ``entropy`` returned too few bytes.
+            LocalProtocolError: no next number, or too few bytes.
         """
         if self.counter is None:
             return replace(self, run=draw(entropy, _RANDOM_RUN))
@@ -204,7 +182,7 @@ class Roster:
         )
 
     def to_toml(self) -> str:
-        """Return the roster as TOML: keys and run in hex, one table per client; :meth:`from_toml` reads it."""
+        """Return TOML with keys and run in hex, one table per client."""
         from privstats.secagg.roster_file import written
 
         return written(self._listed)
@@ -217,11 +195,10 @@ class Roster:
 
     @classmethod
     def from_toml(cls, text: str) -> Roster:
-        """Return the roster that :meth:`to_toml` wrote.
+        """Parse a roster that :meth:`to_toml` wrote.
 
         Raises:
-            LocalProtocolError: the text is not TOML, has another version, or a key that is missing, unknown or of the
-                wrong kind; or as for the class.
+            LocalProtocolError: an invalid text, or as for the class.
         """
         from privstats.secagg.roster_file import parsed
 
@@ -236,12 +213,9 @@ class Roster:
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write :meth:`to_toml` to a file atomically; an existing one is replaced.
+        """Write the roster to a file atomically, replacing an existing one.
 
-        A file ``*.bin`` is in bytes, 32 for each client: for leader and helpers of hundreds of thousands of clients.
-
-        Raises:
-            PrivstatsError: the file cannot be written.
+        A file ``*.bin`` has 32 bytes per client instead of TOML.
         """
         from privstats.secagg.roster_file import write
 
@@ -249,10 +223,10 @@ class Roster:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Roster:
-        """Return the roster of a file that :meth:`save` or ``privstats roster make`` wrote, in either form.
+        """Load a file of either form.
 
         Raises:
-            LocalProtocolError: the file cannot be read, or is damaged, or as for :meth:`from_toml`.
+            LocalProtocolError: the file cannot be read or is invalid.
         """
         from privstats.secagg.roster_file import read
 
@@ -260,11 +234,7 @@ class Roster:
 
 
 def require_roster(roster: object) -> Roster:
-    """Return the roster itself.
-
-    Raises:
-        LocalProtocolError: it is not a ``Roster`` but, for example, a path or a list of keys.
-    """
+    """Return the roster, or raise ``LocalProtocolError``."""
     if not isinstance(roster, Roster):
         raise LocalProtocolError(
             f"roster must be a Roster, got {type(roster).__name__}: read its file with Roster.load(path)"

@@ -1,8 +1,7 @@
 """The two forms of a roster's file: TOML with keys in hex, and bytes for hundreds of thousands of clients.
 
-The second is ``magic || u32 length of the head || head || keys || names || SHA-256 of all before``: the head is the
-TOML of the first with a number of clients in place of them, a key has 32 bytes, names are lines of UTF-8. It is for
-leader and helpers: a device needs its index and the roster's digest alone. Readers know a form by its first bytes.
+The second is ``magic || u32 length of the head || head || keys || names || SHA-256 of all before``. The head is the
+TOML with the number of clients in place of them; a key has 32 bytes; names are lines of UTF-8.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _KEY_BYTES, _LENGTH_BYTES, _MOST_HEAD = 32, 4, 4096
 
 @dataclass(frozen=True)
 class Listed:
-    """The fields of a roster's file, with keys as bytes; ``label`` and ``counter`` only if the run is numbered."""
+    """A roster file's fields; ``label`` and ``counter`` only if the run is numbered."""
 
     publics: tuple[bytes, ...]
     server: bytes
@@ -44,7 +43,7 @@ class Listed:
 
 
 def written(listed: Listed) -> str:
-    """Return the text of a roster's file."""
+    """Return a file's text."""
     tables = [_head(listed)]
     tables += [{"key": key.hex()} for key in listed.publics]
     for client, name in zip(tables[1:], listed.names, strict=False):
@@ -53,12 +52,7 @@ def written(listed: Listed) -> str:
 
 
 def parsed(text: str) -> Listed:
-    """Return the fields in the text of a roster's file.
-
-    Raises:
-        LocalProtocolError: the text is not TOML, has another version, or a key that is missing, unknown or of the wrong
-            kind.
-    """
+    """Parse a text, or raise ``LocalProtocolError``."""
     tables = _tables(text)
     _check_head(tables, "client")
     clients = tables["client"]
@@ -72,7 +66,6 @@ def parsed(text: str) -> Listed:
 
 
 def _listed(tables: Mapping[str, Any], publics: tuple[bytes, ...], names: tuple[str, ...]) -> Listed:
-    """Return the fields of a head, with the keys and names that followed it."""
     numbered = _is_numbered(tables)
     counter = tables["counter"] if numbered else None
     if numbered and (isinstance(counter, bool) or not isinstance(counter, int)):
@@ -82,7 +75,7 @@ def _listed(tables: Mapping[str, Any], publics: tuple[bytes, ...], names: tuple[
 
 
 def packed(listed: Listed) -> bytes:
-    """Return the bytes of a roster's binary file."""
+    """Return a binary file's bytes."""
     head = tomli_w.dumps({**_head(listed), "clients": len(listed.publics)}).encode()
     names = "".join(f"{name}\n" for name in listed.names).encode()
     content = b"".join([_MAGIC, len(head).to_bytes(_LENGTH_BYTES, "big"), head, *listed.publics, names])
@@ -90,31 +83,19 @@ def packed(listed: Listed) -> bytes:
 
 
 def write(path: str | os.PathLike[str], listed: Listed) -> None:
-    """Write a roster's file: in bytes where it is called ``*.bin``, else as text.
-
-    Raises:
-        PrivstatsError: the file cannot be written.
-    """
+    """Write a file, binary if named ``*.bin``."""
     binary = Path(path).suffix == ".bin"
     atomic_write(path, packed(listed) if binary else written(listed).encode())
 
 
 def read(path: str | os.PathLike[str]) -> Listed:
-    """Return the fields in a roster's file of either form.
-
-    Raises:
-        LocalProtocolError: as :func:`read_text` and :func:`parsed`; or the binary form is damaged.
-    """
+    """Read a file of either form, or raise ``LocalProtocolError``."""
     data = _bytes_of(path)
     return _unpacked(data) if data.startswith(_MAGIC) else parsed(_text(path, data))
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
-    """Return the text of a roster's file, UTF-8, without a byte-order mark.
-
-    Raises:
-        LocalProtocolError: the path is not a path, or the file cannot be read, is too long, or is not UTF-8 text.
-    """
+    """Read a roster's UTF-8 text, without a byte-order mark, or raise ``LocalProtocolError``."""
     return _text(path, _bytes_of(path))
 
 

@@ -1,9 +1,7 @@
-"""Whole numbers modulo the order of Curve25519, and the proof that one of them is the private key of a public one.
+"""Integers modulo the order of Curve25519, and proofs that one is a public key's private key.
 
-A key pair here is an X25519 one and an Ed25519 one at once, as in XEdDSA, so that a Schnorr proof over it *is* an
-Ed25519 signature and ``cryptography`` verifies it. This module implements no group operation. Shamir's shares over
-these numbers are dealt for whole neighbourhoods at once; the dealings verify them. Arithmetic on Python's integers does
-not run in constant time.
+A key pair is an X25519 and an Ed25519 pair at once, as in XEdDSA, so a Schnorr proof over it *is* an Ed25519 signature
+that ``cryptography`` verifies. Arithmetic on Python's integers does not run in constant time.
 """
 
 from __future__ import annotations
@@ -40,7 +38,7 @@ class KeyPair:
 
     Attributes:
         scalar: s, 0 < s < ORDER.
-        private: 32 bytes that X25519 takes for s or for ORDER - s, which give the same shared secrets.
+        private: X25519's 32 bytes for s or ORDER - s, which give equal shared secrets.
         point: s times the base point, as Ed25519 writes it.
     """
 
@@ -52,8 +50,8 @@ class KeyPair:
 def key_pair(seed: bytes, sign: int = 0) -> KeyPair:
     """Derive the key pair of a 32-byte seed, with a point of sign bit ``sign``.
 
-    The pair is Ed25519's (RFC 8032, 5.1.5), negated where its point has the other sign. A uniform seed and sign yield
-    a scalar that is uniform up to 2^-120: the clamped numbers are one of s and ORDER - s for all other s.
+    It is Ed25519's pair (RFC 8032, 5.1.5), negated where the sign differs. A uniform seed and sign yield a scalar that
+    is uniform up to 2^-120: the clamped numbers are one of s and ORDER - s for all other s.
     """
     private = sha512(seed).digest()[:SCALAR_BYTES]
     scalar = (int.from_bytes(private, "little") & (_SIGN // 2 - 8) | _SIGN // 2) % ORDER
@@ -68,16 +66,12 @@ def uniform(stream: bytes) -> list[int]:
 
 
 def to_bytes(scalar: int) -> bytes:
-    """32 bytes, little-endian."""
+    """Encode a scalar in 32 bytes, little-endian."""
     return scalar.to_bytes(SCALAR_BYTES, "little")
 
 
 def scalar_of(data: bytes) -> int:
-    """Return the scalar that 32 bytes encode.
-
-    Raises:
-        ValueError: the number is not below ORDER, so it would be a second encoding of another scalar.
-    """
+    """Decode 32 bytes; ``ValueError`` unless below ORDER, for a unique encoding."""
     scalar = int.from_bytes(data, "little")
     if scalar >= ORDER:
         raise ValueError("the number is not below the order of the curve")
@@ -85,15 +79,15 @@ def scalar_of(data: bytes) -> int:
 
 
 def canonical(scalar: int) -> bytes:
-    """Return one encoding, 32 bytes, for ``scalar`` and ORDER - ``scalar``, which have the same X25519 key."""
+    """Encode ``scalar`` and ORDER - ``scalar`` alike: they have one X25519 key."""
     return to_bytes(min(scalar, ORDER - scalar))
 
 
 def exchange(scalar: int, public: bytes) -> bytes:
     """Return the X25519 shared secret of any ``scalar`` and a public key.
 
-    X25519 clamps its private keys: it takes multiples of 8 in [2^254, 2^255), which are one of s and ORDER - s for all
-    scalars but a few below 2^128. Those are cut into two factors.
+    X25519's clamped keys are multiples of 8 in [2^254, 2^255): one of s and ORDER - s for all scalars but a few below
+    2^128, which are split into two factors.
 
     Raises:
         ValueError: ``scalar`` is zero or ``public`` of low order, so the secret would be zero.
@@ -111,7 +105,7 @@ def exchange(scalar: int, public: bytes) -> bytes:
 
 
 def fits(scalar: int, public: bytes) -> bool:
-    """Return whether ``public`` is ``scalar``'s X25519 key, up to sign and low-order parts, which X25519 ignores."""
+    """Return whether ``public`` is the X25519 key, up to sign and ignored low-order parts."""
     if not scalar % ORDER:
         return False
     point = exchange(scalar, _BASE)
@@ -119,14 +113,14 @@ def fits(scalar: int, public: bytes) -> bool:
 
 
 def challenge(nonce: bytes, point: bytes, message: bytes) -> int:
-    """Ed25519's challenge: SHA-512(R || A || M) modulo ORDER."""
+    """Return Ed25519's challenge: SHA-512(R || A || M) modulo ORDER."""
     return int.from_bytes(sha512(nonce + point + message).digest(), "little") % ORDER
 
 
 def proves(nonce: bytes, response: int, point: bytes, message: bytes) -> bool:
-    """Return whether ``response`` = r + e a, for r with the point ``nonce``, a with ``point``, and challenge e.
+    """Return whether the Ed25519 signature (nonce, response) holds.
 
-    It is the verification of the Ed25519 signature (nonce, response).
+    response = r + e a, with r's point ``nonce``, a's ``point`` and challenge e.
     """
     return verify(point, nonce + to_bytes(response), message)
 
@@ -138,7 +132,7 @@ def point_of(public: bytes) -> bytes:
 
 
 def _clamped(scalar: int) -> bytes | None:
-    """Return the private bytes for which X25519 multiplies by ``scalar`` or its negative; None where there are none."""
+    """Return private bytes that multiply by ``scalar`` or its negative, or None."""
     for residue in (scalar % ORDER, -scalar % ORDER):
         number = residue + (3 * residue % 8) * ORDER  # ORDER = 5 modulo 8, and 3 * 5 = -1
         if 2**254 <= number < 2**255:
@@ -160,13 +154,10 @@ def split(polynomials: Sequence[Sequence[int]], holders: int) -> NDArray[np.obje
     coefficients are uniform.
 
     Args:
-        polynomials: their coefficients, equally many of each; the secret, which is the value at 0, first.
-        holders: the number of values, at most 255.
+        polynomials: equally many coefficients each; the secret, the value at 0, first.
+        holders: at most 255.
 
-    Raises:
-        ValueError: more than 255 holders, or no coefficients.
-
-    Source: Shamir 1979, evaluated by Horner's rule for all holders and polynomials together.
+    Source: Shamir 1979, evaluated by Horner's rule.
     """
     if not 1 <= holders <= MAX_HOLDERS or not polynomials or not polynomials[0]:
         raise ValueError(f"sharing needs 1 to {MAX_HOLDERS} holders and a threshold of at least 1")
@@ -180,19 +171,16 @@ def split(polynomials: Sequence[Sequence[int]], holders: int) -> NDArray[np.obje
 
 
 def combine(points: Sequence[int], values: Sequence[int], at: int = 0) -> int:
-    """Interpolate at ``at`` the polynomial of smallest degree through the values at distinct points in 1 to 255.
-
-    Source: Lagrange.
-    """
+    """Interpolate at ``at`` the polynomial through values at distinct points in 1 to 255 (Lagrange)."""
     shifted = tuple(point - at for point in points)
     return sum(weight * value for weight, value in zip(_at_zero(shifted), values, strict=True)) % ORDER
 
 
 def checks(holders: int, coefficients: Sequence[int], first: int = 0) -> list[int]:
-    """Weights at x = ``first`` .. ``holders`` of a random test for low degree: polynomials of low degree sum to zero.
+    """Return weights at x = ``first`` .. ``holders`` under which values of low degree sum to zero.
 
     Low means at most ``holders - first - len(coefficients)``. If the coefficients are uniform and unknown to the party
-    that chose the values, other values sum to zero with a probability of 1 in 2^252.
+    that chose the values, other values sum to zero with probability 1 in 2^252.
 
     Source: the dual of a Reed-Solomon code, as in SCRAPE (Cascudo and David 2017, lemma 1).
     """
@@ -204,7 +192,6 @@ def checks(holders: int, coefficients: Sequence[int], first: int = 0) -> list[in
 
 @lru_cache(maxsize=256)
 def _at_zero(points: tuple[int, ...]) -> list[int]:
-    """Return the Lagrange coefficient at 0 of each point."""
     product = prod(points)
     gaps = (x * prod(y - x for y in points if y != x) for x in points)
     return [product * pow(gap, -1, ORDER) % ORDER for gap in gaps]

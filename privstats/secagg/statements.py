@@ -1,7 +1,6 @@
-"""Interface between the machines of the one upload and a claim that every report proves.
+"""The interface to a claim that every report of the one upload proves.
 
-The library imports no proof: a plan with ``[validity]`` supplies the claim (``contrib.proofs``), parameters store it,
-and machines call it.
+The library imports no proof: a plan with ``[validity]`` supplies the claim (``contrib.proofs``).
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ Words: TypeAlias = NDArray[np.uint64]
 
 
 class Claim(Protocol):
-    """A claim that every report of a session proves: a frozen value, equal for all parties."""
+    """A claim that every report proves, equal for all parties."""
 
     @property
     def statement(self) -> Any:
-        """The statement about a vector, as provers and verifiers read it."""
+        """The statement about a vector, for provers and verifiers."""
 
     @property
     def size(self) -> int:
@@ -31,38 +30,26 @@ class Claim(Protocol):
 
     @property
     def upload_bytes(self) -> int:
-        """Size in bytes of a masked vector with its proof."""
+        """Bytes of a masked vector with its proof."""
 
     @property
     def answer_bytes(self) -> int:
-        """Size in bytes of a helper's answer to one report's proof."""
+        """Bytes of a helper's answer to one proof."""
 
     def stated_in(self, group: Group) -> tuple[object, ...]:
-        """Return the values that represent the claim and its group in the digest of parameters."""
+        """Return the values that digests hold for the claim and its group."""
 
     def scheme(self, group: Group, helpers: int, context: bytes) -> Any:
-        """Return the masking scheme of a run with reports that prove the claim."""
+        """Return the masking scheme of a run with such proofs."""
 
     def check_vector(self, vector: RingVector) -> None:
-        """Refuse a vector that a client's report could not prove, before anything is sent.
-
-        Raises:
-            DataError: it does not keep the statement.
-        """
+        """Raise ``DataError`` for a vector that no report could prove, before anything is sent."""
 
     def is_signed(self, body: bytearray, context: bytes, sender: int, commits: bytes, parts: bytes) -> bool:
-        """Return whether the client signed the parts of this share of the leader.
-
-        Raises:
-            ValueError: a word of it is no element of the field.
-        """
+        """Return whether the client signed the parts of this leader's share; ``ValueError`` as :meth:`words`."""
 
     def words(self, column: bytes | memoryview) -> Words:
-        """Little-endian words as elements.
-
-        Raises:
-            ValueError: one of them is no element of the field.
-        """
+        """Parse little-endian words as field elements, or raise ``ValueError``."""
 
     def add(self, words: Words, more: Words) -> Words:
         """Return the sum in the field, entry by entry."""

@@ -1,7 +1,7 @@
-"""A Merkle tree over all advertisements: a client computes the root from its neighbours' part and a short proof.
+"""A Merkle tree over all advertisements: clients compute the root from their neighbours' part and a proof.
 
-The tree covers all places of the roster, padded to a power of two; a place without an advertisement holds zeros. Two
-clients that received different advertisements of any client compute different roots, and no box opens between them.
+It covers all roster places, padded to a power of two; a place without an advertisement holds zeros. Clients that
+received different advertisements of any client compute different roots, and no box opens between them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _ABSENT = bytes(HASH_BYTES)
 
 
 class MerkleTree:
-    """The server's whole tree: ``levels[0]`` are the leaves, ``levels[-1]`` is the root alone."""
+    """The server's full tree: ``levels[0]`` are the leaves, ``levels[-1]`` is the root alone."""
 
     def __init__(self, leaves: Mapping[int, bytes], size: int) -> None:
         level = [leaves.get(place, _ABSENT) for place in range(_width(size))]
@@ -29,7 +29,7 @@ class MerkleTree:
         return self.levels[-1][0]
 
     def proof(self, known: frozenset[int]) -> bytes:
-        """Return the siblings, level by level from the left, that turn the leaves in ``known`` into the root."""
+        """Return the siblings, by level from the left, that turn the ``known`` leaves into the root."""
         siblings: list[bytes] = []
         for level in self.levels[:-1]:
             siblings += [level[place ^ 1] for place in sorted(known) if place ^ 1 not in known]
@@ -38,11 +38,7 @@ class MerkleTree:
 
 
 def root_of(leaves: Mapping[int, bytes], size: int, proof: bytes) -> bytes:
-    """Return the root over ``size`` places, from some leaves and the proof for just these.
-
-    Raises:
-        Refusal: the proof is longer or shorter than these leaves need.
-    """
+    """Compute the root over ``size`` places from some leaves and their exact proof, or raise ``Refusal``."""
     siblings = (proof[start : start + HASH_BYTES] for start in range(0, len(proof), HASH_BYTES))
     level, width = dict(leaves), _width(size)
     while width > 1:

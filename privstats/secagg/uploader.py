@@ -1,11 +1,6 @@
-"""Handling of a client's one upload, common to all protocols: the callback before it is sent, and its saved state.
+"""Handle a client's one upload, for all protocols: the callback before it is sent, and its saved state.
 
-The upload counts as released as soon as it may be sent, even if it never arrives. The protocol defines its content
-and when it is made.
-
-The callback before a client sends its vector is an argument, ``on_upload``, not a subclass. A subclass per protocol
-that can be charged would have to reach into each machine; a callback is kept across a resume by the machine that
-needs it.
+The upload counts as released as soon as it may be sent, even if it never arrives.
 """
 
 from __future__ import annotations
@@ -22,13 +17,12 @@ from privstats.secagg.machines import Masking, OnUpload
 
 
 class Uploader(Exclusive):
-    """A client with one upload; its state has ``vector``, ``answer``, ``upload``, ``uploaded``, ``charged``.
+    """A client with one upload.
 
-    In the state ``upload`` names the upload that was made and ``uploaded`` the one that may be sent; ``vector`` is
-    filled in for sealing only.
+    In the state ``upload`` names the built upload and ``uploaded`` the one that may be sent.
 
     Attributes:
-        reproducible: the vector holds noise that others may know; no longer known of a client that was resumed.
+        reproducible: others may know the vector's noise; unknown after a resume.
     """
 
     parameters: Masking
@@ -40,36 +34,35 @@ class Uploader(Exclusive):
 
     @abstractmethod
     def _saved(self) -> tuple[str, bytes]:
-        """Prepare the state for sealing; return the role and place that it is bound to, or raise if it has ended."""
+        """Return the sealed state's role and place, or raise if it has ended."""
 
     @property
     def answer(self) -> bytes:
-        """The last answer, to be sent again if it may not have arrived; empty if none may be sent."""
+        """The last answer, to be sent again; may be empty."""
         state = self._state
         answer: bytes = state.answer  # read first: ``upload`` names an answer before ``answer`` holds it
         return answer if state.uploaded == state.upload else b""
 
     @property
     def upload(self) -> bytes:
-        """A SHA-256 that names the upload; empty until it may be sent and counts as released."""
+        """A SHA-256 that names the upload; empty until it may be sent."""
         uploaded: bytes = self._state.uploaded
         return uploaded
 
     @property
     def charged(self) -> bool:
-        """Whether this client's upload is charged, so that ``on_upload`` must be called before it is sent."""
+        """Whether ``on_upload`` must be called before the upload is sent."""
         charged: bool = self._state.charged
         return charged
 
     def _release(self) -> None:
-        """Allow the upload to be sent, after ``on_upload``, which is called again if it failed before."""
+        """A failed ``on_upload`` is called again."""
         state = self._state
         if state.uploaded != state.upload:
             self._leaving(state.upload)
             state.uploaded = state.upload
 
     def _leaving(self, upload: bytes) -> None:
-        """Called before the upload is sent. If it raises, nothing is sent."""
         if self._on_upload is not None:
             self._on_upload(upload)
         elif self._state.charged:
@@ -80,10 +73,9 @@ class Uploader(Exclusive):
 
     @exclusive
     def export(self, key: bytes, *, entropy: Entropy = os.urandom) -> bytes:
-        """This client's state, sealed under 32 bytes of ``key``; save it before sending an answer, and only the newest.
+        """Return this client's state, sealed under 32 bytes of ``key``.
 
-        Raises:
-            LocalProtocolError: the client has ended, and must not be resumed after its last message.
+        Save it before sending an answer, and resume only the newest.
         """
         state, (role, place) = self._state, self._saved()
         state.vector = self._vector.pack() if self._vector is not None else b""
@@ -93,7 +85,6 @@ class Uploader(Exclusive):
             state.vector = b""
 
     def _go_on(self, state: Any, on_upload: OnUpload | None) -> None:
-        """Continue from a saved state."""
         self._state, self._on_upload = state, on_upload
         self._vector = self.parameters.ring.unpack(state.vector) if state.vector else None
         state.vector = b""

@@ -1,9 +1,7 @@
-"""Define the wire format that all protocols share: labels, lists of clients, headers, size limits and refusals.
+"""Define the wire format that all protocols share: labels, bitmaps, headers, size limits and refusals.
 
-A message is ``version || msgpack array``; its first two elements are its type and the 32 bytes that name its session.
-Header and size are checked before anything is parsed. Every hash, signature and derived key carries a label of its
-purpose and the version. A list of clients is a bitmap, least significant bit first. Each protocol's ``messages`` module
-uses this module.
+A message is ``version || msgpack array``; its first elements are its type and its session's 32 bytes. Every hash,
+signature and key has a label of purpose and version.
 """
 
 from __future__ import annotations
@@ -25,20 +23,16 @@ PROTOCOL = "privstats/secagg/2/"
 
 @dataclass(frozen=True)
 class Labels:
-    """Labels for the hashes, signatures and derived keys of one version of a protocol.
-
-    Attributes:
-        protocol: name and version, in front of each purpose.
-    """
+    """Labels of one protocol version's hashes, signatures and derived keys."""
 
     protocol: str
 
     def prefix(self, purpose: str) -> bytes:
-        """Return a statement's first bytes for ``purpose``; each ends with a zero, so none is a prefix of another."""
+        """Return a statement's first bytes; each ends with a zero, so none is a prefix of another."""
         return (self.protocol + purpose).encode() + b"\0"
 
     def labelled(self, purpose: str, *parts: bytes | memoryview) -> bytes:
-        """Hash ``parts`` with SHA-256 under a purpose; parts have fixed length, come last, or carry their length."""
+        """Hash ``parts`` with SHA-256 under a purpose; they have fixed length, come last, or carry their length."""
         return hashlib.sha256(self.prefix(purpose) + b"".join(parts)).digest()
 
 
@@ -47,22 +41,22 @@ prefix, labelled = _LABELS.prefix, _LABELS.labelled
 
 
 def index(client: int) -> bytes:
-    """Return a client's place on the roster, 4 bytes."""
+    """Encode a client's index in 4 bytes."""
     return client.to_bytes(4, "big")
 
 
 def to_bitmap(clients: Iterable[int], size: int) -> bytes:
-    """Return the bitmap of ``clients`` out of ``size``, padded with zeros to whole bytes."""
+    """Return the bitmap of ``clients`` out of ``size``, padded with zeros."""
     flags = np.zeros(size, bool)
     flags[list(clients)] = True
     return np.packbits(flags, bitorder="little").tobytes()
 
 
 def members(bitmap: bytes, size: int) -> frozenset[int]:
-    """Return the clients in a bitmap.
+    """Return the clients in a bitmap, least significant bit first.
 
     Raises:
-        ValueError: wrong length, or a padding bit is set, which would give one list two encodings.
+        ValueError: wrong length, or a set padding bit: one list would have two encodings.
     """
     if len(bitmap) != (size + 7) // 8:
         raise ValueError(f"a bitmap of {size} clients has {(size + 7) // 8} bytes, got {len(bitmap)}")
@@ -88,9 +82,9 @@ _decoder = cache(msgspec.msgpack.Decoder)
 
 
 class Refusal(Exception):  # noqa: N818 - a verdict that a machine turns into a named error at once
-    """Refused bytes or contents; the refusing machine adds the peer and the step.
+    """Refused bytes or contents.
 
-    ``proven`` is False if an honest peer could have sent the same because another party lied to it.
+    ``proven`` is False if another party's lie could have made an honest peer send them.
     """
 
     def __init__(self, code: str, detail: str = "", *, proven: bool = True) -> None:
@@ -98,12 +92,12 @@ class Refusal(Exception):  # noqa: N818 - a verdict that a machine turns into a 
         super().__init__(code)
 
     def unproven(self) -> Refusal:
-        """Return this refusal as unproven, for a message with an unverified signature."""
+        """Return this refusal as unproven, where the signature is unverified."""
         return Refusal(self.code, self.detail, proven=False)
 
 
 class HiddenRepr:
-    """A struct with a repr of its name only: some hold secrets, and none needs to show a field."""
+    """A struct with a repr of its name only, as some hold secrets."""
 
     __slots__ = ()
 
@@ -111,42 +105,37 @@ class HiddenRepr:
         return f"{type(self).__name__}(...)"
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
-        """Hide the fields: msgspec's own method gives every field to ``rich``."""
+        """Hide the fields that msgspec's own method shows to ``rich``."""
         return []
 
 
 class Codec:
-    """Encoder, size limits and decoder for the messages of one version of a protocol.
+    """Encoder, size limits and decoder of one protocol version.
 
     Args:
-        version: the only supported version.
-        limits: maps the parameters of a session to the most bytes that a message of each type can have.
+        limits: maps parameters to each message type's maximum bytes.
     """
 
     def __init__(self, version: int, limits: Callable[[Any], Mapping[type[Struct], int]]) -> None:
         self._version, self._limits = version, limits
 
     def encode(self, message: Struct) -> bytearray:
-        """Version byte and msgpack array, in a buffer to which a tag can be appended."""
+        """Return version byte and msgpack array, in an extensible buffer."""
         buffer = bytearray((self._version,))
         _encoder.encode_into(message, buffer, 1)
         return buffer
 
     def size_limit(self, kind: type[Struct], parameters: Any) -> int:
-        """Return the exact maximum size in bytes of a message of type ``kind`` in a session with these parameters."""
+        """Return the exact maximum bytes of a message of type ``kind``."""
         return self._limits(parameters)[kind]
 
     def largest(self, kinds: Iterable[type[Struct]], parameters: Any) -> int:
-        """Return the maximum size in bytes of a message of any of ``kinds`` with these parameters."""
+        """Return the maximum bytes of a message of any of ``kinds``."""
         limits = self._limits(parameters)
         return max(limits[kind] for kind in kinds if kind in limits)
 
     def check_header(self, data: memoryview, kind: type[Struct], parameters: Any) -> None:
-        """Check version, type and size, before anything is parsed.
-
-        Raises:
-            Refusal: another version, another type, or more bytes than such a message can have.
-        """
+        """Check version, type and size before parsing; raises ``Refusal``."""
         if len(data) < HEADER_BYTES:
             raise Refusal("malformed", "shorter than a header")
         if data[0] != self._version:
@@ -157,15 +146,11 @@ class Codec:
         check_size(data, self.size_limit(kind, parameters))
 
     def is_kind(self, data: bytes | bytearray | memoryview, kind: type[Struct]) -> bool:
-        """Return whether the header claims the type ``kind``; False if the message is shorter than a header."""
+        """Return whether the header claims the type ``kind``."""
         return len(data) >= HEADER_BYTES and type_of(data) == kind.__struct_config__.tag
 
     def decode(self, data: memoryview, kind: type[_Struct]) -> _Struct:
-        """Parse an opened message after its header has been checked.
-
-        Raises:
-            Refusal: anything that the schema does not allow.
-        """
+        """Parse an opened message after its header was checked; raises ``Refusal``."""
         try:
             message: _Struct = _decoder(kind).decode(data[1:])
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
@@ -174,27 +159,23 @@ class Codec:
 
 
 def check_size(data: memoryview, limit: int) -> None:
-    """Refuse a message of more than ``limit`` bytes: a machine checks this before it hashes or parses anything.
-
-    Raises:
-        Refusal: the message is larger.
-    """
+    """Refuse a message of more than ``limit`` bytes, before anything is hashed or parsed."""
     if len(data) > limit:
         raise Refusal("too_large", f"such a message has at most {limit} bytes")
 
 
 def type_of(data: bytes | bytearray | memoryview) -> int:
-    """Return the type that a message of at least :data:`HEADER_BYTES` claims, from its place in the header."""
+    """Return the type that a message of at least :data:`HEADER_BYTES` claims."""
     return data[2]
 
 
 def session_of(data: memoryview) -> bytes:
-    """Return the session that a message claims in its header, unauthenticated."""
+    """Return the session that a message claims, unauthenticated."""
     return bytes(data[HEADER_BYTES - 32 : HEADER_BYTES])
 
 
 def view_of(data: object) -> memoryview:
-    """Return a view of the received bytes; raises ``LocalProtocolError`` for an argument that is not bytes."""
+    """Return a view of received bytes; raises ``LocalProtocolError`` for anything else."""
     if not isinstance(data, bytes | bytearray | memoryview):
         raise LocalProtocolError(f"a message is bytes as they came from the network, got {type(data).__name__}")
     view = memoryview(data)
@@ -204,27 +185,27 @@ def view_of(data: object) -> memoryview:
 
 
 def require_sender(sender: object) -> None:
-    """Raise ``LocalProtocolError`` unless ``sender`` is an int: it is stored in the state, which must stay savable."""
+    """Raise ``LocalProtocolError`` unless ``sender`` is an int, so that the state stays savable."""
     if type(sender) is not int:
         raise LocalProtocolError(f"a sender is a peer's place, an int, got {type(sender).__name__}")
 
 
 def require_word(code: object, words: Collection[str]) -> None:
-    """Raise ``LocalProtocolError`` unless ``code`` is one of the codes that a session can be abandoned with."""
+    """Raise ``LocalProtocolError`` unless ``code`` is one of ``words``."""
     if not isinstance(code, str) or code not in words:
         raise LocalProtocolError(f"a session is abandoned with one of {', '.join(words)}, got {code!r:.40}")
 
 
 def size_of_bytes(size: int) -> int:
-    """msgpack's shortest encoding of ``size`` bytes, in bytes."""
+    """Return the length of msgpack's shortest encoding of ``size`` bytes."""
     return size + (2 if size < 1 << 8 else 3 if size < 1 << 16 else 5)
 
 
 def size_of_array(length: int) -> int:
-    """msgpack's shortest header of an array of ``length`` elements, in bytes."""
+    """Return the length of msgpack's shortest array header."""
     return 1 if length < 1 << 4 else 3
 
 
 def size_of_index(largest: int) -> int:
-    """msgpack's shortest encoding of the index ``largest``, in bytes."""
+    """Return the length of msgpack's shortest encoding of ``largest``."""
     return 1 if largest < 1 << 7 else 2 if largest < 1 << 8 else 3 if largest < 1 << 16 else 5

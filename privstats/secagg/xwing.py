@@ -1,7 +1,7 @@
 """HPKE in base mode with X-Wing, one message per box: X25519 and ML-KEM-768 together, HKDF-SHA256, AES-256-GCM.
 
-``cryptography`` does all of it (KEM 0x647a, draft-connolly-cfrg-xwing-kem-10); here are its sizes, the expansion of a
-private key, and one error for a box that does not open. The ephemeral keys are drawn inside, so no box is made twice.
+``cryptography`` implements it (KEM 0x647a, draft-connolly-cfrg-xwing-kem-10) with random ephemeral keys, so no box is
+made twice.
 """
 
 from __future__ import annotations
@@ -23,17 +23,13 @@ _SUITE = hpke.Suite(hpke.KEM.MLKEM768_X25519, hpke.KDF.HKDF_SHA256, hpke.AEAD.AE
 
 
 def private_of(seed: bytes | bytearray) -> hpke.MLKEM768X25519PrivateKey:
-    """Return the private key of 32 secret bytes.
-
-    Raises:
-        LocalProtocolError: this machine has no ML-KEM, and nothing falls back to X25519 alone.
-    """
+    """Expand 32 secret bytes into the private key; ``LocalProtocolError`` without ML-KEM."""
     post_quantum, classical = _halves(seed)
     return hpke.MLKEM768X25519PrivateKey(post_quantum, X25519PrivateKey.from_private_bytes(classical))
 
 
 def public_of(seed: bytes | bytearray) -> bytes:
-    """Return the public key of 32 secret bytes: 1,184 of ML-KEM-768, 32 of X25519; raises as :func:`private_of`."""
+    """Return the public key: 1,184 bytes of ML-KEM-768, 32 of X25519."""
     post_quantum, classical = _halves(seed)
     return post_quantum.public_key().public_bytes_raw() + x25519_of(classical)
 
@@ -45,18 +41,13 @@ def _halves(seed: bytes | bytearray) -> tuple[MLKEM768PrivateKey, bytes]:
 
 
 def parsed(public: bytes) -> hpke.MLKEM768X25519PublicKey:
-    """Return the public key of ``KEY_BYTES``.
-
-    Raises:
-        ValueError: its ML-KEM half is none.
-        LocalProtocolError: as for :func:`private_of`.
-    """
+    """Parse a public key of ``KEY_BYTES``; ``ValueError`` for an invalid ML-KEM half."""
     post_quantum, classical = kem.parsed(public[: kem.PUBLIC_BYTES]), public[kem.PUBLIC_BYTES :]
     return hpke.MLKEM768X25519PublicKey(post_quantum, X25519PublicKey.from_public_bytes(classical))
 
 
 def seal(public: bytes, content: bytes, info: bytes) -> bytes:
-    """``enc || ciphertext || tag`` for the owner of ``public``: another box each time.
+    """Return ``enc || ciphertext || tag`` for the owner of ``public``: another box each time.
 
     Raises:
         ValueError: the X25519 half of ``public`` is of low order, or the other is no ML-KEM key.
@@ -68,7 +59,7 @@ def open_box(private: hpke.MLKEM768X25519PrivateKey, box: bytes | memoryview, in
     """Return the content that :func:`seal` sealed to the owner of ``private``.
 
     Raises:
-        UnopenedError: another key, another ``info``, damage, too few bytes, or an encapsulated key of low order.
+        UnopenedError: another key or ``info``, damage, too few bytes, or an encapsulated key of low order.
     """
     try:
         return _SUITE.decrypt(box, private, info)

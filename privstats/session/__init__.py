@@ -1,11 +1,4 @@
-"""Join plan and protocol: build clients from moments, and a release from the unmasked sum.
-
-The room has no state: engines move the bytes, ``secagg`` has the protocol, ``dp`` draws the noise, and ``accounting``
-charges the ledger.
-
-``secagg`` knows rings and bytes but neither moments nor noise; ``dp`` knows noise but no protocol. ``session`` joins
-them, in one way for simulations and deployments.
-"""
+"""Join plan and protocol: build clients from moments, and a release from the unmasked sum; without state."""
 
 from typing import TYPE_CHECKING
 

@@ -1,19 +1,8 @@
-"""Charge a session to a ledger: record the spend before noise is drawn, and its end before anything is sent.
+"""Charge a session to a ledger: the spend before noise is drawn, its end before anything is sent.
 
-The module joins plan, run name and ledger; the arithmetic is in ``dp``. ``session``, which builds every client and
-every release, calls it.
-
-Every call that spends privacy requires a charge, or the word "uncharged". A default would be a choice that no data
-owner made: two fits on the same records add up, and without a charge no record of the first remains. So
-``session.client``, ``session.release``, ``private_release``, ``private_releases`` and every ``fit_private`` raise a
-``LedgerError`` before they draw noise, and name both remedies; the README's snippet passes "uncharged". The
-alternative, a warning once per process, would be a second rule, and notebooks that run for weeks would show it once.
-Experiments in one process (``simulate``, ``sweep``, ``aggregate_unmasked``) charge nothing, as their documentation
-states. ``tests/test_charge_is_said.py`` checks that no function has another default for such a parameter.
-
-A client's machine finishes its spend before it sends its masked vector. If the spend were finished when the machine is
-built, a killed process could not restart the run without paying twice; if the engine finished it, the guarantee would
-depend on the engine. The ledger records the upload's SHA-256: of two machines under one spend only one can send.
+Every call that spends privacy requires a charge, or the word "uncharged"; only experiments in one process
+(``simulate``, ``sweep``, ``aggregate_unmasked``) charge nothing. The ledger records the upload's SHA-256, so that of
+two machines under one spend only one can send.
 """
 
 from __future__ import annotations
@@ -38,17 +27,17 @@ _Result = TypeVar("_Result")
 
 
 class Account(ABC):
-    """Interface of an account that a session is charged to; both implementations use the ledger (``charges``)."""
+    """Interface of an account that a session is charged to."""
 
     ledger: Ledger
     per_round: ClassVar[bool] = False
 
     @abstractmethod
     def spend(self, plan: Plan, run: bytes) -> Spend:
-        """Spend a session, or return its entry if it was spent before.
+        """Spend a session, or return its earlier entry.
 
         Raises:
-            LedgerError: the run has no name, its name is used up, or the cap would be exceeded; nothing is spent then.
+            LedgerError: the run has no name, its name is used up, or the cap would be exceeded; nothing is spent.
         """
 
     @abstractmethod
@@ -57,10 +46,10 @@ class Account(ABC):
 
     @abstractmethod
     def withdraw(self, plan: Plan, run: bytes) -> None:
-        """Return the spend if nothing was sent; otherwise do nothing."""
+        """Refund the spend if nothing was sent."""
 
     def check_moments(self, moments: Moments) -> None:  # noqa: B027
-        """Refuse moments of other records than the charge's; by default accept all moments."""
+        """Refuse moments of other records than the charge's; by default accept all."""
 
 
 Charging: TypeAlias = Account | Literal["uncharged"] | None
@@ -74,7 +63,7 @@ def charge_of(plan: Plan, charge: Charging) -> Account | None:
     """Return the account to charge; None for ``"uncharged"``, and for a plan without DP that names no account.
 
     Raises:
-        LedgerError: no account for a plan with DP, or a value of another kind.
+        LedgerError: a plan with DP and neither an account nor ``"uncharged"``, or another value.
     """
     if isinstance(charge, Account):
         return charge
@@ -93,11 +82,7 @@ def charge_of(plan: Plan, charge: Charging) -> Account | None:
 
 
 def register_run(plan: Plan, charge: Account, roster: secagg.Roster) -> Spend:
-    """Accept the run's number, then spend a party's part of the run.
-
-    Raises:
-        LedgerError: the run's number is not the next one for its members, or as for :meth:`Account.spend`.
-    """
+    """Accept the run's number, which must be the next one for its members, then spend a party's part of the run."""
     if roster.counter is not None:
         charge.ledger.accept_counter(roster.members, roster.counter, roster.run)
     return charge.spend(plan, roster.run)
@@ -106,13 +91,12 @@ def register_run(plan: Plan, charge: Account, roster: secagg.Roster) -> Spend:
 def charged(plan: Plan, charge: Account | None, run: bytes, make: Callable[[], _Result]) -> _Result:
     """Spend first, then call ``make``, which draws the noise; a crash in between loses a release, never its record.
 
-    An abort is finished like a release, because it depends on the drawn noise: if aborts could be repeated under one
-    spend, they would be an oracle with fresh noise for every query. Concurrent calls share the spend and draw separate
-    noise; the first to end is the release, and the others are refused.
+    An abort is finished like a release, because it depends on the drawn noise: repeatable aborts under one spend would
+    be an oracle with fresh noise per query. Only the first of concurrent calls under one spend is released.
 
     Raises:
-        LedgerError: as for ``spend``; or another call has ended under the same spend, or it was withdrawn. The
-            release or abort is discarded then, and the error does not contain it.
+        LedgerError: as for ``spend``; or the spend has ended meanwhile. The error does not contain the discarded
+            outcome.
         AggregationError: ``make`` aborted; the ledger has recorded the abort.
     """
     if charge is None:
@@ -133,13 +117,7 @@ def charged(plan: Plan, charge: Account | None, run: bytes, make: Callable[[], _
 
 @dataclass(frozen=True)
 class LedgerCallback:
-    """Callback with which a client's machine records in the ledger that it sends its upload, or never will.
-
-    Attributes:
-        plan: the plan all parties agreed on.
-        charge: the account that the session is charged to.
-        run: its name.
-    """
+    """Callback with which a client's machine records that it sends its upload, or never will."""
 
     plan: Plan
     charge: Account
@@ -149,14 +127,10 @@ class LedgerCallback:
         """Record that the upload is sent.
 
         Raises:
-            LedgerError: the run is not in the ledger, was withdrawn, or another upload of it was sent.
+            LedgerError: the run is unknown or withdrawn, or another upload of it was sent.
         """
         self.charge.finish(self.plan, self.run, upload)
 
     def withdraw(self) -> None:
-        """Return the spend if nothing was sent; a machine calls this method after it is wiped.
-
-        Raises:
-            LedgerError: the run is not in the ledger, or the file failed.
-        """
+        """Refund the spend if nothing was sent; a machine calls this after it is wiped."""
         self.charge.withdraw(self.plan, self.run)

@@ -23,12 +23,7 @@ from privstats.session.validation import require_plan, required_survivors, type_
 
 @dataclass(frozen=True)
 class LocalParties:
-    """The machines of one session.
-
-    Attributes:
-        server: the aggregator.
-        clients: in the order of the roster.
-        helpers: in the order of the panel; none where the plan's protocol has none.
+    """Machines of one session; clients by roster index, helpers by panel index.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -46,15 +41,12 @@ class LocalParties:
 def local_parties(plan: Plan, parts: Sequence[Moments | Contribution], rng: Generator | None = None) -> LocalParties:
     """Build all machines of one session, with new identities and a new roster, for simulations.
 
-    :func:`client`, :func:`server` and :func:`helper` build them, as in a deployment; no ledger is charged. The private
-    keys of a plan's panel are not available here, so stand-ins replace its members, under a plan that names them;
-    contributions made under the original plan are accepted. In a round over the clients of an earlier sum every client
-    gets the plan's list.
+    No ledger is charged. Stand-ins replace the members of a plan's panel, because their keys are not available; the
+    original plan's contributions are accepted.
 
     Args:
-        plan: the plan.
         parts: one per client, as for :func:`client`.
-        rng: a generator of test randomness; the operating system's when omitted.
+        rng: as for :func:`contribution`.
 
     Example:
         >>> from privstats.engines import loopback
@@ -95,7 +87,6 @@ def local_parties(plan: Plan, parts: Sequence[Moments | Contribution], rng: Gene
 def _with_stand_ins(
     plan: Plan, parts: Sequence[Moments | Contribution], members: Sequence[secagg.Identity], rng: Generator
 ) -> tuple[Plan, list[Contribution]]:
-    """Return the plan with another panel, and the contributions under it."""
     vectors = [in_ring(plan, part, rng, index) for index, part in enumerate(parts)]
     plan = replace(plan, panel=tuple(each.public.hex() for each in members))
     return plan, [Contribution(plan.digest, vector) for vector in vectors]
@@ -104,19 +95,18 @@ def _with_stand_ins(
 def aggregate_unmasked(
     plan: Plan, parts: Sequence[Moments | Contribution | RingVector], rng: Generator | None = None
 ) -> Release:
-    """Release the sum of unmasked contributions, without a masking protocol.
+    """Release the sum of unmasked contributions.
 
     For experiments, audits and tests, never for production: the caller sees every part, and no ledger is charged.
 
     Args:
-        plan: the plan.
-        parts: one per client, in the order of the roster: measured moments (a new contribution is built from them), a
-            contribution (it is used up) or a vector of the plan's ring. Clients without a part count as vanished.
-        rng: a generator for shares and central noise; the operating system's when omitted. A reproducible one marks the
+        parts: one per client, by roster index: moments, a contribution (it is used up) or a vector of the plan's ring.
+            Missing clients count as vanished.
+        rng: a generator for shares and central noise; by default the operating system's. A reproducible one marks the
             release.
 
     Raises:
-        DataError: not a plan, not a list, or a part that does not fit the plan.
+        DataError: an argument that does not fit the plan.
         ReleaseError: fewer parts than ``min_survivors``, or more than clients.
         AggregationError: as for :func:`release`.
 
@@ -147,10 +137,7 @@ def aggregate_unmasked(
 
 
 def opened_among(plan: Plan, part: Contribution, survivors: int) -> Opening:
-    """Return the layers that a client opens in a sum of ``survivors`` clients, all of which proved to take part.
-
-    This is for sums without a masking protocol; a machine of the protocol opens the layers that its own view allows.
-    """
+    """Return the layers that a client opens in an unmasked sum of ``survivors`` clients."""
     levels = () if plan.noise is None else plan.noise.levels
     if not levels or not part.noise_root:
         raise DataError("this contribution has no layers of noise to open")

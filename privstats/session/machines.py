@@ -1,8 +1,4 @@
-"""Build the machines of a session's parties, and the vector that a client sends.
-
-Arguments are checked and the session is charged here; the protocol itself is ``secagg``'s. A contribution is one
-party's vector, which may be sent once; it records only its own use.
-"""
+"""Build the machines of a session's parties, and the vector that a client sends."""
 
 from __future__ import annotations
 
@@ -41,18 +37,14 @@ _USED = (
 
 
 class Contribution:
-    """One party's exact sums and its share of the noise, in the ring; for one client.
+    """One client's exact sums and its share of the noise, in the ring; may be sent once.
 
-    Suppose two sums hold the same noisy vectors, and one client is absent from the second. Their difference is that
-    client's vector under one share of noise instead of all clients'. So a session that aborted after the masked vector
-    was sent counts as released, and a retry needs a new contribution. A contribution cannot be copied or pickled, and
-    its repr shows nothing. Only the process that built it may use it: after a fork, each child would have a copy.
+    Two sums with identical noisy vectors, one without a client, differ by that client's vector under one share of noise
+    instead of all. So a session that aborted after the upload counts as released, and a retry needs a new contribution.
+    A contribution cannot be copied or pickled, and only the process that built it may use it.
 
     Args:
-        plan: the digest of the contribution's plan.
-        vector: the vector.
-        reproducible: the vector holds noise that others may know.
-        noise_root: 32 secret bytes from which the layers of its noise are drawn; empty without layers.
+        noise_root: 32 secret bytes from which its noise layers are drawn.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -80,21 +72,16 @@ class Contribution:
 
     @property
     def noise_root(self) -> bytes:
-        """The secret that opens all layers of the noise; only the machine that sends the vector may read it."""
+        """The secret that opens all noise layers; only the sending machine may read it."""
         return self._noise_root
 
     @property
     def reproducible(self) -> bool:
-        """Whether the noise came from a generator that others may know, so that it has no effect on privacy."""
+        """Whether others may know the noise, so that it protects nothing."""
         return self._vector.reproducible
 
     def check(self, plan: str) -> None:
-        """Verify, before anything is spent, that the contribution is unused and belongs to the plan with this digest.
-
-        Raises:
-            DataError: the contribution was built under another plan.
-            LocalProtocolError: it was used before.
-        """
+        """Refuse a used contribution (``LocalProtocolError``) or another plan's (``DataError``)."""
         if self._plan != plan:
             raise DataError("the contribution was made under another plan; make one with session.contribution")
         if self._used:
@@ -140,14 +127,12 @@ def contribution(
 ) -> Contribution:
     """Encode one client's exact sums in the ring, plus a noise share where the plan's model requires one.
 
-    One client, or one :func:`aggregate_unmasked`, may use the result. No charge is needed, because nothing is sent yet.
+    One client, or one :func:`aggregate_unmasked`, may use the result. Nothing is charged yet.
 
     Args:
-        plan: the plan all parties agreed on.
-        moments: the result of ``measure`` for this party's records.
-        rng: a generator of test randomness; the operating system's when omitted.
-        index: this party's index in the roster; needed only by plans that assign clients to groups by index.
-        allow_reproducible: accept a generator that others may reproduce: in tests and simulations.
+        rng: a generator of test randomness; by default the operating system's.
+        index: roster index; needed by plans that assign clients to groups.
+        allow_reproducible: accept a generator that others may reproduce: in tests.
 
     Guarantee:
         Distributed: the share is this client's part of the joint noise. Local: the share alone makes the vector
@@ -156,9 +141,8 @@ def contribution(
         contribution is used once.
 
     Raises:
-        DataError: the moments were measured under another schema, or hold more records than the plan admits, or do not
-            keep what its reports prove; or the plan assigns clients to groups and ``index`` is missing.
-        RandomnessError: ``rng`` is reproducible and ``allow_reproducible`` is not set, or was made before a fork.
+        DataError: the moments do not fit the plan, or ``index`` is missing.
+        RandomnessError: ``rng`` is reproducible without ``allow_reproducible``, or was made before a fork.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -201,30 +185,24 @@ def client(
 ) -> Peer:
     """Build the protocol machine of one party, which holds its contribution.
 
-    With a :class:`Charge` the spend is on the disk before this returns, once per (data set, plan, run): building the
-    client again after a crash costs nothing. Before the machine sends its masked vector, the spend is finished and the
-    run's name is used up. If the client is discarded before that, its spend is returned; the name is still used up.
+    With a :class:`Charge` the spend is on disk before this returns, once per (data set, plan, run): rebuilding the
+    client after a crash is free. Sending the masked vector finishes the spend. Discarding the client earlier refunds
+    the spend, but the run's name is used up.
 
     Args:
-        plan: the plan all parties agreed on.
-        moments: the result of ``measure`` for this party's records, or a contribution that no other client has used.
-        index: this party's index in the roster.
-        identity: its Ed25519 identity.
-        roster: the public identities of all parties, agreed outside this protocol, and the run's name.
-        panel: where the plan names a panel, its members' offers for this run.
-        rng: a generator of test randomness; the operating system's when omitted.
-        charge: the party's own ledger and its data set there, or the word ``"uncharged"``; optional only for a plan
-            without DP, and then nothing prevents a second exact release of the same data.
+        moments: this party's, or an unused contribution.
+        roster: agreed outside this protocol, with the run's name.
+        panel: the members' offers for this run, where the plan names a panel.
+        charge: the party's ledger and data set, or ``"uncharged"``; optional only without DP, where nothing then
+            prevents a second exact release of the data.
         agreed: for a round of an alignment without noise: ``client.agreed`` of this party's machine in the first sum.
-        allow_reproducible: as in :func:`contribution`; the keys come from ``rng`` too.
+        rng, allow_reproducible: as in :func:`contribution`; the keys come from ``rng`` too.
 
     Raises:
-        LedgerError: a plan with DP has no ``charge``, the cap would be exceeded, the run has no name or its name is
-            used up, or its number is not the next one for these keys; nothing is spent and nothing is drawn then.
-        LocalProtocolError: the contribution was used before, identity and roster do not fit, ``agreed`` is not the
-            plan's list, or the panel not the plan's; nothing is spent then, and the contribution is not used up.
-        DataError, RandomnessError: as for :func:`contribution`; the noise of a contribution is reproducible and
-            ``allow_reproducible`` is not set.
+        LedgerError: a plan with DP has no ``charge``, the cap would be exceeded, or the run's name or number is
+            invalid; nothing is spent or drawn.
+        LocalProtocolError: the contribution was used before, or another argument does not fit; nothing is spent.
+        DataError, RandomnessError: as for :func:`contribution`.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
@@ -278,7 +256,6 @@ def _check_place(index: int, identity: secagg.Identity, roster: secagg.Roster) -
 def _check_moments(
     plan: Plan, moments: Moments | Contribution, account: Account | None, *, allow_reproducible: bool
 ) -> None:
-    """Refuse moments that do not fit the plan, reproducible noise, and noise drawn before its round was marked."""
     if isinstance(moments, Contribution):
         if moments.reproducible and not allow_reproducible:
             raise RandomnessError(
@@ -309,18 +286,13 @@ def server(
     """Build the protocol machine of the aggregator.
 
     Args:
-        plan: the plan all parties agreed on.
-        roster: the public identities of all parties.
         identity: the signing key behind the roster's ``server``.
-        keys: instead of ``identity``, where the plan names a panel: the keys of its member 0 for this run.
-        panel: where the plan names a panel, its members' offers for this run.
-        rng: a generator of test randomness; the operating system's when omitted.
-        allow_reproducible: as in :func:`contribution`; the keys come from ``rng``.
+        keys: instead of ``identity``, where the plan names a panel: its member 0's keys for this run.
+        panel: as for :func:`client`.
+        rng, allow_reproducible: as in :func:`contribution`; the keys come from ``rng``.
 
     Raises:
-        DataError: not a plan.
-        LocalProtocolError: an argument that the plan's protocol needs is missing, or does not fit.
-        RandomnessError: as for :func:`contribution`.
+        DataError, LocalProtocolError, RandomnessError: an argument is missing or does not fit.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
@@ -350,15 +322,12 @@ def helper(
     """Build the protocol machine of one helper.
 
     Args:
-        plan: the plan all parties agreed on.
         keys: the helper's identity, and its box key for this run.
-        roster: the public identities of all parties, *from the roster's owner and not from the leader*.
-        panel: the offers of the panel that the plan names.
-        allow_reproducible: accept keys that were drawn from a generator that others may reproduce: in tests.
+        roster: all parties' public identities, *from the roster's owner and not from the leader*.
+        allow_reproducible: accept keys that others may reproduce: in tests.
 
     Raises:
-        LocalProtocolError: the plan's protocol has no helpers, or keys, roster or panel do not fit.
-        RandomnessError: the keys are reproducible and ``allow_reproducible`` is not set.
+        LocalProtocolError, RandomnessError: an argument does not fit.
 
     Example:
         >>> panel = [ps.secagg.Identity.generate(os.urandom).public.hex() for _ in range(2)]
@@ -379,11 +348,6 @@ def helper(
 
 def on_upload(plan: Plan, roster: secagg.Roster, charge: Account) -> LedgerCallback:
     """Return a resumed client's callback, which runs before its masked vector is sent, or after it was wiped unsent.
-
-    Args:
-        plan: the plan all parties agreed on.
-        roster: the roster of the run.
-        charge: the party's own ledger and its data set there, as for :func:`client`.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())

@@ -1,8 +1,4 @@
-"""Draw a plan's noise: a client's, a helper's, the noise due at the release, and a stream's per epoch.
-
-``dp`` has the levels and the distributions. This module decides who draws, from which generator, and where the noise is
-added. No other module outside ``dp`` calls a sampler (``tests/project/test_core.py``).
-"""
+"""Draw the noise of a plan's parties, releases and streams."""
 
 from __future__ import annotations
 
@@ -33,11 +29,6 @@ def client_noise(noise: Noise, layout: Layout, rng: Generator) -> tuple[NDArray[
 def helper_noise(plan: Plan) -> Callable[[bytes], RingVector] | None:
     """Return a function from 32 secret bytes to a helper's noise in the plan's ring; None except in the panel model.
 
-    A helper's machine and its journal pass bytes that follow from the box key and the answered list.
-
-    Args:
-        plan: the plan all parties agreed on.
-
     Guarantee:
         A draw is the full noise of the plan (``dp.draw_member``), equal for equal bytes and unrelated for different
         bytes. An answer that contains it is mu-GDP toward the leader and all other helpers together, if the bytes stay
@@ -64,7 +55,7 @@ def helper_noise(plan: Plan) -> Callable[[bytes], RingVector] | None:
 
 
 def without_excess(plan: Plan, total: RingVector, openings: Mapping[int, Opening]) -> RingVector:
-    """Subtract the layers of noise that the clients opened from the sum."""
+    """Subtract the noise layers that the clients opened."""
     noise, opened = plan.noise, [each.seeds for each in openings.values() if each.seeds]
     if noise is None or not opened:
         return total
@@ -77,7 +68,7 @@ def without_excess(plan: Plan, total: RingVector, openings: Mapping[int, Opening
 
 
 def with_central_noise(plan: Plan, total: RingVector, rng: Generator) -> RingVector:
-    """Add the noise of the server, or of a panel's leader, to the sum in the ring; other models add nothing."""
+    """Add the noise of the server, or of a panel's leader, in the ring; other models add nothing."""
     noise = plan.noise
     if noise is None or not noise.trust.at_release:
         return total
@@ -89,7 +80,7 @@ def with_central_noise(plan: Plan, total: RingVector, rng: Generator) -> RingVec
 
 
 def epoch_noise(noise: Noise, layout: Layout, rng: Generator, fixed_bits: int) -> NDArray[np.int64]:
-    """Draw the noise of one epoch of a stream that a server weighs, in steps of ``2**-fixed_bits`` of a grid step."""
+    """Draw one epoch's noise of a stream that a server weighs, in steps of ``2**-fixed_bits`` of a grid step."""
     sigmas = [noise.share_sigma(segment) * (1 << fixed_bits) for segment in layout.segments]
     drawn = [dp.rounded_gaussian(sigma, each.size, rng) for sigma, each in zip(sigmas, layout.segments, strict=True)]
     return np.concatenate(drawn)

@@ -1,8 +1,7 @@
-"""Turn the unmasked sum into a release: add the noise still due, in the ring, then lift and check.
+"""Turn the unmasked sum into a release.
 
-Central noise is added in the ring, before the centre lift. Near the wrap the lift turns one grid step into 2^bits, so
-noise after the lift would hide nothing there, and one malicious client can move an entry there. The plausibility check
-runs after the noise for the same reason.
+Central noise is added before the centre lift: near the wrap the lift turns one grid step into 2^bits, which later noise
+would not hide, and one malicious client can move an entry there.
 """
 
 from __future__ import annotations
@@ -34,23 +33,20 @@ def release(
 ) -> Release:
     """Turn the unmasked sum into a release: add noise still due, lift, check plausibility, suppress rare classes.
 
-    The full noise is due in the central model, and the leader's in the panel model, where the helpers' noise is in the
-    sum already. The function has no state: every call draws new noise, and the average of a hundred calls has a tenth
-    of the noise. So every call is a release and is charged as one; to reuse a release, store it.
+    The full noise is due in the central model; in the panel model only the leader's, because the sum holds the
+    helpers'. Every call draws new noise and is charged as a release, because averaging many calls would remove the
+    noise.
 
     Args:
-        plan: the plan all parties agreed on.
-        total: the unmasked sum.
-        survivors: the clients in it.
-        rng: a generator of test randomness; the operating system's when omitted.
-        charge: the server's ledger and its data set there, or the word ``"uncharged"``; optional only for a plan
-            without DP. With a ledger the spend is on the disk before any central noise is drawn.
-        run: the session's name (``roster.run``): a call that crashed before it returned may be repeated under it at no
-            cost; after one that returned or aborted, further calls are refused. Without it each call is a new run.
-        openings: each client's opened layers of noise (``server.openings``); they are subtracted. Layers of other
-            clients stay in the release, which lists them in ``left_for``.
-        allow_reproducible: accept a generator that others may reproduce; the release is then marked reproducible.
-            If the total holds a contribution with such noise, the release is marked in any case.
+        rng: as for :func:`contribution`.
+        charge: the server's ledger and data set, or ``"uncharged"``; optional only without DP. The spend is on disk
+            before any central noise is drawn.
+        run: the session's name (``roster.run``): a crashed call may be repeated under it at no cost; after one that
+            returned or aborted, further calls are refused. Without it each call is a new run.
+        openings: each client's opened noise layers (``server.openings``), which are subtracted. Other layers stay,
+            listed in the release's ``left_for``.
+        allow_reproducible: accept a generator that others may reproduce. The release is marked reproducible then, and
+            always if the total holds such noise.
 
     Guarantee:
         The noise is added before the lift. Reduction into the ring commutes with addition, so the noisy ring element is
@@ -59,14 +55,13 @@ def release(
         post-processing and costs no privacy. Without DP the exact sum is released.
 
     Raises:
-        ReleaseError: fewer survivors than the plan needs, or not clients of the plan.
-        DataError: ``total`` is no vector of the plan's ring, or ``openings`` are not of this plan and sum; nothing is
-            spent then.
+        ReleaseError: too few survivors, or not clients of the plan.
+        DataError: ``total`` or ``openings`` do not fit the plan; nothing is spent.
         AggregationError: no honest cohort has this noisy sum (``too-many-records``, ``implausible``). The release stays
             charged and its run used up, because the abort is visible and depends on the noisy sum.
         LedgerError: a plan with DP has no ``charge``, the cap would be exceeded, or the run's name is used up; nothing
-            is spent, drawn or released then.
-        RandomnessError: ``rng`` is reproducible and ``allow_reproducible`` is not set, or was made before a fork.
+            is spent, drawn or released.
+        RandomnessError: as for :func:`contribution`.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
@@ -89,7 +84,7 @@ def release(
 
 
 def _noise_sizes(plan: Plan, survivors: tuple[int, ...], openings: Mapping[int, Opening]) -> tuple[int, ...]:
-    """Return the number of clients that each survivor's remaining noise is sized for; empty without layers."""
+    """Return how many clients each survivor's remaining noise is sized for; empty without layers."""
     levels = () if plan.noise is None else plan.noise.levels
     fits = isinstance(openings, Mapping) and all(
         client in survivors and _fits(each, levels, len(survivors)) for client, each in openings.items()
@@ -100,7 +95,6 @@ def _noise_sizes(plan: Plan, survivors: tuple[int, ...], openings: Mapping[int, 
 
 
 def _fits(opening: object, levels: Sequence[int], present: int) -> bool:
-    """Return whether a client could have opened these layers in a sum of ``present`` clients."""
     return (
         isinstance(opening, Opening)
         and type(opening.left_for) is int
@@ -119,7 +113,7 @@ def _drawn(
     openings: Mapping[int, Opening],
     left_for: tuple[int, ...],
 ) -> Release:
-    """Draw the noise that is due and release the sum; the caller has charged the release."""
+    """The caller has charged the release."""
     vector = with_central_noise(plan, without_excess(plan, total, openings), rng).lift()
     check_plausible(plan, vector)
     rare: tuple[int, ...] = ()

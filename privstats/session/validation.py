@@ -1,7 +1,4 @@
-"""Validate the arguments of a session: one sentence for each argument that does not fit its plan.
-
-The checks run before anything is spent or drawn. They have no effect except to raise.
-"""
+"""Validate the arguments of a session, before anything is spent or drawn."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ def require_plan(plan: object) -> None:
 
 
 def require_party(identity: object, roster: object) -> None:
-    """Refuse a value that is no identity with a signing key, or no roster."""
+    """Refuse anything but an identity with a signing key, and a roster."""
     if not isinstance(identity, secagg.Identity):
         raise LocalProtocolError(
             f"identity must be an Identity, which can sign, got {type_name(identity)}; give the party's"
@@ -32,7 +29,7 @@ def require_party(identity: object, roster: object) -> None:
 
 
 def require_keys(plan: Plan, keys: object, roster: object) -> None:
-    """Refuse values that are no keys of a panel's member, or no roster."""
+    """Refuse anything but a panel member's keys, and a roster."""
     kind = protocol_of(plan.masking).machines.keys
     if kind is None or not isinstance(keys, kind):
         raise LocalProtocolError(
@@ -51,7 +48,7 @@ def require_roster(roster: object) -> None:
 
 
 def type_name(value: object) -> str:
-    """Return the type of a wrong argument, for a message: its value may be private."""
+    """Return a wrong argument's type: its value may be private."""
     return type(value).__name__
 
 
@@ -80,7 +77,6 @@ def require_moments(plan: Plan, moments: Moments) -> None:
 
 
 def _require_persons(plan: Plan, moments: Moments) -> None:
-    """Refuse sums in which a person may count for more than the plan promises, or was clipped needlessly."""
     clip: Any = getattr(moments, "clip", None) if moments.in_wire_steps else None  # of sums over persons alone
     if clip != plan.person_clip:
         raise DataError(
@@ -94,25 +90,23 @@ def _require_persons(plan: Plan, moments: Moments) -> None:
 
 
 def required_survivors(plan: Plan) -> tuple[int, ...] | None:
-    """Return the clients of an earlier sum, if the plan's round must have exactly these survivors."""
+    """Return the clients of an earlier sum that this round's survivors must equal, if any."""
     return plan.schema.among
 
 
 def needs_full_list(plan: Plan) -> bool:
-    """Return whether the sum is compared with others over its list: the first sum of an alignment without noise, or a
-    round."""
+    """Return whether others use this sum's list: an alignment's first sum without noise, or a round."""
     return required_survivors(plan) is not None or (plan.schema.followed and plan.noise is None)
 
 
 def list_arguments(plan: Plan, agreed: Sequence[int] | None) -> dict[str, Any]:
-    """Return what a client's machine requires of a list of survivors, as its arguments; empty where any is allowed.
+    """Return a client machine's arguments about survivors.
 
-    A round without noise is over the list of the first sum. The first sum must be over its whole list: otherwise the
-    difference of their counts could be one client's.
+    A round without noise is over the list of the first sum, which must be over its full list: otherwise the difference
+    of their counts could be one client's.
 
     Raises:
-        LocalProtocolError: the plan is a round over the clients of an earlier sum, and its list is not the one that
-            this party signed there.
+        LocalProtocolError: the list is not the one that this party signed before.
     """
     among = required_survivors(plan)
     if among is None:
@@ -126,20 +120,10 @@ def list_arguments(plan: Plan, agreed: Sequence[int] | None) -> dict[str, Any]:
 
 
 def check_opening(plan: Plan, roster: secagg.Roster, opening: bytes) -> None:
-    """Refuse a server's first message that no client of this run would answer.
+    """Raise ``RemoteProtocolError`` for a first message that the roster's server did not sign for this plan and roster.
 
-    A party that builds its client on request calls this: an unsigned opening is refused before it costs anything. In
-    protocols where clients send first there is no such message, and nothing is refused here; ``session.client``
-    verifies the panel before it spends.
-
-    Args:
-        plan: the plan all parties agreed on.
-        roster: the roster of the run.
-        opening: the message that was received.
-
-    Raises:
-        RemoteProtocolError: the server on the roster did not sign it for this plan and this roster.
-        LocalProtocolError: plan and roster do not fit together.
+    A party that builds its client on request calls this, so that an unsigned opening costs nothing. Where clients send
+    first, ``session.client`` verifies the panel before it spends.
     """
     require_plan(plan)
     require_roster(roster)
@@ -149,12 +133,7 @@ def check_opening(plan: Plan, roster: secagg.Roster, opening: bytes) -> None:
 
 
 def panel_argument(plan: Plan, panel: secagg.Panel | None, roster: secagg.Roster) -> dict[str, secagg.Panel]:
-    """Verify that the panel is the plan's and for this run; return it as an argument for machines, or nothing.
-
-    Raises:
-        LocalProtocolError: the plan names a panel and there is none, another one, or the other way round; or an offer
-            is not signed for this plan and this run.
-    """
+    """Return the panel as an argument for machines; refuse one not signed for this plan and run."""
     kind = protocol_of(plan.masking).machines.panel
     if panel is None:
         if kind is None:
@@ -172,7 +151,7 @@ def panel_argument(plan: Plan, panel: secagg.Panel | None, roster: secagg.Roster
 
 
 def _panel() -> type:
-    """Return the class of a panel, imported only here because plans without a panel do not need it."""
+    """Imported only here, because plans without a panel do not need it."""
     from privstats.secagg import Panel
 
     return Panel

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for the objects of privstats, and a transport in memory, for our tests and yours."""
+"""Hypothesis strategies for the objects of privstats, and a transport in memory."""
 
 from typing import TYPE_CHECKING
 

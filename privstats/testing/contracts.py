@@ -1,4 +1,4 @@
-"""Test another package's code: a module of rounds against hostile rows, a protocol over a transport in memory."""
+"""Test another package's module of rounds or protocol."""
 
 from __future__ import annotations
 
@@ -19,22 +19,18 @@ _EXPONENTS = (-8, 0, 12, 20, 64)  # of published weights: from 2**27 to 2**-64 i
 
 
 def check_module(word: str, *, features: int = 5, classes: int = 3, grid_bits: int = 12, seed: int = 0) -> None:
-    """Search for rows that break the sensitivity bound of a module; for the tests of the package that defines it.
+    """Search for rows that break a module's sensitivity bound.
 
-    The search measures rows of norm 1, of zeros and with one entry, at weights of every admitted size. The module must
-    return integer vectors of its declared size, with at most its declared norm. A record's vectors must be identical
-    alone, among other records and in another order. The search proves nothing; the proof belongs in the module's
-    docstring.
+    The module must return integer vectors of its declared size and norm, whatever other records are present. The search
+    proves nothing; the proof belongs in the module's docstring.
 
     Args:
         word: the module's name in plans.
         features, classes: d and C of the rows.
         grid_bits: f, from 2 to 13.
-        seed: seed of rows and weights.
 
     Raises:
-        SchemaError: no installed package defines the module.
-        AssertionError: the module breaks its contract; the message is one sentence.
+        AssertionError: the module breaks its contract.
 
     Example:
         >>> ps.testing.check_module("perceptron/4")
@@ -102,18 +98,9 @@ Answering: TypeAlias = Callable[[int, MessageKind, bytes], Reply]
 class MockTransport:
     """A transport in memory: a function answers each message at once, and the clock moves only in ``sleep``.
 
-    It implements ``engines.network.transport.Transport``; pass its ``clock`` and ``sleep`` with it.
-
-    Args:
-        answer: returns a node's reply to a message of a kind.
-        nodes: numbers of the nodes.
-
     Attributes:
-        now: seconds since the start.
-        comes: by node, the time at which it comes online, if not at once.
-        goes: by node, the time at which it goes offline, if ever.
-        pushed: all messages sent, in order: node, kind and data.
-        waiting: replies not yet fetched, by the message's name.
+        comes, goes: by node, when it comes online or goes offline.
+        pushed: all messages sent: node, kind and data.
 
     Example:
         >>> from privstats.engines.network.transport import Reply
@@ -136,7 +123,7 @@ class MockTransport:
         self._answer = answer
 
     def online(self) -> list[int]:
-        """Return the nodes that are connected now."""
+        """Return the connected nodes."""
         return [node for node in self.nodes if self.comes.get(node, 0.0) <= self.now < self.goes.get(node, inf)]
 
     def name(self, node: int) -> str:
@@ -144,11 +131,7 @@ class MockTransport:
         return f"node-{node}"
 
     def push(self, node: int, kind: MessageKind, data: bytes, *, ttl: float) -> str:
-        """Send a message, which is answered at once; returns an empty name where the node is offline.
-
-        Raises:
-            LocalProtocolError: it would expire before it arrives.
-        """
+        """Send a message, which is answered at once; return an empty name if the node is offline."""
         if not ttl >= 1:
             raise LocalProtocolError(f"a message must live for at least 1 second, got ttl={ttl}")
         if node not in self.online():
@@ -163,7 +146,7 @@ class MockTransport:
         return [self._answer(node, kind, data)]
 
     def pull(self, message: str, most: int) -> Reply | None:
-        """Return the next reply to a message; one of more bytes is replaced by the code ``too_large``."""
+        """Return the next reply to a message; a larger one becomes the code ``too_large``."""
         if not self.waiting.get(message):
             return None
         reply = self.waiting[message].pop(0)

@@ -1,9 +1,6 @@
-"""Strategies for schemas, for records and ways to cut them, for plans, and for clients that drop out.
+"""Strategies for schemas, records, partitions, plans, and clients that drop out.
 
-Schemas are of every combination of statistics, narrow and wide, coarse and fine. Values are drawn at the edges of
-bounds: zeros of both signs, the clip norm itself and its neighbours, half steps of the grid, subnormal and huge
-numbers. Plans are small, so that a test can run them whole. A schedule lists the clients that are silent from each step
-on.
+Values are drawn at the edges of bounds; plans are small.
 """
 
 from __future__ import annotations
@@ -35,7 +32,7 @@ Schedule = dict[str, set[int]]
 
 
 def entries(bound: float, step: float) -> SearchStrategy[float]:
-    """Floats that are awkward for a clip at ``bound`` on a grid of ``step``: edges, ties, subnormals, huge, -0.0."""
+    """Draw floats awkward for a clip at ``bound`` on a grid of ``step``: edges, ties, subnormals, huge, -0.0."""
     edges = [0.0, -0.0, bound, -bound, bound / math.sqrt(2), math.nextafter(bound, math.inf), math.nextafter(bound, 0)]
     ties = st.integers(-9, 9).map(lambda k: (k + 0.5) * step)
     tiny, huge = [5e-324, -2.2e-308, 1e-300], [1.7e308, -1.7e308, 1e200]
@@ -43,9 +40,9 @@ def entries(bound: float, step: float) -> SearchStrategy[float]:
 
 
 def records(schema: RecordSchema, *, min_records: int = 0, max_records: int = 12) -> SearchStrategy[Records]:
-    """``(X, y)`` that ``measure(schema, X, y)`` must accept: float64 ``(n, features)``, labels or targets.
+    """Draw ``(X, y)`` that ``measure(schema, X, y)`` must accept: float64 ``(n, features)``, labels or targets.
 
-    For schemas without a transform: rows have the schema's number of features.
+    For schemas without a transform.
     """
 
     @st.composite
@@ -60,7 +57,7 @@ def records(schema: RecordSchema, *, min_records: int = 0, max_records: int = 12
 
 
 def chunkings(count: int) -> SearchStrategy[list[slice]]:
-    """Ways to cut ``count`` records into one or more consecutive batches, empty ones among them."""
+    """Draw cuts of ``count`` records into consecutive batches, some empty."""
 
     def cut(ends: list[int]) -> list[slice]:
         edges = [0, *sorted(ends), count]
@@ -70,7 +67,7 @@ def chunkings(count: int) -> SearchStrategy[list[slice]]:
 
 
 def partitions(count: int, clients: int) -> SearchStrategy[list[NDArray[np.intp]]]:
-    """Ways to give ``count`` records to ``clients`` clients: index arrays, disjoint, complete, some empty."""
+    """Draw assignments of ``count`` records to clients: index arrays, disjoint, complete, some empty."""
     owners = arrays.arrays(np.intp, count, elements=st.integers(0, clients - 1))
     return owners.map(lambda owner: [np.flatnonzero(owner == client) for client in range(clients)])
 
@@ -82,7 +79,7 @@ def _rows(count: int, columns: int, bound: float, steps: int) -> SearchStrategy[
 def class_schemas(
     *, max_classes: int = 5, max_features: int = 6, statistics: str = "NABSD"
 ) -> SearchStrategy[ClassSchema]:
-    """Class schemas with any of the given statistics next to N and A; T and F are for plans without a promise."""
+    """Draw class schemas with any of the statistics besides N and A; T and F are for plans without DP."""
 
     @st.composite
     def build(draw: st.DrawFn) -> ClassSchema:
@@ -103,7 +100,7 @@ def class_schemas(
 
 
 def ridge_schemas(*, max_features: int = 6, max_targets: int = 3, max_folds: int = 4) -> SearchStrategy[RidgeSchema]:
-    """Ridge schemas with one or several targets and folds."""
+    """Draw ridge schemas with one or several targets and folds."""
 
     @st.composite
     def build(draw: st.DrawFn) -> RidgeSchema:
@@ -122,7 +119,7 @@ def ridge_schemas(*, max_features: int = 6, max_targets: int = 3, max_folds: int
 
 
 def schemas() -> SearchStrategy[Schema]:
-    """Schemas of both kinds."""
+    """Draw schemas of both kinds."""
     return st.one_of(class_schemas(), ridge_schemas())
 
 
@@ -132,7 +129,7 @@ def _fewest_bits(columns: int) -> int:
 
 
 def cohorts(*, max_clients: int = 5, max_records: int = 60) -> SearchStrategy[Cohort]:
-    """Cohorts of 3 or more clients, with or without colluders; a majority always survives."""
+    """Draw cohorts of 3 or more clients, with or without colluders; a majority always survives."""
 
     @st.composite
     def build(draw: st.DrawFn) -> Cohort:
@@ -145,10 +142,10 @@ def cohorts(*, max_clients: int = 5, max_records: int = 60) -> SearchStrategy[Co
 
 
 def privacies(*, panel: bool = False) -> SearchStrategy[Privacy | NoPrivacy]:
-    """No privacy, or any trust model at the record unit, with a budget from strict to loose.
+    """Draw no privacy, or any trust model at the record unit, with a budget from strict to loose.
 
     Args:
-        panel: include the trust model in which a panel draws the noise; only a plan with a panel can have it.
+        panel: include the trust model that needs a plan with a panel.
     """
     models = tuple(name for name, row in MODELS.items() if panel or row.drawn_by != "member")
     return st.one_of(
@@ -170,7 +167,7 @@ def plans(
     cohort: SearchStrategy[Cohort] | None = None,
     privacy: SearchStrategy[Privacy | NoPrivacy] | None = None,
 ) -> SearchStrategy[Plan]:
-    """Valid plans; combinations that no plan admits are drawn again."""
+    """Draw valid plans."""
 
     schemas_, cohorts_ = schemas() if schema is None else schema, cohorts() if cohort is None else cohort
     privacies_ = privacies() if privacy is None else privacy
@@ -187,7 +184,7 @@ def plans(
 
 
 def shards(plan: Plan, *, max_records: int = 20) -> SearchStrategy[list[Records]]:
-    """Return one ``(X, y)`` per client of the plan: a record set cut up at random, some clients with nothing."""
+    """Draw one ``(X, y)`` per client of the plan, some empty."""
 
     @st.composite
     def build(draw: st.DrawFn) -> list[Records]:
@@ -198,12 +195,10 @@ def shards(plan: Plan, *, max_records: int = 20) -> SearchStrategy[list[Records]
 
 
 def dropout_schedules(plan: Plan, *, survivable: bool = True) -> SearchStrategy[Schedule]:
-    """Schedules ``{step: {client, ...}}`` for ``simulate``: clients that send nothing from that step on.
+    """Draw schedules ``{step: {client, ...}}`` for ``simulate``: clients that send nothing from that step on.
 
     Args:
-        plan: the plan of the clients.
-        survivable: whether at most as many clients drop out as the plan admits. Otherwise at least one more drops out
-            before its vector is in the sum, so the session must end without a sum.
+        survivable: whether the plan admits the dropouts; otherwise the session must end without a sum.
     """
     clients, spare = plan.cohort.clients, plan.cohort.clients - plan.cohort.min_survivors
     least, most = (0, spare) if survivable else (spare + 1, clients)

@@ -1,8 +1,7 @@
 """Strategies for columns of tables: odd values, and the containers that hold them.
 
-A container gives all values of a column one type, so it changes some of them: a blank makes integers floats, a word
-makes them texts. A reader that decides by the column's type lets one record change the reading of all others. ``held``
-shows this, because it puts the same values into every container.
+A container gives a column one type: a blank makes integers floats. A reader that decides by that type lets one record
+change the reading of others; :func:`held` reveals this.
 """
 
 from __future__ import annotations
@@ -55,18 +54,17 @@ _OTHERS = (
 
 
 def table_values(*among: Any) -> SearchStrategy[Any]:
-    """Return the values of one cell of a table: blanks, numbers, texts, truths, dates and what is none of them.
+    """Draw one cell of a table: blanks, numbers, texts, truths, dates and other objects.
 
     Args:
-        among: further values, drawn as often as all others together, such as those that a plan lists.
+        among: further values, drawn half of the time.
     """
     odd = st.sampled_from((*_MISSING, *_NUMBERS, *_TEXTS, *_OTHERS, (1, 2)))
     return st.one_of(st.sampled_from(among), odd) if among else odd
 
 
 def held(columns: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
-    """Return the columns in every installed container, by the container's name: lists, arrays, pandas, pyarrow and
-    polars."""
+    """Return the columns in every installed container, by name."""
     containers = {}
     for name, container in CONTAINERS.items():
         table = container(columns)
@@ -98,8 +96,6 @@ def _frame(change: Callable[[Any], Any]) -> Callable[[Mapping[str, Sequence[Any]
 
 
 def _typed(kind: str, of: str = "iufbO") -> Callable[[Any], Any]:
-    """Return a function that converts every column of one of those types to this type, where its values admit it."""
-
     def change(frame: Any) -> Any:
         for name in frame.columns:
             if frame[name].dtype.kind not in of:
@@ -115,7 +111,7 @@ def _typed(kind: str, of: str = "iufbO") -> Callable[[Any], Any]:
 
 
 def _reread(frame: Any) -> Any:
-    """Read the frame again with ``read_csv``, which infers a column's type from all of its texts."""
+    """``read_csv`` infers a column's type from all of its texts."""
     pandas: Any = import_module("pandas")
     text = frame.to_csv(index=False, lineterminator="\n")
     return pandas.read_csv(io.StringIO(text), skip_blank_lines=False)

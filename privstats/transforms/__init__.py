@@ -1,8 +1,4 @@
-"""Public maps in front of the clip, named by a small definition and bit-identical for every party.
-
-Transforms lie below the schema. A plan must name the maps in front of the clip, so the schema holds their
-definitions; a definition and its map are one frozen value, so the maps live at the bottom and not with the moments.
-"""
+"""Public maps in front of the clip, bit-identical for every party."""
 
 from typing import TYPE_CHECKING
 

@@ -1,8 +1,4 @@
-"""The base of all transforms: a frozen definition that a plan can store, and the map that follows from it.
-
-Subclasses are frozen dataclasses of numbers and strings; registering them under ``kind`` lets a plan write and read
-them. No matrix is ever stored: it is expanded from the definition, the same bits on every machine.
-"""
+"""Define the base of all transforms: frozen definitions for a plan."""
 
 from __future__ import annotations
 
@@ -29,12 +25,11 @@ class Transform(ABC):
 
     Attributes:
         kind: its name in a plan file.
-        affine: whether it is x -> M x + m for a fixed M and m (but for rounding).
-        local: whether it is fitted on the records of the client that applies it, so that one record moves all of them;
-            a plan that promises a record refuses it.
-        unit: whether its rows have norm 1 by construction, so that nothing puts a ``UnitNorm`` behind it. False for
-            ``UnitNorm``: courses of old plans end in two, and their digests stay.
-        reads_cells: whether codes of a table's values come in, with NaN for gaps, and not features (:class:`Cells`).
+        affine: whether it is x -> M x + m, up to rounding.
+        local: whether it is fitted on the client's records, so that one record moves all; plans that promise a record
+            refuse it.
+        unit: whether rows have norm 1; False for ``UnitNorm``, to preserve old digests.
+        reads_cells: whether inputs are a table's codes.
 
     Example:
         >>> unit = ps.transforms.UnitNorm()
@@ -60,36 +55,33 @@ class Transform(ABC):
 
     @abstractmethod
     def apply(self, rows: Rows) -> Rows:
-        """Map finite float64 rows of shape ``(n, inputs)`` to ``(n, outputs)``, row by row: numpy array or tensor.
+        """Map finite float64 rows ``(n, inputs)`` to ``(n, outputs)``.
 
-        The result for a row must be the same bits alone and in company, from numpy and from torch on any device: sums
-        go through ``privstats.transforms.exact``.
+        A row's result must have identical bits alone and in a batch, in numpy and torch on any device: sums use
+        ``privstats.transforms.exact``.
         """
 
     @abstractmethod
     def outputs(self, inputs: int | None) -> int | None:
-        """Features out for ``inputs`` features in; None where that is open. Raises SchemaError on a mismatch."""
+        """Return the number of output features, None where open; SchemaError on a mismatch."""
 
     def takes(self, outputs: int) -> int:
-        """Return the number of input features for ``outputs`` features: the same, unless a map overrides this."""
+        """Return the number of input features for ``outputs``; by default equal."""
         return outputs
 
     def plain_table(self) -> dict[str, Any]:
-        """The fields as a plan file holds them, without the kind."""
+        """Return the fields for a plan file, without the kind."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 def kinds() -> Mapping[str, type[Transform]]:
-    """Every kind by its name: those of the package, and those that were defined elsewhere."""
+    """Return kinds by name, other packages' included."""
     load_all(_ROOM)
     return _KINDS
 
 
 def steps_of(transform: Sequence[Transform] | Transform) -> tuple[Transform, ...]:
-    """The maps in order; a map alone is a chain of one.
-
-    Raises:
-        SchemaError: an element of it is no map.
+    """Return one or several maps as a tuple; SchemaError for other elements.
 
     Example:
         >>> ps.transforms.steps_of(ps.transforms.UnitNorm())
@@ -102,7 +94,7 @@ def steps_of(transform: Sequence[Transform] | Transform) -> tuple[Transform, ...
 
 
 def apply(transform: Sequence[Transform] | Transform, rows: Rows) -> Rows:
-    """Apply the maps in order; entries that overflow float64 become infinite, which the clip refuses.
+    """Apply the maps in order; overflowing entries become infinite, which the clip refuses.
 
     Example:
         >>> maps = (ps.transforms.UnitNorm(), ps.transforms.ConstantFeature(1.0))
@@ -116,7 +108,7 @@ def apply(transform: Sequence[Transform] | Transform, rows: Rows) -> Rows:
 
 
 def output_features(transform: Sequence[Transform], inputs: int | None = None) -> int | None:
-    """Features that come out of the chain, or None where the chain leaves it open.
+    """Return the number of output features, None where open.
 
     Example:
         >>> maps = (ps.transforms.UnitNorm(), ps.transforms.ConstantFeature(1.0))
@@ -129,7 +121,7 @@ def output_features(transform: Sequence[Transform], inputs: int | None = None) -
 
 
 def input_features(transform: Sequence[Transform], outputs: int) -> int:
-    """Features that must come in so that ``outputs`` come out of the chain.
+    """Return the number of input features.
 
     Example:
         >>> maps = (ps.transforms.UnitNorm(), ps.transforms.ConstantFeature(1.0))
@@ -142,7 +134,7 @@ def input_features(transform: Sequence[Transform], outputs: int) -> int:
 
 
 def to_builtins(transform: Sequence[Transform]) -> list[dict[str, Any]]:
-    """The definition as plain tables, for a plan file.
+    """Return plain tables for a plan file.
 
     Example:
         >>> ps.transforms.to_builtins((ps.transforms.UnitNorm(), ps.transforms.ConstantFeature(1.0)))
@@ -152,7 +144,7 @@ def to_builtins(transform: Sequence[Transform]) -> list[dict[str, Any]]:
 
 
 def from_builtins(tables: Sequence[Mapping[str, Any]]) -> tuple[Transform, ...]:
-    """Inverse of :func:`to_builtins`; unknown kinds and keys are refused.
+    """Invert :func:`to_builtins`; unknown kinds and keys are refused.
 
     Example:
         >>> ps.transforms.from_builtins([{"kind": "constant-feature", "value": 1.0}])
@@ -162,7 +154,6 @@ def from_builtins(tables: Sequence[Mapping[str, Any]]) -> tuple[Transform, ...]:
 
 
 def _class_of(kind: str) -> type[Transform] | None:
-    """The class of a kind; maps of rows, which most plans have, are looked for before all modules are loaded."""
     if kind not in _KINDS:
         import_module(f"{_ROOM}.rowwise")
     return _KINDS.get(kind) or kinds().get(kind)

@@ -1,7 +1,4 @@
-"""A declared column of listed values, and what all declared columns share: a name, and codes that count as missing.
-
-Count tables, subgroups and strata read this alone; ``columns`` has the columns of numbers, dates and truths.
-"""
+"""Declare columns of listed values."""
 
 from __future__ import annotations
 
@@ -22,12 +19,12 @@ MISSING_CELL, OTHER_CELL = "missing", "other"
 
 @dataclass(frozen=True)
 class Declared:
-    """What all declared columns share: a name, and gap codes that count as missing."""
+    """Base of declared columns: a name, and gap codes."""
 
     unread: ClassVar[str] = "no numbers"
 
     def settle_gaps(self, gaps: Any) -> None:
-        """Check and keep the codes that count as missing."""
+        """Check and store the gap codes."""
         name = self.name  # type: ignore[attr-defined]
         if not isinstance(gaps, tuple | list):
             raise SchemaError(f"gaps of {name} must be a tuple of codes, for example (-9, 999), got {shown(gaps)}")
@@ -39,7 +36,7 @@ class Declared:
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """Values that mean a gap elsewhere, as ``none``, in small letters."""
+        """Lower-case values that elsewhere mean a gap, such as ``none``."""
         return Listed.of(getattr(self, "values", ())).words
 
     @cached_property
@@ -47,7 +44,7 @@ class Declared:
         return Listed.of(self.gaps)  # type: ignore[attr-defined]
 
     def codes(self, readings: Readings) -> tuple[NDArray[np.float64], int]:
-        """The code of every value, float64 ``(n,)``; and how many values are something that this column cannot read."""
+        """Return codes, float64 ``(n,)``, and the number of unreadable values."""
         readings = replace(readings, meant=self.words)
         gone = readings.missing
         if len(self._gaps.numbers) or self._gaps.texts:
@@ -63,26 +60,20 @@ class Declared:
 
 @dataclass(frozen=True)
 class Categories(Declared):
-    """A variable of public values.
+    """A column of public values.
 
-    A record's value is compared with them as :func:`privstats.intake.meaning.reading` reads both, whatever type
-    its column has: ``"007"``, ``7`` and ``7.0`` are one value, so are ``"True"``, ``True`` and ``1``.
+    Values are compared as :func:`privstats.intake.meaning.reading` reads them, for any column type: ``"007"``, ``7``
+    and ``7.0`` are one value, so are ``"True"``, ``True`` and ``1``.
 
     Args:
-        name: of the column.
-        values: at least two different texts, or at least two different whole numbers; none that lost a character in
-            decoding (U+FFFD), and no two that are read alike. In :class:`~privstats.Cells` it may also be empty: then
-            it encodes whether a value is given; and a listed word that means a gap elsewhere, such as ``"none"`` or
-            ``"NA"``, is a value of this column, in any case.
-        other: every other value counts in a cell of its own; without it another value has none. None: what the plan
-            that reads it takes as usual, no such cell in a :class:`~privstats.CountSchema`, and always one in
-            :class:`~privstats.Cells`.
-        missing: what is missing (None, NaN, a blank, ``"NA"``) counts in a cell of its own; without it, it has none.
-            None: as of ``other``.
-        ordered: the values have an order, and a record is encoded by which of them it reaches. Of ``Cells`` alone.
-        gaps: codes that mean that nothing is given, for example ``(9,)``. Of ``Cells`` alone.
+        values: at least two different texts or integers, no two read alike. Empty in :class:`~privstats.Cells`: only
+            whether a value is given. A listed gap word, such as ``"none"``, is a value.
+        other: all other values count in one cell. None: the plan's default, False in a :class:`~privstats.CountSchema`,
+            True in :class:`~privstats.Cells`.
+        missing: the same for missing values.
+        ordered, gaps: encode by which values a record reaches; codes that mean missing. For ``Cells``.
 
-    A record with a value that has no cell is refused, or excluded from every table: ``measure(..., unreadable=...)``.
+    A record without a cell is refused, or excluded from every table.
 
     Example:
         >>> blood = ps.Categories("blood", ("0", "A", "B", "AB"), missing=True)
@@ -121,18 +112,18 @@ class Categories(Declared):
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """Names of the cells, in order."""
+        """Cell names, in order."""
         extra = (OTHER_CELL,) * bool(self.other) + (MISSING_CELL,) * bool(self.missing)
         return (*map(str, self.values), *extra)
 
     @property
     def is_scale(self) -> bool:
-        """Whether signs between neighbours encode it, so that another value has no place: of two, or ordered."""
+        """Whether signs between neighbours encode it, without a cell for others."""
         return len(self.values) == 2 or (self.ordered and bool(self.values))
 
     @cached_property
     def listed(self) -> Listed:
-        """The values, as records are compared with them."""
+        """The values, in comparable form."""
         return Listed.of(self.values)
 
     def _codes_of(self, readings: Readings) -> NDArray[np.float64]:
@@ -142,11 +133,11 @@ class Categories(Declared):
 
 
 def require_switch(name: str, field: str, value: object) -> None:
-    """Refuse what is neither True nor False."""
+    """Refuse a value that is no bool."""
     if not isinstance(value, bool):
         raise SchemaError(f"{field} of {name} must be True or False, got {type(value).__name__}")
 
 
 def settle_name(column: Any) -> None:
-    """Check and keep the name of a declared column."""
+    """Check and store a column's name."""
     object.__setattr__(column, "name", (checked_names("a variable's name", (column.name,)) or ("",))[0])

@@ -1,11 +1,4 @@
-"""A raw table to rows of norm 1 in integers: each declared column is encoded by the cell that a value falls into.
-
-A row's norm does not depend on what the columns hold, so there is no clip norm or range to choose; the width follows
-from the declaration alone, not from the cut points. ``columns`` defines the code of a value.
-
-The cells of one column are integers in a block of a row that is no longer than its share of 2**bits; the blocks of all
-columns lie side by side, and the norm of a row is proved from theirs.
-"""
+"""Map a raw table to rows of norm at most 1, in integers."""
 
 from __future__ import annotations
 
@@ -34,13 +27,11 @@ _RAMP = 16
 
 @dataclass(frozen=True)
 class Shape:
-    """Settings that all blocks of a row share.
+    """Settings of all blocks.
 
     Attributes:
-        columns: J, the number of blocks in a row.
-        signs: minimum number of places of a numeric column.
-        ramp: half of a numeric block goes to its even steps.
-        bits: f; a row is at most 2**f steps long.
+        columns, bits: J, the number of blocks, and f; a row is at most 2**f steps long.
+        signs, ramp: minimum number of sign entries, and whether blocks have a ramp.
     """
 
     columns: int
@@ -51,7 +42,7 @@ class Shape:
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """One column's cells: the code's edges between them, the whole entries of each, the last of a gap; their names."""
+    """One column's cells: edges, integer entries per cell (the gap last), and names."""
 
     edges: NDArray[np.float64]
     table: NDArray[np.int64]
@@ -60,7 +51,7 @@ class Block:
 
 
 def block_of(column: Column, shape: Shape) -> Block:
-    """The block of one declared column; none of its cells is longer than 2**bits / sqrt(J)."""
+    """Return a block; no cell is longer than 2**bits / sqrt(J)."""
     if isinstance(column, Numeric | Dates):
         return _numeric(column, shape)
     name, one = column.name, step_of(shape.bits, shape.columns)
@@ -79,17 +70,15 @@ def block_of(column: Column, shape: Shape) -> Block:
 
 
 def _between(codes: int) -> NDArray[np.float64]:
-    """Marks between the codes 0, 1, ..., ``codes``."""
     return np.arange(codes, dtype=np.float64) + 0.5
 
 
 def step_of(bits: int, parts: int) -> int:
-    """Return the largest integer q with parts q**2 <= 2**(2 bits): ``parts`` entries of q have norm at most 2**bits."""
+    """Return the largest integer q with parts q**2 <= 2**(2 bits)."""
     return math.isqrt((1 << 2 * bits) // parts)
 
 
 def _numeric(column: Numeric | Dates, shape: Shape) -> Block:
-    """Signs at the cuts, empty places up to ``signs``, then the ramp, with half of the block's square."""
     edges = column.edges or (0.0,) * shape.signs  # of an open column nobody reads the table, but its step is known
     cuts, places = np.array(edges), max(shape.signs, len(edges))
     parts, marks = shape.columns * (1 + shape.ramp), cuts
@@ -111,26 +100,22 @@ def _numeric(column: Numeric | Dates, shape: Shape) -> Block:
 
 
 def _signs(cuts: NDArray[np.float64], marks: NDArray[np.float64], q: int) -> NDArray[np.int64]:
-    """Return the signs at the cuts of each cell between marks, ``(marks + 1, cuts)``."""
     reached = np.vstack([np.zeros(len(cuts), np.bool_), marks[:, None] >= cuts])
     return np.where(reached, q, -q).astype(np.int64)
 
 
 def _with_gap(table: NDArray[np.int64], one: int) -> NDArray[np.int64]:
-    """Return the table with an entry for a gap on the right, and the gap's cell as the last row."""
     out = np.zeros((len(table) + 1, table.shape[1] + 1), np.int64)
     out[:-1, :-1], out[-1, -1] = table, one
     return out
 
 
 def _even(edges: tuple[float, ...]) -> NDArray[np.float64]:
-    """16 even edges from the first to the last, each the float64 nearest to it."""
     first, last = Fraction(edges[0]), Fraction(edges[-1])
     return np.array([float(first + (last - first) * i / (_RAMP - 1)) for i in range(_RAMP)])
 
 
 def _else(cell: str, values: tuple[str, ...]) -> str:
-    """Return a name for the cell of other or missing values that differs from every value."""
     return f"any {cell}" if cell in values else cell
 
 
@@ -145,35 +130,30 @@ _BITS = (8, 20)
 
 @dataclass(frozen=True)
 class Cells(Transform):
-    """Rows of norm 1 from the declared columns of a table: texts, gaps and numbers of any size.
+    """Rows of norm 1 from a table's declared columns (texts, gaps, any numbers), without a clip norm or range.
 
     Column j of J has a block b_j of norm 1, and the row is (b_1, ..., b_J) / sqrt(J):
 
-    - a numeric column or dates of K cut points: K signs ``+-1/sqrt(K)``, + where the value has reached the cut, and 0
-      for "missing"; a gap is 0 there and 1 for "missing". K = 1 for a truth and a category of two values, and an
-      ordered category of k values has the k - 1 signs between neighbours; another value is missing in these.
-    - half of a numeric block's square is a ramp, (2i - 16)/16, i the number of 16 even edges from the first to the last
-      cut that the value has reached: what is linear in a column costs one weight. ``ramp=False`` leaves it out.
+    - numeric or dates, K cuts: K signs ``+-1/sqrt(K)``, + where the value has reached the cut, and 0 for "missing"; a
+      gap is 0 there and 1 for "missing". K = 1 for a truth and a category of two values, k - 1 for an ordered category
+      of k; other values of these are missing.
+    - with ``ramp``, half of a numeric block's squared norm goes to (2i - 16)/16, i the number of 16 even edges that the
+      value has reached.
     - a category of k values: one 1 among k, "other" and "missing".
 
-    In integers, 2**bits for norm 1: a sign is floor(2**bits / sqrt(J K)), with a ramp floor(2**bits / sqrt(2 J K)).
-    So the square of a row is at most J 2**(2 bits) / J = 2**(2 bits), exactly, whatever the cells hold. No float enters
-    after the comparison with the cuts, and nothing needs a clip norm or a range.
-
-    Every value has a cell, and it follows from that value and this declaration alone
-    (:mod:`privstats.intake.meaning`). Values that a column cannot read count as missing.
+    In integers, 2**bits for norm 1: a sign is floor(2**bits / sqrt(J K)), with a ramp floor(2**bits / sqrt(2 J K)). So
+    a row's square is at most J 2**(2 bits) / J = 2**(2 bits), exactly, whatever the cells hold. Unreadable values count
+    as missing. Every value has a cell that follows from that value and this declaration alone.
 
     Args:
-        columns: the columns that are read, as public words: :class:`~privstats.Numeric`, :class:`~privstats.Dates`,
-            :class:`~privstats.Truth`, :class:`~privstats.Categories`. Others of a table are never read. At most 500.
-        signs: places for the cuts of a numeric column, 1 to 64: the width is public before any cut is known. A column
-            of more public edges has a place for each.
-        ramp: half of a numeric block goes to its even steps (benchmarks/raw_tables/numbers.md has what they gain).
+        columns: public declarations of at most 500 columns: :class:`~privstats.Numeric`, :class:`~privstats.Dates`,
+            :class:`~privstats.Truth`, :class:`~privstats.Categories`. Others are ignored.
+        signs: entries for a numeric column's cuts, 1 to 64, so that the width is public before any cut is known.
+        ramp: encode even steps in half of a numeric block.
         bits: f, between 8 and 20; a row is 2**bits grid steps long.
 
     Raises:
-        SchemaError: a bound is passed (256 values or cuts a column, 4,096 entries a row), a column is listed twice, or
-            a step would be below 32: use more bits, or fewer columns.
+        SchemaError: over 256 values or cuts a column or 4,096 entries a row, a duplicate column, or a step below 32.
 
     Example:
         >>> cells = ps.Cells((ps.Numeric("age", (40, 65)), ps.Categories("sex", ("f", "m"))), signs=2)
@@ -216,12 +196,12 @@ class Cells(Transform):
 
     @property
     def width(self) -> int:
-        """Entries of a row: public, for it follows from the declaration without any cut."""
+        """Number of entries of a row, independent of any cut."""
         return int(self.blocks[-1].stop)
 
     @cached_property
     def blocks(self) -> tuple[slice, ...]:
-        """The entries of each column."""
+        """Each column's entries."""
         ends = accumulate((block.table.shape[1] for block in self._blocks), initial=0)
         return tuple(slice(start, stop) for start, stop in pairwise(ends))
 
@@ -232,20 +212,16 @@ class Cells(Transform):
 
     @cached_property
     def marks(self) -> tuple[NDArray[np.float64], ...]:
-        """Codes at which each column's cells begin, except the first cell; cells are closed on the left."""
+        """Codes at which cells begin, per column (closed on the left)."""
         return tuple(block.edges for block in self._blocks)
 
     @property
     def open(self) -> tuple[str, ...]:
-        """Names of the columns with cuts that are still to be estimated."""
+        """Columns without cuts."""
         return tuple(each.name for each in self.columns if isinstance(each, Numeric | Dates) and each.edges is None)
 
     def with_edges(self, edges: Mapping[str, Sequence[float]]) -> Cells:
-        """Return the declaration with cuts for open columns; the width does not change.
-
-        Raises:
-            SchemaError: a column that is not open, or more cuts than ``signs``.
-        """
+        """Return the declaration with cuts for open columns; the width does not change."""
         for name, cuts in edges.items():
             if name not in self.open:
                 raise SchemaError(f"{name!r} is no open column; open are {', '.join(self.open) or 'none'}")
@@ -254,18 +230,13 @@ class Cells(Transform):
         return replace(self, columns=tuple(_closed(each, edges.get(each.name)) for each in self.columns))
 
     def codes(self, table: Any) -> NDArray[np.float64]:
-        """The code of every value, float64 ``(n, J)``; see :meth:`read`."""
+        """Return values' codes, float64 ``(n, J)``."""
         return self.read(table).codes
 
     def read(self, table: Any) -> Codes:
-        """The codes of records, and how many values could not be read. No value of any kind raises.
+        """Return the codes of records, and the number of unreadable values. No value of any kind raises.
 
-        Args:
-            table: a mapping from names to values, or a frame that gives a column by its name. Names are compared
-                normalised (NFC), stripped and in any case; other columns are not read.
-
-        Raises:
-            DataError: a declared column is missing or there twice, or columns have different lengths.
+        Column names are compared normalised (NFC), stripped and in any case.
         """
         coded = [
             column.codes(read(table[name])) for column, name in zip(self.columns, self.sources(table), strict=True)
@@ -276,11 +247,7 @@ class Cells(Transform):
         return Codes(np.column_stack([codes for codes, _ in coded]), unread)
 
     def sources(self, table: Any) -> tuple[Any, ...]:
-        """The table's own names of the declared columns, in their order.
-
-        Raises:
-            DataError: one is missing, or there twice.
-        """
+        """Return the table's names of the columns."""
         named = table if isinstance(table, Mapping) else getattr(table, "column_names", None) or table.columns
         names, wanted = list(named), [column.name for column in self.columns]
         places = places_in(wanted, names)
@@ -289,7 +256,7 @@ class Cells(Transform):
         return tuple(names[place] for place in places if place is not None)
 
     def indices(self, codes: Rows) -> NDArray[np.intp]:
-        """The cell of every code in its column's table, ``(n, J)``; the last one is that of a gap."""
+        """Return the cell index of every code, ``(n, J)``; a gap has the last."""
         out = np.empty(codes.shape, np.intp)
         for j, block in enumerate(self._blocks):
             out[:, j] = np.searchsorted(block.edges, codes[:, j], side="right")
@@ -298,31 +265,22 @@ class Cells(Transform):
 
     @cached_property
     def tables(self) -> tuple[NDArray[np.int64], ...]:
-        """Integer entries of each column's cells, ``(cells, entries)``: public; the last cell is a gap."""
+        """Public integer entries of each column's cells, ``(cells, entries)``."""
         return tuple(block.table for block in self._blocks)
 
     def grid_rows(self, codes: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Rows in grid steps, int64 ``(n, width)``, each of norm at most 2**bits.
-
-        Raises:
-            SchemaError: cuts of a column are still open.
-        """
+        """Return rows in grid steps, int64 ``(n, width)``, each of norm at most 2**bits."""
         self.require_closed()
         return self._filled(codes, self.tables)
 
     def _filled(self, codes: NDArray[np.float64], tables: Sequence[NDArray[Any]]) -> NDArray[Any]:
-        """Return the table row of every code, column after column."""
         places, out = self.indices(codes), np.empty((len(codes), self.width), tables[0].dtype)
         for j, (block, table) in enumerate(zip(self.blocks, tables, strict=True)):
             out[:, block] = table.take(places[:, j], axis=0)
         return out
 
     def apply(self, rows: Rows) -> Rows:
-        """Rows of norm 1 at most from codes ``(n, J)``: numpy array, tensor, or a graph that is recorded.
-
-        Raises:
-            SchemaError: cuts of a column are still open.
-        """
+        """Return rows of norm at most 1 from codes ``(n, J)``."""
         self.require_closed()
         if type(rows) is np.ndarray:
             return self._filled(rows, [table * 2.0**-self.bits for table in self.tables])
@@ -333,7 +291,7 @@ class Cells(Transform):
         return joined
 
     def _part(self, block: Block, codes: Any) -> Any:
-        """Return a block: its first cell plus the difference at each reached edge, exact because all are integers."""
+        """Return the first cell plus differences at reached edges, exact in integers."""
         xp, entries = arrays_of(codes), block.table * 2.0**-self.bits
         given, reached = codes == codes, codes >= xp.like(block.edges[None], codes)
         zero, one = xp.like(np.zeros(1), codes), xp.like(np.ones(1), codes)
@@ -342,7 +300,7 @@ class Cells(Transform):
         return xp.where(given, steps, xp.like(entries[-1:], codes))
 
     def outputs(self, inputs: int | None) -> int:
-        """The width, of one code per declared column."""
+        """Return the width."""
         if inputs not in (None, len(self.columns)):
             raise SchemaError(
                 f"{len(self.columns)} columns are declared but {inputs} come in; give each once, in order"
@@ -350,11 +308,11 @@ class Cells(Transform):
         return self.width
 
     def takes(self, outputs: int) -> int:  # noqa: ARG002 - the signature of Transform
-        """One code per declared column."""
+        """Return the number of declared columns."""
         return len(self.columns)
 
     def plain_table(self) -> dict[str, Any]:
-        """The fields as a plan file holds them: columns as tables with their kind."""
+        """Return the fields for a plan file."""
         return {**super().plain_table(), "columns": [table_of(column) for column in self.columns]}
 
     @cached_property
@@ -363,11 +321,7 @@ class Cells(Transform):
         return tuple(block_of(column, shape) for column in self.columns)
 
     def require_closed(self) -> None:
-        """Refuse a declaration with open cuts, before any record is mapped.
-
-        Raises:
-            SchemaError: cuts of a column are still open.
-        """
+        """Raise SchemaError while cuts are open."""
         if self.open:
             raise SchemaError(
                 f"the cut points of {', '.join(self.open)} are open: run Binned, which estimates them "
@@ -376,7 +330,6 @@ class Cells(Transform):
 
 
 def _with_every_cell(column: Column) -> Column:
-    """Categories with a cell for any other value and for a gap: here every value has one."""
     if not isinstance(column, Categories):
         return column
     for switch in ("other", "missing"):

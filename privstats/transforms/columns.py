@@ -1,8 +1,4 @@
-"""Declared columns of a table: the public description of a column, and the code of each of its values.
-
-A code is a float64 that follows from one value and the declaration alone: the number itself, the index among the listed
-values, or NaN for a missing value. ``cells`` maps codes to rows; ``reading`` interprets a value.
-"""
+"""Declare a table's columns and encode their values, each by the declaration alone."""
 
 from __future__ import annotations
 
@@ -29,17 +25,13 @@ _LONGEST_UNIT = 40
 
 @dataclass(frozen=True)
 class Numeric(Declared):
-    """A column of numbers, encoded by which of its cut points a value reaches.
+    """A column of numbers, encoded by the cut points reached.
 
     Args:
-        name: of the column.
-        edges: cut points in increasing order, public; a value that equals one has reached it. None: open, to be
-            estimated by :class:`~privstats.Binned`.
-        gaps: codes that mean that nothing is given, for example ``(-9, 999)``.
-        unit: what the numbers count, for example ``"mg/dl"``; shown to every party, not checked.
-
-    Raises:
-        SchemaError: edges that are no finite numbers or do not increase in 15 digits; gap codes that are read alike.
+        edges: public increasing cut points, reached by equal values. None: open, to be estimated by
+            :class:`~privstats.Binned`.
+        gaps: codes that mean missing, for example ``(-9, 999)``.
+        unit: for example ``"mg/dl"``; shown, not checked.
 
     Example:
         >>> ps.Numeric("sodium", (135, 145), gaps=(-9,), unit="mmol/l").edges
@@ -62,7 +54,7 @@ class Numeric(Declared):
             raise SchemaError(f"unit of {self.name} must be a text of at most {_LONGEST_UNIT} characters, like 'mg/dl'")
 
     def edge_text(self, edge: float) -> str:
-        """A cut point as people write it."""
+        """Format a cut point."""
         return f"{edge:.15g}"
 
     def _codes_of(self, readings: Readings) -> NDArray[np.float64]:
@@ -71,19 +63,13 @@ class Numeric(Declared):
 
 @dataclass(frozen=True)
 class Dates(Declared):
-    """A column of dates, encoded by which of its cut points a date reaches.
+    """A column of dates, encoded by the cut points reached.
 
-    Dates are ISO 8601 with hyphens, or of a type of dates; an offset goes to UTC. Their codes are days since
-    1970-01-01, with the part of a day. ``03/04/2020`` is ambiguous, so it is no date.
+    Dates are ISO 8601 with hyphens, or of a date type, converted to UTC; ``03/04/2020`` is ambiguous.
 
     Args:
-        name: of the column.
-        edges: cut points in increasing order: ISO texts, dates, or days since 1970-01-01; None: open, as of
-            :class:`Numeric`.
-        gaps: codes that mean that nothing is given, for example ``("1900-01-01",)``.
-
-    Raises:
-        SchemaError: edges that are no dates or do not increase; gap codes that are read alike.
+        edges: increasing ISO texts, dates, or days since 1970-01-01; None: open.
+        gaps: codes that mean missing, for example ``("1900-01-01",)``.
 
     Example:
         >>> ps.Dates("admitted", ("2020-01-01", "2021-01-01")).edges
@@ -104,7 +90,7 @@ class Dates(Declared):
         self.settle_gaps(self.gaps)
 
     def edge_text(self, edge: float) -> str:
-        """A cut point as people write it."""
+        """Format a cut point."""
         try:
             at = _EPOCH + timedelta(days=edge)
         except OverflowError:
@@ -119,9 +105,7 @@ class Dates(Declared):
 class Truth(Declared):
     """A column of yes and no: True or False, 1 or 0, ``"true"`` or ``"false"`` in any case.
 
-    Args:
-        name: of the column.
-        gaps: codes that mean that nothing is given, for example ``(9,)``.
+    ``gaps`` are codes that mean missing, for example ``(9,)``.
 
     Example:
         >>> ps.Truth("smoker", gaps=(9,)).name
@@ -150,7 +134,7 @@ _KINDS: Mapping[str, type[Column]] = {kind.kind: kind for kind in (Numeric, Date
 
 
 def table_of(column: Column) -> dict[str, Any]:
-    """A column as a plain table, for a plan file: its kind, its name, and what is not as usual."""
+    """Return a plain table for a plan file, without defaults."""
     usual = {field.name: field.default for field in fields(column)}
     values = {name: getattr(column, name) for name in usual if name not in ("other", "missing")}  # of Cells: always
     stated = {name: value for name, value in values.items() if value != usual[name]}
@@ -158,11 +142,7 @@ def table_of(column: Column) -> dict[str, Any]:
 
 
 def column_of(table: Any) -> Column:
-    """Inverse of :func:`table_of`; a column is returned as it is.
-
-    Raises:
-        SchemaError: an unknown kind or key, or one that is missing.
-    """
+    """Invert :func:`table_of`; SchemaError for unknown or missing keys."""
     if isinstance(table, Numeric | Dates | Truth | Categories):
         return table
     known = ", ".join(kind.__name__ for kind in _KINDS.values())
@@ -183,7 +163,7 @@ def column_of(table: Any) -> Column:
 
 
 def days_of(text: str) -> float:
-    """Days from 1970-01-01 to a date as ``reading`` writes it; NaN where it is none."""
+    """Return days from 1970-01-01 to a date; NaN for none."""
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
@@ -221,5 +201,5 @@ def _day_of(edge: Any) -> float:
 
 
 def _at_edges(numbers: NDArray[np.float64], edges: tuple[float, ...] | None) -> NDArray[np.float64]:
-    """A fresh array: a number that is an edge in 15 digits is that edge, in count tables too."""
+    """Return a new array; a number equal to an edge in 15 digits becomes it."""
     return numbers + 0.0 if edges is None else alike(numbers, edges) + 0.0

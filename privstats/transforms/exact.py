@@ -1,10 +1,7 @@
-"""Reproducible row arithmetic: sums over a row that do not depend on the order of the additions.
+"""Compute row sums that do not depend on the order of additions.
 
-Rows are put on a power-of-two grid fine enough that products and sums are whole numbers below 2**53, so float64 gives
-the same bits from numpy, torch, any BLAS and any SIMD width. The transforms and the clip use it.
-
-Arrays are of numpy, of torch or recorded in a graph; the few operations that transforms, clip and rules need of them
-are exact or correctly rounded in float64, all but the logarithm and the hyperbolic tangent.
+On a power-of-two grid products and sums are integers below 2**53, so float64 yields identical bits in any library.
+Operations are exact or correctly rounded, except logarithm and hyperbolic tangent.
 """
 
 from __future__ import annotations
@@ -20,52 +17,52 @@ _SHORT = 128  # columns below which one call of BLAS per row costs more than its
 
 
 class Arrays(Protocol):
-    """Operations on float64 rows; ``Any`` is an array of numpy or of torch."""
+    """Operations on float64 rows of numpy or torch."""
 
     def rint(self, rows: Any) -> Any:
-        """Round to the nearest whole number, ties to even."""
+        """Round to the nearest integer, ties to even."""
 
     def row_max(self, rows: Any) -> Any:
-        """Largest absolute value of each row; 0 for rows of no columns."""
+        """Return largest absolute values per row; 0 without columns."""
 
     def vecdot(self, left: Any, right: Any) -> Any:
-        """Row by row inner products, in no particular order of addition."""
+        """Return row-wise inner products, in any order."""
 
     def integer_dots(self, left: Any, right: Any) -> Any:
-        """Return the inner product of each pair of integer rows; its sums are exact, so their order is the fastest."""
+        """Return inner products of integer rows, exact."""
 
     def sqrt(self, values: Any) -> Any:
-        """Square root, correctly rounded."""
+        """Return the square root, correctly rounded."""
 
     def where(self, condition: Any, left: Any, right: Any) -> Any:
-        """Elementwise choice."""
+        """Choose elementwise."""
 
     def relu(self, rows: Any) -> Any:
-        """max(rows, 0)."""
+        """Return max(rows, 0)."""
 
     def log1p(self, values: Any) -> Any:
-        """log(1 + values)."""
+        """Return log(1 + values)."""
 
     def tanh(self, values: Any) -> Any:
-        """Hyperbolic tangent."""
+        """Return the hyperbolic tangent."""
 
     def append(self, rows: Any, value: float, columns: int) -> Any:
-        """``rows`` with ``columns`` more columns of ``value`` on the right, ``(n, d + columns)``."""
+        """Append constant columns."""
 
     def some(self, mask: Any) -> bool:
-        """Whether any entry is true; always True while a graph is recorded, where no entry is known yet."""
+        """Return whether any entry is true; True while a graph is recorded."""
 
     def hstack(self, left: Any, right: Any) -> Any:
-        """Columns of both, side by side."""
+        """Join columns."""
 
     def binary_exponent(self, values: Any) -> Any:
-        """The int64 e with values = m 2**e and 1/2 <= m < 1; 0 for 0."""
+        """Return the int64 e with values = m 2**e and 1/2 <= m < 1; 0 for 0."""
 
     def power_of_two(self, exponents: Any) -> Any:
-        """2**exponents as float64, for int64 exponents between -1022 and 1023."""
+        """Return 2**exponents as float64, for int64 exponents in [-1022, 1023]."""
 
     def like(self, constant: Any, rows: Any) -> Any:
-        """A numpy constant as an array of the library and on the device of ``rows``."""
+        """Convert a numpy constant to the rows' library and device."""
 
 
 def _integer_dots(left: Any, right: Any) -> Any:
@@ -117,7 +114,7 @@ class _Numpy:
 
 
 def arrays_of(rows: Any) -> Arrays:
-    """The operations for ``rows``: its own, torch's for a torch tensor, numpy's otherwise."""
+    """Return the operations for these rows."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(rows, torch.Tensor):
         from privstats.transforms.tensors import TorchArrays
@@ -135,13 +132,11 @@ _LIFT = 600
 
 @dataclass(frozen=True)
 class RowNorms:
-    """Rows brought to a common size and their norms there.
+    """Rows brought to a common size, and their norms there.
 
     Attributes:
-        rows: the rows times a power of two each, shape ``(n, d)``; the largest entry of a row is about 2**limb_bits(d).
-        norms: Euclidean norms of ``rows``, shape ``(n,)``, within ``error`` of the true ones.
-        error: absolute bound on the error of ``norms``, rounding included.
-        exponents: ``rows`` is the input times 2**exponents, shape ``(n,)``.
+        rows, exponents: the input times 2**exponents; largest entries are about 2**limb_bits(d).
+        norms, error: Euclidean norms of ``rows``, and their absolute error bound.
     """
 
     rows: Any
@@ -151,16 +146,14 @@ class RowNorms:
 
 
 def limb_bits(columns: int) -> int:
-    """Largest b such that ``columns`` products of two numbers of at most 2**b sum to at most 2**53."""
+    """Return the largest b such that ``columns`` products of numbers up to 2**b sum to at most 2**53."""
     return (53 - (columns - 1).bit_length()) // 2
 
 
 def scaled_rows(rows: Rows, bits: int) -> tuple[Any, Any]:
     """Scale every row by a power of two so that its largest entry is in [2**(bits-1), 2**bits).
 
-    Returns:
-        The scaled rows and the exponents, ``rows * 2**exponents``, exact except for entries that underflow next to a
-        far larger one. Zero rows stay zero.
+    Returns rows and exponents; exact except for underflow next to a far larger entry. Zero rows stay zero.
     """
     xp = arrays_of(rows)
     exponents = bits - xp.binary_exponent(xp.row_max(rows))
@@ -171,7 +164,7 @@ def scaled_rows(rows: Rows, bits: int) -> tuple[Any, Any]:
 
 
 def unscaled(values: Any, exponents: Any) -> Any:
-    """``values * 2**-exponents``, the way back from :func:`scaled_rows`; exact but for underflow and overflow."""
+    """Return ``values * 2**-exponents``, exact except for underflow and overflow."""
     xp = arrays_of(values)
     lift = (exponents > _LIFT) * _LIFT
     back = values * xp.power_of_two(lift - exponents).reshape(-1, *[1] * (values.ndim - 1))
@@ -179,12 +172,10 @@ def unscaled(values: Any, exponents: Any) -> Any:
 
 
 def row_norms(rows: Rows, columns: int | None = None) -> RowNorms:
-    """Euclidean norms of rows, to about 11 digits and independent of the order of summation.
+    """Return Euclidean norms of rows, to about 11 digits and independent of the order of summation.
 
-    ``columns`` is the width of rows that come without some of their zeros; the bits are those of the whole rows.
-
-    Each scaled entry is split as hi + lo 2**-b with whole hi and lo, so that the three sums hi.hi, hi.lo and lo.lo are
-    exact; what the split drops is below 2**-(b+1) per entry.
+    ``columns`` is the full width of rows that omit zeros. Entries are split as hi + lo 2**-b with an error below
+    2**-(b+1).
     """
     xp = arrays_of(rows)
     columns = int(rows.shape[1]) if columns is None else columns  # a tensor while torch.jit traces
@@ -203,16 +194,15 @@ def row_norms(rows: Rows, columns: int | None = None) -> RowNorms:
 
 
 def row_sums(rows: Rows) -> Any:
-    """Sums of rows, independent of the order, to 2**-(51 - log2 d) of the largest entry; shape ``(n,)``."""
+    """Return sums of rows ``(n,)``, independent of the order, to 2**-(51 - log2 d) of the largest entry."""
     scaled, exponents = scaled_rows(rows, 52 - (int(rows.shape[1]) - 1).bit_length())
     return unscaled(arrays_of(rows).rint(scaled).sum(1), exponents)
 
 
 def product(rows: Rows, matrix: Any, matrix_bits: int) -> Any:
-    """rows @ matrix for a whole-numbered ``(d, outputs)`` matrix of entries up to 2**matrix_bits; same bits everywhere.
+    """Return rows @ matrix for an integer ``(d, outputs)`` matrix of entries up to 2**matrix_bits, with identical bits.
 
-    The rows are rounded to 2**-(52 - log2 d - matrix_bits) of their largest entry first (28 bits and more for up to
-    4096 features and 12-bit matrices), after which every product and partial sum is exact.
+    Rows are first rounded to 2**-(52 - log2 d - matrix_bits) of their largest entry; then every partial sum is exact.
     """
     scaled, exponents = scaled_rows(rows, 52 - (int(rows.shape[1]) - 1).bit_length() - matrix_bits)
     return unscaled(arrays_of(rows).rint(scaled) @ matrix, exponents)

@@ -1,4 +1,4 @@
-"""The texts of a column that count as numbers: arms, sexes, levels and outcomes as hospital files write them."""
+"""Read text columns as numbers."""
 
 from __future__ import annotations
 
@@ -21,26 +21,20 @@ _MOST_LEVELS = 16
 
 @dataclass(frozen=True)
 class Levels(Transform):
-    """Columns and outcomes of declared texts; of two the first counts as 0 and the second as 1.
+    """Columns and outcomes of declared texts; of two, the first counts as 0 and the second as 1.
 
-    It is the first map of an effect's schema. A value follows from itself and this declaration alone, compared as in
-    :class:`~privstats.Categories`: stripped and normalised, its case kept. Any other value of such a column, a 0 or a
-    1 too, leaves the record out (``measure(..., unreadable="leave out")``). Numbers that come in here pass unchanged.
+    Values are compared as in :class:`~privstats.Categories`, case-sensitive. Any other value, even 0 or 1, excludes the
+    record (``measure(..., unreadable="leave out")``). Numbers pass unchanged.
 
-    A column of more texts, such as never, former and current, becomes one column of 0 and 1 for each text but the
-    first, which is the reference. At most one of these is 1, so together they add at most 1 to a row's squared norm.
-    The second text's column replaces the original column; those of further texts follow all input columns.
+    A column of more texts becomes one 0/1 column per text except the first; together they add at most 1 to a row's
+    squared norm. The second text's column replaces the original; further ones follow all input columns.
 
     Args:
-        columns: those of texts, each a :class:`~privstats.Categories` of 2 to 16 values.
-        outcomes: empty where all are numbers; else one for each outcome in order, a ``Categories`` of two values, or a
-            :class:`~privstats.Numeric` without edges. The event of hazards may have more values: the second is the
-            event, and further ones are other causes, which end the time without it.
-        spread: the place of each column of more than two texts among the columns that come in, in the order of
-            ``columns``.
-
-    Raises:
-        SchemaError: a column of another kind or of more values, or twice; or none at all; or places that do not fit.
+        columns: text columns, each a :class:`~privstats.Categories` of 2 to 16 values.
+        outcomes: empty if all are numbers; else one each, in order: ``Categories`` of two values or
+            :class:`~privstats.Numeric` without edges. A hazard's second value is the event, further ones are competing
+            causes.
+        spread: input index of each column of more than two texts, in order.
 
     Example:
         >>> levels = ps.transforms.Levels((ps.Categories("arm", ("placebo", "drug")),))
@@ -70,19 +64,16 @@ class Levels(Transform):
 
     @property
     def several(self) -> tuple[Categories, ...]:
-        """The columns of more than two texts."""
+        """Columns of more than two texts."""
         return tuple(each for each in self.columns if len(each.values) > 2)
 
     @property
     def further(self) -> int:
-        """Number of columns that stand behind those that come in."""
+        """Number of appended columns."""
         return sum(len(each.values) - 2 for each in self.several)
 
     def apply(self, rows: Rows) -> Rows:
-        """The rows with columns of 0 and 1 for codes of more than two texts; the readers of records give the codes.
-
-        A value that is no code of its column becomes NaN, so that its record is left out.
-        """
+        """Spread codes of more than two texts into 0/1 columns; other values become NaN, which excludes the record."""
         if not self.spread:
             return rows
         xp, columns, further = arrays_of(rows), [rows[:, j : j + 1] for j in range(rows.shape[1])], []
@@ -94,17 +85,17 @@ class Levels(Transform):
         return reduce(xp.hstack, (*columns, *further))
 
     def outputs(self, inputs: int | None) -> int | None:
-        """Return the number of output columns: the input columns, and one for each text beyond the second."""
+        """Return the number of columns, appended ones included."""
         if inputs is not None and max(self.spread, default=-1) >= inputs:
             raise SchemaError(f"levels spreads column {max(self.spread)}, and {inputs} columns come in; name another")
         return None if inputs is None else inputs + self.further
 
     def takes(self, outputs: int) -> int:
-        """Return the number of input columns: the output columns without those appended for further texts."""
+        """Return the number of columns without appended ones."""
         return outputs - self.further
 
     def named(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        """Names of the columns that come out, ``"smoking: former"`` for one text of several."""
+        """Return output names, such as ``"smoking: former"`` for one of several texts."""
         first, further = list(names), []
         for place, column in zip(self.spread, self.several, strict=True):
             first[place], *behind = (f"{column.name}: {value}" for value in column.values[1:])
@@ -112,11 +103,11 @@ class Levels(Transform):
         return (*first, *further)
 
     def of(self, name: str) -> Categories | None:
-        """The declaration of a column; None where it holds numbers."""
+        """Return a column's declaration; None for numbers."""
         return next((each for each in self.columns if each.name == name), None)
 
     def plain_table(self) -> dict[str, Any]:
-        """The fields as a plan file holds them: columns as tables with their kind."""
+        """Return the fields for a plan file."""
         tables = {name: [table_of(each) for each in getattr(self, name)] for name in ("columns", "outcomes")}
         return {**tables, "spread": list(self.spread)} if self.spread else tables
 

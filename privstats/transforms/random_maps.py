@@ -1,11 +1,7 @@
-"""Random maps from a public seed: projections to fewer features, random features for more.
+"""Map features randomly, from a public seed.
 
-A plan stores seed and sizes; the matrix is expanded from them when rows arrive and applied without rounding error
-(``exact.product``), so two parties with one plan have one map, bit for bit. SHAKE-256 (FIPS 202) gives the bits;
-Gaussian entries are drawn by comparing them with a table of whole numbers that is computed in decimal arithmetic, so no
-floating-point library enters. Public by design: never a source of privacy noise. ``OrthogonalProjection`` expands three
-rows of signs alone, in O(d log d) by Walsh-Hadamard transforms. The cosine of random features is a fixed sequence of
-correctly rounded operations, because library cosines differ in the last bit.
+Matrices are expanded by SHAKE-256 (FIPS 202) and applied without rounding error, so parties have one map, bit for bit.
+Public by design: never a source of privacy noise.
 """
 
 from __future__ import annotations
@@ -34,15 +30,15 @@ _TAIL = 10 * GAUSSIAN_SCALE
 
 
 def expand_words(seed: int, purpose: str, count: int) -> NDArray[np.uint64]:
-    """``count`` uniform 64-bit words: SHAKE-256 of ``privstats|purpose|seed``, read little-endian."""
+    """Return ``count`` uniform 64-bit words: SHAKE-256 of ``privstats|purpose|seed``, little-endian."""
     message = f"privstats|{purpose}|{seed}".encode()
     return np.frombuffer(hashlib.shake_256(message).digest(8 * count), "<u8").astype(np.uint64, copy=False)
 
 
 def gaussian_matrix(seed: int, purpose: str, rows: int, columns: int) -> NDArray[np.float64]:
-    """Whole numbers of the discrete Gaussian of standard deviation ``GAUSSIAN_SCALE``, shape ``(rows, columns)``.
+    """Return integers of the discrete Gaussian of standard deviation ``GAUSSIAN_SCALE``, ``(rows, columns)``.
 
-    One word per entry, row by row: its top bit is the sign, the other 63 are looked up in the cumulative table.
+    One word per entry: its top bit is the sign, the other 63 index the cumulative table.
     """
     words = expand_words(seed, purpose, rows * columns)
     sizes = np.searchsorted(_half_gaussian_table(), words & np.uint64(2**63 - 1), side="right").astype(np.float64)
@@ -50,7 +46,7 @@ def gaussian_matrix(seed: int, purpose: str, rows: int, columns: int) -> NDArray
 
 
 def sign_matrix(seed: int, purpose: str, rows: int, columns: int, sparsity: int) -> NDArray[np.int8]:
-    """Entries -1, 0, 1 with probabilities 1/(2s), 1 - 1/s, 1/(2s) for s = ``sparsity``, shape ``(rows, columns)``."""
+    """Return entries -1, 0, 1 with probabilities 1/(2s), 1 - 1/s, 1/(2s) for s = ``sparsity``, ``(rows, columns)``."""
     words = expand_words(seed, purpose, rows * columns)
     hit = (words >> np.uint64(1)) < np.uint64(2**63 // sparsity)
     sign = np.where(words & np.uint64(1), np.int8(-1), np.int8(1))
@@ -58,13 +54,13 @@ def sign_matrix(seed: int, purpose: str, rows: int, columns: int, sparsity: int)
 
 
 def signs(seed: int, purpose: str, count: int) -> NDArray[np.float64]:
-    """Fair signs, shape ``(count,)``."""
+    """Return fair signs, ``(count,)``."""
     return np.where(expand_words(seed, purpose, count) & np.uint64(1), -1.0, 1.0)
 
 
 @lru_cache(maxsize=1)
 def _half_gaussian_table() -> NDArray[np.uint64]:
-    """floor(2**63 P(|Z| <= k)) for k = 0, 1, ...: the number of thresholds at or below a 63-bit word is |Z|."""
+    """Return floor(2**63 P(|Z| <= k)) for k = 0, 1, ..."""
     with localcontext() as context:
         context.prec = 40  # decimal exp is correctly rounded, so these digits are the same everywhere
         variance = Decimal(2 * GAUSSIAN_SCALE**2)
@@ -81,7 +77,6 @@ _ROUNDS = 3
 
 
 def _coefficients() -> list[float]:
-    """(-1)**k (2 pi)**(2 k) / (2 k)!, by multiplications and divisions in a fixed order."""
     values, term = [], 1.0
     for k in range(_TERMS):
         values.append(term)
@@ -93,7 +88,10 @@ _COEFFICIENTS = _coefficients()
 
 
 def cosine_of_turns(turns: Rows) -> Rows:
-    """cos(2 pi turns), to about 2e-16, the same bits everywhere."""
+    """Return cos(2 pi turns), to about 2e-16.
+
+    Library cosines differ in the last bit, so this one is a fixed sequence of rounded operations.
+    """
     xp = arrays_of(turns)
     distance = abs(turns - xp.rint(turns))  # from the nearest whole turn: 0 to 1/2, exact
     far = distance > 0.25
@@ -107,12 +105,9 @@ def cosine_of_turns(turns: Rows) -> Rows:
 
 @dataclass(frozen=True)
 class SeededMap(Transform):
-    """A map of ``inputs`` features drawn from ``seed``.
+    """A map of ``inputs`` features to ``features``, generated from ``seed`` (0 to 2**63 - 1).
 
-    Args:
-        seed: any whole number from 0 to 2**63 - 1; public, so choose it before looking at data.
-        inputs: features that come in.
-        features: features that the map makes.
+    The seed is public, so choose it before looking at data.
     """
 
     seed: int
@@ -127,13 +122,13 @@ class SeededMap(Transform):
                 raise SchemaError(f"transform {self.kind!r} needs {field} as a whole number of at least {least}")
 
     def outputs(self, inputs: int | None) -> int:
-        """``features``, if ``inputs`` is what the map was made for."""
+        """Return ``features``; SchemaError for other inputs."""
         if inputs not in (None, self.inputs):
             raise SchemaError(f"transform {self.kind!r} takes {self.inputs} features but {inputs} come in")
         return self.features
 
     def takes(self, outputs: int) -> int:  # noqa: ARG002 - the signature of Transform
-        """``inputs``."""
+        """Return ``inputs``."""
         return self.inputs
 
     @abstractmethod
@@ -143,7 +138,7 @@ class SeededMap(Transform):
 
 @dataclass(frozen=True)
 class GaussianProjection(SeededMap):
-    """x -> W^T x / sqrt(features), W Gaussian: keeps inner products in expectation (Johnson-Lindenstrauss).
+    """x -> W^T x / sqrt(features), W Gaussian: preserves inner products in expectation (Johnson-Lindenstrauss).
 
     Example:
         >>> project = ps.transforms.GaussianProjection(seed=0, inputs=3, features=1_000)
@@ -156,7 +151,7 @@ class GaussianProjection(SeededMap):
     affine: ClassVar[bool] = True
 
     def apply(self, rows: Rows) -> Rows:
-        """Projected rows ``(n, features)``."""
+        """Return projected rows ``(n, features)``."""
         return _gaussian_product(self, rows) / (GAUSSIAN_SCALE * math.sqrt(self.features))
 
 
@@ -184,7 +179,7 @@ class SparseProjection(SeededMap):
             raise SchemaError("transform 'sparse-projection' needs sparsity as a whole number of at least 1")
 
     def apply(self, rows: Rows) -> Rows:
-        """Projected rows ``(n, features)``."""
+        """Return projected rows ``(n, features)``."""
         matrix = _sparse_matrix(self)
         if not isinstance(rows, np.ndarray):
             matrix = arrays_of(rows).like(matrix.toarray(), rows)
@@ -196,7 +191,7 @@ class RandomReLU(SeededMap):
     """x -> max(W^T x, 0) sqrt(2 / features), W Gaussian: the arc-cosine kernel of degree 1 (Cho, Saul 2009; FedCGS).
 
     Args:
-        keep_inputs: put x itself in front of the random features.
+        keep_inputs: prepend x to the random features.
 
     Example:
         >>> lift = ps.transforms.RandomReLU(seed=0, inputs=2, features=5, keep_inputs=True)
@@ -214,13 +209,13 @@ class RandomReLU(SeededMap):
             raise SchemaError("transform 'random-relu' needs keep_inputs as True or False")
 
     def apply(self, rows: Rows) -> Rows:
-        """Feature rows ``(n, features)``, or ``(n, inputs + features)`` with the inputs in front."""
+        """Return feature rows, behind the inputs if ``keep_inputs``."""
         xp = arrays_of(rows)
         features = xp.relu(_gaussian_product(self, rows)) * (math.sqrt(2 / self.features) / GAUSSIAN_SCALE)
         return xp.hstack(rows, features) if self.keep_inputs else features
 
     def outputs(self, inputs: int | None) -> int:
-        """``features``, and the inputs where they are kept."""
+        """Return ``features``, plus retained inputs."""
         return super().outputs(inputs) + (self.inputs if self.keep_inputs else 0)
 
 
@@ -251,14 +246,13 @@ class RandomFourier(SeededMap):
         object.__setattr__(self, "bandwidth", float(self.bandwidth))
 
     def apply(self, rows: Rows) -> Rows:
-        """Feature rows ``(n, features)``, each entry between -sqrt(2 / features) and its negative."""
+        """Return feature rows of entries up to sqrt(2 / features) in size."""
         phases = arrays_of(rows).like(_phases(self), rows)
         turns = _gaussian_product(self, rows) * (1 / (2 * math.pi * GAUSSIAN_SCALE * self.bandwidth)) + phases
         return cosine_of_turns(turns) * math.sqrt(2 / self.features)
 
 
 def _gaussian_product(definition: SeededMap, rows: Rows) -> Any:
-    """W^T x in units of 1/GAUSSIAN_SCALE."""
     return product(rows, arrays_of(rows).like(_gaussian(definition), rows), GAUSSIAN_BITS)
 
 
@@ -286,7 +280,7 @@ class OrthogonalProjection(SeededMap):
     """x -> the first ``features`` coordinates of H D3 H D2 H D1 x, times sqrt(p / features).
 
     H is the orthonormal Walsh-Hadamard transform of the next power of two p, D are random signs (Ailon, Chazelle 2009;
-    three rounds as in Andoni et al. 2015). With ``features = p`` it is a rotation and keeps every norm.
+    Andoni et al. 2015). With ``features = p`` it is a rotation.
 
     Example:
         >>> rotate = ps.transforms.OrthogonalProjection(seed=0, inputs=3, features=4)
@@ -310,7 +304,7 @@ class OrthogonalProjection(SeededMap):
         return 1 << (self.inputs - 1).bit_length()
 
     def apply(self, rows: Rows) -> Rows:
-        """Projected rows ``(n, features)``."""
+        """Return projected rows ``(n, features)``."""
         xp, size = arrays_of(rows), self._padded
         # Unnormalised rounds stretch the norm by sqrt(p) each, and no entry exceeds the norm: these bits stay exact.
         doublings = (size - 1).bit_length()
@@ -325,7 +319,7 @@ class OrthogonalProjection(SeededMap):
 
 
 def walsh_hadamard(rows: Rows) -> Rows:
-    """The unnormalised Walsh-Hadamard transform of every row of ``(n, p)``, p a power of two."""
+    """Return the unnormalised Walsh-Hadamard transform of rows ``(n, p)``, p a power of two."""
     xp, size = arrays_of(rows), int(rows.shape[1])
     half = 1
     while half < size:

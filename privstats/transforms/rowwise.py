@@ -1,7 +1,4 @@
-"""Maps of one row at a time, without randomness.
-
-Sums within a row go through ``exact``, so that every party gets the same bits.
-"""
+"""Map one row at a time, without randomness."""
 
 from __future__ import annotations
 
@@ -21,10 +18,7 @@ _WINDOW = 1 << 21  # bytes of rows that are scaled at once: the steps need sever
 
 @dataclass(frozen=True)
 class Centre(Transform):
-    """Subtract a fixed public vector, x - centre, for example the mean of public features.
-
-    Args:
-        centre: one finite number per feature; public, because the plan holds it.
+    """Subtract a fixed public vector, one finite number per feature, for example the mean of public features.
 
     Example:
         >>> ps.transforms.apply((ps.transforms.Centre((1.0, 2.0)),), np.array([[1.0, 5.0]])).tolist()
@@ -40,25 +34,23 @@ class Centre(Transform):
         object.__setattr__(self, "centre", _public_numbers("centre", self.centre))
 
     def apply(self, rows: Rows) -> Rows:
-        """Shifted rows, same shape."""
+        """Return shifted rows."""
         return rows - arrays_of(rows).like(np.array(self.centre), rows)
 
     def outputs(self, inputs: int | None) -> int:
-        """Return the number of output columns, that of the centre."""
+        """Return the centre's length."""
         return _as_many("centre", self.centre, inputs)
 
     def takes(self, outputs: int) -> int:  # noqa: ARG002 - the signature of Transform
-        """Return the number of input columns, that of the centre."""
+        """Return the centre's length."""
         return len(self.centre)
 
 
 @dataclass(frozen=True)
 class Scale(Transform):
-    """Divide every column by a fixed public number, x / per, for example half the width of its public range.
+    """Divide every column by a fixed public number above 0, for example half the width of its public range.
 
-    Args:
-        per: one finite number above 0 per feature; public, because the plan holds it. Values beyond the range are not
-            clipped here: the clip shortens them.
+    Values beyond the range are not clipped here.
 
     Example:
         >>> from privstats.transforms import Centre, Scale, apply
@@ -79,15 +71,15 @@ class Scale(Transform):
         object.__setattr__(self, "per", settled)
 
     def apply(self, rows: Rows) -> Rows:
-        """Divided rows, same shape."""
+        """Return divided rows."""
         return rows / arrays_of(rows).like(np.array(self.per), rows)
 
     def outputs(self, inputs: int | None) -> int:
-        """Return the number of output columns, that of the divisors."""
+        """Return the number of divisors."""
         return _as_many("scale", self.per, inputs)
 
     def takes(self, outputs: int) -> int:  # noqa: ARG002 - the signature of Transform
-        """Return the number of input columns, that of the divisors."""
+        """Return the number of divisors."""
         return len(self.per)
 
 
@@ -104,11 +96,11 @@ class CentreRows(Transform):
     affine: ClassVar[bool] = True
 
     def apply(self, rows: Rows) -> Rows:
-        """Rows of mean 0, same shape."""
+        """Return rows of mean 0."""
         return rows - (row_sums(rows) / rows.shape[1])[:, None]
 
     def outputs(self, inputs: int | None) -> int | None:
-        """Return the number of input columns, which does not change."""
+        """Return the unchanged width."""
         return inputs
 
 
@@ -124,7 +116,7 @@ class UnitNorm(Transform):
     kind: ClassVar[str] = "unit-norm"
 
     def apply(self, rows: Rows) -> Rows:
-        """Rows of norm 1 (or 0), same shape, for rows of any size: no overflow, no underflow."""
+        """Return rows of norm 1 (or 0), without overflow or underflow."""
         if type(rows) is np.ndarray and rows.nbytes > _WINDOW:  # a row is scaled by itself, so windows change no bit
             step = max(1, _WINDOW * len(rows) // rows.nbytes)
             out = np.empty(rows.shape, np.float64)
@@ -140,7 +132,7 @@ class UnitNorm(Transform):
         return measured.rows / positive[:, None]
 
     def outputs(self, inputs: int | None) -> int | None:
-        """Return the number of input columns, which does not change."""
+        """Return the unchanged width."""
         return inputs
 
 
@@ -165,28 +157,24 @@ class ConstantFeature(Transform):
         object.__setattr__(self, "value", float(self.value))
 
     def apply(self, rows: Rows) -> Rows:
-        """One column more, on the right."""
+        """Append the constant column."""
         return arrays_of(rows).append(rows, self.value, 1)
 
     def outputs(self, inputs: int | None) -> int | None:
-        """One more than came in."""
+        """Return one column more."""
         return None if inputs is None else inputs + 1
 
     def takes(self, outputs: int) -> int:
-        """One less than goes out."""
+        """Return one column less."""
         return outputs - 1
 
 
 @dataclass(frozen=True)
 class ByArm(Transform):
-    """Rows of the treated and of the others apart: x becomes (x, 0) where the arm is 1 and (0, x) where it is 0.
+    """Partition rows by arm: x becomes (x, 0) where the arm is 1 and (0, x) where it is 0.
 
-    The arm is one of the columns that come in, and is taken out. Norms stay, and every entry is a copy or 0. It comes
-    last, behind the ``ConstantFeature``, so that each arm has its own constant.
-
-    Args:
-        column: the index of the arm's column among the input columns, from 0. If a record's arm is neither 0 nor 1,
-            its entries are not finite, so it has no row.
+    The arm's input ``column`` is removed; norms stay. Put it after ``ConstantFeature``, so that each arm has its own
+    constant. Any other arm yields entries that are not finite, so the record has no row.
 
     Example:
         >>> by_arm = ps.transforms.ByArm(1)
@@ -203,7 +191,7 @@ class ByArm(Transform):
             raise SchemaError(f"by-arm column must be the number of a column, from 0, got {self.column!r}")
 
     def apply(self, rows: Rows) -> Rows:
-        """Twice as many columns, less the arm's."""
+        """Return each row by arm."""
         xp = arrays_of(rows)
         arm = rows[:, self.column : self.column + 1]
         treated, control = arm == 1, arm == 0
@@ -212,7 +200,7 @@ class ByArm(Transform):
         return xp.hstack(rest * treated, rest * control)
 
     def outputs(self, inputs: int | None) -> int | None:
-        """Return twice the number of input columns without the arm's."""
+        """Return twice the columns without the arm's."""
         if inputs is None:
             return None
         if self.column >= inputs or inputs < 2:
@@ -220,12 +208,12 @@ class ByArm(Transform):
         return 2 * (inputs - 1)
 
     def takes(self, outputs: int) -> int:
-        """Half as many, and the arm."""
+        """Return half the columns, plus the arm's."""
         return outputs // 2 + 1
 
 
 def of_unit_norm(transform: Sequence[Transform] | Transform) -> tuple[Transform, ...]:
-    """The maps, and ``UnitNorm`` behind them where rows do not have norm 1 by construction.
+    """Append ``UnitNorm`` unless rows have norm 1 by construction.
 
     Example:
         >>> maps = (ps.transforms.ConstantFeature(1.0),)

@@ -1,4 +1,4 @@
-"""The operations of transforms, clip and rules on tensors; ``exact`` asks for them where rows are a tensor of torch."""
+"""Operations on torch tensors, for ``exact``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SINGLE_LEAST = -73
 
 
 class TorchArrays:
-    """Operations in the type of the rows: float64 with the same bits as numpy's, or float32 for serving."""
+    """Operations in float64 with numpy's bits, or float32 for serving."""
 
     def __init__(self, torch: ModuleType, rows: Any) -> None:
         self._torch = torch
@@ -26,33 +26,33 @@ class TorchArrays:
         self.tanh = torch.tanh
 
     def row_max(self, rows: Any) -> Any:
-        """Return each row's largest absolute value; 0 for rows of no columns."""
+        """Return largest absolute values."""
         return rows.abs().amax(dim=1) if rows.shape[1] else rows.sum(1)
 
     def relu(self, rows: Any) -> Any:
-        """Return the rows with 0 in place of negative entries."""
+        """Set negative entries to 0."""
         return rows.clamp(min=0.0)
 
     def hstack(self, left: Any, right: Any) -> Any:
-        """Return the columns of both, side by side."""
+        """Join columns."""
         return self._torch.hstack([left, right])
 
     def append(self, rows: Any, value: float, columns: int) -> Any:
-        """Return the rows with constant columns behind them."""
+        """Append constant columns."""
         return self._torch.nn.functional.pad(rows, (0, columns), value=value)
 
     def some(self, mask: Any) -> bool:
-        """Return whether any entry is true; True while torch records a graph, which has both branches."""
+        """Return whether any entry is true; True while tracing."""
         recorded = self._torch.jit.is_tracing() or self._torch.compiler.is_compiling()
         return recorded or bool(mask.any())
 
     def binary_exponent(self, values: Any) -> Any:
-        """Return e with 2**(e - 1) <= abs(value) < 2**e, int64."""
+        """Return binary exponents, int64."""
         exponents = self._torch.frexp(values).exponent.to(self._torch.int64)
         return exponents.clamp(min=_SINGLE_LEAST) if self._single else exponents
 
     def power_of_two(self, exponents: Any) -> Any:
-        """Return 2**exponents, exactly."""
+        """Return powers of two, exactly."""
         torch, least = self._torch, -126 if self._single else -1022
         if torch.jit.is_tracing():  # torch here cannot read bits as another type, so the powers are looked up
             powers = np.ldexp(1.0, np.arange(least, 2 - least))
@@ -62,5 +62,5 @@ class TorchArrays:
         return ((exponents + 1023) << 52).view(torch.float64)
 
     def like(self, constant: Any, rows: Any) -> Any:
-        """Return a constant as a tensor of the rows' type and device."""
+        """Convert a constant to the rows' type and device."""
         return self._torch.as_tensor(constant, dtype=rows.dtype, device=rows.device)

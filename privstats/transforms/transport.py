@@ -1,12 +1,6 @@
-"""Transport to a common Gaussian: a plan names the destination, and each client holds its own start.
+"""Transport to a common Gaussian (SLOT-Align), the one transform that differs between parties.
 
-The optimal map between Gaussians, applied part of the way (SLOT-Align). It is the one transform that differs between
-parties; ``course.Alignment`` fits it.
-
-A transport is one value with two lives. In a plan it names its destination by a digest, so that all parties have the
-same plan; at a client it also holds that client's start, outside its fields, so that the client's copy equals the
-plan's and moments measured with it are the plan's. A map that each party fits would otherwise need plans that differ
-per party, or a hole in the check that moments belong to their plan.
+A client's copy holds its start outside its fields, so that it equals the plan's.
 """
 
 from __future__ import annotations
@@ -27,21 +21,16 @@ _BITS = 22  # of the largest entry of the matrix
 
 @dataclass(frozen=True)
 class Transport(Transform):
-    """``(1 - tau) x + tau (mu + A (x - mu_k))``: from a client's Gaussian toward the reference.
-
-    In a plan it names the reference by the digest of its published values and is the same for all clients. A client
-    measures with its :meth:`bound` copy, which equals the plan's.
-
-    When (docs/alignment.md): one domain a client, different label mixes, judged on the whole domain.
+    """``(1 - tau) x + tau (mu + A (x - mu_k))``: from a client's Gaussian toward the reference (docs/alignment.md).
 
     Guarantee:
-        The map is fitted on the client's records (``local``), so one record moves the features of all of them. No
-        useful bound is known for that: a plan that promises a record refuses it. A promise for a client holds, because
-        rows are clipped behind the map.
+        The map is fitted on the client's records (``local``), so one record moves the features of all. No useful bound
+        is known for that: a plan that promises a record refuses it. A promise for a client holds, because rows are
+        clipped behind the map.
 
     Args:
         features: d, in and out.
-        reference: SHA-256 of the published mean and covariance, 64 hex digits.
+        reference: SHA-256 of the published mean and covariance, in hex.
         strength: tau, 0 to 1.
 
     Example:
@@ -71,17 +60,11 @@ class Transport(Transform):
 
     @property
     def of_a_client(self) -> bool:
-        """Whether this is some client's own copy."""
+        """Whether this is a client's copy."""
         return "_way" in self.__dict__
 
     def bound(self, start: NDArray[Any], mean: NDArray[Any], matrix: NDArray[Any]) -> Transport:
-        """A client's copy of this transform: equal to it, and able to map rows.
-
-        Args:
-            start: the client's mean, ``(d,)``.
-            mean: the reference's, ``(d,)``.
-            matrix: A, symmetric, ``(d, d)``.
-        """
+        """Return a client's copy, able to map rows: its mean ``start``, the reference's ``mean``, and symmetric A."""
         way = (1 - self.strength) * np.eye(self.features) + self.strength * matrix
         scale = math.frexp(float(np.abs(way).max()))[1] - _BITS
         own = Transport(self.features, self.reference, self.strength)
@@ -90,11 +73,7 @@ class Transport(Transform):
         return own
 
     def apply(self, rows: Rows) -> Rows:
-        """Transported rows, same shape.
-
-        Raises:
-            SchemaError: this is the plan's copy, which has no start.
-        """
+        """Transport rows; SchemaError on the plan's copy."""
         if not self.of_a_client:
             raise SchemaError(
                 "this transport is the plan's and knows no client: take reference.local(transport, X) of your records, "
@@ -105,11 +84,11 @@ class Transport(Transform):
         return product(rows, xp.like(matrix, rows), _BITS) * 2.0**scale + xp.like(shift, rows)
 
     def outputs(self, inputs: int | None) -> int:
-        """Return the number of output columns, that of the features."""
+        """Return the number of features."""
         if inputs not in (None, self.features):
             raise SchemaError(f"transport takes {self.features} features but {inputs} come in; make them equal")
         return self.features
 
     def takes(self, outputs: int) -> int:  # noqa: ARG002 - the signature of Transform
-        """Return the number of input columns, that of the features."""
+        """Return the number of features."""
         return self.features

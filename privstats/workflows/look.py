@@ -1,7 +1,6 @@
-"""Compare a hospital's own file with the declaration of its columns, for the person at its screen.
+"""Compare a hospital's own file with its columns' declaration, for the person at its screen.
 
-The results are exact facts of private records: they belong on that person's screen and nowhere else. The person carries
-a finding into the plan by hand, as a gap code, a unit or another promise.
+Results are exact facts of private records and belong on that screen only.
 """
 
 from __future__ import annotations
@@ -35,14 +34,12 @@ class Looked:
     """Facts about one column.
 
     Attributes:
-        name, kind, unit: of the column, as declared.
-        values: quartiles of numbers and dates; otherwise the share of each value.
-        records: how many.
-        missing: of them without a value, gap codes included.
-        unreadable: with a value that the declaration cannot read.
+        values: quartiles, or each value's share.
+        missing: gap codes included.
+        unreadable: by the declaration.
         other: with an unlisted value.
-        outermost: records below the first or above the last cut point; None without cut points.
-        remarks: questions that the person may want to ask.
+        outermost: beyond the outer cut points, or None.
+        remarks: questions for the person.
     """
 
     name: str
@@ -59,13 +56,7 @@ class Looked:
 
 @dataclass(frozen=True, repr=False)
 class Keys:
-    """Number of distinct keys, and how often they occur.
-
-    Attributes:
-        keys: distinct ones.
-        records: with a key.
-        most: the largest number of records with one key.
-    """
+    """Distinct ``keys``, ``records`` with one, and the largest number of records per key."""
 
     keys: int
     records: int
@@ -78,12 +69,7 @@ class Keys:
 
 
 def looked(column: Column, values: Any) -> Looked:
-    """Compute the facts about one column.
-
-    Args:
-        column: its declaration.
-        values: ``(n,)``, as the file has them, or read.
-    """
+    """Compute one column's facts."""
     readings = values if isinstance(values, Readings) else read(values)
     codes, unread = column.codes(readings)
     gone = _missing(column, readings)
@@ -104,19 +90,15 @@ def looked(column: Column, values: Any) -> Looked:
 
 
 def keys_of(values: Any) -> Keys:
-    """Count the records of each value of a key column, read as ids of persons are; a missing key is none."""
+    """Count the records per key, read as persons' ids."""
     counts = Counter(name for name in names_of(values) if name is not None)
     return Keys(len(counts), counts.total(), max(counts.values(), default=0))
 
 
 def times_remark(schema: HazardSchema, values: Any) -> str:
-    """Return the question to ask where every time is an integer and the plan treats times as exact; empty elsewhere.
+    """Return a question where all times are integers but the plan treats them as exact.
 
     A person censored in integer units was observed half a unit longer on average, which ``time_unit`` adds.
-
-    Args:
-        schema: of a course of hazards.
-        values: ``(n,)``, the times as the file has them, or read.
     """
     numbers = (values if isinstance(values, Readings) else read(values)).numbers
     known = numbers[np.isfinite(numbers)]
@@ -192,7 +174,6 @@ def _of_codes(known: NDArray[np.float64], records: int) -> Iterator[str]:
 
 
 def _of_others(column: Categories, readings: Readings, count: int) -> str:
-    """Return the most frequent values that are not listed, and those that differ from a listed one by case alone."""
     rest = unlisted(column, readings)
     many = f"all {count:,}" if count == int((~_missing(column, readings)).sum()) else f"{count:,}"
     frequent = [value for value, _ in rest.most_common(_SHOWN)]
@@ -207,13 +188,12 @@ def _of_others(column: Categories, readings: Readings, count: int) -> str:
 
 
 def _is_code(value: str) -> bool:
-    """Return whether a value looks like a numeric code of a gap, such as -9."""
     number = reading(value)
     return isinstance(number, float) and number in _CODES
 
 
 def unlisted(column: Categories, readings: Readings) -> Counter[str]:
-    """Count each value that the column does not list."""
+    """Count each unlisted value."""
     return _values_at(readings, (column.listed.places_of(readings) < 0) & ~_missing(column, readings))
 
 
@@ -223,7 +203,7 @@ def _values_at(readings: Readings, chosen: NDArray[np.bool_]) -> Counter[str]:
 
 
 def spellings(column: Categories, rest: Counter[str]) -> dict[str, str]:
-    """Map unlisted values to the listed ones that differ by case alone, the most frequent first."""
+    """Map unlisted values to listed ones of other case."""
     listed = {str(value).casefold(): str(value) for value in column.values}
     return {value: listed[value.casefold()] for value, _ in rest.most_common() if value.casefold() in listed}
 

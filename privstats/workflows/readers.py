@@ -1,9 +1,4 @@
-"""The readers of a release, heads and tables of ``inference``: the letters that each reads, and shares that suit it.
-
-Rows by name, for ``plan check`` and ``plan suggest``; the readers themselves are in ``heads`` and ``inference``. It
-also lists the statistics that no chosen reader reads, and their cost: every statistic that is sent takes budget.
-Nothing is released or chosen.
-"""
+"""List the readers of a release, with the statistics and budget shares that each needs."""
 
 from __future__ import annotations
 
@@ -22,14 +17,13 @@ from privstats.transforms import ConstantFeature
 
 @dataclass(frozen=True)
 class TableReader:
-    """A reader of ``privstats table``, and the statistics that it reads.
+    """A reader of ``privstats table``, and its statistics.
 
     Attributes:
-        task: of the schemas that it reads.
-        letters: statistics that it reads; empty: all that the schema sends.
-        shares: of the budget for these letters; empty: the schema's defaults.
-        family: of the schema's model; None: any.
-        check: raises ReleaseError for a schema that the reader refuses.
+        letters: its statistics; empty: all sent.
+        shares: of the budget; empty: the schema's.
+        family: of its models; None: any.
+        check: raises ReleaseError for a refused schema.
 
     Example:
         >>> from privstats.workflows.readers import TABLES
@@ -46,12 +40,12 @@ class TableReader:
     check: Callable[[Any], object] | None = None
 
     def fits(self, schema: Schema) -> bool:
-        """Return whether a release of this schema holds what it reads."""
+        """Return whether a release holds these statistics."""
         alike = self.family in (None, getattr(schema, "family", None))
         return schema.task == self.task and alike and set(self.letters) <= set(sent(schema))
 
     def refusal(self, plan: Plan) -> str:
-        """Return why it refuses a release under this plan that holds what it reads; empty where it does not."""
+        """Return why the reader refuses a release, or empty."""
         if why := refusal(plan):
             return f"intervals are {why}"
         try:
@@ -62,13 +56,11 @@ class TableReader:
         return ""
 
     def takes(self, plan: Plan) -> bool:
-        """Return whether a release under this plan holds what it reads, with rows and noise that its intervals are
-        for."""
+        """Return whether a release fits and is not refused."""
         return self.fits(plan.schema) and not self.refusal(plan)
 
 
 def _of_columns(schema: Schema) -> None:
-    """Refuse maps behind which a coefficient belongs to no column."""
     from privstats.inference.cell_design import declared_cells
     from privstats.inference.releases import map_columns
 
@@ -79,7 +71,6 @@ def _of_columns(schema: Schema) -> None:
 
 
 def _of_means(schema: ClassSchema) -> None:
-    """Refuse maps behind which a mean belongs to no column."""
     from privstats.inference.releases import map_columns
 
     map_columns(schema.transform, schema.features)
@@ -102,7 +93,6 @@ def _of_levels(schema: SitesSchema) -> None:
 
 
 def _of_times(schema: CountSchema) -> None:
-    """Refuse tables none of which crosses times with an event."""
     for table in schema.tables:
         crossed = [schema.variable(name) for name in table]
         clocks = any(isinstance(each, Bins) and each.edges[0] >= 0 for each in crossed)
@@ -130,7 +120,7 @@ TABLES: Mapping[str, TableReader] = {
 
 
 def sent(schema: Schema) -> str:
-    """Return the letters of the statistics that a schema sends.
+    """Return the letters of a schema's sent statistics.
 
     Example:
         >>> from privstats.workflows.readers import sent
@@ -141,7 +131,7 @@ def sent(schema: Schema) -> str:
 
 
 def possible(plan: Plan) -> tuple[str, ...]:
-    """Heads and then tables that a release under this plan can give, in the order of their registries.
+    """Return the heads, then tables, that a release supports.
 
     Example:
         >>> from privstats.workflows.readers import possible
@@ -158,11 +148,11 @@ def possible(plan: Plan) -> tuple[str, ...]:
 
 
 def reads(name: str, plan: Plan) -> str:
-    """Return the letters that a head, with its default parameters, or a table reads of a release under this plan.
+    """Return the letters that a head (with default parameters) or table reads.
 
     Raises:
         KeyError: neither has that name.
-        PlanError: a table that cannot be read from such a release.
+        PlanError: such a release does not support the table.
 
     Example:
         >>> from privstats.workflows.readers import reads
@@ -189,11 +179,11 @@ def reads(name: str, plan: Plan) -> str:
 
 
 def suggested(plan: Plan, reader: str | None = None) -> dict[str, float]:
-    """Return the shares of the budget that suit a plan, or one reader of it: letters that it does not read get none.
+    """Return budget shares that suit a plan, or one reader; unread letters get none.
 
     Raises:
-        KeyError: no head and no table has that name.
-        PlanError: the plan makes no promise, so there is nothing to share; or a table that it cannot give.
+        KeyError: no head or table has that name.
+        PlanError: the plan has no guarantee, or does not support the table.
 
     Example:
         >>> from privstats.workflows.readers import suggested
@@ -215,7 +205,7 @@ def suggested(plan: Plan, reader: str | None = None) -> dict[str, float]:
 
 
 def refusal(plan: Plan) -> str:
-    """Return why every table refuses a release under this plan, and what to do; empty where none does.
+    """Return why every table refuses a release, with the remedy, or an empty text.
 
     Example:
         >>> from privstats.workflows.readers import refusal
@@ -235,7 +225,7 @@ def refusal(plan: Plan) -> str:
 
 
 def with_letters(schema: Schema, letters: str) -> Schema:
-    """Return the schema without the other statistics, where its kind can leave one out.
+    """Return the schema with these statistics only, where possible.
 
     Example:
         >>> from privstats.workflows.readers import with_letters
@@ -252,13 +242,12 @@ class UnreadStatistics:
     """Statistics of a plan that the chosen readers, heads and tables, read or do not read.
 
     Attributes:
-        chosen: the readers in question.
-        assumed: no reader was named, so ``chosen`` is the first that the plan can give.
-        readers: for each statistic, the readers that read it, heads with their default parameters.
-        letters: statistics that none of ``chosen`` reads; empty where the schema has no readers.
-        share: the part of mu^2 that these take; 0 without DP.
-        gain: for each of the others, its noise in a plan without them over its noise now; 1 without DP.
-        refused: why no table can be read, of a schema that has tables and no other reader; else empty.
+        assumed: whether ``chosen`` is a default.
+        readers: per statistic, with default parameters.
+        letters: unread statistics.
+        share: their part of mu^2; 0 without DP.
+        gain: per other statistic, its noise without them relative to now; 1 without DP.
+        refused: why no table can be read, or empty.
 
     Example:
         >>> from privstats.workflows.readers import unread_statistics
@@ -278,11 +267,11 @@ class UnreadStatistics:
 
     @property
     def heads(self) -> tuple[str, ...]:
-        """Readers in ``chosen`` that are heads."""
+        """Heads in ``chosen``."""
         return tuple(name for name in self.chosen if name not in TABLES)
 
     def sentences(self) -> list[str]:
-        """Return the sentences for a reviewer; none where the schema has no readers."""
+        """Return sentences for a reviewer; none without readers."""
         if self.refused:
             return [f"WARNING: nothing can be read from this release, for {self.refused}"]
         if not self.chosen:
@@ -314,15 +303,13 @@ class UnreadStatistics:
 
 
 def unread_statistics(plan: Plan, chosen: Sequence[str] = ()) -> UnreadStatistics:
-    """Compare a plan's statistics with those that heads and tables read.
+    """Compare a plan's statistics with those that readers read.
 
-    Args:
-        plan: the plan.
-        chosen: names of heads or of ``readers.TABLES``; if there are none, the first that the plan can give.
+    ``chosen`` names heads and tables; by default the first possible one.
 
     Raises:
-        KeyError: a reader of that name does not exist.
-        PlanError: a table that a release under this plan cannot give.
+        KeyError: no such reader exists.
+        PlanError: the plan does not support a table.
 
     Example:
         >>> from privstats.workflows.readers import unread_statistics
@@ -343,13 +330,11 @@ def unread_statistics(plan: Plan, chosen: Sequence[str] = ()) -> UnreadStatistic
 
 
 def _refused(plan: Plan) -> str:
-    """Return why each table for this kind of plan refuses its release; empty where there is no such table."""
     reasons = [table.refusal(plan) for table in TABLES.values() if table.task == plan.schema.task]
     return "; ".join(dict.fromkeys(each for each in reasons if each))
 
 
 def _cost(plan: Plan, letters: tuple[str, ...]) -> tuple[float, Mapping[str, float]]:
-    """Return the share of these letters, and what the noise on the others would be without them."""
     if not letters or plan.noise is None or not isinstance(plan.privacy, Privacy):
         return 0.0, {}
     share = {row.statistic: row.share for row in plan.noise.rows}

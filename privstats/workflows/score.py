@@ -1,7 +1,4 @@
-"""Shared by all experiments: a point on a curve, the meaning of a score, and noise from a seed.
-
-Values and sentences only; nothing is measured, drawn or fitted here.
-"""
+"""Define points, scores and seeded noise of experiments."""
 
 from __future__ import annotations
 
@@ -35,15 +32,13 @@ class Scores:
     """Scores of one fitted model on test records.
 
     Attributes:
-        score: accuracy, or R² of a regression; None where there is no model.
-        balanced: balanced accuracy, the mean over the classes of the test records of the accuracy on each: it counts
-            every class alike. None for a regression.
-        auc: area under the ROC curve of the probabilities; of more than two classes the mean over one-vs-rest. None for
-            a regression, for what has no probabilities, and where the test records are of one class.
-        one_class: whether one class is predicted for all of at least two test records of several classes.
-        sensitivity, specificity: of two classes, the share of the second and of the first that
-            ``predict(threshold="prevalence")`` classifies correctly; None for more classes, and for models without that
-            threshold.
+        score: accuracy, or R² of a regression; None without a model.
+        balanced: mean accuracy over the test classes; None for a regression.
+        auc: area under the ROC curve, for more than two classes the mean one-vs-rest; None for a regression, without
+            probabilities, or for one test class.
+        one_class: whether one class is predicted for test records of several.
+        sensitivity, specificity: of the second and first of two classes with ``predict(threshold="prevalence")``; else
+            None.
 
     Example:
         >>> from privstats.workflows.score import Scores
@@ -60,7 +55,7 @@ class Scores:
 
     @classmethod
     def of(cls, schema: Schema, head: Any, X: Any, y: Any) -> Scores:
-        """Score a fitted model with ``score(X, y)`` on at least one test record.
+        """Score a fitted model with ``score(X, y)``.
 
         Example:
             >>> from privstats.workflows.score import Scores
@@ -83,7 +78,6 @@ class Scores:
 
 
 def _flagged(head: Any, X: Any, labels: NDArray[Any]) -> tuple[float | None, float | None]:
-    """Return sensitivity and specificity of a head of two classes by its prevalence; None each where there are none."""
     places = places_of(head.classes_.tolist(), labels) if hasattr(head, "prevalence_") else np.array([-1])
     if len(np.unique(places)) != 2 or (places < 0).any():
         return None, None
@@ -92,14 +86,13 @@ def _flagged(head: Any, X: Any, labels: NDArray[Any]) -> tuple[float | None, flo
 
 
 def auc_of(head: Any, X: Any, y: Any) -> float | None:
-    """Return the area under the ROC curve of a fitted classifier's probabilities; None where there is none.
+    """Return the area under the ROC curve of a classifier's probabilities, or None.
 
-    For two classes it is that of the second; for more, the mean over the classes with test records, each against all
-    others. Ties count half.
+    For two classes it is the second's; for more, the mean one-vs-rest over test classes. Ties count half.
 
     Args:
         head: with ``classes_`` and ``predict_proba``.
-        X, y: test records; labels that are no class of the head are others.
+        X, y: test records; unknown labels count as others.
 
     Example:
         >>> from privstats.workflows.score import auc_of
@@ -117,7 +110,6 @@ def auc_of(head: Any, X: Any, y: Any) -> float | None:
 
 
 def _area(inside: NDArray[np.bool_], scores: NDArray[np.float64]) -> float | None:
-    """Return the share of pairs of a member and another in which the member scores higher."""
     members, others = int(inside.sum()), int((~inside).sum())
     if not members or not others:
         return None
@@ -132,10 +124,10 @@ NOTHING_RIGHT = Scores(0.0, 0.0)
 
 @dataclass(frozen=True)
 class Point:
-    """One head at one epsilon: mean and standard deviation (ddof 1) of its score over the noise draws.
+    """One head at one epsilon: mean and standard deviation (ddof 1) of its score.
 
-    ``epsilon`` is infinite for the release without noise, which has spread 0. ``balanced`` is the mean balanced
-    accuracy of a classifier and ``auc`` the mean area under its ROC curve (:class:`Scores`), where they were measured.
+    They are over noise replicates; ``epsilon`` is infinite, with spread 0, for the release without noise. ``balanced``
+    and ``auc`` are means as in :class:`Scores`.
 
     Example:
         >>> from privstats.workflows.score import Point
@@ -154,7 +146,7 @@ class Point:
 def scored(
     head: str, epsilon: float, scores: Sequence[float], balanced: float | None = None, auc: float | None = None
 ) -> Point:
-    """Return the point of the scores of one head at one epsilon, one score per draw, at least one.
+    """Return the point of one head's scores, one per replicate.
 
     Example:
         >>> from privstats.workflows.score import scored
@@ -166,10 +158,9 @@ def scored(
 
 
 def noise_draw(seed: int, repeat: int) -> Generator:
-    """Return the generator of one draw: the same for every epsilon and head, so that curves differ by what they
-    compare.
+    """Return one replicate's generator, common to all epsilons and heads.
 
-    Reproducible noise protects nothing: for experiments on data that you may look at.
+    Reproducible noise protects nothing: use it only on data that you may look at.
 
     Example:
         >>> from privstats.workflows.score import noise_draw
@@ -180,7 +171,7 @@ def noise_draw(seed: int, repeat: int) -> Generator:
 
 
 def metric(schema: Schema) -> str:
-    """Return the name of the ``score`` of models of this schema: accuracy, or R².
+    """Return the name of the ``score``: accuracy, or R².
 
     Example:
         >>> from privstats.workflows.score import metric

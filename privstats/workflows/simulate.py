@@ -1,7 +1,7 @@
-"""A whole aggregation in one process, over real bytes: for trying a plan before anyone deploys it.
+"""Simulate a complete aggregation in one process, to try a plan before deployment.
 
-The machines, the messages and the noise are the real ones; only the network is missing. Not for production: one
-process sees the records of all parties.
+Machines, messages and noise are real; only the network is missing. Not for production: one process sees all parties'
+records.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ if TYPE_CHECKING:
 
 
 def dirichlet_partition(y: ArrayLike, clients: int, alpha: float, rng: Generator) -> tuple[NDArray[np.int64], ...]:
-    """Row indices per client: each class is spread over the clients in Dirichlet(alpha) proportions.
+    """Return row indices per client: each class is spread in Dirichlet(alpha) proportions.
 
     Args:
-        y: labels, shape ``(n,)``; for a regression pass strata, for example quantile bins of the target.
-        clients: parties to split over, at least 1.
-        alpha: concentration above 0; 0.05 leaves most clients with one or two classes, 100 is nearly even.
-        rng: where the randomness comes from.
+        y: labels, ``(n,)``; for a regression strata, for example quantile bins.
+        clients: at least 1.
+        alpha: concentration above 0; 0.05 leaves most clients one or two classes, 100 is nearly even.
+        rng: random generator.
 
     Returns:
-        One sorted int64 array per client; together they are every row exactly once. A client may be empty.
+        One sorted int64 array per client, possibly empty; together every row exactly once.
 
     Example:
         >>> from privstats import randomness
@@ -69,14 +69,14 @@ def dirichlet_partition(y: ArrayLike, clients: int, alpha: float, rng: Generator
 
 
 def _dirichlet(size: int, alpha: float, rng: Generator) -> NDArray[np.float64]:
-    """Return normalised Gamma(alpha) draws by inversion; in the rare case that all underflow, one client takes all."""
+    """Return normalised Gamma(alpha) samples by inversion; if all underflow, one client gets all."""
     draws = np.asarray(gammaincinv(alpha, uniform(size, rng)), np.float64)
     total = draws.sum()
     return np.asarray(draws / total) if total > 0 else np.eye(size)[0]
 
 
 class NamedShard(tuple[Any, ...]):
-    """A party's records with a name, which begins each warning about them.
+    """A party's records with a name, which begins each warning.
 
     Example:
         >>> from privstats.workflows.simulate import NamedShard
@@ -88,7 +88,7 @@ class NamedShard(tuple[Any, ...]):
     name: str
 
     def __new__(cls, name: str, parts: Iterable[Any]) -> Self:
-        """Name what ``simulate`` takes for one party."""
+        """Name the parts that ``simulate`` accepts for one party."""
         shard = super().__new__(cls, parts)
         shard.name = name
         return shard
@@ -102,17 +102,6 @@ _MEANT = "call simulate(plan, [(X, y), ...])"
 
 @dataclass(frozen=True)
 class _Summed:
-    """The outcome of a session.
-
-    Attributes:
-        total: the unmasked sum.
-        survivors: the clients in it.
-        exact: it equals the sum of the survivors' vectors, with ``==`` on every integer; None where helpers add noise
-            to it, so that no party sees the exact one.
-        bytes_sent: by client.
-        openings: by client, the layers of noise in the sum that it opened.
-    """
-
     total: RingVector
     survivors: tuple[int, ...]
     exact: bool | None
@@ -123,18 +112,7 @@ class _Summed:
 def summed(
     plan: Plan, moments: Sequence[Moments], dropouts: Dropouts, rng: Generator, watch: Stopwatch[str]
 ) -> _Summed:
-    """Mask, sum and unmask.
-
-    Args:
-        plan: the plan.
-        moments: one per client.
-        dropouts: checked by :func:`checked_dropouts`.
-        rng: where noise shares and keys come from.
-        watch: the stopwatch that the seconds are added to.
-
-    Raises:
-        AggregationError: too few survivors; there is no sum then.
-    """
+    """Mask, sum and unmask; ``watch`` collects the seconds."""
     with watch.timing("noise and encode"):
         contributions = [
             session.contribution(plan, each, rng, index=index, allow_reproducible=True)
@@ -152,15 +130,7 @@ def summed(
 
 
 def measured(plan: Plan, shards: Sequence[Shard], kept: Mapping[int, KeptRows] | None = None) -> list[Moments]:
-    """Return the moments of every shard.
-
-    Args:
-        plan, shards: as for ``simulate``.
-        kept: by shard, what its records became in a round before.
-
-    Raises:
-        DataError: shards that do not fit the plan.
-    """
+    """Return all moments; ``kept`` holds an earlier round's rows."""
     _require_shards(shards)
     if len(shards) != plan.cohort.clients:
         raise DataError(
@@ -190,7 +160,7 @@ def measured(plan: Plan, shards: Sequence[Shard], kept: Mapping[int, KeptRows] |
 
 @contextmanager
 def begun_warnings(name: str) -> Iterator[None]:
-    """Begin each warning about unreadable records with the name of their party.
+    """Begin each warning about unreadable records with their party's name.
 
     Example:
         >>> import warnings
@@ -254,14 +224,14 @@ def _is_sum(total: RingVector, parts: Sequence[Contribution]) -> bool:
 
 @dataclass(frozen=True)
 class Run:
-    """A release, with the cost and the correctness of its session.
+    """A release, with its session's cost and correctness.
 
     Attributes:
         release: what the server may publish.
-        exact: the unmasked total equals the sum of the survivors' vectors, with ``==`` on every integer; None where
-            helpers add noise to it, so that no party sees the exact one.
-        bytes_sent: bytes each client sent, all messages together.
-        seconds: wall time per stage of the flow of the data.
+        exact: whether the unmasked total equals the survivors' sum on every integer; None where helpers add noise, so
+            that no party sees the exact total.
+        bytes_sent: per client.
+        seconds: wall time per stage.
 
     Example:
         >>> schema, cohort = ps.ClassSchema(2, 2, "NA", clip_norm=1.0), ps.Cohort(2, 2, 100)
@@ -302,26 +272,27 @@ def simulate(
 
 
 def simulate(plan: Any, shards: Any, dropouts: Any = None, rng: Generator | None = None) -> Any:
-    """Run a plan over shards and return the release. No ledger is charged: the shards are experiments, or public.
+    """Run a plan over shards and return the release.
+
+    No ledger is charged: the shards are experiments, or public.
 
     Args:
         plan: the plan, or a course of plans.
-        shards: one ``(X, y)`` pair or measured moments per client of the cohort; under a promise per person ``(X, y,
-            ids)``. For a stream a list of these, one per
-            epoch, with what entered in it; ``moments.MomentsDelta`` where records leave as well.
-        dropouts: ``{step: {client, ...}}`` with steps of ``plan.masking.steps``; a client that vanishes at a step never
-            sends that step's message. Helper j of a panel is number ``plan.cohort.clients + j - 1``. For a course a
-            list of these, one per round; None and missing ones mean that no client vanishes.
-        rng: a generator of test randomness, which marks the release; the operating system's when omitted.
+        shards: one ``(X, y)`` pair or measured moments per client; under a guarantee per person ``(X, y, ids)``. For a
+            stream one such list of new records per epoch; ``moments.MomentsDelta`` where records also leave.
+        dropouts: ``{step: {client, ...}}`` with steps of ``plan.masking.steps``; the client never sends that step's
+            message. Helper j of a panel is number ``plan.cohort.clients + j - 1``. For a course one per round; None and
+            missing ones mean no dropouts.
+        rng: test randomness, which marks the release; the operating system's when omitted.
 
     Returns:
-        The release; for a course a list with the release of every round, or None where a round ended without a sum.
+        The release; for a course one per round, or None where a round ended without a sum.
 
     Raises:
         DataError: shards that do not fit the plan.
-        PlanError: dropouts that name an unknown step or client, or a course that departs from its own declaration or
-            has no row in ``course.kinds``.
-        AggregationError: too few survivors; there is no sum then.
+        PlanError: an unknown step or client in dropouts, or a course that departs from its declaration or has no row in
+            ``course.kinds``.
+        AggregationError: too few survivors; no sum exists.
 
     Example:
         >>> schema, cohort = ps.ClassSchema(2, 2, "NA", clip_norm=1.0), ps.Cohort(3, 2, 100)
@@ -384,8 +355,7 @@ _THROUGH: Mapping[str, Callable[[Any, Any, Any, Generator | None], list[Release 
 
 
 def _sitting_out(plan: Plan, gone: Sequence[Dropouts | None]) -> Dropouts | None:
-    """Return the dropouts of a round and, from its first step, the clients that were not in the sum that it refers
-    to."""
+    """Return a round's dropouts, with clients outside its required sum absent from the start."""
     step, among = next(iter(gone), None), required_survivors(plan)
     outside = set() if among is None else set(range(plan.cohort.clients)).difference(among)
     if not outside or not isinstance(step, Mapping | None):
@@ -395,7 +365,7 @@ def _sitting_out(plan: Plan, gone: Sequence[Dropouts | None]) -> Dropouts | None
 
 
 def run(plan: Plan, shards: Sequence[Shard], dropouts: Dropouts | None = None, rng: Generator | None = None) -> Run:
-    """Like :func:`simulate`; also return the cost and whether the sum is exact.
+    """Simulate a plan as :func:`simulate`, and also return cost and exactness.
 
     Example:
         >>> schema, cohort = ps.ClassSchema(2, 2, "NA", clip_norm=1.0), ps.Cohort(2, 2, 100)
@@ -416,7 +386,7 @@ def _ran(
     tell: bool = True,
     kept: Mapping[int, KeptRows] | None = None,
 ) -> Run:
-    """Run a session, and warn about the clip: once for all parties, in the first round of a course."""
+    """Warn once about clipping: in a course's first round."""
     rng = checked(rng, allow_reproducible=True)
     if not isinstance(plan, Plan):
         raise DataError(f"plan must be a Plan, got {type(plan).__name__}; build one with Plan(...) or Plan.read(path)")

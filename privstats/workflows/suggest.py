@@ -1,8 +1,4 @@
-"""Guidance for clip norm and grid, from public data only: what each choice loses, before any private record is read.
-
-Never tune on private data: every choice made here must come from data that may be published. Candidates are measured
-with the code that measures records.
-"""
+"""Choose clip norm and grid from public data only: never tune on private data."""
 
 from __future__ import annotations
 
@@ -34,15 +30,14 @@ _MANY_CLIPPED = 0.5
 
 @dataclass(frozen=True)
 class Choice:
-    """One candidate and what it does to the public data.
+    """One candidate and its effect on the public data.
 
     Attributes:
-        clip_norm, grid_bits: the candidate.
-        clipped: share of records that are shortened.
-        steps: grid steps in the root mean square entry.
-        covariance_error: Frobenius norm of the change of the covariance over that of the covariance.
-        noise: noise standard deviation on second moments, relative to the largest clip norm in the table.
-        accuracy: held-out accuracy of LDA from these moments; None without labels.
+        clipped: share of shortened records.
+        steps: grid steps per root mean square entry.
+        covariance_error: relative, in Frobenius norm.
+        noise: on second moments, relative to the largest clip norm's.
+        accuracy: held-out, of LDA, or None.
 
     Example:
         >>> from privstats.workflows.suggest import suggest
@@ -62,20 +57,19 @@ class Choice:
 
 @dataclass(frozen=True)
 class Suggestion:
-    """The suggested bounds of a schema, and the two sweeps that they were read from.
+    """Suggested bounds of a schema, and the two sweeps behind them.
 
     Attributes:
-        clip_norm: the smallest candidate within ``tolerance`` of the best one; without labels, the smallest that clips
-            at most one record in twenty.
-        grid_bits: 12, or the coarsest finer grid within ``tolerance`` of the finest one. A finer grid costs upload bits
-            and nothing else, and noise needs steps finer than itself.
+        clip_norm: the smallest within ``tolerance`` of the best; without labels, the smallest that clips at most one
+            record in twenty.
+        grid_bits: 12, or the coarsest finer grid within ``tolerance`` of the finest. Finer grids cost only upload bits,
+            and noise needs steps finer than itself.
         clips: candidates for the clip norm, on a fine grid.
-        grids: candidates for the grid, at the suggested clip norm.
-        reference: accuracy of LDA on the same split in float64 without clip or grid; None without labels.
-        error: one standard error of the accuracies; None without labels.
-        tolerance: accuracy, or relative covariance error, that a choice may lose.
-        remarks: sentences about data that no clip norm suits: one column makes most of the norm, or the suggested clip
-            norm shortens more than half of the records.
+        grids: candidates for the grid, at this clip norm.
+        reference: LDA's accuracy without clip or grid; None without labels.
+        error: standard error of the accuracies, or None.
+        tolerance: acceptable loss of accuracy, or relative covariance error.
+        remarks: on data that no clip norm suits.
 
     Example:
         >>> from privstats.workflows.suggest import suggest
@@ -99,9 +93,9 @@ def suggest(X: Any, y: Any = None, *, transform: Sequence[Transform] = (), toler
 
     Args:
         X: public features like the private ones, ``(n, inputs)``, before the transform; at least 20 records.
-        y: their labels, whole numbers or texts, ``(n,)``; without them losses are measured by the covariance alone.
-        transform: the public maps of the schema.
-        tolerance: accuracy (0 to 1) that a choice may lose.
+        y: labels, integers or texts, ``(n,)``; without them the covariance measures losses.
+        transform: the schema's public maps.
+        tolerance: acceptable loss of accuracy, 0 to 1.
 
     Raises:
         DataError: too few records, NaN, labels of another length, or fewer than two classes.
@@ -137,8 +131,6 @@ def suggest(X: Any, y: Any = None, *, transform: Sequence[Transform] = (), toler
 
 
 class _Trial:
-    """The public data, split once, and its results in float64."""
-
     def __init__(self, rows: NDArray[np.float64], labels: NDArray[np.intp], held_out: NDArray[np.bool_] | None) -> None:
         self._train = slice(None) if held_out is None else ~held_out
         self._test = held_out
@@ -178,7 +170,6 @@ class _Trial:
 
 
 def _remarks(rows: NDArray[np.float64], chosen: Choice) -> tuple[str, ...]:
-    """Return what the caller of :func:`suggest` should change before the clip norm."""
     remedy = "centre and scale the columns by public ranges first, with transforms.Centre and transforms.Scale"
     shares = np.square(rows / np.abs(rows).max()).sum(axis=0)
     shares /= shares.sum()
@@ -238,6 +229,6 @@ def _checked_labels(y: Any, count: int) -> NDArray[np.intp]:
 
 
 def _rounded_up(value: float) -> float:
-    """To two significant digits and never below: a clip norm that people can read."""
+    """Round up to two significant digits."""
     unit = 10.0 ** (math.floor(math.log10(value)) - 1)
     return float(f"{math.ceil(value / unit * (1 - 1e-12)) * unit:.6g}")

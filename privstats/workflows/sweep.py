@@ -1,4 +1,4 @@
-"""Names of :mod:`privstats.contrib.sweep`, for scripts that import them from here; each loads on first use."""
+"""Names of :mod:`privstats.contrib.sweep`, each loaded on first use."""
 
 from typing import TYPE_CHECKING
 

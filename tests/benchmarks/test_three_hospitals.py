@@ -7,7 +7,7 @@ import pytest
 from benchmarks.inference.three_hospitals import HOSPITALS, walked
 
 
-@pytest.mark.ci
+@pytest.mark.nightly
 def test_a_rare_outcome_is_scored_over_three_hospitals_as_on_their_pooled_records(tmp_path: Path) -> None:
     """By hand the model found nobody, and the score of an exact file said AUC .56 [.12, .96] for .70."""
     commands, rows = walked(tmp_path, 900, 8.0, 4.0)

@@ -58,7 +58,7 @@ def test_colluders_of_a_distributed_plan_bring_the_attacker_to_the_ceiling():
 @pytest.mark.nightly
 @pytest.mark.parametrize("epsilon", [8.0, 3.0, 1.0, 0.3])
 def test_the_informed_attacker_lands_on_the_ceiling_at_every_epsilon(epsilon):
-    trials, width = sized((5_000, 0.04), (20_000, 0.02))
+    trials, width = sized((10_000, 0.03), (20_000, 0.02))
     row = informed(epsilon, trials)
     lands_on_the_ceiling(row, width)
     assert row.points[0].tpr == pytest.approx(row.guarantee.tpr(row.points[0].fpr), abs=width)

@@ -1,7 +1,6 @@
-"""The declaration of a table's columns as a file of its own, ``columns.toml``: written by people, read into a plan.
+"""The declaration of a table's columns in ``columns.toml``: written by people, read into a plan.
 
-One table per column, with the keys that ``Cells`` has in a plan file; ``kind = "?"`` is an open question for the owner
-of the data dictionary, and is refused by name.
+One table per column, with the keys of ``Cells`` in a plan; ``kind = "?"`` is an open question, refused by name.
 """
 
 from __future__ import annotations
@@ -31,22 +30,17 @@ _HEAD = """\
 
 
 def undeclared(names: Sequence[str]) -> str:
-    """Return the file with the names alone."""
+    """Return a declaration file with names only."""
     return _HEAD + "".join(_table({"name": name, "kind": OPEN}) for name in names)
 
 
 def declared(columns: Sequence[Column]) -> str:
-    """Return the file of a declaration."""
+    """Return a declaration as a file."""
     return _HEAD + "".join(_table(table_of(each)) for each in columns)
 
 
 def read_columns(path: str | os.PathLike[str]) -> tuple[Column, ...]:
-    """Return the declaration in a file.
-
-    Raises:
-        PlanError: the file cannot be read.
-        SchemaError: it is no declaration, or a column is not declared yet.
-    """
+    """Return the declaration in a file; refuse an undeclared column."""
     try:
         tables = toml_tables(read_text(path))
     except TOMLDecodeError as error:

@@ -1,8 +1,7 @@
 """Read the declaration of a table's columns for ``plan init`` from a public file, never from private records.
 
-From a file that is not public only the header line is read: its column names are shown and written to ``columns.toml``
-with a question mark for each kind. Kinds, values and classes come from that file once a person has filled it in, or
-from a table that is public as a whole.
+From a private file only the header line is read. All else comes from ``columns.toml``, filled in by a person, or from a
+fully public table.
 """
 
 from __future__ import annotations
@@ -25,24 +24,19 @@ _PAIR, _NAMED = 2, 6
 
 @dataclass(frozen=True)
 class Declaration:
-    """The columns of a plan, and the predicted one among them.
-
-    Attributes:
-        columns: all but the target.
-        target: the declaration of the target.
-    """
+    """The columns of a plan; the target is separate."""
 
     columns: tuple[Column, ...]
     target: Column
 
     @property
     def task(self) -> str:
-        """Kind of model that the target's declaration implies."""
+        """Kind of model that the target implies."""
         return "ridge" if isinstance(self.target, Numeric) else "classes"
 
     @property
     def answers(self) -> dict[str, Any]:
-        """The questions that it answers."""
+        """Answers to questions that the columns determine."""
         width = Cells(self.columns).width
         if self.task == "ridge":  # norm 1, plus a constant of length 1
             return {"task": self.task, "features": width + 1, "clip_norm": math.sqrt(1 + _CONSTANT**2)}
@@ -50,7 +44,7 @@ class Declaration:
 
     @property
     def fields(self) -> dict[str, Any]:
-        """The schema's fields that no question is about."""
+        """Schema fields without a question."""
         cells = Cells(self.columns)
         if self.task == "ridge":
             return {"transform": (cells, ConstantFeature(_CONSTANT))}
@@ -64,13 +58,13 @@ class Declaration:
 
     @property
     def named(self) -> str:
-        """The first of these columns, and how many more there are."""
+        """The first open columns, and how many follow."""
         more = len(self.open) - _NAMED
         return ", ".join(self.open[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
     @property
     def then(self) -> str:
-        """The course that follows on cut points: a mean first for more than two classes, else rounds."""
+        """The course after cut points: a mean first for more than two classes, else rounds."""
         return "centred" if self.task == "classes" and self._classes > _PAIR else "rounds"
 
     @property
@@ -85,12 +79,7 @@ class Declaration:
 
 
 def declaration(public: Path, target: str | None, drop: Sequence[str]) -> Declaration:
-    """Read a file of declared columns.
-
-    Raises:
-        SchemaError: the file is no declaration, or a column is not declared yet.
-        PlanError: it has no such target, or lacks a column to exclude.
-    """
+    """Read a file of declared columns."""
     from privstats.cli.parts.declared_columns import read_columns
     from privstats.intake.column_names import place_of
 
@@ -111,11 +100,7 @@ def declaration(public: Path, target: str | None, drop: Sequence[str]) -> Declar
 
 
 def of_public_file(file: RecordFile, drop: Sequence[str]) -> Declaration:
-    """Declare the columns of a public table from all of its rows.
-
-    Raises:
-        DataError: it cannot be read, or lacks the target.
-    """
+    """Declare the columns of a public table from all of its rows."""
     from privstats.intake.column_names import place_of
     from privstats.intake.columns import read
     from privstats.workflows.rehearsal.assumed import kinds_of
@@ -133,11 +118,7 @@ def of_public_file(file: RecordFile, drop: Sequence[str]) -> Declaration:
 
 
 def require_names_alone(place: Path, given: Mapping[str, Any], *, force: bool) -> None:
-    """Refuse answers given with --from alone, which would be dropped, and refuse to overwrite a declaration.
-
-    Raises:
-        PlanError: an answer is given, or the declaration exists and ``force`` is not set.
-    """
+    """Refuse answers given with --from alone, which would be dropped, and refuse to overwrite a declaration."""
     if given.get("task") in ("effect", "hazard", "score") or "ranges" in given:
         raise PlanError("--from is for classes and ridge: leave it out, and name columns in --ranges, or --head")
     if place.exists() and not force:
@@ -153,8 +134,7 @@ def names_of(file: RecordFile, drop: Sequence[str] = ()) -> list[str]:
     """Return a table's column names without reading any record.
 
     Raises:
-        DataError: the file cannot be read, its first line may be a record (which is not shown), or it lacks a column to
-            exclude.
+        DataError: the first line may be a record, which is not shown; or the file does not fit.
     """
     from privstats.intake.column_names import place_of
     from privstats.intake.csv_lines import like_a_record
@@ -172,11 +152,7 @@ def names_of(file: RecordFile, drop: Sequence[str] = ()) -> list[str]:
 
 
 def check_header(columns: Declaration, file: RecordFile) -> None:
-    """Refuse a table without one of the columns that are declared.
-
-    Raises:
-        DataError: it lacks one.
-    """
+    """Refuse a table that lacks a declared column."""
     from privstats.intake.column_names import places_in
 
     wanted = [each.name for each in (*columns.columns, columns.target)]

@@ -1,4 +1,4 @@
-"""The work of ``privstats head``: read a head's file, print it, verify it against plan, releases and key."""
+"""Read a head's file, print it, and verify it against plan, releases and key."""
 
 from __future__ import annotations
 
@@ -38,18 +38,14 @@ class HeadFile:
 
     @classmethod
     def of(cls, path: Path) -> HeadFile:
-        """Return the head in a file, or in a personal head's.
-
-        Raises:
-            HeadError: the file is neither, or damaged.
-        """
+        """Load a head or a personal head."""
         header = safetensors_metadata(read_bounded(path, HeadError, "save"))
         head = _load(path, header)
         return cls(head, header["version"], is_signed(path, HeadError, "save"))
 
     @property
     def name(self) -> str:
-        """The class of the head."""
+        """The head's class name."""
         return type(self.head).__name__
 
     @property
@@ -66,7 +62,7 @@ def _load(path: Path, header: Mapping[str, str], signed_by: bytes | None = None)
 
 
 def facts_of(opened: HeadFile) -> dict[str, Any]:
-    """Return the contents of a head's file, for people and scripts."""
+    """Return a head file's contents, for people and scripts."""
     head, promise = opened.head, opened.provenance
     parameters = {name: value for name, value in head.get_params(deep=False).items() if name != "head"}
     return {
@@ -98,7 +94,7 @@ def facts_of(opened: HeadFile) -> dict[str, Any]:
 
 
 def against_plan(promise: Provenance, expected: Plan | Course) -> str:
-    """Return the verdict on whether it comes from this plan, or from the first session of this course."""
+    """Return the verdict whether the head comes from this plan, or from this course's first session."""
     plan = begins(expected)
     if promise.plan is None:
         return f"{NO}the file names no plan"
@@ -109,7 +105,7 @@ def against_plan(promise: Provenance, expected: Plan | Course) -> str:
 
 
 def against_key(path: Path, words: str) -> str:
-    """Return the verdict on whether this key signed the file."""
+    """Return the verdict whether this key signed the file."""
     key = key_of(words, HeadError)
     try:
         _load(path, safetensors_metadata(read_bounded(path, HeadError, "save")), key)
@@ -119,7 +115,7 @@ def against_key(path: Path, words: str) -> str:
 
 
 def against_releases(opened: HeadFile, releases: list[Release]) -> str:
-    """Return whether the head's file agrees with the releases, and the head scores as one that is fitted on them."""
+    """Return the verdict whether the file agrees with the releases, and the head scores as one fitted on them."""
     claimed, actual = opened.provenance, Provenance.of(releases, opened.provenance.course)
     if actual.exact is False:  # values that a fit treated as public are not in its releases
         actual = msgspec.structs.replace(actual.of_rows(claimed.multiplicity), assumed_public=claimed.assumed_public)

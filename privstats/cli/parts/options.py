@@ -1,8 +1,4 @@
-"""Options that several commands share, with their help; the module imports nothing for them.
-
-A command may take a frozen dataclass of options: :func:`expanded` puts its fields on the command line. So options that
-belong together are declared once, and come to the work as one value.
-"""
+"""Options that several commands share, with their help."""
 
 from __future__ import annotations
 
@@ -24,12 +20,12 @@ _DIALECT = "How a CSV file is written"  # a list of its own in the help of every
 
 
 def option(help: str, metavar: str | None = None, *, flag: str = "", panel: str | None = None, **how: Any) -> Any:
-    """Return an option, with its help first; ``flag`` is its name where that is not the parameter's."""
+    """Return an option; ``flag`` is its name if not the parameter's."""
     return typer.Option(*([flag] if flag else []), help=help, metavar=metavar, rich_help_panel=panel, **how)
 
 
 def argument(help: str, metavar: str | None = None) -> Any:
-    """Return an argument, with its help first."""
+    """Return an argument."""
     return typer.Argument(help=help, metavar=metavar)
 
 
@@ -52,16 +48,16 @@ class Dialect:
     decimal: Annotated[str, option("Its decimal mark, . or ,.", "CHARACTER", panel=_DIALECT)] = "."
 
     def file(self, path: Path, target: Any = None, **how: Any) -> RecordFile:
-        """Return a file of records that is written so; the rest as ``RecordFile`` takes it."""
+        """Return a file of records in this dialect."""
         from privstats.moments import RecordFile
 
         return RecordFile(path, target, encoding=self.encoding, separator=self.separator, decimal=self.decimal, **how)
 
 
 def expanded(command: Callable[..., None]) -> Callable[..., None]:
-    """Return the command with the fields of each dataclass that it takes as options of their own.
+    """Return the command with the fields of each dataclass that it accepts as options.
 
-    A parameter is annotated with the dataclass, or as ``Annotated[..., dataclass]`` where it was made at run time.
+    A dataclass made at run time is annotated as ``Annotated[..., dataclass]``.
     """
     hints = get_type_hints(command, include_extras=True)
     bundles = {name: bundle for name, hint in hints.items() if (bundle := _bundle_in(hint)) is not None}
@@ -85,7 +81,6 @@ def expanded(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _bundle_in(hint: Any) -> Any:
-    """Return the dataclass that an annotation is, or carries."""
     return next((each for each in (hint, *getattr(hint, "__metadata__", ())) if _is_bundle(each)), None)
 
 
@@ -107,20 +102,12 @@ def _fields_of(bundle: Any) -> list[Parameter]:
 
 
 def flags_of(names: Iterable[str]) -> str:
-    """Options as people type them."""
+    """Return options as people type them."""
     return ", ".join(f"--{name.replace('_', '-')}" for name in names)
 
 
 def targets_of(course: Any, text: str | None) -> str | tuple[str, ...] | None:
-    """Return the target of a course's file: the outcomes that its plan names, in that order, or ``text``.
-
-    Args:
-        course: a course, or a plan alone.
-        text: ``--target``.
-
-    Raises:
-        PlanError: ``text`` names one column, and the plan names several.
-    """
+    """Return the outcomes that a course's plan names, or else ``text``, the value of ``--target``."""
     plans = getattr(course, "priced", (course,))
     named: tuple[str, ...] = getattr(plans[-1].schema, "outcome_names", None) or ()
     if not named or (text is not None and len(named) == 1):
@@ -131,22 +118,14 @@ def targets_of(course: Any, text: str | None) -> str | tuple[str, ...] | None:
 
 
 def heads_spelled(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the heads' names as the registry has them, each once; upper and lower case are the same.
-
-    Raises:
-        DataError: no head has that name.
-    """
+    """Return heads' registered names, each once, from names in any case."""
     from privstats.heads.registry import HEADS
 
     return _spelled(names, HEADS, f"--head {{}} is unknown; the heads are {', '.join(HEADS)}")
 
 
 def readers_spelled(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the names of heads and of the readers of ``privstats table``, likewise.
-
-    Raises:
-        DataError: neither has that name.
-    """
+    """Return names of heads and of ``privstats table`` readers likewise."""
     from privstats.heads.registry import HEADS
     from privstats.workflows.readers import TABLES
 

@@ -1,4 +1,4 @@
-"""Collect and print what a party reads before it takes part, and the state of its folder."""
+"""Collect and print facts for a party before it takes part."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
 
 def facts_of(party: Party, records: Records | None) -> dict[str, Any]:
-    """Return the facts for a party before it takes part; of a helper, or before records are measured, those of the
-    run."""
+    """Return the facts for a party; for a helper, or without records, only the run's."""
     from privstats.course.promise import total_of
     from privstats.engines.network.key_agreement import offered
     from privstats.files.outside import state_folder
@@ -46,7 +45,7 @@ def facts_of(party: Party, records: Records | None) -> dict[str, Any]:
 
 
 def time_facts(records: Records) -> dict[str, Any]:
-    """Return the question that a data holder should ask about the times of a course of hazards, if any."""
+    """Return a question about a hazard course's times for the data holder, if any."""
     from privstats.engines.network.measuring import times_of
     from privstats.workflows.look import times_remark
 
@@ -57,7 +56,7 @@ def time_facts(records: Records) -> dict[str, Any]:
 
 
 def record_facts(records: Records) -> dict[str, Any]:
-    """Return the number of records summed, and the data holder's remarks about clip and edges."""
+    """Return the number of records summed, and remarks about clip and edges."""
     from privstats.engines.network.measuring import clip_report_of
     from privstats.moments import remarks_on
 
@@ -85,7 +84,6 @@ def _person_facts(moments: Any) -> dict[str, Any]:
 
 
 def _spending(party: Party, dataset: str) -> dict[str, Any]:
-    """Return what the run spends from the account of these records, and what that account has spent so far."""
     from privstats.course.promise import total_of
 
     total = total_of(party.folder.course)
@@ -142,7 +140,7 @@ def _exact(account: Account) -> str:
 
 
 def show(facts: Mapping[str, Any], *, as_json: bool) -> None:
-    """Print the facts as JSON, or as a table with a line per entry of a list; empty facts are left out of it."""
+    """Print the facts as JSON, or as a table without empty facts."""
     if as_json:
         typer.echo(json_text(facts))
         return

@@ -1,7 +1,7 @@
-"""The choices behind a plan: what ``plan init`` asks, as what, why, and how an answer is read.
+"""The choices behind a plan: the questions of ``plan init``, their reasons, and how an answer is read.
 
-One row each, in the order in which they are asked. A row is a question on the terminal, an option of the command line
-and a field of the part of the plan that it names, which knows its bounds. No choice of privacy has a default.
+Each row is a question, an option, and a field of a part of the plan, which checks its bounds. No choice of privacy has
+a default.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SURVEY: Condition = ("task", ("survey",))
 
 
 def as_it_is(answer: Any) -> Any:
-    """Return an answer that needs no reading."""
+    """Return the answer unchanged."""
     return answer
 
 
@@ -38,20 +38,16 @@ class Question:
     """One choice.
 
     Attributes:
-        name: the key of the plan, and of the option ``--name``.
-        harmless: a valid stand-in for an answer that is not given yet.
-        kind: of the answer.
-        heading: of the list that contains the option.
-        part: of the plan, to which it belongs; none where empty.
-        asks: the question.
-        why: what depends on it, in one sentence.
-        help: of the option.
-        choices: the answers there are; any where empty.
-        where: what this one is about.
-        also: another question; an answer to one of both is enough.
+        name: key of the plan, and of the option ``--name``.
+        harmless: a valid stand-in for a missing answer.
+        part: the plan's part; empty for none.
+        why: its consequences, in one sentence.
+        choices: possible answers; any where empty.
+        where: the answer that raises this question.
+        also: another such answer; one suffices.
         unless: the answer that makes this question void.
-        usual: the default answer, which spares the question; None where there is none.
-        read: makes the field's value of an answer; None leaves the field out.
+        usual: the default, which spares the question.
+        read: converts an answer; None omits the field.
     """
 
     name: str
@@ -71,17 +67,17 @@ class Question:
 
     @property
     def option(self) -> str:
-        """The option of the command line that answers this question."""
+        """The option that answers this question."""
         return f"--{self.name.replace('_', '-')}"
 
     @property
     def governs(self) -> bool:
-        """Whether later questions hang on it."""
+        """Whether later questions depend on this one."""
         hang = ((each.where, each.also, each.unless) for each in QUESTIONS)
         return any(condition is not None and condition[0] == self.name for each in hang for condition in each)
 
     def belongs(self, answers: Mapping[str, Any]) -> bool:
-        """Return whether the answers before it leave it open."""
+        """Return whether earlier answers leave the question open."""
         if self.unless is not None and answers.get(self.unless[0]) in self.unless[1]:
             return False
         about = [each for each in (self.where, self.also) if each is not None]
@@ -89,7 +85,7 @@ class Question:
 
 
 def values(part: Part, answers: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a part of the plan, as the answers say them."""
+    """Return the answers as fields of a part."""
     read = {
         each.name: each.read(answers[each.name]) for each in QUESTIONS if each.part == part and each.name in answers
     }
@@ -97,7 +93,7 @@ def values(part: Part, answers: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def completed(answers: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the answers, and harmless ones to every question that they leave open."""
+    """Return the answers, and harmless ones to open questions."""
     full = dict(answers)
     for each in QUESTIONS:
         if each.name not in full and each.belongs(full):
@@ -106,7 +102,7 @@ def completed(answers: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def options_of(parts: Iterable[Part], heading: str = "") -> Any:
-    """Return the options that answer the questions of some parts, as a dataclass for ``options.expanded``."""
+    """Return the options of some parts' questions, as a dataclass for ``options.expanded``."""
     return make_dataclass(
         "Answers",
         [
@@ -144,7 +140,7 @@ def _range(what: str, text: str) -> tuple[float, float]:
 
 
 def _texts(what: str, text: str, most: float = 2) -> tuple[str, ...]:
-    """Two texts, of which the first counts as 0; or more, of which the first is compared with."""
+    """The first text counts as 0 or is the reference."""
     texts = tuple(each.strip() for each in text.split("/"))
     if not 2 <= len(texts) <= most or not all(texts):
         several = "two" if most == 2 else "two or more"
@@ -166,7 +162,6 @@ def _by_column(what: str, text: str) -> dict[str, str]:
 
 
 def _columns(what: str, text: str, most: float = 2) -> dict[str, Any]:
-    """Return the range of each column by its name, or its texts."""
     columns = _by_column(what, text).items()
     return {
         name: _texts(f"the texts of {name!r}", each, most) if "/" in each else _range(f"the range of {name!r}", each)
@@ -191,7 +186,6 @@ def _variables(what: str, text: str) -> tuple[ps.Bins | ps.Categories, ...]:
 
 
 def _subgroup(name: str, text: str) -> ps.Bins | ps.Categories:
-    """Spans between edges, or one subgroup for each value."""
     if "/" not in text:
         return ps.Bins(name, tuple(_number(f"the edges of {name!r}", each) for each in text.split(":")))
     texts = [each.strip() for each in text.split("/")]
@@ -205,13 +199,11 @@ def _bins(text: str) -> ps.Bins:
 
 
 def _event(text: str) -> tuple[str, tuple[str, ...]]:
-    """Return the column of the event, and its texts where it has some."""
     name, parted, texts = text.partition("=")
     return name.strip(), _texts("event", texts, math.inf) if parted else ()
 
 
 def _strata(text: str) -> ps.Categories | None:
-    """Return the column that has a baseline per value, or None."""
     if text.strip() == "none":
         return None
     name, _, texts = text.partition("=")
@@ -219,8 +211,7 @@ def _strata(text: str) -> ps.Categories | None:
 
 
 def _survey_questions(text: str) -> tuple[ps.Bins | ps.Categories | ps.Number, ...]:
-    """Return the questions of a survey, which all may be left unanswered; of a number with its range the mean is
-    released."""
+    """Each question may stay unanswered; for a number with a range the mean is released."""
     return tuple(
         ps.Number(*_mean(name, values), missing=True)
         if ".." in values
@@ -230,7 +221,7 @@ def _survey_questions(text: str) -> tuple[ps.Bins | ps.Categories | ps.Number, .
 
 
 def _mean(name: str, values: str) -> tuple[str, float, float, tuple[str, ...]]:
-    """Return a number's name, bounds and groups, of ``hours*smokes=0..80``."""
+    """Parse ``hours*smokes=0..80`` into a number's name, bounds and groups."""
     number, *by = _names(name, "*")
     low, high = (_number(f"the range of {number!r}", each) for each in values.split("..", 1))
     return number, low, high, tuple(by)
@@ -245,12 +236,11 @@ def _names(text: str, mark: str = ",") -> list[str]:
 
 
 def _key(text: str) -> str:
-    """Return a public key in hex: itself, or that of the file."""
     return party_key(text.strip()).hex()
 
 
 def person_clip(answer: Any) -> Any:
-    """Return the answer of a promise per person as a number where it is one."""
+    """Return a per-person clip as a number where possible."""
     try:
         return answer if answer is None else float(answer)
     except ValueError:

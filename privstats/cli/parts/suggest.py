@@ -75,7 +75,6 @@ def suggest(
 
 
 def _suggest_from(records: tuple[Any, Any], governing: ps.Plan | None, tolerance: float, as_json: bool) -> None:
-    """Clip norm and grid from public features and their labels, and what follows for the plan."""
     from privstats.review.grid_cost import grid_sentences
     from privstats.workflows import suggest as public_data
     from privstats.workflows.readers import suggested
@@ -88,7 +87,6 @@ def _suggest_from(records: tuple[Any, Any], governing: ps.Plan | None, tolerance
 
 
 def _show_suggestion(suggestion: Suggestion, shares: dict[str, float], costs: list[str], as_json: bool) -> None:
-    """Clips and grids with their losses, the choice of each, and what follows for the plan."""
     if as_json:
         typer.echo(json_text({**asdict(suggestion), **({"shares": shares} if shares else {}), "plan_grid": costs}))
         return
@@ -126,7 +124,6 @@ def _public(file: RecordFile, labels: Path | None, plan: ps.Plan | None) -> tupl
 
 
 def _show_shares(plan: ps.Plan, reader: str | None, as_json: bool) -> None:
-    """Shares alone; and the statistics, where the reader leaves some unread."""
     from privstats.cli.parts.options import readers_spelled
     from privstats.inference.prediction import cap_warnings
     from privstats.workflows.readers import sent, suggested
@@ -150,7 +147,6 @@ def _print_shares(console: Console, shares: dict[str, float]) -> None:
 
 
 def _show_widths(path: Path | None, guesses: dict[str, Any], as_json: bool) -> None:
-    """Half widths at the plan's most records, and at fewer, for every way to divide its promise that is offered."""
     from privstats.inference.prediction import cap_warnings, predicted_half_width, predicted_of
 
     if path is None:
@@ -175,7 +171,6 @@ def _show_widths(path: Path | None, guesses: dict[str, Any], as_json: bool) -> N
 
 
 def _ways(plan: ps.Plan) -> dict[str, Any]:
-    """Return the plans that divide a plan's promise, by the options of `course init` that make them."""
     if not isinstance(plan.schema, ps.EffectSchema):
         return {"": plan}
     if plan.schema.fits_propensity:

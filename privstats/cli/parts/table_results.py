@@ -1,4 +1,4 @@
-"""Results of ``privstats table``: a table, its rows of numbers, its picture, and whether any estimate is reported."""
+"""Results of ``privstats table``."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 class TableResult(NamedTuple):
-    """A table to print, the same as rows of numbers, whether noise leaves any of it readable, and how it is drawn."""
+    """A table, its rows of numbers, whether noise leaves any readable, and its drawing."""
 
     summary: Summary
     rows: list[dict[str, object]]
@@ -52,8 +52,7 @@ class TableResult(NamedTuple):
 def regression(
     table: Regression, alpha: float, reference: Mapping[str, str], *, exponentiate: bool = False
 ) -> TableResult:
-    """Return coefficients by name, without an estimate where the noise hides it. Declared columns give contrasts of
-    cells."""
+    """Return coefficients by name, without estimates that noise hides; for declared columns, contrasts of cells."""
     if table.column_cells or reference:
         return _cells(table.cells(reference=reference, alpha=alpha), exponentiate=exponentiate)
     summary, rows = table.summary(alpha, exponentiate=exponentiate), table.to_rows(alpha, exponentiate=exponentiate)
@@ -86,16 +85,14 @@ def card(points: Scorecard) -> TableResult:
 
 
 def hazard_ratios(table: HazardRatios, alpha: float, *, forest: bool) -> TableResult:
-    """Return ratios by name next to their logarithms, without an estimate where the noise hides it. Drawn as survival
-    by arm, if there are arms and one cause."""
+    """Return ratios with their logarithms, drawn as survival by arm if there are arms and one cause."""
     by_arm = not forest and table.by is not None and table.counted is not None and len(table.causes) == 1
     draw = partial(table.plot, alpha=alpha) if by_arm else _forest(table, alpha)
     return regression(table, alpha, {}, exponentiate=True)._replace(draw=draw)
 
 
 def effects(table: EffectRows, alpha: float) -> TableResult:
-    """Return effects by outcome and subgroup, without an estimate where the noise hides it. A single effect needs no
-    names."""
+    """Return effects by outcome and subgroup, without estimates that noise hides."""
     rows = table.to_rows(alpha)
     reported = any(bool(row["told"]) for row in rows)
     if len(table) > 1 or table.analysis is not None:
@@ -105,7 +102,7 @@ def effects(table: EffectRows, alpha: float) -> TableResult:
 
 
 def balance(effects: EffectRows, alpha: float) -> TableResult:
-    """Return the columns of both arms, and their standardised differences; the same for every outcome."""
+    """Return both arms' columns and standardised differences."""
     table, *_ = effects
     balance = table.balance(alpha)
     draw = partial(plot_balance, balance)
@@ -126,12 +123,12 @@ def curves(survival: SurvivalCurve | SurvivalCurves, time: str) -> TableResult:
 
 
 def score(score: HeadScore) -> TableResult:
-    """Return the measures of a head, by name and class."""
+    """Return a head's measures, by name and class."""
     return TableResult(score.summary(), score.to_rows(), score.reported, score.plot)
 
 
 def shares(name: str, cells: dict[str, Interval], release: Release, alpha: float) -> TableResult:
-    """Return the shares of a variable by cell."""
+    """Return a variable's shares by cell."""
     rows = [{"variable": name, "level": cell, **proportion_row(share)} for cell, share in cells.items()]
     return TableResult(
         proportions_summary(cells, release, alpha), rows, any(share.reported for share in cells.values())
@@ -144,7 +141,6 @@ def table_one(groups: GroupMeans | GroupShares) -> TableResult:
 
 
 def _regressions(read: Callable[[list[Release]], Regression]) -> Callable[[list[Release], Asked], TableResult]:
-    """Return a regression that takes all releases of a course, and nothing else."""
     return lambda rounds, asked: regression(
         read(rounds), asked.alpha, asked.references, exponentiate=asked.exponentiate
     )
@@ -163,7 +159,6 @@ def _effect(rounds: list[Release], asked: Asked) -> TableResult:
 
 
 def _scorecard(rounds: list[Release], asked: Asked) -> TableResult:
-    """Return the scorecard of the releases' classifier; gradient rounds refine the one that they started from."""
     if any(isinstance(each.plan.schema, GradientSchema) for each in rounds):
         head: Any = heads.RefinedSoftmax().fit_releases(rounds)
     else:

@@ -1,7 +1,4 @@
-"""Print and write for all commands: one terminal, one style of table, and no file replaced without ``--force``.
-
-Rich is loaded to print, but not for a list of commands.
-"""
+"""Print and write for all commands; no file is replaced without ``--force``."""
 
 from __future__ import annotations
 
@@ -21,12 +18,10 @@ if TYPE_CHECKING:
 
 
 def terminal(*, errors: bool = False) -> Console:
-    """Return standard output, or standard error."""
+    """Return a console on standard output or error that escapes text."""
     from rich.console import Console
 
     class Terminal(Console):
-        """Text is escaped, as :func:`say` does, but for its line ends; what rich renders has its own escapes."""
-
         def print(self, *objects: Any, **options: Any) -> None:
             super().print(*map(_shown, objects), **options)
 
@@ -34,18 +29,16 @@ def terminal(*, errors: bool = False) -> Console:
 
 
 def say(line: str, *, err: bool = False) -> None:
-    """Print one line: a file's name, or a text of others in it, may hold what a terminal acts on."""
+    """Print one line, escaped: texts may hold terminal control codes."""
     typer.echo(printable(line), err=err)
 
 
 def new_table(title: str | None = None, *, header: bool = True) -> Table:
-    """Return an empty table without a frame; ``title`` may hold markup."""
+    """Return an empty table without a frame, which escapes its cells; ``title`` may hold markup."""
     from rich import box
     from rich.table import Table
 
     class Escaped(Table):
-        """Texts in its cells are escaped, but for their line ends."""
-
         def add_row(self, *cells: Any, **options: Any) -> None:
             super().add_row(*map(_shown, cells), **options)
 
@@ -60,14 +53,11 @@ def table_of(
     left: Iterable[str] | None = None,
     **how: Any,
 ) -> Table:
-    """Return a table of plain texts, in which no part of a cell is markup.
+    """Return a table of plain texts.
 
     Args:
-        headings: of the columns.
-        rows: as wide as these.
-        title: it may hold markup.
-        left: headings of columns of words; the others are of numbers. All are of words if omitted.
-        how: of every column, as rich takes it.
+        title: may hold markup.
+        left: headings of columns of words, all by default; other columns are numbers.
     """
     table, words = new_table(title), None if left is None else tuple(left)
     for heading in headings:
@@ -82,24 +72,17 @@ def _shown(value: Any) -> Any:
 
 
 def escape(text: str) -> str:
-    """Return the text with no part of it read as markup."""
+    """Escape rich markup in a text."""
     from rich import markup
 
     return markup.escape(text)
 
 
 def writable(paths: Iterable[Path], force: bool, *, makes: Path | None = None) -> None:
-    """Refuse files that cannot be written, before the work begins: those in a folder that is not there, and without
-    ``force`` those that exist.
+    """Refuse, before the work begins, files that exist without ``force``, or without a writable folder.
 
     Args:
-        paths: the files.
-        force: whether existing ones are replaced.
-        makes: a folder of results that is made where it is not there (:func:`folder_for`).
-
-    Raises:
-        DataError: one of them is there.
-        PrivstatsError: one of them has no folder that can be written to.
+        makes: a folder that :func:`folder_for` creates.
     """
     for path in paths:
         if path.exists() and not force:
@@ -109,12 +92,7 @@ def writable(paths: Iterable[Path], force: bool, *, makes: Path | None = None) -
 
 
 def drawable(figure: Path | None) -> None:
-    """Refuse a picture that cannot be saved, before what it shows is computed; it replaces an earlier one.
-
-    Raises:
-        ReleaseError: its name ends in none of the formats.
-        PrivstatsError: it has no folder that can be written to.
-    """
+    """Refuse a picture that cannot be saved, before it is computed."""
     from privstats.inference.figures import check_format
 
     if figure is not None:
@@ -123,16 +101,7 @@ def drawable(figure: Path | None) -> None:
 
 
 def prepare(out: Path, *packages: str) -> None:
-    """Make the folder for a report before the work starts.
-
-    Args:
-        out: the folder.
-        packages: of the report extra that the work needs; all of it if omitted.
-
-    Raises:
-        MissingExtraError: they are not installed.
-        DataError: the folder cannot be made.
-    """
+    """Make the folder for a report before the work starts, and check the packages of the report extra."""
     from privstats.workflows import report
 
     report.require_extra(*packages)
@@ -140,12 +109,7 @@ def prepare(out: Path, *packages: str) -> None:
 
 
 def folder_for(out: Path) -> None:
-    """Make a folder for results, before the work starts.
-
-    Raises:
-        DataError: the folder cannot be made.
-        PrivstatsError: it is there and cannot be written to.
-    """
+    """Make a folder for results, before the work starts."""
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -1,8 +1,4 @@
-"""Keys, signatures and verdicts for every command that signs, shows or verifies a file.
-
-A release or a head must come from the file of ``--plan``: a plan, or a course and its sessions. Private keys are stored
-in files, which a passphrase may lock.
-"""
+"""Keys, signatures and verdicts for every command that signs, shows or verifies a file."""
 
 from __future__ import annotations
 
@@ -29,11 +25,7 @@ NO = "NO: "
 
 
 def key_of(words: str, error: type[PrivstatsError]) -> bytes:
-    """Return the public key that is written out, or in the file that is named.
-
-    Raises:
-        PrivstatsError: ``error``, where it is no key.
-    """
+    """Return the public key that is spelled out or in the named file."""
     from privstats.files.locked_key import read_public
     from privstats.files.signing import public_key
 
@@ -43,11 +35,7 @@ def key_of(words: str, error: type[PrivstatsError]) -> bytes:
 
 
 def party_key(words: str) -> bytes:
-    """Return the public key of a party, mostly from a file that it sent: PEM or hex.
-
-    Raises:
-        LocalProtocolError: it is no key, and no file with one.
-    """
+    """Return a party's public key, from hex or a file."""
     from privstats.files.locked_key import read_public
     from privstats.files.signing import public_key
 
@@ -57,7 +45,7 @@ def party_key(words: str) -> bytes:
 
 
 def is_signed(path: Path, error: type[PrivstatsError], writer: str) -> bool:
-    """Return whether the file carries a signature, by any key."""
+    """Return whether the file has any signature."""
     from privstats.files.atomic import read_bounded
     from privstats.files.envelope import safetensors_metadata
 
@@ -65,16 +53,12 @@ def is_signed(path: Path, error: type[PrivstatsError], writer: str) -> bool:
 
 
 def unasked(signed: bool) -> str:
-    """Return the verdict on a signature where no key was named."""
+    """Return the verdict on a signature without a key to check."""
     return f"not asked: give --signed-by; the file has {'a' if signed else 'no'} signature"
 
 
 def show_verdicts(checks: Mapping[str, str], as_json: bool, **facts: Any) -> None:
-    """Print the verdicts; in JSON together with ``facts``.
-
-    Raises:
-        typer.Exit: with code 1, where one is no.
-    """
+    """Print the verdicts, in JSON with ``facts``; exit with code 1 on a negative one."""
     violated = any(verdict.startswith(NO) for verdict in checks.values())
     if as_json:
         typer.echo(json_text({"violated": violated, **facts, "checks": checks}))
@@ -86,7 +70,7 @@ def show_verdicts(checks: Mapping[str, str], as_json: bool, **facts: Any) -> Non
 
 
 def in_words(value: Any) -> str:
-    """Return a value of a table as people write it."""
+    """Return a value as text for a table."""
     match value:
         case None:
             return "-"
@@ -103,23 +87,19 @@ _NONE = "none"
 
 
 def read_expected(path: Path) -> ps.Plan | Course:
-    """Return the plan of a file, or the course.
-
-    Raises:
-        PlanError: it holds neither.
-    """
+    """Return the plan or course in a file."""
     from privstats.course.document import is_course
 
     return ps.course.read(path) if is_course(path) else ps.Plan.read(path)
 
 
 def begins(expected: ps.Plan | Course) -> ps.Plan:
-    """Return the plan, or the one of the course's first session."""
+    """Return the plan, or the course's first one."""
     return expected if isinstance(expected, ps.Plan) else expected.first
 
 
 def together(expected: ps.Plan | Course) -> str:
-    """Return the promise for all sessions of a course, in words; empty for a plan alone."""
+    """Describe the promise for all sessions of a course; empty for a plan alone."""
     from privstats.course.promise import total_of
 
     total = total_of(expected)
@@ -129,12 +109,10 @@ def together(expected: ps.Plan | Course) -> str:
 
 
 def of_course(release: ps.Release, course: Course, after: Sequence[str]) -> str:
-    """Return the verdict on whether a release is of the session of a course that follows on these releases.
+    """Return the verdict whether a release belongs to the course's session after earlier ones.
 
     Args:
-        release: the release.
-        course: the course.
-        after: files of the sessions before, in order; ``"none"`` for one that ended without a sum.
+        after: files in order; ``"none"`` for a session without a sum.
     """
     before: list[ps.Release | None] = []
     for name in after:
@@ -147,7 +125,6 @@ def of_course(release: ps.Release, course: Course, after: Sequence[str]) -> str:
 
 
 def _unlike(plan: ps.Plan, course: Course, before: Sequence[ps.Release | None]) -> str:
-    """Return why a plan is not the course's next; empty where it is."""
     try:
         own: Any = course.next(tuple(before))
     except (PlanError, ReleaseError) as refusal:
@@ -179,11 +156,7 @@ PassphraseFile: TypeAlias = Annotated[
 
 
 def identity_of(path: Path, passphrase_file: Path | None) -> ps.secagg.Identity:
-    """Return the identity in a file; prompts for the passphrase of a locked one.
-
-    Raises:
-        LocalProtocolError: no private key, or the passphrase is missing or wrong.
-    """
+    """Return the identity in a file; prompts for a locked one's passphrase."""
     from privstats.files.locked_key import is_locked
 
     if passphrase_file is not None:
@@ -192,22 +165,14 @@ def identity_of(path: Path, passphrase_file: Path | None) -> ps.secagg.Identity:
 
 
 def prompted(option: str = "--passphrase-file", *, twice: bool = False) -> str:
-    """Prompt for a passphrase on the terminal; ``option`` is the remedy of who has none.
-
-    Raises:
-        LocalProtocolError: standard input is no terminal.
-    """
+    """Prompt for a passphrase; without a terminal recommend ``option``."""
     if not sys.stdin.isatty():
         raise LocalProtocolError(f"there is no terminal to ask for the passphrase; give {option}")
     return str(typer.prompt("Passphrase", hide_input=True, confirmation_prompt=twice, err=True))
 
 
 def first_line(path: Path) -> str:
-    """Return the passphrase in a file.
-
-    Raises:
-        LocalProtocolError: the file cannot be read, or begins with an empty line.
-    """
+    """Return the passphrase in a file."""
     try:
         with path.open(encoding="utf-8") as file:
             line = file.readline(_MOST_CHARACTERS).rstrip("\r\n")

@@ -1,6 +1,5 @@
-"""``privstats plan init``: ask a person the open questions, or read the answers from options, and build the plan file.
+"""``privstats plan init``: build the plan file from a person's answers or options.
 
-A declaration of columns (``declaring``) answers its questions, and the names that are about to be written are shown.
 Neither clip norm, target bound nor number of records is ever computed from data.
 """
 
@@ -36,16 +35,7 @@ Answers: TypeAlias = dict[str, Any]
 
 
 def answered(given: Mapping[str, Any], ask: Callable[[Question, Answers], Any] | None) -> Answers:
-    """Return an answer to every open question: the given one, or the one that ``ask`` returns.
-
-    Args:
-        given: answers by name; None where there is none.
-        ask: asks a person, given the answers so far; None where there is no terminal.
-
-    Raises:
-        PlanError: an answer is missing and there is no terminal; or the other answers make a given one void.
-        PrivstatsError: a person is asked, and an answer that is given is out of its bounds.
-    """
+    """Return an answer to every open question: the given one, or the one that ``ask`` returns."""
     answers: Answers = {}
     missing = []
     for question in QUESTIONS:
@@ -69,7 +59,7 @@ def answered(given: Mapping[str, Any], ask: Callable[[Question, Answers], Any] |
 
 
 def _check_option(question: Question, value: Any, answers: Answers, *, asking: bool) -> None:
-    """Refuse an option on which other questions depend before these are looked at, and where a person is asked, any."""
+    """Check first the options on which other questions depend; where a person is asked, check all."""
     if question.governs and question.choices and value not in question.choices:
         choices = " or ".join(map(repr, question.choices))
         raise PlanError(f"{question.name} must be {choices}, got {value!r}: {question.why}")
@@ -78,27 +68,13 @@ def _check_option(question: Question, value: Any, answers: Answers, *, asking: b
 
 
 def check_answer(question: Question, value: Any, answers: Answers) -> None:
-    """Refuse an answer that is out of its own bounds, or that the answers before it leave no room for.
-
-    Raises:
-        PrivstatsError: the sentence of the part of the plan that refuses it.
-    """
+    """Refuse an answer that is out of bounds or contradicts earlier answers."""
     if question.part:
         _PARTS[question.part](completed({**answers, question.name: value}) | {"model": "central"})
 
 
 def plan_from(path: Path, given: Mapping[str, Any], declared: Declaration | None, *, ask: bool) -> tuple[ps.Plan, str]:
-    """Return the plan that the answers make, and its text.
-
-    Args:
-        path: where it will lie, for the command that repeats the answers.
-        given: answers by option.
-        declared: columns, which answer some of them.
-        ask: whether a person answers the rest.
-
-    Raises:
-        PrivstatsError: an answer is missing, or given twice, or the answers make no plan.
-    """
+    """Return the plan that the answers make, and its text; ``path`` is for the command that repeats the answers."""
     read, fields = ({}, {}) if declared is None else (declared.answers, declared.fields)
     if twice := [question.option for question in QUESTIONS if question.name in read and question.name in given]:
         raise PlanError(f"the declared columns answer {', '.join(twice)}: leave these options out")
@@ -113,7 +89,7 @@ def plan_from(path: Path, given: Mapping[str, Any], declared: Declaration | None
 
 
 def plan_text(plan: ps.Plan, answers: Answers, fields: Mapping[str, Any]) -> str:
-    """Return the plan file, a comment at every key that was asked for."""
+    """Return the plan file, with a comment at every asked key."""
     follows = "transform" in fields or "features" not in answers  # from the columns, which say it better
     silent = ("features", "clip_norm") if follows else ()
     questions = {each.name: each for each in QUESTIONS if each.name in answers and each.name not in silent}
@@ -131,16 +107,11 @@ def plan_text(plan: ps.Plan, answers: Answers, fields: Mapping[str, Any]) -> str
 
 
 def _is_tables(value: Any) -> bool:
-    """Return whether TOML writes a value as tables of their own, after all other keys: short ones fit one line."""
     return tomli_w.dumps({"key": value}).startswith("[")
 
 
 def _plan(answers: Answers, fields: Mapping[str, Any]) -> ps.Plan:
-    """Return the plan; of a course that publishes values, at those that follow from its schema alone.
-
-    Raises:
-        PrivstatsError: the answers make no plan.
-    """
+    """Values that follow from the schema alone are published with the plan."""
     terms: dict[str, Any] = {"cohort": cohort_of(answers), "privacy": privacy_of(answers)}
     terms["key_agreement"] = answers["key_agreement"]
     if answers["task"] == "score":
@@ -165,7 +136,7 @@ def _effect(ranges: Any, **design: Any) -> ps.EffectSchema:
 def _hazards(
     ranges: Mapping[str, Any], bins: ps.Bins, event: tuple[str, tuple[str, ...]], **more: Any
 ) -> ps.HazardSchema:
-    """Build a schema of hazards; columns are scaled to -1 to 1, next to a constant of 1."""
+    """Columns are scaled to -1 to 1, next to a constant of 1."""
     worded = {name: each for name, each in ranges.items() if isinstance(each[0], str)}
     spread = tuple(place for place, each in enumerate(ranges.values()) if len(each) > 2)
     further = sum(max(len(each) - 2, 0) for each in ranges.values())
@@ -193,15 +164,13 @@ def _hazards(
 def _counted(
     questions: tuple[Variable | ps.Number, ...], tables: tuple[tuple[str, ...], ...] | None = None
 ) -> ps.CountSchema:
-    """Return each question alone, where no tables are named; and numbers."""
     numbers = tuple(each for each in questions if isinstance(each, ps.Number))
     counted = tuple(each for each in questions if not isinstance(each, ps.Number))
     return ps.CountSchema(counted, tables or tuple((each.name,) for each in counted), numbers=numbers or None)
 
 
 def _survey(answers: Answers, **terms: Any) -> ps.Plan:
-    """Return the plan of a survey, which states the least epsilon that all runs together cost, rounded up to two
-    digits."""
+    """The plan states the minimum epsilon of all runs together, rounded up to two digits."""
     devices = values("devices", answers)
     most_runs, schema = devices["most_runs"], _schema(answers)
     plan = partial(ps.Plan, schema=schema, protocol="split", panel=devices.pop("panel"), **terms)
@@ -212,7 +181,6 @@ def _survey(answers: Answers, **terms: Any) -> ps.Plan:
 
 
 def _devices(answers: Answers) -> object:
-    """Panel and organisations, each in its own bounds."""
     devices = values("devices", answers)
     return checked_panel("split", devices.pop("panel")), ps.plan.Devices(**devices)
 
@@ -227,22 +195,11 @@ _SCHEMAS: Mapping[str, Callable[..., ps.schema.Schema]] = {
 
 
 def _scoring(answers: Answers) -> ps.Scoring:
-    """Return the score of the head that the answers name, in the usual bins.
-
-    Further choices (bins, margins, tables by class) are options of ``privstats score``.
-
-    Raises:
-        HeadError: the file holds no classifier that can be scored.
-    """
     return ps.Scoring(ps.heads.load(answers["head"]))
 
 
 def cohort_of(answers: Mapping[str, Any]) -> ps.Cohort:
-    """Return the cohort that the answers make.
-
-    Raises:
-        PlanError: they make none.
-    """
+    """Return the cohort that the answers make."""
     clients, vanish = answers["clients"], answers["vanish"]
     if clients - vanish < 1 or vanish < 0:
         raise PlanError(f"vanish must be 0 to {clients - 1} of {clients}, got {vanish}")
@@ -251,11 +208,7 @@ def cohort_of(answers: Mapping[str, Any]) -> ps.Cohort:
 
 
 def privacy_of(answers: Mapping[str, Any]) -> ps.Privacy:
-    """Return the promise that the answers make.
-
-    Raises:
-        PlanError: they make none.
-    """
+    """Return the promise that the answers make."""
     terms = values("privacy", answers)
     return ps.Privacy(**({**terms, **_ONE_ANSWER} if answers.get("task") == "survey" else terms))
 
@@ -275,7 +228,7 @@ _PARTS: Mapping[str, Callable[[Answers], object]] = {
 
 
 def can_ask() -> bool:
-    """Return whether a person sits at both ends."""
+    """Return whether stdin and stdout are both terminals."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
@@ -301,12 +254,7 @@ def _again(path: Path, answers: Answers, read: Answers) -> str:
 
 
 def columns_file(path: Path, file: RecordFile, drop: Sequence[str], *, ask: bool) -> str:
-    """Return the text of a blank declaration, after showing the names that it will hold.
-
-    Raises:
-        DataError: the file has no row of names.
-        Abort: a person does not want them written.
-    """
+    """Show a table's column names; return their blank declaration once a person agrees."""
     from privstats.cli.parts.declared_columns import undeclared
     from privstats.cli.parts.declaring import names_of
 
@@ -318,12 +266,7 @@ def columns_file(path: Path, file: RecordFile, drop: Sequence[str], *, ask: bool
 
 
 def write_scored(path: Path, plan: ps.Plan, text: str, *, force: bool) -> None:
-    """Write a plan that scores a head, and the head next to it; print whether a promise covers the head, and the next
-    step.
-
-    Raises:
-        DataError: one of the files exists, and ``force`` is not set.
-    """
+    """Write a plan that scores a head, with the head; print the head's status and the next step."""
     from privstats.heads.scoring import published_provenance
     from privstats.inference.head_curves import expected_sentences
     from privstats.schema.public_values import beside

@@ -1,9 +1,7 @@
-"""The cryptography that a plan rests on, and the cryptographic bill of materials (CBOM) that lists it.
+"""The cryptography that a plan rests on, and its cryptographic bill of materials (CBOM).
 
-One row per algorithm that a session uses or that protects a file on a party's disk. TLS is not in it: carriers provide
-it, and no promise rests on it. Security levels are those of the standards that name the algorithms: bits against a
-computer of today, and NIST's category, 1 to 5, against a quantum computer; 0 where the algorithm breaks, None where no
-computer helps or a passphrase decides.
+TLS is excluded, because no promise rests on it. Security levels: bits against a computer of today; NIST's category, 1
+to 5, against a quantum computer; 0 for a broken algorithm; None where no computer helps or a passphrase decides.
 """
 
 from __future__ import annotations
@@ -33,11 +31,9 @@ class Algorithm:
 
     Attributes:
         name: as its standard has it.
-        primitive: CycloneDX's word for what it is.
-        functions: CycloneDX's words for what is done with it.
-        bits: of security against a computer of today, or None.
+        primitive, functions: its kind and uses, in CycloneDX's terms.
+        bits: security against a computer of today, or None.
         category: NIST's, against a quantum computer; 0 where it breaks, or None.
-        use: what for, as a phrase.
 
     Example:
         >>> from privstats.contrib.evidence.bill_of_materials import algorithms
@@ -89,20 +85,15 @@ _OF: dict[str, tuple[Algorithm, ...]] = {
 
 
 def algorithms(plan: Plan) -> tuple[Algorithm, ...]:
-    """Return every algorithm that a session of the plan uses.
-
-    Raises:
-        KeyError: no row lists this protocol's algorithms.
-    """
+    """Return every algorithm of a plan's sessions."""
     return (*_ALWAYS, *(_HYBRID[plan.protocol] if plan.key_agreement == HYBRID else ()), *_OF[plan.protocol])
 
 
 def cbom(plan: Plan, course: Course | None = None) -> str:
-    """Return the bill as JSON: CycloneDX 1.6, the same bytes for everybody who has the plan and the same versions.
+    """Return the bill as deterministic CycloneDX 1.6 JSON.
 
     Args:
         plan: all sessions use its cryptography.
-        course: that the plan begins, if it does; the bill names it.
 
     Raises:
         MissingExtraError: cyclonedx-python-lib is not installed.

@@ -1,11 +1,8 @@
 """One table that an authority can sign: question, answer, where it is proved, who answers for it.
 
-The questions are those of four texts. NIST SP 800-226 (March 2025) has factors, from epsilon at the top of its pyramid
-to how data were collected at its base, each with its hazards; ISO/IEC 27559:2022 has clauses; HIPAA asks an expert for
-a very small risk, with methods and results (45 CFR 164.514(b)(1)); the European Health Data Space (Regulation (EU)
-2025/327) asks whether data are anonymous, which Opinion 05/2014 of the Article 29 Working Party tests by singling out,
-linkability and inference. Answers follow from the plan, or the course that it begins; what no software knows is a line
-to fill in. Needs the ``report`` extra (jinja2).
+Sources are NIST SP 800-226 (March 2025), ISO/IEC 27559:2022, HIPAA's expert determination (45 CFR 164.514(b)(1)), and
+Regulation (EU) 2025/327, tested by Opinion 05/2014 of the Article 29 Working Party. Needs the ``report`` extra
+(jinja2).
 """
 
 from __future__ import annotations
@@ -57,10 +54,9 @@ class Row:
     """One question, its answer and its proof.
 
     Attributes:
-        sources: the texts that ask it, each a letter of :data:`TEXTS` and the place in it.
-        question: in a few words.
-        answer: the plan's own; empty where only a person knows it.
-        proof: a page of the documentation, a command, or a file next to this page.
+        sources: letters of :data:`TEXTS`, each with a clause.
+        answer: empty where only a person knows it.
+        proof: a documentation page, a command, or a file next to this page.
         signer: a key of :data:`SIGNERS`.
 
     Example:
@@ -77,7 +73,7 @@ class Row:
 
     @property
     def open(self) -> bool:
-        """Whether a person has to write the answer."""
+        """Whether a person has to answer."""
         return not self.answer
 
 
@@ -85,7 +81,7 @@ def evidence(statement: Statement) -> list[Row]:
     """Return the rows, from the promise to the base that it rests on.
 
     Args:
-        statement: a plan, and the course that it begins; findings of attacks add what was measured.
+        statement: a plan, its course, and measurements by attacks.
 
     Example:
         >>> from privstats.workflows.report import Statement
@@ -110,10 +106,7 @@ def evidence(statement: Statement) -> list[Row]:
 
 
 def evidence_page(statement: Statement) -> str:
-    """Return the page as HTML in one file, with nothing to fetch; identical bytes for identical statements.
-
-    Raises:
-        MissingExtraError: jinja2 is not installed.
+    """Return the page as one self-contained HTML file, deterministically.
 
     Example:
         >>> from privstats.workflows.report import Statement, evidence_page
@@ -145,7 +138,6 @@ _ADJACENT = {"add-remove": "added or taken away", "replace-one": "exchanged for 
 
 
 def _promise(plan: Plan, course: Course | None, total: Total, kept: Guarantee) -> Iterator[Row]:
-    """Yield how much the release can reveal of one unit, and which units the promise covers."""
     bound, together = _epsilon(plan, course, total), "Each ledger adds them up, to its cap."
     yield Row("N epsilon; I 8.2.2", "What is revealed about one unit?", bound, "plan certify", "software")
     yield Row("N epsilon", "Why this epsilon, and who chose it?", "", "sweep.md: accuracy beside it", "officer")
@@ -166,7 +158,7 @@ def _epsilon(plan: Plan, course: Course | None, total: Total) -> str:
 
 
 def _posterior(plan: Plan, total: Total, kept: Guarantee) -> str:
-    """Return the largest belief, by Bayes' rule, that a person is in the data, after a prior of 1 in n."""
+    """Return the largest belief in one person's presence, by Bayes' rule, after a prior of 1 in n."""
     if math.isinf(kept.mu):
         return "Anything: nothing bounds it."
     count = plan.cohort.max_records
@@ -216,7 +208,7 @@ def _ceiling(plan: Plan, kept: Guarantee, goal: str) -> str:
 
 
 def _adds_or_removes(plan: Plan) -> bool:
-    """Return whether an exchange is two neighbours away; of devices the promise is of exchanges already."""
+    """Return whether exchanging one unit takes two add-remove steps; with devices it takes one."""
     return plan.devices is None and not isinstance(plan.privacy, NoPrivacy) and plan.privacy.adjacency == "add-remove"
 
 
@@ -252,13 +244,11 @@ def _deviations(plan: Plan) -> str:
 
 
 def _listed(sessions: Sequence[Session], phrase: Callable[[Plan], str]) -> str:
-    """Return the phrase of all sessions, or each phrase with its sessions where they differ."""
     named = by_session(sessions, lambda plan: [phrase(plan)])
     return "; ".join(f"in session {where} {text}" if where else text for text, where in named.items())
 
 
 def _implementation(plan: Plan) -> Iterator[Row]:
-    """Yield the ways in which programs break promises that hold on paper."""
     drawn = "No noise." if plan.noise is None else "Discrete noise on integers; nothing is rounded after it."
     yield Row("N implementation", "Floating point", drawn, "audit noise", "software")
     yield Row(

@@ -1,7 +1,6 @@
-"""FisherMix: a linear softmax head trained on synthetic records in the Fisher subspace.
+"""FisherMix: a linear softmax head from (N, A, S), (N, A, B) or (N, A, D).
 
-Samples are drawn from (N, A, S); from (N, A, B) with one covariance for all classes, scaled by D to each class's own
-variances; or from (N, A, D) without correlations. No record is used.
+With B, one covariance is scaled by D to each class's variances; with D, features are uncorrelated.
 """
 
 from __future__ import annotations
@@ -27,21 +26,16 @@ class FisherMix(ClassHead):
     """Linear softmax head on class-conditional Gaussian samples (GH-OFL section 3.3), solved to convergence.
 
     Args:
-        dimension: of the Fisher subspace: ``"auto"`` is C - 1; a whole number; a share of the energy. More than C - 1
+        dimension: of the Fisher subspace: ``"auto"`` (C - 1), an integer, or a share of the energy. More than C - 1
             adds directions in which class covariances differ.
         per_class: samples per class; ``"auto"`` is 20,000 in all and at least 400 each.
         dispersion: tau, the factor on every standard deviation; ``"auto"`` widens classes that hardly overlap.
-        pooled_weight: pull of the class covariances toward the pooled one, as in ``RDA``.
+        pooled_weight: as in ``RDA``.
         shrinkage, priors: as in ``QDA``.
-        weight_decay: L2 penalty on the weights; keeps separable samples from driving them to infinity.
-        max_rounds, patience: rounds of ten L-BFGS iterations, and how many may pass without a lower loss on held-out
-            synthetic samples.
-        random_state: seed of the samples.
+        weight_decay: L2 penalty that bounds the weights on separable samples.
+        max_rounds, patience: rounds of ten L-BFGS iterations, in all and without a lower loss on held-out samples.
         device: ``"cpu"``, ``"cuda"`` or ``"auto"``.
-        progress: show a progress bar at once; else a terminal has one after two seconds.
-
-    The authors stop long before convergence and take tau = 1. Where classes hardly overlap, as on BANKING77, a larger
-    tau is better; cifar10 features overlap by themselves and keep tau = 1.
+        progress: show a progress bar at once, not after two seconds.
 
     Attributes:
         coef_, intercept_: the linear rule on features, ``(C, d)`` and ``(C,)``.

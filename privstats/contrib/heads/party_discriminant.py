@@ -1,8 +1,4 @@
-"""A linear classifier from one direction of each party, or two: for promises that protect parties.
-
-The release's sum is the rule; the serving site estimates its own offset from its own rows. These rows, without labels,
-also show which directions of the noisy weights carry a signal; that costs no privacy.
-"""
+"""A linear classifier from one or two directions per party, for promises that protect parties."""
 
 from __future__ import annotations
 
@@ -28,7 +24,7 @@ from privstats.schema.rounds import ROW_BITS
 
 _ROWS = 4096
 _WHITENED = 0.25
-_LEAST = 1e-6  # of the largest eigenvalue
+_LEAST = 1e-6  # floor of an eigenvalue, as a share of the largest
 _LEVELS = np.logspace(-4, 12, 641)
 
 
@@ -36,17 +32,13 @@ _LEVELS = np.logspace(-4, 12, 641)
 class PartyDiscriminant(ClassHead):
     """``argmax_c W_c . (x - m)``: W is the released sum of one direction of each party, m the mean of a site's rows.
 
-    Of two rounds (``PartyRounds``) W is the sum of both releases.
-
-    Nothing in it is tuned. Rows of encoders have a common offset, which W alone would read as a preference for some
-    classes; m takes it out. And in most directions of the rows W is noise: with a site's rows each direction keeps the
-    share of W that the site's second moment and the known noise level leave likely (``heads.estimates.site``). Together
-    that is worth up to 18 points (docs/papers_and_peers.md). Its probabilities are those of a softmax of the scores and
-    are not calibrated.
+    With ``PartyRounds`` W is the sum of both releases. m removes the rows' common offset, which W alone would read as a
+    preference. With a site's rows, each direction retains the likely share of W (``heads.estimates.site``).
+    Probabilities are not calibrated.
 
     Attributes:
         center_: m, ``(d,)``; zeros without ``X_site``.
-        coef_, intercept_: W, with ``X_site`` in the directions of its rows, and ``-W m``.
+        coef_, intercept_: W, with ``X_site`` in its rows' directions, and ``-W m``.
 
     Example:
         >>> X, y = np.array([[1.0, 0.2], [-1.0, 0.2]] * 20), np.array([1, 0] * 20)
@@ -63,11 +55,11 @@ class PartyDiscriminant(ClassHead):
     uses_public: ClassVar[bool] = False
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Fit on local records as if they were one party's, without a clip or noise; m is their mean.
+        """Fit on local records as one party's, without clip or noise; m is their mean.
 
         Args:
-            X: features, shape ``(n, d)``; numpy, torch, a table or anything array-like, at least one record.
-            y: labels, shape ``(n,)``, of any type; or the name of their column in a table X.
+            X: features, shape ``(n, d)``, array-like or a table.
+            y: labels, shape ``(n,)``; or their column's name in a table X.
         """
         X, y = validate_data(self, *local(X, y), dtype=np.float64)
         check_classification_targets(y)
@@ -89,22 +81,19 @@ class PartyDiscriminant(ClassHead):
         Args:
             release: of directions of parties; or both releases of a ``PartyRounds`` course, in order, None for a
                 missing one.
-            labels: names of all C classes, in order; the plan's ``class_names`` if omitted, and 0..C-1 where it has
-                none.
-            X_site: rows of the site that will use the head, without labels, as for ``predict``. **No promise
-                covers them**: the head holds their mean and directions, so ``provenance_`` states that it must stay at
-                that site. A hundred rows give most of the gain; with one row W hardly changes.
-            public: refused; the head reads no class means.
+            labels: names of all C classes, in order; defaults to the plan's ``class_names``, else 0..C-1.
+            X_site: unlabelled rows of the site that will use the head. **No promise covers them**: the head holds their
+                mean and directions, so ``provenance_`` states that it must stay at that site. A hundred rows yield most
+                of the gain.
 
         Guarantee:
             Without ``X_site`` post-processing of the release, which costs no privacy. With it the release's promise
             still holds for every other party toward this site; nothing is promised for the site's own rows.
 
         Raises:
-            ReleaseError: a release of another kind, two that are not of one course, or nothing finite follows.
-            HeadError: not a release, or ``public`` is given.
-            DataError: ``labels`` does not name every class once, ``X_site`` is no finite matrix of such rows, or a list
-                holds no release, or more than two.
+            ReleaseError: another kind of release, two of different courses, or a nonfinite result.
+            HeadError: not a release, or ``public`` is passed.
+            DataError: invalid ``labels`` or ``X_site``, or not one or two releases in a list.
         """
         check_parameters(self, self.bounds)
         self._check_public(public)
@@ -126,11 +115,7 @@ class PartyDiscriminant(ClassHead):
         return self
 
     def fit_private(self, *_: Any, **__: Any) -> NoReturn:
-        """Refused: the promise protects one party among others.
-
-        Raises:
-            HeadError: always.
-        """
+        """Raise ``HeadError``: the promise protects one party among others."""
         raise HeadError(
             "PartyDiscriminant protects a party among others, and one party alone has no others: use "
             "LDA().fit_private, which protects each record"
@@ -148,20 +133,17 @@ class PartyDiscriminant(ClassHead):
 
 
 def _sum_of(release: Released) -> Array:
-    """P of a release."""
     sums: Any = release.moments
     return np.asarray(sums.P)
 
 
 def _blocks(X: Array, index: NDArray[np.intp]) -> list[Block]:
-    """Rows in whole numbers, as fine as a party has them, some thousand at a time."""
     rows = X / (np.abs(X).max() or 1.0)
     integers = np.rint(rows * (2.0**ROW_BITS / math.sqrt(X.shape[1])))
     return [(integers[at : at + _ROWS], index[at : at + _ROWS]) for at in range(0, len(X), _ROWS)]
 
 
 def _rows(preprocessing: Preprocessing, X_site: Any) -> Array:
-    """Return a site's rows behind the public map and the clip."""
     given = preprocessing.ordered(as_numpy(X_site))
     if np.ndim(given) != 2 or not len(given):
         raise DataError("X_site must be a matrix of at least one row, as predict takes them; or leave it out")
@@ -172,17 +154,15 @@ def _rows(preprocessing: Preprocessing, X_site: Any) -> Array:
 
 
 def site_weights(weights: Array, sigma: float, centred: Array) -> Array:
-    """Weights of a linear rule for classes as noise leaves them, in the directions of a site's rows.
+    """Return noisy weights of a linear rule, denoised in the directions of a site's rows.
 
-    With S = Q diag(l) Q' the second moment of the rows, the signal in direction j has variance t l_j, and t is the most
-    likely number given the noisy weights: direction j keeps ``t l_j / (t l_j + sigma^2)``, its posterior mean. What is
-    left is whitened by ``l_j^-1/4``, as parties that stop early whiten too little (docs/papers_and_peers.md).
+    With S = Q diag(l) Q' the rows' second moment, direction j's signal has variance t l_j, with t the most likely
+    number. It retains the share ``t l_j / (t l_j + sigma^2)``, its posterior mean, and is whitened by ``l_j^-1/4``.
 
     Args:
-        weights: ``(C, d)``; the part that all classes share decides nothing and is taken out.
-        sigma: noise standard deviation of an entry; with 0 the weights are whitened alone.
-        centred: rows of the site less their mean, ``(n, d)``; with fewer rows than directions eigenvalues are pulled
-            together, to where one row leaves the weights nearly as they are.
+        weights: ``(C, d)``; their mean over classes is removed.
+        sigma: noise standard deviation of an entry; 0 only whitens.
+        centred: rows of the site less their mean, ``(n, d)``; with few rows eigenvalues are pulled together.
     """
     own: Array = weights - weights.mean(axis=0)
     records, features = centred.shape
@@ -201,6 +181,6 @@ def site_weights(weights: Array, sigma: float, centred: Array) -> Array:
 
 
 def _level(squares: Array, freedom: int, share: Array) -> float:
-    """Return the t over sigma^2 under which sums of squares with variance 1 + t l_j are most likely."""
+    """Return the most likely t over sigma^2 for sums of squares with variance 1 + t l_j."""
     variance = 1.0 + _LEVELS[:, None] * share
     return float(_LEVELS[np.argmin((freedom * np.log(variance) + squares / variance).sum(axis=1))])

@@ -1,8 +1,4 @@
-"""Proto-Hyper: a low-rank residual on a Gaussian base, distilled from a teacher that sees more than the base.
-
-Samples are drawn from (N, A, S); from (N, A, B) with one covariance for all classes, scaled by D to each class's own
-variances; or from (N, A, D) without correlations. No record is used.
-"""
+"""Proto-Hyper: a residual on a Gaussian base, distilled on synthetic records."""
 
 from __future__ import annotations
 
@@ -30,27 +26,19 @@ _WIDE = 256
 class ProtoHyper(ClassHead):
     """``g(z) = g_base(z) + V_2 U_1 z`` in the Fisher subspace, fitted to a teacher's softened scores (GH-OFL 3.3).
 
-    ``alpha T^2 KL(teacher / T || student / T) + (1 - alpha) CE``. The teacher is a discriminant in the *whole* feature
-    space; the authors' code has teacher and base be the same head in the same whitened subspace, so that the residual
-    has nothing to learn.
+    The loss is ``alpha T^2 KL(teacher / T || student / T) + (1 - alpha) CE``. Other arguments are as in ``FisherMix``.
 
     Args:
         base: ``"rda"``, ``"lda"`` or ``"nb"`` in the Fisher subspace.
-        teacher: ``"rda"`` (Student's t scores), ``"lda"``, or ``"blend"``, the mean of both, in all features.
+        teacher: in all features: ``"rda"`` (Student's t scores), ``"lda"``, or ``"blend"``, their mean.
         rank: of the residual; at most min(C, k) is used.
         temperature: T.
         alpha: weight of distillation against cross entropy on the synthetic labels.
-        dimension: of the subspace, as in ``FisherMix``; ``"auto"`` is up to 256 where S was released, so that base and
-            residual see in which directions class covariances differ, and the C - 1 of the means where it was not.
-        per_class, dispersion, pooled_weight, shrinkage, priors: as in ``FisherMix``; ``"auto"`` draws 10,000
-            samples in all and at least 100 per class. ``pooled_weight`` is also that of base and teacher.
-        weight_decay, max_rounds, patience, random_state, device, progress: as in ``FisherMix``.
-
-    256 dimensions instead of C - 1, and T = 1 instead of 4, were chosen on validation splits of cifar10, Fashion-MNIST
-    and BANKING77 features and digits.
+        dimension: ``"auto"`` is up to 256 where S was released, to see where class covariances differ, else C - 1.
+        per_class: ``"auto"`` samples 10,000 in all and at least 100 per class.
 
     Attributes:
-        dispersion_, convergence_: the dispersion used, and how training ended.
+        dispersion_, convergence_: as in ``FisherMix``.
         residual_: the learned residual, ``(C, k)``, of rank at most ``rank``.
 
     Example:
@@ -131,7 +119,6 @@ class ProtoHyper(ClassHead):
     def _lesson(
         self, torch: Any, world: World, base: QuadraticRule, per_class: int, seed: int, device: Any
     ) -> tuple[Any, ...]:
-        """Return samples in the subspace, labels, base scores and the teacher's softened probabilities, as tensors."""
         samples = world.samples(per_class, self.dispersion_, seed)
         low = samples.rows @ world.directions
         taught = torch.tensor(_teacher_scores(world, self.teacher, samples.rows) / self.temperature, device=device)
@@ -144,7 +131,6 @@ class ProtoHyper(ClassHead):
 
 
 def _dimension(wanted: Subspace, evidence: ClassEvidence) -> Subspace:
-    """Return the given dimension; for ``"auto"``, a wide one where class covariances are known."""
     if wanted != "auto" or evidence.S is None:
         return wanted
     return min(evidence.features, max(evidence.classes - 1, _WIDE))
@@ -165,7 +151,6 @@ def _base_rule(world: World, base: str) -> QuadraticRule:
 
 
 def _teacher_scores(world: World, teacher: str, rows: Array) -> Array:
-    """Return the scores of the teacher on whitened rows ``(m, d)``."""
     linear = rows @ world.means.T - np.square(world.means).sum(axis=1) / 2 + world.prior
     if teacher == "lda":
         return np.asarray(linear)

@@ -1,8 +1,6 @@
-"""Synthetic records: the Gaussian classes that moments describe, samples of them, and training on those.
+"""Synthetic records from released moments: Gaussian classes, samples of them, and softmax training on those.
 
-Every sample is drawn from released moments, so none is private data. ``World`` goes from evidence to whitened means and
-covariances in a Fisher subspace, to samples, deterministic under a seed, and back to features. ``converge`` fits a
-softmax model on them by torch until it has converged; L-BFGS draws nothing.
+Samples are deterministic under a seed; none is private data.
 """
 
 from __future__ import annotations
@@ -30,27 +28,25 @@ _DISPERSIONS = (1.0, 1.25, 1.5, 1.75, 2.0, 2.5)
 _OVERLAP = 0.9
 _PROBE = 50
 _ROUND = 10  # L-BFGS iterations between two looks at the validation loss
-_WORTHWHILE = 1e-5  # least relative fall of the loss that counts
+_WORTHWHILE = 1e-5  # smallest relative fall of the loss that counts
 
 
 @dataclass(frozen=True)
 class Samples:
-    """Synthetic rows ``(C * per_class, d)``, float64, ordered by class, and their labels."""
+    """Synthetic rows, ordered by class, ``(C * per_class, d)``, and their labels."""
 
     rows: Array
     labels: Any
 
 
 def draw(means: Array, values: Array, vectors: Array, per_class: int, dispersion: float, seed: int) -> Samples:
-    """Return the samples of ``N(mu_c, dispersion^2 V_c diag(values_c) V_c^T)``, the same for the same seed on every
-    device.
+    """Return samples of ``N(mu_c, dispersion^2 V_c diag(values_c) V_c^T)``, equal for one seed on every device.
 
     Args:
         means: ``(C, d)``.
         values, vectors: eigenvalues ``(C, d)`` and eigenvectors ``(C, d, d)``.
-        per_class: samples of each class.
         dispersion: tau of GH-OFL section 3.3.
-        seed: of numpy's PCG64; these samples are model fitting, not privacy.
+        seed: of numpy's PCG64.
     """
     rng = np.random.Generator(np.random.PCG64(seed))
     C, d = means.shape
@@ -64,13 +60,13 @@ def draw(means: Array, values: Array, vectors: Array, per_class: int, dispersion
 
 @dataclass(frozen=True)
 class World:
-    """The Gaussian classes that synthetic records come from, in coordinates that whiten the pooled covariance.
+    """The Gaussian classes of synthetic records, in coordinates that whiten the pooled covariance.
 
     Attributes:
         centres: class means as features, ``(C, d)``.
         means: whitened means, ``(C, d)``.
-        covariances: class covariances; ``covariances.basis`` leads from features to whitened coordinates.
-        directions: orthonormal, ``(d, k)``; from whitened coordinates to the subspace.
+        covariances: ``covariances.basis`` whitens features.
+        directions: whitened coordinates to subspace, orthonormal, ``(d, k)``.
         prior: log priors, ``(C,)``.
         origin: subtracted from features first, ``(d,)``.
     """
@@ -89,13 +85,10 @@ class World:
         """Build the world of some evidence.
 
         Args:
-            evidence: with S, B or D; ``class_covariances`` states which class covariances each allows.
-            dimension: of the subspace, not None; more than C - 1 adds directions in which class covariances differ.
+            evidence: S, B or D.
+            dimension: as in ``FisherMix``.
             pooled_weight, shrinkage: as in ``class_covariances``.
             priors: as in ``log_priors``.
-
-        Raises:
-            HeadError: more dimensions than features, or priors of another number of classes.
         """
         check_dimension("dimension", dimension, evidence.features)
         n = denoise.counts(evidence.N, evidence.noise("N"))
@@ -125,15 +118,11 @@ class World:
         return np.asarray(self.means @ self.directions)
 
     def samples(self, per_class: int, dispersion: float, seed: int) -> Samples:
-        """Whitened samples of every class; arguments as in ``draw``."""
+        """Return whitened samples; arguments as in ``draw``."""
         return draw(self.means, self.covariances.values, self.covariances.vectors, per_class, dispersion, seed)
 
     def dispersion(self, wanted: Literal["auto"] | float, seed: int) -> float:
-        """Return tau: the given one, or the smallest at which classes overlap enough to show a boundary.
-
-        Where samples of different classes never mix, a softmax model can only guess the boundary; the smallest
-        dispersion at which the nearest mean is right for at most 90 % of samples places it.
-        """
+        """Return tau; ``"auto"`` is the smallest at which the nearest mean is right for at most 90 % of samples."""
         if wanted != "auto":
             return float(wanted)
         low = self.low_means
@@ -150,9 +139,8 @@ class Convergence:
     """The end of a fit.
 
     Attributes:
-        rounds: rounds of ten L-BFGS iterations.
-        loss: least validation loss.
-        converged: whether the validation loss stopped falling, rather than the rounds running out.
+        rounds: of ten L-BFGS iterations.
+        converged: the validation loss stopped falling in time.
     """
 
     rounds: int
@@ -161,11 +149,7 @@ class Convergence:
 
 
 def choose_device(torch: Any, device: str) -> Any:
-    """Return the torch device named; ``"auto"`` is CUDA where there is one.
-
-    Raises:
-        DataError: CUDA was asked for and there is none.
-    """
+    """Return the named torch device; ``"auto"`` is CUDA where available."""
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if device.startswith("cuda") and not torch.cuda.is_available():
@@ -176,9 +160,7 @@ def choose_device(torch: Any, device: str) -> Any:
 def converge(
     torch: Any, head: Any, parameters: list[torch.Tensor], loss_of: Callable[[Any], torch.Tensor], *samples: Any
 ) -> Convergence:
-    """L-BFGS on the first samples, until the loss on the second has not fallen for the head's ``patience`` rounds; the
-    best parameters are kept.
-    """
+    """Run L-BFGS until the second samples' loss stalls for ``patience`` rounds; restore the best parameters."""
     train, held_out = samples
     optimiser = torch.optim.LBFGS(
         parameters, max_iter=_ROUND, history_size=20, line_search_fn="strong_wolfe", tolerance_change=1e-10

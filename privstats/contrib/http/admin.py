@@ -1,9 +1,8 @@
-"""The administration of a leader on a socket of its own: health, metrics, the release, the close.
+"""The administration of a leader on its own socket: health, metrics, the release, the close.
 
-A Unix socket that its owner alone may open, or a port of the loopback address, which every account of the machine
-reaches: there a request shows the token in a file that its owner alone may read. Release and statements list by index
-who took part, so nothing of it is on the public port. A request that changes something names a header that no page of
-another origin may send, and a loopback port is answered under a loopback name only.
+It is a Unix socket for its owner alone, or a loopback port that requires its owner's token. Release and statements list
+who took part, so they are never on the public port. A changing request needs a header that no page of another origin
+may send; a loopback port answers under a loopback name only.
 """
 
 from __future__ import annotations
@@ -43,21 +42,20 @@ _LONGEST = 100
 _HOST = re.compile(r"(?i)(?:localhost|127\.0\.0\.1|\[::1\]|privstats)(?::[0-9]+)?")
 _TEXT, _PROMETHEUS = "text/plain; charset=utf-8", "text/plain; version=0.0.4; charset=utf-8"
 _BYTES = "application/octet-stream"
-_OPEN = frozenset({"/healthz", "/readyz"})  # a probe hears a word
+_OPEN = frozenset({"/healthz", "/readyz"})  # probes get one word, without a token
 Handler: TypeAlias = Callable[[], Awaitable[Answer]]
 
 _SECONDS = 30.0
 
 
 def bearer(token: str) -> str:
-    """Return the value of the header ``Authorization`` that shows a token."""
+    """Return the ``Authorization`` header that shows a token."""
     return f"Bearer {token}"
 
 
 @contextmanager
 def socket_name(home: Path) -> Iterator[str]:
-    """Yield a name for the socket of a folder that fits a Unix socket: of a deep one, through the open folder
-    (Linux)."""
+    """Yield a short enough socket name for a folder."""
     path, descriptors = home / ADMIN_SOCKET, Path("/proc/self/fd")
     if len(os.fsencode(path)) <= _LONGEST or not descriptors.exists():
         yield str(path)
@@ -70,15 +68,12 @@ def socket_name(home: Path) -> Iterator[str]:
 
 
 class Administration:
-    """The application.
+    """The application; ``now`` is in Unix seconds.
 
     Args:
-        run: the leader's run.
-        owner: the thread that calls it.
-        standing: the current standing, asked in the owner's thread.
-        held: the process that leads.
-        now: Unix seconds.
-        token: what requests show on a port; empty on a Unix socket.
+        standing: returns the standing, in the owner's thread.
+        held: returns the leading process.
+        token: required on a port; empty on a Unix socket.
     """
 
     def __init__(
@@ -167,8 +162,6 @@ def _text_answer(status: int, text: str) -> Answer:
 
 
 class _UnixConnection(HTTPConnection):
-    """A connection to a socket that is a file."""
-
     def __init__(self, home: Path) -> None:
         super().__init__("privstats", timeout=_SECONDS)
         self._home = home
@@ -184,12 +177,7 @@ def ask(home: Path, method: str, path: str, port: int | None = None) -> tuple[in
     """Send a request to the leader's administration; return its status and body.
 
     Args:
-        home: the leader's folder.
-        method, path: of the request.
-        port: of 127.0.0.1, where the leader was started with one; its token is then read from the folder.
-
-    Raises:
-        PrivstatsError: no process answers, or there is no token in the folder.
+        port: of 127.0.0.1, where the leader has one; requires the folder's token.
     """
     headers = {ASKED: "1"}
     if port is not None:

@@ -1,4 +1,4 @@
-"""``privstats http``: who is invited to a run of devices, its leader and its helpers, how they stand, and its close."""
+"""``privstats http``: commands for a run of devices."""
 
 from __future__ import annotations
 
@@ -263,7 +263,6 @@ def demo(
 
 
 def _summing(cluster: str, store: str | None, run: LeaderRun) -> Any:
-    """Return the leader's own machines, which sum reports up."""
     from privstats.plug_ins import of_contrib
 
     return of_contrib("cluster", "privstats http lead --cluster").at(cluster, store, run.folder)
@@ -285,7 +284,7 @@ def _host_and_port(address: str) -> tuple[str, int]:
 
 
 def _request(home: Path, path: str, admin_port: int | None, act: Any) -> str:
-    """Send a changing request to the running leader and return its answer; carry it out here where none runs."""
+    """Send a changing request to the running leader; carry it out here where none runs."""
     from privstats.contrib.http.admin import ask
     from privstats.contrib.http.run import LeaderRun
     from privstats.engines.network.status_file import supervision
@@ -334,7 +333,7 @@ _WIDTH = 30
 
 
 def show_demo(demo: DevicesDemo) -> None:
-    """Print the counts that leader and helper released, and what they were."""
+    """Print the released counts next to the true ones."""
     counts, most = demo.counts, max(float(demo.counts.shown.max()), 1.0)
     rows = []
     for row, cell in enumerate(counts.cells[0]):

@@ -1,8 +1,4 @@
-"""``privstats http demo``: a whole run of devices on this machine: registrar, leader, helper, page, and 200 people.
-
-Everything is what a study uses: the registrar's files, the leader's and the helper's processes as threads, the page
-with its headers, sockets of three loopback origins, and noise of leader and helper.
-"""
+"""``privstats http demo``: a complete run on this machine."""
 
 from __future__ import annotations
 
@@ -54,13 +50,10 @@ class DevicesDemo:
     """Results of the demo.
 
     Attributes:
-        release: signed by the leader.
         counts: its histogram with intervals.
-        truth: the exact counts of the answers that Python sent.
-        plan: of the study.
+        truth: exact counts of Python's answers.
         study: the digest that people compare.
-        by_browser: whether the last answer came from a browser.
-        seconds: from the first folder to the release.
+        by_browser: the last answer came from a browser.
     """
 
     release: Release
@@ -81,18 +74,12 @@ def run_devices_demo(
     link: Callable[[str], None] = lambda _: None,
     sent: Callable[[], None] = lambda: None,
 ) -> DevicesDemo:
-    """Run it.
+    """Run the demo in an empty folder; raise ``PrivstatsError`` after a minute per step, or ten for the browser.
 
     Args:
-        place: an empty folder.
-        browser: open the last person's link in a browser, and wait for that answer; else it is never sent.
-        entropy: where keys and codes come from.
-        seed: fixes the ages.
+        browser: open the last person's link and wait for that answer; else never send it.
+        entropy: source of keys and codes.
         link: called with the last person's link.
-        sent: called after each answer.
-
-    Raises:
-        PrivstatsError: a step did not end in a minute, or no answer came from the browser in ten.
     """
     began = time.monotonic()
     ages = np.random.default_rng(seed).normal(48, 16, PEOPLE - 1).clip(18, 89).astype(np.int64)
@@ -167,7 +154,6 @@ def _answer(
     ages: np.ndarray[Any, np.dtype[np.int64]],
     sent: Callable[[], None],
 ) -> None:
-    """Let everybody but the last answer, a few at a time."""
     with Dial(address) as dial:
         path = f"/v1/runs/{run.roster.run.hex()}"
         _wait(lambda: dial.ask("GET", path).status == 200, _WAIT_SECONDS, "the panel")
@@ -219,8 +205,6 @@ def _helper(home: Path) -> Iterator[None]:
 
 
 class _PageServer(ThreadingHTTPServer):
-    """The page's host: an origin of its own, with the page and its headers."""
-
     daemon_threads = True
     page: Any = None
 

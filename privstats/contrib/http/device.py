@@ -1,7 +1,7 @@
-"""A device in Python: it reads a pinned run, seals one report, and sends the same bytes until they are kept.
+"""A device in Python: it seals one report, and sends identical bytes until they are stored.
 
-For the demo, for tests, and for devices that run Python. Everything is verified before a secret is drawn: run, plan and
-roster by the pinned digest, the panel by the plan, and each offer's signature over parameters computed here.
+Before a secret is generated it verifies run, plan and roster by the pinned digest, the panel by the plan, and each
+offer's signature over parameters computed here.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _TRIES, _PAUSE, _MOST_PAUSE = 30, 1.0, 60.0
 
 
 class RefusedError(LocalProtocolError):
-    """The leader refused, and the same request will not succeed; ``code`` is the problem's."""
+    """A leader's final refusal; ``code`` is the problem's."""
 
     def __init__(self, code: str) -> None:
         self.code = code
@@ -37,8 +37,6 @@ class RefusedError(LocalProtocolError):
 
 
 class _Manifest(msgspec.Struct):
-    """The manifest's fields that a device reads; the numbers follow from the plan."""
-
     plan: str
     roster: str
     offers: tuple[str, ...]
@@ -46,14 +44,7 @@ class _Manifest(msgspec.Struct):
 
 @dataclass(frozen=True)
 class DeviceRun:
-    """A verified run.
-
-    Attributes:
-        name: the run's name, in hex.
-        plan: the plan.
-        roster: the digest of the roster.
-        panel: leader and helpers, with the keys to which a report is sealed.
-    """
+    """A verified run: name in hex, plan, roster's digest, and the panel's sealing keys."""
 
     name: str
     plan: Plan
@@ -65,14 +56,13 @@ class DeviceRun:
         """Read and verify the manifest of a run.
 
         Args:
-            dial: the connection to the leader.
-            name: the run's name, in hex.
-            study: the 64 hexadecimal digits that stand for run, plan and roster; never from the leader.
+            name: in hex.
+            study: 64 hex digits that pin run, plan and roster; never from the leader.
 
         Raises:
-            RefusedError: the leader knows no such run, or it has ended; or its panel is not complete yet.
+            RefusedError: the run is unknown, ended or incomplete.
             UnreachableError: the leader does not answer.
-            LocalProtocolError: the manifest is of another plan, roster or panel.
+            LocalProtocolError: another plan, roster or panel.
         """
         reply = dial.ask("GET", f"/v1/runs/{name}", most=MOST_MANIFEST)
         if reply.status != 200:
@@ -96,15 +86,10 @@ class DeviceRun:
         return cls(name, plan, roster, panel)
 
     def report(self, moments: Moments, index: int, identity: Identity) -> bytes:
-        """Seal one report; keep it before it is sent, and send the same bytes again.
+        """Seal one report; store it before sending, and repeat only identical bytes.
 
         Args:
-            moments: the device's own.
-            index: its place on the roster.
-            identity: the key behind that place.
-
-        Raises:
-            PrivstatsError: as for ``session.contribution``; or the identity has another kind, or no such place.
+            identity: the key at this roster index.
         """
         part = session.contribution(self.plan, moments, index=index).take()
         make, place = protocol_of(self.plan.masking).machines.client, {"index": index, "identity": identity}
@@ -114,14 +99,11 @@ class DeviceRun:
     def send(
         self, dial: Dial, index: int, report: bytes, *, tries: int = _TRIES, sleep: Callable[[float], None] = time.sleep
     ) -> int:
-        """Send a report until it is on the leader's disk.
-
-        Returns:
-            201, or 200 where the report was stored already.
+        """Send a report until it is on the leader's disk; return 201, or 200 for a stored one.
 
         Raises:
             RefusedError: the leader will never accept these bytes.
-            UnreachableError: the leader did not accept them within ``tries`` attempts; nothing is lost.
+            UnreachableError: ``tries`` attempts failed; nothing is lost.
         """
         path = f"/v1/runs/{self.name}/reports/{index}"
         headers = {"content-type": REPORT, SIGNATURE: report[-SIGNATURE_BYTES:].hex()}

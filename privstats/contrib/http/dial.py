@@ -1,7 +1,4 @@
-"""A client's end of HTTP: one connection that is opened when it is needed, with limits of time and size.
-
-Standard library only: helpers and devices of this library send a handful of requests.
-"""
+"""A client's HTTP connection, with limits of time and size."""
 
 from __future__ import annotations
 
@@ -25,18 +22,12 @@ MOST_MANIFEST = 16 << 20
 
 
 class UnreachableError(LocalProtocolError):
-    """The address took no connection, or broke one: ask again later."""
+    """The address refused or broke a connection: retry later."""
 
 
 @dataclass(frozen=True)
 class Reply:
-    """One answer.
-
-    Attributes:
-        status: of HTTP.
-        headers: by their names in lower case.
-        body: all of it.
-    """
+    """One answer."""
 
     status: int
     headers: Mapping[str, str]
@@ -44,12 +35,12 @@ class Reply:
 
     @property
     def code(self) -> str:
-        """The code of a problem's document; empty where there is none."""
+        """The code of a problem's document; empty without one."""
         return str(self._problem.get("code", ""))
 
     @property
     def retry(self) -> bool:
-        """Whether the same request may succeed later, according to the answer."""
+        """Whether a retry may succeed."""
         return bool(self._problem.get("retry", self.status in (429, 502, 503, 504)))
 
     @property
@@ -69,12 +60,12 @@ class Reply:
 
 
 class Dial:
-    """A connection to one address; as a context manager it closes it.
+    """A connection to one address.
 
     Args:
         address: ``https://HOST[:PORT]``.
-        root_certificates: a file of certificate authorities; the system's when None.
-        seconds: of every wait for the network.
+        root_certificates: a file; the system's when None.
+        seconds: limit on every wait for the network.
     """
 
     def __init__(self, address: str, root_certificates: str | None = None, seconds: float = _SECONDS) -> None:
@@ -94,11 +85,7 @@ class Dial:
         *,
         most: int = _MOST_PROBLEM,
     ) -> Reply:
-        """Send one request and read its answer.
-
-        Raises:
-            UnreachableError: no connection, or it broke, or the answer has more than ``most`` bytes.
-        """
+        """Send a request, read at most ``most`` bytes; raises :class:`UnreachableError`."""
         named = headers or {}
         reused = self._connection is not None
         try:
@@ -107,7 +94,7 @@ class Dial:
             self.close()
             if not reused:
                 raise UnreachableError(f"{self._host} gave no answer ({_why(error)})") from None
-        try:  # a kept connection may have ended while it was idle
+        try:  # an idle connection may have ended
             return self._exchanged(method, path, body, most, named)
         except (OSError, HTTPException) as error:
             self.close()
@@ -131,7 +118,7 @@ class Dial:
         return HTTPSConnection(self._host, timeout=self._seconds, context=self._tls)
 
     def close(self) -> None:
-        """Close the connection; the next request opens another."""
+        """Close the connection until the next request."""
         if self._connection is not None:
             self._connection.close()
         self._connection = None

@@ -1,7 +1,6 @@
-"""Requests and answers as the application sees them, the part of ASGI that it uses, and the codes of refusals.
+"""Requests, answers and codes of refusals, over the part of ASGI in use.
 
-A refusal is a problem document (RFC 9457): its status, a sentence, and whether the same request may be sent again.
-Codes of the machines keep their names. A document holds nothing of the request.
+A refusal is a problem document (RFC 9457) that holds nothing of the request.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _TYPE = "urn:privstats:http:"
 
 
 class Gone(Exception):  # noqa: N818 - the end of a connection, and no answer can be sent
-    """The client has gone in the middle of its request."""
+    """The client has gone during its request."""
 
 
 @dataclass(frozen=True)
@@ -37,11 +36,11 @@ class Request:
     """One request.
 
     Attributes:
-        method, path: as sent, the path without its query.
-        headers: the last value of each, by its name in lower case.
-        address: of the client, as far as the server knows it.
-        chunks: the next piece of the body, empty at its end.
-        proved: called with the name of a known key that has signed this request.
+        method, path: as sent, without the query.
+        headers: last value by lower-case name.
+        address: the client's, as the server knows it.
+        chunks: returns the body's next piece, empty at its end.
+        proved: called with the known key that signed it.
     """
 
     method: str
@@ -79,15 +78,7 @@ def _chunks(receive: Receive) -> Callable[[], Awaitable[bytes]]:
 
 @dataclass(frozen=True)
 class Answer:
-    """One answer.
-
-    Attributes:
-        status: of HTTP.
-        body: all of it.
-        media: its content-type; empty without a body.
-        headers: further ones.
-        code: of the problem; empty without one.
-    """
+    """One answer; ``code`` is the problem's, or empty."""
 
     status: int
     body: bytes = b""
@@ -96,7 +87,7 @@ class Answer:
     code: str = ""
 
     async def send(self, send: Send, headers: Mapping[str, str]) -> None:
-        """Send it with further headers."""
+        """Send the answer with further headers."""
         own = {"cache-control": "no-store", "x-content-type-options": "nosniff", **headers, **self.headers}
         if self.media:
             own["content-type"] = self.media
@@ -108,7 +99,7 @@ class Answer:
 
 
 def problem(code: str, **members: str) -> Answer:
-    """Return the answer that carries a problem's document."""
+    """Return a problem's answer."""
     row = CODES[code]
     after = {} if row.after is None else {"retry-after": str(row.after)}
     return Answer(row.status, problem_of(code, **members), MEDIA, after, code)
@@ -116,13 +107,12 @@ def problem(code: str, **members: str) -> Answer:
 
 @dataclass(frozen=True)
 class Problem:
-    """One row.
+    """One kind of refusal.
 
     Attributes:
-        status: of HTTP.
         title: a sentence for people.
-        retry: whether the same request may succeed later.
-        after: seconds for ``Retry-After``; None leaves the header out.
+        retry: the same request may succeed later.
+        after: seconds for ``Retry-After``, or None.
     """
 
     status: int
@@ -167,7 +157,7 @@ CODES: Mapping[str, Problem] = {
 
 
 class Refused(Exception):  # noqa: N818 - an answer that the application turns into a document at once
-    """A refusal with its code in :data:`CODES`, and further headers of its answer."""
+    """A refusal with its code in :data:`CODES`."""
 
     def __init__(self, code: str, headers: Mapping[str, str] = NO_HEADERS) -> None:
         self.code, self.headers = code, headers

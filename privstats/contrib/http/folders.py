@@ -1,12 +1,7 @@
-"""Open the folders of a leader and of a helper; refuse those that cannot serve devices before anything is offered.
+"""Open a leader's or helper's folder; refuse unsuitable ones before any offer.
 
-A folder is one of :mod:`privstats.engines.network`, with ``http.toml`` next to plan and roster. The leader's also
-stores the panel's offers, each checked and stored once, and, after the end, which reports were on its disk: a device
-that lost its answer sends its report again, perhaps after the journal has gone with the run. That file holds hashes
-alone, sealed under the folder's key, and no run without a release has one.
-
-The manifest, which is all that devices need of a run, is rendered once, when the panel is complete. It is unsigned: a
-device compares plan and roster with the values that its page pins, and the offers are signed over the digest of the
+After a release, sealed hashes of its reports let a device that lost its answer send its report again. The manifest is
+unsigned: a device compares plan and roster with its page's pinned values, and offers are signed over the digest of the
 rest.
 """
 
@@ -42,7 +37,7 @@ _NO_RELEASE = bytes(32)
 
 
 def leader_folder(folder: Folder) -> RoundFolder:
-    """Return the folder's one session, after the checks that need no journal; errors as for :meth:`LeaderRun.open`."""
+    """Return the folder's one session; errors as for :meth:`LeaderRun.open`."""
     session = _checked(folder)
     if folder.identity.public != folder.roster.server:
         raise LocalProtocolError(
@@ -54,23 +49,14 @@ def leader_folder(folder: Folder) -> RoundFolder:
 
 
 def helper_folder(home: str | os.PathLike[str]) -> RoundFolder:
-    """Open a helper's folder, after the checks that need no journal.
-
-    Raises:
-        LocalProtocolError: the folder is no helper's, or holds a course, or a plan with clients that exchange messages.
-        PrivstatsError: one of its files is missing or invalid.
-    """
+    """Open a helper's folder; raises ``LocalProtocolError``."""
     session = _checked(Folder.open(home))
     helper_place(session)
     return session
 
 
 def helper_place(folder: RoundFolder) -> int:
-    """Return the place of the folder's identity on the panel, 1 to h.
-
-    Raises:
-        LocalProtocolError: it has none.
-    """
+    """Return the identity's panel index, 1 to h."""
     mine = folder.identity.public.hex()
     if mine not in folder.plan.panel[1:]:
         raise LocalProtocolError("identity.pem is no helper's of the plan's panel: bring the right one")
@@ -78,7 +64,6 @@ def helper_place(folder: RoundFolder) -> int:
 
 
 def _checked(folder: Folder) -> RoundFolder:
-    """Return the folder's one session; refuse a plan with clients that send several messages."""
     if not folder.kind.single:
         raise LocalProtocolError("a device sends one message and is gone: give a plan, a course needs answers")
     if protocol_of(folder.course.first.masking).machines.early is None:
@@ -91,7 +76,7 @@ def _checked(folder: Folder) -> RoundFolder:
 
 
 def named(report: bytes | bytearray) -> bytes:
-    """Return the name that distinguishes a report from others of its sender: SHA-256 of its last 64 bytes.
+    """Return the name that distinguishes a sender's reports: SHA-256 of the last 64 bytes.
 
     Example:
         >>> from privstats.contrib.http.folders import named
@@ -102,12 +87,7 @@ def named(report: bytes | bytearray) -> bytes:
 
 
 class Answered:
-    """The senders with a report on the disk; read from any thread, changed by one.
-
-    Args:
-        home: the folder of the run.
-        key: 32 bytes under which the file is sealed.
-    """
+    """Senders with a stored report; read from any thread, changed by one. The file is sealed under ``key``."""
 
     def __init__(self, home: Path, key: bytes) -> None:
         self._path, self._key = home / _ANSWERED, key
@@ -117,29 +97,25 @@ class Answered:
         return len(self._names)
 
     def of(self, sender: int) -> bytes | None:
-        """Return the name of this sender's report; None where none is here."""
+        """Return the sender's report's name, or None."""
         return self._names.get(sender)
 
     def add(self, sender: int, report: bytes | bytearray) -> bool:
-        """Note a report; False where it was noted before."""
+        """Note a report; return False for a repeat."""
         before, self._names[sender] = self._names.get(sender), named(report)
         return before != self._names[sender]
 
     def take(self, tails: Mapping[int, bytes]) -> None:
-        """Begin with what a journal has: the last 64 bytes of each report."""
+        """Begin with a journal's reports, by their last 64 bytes."""
         self._names = {sender: named(tail) for sender, tail in tails.items()}
 
     def keep(self) -> None:
-        """Write the file; on disk when this returns, and the same after a kill."""
+        """Write the file durably."""
         rows = (sender.to_bytes(_SENDER_BYTES, "big") + name for sender, name in sorted(self._names.items()))
         write_sealed(self._path, self._key, b"".join(rows))
 
     def read(self) -> None:
-        """Begin with the file, if there is one.
-
-        Raises:
-            LocalProtocolError: it is damaged, or of another key.
-        """
+        """Read the file, if any."""
         try:
             data, row = read_sealed(self._path, self._key), _SENDER_BYTES + _HASH_BYTES
         except NothingToResumeError:
@@ -148,21 +124,12 @@ class Answered:
         self._names = {int.from_bytes(each[:_SENDER_BYTES], "big"): each[_SENDER_BYTES:] for each in rows}
 
     def forget(self) -> None:
-        """Remove all senders: a run without a sum leaves no list of who sent."""
+        """Remove all senders after a run without a sum."""
         self._names = {}
 
 
 class PanelOffers:
-    """The offers that are here, by place; place 0 is the leader's own.
-
-    Args:
-        folder: the leader's, of the session.
-        settings: its ``http.toml``.
-        say: called with a line for the operator.
-
-    Raises:
-        LocalProtocolError: the file cannot be read.
-    """
+    """Received offers by panel index; the leader's is 0."""
 
     def __init__(self, folder: RoundFolder, settings: Settings, say: Callable[[str], None]) -> None:
         self._folder, self._settings, self._say = folder, settings, say
@@ -177,25 +144,22 @@ class PanelOffers:
 
     @property
     def panel(self) -> Panel | None:
-        """The panel; None until every offer is here."""
+        """The panel; None until every offer has arrived."""
         if len(self._offers) < 1 + self._parameters.helpers:
             return None
         identities = tuple(bytes.fromhex(key) for key in self._folder.plan.panel)
         return Panel(identities, tuple(map(Offer.decode, self._offers.values())))
 
     def of(self, place: int) -> bytes | None:
-        """Return the offer of this place that is kept; callable from any thread."""
+        """Return an index's offer; callable from any thread."""
         return self._offers.get(place)
 
     def lead(self, offer: Offer) -> None:
-        """Note the leader's own, which its journal keeps."""
+        """Note the leader's own offer."""
         self._offers[0] = offer.encode()
 
     def add(self, place: int, data: bytes) -> bool:
-        """Keep a helper's offer, once; on disk when this returns.
-
-        Returns:
-            Whether it is new.
+        """Store a helper's offer durably, once, and return whether it is new.
 
         Raises:
             Refused: ``bad_offer``, ``other_offer``, or ``stranger``.
@@ -236,13 +200,7 @@ class PanelOffers:
 
 @dataclass(frozen=True)
 class Manifest:
-    """The manifest of a run.
-
-    Attributes:
-        body: its bytes, JSON.
-        etag: the value of the header.
-        early: the check of a report by its first bytes.
-    """
+    """The manifest of a run; ``early`` checks a report by its first bytes."""
 
     body: bytes
     etag: str
@@ -250,7 +208,7 @@ class Manifest:
 
     @classmethod
     def of(cls, plan: Plan, roster: Roster, panel: Panel, closes: int) -> Manifest:
-        """Return the manifest of a complete panel; ``closes`` in seconds since 1970."""
+        """Return a complete panel's manifest; ``closes`` in seconds since 1970."""
         masking: Any = plan.masking
         make = protocol_of(masking).machines.early
         assert make is not None  # noqa: S101  a panel's protocol
@@ -276,7 +234,7 @@ class Manifest:
 
 @dataclass(frozen=True)
 class End:
-    """The signed end of a run, as a helper or a device hears it."""
+    """A run's end, signed by the leader."""
 
     data: bytes
 
@@ -285,15 +243,15 @@ class End:
         """Sign the leader's statement of the run's end.
 
         Args:
-            folder: the leader's, of the session.
-            release: SHA-256 of the release's file, in hex; empty where there is none.
-            beside: for a run without a sum, the offers to which its reports were sealed.
+            folder: the session's, at the leader.
+            release: SHA-256 of the release's file, in hex, or empty.
+            beside: without a sum, the offers to which reports were sealed.
         """
         return cls(session_ended(folder.identity, folder.header, bytes.fromhex(release) or _NO_RELEASE, beside))
 
 
 def clear_journal(journal: Path) -> None:
-    """Remove what a process left that died between the end in the history and the removal of the journal."""
+    """Remove a dead process's journal after the run's end."""
     if journal.exists():
         for path in filter(Path.is_file, journal.iterdir()):
             overwrite(path)

@@ -1,8 +1,6 @@
-"""A helper that dials out: it offers its key, asks the leader for its next message, and answers, until the run's end.
+"""A helper that dials out: it offers its key, then answers the leader's messages until the end.
 
-Its host opens no port. The plan and the roster come from the helper's own folder; of the leader it takes the offers of
-the panel, which are signed, and messages, which the machine checks. The journal holds all state that must survive a
-kill.
+It opens no port, trusts only its own plan and roster, and survives a kill.
 """
 
 from __future__ import annotations
@@ -35,8 +33,6 @@ _PAUSE, _MOST_PAUSE = 1.0, 60.0
 
 
 class _Manifest(msgspec.Struct):
-    """The leader's manifest as a helper reads it."""
-
     offers: tuple[str, ...]
 
 
@@ -45,14 +41,8 @@ class Dialler:
     """One helper of one run.
 
     Attributes:
-        folder: the helper's, of the session.
-        settings: its ``http.toml``.
-        root_certificates: a file of certificate authorities; the system's when None.
-        sleep: waits that many seconds.
-        say: called with a line for the operator.
         connected: called with whether the leader answers.
         pause: seconds between two polls.
-        connect: makes the connection, of the address and ``root_certificates``.
     """
 
     folder: RoundFolder
@@ -74,15 +64,7 @@ class Dialler:
         self._waits = 0.0
 
     def run(self) -> str:
-        """Serve the run until its end; killed at any moment, the next call goes on.
-
-        Returns:
-            A sentence for the operator.
-
-        Raises:
-            LocalProtocolError: the leader refuses this helper's offer, or its panel is not the plan's.
-            PrivstatsError: the journal cannot be read or written, was restored, or is in use.
-        """
+        """Serve or resume the run until its end; return a sentence."""
         with self.connect(self.settings.address, self.root_certificates) as dial:
             with self._helper() as helper:
                 if helper.step not in ENDS:
@@ -109,7 +91,6 @@ class Dialler:
             self._wait(reply.after)
 
     def _bound(self, dial: Dial, helper: JournaledHelper) -> None:
-        """Bind the key to the panel, once every member has offered; the plan names the members."""
         while True:
             reply = self._answered(dial, "GET", self._path, most=MOST_MANIFEST)
             if reply.status == 200:
@@ -128,7 +109,6 @@ class Dialler:
         return Panel(tuple(bytes.fromhex(key) for key in self.folder.plan.panel), decoded)
 
     def _served(self, dial: Dial, helper: JournaledHelper) -> bytes:
-        """Answer message after message; returns the attachment of the signed end."""
         payload = helper.answer if helper.step in ENDS else b""
         while True:
             reply = self._exchanged(dial, payload)
@@ -148,7 +128,7 @@ class Dialler:
                 self.sleep(max(reply.after, self._slower()))
 
     def _answer(self, helper: JournaledHelper, message: bytes) -> bytes:
-        """Return the machine's answer; a message that it refuses is answered with nothing, later and later."""
+        """Answer a refused message with nothing, more and more slowly."""
         try:
             answers = helper.receive(message)
         except RemoteProtocolError as refusal:
@@ -161,7 +141,6 @@ class Dialler:
         return payload
 
     def _exchanged(self, dial: Dial, payload: bytes) -> Reply:
-        """Send a reply under the newest nonce, and take the next one from the answer."""
         peer, stale = self._parameters.clients + self._place - 1, False
         while True:
             question = question_of(self.folder.header, self._nonce)
@@ -187,7 +166,6 @@ class Dialler:
         most: int = 0,
         headers: Mapping[str, str] | None = None,
     ) -> Reply:
-        """Return the leader's answer, whenever it comes."""
         named = {**(headers or {}), **({"content-type": media} if media else {})}
         while True:
             try:
@@ -203,7 +181,6 @@ class Dialler:
                 return reply
 
     def _ended(self, dial: Dial, beside: bytes) -> str:
-        """End the helper's part: it signs that it answered nothing where there is no sum, and keeps no key."""
         statement = HelperRole(self.folder, self._parameters.clients + self._place - 1).session_ended(beside)
         if statement:
             self._exchanged(dial, statement)

@@ -1,7 +1,6 @@
-"""The leader's end of the exchange with helpers, which dial out: offers, and one message for each signed reply.
+"""The leader's end of the exchange with helpers: offers, and one message for each signed reply.
 
-A reply signs the nonce of the last answer, so who cannot sign learns nothing: a batch shows who took part. The last two
-nonces hold, so an answer that was lost costs a poll.
+A reply signs one of the last two nonces, so a client that cannot sign learns nothing: a batch shows who took part.
 """
 
 from __future__ import annotations
@@ -32,22 +31,12 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 
 
 def question_of(header: Header, nonce: bytes) -> bytes:
-    """Return the bytes that a helper's reply signs: the run, and the nonce of the leader's last answer."""
+    """Return what a reply signs: run and nonce."""
     return _ASKING + header.encode() + nonce
 
 
 class HelperDesk:
-    """Answers helpers.
-
-    Args:
-        run: the leader's run.
-        owner: the thread that calls its journal.
-        intake: bodies that are being received, and bad signatures by address, which are counted together.
-        now: Unix seconds.
-
-    Attributes:
-        heard: when each helper last signed a reply (Unix).
-    """
+    """Answers helpers; ``heard`` has Unix times of their last signed replies."""
 
     def __init__(self, run: LeaderRun, owner: Owner, intake: Intake, now: Callable[[], float]) -> None:
         self._run, self._owner, self._intake, self._now = run, owner, intake, now
@@ -60,7 +49,7 @@ class HelperDesk:
         self.heard: dict[int, float] = {}
 
     async def offer(self, request: Request, place: int) -> Answer:
-        """Keep a helper's offer; one that is here costs the journal's thread nothing, and a bad one its address."""
+        """Store a helper's offer; a repeat costs the journal nothing."""
         data = await _body(request, OFFER, _MOST_OFFER)
         if self._run.ended is not None:
             raise Refused("over")
@@ -77,7 +66,7 @@ class HelperDesk:
         return Answer(201 if stored is None else 200)
 
     async def exchange(self, request: Request, place: int) -> Answer:
-        """Take a helper's reply, and answer with its next message."""
+        """Accept a reply; answer with the next message."""
         if place not in self._places:
             raise Refused("stranger")
         payload = await self._replied(request, place)
@@ -92,12 +81,7 @@ class HelperDesk:
         return Answer(200, following, MESSAGE, self._nonce(place))
 
     async def _replied(self, request: Request, place: int) -> bytes:
-        """Return the payload of a reply that this helper signed for one of its nonces; refused with a nonce where it
-        did not.
-
-        The signature is verified over the first bytes and the payload's hash, before more is read. An empty body, of a
-        helper that has no nonce yet, costs nothing.
-        """
+        """Verify the signature over the first bytes and the payload's hash, before more is read."""
         length, hashed = _length(request, REPLY, self._most), request.headers.get(PAYLOAD, "")
         if not length:
             raise Refused("stale_nonce", self._nonce(place))
@@ -124,7 +108,6 @@ class HelperDesk:
         return payload
 
     async def _large(self, request: Request, data: bytearray, length: int, place: int) -> None:
-        """Read the rest of a reply whose signature holds, one of each helper at a time."""
         with one_at_a_time(self._reading, place):
             await self._intake.flight.take(length)
             try:
@@ -142,7 +125,7 @@ class HelperDesk:
         return False
 
     def _nonce(self, place: int) -> dict[str, str]:
-        """Return the newest nonce; a refusal makes none, or strangers could use up the helper's."""
+        """Create no nonce for a refusal, or strangers could use up the helper's."""
         return {NONCE: self._nonces[place][-1].hex()}
 
 
@@ -156,7 +139,6 @@ def _length(request: Request, media: str, most: int) -> int:
 
 
 async def _rest(request: Request, data: bytearray, length: int) -> None:
-    """Read a body to its end."""
     while len(data) <= length and (piece := await request.chunks()):
         data += piece
     if len(data) != length:
@@ -164,7 +146,6 @@ async def _rest(request: Request, data: bytearray, length: int) -> None:
 
 
 async def _body(request: Request, media: str, most: int) -> bytes:
-    """Return a small body in full."""
     length, data = _length(request, media, most), bytearray()
     try:
         async with deadline(length):

@@ -1,7 +1,7 @@
-"""Receive a report from a connection for the journal: early refusals, one buffer of its exact length, one verdict.
+"""Receive a report for the journal: early refusals, one buffer of its exact length, one verdict.
 
-A requester without the sender's signature learns nothing about that sender. The signature is verified over the report's
-first bytes, before any answer shows that a report of this sender is stored, and before more of the body is read.
+The signature is verified over the first bytes, before more is read and before any answer shows that the sender has a
+stored report. A requester without it learns nothing about the sender.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _DIGITS = re.compile(r"[0-9]{1,12}")
 
 
 def length_of(request: Request) -> int:
-    """Return the body's length by its header; raises ``Refused`` without one, as of a chunked body."""
+    """Return the declared length; raise ``Refused`` without one, as for a chunked body."""
     text = request.headers.get("content-length", "")
     if not text or "transfer-encoding" in request.headers:
         raise Refused("length_required")
@@ -42,16 +42,12 @@ def length_of(request: Request) -> int:
 
 
 def deadline(length: int) -> asyncio.Timeout:
-    """Return the time for a body of this length, absolute: a byte now and then does not extend it."""
+    """Return an absolute time limit, which slow bytes do not extend."""
     return asyncio.timeout(_SECONDS + length / _BYTES_PER_SECOND)
 
 
 async def drained(request: Request) -> bool:
-    """Read and drop what still comes for a short time, so that a client which is sending sees the answer.
-
-    Returns:
-        Whether the body has ended.
-    """
+    """Briefly drop the remaining body, so that the client sees the answer; return whether it has ended."""
     dropped = 0
     with suppress(TimeoutError):
         async with asyncio.timeout(_DRAIN_SECONDS):
@@ -67,16 +63,14 @@ class Intake:
     """Receives reports, and returns a verdict on each.
 
     Args:
-        report: returns the verdict on a report after the data behind it is on the disk: ``Owner.report``.
-        heard: returns the name (``folders.named``) of a sender's report on the disk; None where there is none.
-        limits: see :class:`Limits`.
+        report: returns the verdict once the data is on the disk.
+        heard: returns the name of a sender's stored report (``folders.named``), or None.
         full: whether the disk has no room for another report.
         clock: monotonic seconds.
 
     Attributes:
-        flight: bodies that are being received.
-        again: bodies from senders that broke one off within the hour, sent one that was refused, or have a report here:
-            a quarter at most.
+        flight: bodies being received.
+        again: bodies, at most a quarter, from senders with a stored report, or a failed one within the hour.
         penalties: bad signatures, by address.
     """
 
@@ -97,16 +91,11 @@ class Intake:
         self._sending: set[int] = set()
 
     def peer(self, request: Request) -> str:
-        """Return the address to which a request's bad signature counts."""
+        """Return the address charged for bad signatures."""
         return peer_of(request.address, request.headers, self._limits.proxies)
 
     async def take(self, manifest: Manifest, sender: int, request: Request) -> Verdict:
-        """Return the verdict on a request's report.
-
-        Raises:
-            Refused: with a code, before or after the body was read.
-            Gone: the client went.
-        """
+        """Return the verdict on a request's report; raises ``Refused`` or ``Gone``."""
         early = manifest.early
         length = _checked_length(request, early.report_bytes(sender))
         signature = _named_signature(request, length)
@@ -131,7 +120,6 @@ class Intake:
     async def _rest(
         self, sender: int, request: Request, head: bytes, length: int, signature: bytes, peer: str
     ) -> Verdict:
-        """Read on, for a key of the roster, one body at a time."""
         self._openings.check(sender)
         earlier = self._heard(sender)
         if earlier not in (None, named(signature)):
@@ -152,7 +140,6 @@ class Intake:
 
     @asynccontextmanager
     async def _room(self, sender: int, length: int, *, again: bool) -> AsyncIterator[None]:
-        """Room for a body in the block; that of a sender that comes again is in the share of all such."""
         rooms = (self.again, self.flight) if again else (self.flight,)
         reserved: list[BytesInFlight] = []
         try:
@@ -167,7 +154,6 @@ class Intake:
 
 
 def _checked_length(request: Request, wanted: int) -> int:
-    """Return the length of a report, which its sender's place decides."""
     if request.headers.get("content-type", "") != REPORT or "content-encoding" in request.headers:
         raise Refused("wrong_media")
     length = length_of(request)
@@ -177,7 +163,6 @@ def _checked_length(request: Request, wanted: int) -> int:
 
 
 def _named_signature(request: Request, length: int) -> bytes | None:
-    """Return the signature that a request names beforehand; a small report may come without."""
     signature = request.headers.get(SIGNATURE)
     if signature is None and length <= _SMALL:
         return None
@@ -187,7 +172,6 @@ def _named_signature(request: Request, length: int) -> bytes | None:
 
 
 async def _first(request: Request, size: int) -> bytes:
-    """Return the body's first bytes, at least ``size``, with what came in the same pieces."""
     pieces, have = [], 0
     while have < size:
         piece = await request.chunks()
@@ -199,7 +183,6 @@ async def _first(request: Request, size: int) -> bytes:
 
 
 async def _body(request: Request, head: bytes, length: int) -> bytearray:
-    """Return the body, in one buffer of its length."""
     body = bytearray(length)
     end = 0
     piece = head

@@ -1,7 +1,6 @@
-"""Codes and links of invited people, and the one digest by which their page knows its study.
+"""Codes and links of invited people, and the digest by which their page knows its study.
 
-A code is an identity: 16 bytes, from which its device derives an Ed25519 key that is on the roster. Pure functions, for
-the registrar; a client in another language repeats them (``tests/contrib/http/vectors``).
+Other languages repeat these functions (``tests/contrib/http/vectors``).
 """
 
 from __future__ import annotations
@@ -30,10 +29,7 @@ _FRAGMENT = re.compile(r"(\d{1,10})\.([A-Z2-7]{26})\.([A-Z2-7]{4})", re.ASCII)
 
 
 def draw_code(entropy: Entropy = os.urandom) -> bytes:
-    """Draw a code of 16 bytes. Its holder can answer in that person's place, once a run, and can read nothing.
-
-    Raises:
-        LocalProtocolError: ``entropy`` gave another number of bytes.
+    """Generate a code of 16 bytes. Its holder can answer for that person, once a run, and read nothing.
 
     Example:
         >>> from privstats.contrib.http.invitations import draw_code
@@ -44,10 +40,7 @@ def draw_code(entropy: Entropy = os.urandom) -> bytes:
 
 
 def identity_of(code: bytes) -> Identity:
-    """Return the identity of a code: Ed25519 from HKDF-SHA256(code, no salt, "privstats/devices/1/identity"), 32 bytes.
-
-    Raises:
-        LocalProtocolError: the code has not 16 bytes.
+    """Return a code's identity: Ed25519 from HKDF-SHA256(code, no salt, "privstats/devices/1/identity"), 32 bytes.
 
     Example:
         >>> from privstats.contrib.http.invitations import identity_of
@@ -61,14 +54,11 @@ def identity_of(code: bytes) -> Identity:
 
 @dataclass(frozen=True)
 class Invitation:
-    """One person's place on the roster and code; neither is shown by the repr.
+    """One person's roster index and code; the repr shows neither.
 
     Args:
-        index: the place, 0 to 2^32 - 1.
+        index: 0 to 2^32 - 1.
         code: 16 bytes.
-
-    Raises:
-        LocalProtocolError: one of them is of another kind or size.
 
     Example:
         >>> from privstats.contrib.http.invitations import Invitation
@@ -96,24 +86,21 @@ class Invitation:
     def fragment(self) -> str:
         """Text after the ``#`` of the link: ``1.<index>.<code>.<check>``.
 
-        The check, 20 bits of a SHA-256, detects a mistyped letter; it is no protection against an attacker.
+        The check, 20 bits of a SHA-256, detects a mistyped letter, not an attacker.
         """
         text = f"{_VERSION}.{self.index}.{self.letters}"
         return f"{text}.{_check_of(text)}"
 
     @property
     def identity(self) -> Identity:
-        """The signing key that follows from the code."""
+        """The code's signing key."""
         return identity_of(self.code)
 
     def link(self, page: str) -> str:
-        """Return the address to send. A browser leaves the text after ``#`` out of every request and Referer.
+        """Return the address to send; a browser omits the text after ``#`` from every request and Referer.
 
         Args:
-            page: the page's address, without a fragment or a query.
-
-        Raises:
-            LocalProtocolError: it has one, or is no https address (http on this machine alone).
+            page: an https address (http on this machine alone), without a fragment or a query.
 
         Example:
             >>> from privstats.contrib.http.invitations import Invitation
@@ -129,11 +116,10 @@ class Invitation:
 
     @classmethod
     def read(cls, text: str) -> Invitation:
-        """Return the invitation of a link, of a fragment, or of one typed from paper: case, blanks and hyphens do not
-        count.
+        """Return the invitation of a link, a fragment, or typed text, ignoring case, blanks and hyphens.
 
         Raises:
-            LocalProtocolError: it is none, or a letter is wrong; the error shows nothing of the text.
+            LocalProtocolError: no invitation; the error shows nothing of the text.
 
         Example:
             >>> from privstats.contrib.http.invitations import Invitation
@@ -158,19 +144,13 @@ class Invitation:
 
 
 def study_of(run: bytes, plan: bytes, roster: bytes) -> str:
-    """Return the one digest that a page carries: SHA-256 over the run's name, the plan's digest and the roster's, in
-    hex.
+    """Return the page's digest: SHA-256, in hex, over the run's name and the digests of plan and roster.
 
-    With it the page holds the panel, its organisations' names and every number of the promise, so no link and no leader
-    can show one person another plan, panel or roster.
+    A page with this digest accepts no other plan, panel or roster from a link or a leader.
 
     Args:
         run: the roster's run, 1 to 255 bytes.
-        plan: the plan's digest, 32 bytes.
-        roster: the roster's digest, 32 bytes.
-
-    Raises:
-        LocalProtocolError: one of them has another size.
+        plan, roster: their digests, 32 bytes each.
 
     Example:
         >>> from privstats.contrib.http.invitations import study_of

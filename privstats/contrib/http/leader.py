@@ -1,7 +1,6 @@
-"""The public application of a leader: routes, sizes and statuses, by the ASGI interface of any server.
+"""The public ASGI application of a leader: routes, sizes and statuses.
 
-It calls nothing but the owner of the journal and values that do not change. Helpers and devices meet the same rules: no
-value of a request is echoed, and every answer carries the origin that asked, so that a page can read refusals.
+No answer echoes a request; each carries the requesting origin, so that a page can read refusals.
 """
 
 from __future__ import annotations
@@ -50,13 +49,7 @@ Handler: TypeAlias = Callable[[Request, int], Awaitable[Answer]]
 
 @dataclass
 class Seen:
-    """Counts of the application, for status and metrics.
-
-    Attributes:
-        answers: by status.
-        refused: by code.
-        received, sent: bytes of bodies.
-    """
+    """Answers by status, refusals by code, and bytes of bodies."""
 
     answers: Counter[int] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
@@ -65,20 +58,10 @@ class Seen:
 
 
 class Leader:
-    """The application.
+    """The application; ``clock`` is monotonic, ``now`` in Unix seconds.
 
     Args:
-        run: the leader's run; its journal is called through ``owner`` alone.
-        owner: the thread that calls it.
-        full: whether the disk has no room for another report.
-        clock: monotonic seconds.
-        now: Unix seconds.
-
-    Attributes:
-        seen: counts.
-        intake: the way of a report.
-        helpers: the way of a helper's message.
-        taking: whether bodies are taken; False while the process ends.
+        run: only ``owner`` calls its journal.
     """
 
     def __init__(
@@ -175,7 +158,6 @@ class Leader:
         return Answer(200, end.data, END)
 
     def _shared(self, request: Request) -> dict[str, str]:
-        """Return the headers of every answer to this request."""
         origin = request.headers.get("origin", "")
         if not origin or not (self._origins == ("*",) or origin in self._origins):
             return {"vary": "Origin"}
@@ -197,12 +179,11 @@ class Leader:
 
 
 def _after_the_end(refused: Refused) -> Refused:
-    """Return the answer to a report that does not repeat a confirmed one; it does not depend on who has reported."""
+    """Do not let the answer depend on who has reported."""
     return refused if CODES[refused.code].retry else Refused("over", refused.headers)
 
 
 def _routed(path: str) -> tuple[str, str, int]:
-    """Return the resource that a path names, its run and its number; no name for another path."""
     for name, (_, form) in _ROUTES.items():
         if match := form.fullmatch(path):
             run, *number = match.groups()

@@ -1,7 +1,4 @@
-"""Limit the cost of one unauthenticated host, or one sender: buckets by address, bytes in flight, openings by key.
-
-The counts are in memory, in one event loop; no decision about a report's content is made here.
-"""
+"""Limit the cost of one unauthenticated host, or one sender, by counts in memory."""
 
 from __future__ import annotations
 
@@ -21,8 +18,7 @@ _FOR = re.compile(r'(?i)(?:^|;)\s*for="?(?:\[([0-9a-f:.]+)\]|([0-9.]+))(?::\d+)?
 
 
 def peer_of(address: str, headers: Mapping[str, str], proxies: tuple[str, ...]) -> str:
-    """Return the address to count: the client's, or the one that a named proxy puts into ``Forwarded``; for IPv6 the
-    network /64.
+    """Return the address to count: the client's, or a named proxy's ``Forwarded`` one; for IPv6 the network /64.
 
     Example:
         >>> from privstats.contrib.http.limits import peer_of
@@ -36,10 +32,10 @@ def peer_of(address: str, headers: Mapping[str, str], proxies: tuple[str, ...]) 
 
 
 class Penalties:
-    """Bad signatures by address, in a bucket with a capacity of one second's refill.
+    """Bad signatures by address, in a bucket that refills in one second.
 
-    When the bucket is full, the next bad signature closes its connection. The address itself is never blocked, because
-    a lecture hall or a mobile carrier may share it: good signatures are verified however many bad ones come from there.
+    A full bucket closes the next bad signature's connection. The address is never blocked, because many people may
+    share it.
 
     Args:
         rate: bad signatures per second.
@@ -51,7 +47,7 @@ class Penalties:
         self._used: dict[str, tuple[float, float]] = {}  # how full, and when
 
     def add(self, peer: str) -> Mapping[str, str]:
-        """Count one, and return further headers of its answer: where the bucket is full, its connection ends."""
+        """Count a bad signature; return headers that end the connection when full."""
         level = self._level(peer)
         if level > self._rate - 1:
             return CLOSE
@@ -66,15 +62,14 @@ class Penalties:
 
 
 class Openings:
-    """Bodies that did not open, by sender: five an hour, counted after the signature, so no sender can lock out
-    another."""
+    """Unopenable bodies by sender, five an hour; counted after the signature, so no sender can lock out another."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._times: dict[int, deque[float]] = {}
 
     def check(self, sender: int) -> None:
-        """Refuse a sender that has used up its openings; raises ``Refused``."""
+        """Raise ``Refused`` for a sender that has used up its openings."""
         times = self._times.get(sender)
         while times and self._clock() - times[0] >= _HOUR:
             times.popleft()
@@ -82,35 +77,35 @@ class Openings:
             raise Refused("rate")
 
     def add(self, sender: int) -> None:
-        """Count one."""
+        """Count a body that did not open."""
         self._times.setdefault(sender, deque()).append(self._clock())
 
 
 class BrokenOff:
-    """Senders that have held room for a body within the hour without a report that was taken."""
+    """Senders that held room within the hour without an accepted report."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._times: dict[int, float] = {}
 
     def lately(self, sender: int) -> bool:
-        """Return whether this sender's last body ended early or was refused, within the hour."""
+        """Return whether this sender failed within the hour."""
         return self._clock() - self._times.get(sender, -math.inf) < _HOUR
 
     @contextmanager
     def counting(self, sender: int) -> Iterator[None]:
-        """Count this sender from now on, until the block has come to its end."""
+        """Count this sender until the block completes."""
         self._times[sender] = self._clock()
         yield
         del self._times[sender]
 
 
 class BytesInFlight:
-    """Bytes of bodies that are being received: what passes the limit waits, in order, and is not read meanwhile.
+    """Bytes of bodies being received; excess bodies wait unread, in order.
 
     Args:
-        most: bytes; one body may pass it alone.
-        seconds: how long a body waits before it is refused.
+        most: bytes; one body alone may exceed it.
+        seconds: limit on a body's wait.
     """
 
     def __init__(self, most: int, seconds: float = 10.0) -> None:
@@ -119,11 +114,7 @@ class BytesInFlight:
         self.held = 0
 
     async def take(self, size: int) -> None:
-        """Wait for room.
-
-        Raises:
-            Refused: ``busy``: there was none in time.
-        """
+        """Wait for room; else raise ``Refused`` (``busy``)."""
         if not self._waiting and self._fits(size):
             self.held += size
             return
@@ -143,7 +134,7 @@ class BytesInFlight:
             raise
 
     def give_back(self, size: int) -> None:
-        """Make room."""
+        """Free room."""
         self.held -= size
         self._admit()
 
@@ -160,7 +151,7 @@ class BytesInFlight:
 
 @contextmanager
 def one_at_a_time(busy: set[int], sender: int) -> Iterator[None]:
-    """Hold a sender's one place; raises ``Refused`` where another request has it."""
+    """Hold a sender's one slot, or raise ``Refused``."""
     if sender in busy:
         raise Refused("in_progress")
     busy.add(sender)

@@ -1,7 +1,7 @@
-"""The one thread that calls a run's journal: reports in groups with one wait for the disk, all other calls in between.
+"""The one thread that calls a run's journal: reports in groups with one disk wait, all other calls in between.
 
-Messages are processed in their order of arrival. A group is answered when all of it is on the disk, its refusals and
-repeats too: an answer of the same group would vouch for what a kill still takes away.
+A group, refusals and repeats included, is answered once all of it is on the disk: an earlier answer could vouch for
+data that a kill loses.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ class Reports(Protocol):
     """Accepts a group of reports."""
 
     def receive(self, reports: Sequence[tuple[int, bytes | bytearray]]) -> list[Verdict]:
-        """Return a verdict on each; when this returns, all that it accepted is on the disk."""
+        """Return verdicts, with accepted reports on the disk."""
         ...
 
 
 @dataclass
 class GroupSizes:
-    """The groups so far: how many there were, their reports, and the seconds that they took."""
+    """Totals so far: groups, their reports, and their seconds."""
 
     groups: int = 0
     reports: int = 0
@@ -66,15 +66,7 @@ _STOP: Final = _Stop()
 
 
 class Owner:
-    """The thread, and what it is asked from an event loop.
-
-    Args:
-        reports: takes groups of reports.
-        failed: called in the event loop when the journal could not be written: nothing more can be confirmed.
-
-    Attributes:
-        sizes: of the groups so far.
-    """
+    """The journal's thread, called from an event loop; it calls ``failed`` there when the journal cannot be written."""
 
     def __init__(self, reports: Reports, failed: Callable[[Exception], None] = lambda _: None) -> None:
         self._reports, self._failed = reports, failed
@@ -88,27 +80,22 @@ class Owner:
         self._thread.start()
 
     async def stop(self) -> None:
-        """Take nothing more, finish what waits, and end the thread."""
+        """Finish waiting entries, accept no others, and end the thread."""
         self._stopped = True
         self._queue.put(_STOP)
         while self._thread.is_alive():
             await asyncio.sleep(0.01)
 
     async def report(self, sender: int, data: bytes | bytearray) -> Verdict:
-        """Return the verdict on a report; whatever it vouches for is on the disk.
-
-        Raises:
-            Refused: ``restarting``: the journal could not be written.
-        """
+        """Return the verdict on a report, with its data on the disk."""
         verdict: Verdict = await self._enqueued(lambda answer: _Report(sender, data, answer))
         return verdict
 
     async def call(self, action: Callable[[], T]) -> T:
-        """Return the result of a call in the thread, after all that came before.
+        """Return the result of a call in the thread, after all earlier entries.
 
         Raises:
-            Refused: ``restarting``: the journal could not be written; or as ``action`` raises it.
-            PrivstatsError: as ``action`` raises it.
+            Refused: ``restarting``: the journal could not be written.
         """
         result: T = await self._enqueued(lambda answer: _Call(action, answer))
         return result
@@ -131,7 +118,6 @@ class Owner:
             _deliver(batch, outcomes)
 
     def _batches(self) -> Iterator[list[_Report] | list[_Call]]:
-        """Calls one by one, and the reports that wait between them in groups of limited size."""
         entry = self._queue.get()
         while not isinstance(entry, _Stop):
             if isinstance(entry, _Call):
@@ -143,7 +129,6 @@ class Owner:
             entry = self._queue.get() if following is None else following
 
     def _group(self, first: _Report) -> tuple[list[_Report], _Report | _Call | _Stop | None]:
-        """Return the reports that wait behind the first, and the entry that ends their group, if one was taken."""
         group, size = [first], len(first.data)
         with suppress(Empty):
             while len(group) < _MOST_REPORTS and size < _MOST_BYTES:
@@ -165,7 +150,6 @@ class Owner:
         return verdicts
 
     def _verdict(self, error: BaseException, batch: list[_Report] | list[_Call]) -> Exception:
-        """Return the error that the caller receives; a journal that could not be written confirms nothing more."""
         expected = isinstance(error, Refused | PrivstatsError) and isinstance(batch[0], _Call)
         if expected and isinstance(error, Exception) and not isinstance(error.__cause__, OSError):
             return error
@@ -178,8 +162,6 @@ class Owner:
 
 
 def _deliver(batch: Sequence[_Report | _Call], outcomes: Sequence[Any]) -> None:
-    """Answer all of a batch in one turn of the loop."""
-
     def settle() -> None:
         for entry, outcome in zip(batch, outcomes, strict=True):
             if entry.answer.done():  # the caller has gone

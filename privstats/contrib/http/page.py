@@ -1,7 +1,7 @@
-"""The page on which a person answers: one file with the client's bundle and its style inside, and the headers for it.
+"""The page on which a person answers: one file with the client's bundle and its style, and its headers.
 
-The server of a page can serve another page instead, so a separate party serves it: never the leader or a helper. The
-headers bind the page to this release's bundle by its hash; they bind no host to honesty (docs/devices.md).
+Serve it by a separate party, never the leader or a helper, because its server can replace it. The headers pin this
+release's bundle; they bind no host to honesty (docs/devices.md).
 """
 
 from __future__ import annotations
@@ -37,10 +37,8 @@ class Page:
     """A page as a web server serves it.
 
     Attributes:
-        html: the one file, UTF-8.
-        headers: what the server must say with it; a meta tag could not refuse frames.
-        integrity: the hash of the bundle, ``sha256-`` and base64: the same for every study of one release, by
-            ``key_agreement``.
+        headers: required of the server; a meta tag could not refuse frames.
+        integrity: hash of the bundle, ``sha256-`` and base64; fixed per release and ``key_agreement``.
     """
 
     html: str
@@ -49,16 +47,13 @@ class Page:
 
 
 def page_of(leader: str, run: str, study: str, key_agreement: str = CLASSICAL) -> Page:
-    """Return the page of one study, which names what a link must not: leader, run and study.
+    """Return one study's page.
 
     Args:
         leader: the leader's address, https; http on this machine alone.
         run: the roster's run, 32 to 64 hex digits.
-        study: ``study_of`` run, plan and roster, 64 hex digits; people compare it with the one on their letter.
-        key_agreement: the plan's; the client of another one refuses the study.
-
-    Raises:
-        LocalProtocolError: an argument of another form.
+        study: ``study_of`` run, plan and roster, 64 hex digits, also on people's letters.
+        key_agreement: the plan's; a client of another one refuses the study.
 
     Example:
         >>> from privstats.contrib.http.page import page_of
@@ -83,7 +78,7 @@ def page_of(leader: str, run: str, study: str, key_agreement: str = CLASSICAL) -
 
 
 def client_file(name: str) -> Traversable:
-    """Return a file of the client in JavaScript: next to this module where it was installed, else in the checkout."""
+    """Return a file of the JavaScript client."""
     beside = files("privstats.contrib.http") / name
     return beside if beside.is_file() else Path(__file__).parents[3] / "clients" / "javascript" / name
 
@@ -132,8 +127,6 @@ def _headers(leader: str, script: str, style: str) -> dict[str, str]:
 
 
 class _Study(msgspec.Struct, forbid_unknown_fields=True):
-    """The values that a page pins."""
-
     leader: str
     run: str
     study: str
@@ -144,13 +137,7 @@ def write_page(study: Path, out: Path) -> Page:
     """Write ``index.html``, ``headers.json`` and ``nginx-headers.conf`` into a new folder.
 
     Args:
-        study: a file of JSON with ``leader``, ``run``, ``study`` and, unless it is ``x25519``, ``key_agreement``, as
-            ``privstats http invite`` writes it.
-        out: a folder that does not exist.
-
-    Raises:
-        LocalProtocolError: the file is of another form.
-        PrivstatsError: the folder exists, or cannot be written.
+        study: the JSON file of ``privstats http invite``.
     """
     data = read_bounded(study, LocalProtocolError, "privstats http invite")
     try:

@@ -1,12 +1,7 @@
-"""uvicorn's protocol with what it lacks: a deadline and a size for a header, and one request at a time.
+"""uvicorn's protocol with a deadline and a size for a header, and one request at a time.
 
-A header that has not ended in time is answered with 408, whatever byte came last: the server's own limit for idle
-connections begins anew with every byte. A request that begins before the answer to the one before ends its connection:
-uvicorn would keep as many as fit into 256 KiB, and their answers. How many connections there are, and how long an
-answer may be left unread, is the door's (``engines/door``); the body's deadline is the application's.
-
-The application names no server: under Granian 2.8 forty devices were confirmed and summed exactly, and a slow header
-was held for longer than 14 seconds. So a leader is served by this one.
+A late header is answered with 408 even while bytes arrive. A request before the previous answer ends its connection.
+Granian 2.8 held a slow header for over 14 seconds.
 """
 
 from __future__ import annotations
@@ -49,12 +44,12 @@ class DeadlineProtocol(HttpToolsProtocol):
         self._set_deadline(HEADER_SECONDS)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop its clock."""
+        """Stop the clock."""
         self._set_deadline(None)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Feed the parser: of a header no more than it may have; nothing more after a request that is refused."""
+        """Feed the parser, up to the header's limit."""
         self._unset_keepalive_if_required()
         if self._in_header and self._deadline is None and self._answered:  # the first byte after an answer
             self._set_deadline(HEADER_SECONDS)
@@ -79,14 +74,13 @@ class DeadlineProtocol(HttpToolsProtocol):
             self._refuse("malformed", 400)
 
     def on_message_begin(self) -> None:
-        """A request begins; before the answer to the last one it is none."""
+        """Begin a request; refuse one before the last answer."""
         if not self._answered:
             raise ValueError("one request at a time")
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        """Hand the request to the application: its deadlines now hold, and it reports when the request has proved
-        something."""
+        """Pass the request, with deadlines, to the application."""
         self._set_deadline(None)
         self._in_header, self._header_bytes = False, 0
         self._admitted.until = math.inf
@@ -96,19 +90,19 @@ class DeadlineProtocol(HttpToolsProtocol):
             self._end_chunked()
 
     def on_message_complete(self) -> None:
-        """The next byte begins another request."""
+        """Expect another request's header."""
         self._in_header = True
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """The answer has time to be taken; then the connection is a stranger's again, or ends if places are scarce."""
+        """Allow time to read the answer; then treat the connection as a stranger's."""
         super().on_response_complete()
         unread = self._allow_unread()
         if not unread and not self.transport.is_closing() and not self._may_stay:
             self.transport.close()
 
     def pause_writing(self) -> None:
-        """The answer is not taken as it comes: it has a deadline."""
+        """Set a deadline for the unread answer."""
         self._allow_unread()
         super().pause_writing()
 
@@ -134,14 +128,12 @@ class DeadlineProtocol(HttpToolsProtocol):
         return unread
 
     def _refuse(self, why: Why, status: int) -> None:
-        """Count what is no request, and end; who waits for an answer to the one before has it first."""
         self.limiter.turn_away(why, self._admitted.host)
         if self._answered or (self.cycle.more_body and not self.cycle.response_started):
             self._last_word(status)
         self._end()
 
     def _end(self) -> None:
-        """Read no further; a request that has come whole is answered, and the last."""
         self._ended = True
         self._set_deadline(None)
         self.flow.pause_reading()
@@ -152,7 +144,7 @@ class DeadlineProtocol(HttpToolsProtocol):
             self.cycle.keep_alive = False
 
     def _end_chunked(self) -> None:
-        """Feed no byte more of a body without a length, for its trailers would be headers without an end."""
+        """Feed no byte more without a length: trailers would be headers without an end."""
         self._ended, self.cycle.keep_alive = True, False
 
     def _last_word(self, status: int) -> None:
@@ -172,5 +164,5 @@ class DeadlineProtocol(HttpToolsProtocol):
 
 
 def protocol_for(limiter: ConnectionLimiter) -> type[DeadlineProtocol]:
-    """Return the class of a server's connections, which share a limiter."""
+    """Return a connection class with a shared limiter."""
     return type("Connection", (DeadlineProtocol,), {"limiter": limiter})

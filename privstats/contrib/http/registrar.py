@@ -1,8 +1,6 @@
-"""The registrar: it invites people, signs the roster for one plan, and hands every party a folder of its own.
+"""The registrar, separate from the other parties: it invites people, signs the roster, and writes each party's folder.
 
-It is apart from leader, helpers and page. Its folder holds plan, settings and the page's address; the codes, in one
-file that is written once and is to be destroyed after the mailing; and one folder a run, with a folder for each party.
-Writes files only; keeps public keys only.
+Codes are in one file, to be destroyed after the mailing; otherwise only public keys are stored.
 """
 
 from __future__ import annotations
@@ -37,13 +35,12 @@ _GROUP = 4
 
 @dataclass(frozen=True)
 class Run:
-    """Files of one run, as the registrar wrote them.
+    """Files of one run.
 
     Attributes:
-        folder: with ``leader``, ``helper-1`` and so on, to which each owner adds ``identity.pem``, and ``page``.
-        roster: of the run.
-        study: the digest that the page carries, 64 hex digits: print it where people can compare it.
-        number: 1 for the first run; the plan's ``most_runs`` is the last.
+        folder: ``page`` and one folder per party, to which each owner adds ``identity.pem``.
+        study: the page's digest, 64 hex digits, for people to compare.
+        number: from 1 to the plan's ``most_runs``.
     """
 
     folder: Path
@@ -53,18 +50,15 @@ class Run:
 
 
 def write_study(folder: str | os.PathLike[str], plan: Plan, settings: Settings, page: str) -> None:
-    """Make the registrar's folder: the plan, what the carrier needs to know, and the page's address.
+    """Write the registrar's folder: the plan, the settings, and the page's address.
 
     Args:
-        folder: it must not exist.
         plan: with a table ``[devices]``.
-        settings: the leader's address, the pages' origins, and the days.
         page: the page's address, without ``#`` and ``?``, on another host than the leader's.
 
     Raises:
         PlanError: the plan has no ``[devices]``.
         LocalProtocolError: the page is the leader's, or not among the origins.
-        PrivstatsError: the folder exists, or cannot be written.
 
     Example:
         >>> from datetime import UTC, datetime
@@ -102,14 +96,12 @@ def write_invitations(
     """Generate one code per person, then write the links, the signed roster and each party's folder.
 
     Args:
-        folder: as :func:`write_study` made it.
-        identity: the registrar's; its key is in the plan.
-        paper: write the codes in groups of four letters, to be typed, in place of links: no mail filter reads paper.
-        entropy: where codes and the run's name come from.
+        folder, identity: the registrar's, from :func:`write_study` and the plan.
+        paper: write codes to be typed, not links: no mail filter reads paper.
+        entropy: source of codes and the run's name.
 
     Raises:
-        LocalProtocolError: another identity than the plan's, or codes were drawn here before.
-        PrivstatsError: a file is missing or invalid, or cannot be written.
+        LocalProtocolError: another identity than the plan's, or codes exist already.
 
     Guarantee:
         Only the file :data:`LINKS`, which its owner alone may read, holds the codes.
@@ -134,18 +126,16 @@ def write_invitations(
 
 
 def renew(folder: str | os.PathLike[str], identity: Identity, settings: Settings | None = None) -> Run:
-    """Write the next run for the same codes: after a run that failed, or for the next question.
+    """Write the next run for the same codes, after a failed run or for the next question.
 
-    Each run counts, also one that is reported as failed: leader and a helper may have finished it alone.
+    Each run counts, even a failed one: leader and a helper may have finished it alone.
 
     Args:
-        folder: in which codes were drawn.
-        identity: the registrar's.
-        settings: with the days of the next run; the folder's if omitted.
+        folder, identity: the registrar's, with codes.
+        settings: with the next run's days; the folder's if omitted.
 
     Raises:
-        LocalProtocolError: another identity, no codes, or as many runs as the plan's ``most_runs``.
-        PrivstatsError: a file is missing or invalid, or cannot be written.
+        LocalProtocolError: another identity, no codes, or ``most_runs`` reached.
     """
     home, plan = Path(folder), Plan.read(Path(folder) / _PLAN)
     _check_registrar(plan, identity)
@@ -167,18 +157,12 @@ def renew(folder: str | os.PathLike[str], identity: Identity, settings: Settings
 
 
 def check_devices(plan: Plan, roster: Roster, folder: str | os.PathLike[str]) -> None:
-    """Refuse a party's roster that the registrar did not sign for this plan; nothing is checked without ``[devices]``.
+    """Refuse a party's roster that the registrar did not sign for this plan; ignored without ``[devices]``.
 
-    Leader and helpers call it before they offer a key: a roster of the leader's own making would surround one person
-    with its Sybils.
+    Call it before a key is offered: a roster by the leader could surround one person with Sybils.
 
     Args:
-        plan: the party's.
-        roster: the party's.
-        folder: the party's, with ``roster.signature``.
-
-    Raises:
-        LocalProtocolError: the signature is missing or another's, or the roster does not fit the plan.
+        folder: with ``roster.signature``.
     """
     devices = plan.devices
     if devices is None:
@@ -221,7 +205,6 @@ def _letter(people: list[Invitation], page: str, *, paper: bool) -> str:
 
 
 def _typed(fragment: str) -> str:
-    """Return a fragment as people copy it from paper: the code in groups of four letters."""
     version, index, letters, check = fragment.split(".")
     groups = (letters[place : place + _GROUP] for place in range(0, len(letters), _GROUP))
     return f"{version}.{index}.{'-'.join(groups)}.{check}"
@@ -239,8 +222,8 @@ def _check_registrar(plan: Plan, identity: Identity) -> None:
 
 
 def _check_page(page: str, settings: Settings) -> None:
-    """Refuse a page that the leader serves, by its host: another port of it is the same machine."""
-    Invitation(0, bytes(_RUN_BYTES)).link(page)  # raises where a fragment has no place behind it
+    """Refuse a page on the leader's host: another port is the same machine."""
+    Invitation(0, bytes(_RUN_BYTES)).link(page)  # raises where the page cannot carry a fragment
     theirs, ours = urlsplit(page), urlsplit(settings.address)
     host, other = ((each.hostname or "").rstrip(".") for each in (theirs, ours))
     if host == other and (host not in _LOOPBACK or theirs.port == ours.port):
@@ -262,7 +245,6 @@ def _statement(plan: Plan, roster: Roster) -> bytes:
 
 
 def _signature(text: bytes) -> bytes:
-    """Return the 64 bytes, or none of them where the file holds something else."""
     try:
         return bytes.fromhex(text[:1024].decode("ascii"))
     except ValueError:

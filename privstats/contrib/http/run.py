@@ -1,7 +1,6 @@
-"""The leader's folder of one run: the panel's offers, the journal of its session, and the end, through any kill.
+"""The leader's folder of one run: the panel's offers, the journal of its session, and the end.
 
-It knows no HTTP and no clock but the one that it is given; ``owner`` calls it in one thread, so no two calls meet. What
-a kill must not lose is in two files of its own kind, the panel's offers and the journal, and in the folder's history.
+It survives any kill. Call it in one thread, except where a method admits any.
 """
 
 from __future__ import annotations
@@ -42,12 +41,7 @@ _MOST_STATEMENT = 256
 
 @dataclass
 class Step:
-    """The current step, for those who watch.
-
-    Attributes:
-        name: of the machine's step; ``offer`` before the panel is complete.
-        since: when it was opened (Unix).
-    """
+    """The current step; ``offer`` before the panel is complete. ``since`` is its Unix time."""
 
     name: str = "offer"
     since: float = 0.0
@@ -55,19 +49,14 @@ class Step:
 
 @dataclass
 class LeaderRun:
-    """A leader's run; made with :meth:`open`.
+    """A leader's run, opened with :meth:`open`.
 
     Attributes:
-        folder: the leader's, of the session.
-        settings: its ``http.toml``.
         now: Unix seconds.
-        say: called with a line for the operator.
-        defers: whether others sum settled parts up: ``part_sums``. The step of their checks then waits for the sums.
-        manifest: what devices need; None until the panel is complete.
-        ended: the run's end; None before.
-        trouble: why the sum is not released, in a sentence; empty otherwise.
+        defers: ``part_sums`` sums settled parts; checks wait for them.
+        manifest: for devices; None until the panel is complete.
+        trouble: why the sum is not released; else empty.
         refusals: refused messages of helpers, by code.
-        step: the current step.
     """
 
     folder: RoundFolder
@@ -91,12 +80,11 @@ class LeaderRun:
 
     @classmethod
     def open(cls, home: str | os.PathLike[str], **named: Any) -> LeaderRun:
-        """Resume the run of a folder at its state: before its offers, in its journal, or at its end.
+        """Resume a folder's run before its offers, in its journal, or at its end.
 
         Raises:
-            LedgerError: the plan's noise is the leader's, and its ledger has no account to charge.
-            LocalProtocolError: the folder is no leader's, holds a course, or a plan with clients that exchange
-                messages.
+            LedgerError: the leader's noise has no account to charge.
+            LocalProtocolError: no leader's folder, or an unsupported plan or course.
             PrivstatsError: its files are invalid, restored from a backup, or in use.
         """
         run = cls(leader_folder(Folder.open(home)), Settings.read(home), **named)
@@ -104,41 +92,41 @@ class LeaderRun:
         return run
 
     def close(self) -> None:
-        """Release the folder's locks; the run goes on from the disk."""
+        """Release the folder's locks."""
         for journal in (self._server, self._leader):
             if journal is not None:
                 journal.close()
         self._server = self._leader = None
 
     def heard(self, sender: int) -> bytes | None:
-        """Return the name (``folders.named``) of this sender's report on the disk; callable from any thread."""
+        """Return the sender's report's name, or None; callable from any thread."""
         return self._answered.of(sender)
 
     @property
     def journal(self) -> JournaledServer | None:
-        """The journal, for the one thread that calls it; None before the panel is complete and after the end."""
+        """The journal, for its one thread; None before the panel is complete and after the end."""
         return self._server
 
     @property
     def reports(self) -> int:
-        """Number of senders with a report on the disk; after the end, of those in the release."""
+        """Number of senders with a report; after the end, in the release."""
         return len(self.ended.survivors) if self.ended is not None else len(self._answered)
 
     @property
     def end(self) -> End | None:
-        """The signed end, as everybody may hear it; None before."""
+        """The signed end for any client; None before."""
         return None if self.ended is None else self._signed_end(b"")
 
     @property
     def release(self) -> bytes | None:
-        """The file of the release; None before, or without one."""
+        """The release's file; None before, or without one."""
         if self.ended is None or not self.ended.release:
             return None
         return read_bounded(self.folder.home / RELEASE, LocalProtocolError, "privstats http lead")
 
     @property
     def statements(self) -> bytes:
-        """Signed statements about the end for ``session.free``; empty where they prove nothing yet."""
+        """Signed statements about the end for ``session.free``, or empty."""
         return KeptStatements(self.folder.home).proof
 
     @property
@@ -149,14 +137,11 @@ class LeaderRun:
         return self._offers.missing
 
     def offered(self, place: int) -> bytes | None:
-        """Return the offer of this place that is kept; callable from any thread."""
+        """Return an index's offer; callable from any thread."""
         return self._offers.of(place)
 
     def take_offer(self, place: int, data: bytes) -> bool:
-        """Keep a helper's offer, once; with the last one the run begins.
-
-        Returns:
-            Whether it is new.
+        """Store a helper's offer once; return whether new.
 
         Raises:
             Refused: ``bad_offer``, ``other_offer``, ``over``, or ``stranger``.
@@ -169,7 +154,7 @@ class LeaderRun:
         return True
 
     def receive(self, reports: Sequence[tuple[int, bytes | bytearray]]) -> list[Verdict]:
-        """Return a verdict on each report; when this returns, all that it accepted is on the disk."""
+        """Return verdicts, with accepted reports on the disk."""
         if self._server is None:
             return [self._verdict_without_journal(sender, data) for sender, data in reports]
         known = [(sender, data) for sender, data in reports if sender < self._parameters.clients]
@@ -183,7 +168,7 @@ class LeaderRun:
         return verdicts
 
     def exchange(self, place: int, payload: bytes) -> bytes | End | None:
-        """Take a helper's message, if any, and return what it is to answer next; None where there is nothing yet."""
+        """Process any message of a helper; return its next one."""
         if payload and self.ended is None and self._server is not None:
             self._take(place, payload)
         elif payload and self.ended is not None and self.ended.panel and len(payload) <= _MOST_STATEMENT:
@@ -197,12 +182,12 @@ class LeaderRun:
         return self._server.outbox.to(peer)
 
     def waits_for(self, place: int) -> bool:
-        """Return whether a helper has something to answer now."""
+        """Return whether a helper must answer."""
         server, peer = self._server, self._peer(place)
         return server is not None and peer in server.outbox.clients and server.awaits(peer)
 
     def tick(self) -> None:
-        """Close each step that may be closed; release the sum and keep the end where it is reached."""
+        """Close due steps; release the sum and store the end."""
         while self._server is not None and self._closed_one(self._server):
             pass
         name = "offer" if self._server is None else self._server.step
@@ -211,11 +196,7 @@ class LeaderRun:
             self.step = Step(name, self.now())
 
     def close_reports(self) -> None:
-        """Take no further reports, as the operator asks.
-
-        Raises:
-            PrivstatsError: the run has not begun or has ended, or too few have reported; nothing changes.
-        """
+        """Accept no further reports; raise ``PrivstatsError`` for too few."""
         server = self._running()
         if server.step == server.steps[0]:
             abort = server.step_status().abort
@@ -225,12 +206,7 @@ class LeaderRun:
         self.tick()
 
     def give_up(self) -> str:
-        """End the run without a sum, for good; helpers then sign that they answered nothing.
-
-        Raises:
-            SessionEndedError: it ended before.
-            NothingToResumeError: it has not begun.
-        """
+        """End the run permanently without a sum; helpers sign that they answered nothing."""
         server = self._running()
         server.abandon()
         self._keep(SessionEnd(self.folder, self.say).without_sum(server, "it was given up"))
@@ -238,7 +214,7 @@ class LeaderRun:
 
     @property
     def sentence(self) -> str:
-        """The run's end, for the operator; empty before."""
+        """The run's end, for operators; else empty."""
         return "" if self.ended is None else self.ended.sentence(self.folder.name)
 
     def _begin(self) -> None:
@@ -271,7 +247,6 @@ class LeaderRun:
             return JournaledLeader.offer(folder.home / _HOME, folder.key, until=self.settings.box_keys_end, **named)
 
     def _lead(self) -> None:
-        """Begin the run, or resume it, once every offer is here."""
         panel = self._offers.panel
         if self._leader is None or panel is None:
             return
@@ -285,7 +260,6 @@ class LeaderRun:
         self._show(panel)
 
     def _show(self, panel: Panel | None) -> None:
-        """Render what devices need of this panel, and by which their reports are known."""
         if panel is not None:
             closes = int(self.settings.closes.timestamp())
             self.manifest = Manifest.of(self.folder.plan, self.folder.roster, panel, closes)
@@ -307,11 +281,10 @@ class LeaderRun:
             self._running().receive(self._peer(place), payload)
         except RemoteProtocolError as refusal:
             self.refusals[refusal.code] += 1
-            if refusal.code != "not_expected":  # an answer that comes again, after its step
+            if refusal.code != "not_expected":  # a late repeat of an answer is harmless
                 self.say(WarningLine(f"helper {place}: {refusal.code} at step {refusal.step}"))
 
     def _closed_one(self, server: JournaledServer) -> bool:
-        """Close the current step if it may be closed; False where nothing more can be done now."""
         if server.step in ENDS:
             self._finish(server)
             return False
@@ -337,7 +310,6 @@ class LeaderRun:
 
     @property
     def _due(self) -> bool:
-        """Whether reports are no longer taken as soon as enough are here."""
         return self._closing or self.now() >= self.settings.closes.timestamp() + _GRACE_SECONDS
 
     def _finish(self, server: JournaledServer) -> None:

@@ -1,7 +1,6 @@
-"""The leader's process: two sockets on one event loop, the owner's thread, and the clock that closes steps.
+"""The leader's process: a public and an administration socket, the owner's thread, and the clock that closes steps.
 
-The public socket carries devices and helpers, the other one the administration. It ends within seconds after SIGTERM:
-no new body is taken, the group in hand is written. A journal that cannot be written ends it too; the next one resumes.
+It ends within seconds after SIGTERM, or when the journal cannot be written; the next process resumes.
 """
 
 from __future__ import annotations
@@ -54,12 +53,12 @@ class Address:
     """Address at which devices and helpers reach the leader.
 
     Attributes:
-        host, port: to listen on; port 0 lets the system choose.
-        certificate: a folder with ``server.pem`` and ``server.key``; None without TLS.
-        behind_proxy: whether a proxy on the way ends TLS.
+        host, port: to listen on; the system chooses for port 0.
+        certificate: folder with ``server.pem`` and ``server.key``; None without TLS.
+        behind_proxy: a proxy on the way ends TLS.
 
     Raises:
-        LocalProtocolError: a plain address that others than this machine may reach.
+        LocalProtocolError: a plain address that other machines may reach.
     """
 
     host: str = "127.0.0.1"
@@ -85,19 +84,14 @@ class Address:
 
 @dataclass
 class Serving:
-    """A leader that serves, as the caller's callbacks see it.
-
-    Attributes:
-        address: of the public socket, ``HOST:PORT``.
-        stop: ends it; callable from any thread.
-    """
+    """A running leader; ``stop`` is callable from any thread."""
 
     address: str
     stop: Callable[[], object]
 
 
 class _Server(DoorServer):
-    """A server without its signal handlers: two of them share a process."""
+    """A server without signal handlers: two share a process."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -105,17 +99,17 @@ class _Server(DoorServer):
 
 
 class Sums(Protocol):
-    """Sums settled parts while a leader serves."""
+    """Sums settled parts."""
 
     def stop(self) -> None:
-        """End it; parts that wait are summed by the next process."""
+        """Stop; the next process sums waiting parts."""
 
 
 class Summing(Protocol):
-    """Starts such sums: ``contrib.parts`` on a cluster."""
+    """Starts ``Sums``: ``contrib.parts`` on a cluster."""
 
     def start(self, run: LeaderRun, owner: Owner, loop: asyncio.AbstractEventLoop) -> Sums:
-        """Begin with the parts of a run; an owner's thread calls its journal."""
+        """Begin with a run's parts; the owner's thread calls its journal."""
 
 
 def serve(
@@ -127,23 +121,14 @@ def serve(
     started: Callable[[Serving], None] = lambda _: None,
     signals: bool = True,
 ) -> int:
-    """Serve a run until SIGTERM, Ctrl-C, or a journal that cannot be written.
+    """Serve a run until SIGTERM, Ctrl-C, or (with exit code 1) a journal that cannot be written.
 
     Args:
-        run: from :meth:`LeaderRun.open`; it is closed at the end.
-        address: of the public socket.
-        admin_port: a port of 127.0.0.1 for the administration, which requires the token in ``admin.token`` of the
-            folder; a Unix socket in the folder when None.
-        cluster: sums settled parts of a run that ``defers``; the leader itself when None.
+        run: from :meth:`LeaderRun.open`; closed at the end.
+        admin_port: a port of 127.0.0.1 that requires the token in ``admin.token``; None for a Unix socket in the
+            folder.
+        cluster: sums the settled parts of a run that ``defers``; None: the leader does.
         started: called when both sockets accept connections.
-        signals: whether this process ends it by signals.
-
-    Returns:
-        The exit code: 0, or 1 where the journal could not be written.
-
-    Raises:
-        LedgerError: the leader's account is to be charged and cannot pay.
-        PrivstatsError: another process leads the folder, an address cannot be used, or the disk has too little room.
     """
     files = raise_open_files()
     room = _Room(run)
@@ -202,7 +187,6 @@ class _Process:
         return self.code
 
     def _servers(self, public: socket.socket, private: socket.socket) -> tuple[DoorServer, DoorServer]:
-        """Return the server of devices and helpers, and that of the administration."""
         limits, home = self.run.settings.limits, self.run.folder.base
         most = replace(_OF_DEVICES, of_address=limits.connections).within(self.files)
         self.limiter = ConnectionLimiter(most, proxies=limits.proxies, names=False)
@@ -229,7 +213,6 @@ class _Process:
         return standing_of(self.run, self.leader, self.owner, self.limiter.status, self.began, time.time())
 
     async def _clock(self) -> None:
-        """Close steps when their time has come, keep the status, and say what was refused."""
         reported, last_status, last_line = Counter[str](), 0.0, time.monotonic()
         while True:
             with suppress(Exception):
@@ -250,7 +233,7 @@ class _Process:
 
 
 class _Room:
-    """The disk's room for the reports of a run, which is known before it: what was acknowledged must stay writable."""
+    """Disk room for all reports, checked at the start: acknowledged data must stay writable."""
 
     def __init__(self, run: LeaderRun) -> None:
         masking = run.folder.plan.masking
@@ -267,7 +250,6 @@ class _Room:
 
     @property
     def full(self) -> bool:
-        """Whether so little is left that no further report is taken."""
         return shutil.disk_usage(self._home).free < self._need * _ROOM_LEFT
 
 
@@ -294,8 +276,7 @@ def _server(
 
 @contextmanager
 def _administered(run: LeaderRun, port: int | None) -> Iterator[tuple[socket.socket, str]]:
-    """Yield the administration's socket, a file of mode 0600 in the folder; or a loopback port, and the token it asks
-    for."""
+    """Yield a socket of mode 0600 in the folder, or a loopback port with its token."""
     if port is not None:
         path, token = run.folder.base / ADMIN_TOKEN, secrets.token_hex(32)
         with listening("127.0.0.1", port) as listener:

@@ -1,7 +1,6 @@
-"""``http.toml``: the leader's address, the origins of browsers, the closing time of the run, and the limits.
+"""``http.toml``: the leader's address, the origins of browsers, the run's closing time, and the limits.
 
-The file is in a folder of :mod:`privstats.engines.network`, next to plan and roster. None of it is secret or in a
-digest: a device believes only the values that its page pins.
+None of it is secret or in a digest; devices trust only their page's pinned values.
 """
 
 from __future__ import annotations
@@ -35,10 +34,10 @@ class Limits:
     """Limits on the cost of an unauthenticated host.
 
     Attributes:
-        connections: open ones of one address without a good signature yet; a further one replaces one of them.
-        bad_signatures: a second and address; each further one ends its connection.
-        in_flight_mib: bodies of all senders that are being received, in MiB.
-        proxies: addresses of proxies with a trusted ``Forwarded`` header.
+        connections: per address without a good signature; a further one replaces one of them.
+        bad_signatures: per second and address; a further one ends its connection.
+        in_flight_mib: all bodies being received, in MiB.
+        proxies: with a trusted ``Forwarded`` header.
     """
 
     connections: int = 2048
@@ -60,14 +59,10 @@ class Settings:
     """The contents of the file.
 
     Attributes:
-        address: ``https://HOST[:PORT]`` of the leader, without a path; ``http://`` for a loopback address only.
-        closes: when reports are no longer taken.
-        until: when the box keys of the run end, 14 days after ``closes`` at least.
-        origins: of the pages from which a browser may ask; ``("*",)`` for all.
-        limits: see :class:`Limits`.
-
-    Raises:
-        LocalProtocolError: a value is missing or out of its bounds.
+        address: the leader's, ``https://HOST[:PORT]``; ``http://`` for a loopback address only.
+        closes: when reports close.
+        until: when the run's box keys end, at least 14 days after ``closes``.
+        origins: of pages that browsers may send from; ``("*",)`` for all.
 
     Example:
         >>> from datetime import UTC, datetime
@@ -108,11 +103,7 @@ class Settings:
 
     @classmethod
     def read(cls, home: str | os.PathLike[str]) -> Settings:
-        """Read the file of a folder.
-
-        Raises:
-            LocalProtocolError: it cannot be read, or a key is missing, unknown or out of its bounds.
-        """
+        """Read a folder's file; raises ``LocalProtocolError``."""
         path = Path(home) / FILE
         data = read_bounded(path, LocalProtocolError, "privstats http new")
         try:
@@ -146,7 +137,6 @@ def _listed(limits: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _checked(where: str, table: object, kind: type[Any]) -> dict[str, Any]:
-    """Return the keys of a table, with lists as tuples; refuses what the class does not have, and what it needs."""
     known = {each.name: each for each in fields(kind) if each.name != "limits"}
     if not isinstance(table, dict):
         raise LocalProtocolError(f"{FILE}: {where} must be a table: write [{where}]")
@@ -160,7 +150,6 @@ def _checked(where: str, table: object, kind: type[Any]) -> dict[str, Any]:
 
 
 def _is_origin(text: str) -> bool:
-    """Return whether this is a scheme, a host and maybe a port, as a browser writes an origin."""
     try:
         parts = urlsplit(text)
         port = parts.port
@@ -172,7 +161,6 @@ def _is_origin(text: str) -> bool:
 
 
 def _normal(origin: str) -> str:
-    """Without the port that the scheme has anyway."""
     scheme, _, rest = origin.partition("://")
     return f"{scheme}://{rest.removesuffix({'https': ':443', 'http': ':80'}.get(scheme, ' '))}"
 

@@ -1,7 +1,6 @@
-"""State of a leader's run: ``status.json`` of its folder, the operator's facts, and Prometheus text.
+"""State of a leader's run: ``status.json``, the operator's facts, and Prometheus text.
 
-The state holds steps, places of helpers, codes, times and numbers: only the journal holds who has reported. ``serve``
-writes the state, the command line and the administration's address read it.
+It holds no sender: only the journal records who has reported.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _IDLE = ("offer", "over")
 
 
 class HelperStanding(msgspec.Struct, frozen=True):
-    """One helper: whether its offer is here, when it last signed a reply (Unix, 0 for never), and if it must answer."""
+    """One helper: its offer, its last signed reply (Unix, or 0), and whether it must answer."""
 
     place: int
     offered: bool
@@ -36,25 +35,19 @@ class HelperStanding(msgspec.Struct, frozen=True):
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
-    """A run as its leader's process sees it.
+    """A run as its leader's process sees it; times are Unix seconds.
 
     Attributes:
-        run: the roster's run name, in hex.
-        process: of the leader.
-        updated, began: the time of this state, and of the process (Unix).
-        step, since: the current step and when it was opened (Unix): ``offer``, the machine's steps, ``over``.
-        reports, clients, least: number of senders on the disk, of all clients, and the minimum that the plan needs.
-        closes, until: when reports are no longer taken, and when the box keys end (Unix).
-        helpers: one each.
-        answers: requests by status.
-        refused: refusals by code, the machine's of helpers too.
-        received, sent: bytes of bodies.
-        in_flight: bytes of bodies that are being received.
-        groups, grouped, seconds: groups that were written, their reports, and the seconds that they took.
-        unsummed: settled parts with a sum still to come from other machines.
-        connections: open ones at the public door, and what it turned away.
-        trouble: why the sum is not released; empty otherwise.
-        ended: the end of the run in a sentence; empty before.
+        updated, began: time of this state, and of the process's start.
+        step, since: ``offer``, the machine's steps, or ``over``, and its start.
+        reports, clients, least: stored reports, all clients, and the plan's minimum.
+        closes, until: when reports close, and when the box keys end.
+        answers, refused: requests by status, and refusals by code.
+        received, sent, in_flight: bytes of bodies.
+        groups, grouped, seconds: written groups, their reports, and their seconds.
+        unsummed: settled parts that other machines still sum.
+        trouble: why the sum is not released; else empty.
+        ended: a sentence; empty before.
     """
 
     run: str
@@ -86,7 +79,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
 def standing_of(
     run: LeaderRun, leader: Leader, owner: Owner, connections: ConnectionStatus, began: float, now: float
 ) -> Standing:
-    """Return the state; called in the owner's thread, as it asks the journal."""
+    """Return the state; call it in the owner's thread."""
     return Standing(
         process=os.getpid(),
         updated=now,
@@ -99,8 +92,6 @@ def standing_of(
 
 
 def _of_run(run: LeaderRun, heard: Mapping[int, float]) -> dict[str, Any]:
-    """Return the state of the journal and its settings; ``heard`` is the time of each helper's last message, by
-    place."""
     offering, plan, settings = set(run.offering), run.folder.plan, run.settings
     places = range(1, 1 + plan.helpers)
     return {
@@ -123,7 +114,6 @@ def _of_run(run: LeaderRun, heard: Mapping[int, float]) -> dict[str, Any]:
 
 
 def _of_carrier(leader: Leader, owner: Owner) -> dict[str, Any]:
-    """Return the counts of the application, and of the thread that writes."""
     seen, sizes = leader.seen, owner.sizes
     return {
         "answers": {str(status): count for status, count in sorted(seen.answers.items())},
@@ -137,18 +127,12 @@ def _of_carrier(leader: Leader, owner: Owner) -> dict[str, Any]:
 
 
 def keep(home: Path, standing: Standing) -> None:
-    """Replace the folder's ``status.json``; raises ``PrivstatsError`` where it cannot be written."""
+    """Replace the folder's ``status.json``."""
     atomic_write(home / STATUS, msgspec.json.format(msgspec.json.encode(standing)), durable=False)
 
 
 def facts_of(home: Path, run: str, now: float | None = None) -> tuple[dict[str, Any], Supervision | None]:
-    """Return names and values for the operator, and the process that leads, if one does.
-
-    Args:
-        home: the leader's folder.
-        run: the roster's run name, in hex.
-        now: Unix seconds; the time when None.
-    """
+    """Return facts for the operator, and the leading process, if any; ``now`` in Unix seconds."""
     now = time.time() if now is None else now
     held, standing = supervision(home, "served"), read_status(home, Standing)
     served = "no" if held is None else f"by process {held.process}, {held.address}"
@@ -173,7 +157,7 @@ def facts_of(home: Path, run: str, now: float | None = None) -> tuple[dict[str, 
 
 
 def exposition(standing: Standing, held: Supervision | None, now: float) -> str:
-    """Return the state in Prometheus' text format, version 0.0.4; labels hold steps, places and codes."""
+    """Return the state in Prometheus' text format, version 0.0.4."""
     return "".join(f"{line}\n" for line in _lines(standing, held, now))
 
 

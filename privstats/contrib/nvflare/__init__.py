@@ -1,7 +1,4 @@
-"""Sessions over NVIDIA FLARE: its server carries a session's messages, its sites answer from their own folders.
-
-``engines.flower`` does the same over Flower; ``engines.network`` implements the session.
-"""
+"""Sessions over NVIDIA FLARE: its server carries a session's messages, its sites answer from their own folders."""
 
 from __future__ import annotations
 

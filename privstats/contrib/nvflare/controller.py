@@ -1,11 +1,4 @@
-"""The controller of a FLARE job: it connects the host's folder with FLARE's sites.
-
-``network.driver`` runs the session, ``Host`` stores it. A job that is submitted again continues where the last one
-ended.
-
-Its transport knows the online sites, a task for one of them, and its result once it has arrived; it interprets no
-party, step or code.
-"""
+"""The controller of a FLARE job: it connects the host's folder with FLARE's sites; a resubmitted job resumes."""
 
 from __future__ import annotations
 
@@ -45,10 +38,10 @@ _UNAVAILABLE = "error:5"
 
 
 class PrivstatsController(Controller):
-    """Runs the session, or every session of the course, or the remaining ones.
+    """Runs the session, or every (remaining) session of the course.
 
-    In a job with other workflows these go on behind it, with the releases in FLARE's context
-    (``fl_ctx.get_prop(RELEASES)``). A run that ended before is not repeated: its releases are read from the folder.
+    Later workflows find the releases in FLARE's context (``fl_ctx.get_prop(RELEASES)``). An ended run is not repeated:
+    its releases come from the folder.
 
     Args:
         open_seconds: how long the first step waits for parties.
@@ -67,11 +60,11 @@ class PrivstatsController(Controller):
         """Do nothing: :meth:`control_flow` opens the folder."""
 
     def stop_controller(self, fl_ctx: FLContext) -> None:
-        """Cancel tasks that no site has accepted."""
+        """Cancel unaccepted tasks."""
         self.cancel_all_tasks(fl_ctx=fl_ctx)
 
     def control_flow(self, abort_signal: Signal, fl_ctx: FLContext) -> None:
-        """Run the session; if it has not ended in a release, the job fails with the reason."""
+        """Run the session; without a release, fail the job."""
         try:
             releases = self._run(FlareTransport(self, fl_ctx, abort_signal), partial(self._say, fl_ctx))
         except PrivstatsError as error:
@@ -97,11 +90,9 @@ def _rest(seconds: float) -> None:
 class FlareTransport:
     """The transport that ``driver`` uses, over FLARE's tasks.
 
-    A node is a site; its number is its place among the sites in the order in which they were first seen.
+    A node is a site, numbered as first seen.
 
     Args:
-        controller: FLARE's controller, which sends tasks.
-        context: FLARE's context of the controller's flow.
         aborted: set when an operator aborts the job.
     """
 
@@ -113,11 +104,7 @@ class FlareTransport:
         self._count = 0
 
     def online(self) -> Sequence[int]:
-        """Return the numbers of the sites that take part in the job and are connected now.
-
-        Raises:
-            PrivstatsError: the job was aborted.
-        """
+        """Return connected sites' numbers."""
         self._go_on()
         clients: list[Client] = list(self._context.get_engine().get_clients())
         names = sorted(client.name for client in clients)
@@ -126,19 +113,10 @@ class FlareTransport:
         return [self._sites.index(name) for name in names if away(name) is None]
 
     def push(self, node: int, kind: MessageKind, data: bytes, *, ttl: float) -> str:
-        """Send one task.
+        """Send one task and return its name.
 
         Args:
-            node: the receiver's number.
-            kind: the kind of request.
-            data: a machine's message, unchanged.
             ttl: seconds after which FLARE drops it.
-
-        Returns:
-            Its name.
-
-        Raises:
-            PrivstatsError: the job was aborted.
         """
         self._go_on()
         self._count += 1
@@ -156,7 +134,7 @@ class FlareTransport:
     def pull(self, message: str, most: int) -> Reply | None:
         """Return the result of one task, once; None before it has arrived.
 
-        An undelivered task gives ``error:5``, an invalid result ``malformed`` or ``too_large``.
+        An undelivered task returns ``error:5``, an invalid result ``malformed`` or ``too_large``.
         """
         with self._lock:
             if message not in self._replies:
@@ -174,12 +152,11 @@ class FlareTransport:
         return self._sites[node]
 
     def _result(self, name: str, client_task: ClientTask, fl_ctx: FLContext) -> None:  # noqa: ARG002 - its signature
-        """Called by FLARE in a thread of its own."""
+        """Called by FLARE in its own thread."""
         with self._lock:
             self._replies.setdefault(name, client_task.result)
 
     def _done(self, name: str, task: Task, fl_ctx: FLContext) -> None:  # noqa: ARG002 - its signature
-        """Record that a task ended without a result; a task with a result already has its reply."""
         if not any(each.result_received_time for each in task.client_tasks):
             with self._lock:
                 self._replies.setdefault(name, None)

@@ -1,7 +1,4 @@
-"""The executor of a FLARE site: it answers every task with exactly one result, also after an error.
-
-It has no state: the party's folder, which the site's operator names, stores everything between messages.
-"""
+"""The executor of a FLARE site: it answers every task with exactly one result, also after an error."""
 
 from __future__ import annotations
 
@@ -49,14 +46,7 @@ class PrivstatsExecutor(Executor):
 
 
 def home_of(site: str) -> Path:
-    """Return the party's folder.
-
-    Args:
-        site: the site's name, used in a simulation only.
-
-    Raises:
-        PrivstatsError: the environment names no folder.
-    """
+    """Return the party's folder, in a simulation by the site's name."""
     if HOME in os.environ:
         return Path(os.environ[HOME])
     if PARTIES in os.environ and site not in ("", "..") and Path(site).name == site:

@@ -1,7 +1,7 @@
 """The job that a coordinator submits to FLARE, and a machine's message in the form of its tasks.
 
-A job is two class names and two times, no code and no path. In a task the word is the kind of request; in a result it
-is a status code. No sentence is sent, and nothing is decoded here.
+A job is two class names and two times, without code or path. A task holds a kind of request and bytes; a result, a
+status code and bytes.
 """
 
 from __future__ import annotations
@@ -32,13 +32,7 @@ def write_job(
     """Write a job's folder, for ``nvflare simulator`` or FLARE's console.
 
     Args:
-        path: a folder that does not exist.
-        open_seconds: how long the first step waits for parties.
-        step_seconds: how long every other step waits.
-        name: the job's name.
-
-    Raises:
-        PrivstatsError: the folder exists, or cannot be written.
+        open_seconds, step_seconds: as for ``PrivstatsController``.
 
     Example:
         >>> from privstats.contrib.nvflare.job import write_job  # doctest: +SKIP
@@ -75,15 +69,10 @@ def pack(word: str, data: bytes) -> Shareable:
 
 
 def unpack(shareable: Shareable, sender: str, most: int = MOST_BYTES) -> tuple[str, bytes]:
-    """Return the word and the bytes of an untrusted task or result.
-
-    Args:
-        shareable: the received task or result.
-        sender: the sender, for the error.
-        most: the most bytes that are accepted.
+    """Return the word and bytes of an untrusted task or result; ``sender`` is for the error.
 
     Raises:
-        RemoteProtocolError: code ``malformed``, or ``too_large``.
+        RemoteProtocolError: code ``malformed``, or ``too_large`` beyond ``most`` bytes.
     """
     word, data = shareable.get(_WORD), shareable.get(_DATA)
     if not isinstance(word, str) or not 0 < len(word) <= _MOST_WORD or not isinstance(data, bytes):

@@ -1,8 +1,4 @@
-"""A filter for the results of a FLARE site: noise on another program's weights, charged to the site's own ledger first.
-
-The filter runs after any executor of the site. :class:`~privstats.contrib.client_updates.ClientUpdates`
-has the promise and its proof; this module has FLARE's interface, and lets nothing else leave with the weights.
-"""
+"""A FLARE filter that adds noise to another program's weights."""
 
 from __future__ import annotations
 
@@ -28,36 +24,27 @@ _KINDS = (DataKind.WEIGHT_DIFF, DataKind.WEIGHTS)
 class PrivateWeights(Filter):
     """Clips a site's weights to a public norm and adds all the noise that the promise needs, before they leave.
 
-    It filters results at the site, so the noise is *local*: no other party is trusted, and a mean over n sites has the
-    noise of one divided by sqrt(n). (One filter on the server's aggregate would be *central* noise: sqrt(n) times less
-    in the mean, and the server sees every site's weights.) Complete weights are clipped around zero, so let sites send
-    differences (``params_transfer_type="DIFF"``).
+    The noise is *local*: no other party is trusted. Weights are clipped around zero, so send differences
+    (``params_transfer_type="DIFF"``).
 
-    The site's ledger decides: ``ledger`` in the folder that ``PRIVSTATS_HOME`` names (of a simulator, in the site's
-    folder below ``PRIVSTATS_PARTIES``), with an account per client under replace-one. It is charged for every result;
-    one that its cap does not admit stays here, and the server gets FLARE's ``TASK_RESULT_FILTER_ERROR``.
+    The site's ledger, ``ledger`` in the folder that ``PRIVSTATS_HOME`` names (in a simulator, below
+    ``PRIVSTATS_PARTIES``), is charged for every result. A result beyond its cap stays here, and the server gets
+    ``TASK_RESULT_FILTER_ERROR``.
 
-    Only arrays leave. Metrics, numbers of steps (so every site weighs the same), the script's own round number, which
-    FLARE's server knows, and all else are dropped. A result that is no DXO of weights is refused, so name the tasks
-    that train. Data that a script streams to the server (``SummaryWriter``) pass no filter.
+    Only arrays leave: metrics, step counts and all else are dropped, so every site weighs the same. A result that is no
+    DXO of weights is refused, so name the tasks that train. Data that a script streams to the server
+    (``SummaryWriter``) pass no filter.
 
     Not protected, and charged to no account: the fact that a task failed. A script with a failure that depends on its
-    records reveals a bit about them per round. No filter can hide it: FLARE passes an executor's exception, and its
-    absence, around every filter.
+    records reveals a bit about them per round; no filter can hide it.
 
     Guarantee:
         That of :class:`~privstats.contrib.client_updates.ClientUpdates`: unit one client, replace-one, for all results
         under the account together.
 
     Args:
-        shapes: the names of the model's arrays and their shapes; public.
-        clip_norm: the norm over all arrays that weights are shortened to; public.
-        epsilon, delta: the promise of all rounds together.
-        rounds: the number of rounds that share it.
-        account: the ledger's account.
-
-    Raises:
-        PlanError: a value out of range.
+        shapes, clip_norm, epsilon, delta, rounds: as for ``ClientUpdates``.
+        account: the ledger's, per client under replace-one.
 
     Example:
         >>> from privstats.contrib.nvflare.weights import PrivateWeights  # doctest: +SKIP
@@ -81,11 +68,11 @@ class PrivateWeights(Filter):
         )
 
     def process(self, shareable: Shareable, fl_ctx: FLContext) -> Shareable:
-        """Return the private form of a result; for a failed result only the fact that it failed, without a reason.
+        """Return the private form of a result; for a failed result only that it failed.
 
         Raises:
-            DataError: the result is no DXO of weights, or its arrays are not those of ``shapes``.
-            LedgerError: the account has no room for one more round, or is not one for this.
+            DataError: no DXO of weights, or other arrays than ``shapes``.
+            LedgerError: the account has no room for one more round, or is unsuitable.
         """
         if shareable.get_return_code() != ReturnCode.OK:
             return make_reply(ReturnCode.EXECUTION_EXCEPTION)
@@ -97,11 +84,6 @@ class PrivateWeights(Filter):
 
 
 def _weights(shareable: Shareable) -> DXO:
-    """Return the DXO of a result.
-
-    Raises:
-        DataError: it is none of weights.
-    """
     try:
         dxo = from_shareable(shareable)
     except ValueError:

@@ -1,4 +1,3 @@
-"""Work in parts on a Dask cluster of one's own: a party's records, and a leader's settled parts, over an object store.
-
-``dask`` has both tasks, ``part_store`` what a worker gets of a leader, ``part_sums`` the thread that hands it out.
+"""Work in parts on one's own Dask cluster: a party's records (``dask``), or a leader's settled parts
+(``part_sums``).
 """

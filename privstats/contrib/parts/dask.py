@@ -1,13 +1,6 @@
-"""Tasks on a Dask cluster of one's own: moments of a party's records, and sums of a leader's settled parts.
+"""Tasks on a party's own Dask cluster, which sees its records: moments, or sums of a leader's settled parts.
 
-Each partition of records is measured in place and the moments are added up. This engine masks nothing, so the cluster
-must be the party's own. The result equals ``measure`` of all records and goes to ``session`` in the same way.
-
-A partition's moments are a value, and values are added as a tree. A Dask task that is run again, because its worker
-died, replaces its value; a sum that every finished task adds itself to would count it twice. The tree has one node
-for eight, so no machine holds all parts.
-
-For a leader's parts, a task reads one object of a store, opens the bodies in it and returns one vector of the ring.
+A repeated task replaces its value in a tree of sums, so nothing counts twice.
 """
 
 from __future__ import annotations
@@ -71,34 +64,30 @@ def measure(
     unreadable: Unreadable = "refuse",
     progress: bool = False,
 ) -> Moments:
-    """Return exact moments of records that a Dask cluster holds; ``==`` to ``privstats.measure`` of all of them
-    together.
+    """Return exact moments of records on a Dask cluster; equal to ``privstats.measure`` of all of them together.
 
-    It runs on the current ``distributed.Client``, or on Dask's local scheduler. Each partition is one task, and its
-    moments are a value at one place of a tree of sums: a task that is run again, because its worker died or lost its
-    memory, replaces its value, so no record counts twice. Partitions must give the same records at every read.
+    It runs on the current ``distributed.Client``, or on Dask's local scheduler. Partitions must return the same records
+    at every read.
 
     Args:
-        schema: the statistics to measure: of sums over records, those of every session of a course among them.
-        X: a Dask array ``(n, features)``, or a Dask dataframe with one column per feature. Without ``y``: a bag of
-            ``(X, y)`` batches, or a list of delayed ``(X, y)`` batches, each as ``privstats.measure`` takes them.
-        y: a Dask array or series of labels or targets, in the same partitions; one with a column per target where
-            there are several.
-        published: values that the schema reads: give ``plan.published``.
-        unreadable: as in ``privstats.measure``: give ``plan.unreadable``. Whether a record can be read follows from it
-            alone, whatever types its partition has; how many cannot, the workers' logs say.
-        progress: show a progress bar on the terminal.
+        schema: the statistics to measure, which must be sums over records.
+        X: a Dask array ``(n, features)``, or a Dask dataframe with one column per feature. Without ``y``: a bag, or a
+            list of delayed values, of ``(X, y)`` batches.
+        y: a Dask array or series of labels or targets, partitioned like ``X``; one column per target where there are
+            several.
+        published: pass ``plan.published``.
+        unreadable: pass ``plan.unreadable``; workers' logs count the unreadable records.
 
     Guarantee:
         Integer sums are associative and every record's part of them depends on the record alone (``docs/moments.md``),
-        so the result is the same integers for every cut into partitions, every order and every number of retries.
-        Nothing is private inside the cluster: its workers see records, its scheduler runs any code that it receives.
+        so the result is the same integers for every partitioning, every order and every number of retries. Nothing is
+        private inside the cluster: its workers see records, its scheduler runs any code that it receives.
 
     Raises:
-        DataError: an argument is not a Dask collection, ``y`` has other partitions than ``X``, or records do not fit
-            the schema: the message names the partition.
-        SchemaError: ``schema`` is not a schema, or not one of sums over records.
-        PrivstatsError: the workers that took one partition died one after the other.
+        DataError: no Dask collection, other partitions of ``y``, or records that do not fit; the message names the
+            partition.
+        SchemaError: ``schema`` is not a schema of sums over records.
+        PrivstatsError: one partition's workers died one after another.
         MissingExtraError: Dask is not installed.
     """
     require_schema(schema, "contrib.parts.dask.measure(schema, X, y)")
@@ -124,7 +113,6 @@ def measure(
 
 
 def _measured(known: tuple[Schema, Published | None], unreadable: Unreadable, place: int, *part: Any) -> Moments | None:
-    """Return one task: the moments of one partition; None for a bag's partition without a batch."""
     schema, published = known
     try:
         if len(part) == 2:
@@ -144,7 +132,6 @@ def _added(parts: Sequence[Moments | None]) -> Moments | None:
 
 
 def _batches(X: Any) -> list[Part]:
-    """Return the partitions of a bag, or the delayed batches of a list."""
     if _is_bag(X):
         return [(part,) for part in X.to_delayed()]
     if not isinstance(X, Iterable) or isinstance(X, str | bytes) or _is_collection(X):
@@ -175,7 +162,6 @@ def _pairs(X: Any, y: Any) -> list[Part]:
 
 
 def _aligned(X: Any, y: Any) -> tuple[Any, Any]:
-    """Return X and y split along the records only, ``y`` at the splits of ``X`` if their sizes are known."""
     if X.ndim != 2:
         raise DataError(f"X must have shape (records, features), got {X.ndim} dimensions; reshape it")
     if y.ndim not in (1, 2):
@@ -193,7 +179,6 @@ def _delayed(collection: Any) -> list[Any]:
 
 
 def _computed(total: Any, progress: bool) -> Any:
-    """Return the value of the tree's root, from the current client or the local scheduler."""
     client = _client()
     if client is None:
         if not progress:
@@ -233,8 +218,7 @@ def _is_frame(value: Any) -> bool:
 
 
 def _is_bag(value: Any) -> bool:
-    """Return whether the value has partitions and is neither array nor frame; a delayed value has every attribute, its
-    type few."""
+    """Ask the value's type: a delayed value has every attribute."""
     return _is_collection(value) and _is_cut(value) and not (_is_array(value) or _is_frame(value))
 
 
@@ -243,19 +227,17 @@ def _is_cut(value: Any) -> bool:
 
 
 class PartTasks:
-    """A cluster of the leader's own, for sums of settled parts.
+    """A leader's own cluster, for sums of settled parts.
 
-    A task is a function of one object and of the keys of its bodies, so it may run twice, on two workers, in any order:
-    its result is the same vector. Nothing is hidden in the cluster. It sees what the leader sees: bodies, each uniform
-    to any observer who lacks one helper's streams. Its workers have this version of privstats.
+    A task may run twice. The cluster sees what the leader sees: bodies, each uniform to any observer who lacks one
+    helper's streams. Its workers need this version of privstats.
 
     Args:
-        scheduler: its address, ``tls://HOST:PORT``; plain ``tcp://`` on this machine only. Certificates are Dask's own
-            configuration.
+        scheduler: ``tls://HOST:PORT``, with Dask's configured certificates; plain ``tcp://`` on this machine only.
 
     Raises:
-        LocalProtocolError: a plain address that others than this machine may reach.
-        PrivstatsError: nothing answers there.
+        LocalProtocolError: a plain address that other machines may reach.
+        PrivstatsError: no answer at this address.
         MissingExtraError: Dask is not installed.
 
     Example:
@@ -277,18 +259,12 @@ class PartTasks:
             ) from None
 
     def submit(self, part: StoredPart, ring: Ring, keys: bytes) -> Any:
-        """Return a future of the part's packed sum.
-
-        Args:
-            part: the object: bodies as they arrived, one behind the other.
-            ring: of the bodies.
-            keys: 44 bytes for each body, in their order: key and nonce.
-        """
+        """Return a future of the part's packed sum; ``keys`` has each body's key and nonce, 44 bytes, in order."""
         name = f"privstats-part-{part.tag.hex()}-{part.url.rpartition('-')[2]}"
         return self._client.submit(_part_sum, part, ring.segments, keys, key=name, pure=False)
 
     def close(self) -> None:
-        """Let the cluster go."""
+        """Disconnect from the cluster."""
         self._client.close(timeout=_CONNECT_SECONDS)
 
 

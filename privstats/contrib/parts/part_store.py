@@ -1,9 +1,7 @@
-"""Store objects for the sums of settled parts, in any store that fsspec names: a folder, or a bucket.
+"""Store objects for the sums of settled parts, in a folder or bucket that fsspec names.
 
-An object is the bodies of one part as they arrived, ciphertexts for the leader's box key. The store learns their sizes
-and times, as the network did; the keys that open them are never in it. A reader of an object verifies all of its bytes
-under a key that the leader drew for the object while writing it (GMAC, NIST SP 800-38D: a sixteenth of the time of
-SHA-256), and that the store never has.
+An object is one part's bodies, ciphertexts for the leader's box key; the store learns sizes and times, never the keys
+that open them. A reader verifies all bytes under a key that the store never has (GMAC, NIST SP 800-38D).
 """
 
 from __future__ import annotations
@@ -26,17 +24,16 @@ _KEY_BYTES, _NONCE_BYTES = 32, 12
 
 
 class StoreError(PrivstatsError):
-    """An object cannot be written or read, or is not the one that was written."""
+    """An object is unreadable, unwritable or changed."""
 
 
 @dataclass(frozen=True)
 class StoredPart:
-    """One object.
+    """One object in a store.
 
     Attributes:
-        url: its address, which may hold a password.
-        size: its bytes.
-        key: of this object's tag alone, 32 bytes.
+        url: its address, perhaps with a password.
+        key: 32 bytes, of this object's tag alone.
         tag: GMAC of all its bytes.
     """
 
@@ -47,7 +44,7 @@ class StoredPart:
 
     @property
     def name(self) -> str:
-        """Name in sentences: run and part, without the store's address."""
+        """Run and part, without address."""
         return "/".join(self.url.split("/")[-2:])
 
 
@@ -55,12 +52,8 @@ class PartStore:
     """The objects of one run.
 
     Args:
-        url: the folder that fsspec finds, as ``s3://bucket/folder`` or a path; for this purpose alone.
-        run: the run's name, in hex, which names a folder of its own there.
-
-    Raises:
-        MissingExtraError: fsspec is not installed.
-        StoreError: fsspec knows no such store.
+        url: a folder for this purpose alone, ``s3://bucket/folder`` or a path.
+        run: the run's name, in hex.
 
     Example:
         >>> from privstats.contrib.parts.part_store import PartStore, content_of
@@ -79,11 +72,7 @@ class PartStore:
         self._url = posixpath.join(full if full.startswith("file:") else url, run)
 
     def put(self, number: int, pieces: Iterable[bytes | memoryview]) -> StoredPart:
-        """Write the object of a part, under a name that none had before.
-
-        Raises:
-            StoreError: it cannot be written.
-        """
+        """Write a part's object under a new name."""
         name = f"{number}-{os.urandom(8).hex()}"
         size, key = 0, os.urandom(_KEY_BYTES)
         tag = _tagged(key)
@@ -98,22 +87,18 @@ class PartStore:
             return StoredPart(posixpath.join(self._url, name), size, key, tag.tag)
 
     def remove(self, part: StoredPart) -> None:
-        """Remove an object, if it is there; a store that refuses keeps ciphertexts that soon nothing opens."""
+        """Remove an object if it exists; ignore refusals."""
         with suppress(Exception):
             self._files.rm_file(posixpath.join(self._home, part.name.partition("/")[2]))
 
     def clear(self) -> None:
-        """Remove all objects of the run, those of earlier processes too."""
+        """Remove all objects of the run."""
         with suppress(Exception):
             self._files.rm(self._home, recursive=True)
 
 
 def content_of(part: StoredPart) -> bytes:
-    """Return all bytes of an object.
-
-    Raises:
-        StoreError: it is missing, shorter or longer, or another one than was written; the sentence names it.
-    """
+    """Return an object's bytes; raise ``StoreError`` where missing or changed."""
     with _in_a_sentence(f"object {part.name} cannot be read"):
         files, path = _core().url_to_fs(part.url)
         with files.open(path, "rb") as file:
@@ -129,7 +114,6 @@ def content_of(part: StoredPart) -> bytes:
 
 
 def _tagged(key: bytes) -> AEADEncryptionContext:
-    """GCM without a plaintext, of one message under one key."""
     return Cipher(algorithms.AES256(key), modes.GCM(bytes(_NONCE_BYTES))).encryptor()
 
 
@@ -139,7 +123,6 @@ def _core() -> Any:
 
 @contextmanager
 def _in_a_sentence(what: str) -> Iterator[None]:
-    """Yield every error of a store as a sentence: each kind of store has errors of its own."""
     try:
         yield
     except PrivstatsError:

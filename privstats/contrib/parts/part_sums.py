@@ -1,9 +1,7 @@
-"""Sum settled parts beyond the leader's machine: bodies go into a store, a cluster adds them up, sums come back.
+"""Sum settled parts beyond the leader's machine, through a store and a cluster.
 
-The journal keeps a part's reports until its sum is in, so no failure out there costs a report: an object that was
-changed or lost is written anew, and a part that fails three times is summed by the leader itself; after three such
-parts in a row, or an unexpected error, the leader sums all the rest. All of it happens in a thread of its
-own; the journal is called through its owner.
+The journal stores a part's reports until its sum arrives. The leader sums a part that fails three times, and everything
+after three such parts in a row or an unexpected error.
 """
 
 from __future__ import annotations
@@ -44,30 +42,20 @@ class Tasks(Protocol):
         ...
 
     def close(self) -> None:
-        """Let it go."""
+        """Disconnect."""
         ...
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """A store and tasks for summing settled parts.
-
-    Attributes:
-        store: for the objects.
-        tasks: sums them up.
-    """
+    """A store and tasks."""
 
     store: PartStore
     tasks: Tasks
 
     @classmethod
     def at(cls, scheduler: str, store: str, folder: RoundFolder) -> Cluster:
-        """Return a Dask cluster and a store for the run of a folder.
-
-        Raises:
-            LocalProtocolError: a plain address beyond this machine; or the plan's reports carry proofs.
-            PrivstatsError: the cluster does not answer, or fsspec knows no such store.
-        """
+        """Return a run's Dask cluster and store; refuse reports with proofs."""
         from privstats.contrib.parts.dask import PartTasks
 
         if folder.plan.validity is not None:
@@ -75,7 +63,7 @@ class Cluster:
         return cls(PartStore(store, folder.roster.run.hex()), PartTasks(scheduler))
 
     def start(self, run: LeaderRun, owner: Owner, loop: asyncio.AbstractEventLoop) -> PartSums:
-        """Hand out the settled parts of a run that defers sums, in a thread, until it is stopped."""
+        """Hand out settled parts, in a thread."""
         sums = PartSums(run, owner, loop, self)
         sums.start()
         return sums
@@ -97,15 +85,7 @@ class _UselessError(PrivstatsError):
 
 
 class PartSums:
-    """The thread.
-
-    Args:
-        run: the leader's run, which defers sums.
-        owner: the thread that calls its journal.
-        loop: the owner's event loop.
-        cluster: store and tasks.
-        clock: monotonic seconds.
-    """
+    """Hands out parts, and collects sums."""
 
     def __init__(
         self,
@@ -125,11 +105,11 @@ class PartSums:
         self._thread = Thread(target=self._work, name="privstats-part-sums", daemon=True)
 
     def start(self) -> None:
-        """Start the thread; objects of earlier processes are removed."""
+        """Start the thread, which removes objects of earlier processes."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread; parts that wait are summed by the next process."""
+        """End the thread; the next process sums waiting parts."""
         self._stopping.set()
         self._thread.join(_STOP_SECONDS)
         self._tasks.close()
@@ -157,7 +137,6 @@ class PartSums:
         self._called(self._run.tick)
 
     def _turn(self) -> bool:
-        """Collect what is done and hand out what waits; whether there was anything to do."""
         if self._run.ended is not None:
             raise _GoneError("the run has ended")
         waiting = self._called(lambda: {} if self._run.journal is None else dict(self._run.journal.unsummed))
@@ -185,7 +164,7 @@ class PartSums:
             self._failed(number, error)
 
     def _stored(self, number: int, senders: Sequence[int]) -> tuple[StoredPart, bytes]:
-        """Write a part's object, some bodies at a time, so that reports are taken in between."""
+        """Write a few bodies at a time, so that reports are accepted in between."""
         keys: list[bytes] = []
 
         def pieces() -> Iterator[bytes | memoryview]:
@@ -236,7 +215,6 @@ class PartSums:
         return self._called(called)
 
     def _called(self, action: Callable[[], T]) -> T:
-        """Return the result of a call in the owner's thread."""
         if self._stopping.is_set():
             raise _GoneError("the process ends")
         try:
@@ -250,5 +228,5 @@ class PartSums:
 
 
 def _logged(error: Exception) -> str:
-    """Return an error for the log: a sentence of ours, or its kind; other texts may hold addresses and keys."""
+    """Log our own text, or the error's type: other texts may hold addresses and keys."""
     return str(error) if isinstance(error, PrivstatsError) else type(error).__name__

@@ -1,8 +1,4 @@
-"""Estimates from one client's own records given a release: label shares, an offset, a linear adapter, their strength.
-
-They are functions of single records, hence outside every promise, and must not leave the client. Closed forms for the
-personal head.
-"""
+"""Estimates from one client's own records after a release, outside every promise; they must not leave the client."""
 
 from __future__ import annotations
 
@@ -26,13 +22,12 @@ _STEPS, _ENOUGH = 100, 1e-7  # the loss, in nats a record, then moves by less th
 
 
 def label_shares(index: NDArray[np.intp], classes: int) -> Array:
-    """Laplace's estimate of the label probabilities, ``(n_c + 1) / (n + C)``, shape ``(C,)``."""
+    """Return Laplace's estimate of the label probabilities, ``(n_c + 1) / (n + C)``, shape ``(C,)``."""
     return (np.bincount(index, minlength=classes) + 1.0) / (len(index) + classes)
 
 
 def offset(residuals: Array, pull: float) -> Array:
-    """Return the client's shift that the labels do not explain, ``sum(x - m_y) / (n + lambda)`` with ``lambda = pull
-    n``.
+    """Return the client's shift that the labels do not explain, ``sum(x - m_y) / (n + lambda)``, ``lambda = pull n``.
 
     Args:
         residuals: rows less the class mean of their label, ``(n, d)``.
@@ -44,15 +39,14 @@ def offset(residuals: Array, pull: float) -> Array:
 
 @dataclass(frozen=True)
 class Adapter:
-    """The linear map toward the class means for every pull at once, from one singular value decomposition.
+    """The linear map toward the class means, for every pull at once.
 
-    ``P = (Z'Z + l I)^-1 (Z'T + l I)`` (FedCGS eq. 12 without its task loss, on frozen features) is
-    ``I + V diag(s / (s^2 + l)) U' (T - Z)`` for ``Z = U diag(s) V'``, so the work is with the smaller of n and d.
+    ``P = (Z'Z + l I)^-1 (Z'T + l I)`` (FedCGS eq. 12 without its task loss) is ``I + V diag(s / (s^2 + l)) U' (T - Z)``
+    for ``Z = U diag(s) V'``.
 
     Attributes:
-        centre: about which the map is linear, ``(d,)``.
-        inward: V, ``(d, r)``.
-        values: s, ``(r,)``.
+        centre: fixed point of the map, ``(d,)``.
+        inward, values: V, ``(d, r)``, and s, ``(r,)``.
         outward: U' (T - Z), ``(r, d)``.
     """
 
@@ -63,21 +57,21 @@ class Adapter:
 
     @classmethod
     def of(cls, rows: Array, targets: Array, centre: Array) -> Adapter:
-        """Compute the adapter from rows and the class means of their labels, both ``(n, d)``."""
+        """Compute the adapter from rows and their class means, both ``(n, d)``."""
         centred = rows - centre
         left, values, right = np.linalg.svd(centred, full_matrices=False)
         return cls(centre, right.T, values, left.T @ (targets - rows))
 
     def moved(self, rows: Array, pull: float) -> Array:
-        """``centre + (rows - centre) P`` at one pull, shape as ``rows``."""
+        """Return ``centre + (rows - centre) P`` at one pull."""
         return rows + ((rows - self.centre) @ self.inward * self._gains(pull)) @ self.outward
 
     def matrix(self, pull: float) -> Array:
-        """P at one pull, ``(d, d)``."""
+        """Return P at one pull, ``(d, d)``."""
         return np.eye(len(self.centre)) + (self.inward * self._gains(pull)) @ self.outward
 
     def _gains(self, pull: float) -> Array:
-        """``s / (s^2 + l)``; l is ``pull`` times the mean eigenvalue of Z'Z, so that 1 halves an average direction."""
+        """Let l be ``pull`` times the mean eigenvalue of Z'Z, so that 1 halves an average direction."""
         ridge = pull * float(np.square(self.values).sum()) / len(self.centre)
         bottom = np.square(self.values) + ridge
         return np.where(bottom > 0, self.values / np.where(bottom > 0, bottom, 1.0), 0.0)
@@ -85,17 +79,15 @@ class Adapter:
 
 @dataclass(frozen=True)
 class TrainedAdapter:
-    """The linear map that minimises all of FedCGS eq. 12: its task loss together with the distance to the class means.
+    """The linear map that minimises all of FedCGS eq. 12.
 
-    Over maps P it minimises the mean of ``-log softmax(W f(x) + b)_y + lambda |f(x) - m_y|^2 / s^2`` and adds
-    ``lambda pull |P - I|^2``; ``f(x) = c + (x - c) P``, s^2 is the mean square of the entries of ``x - c``, so lambda
-    means the same on every scale, and the last term is :class:`Adapter`'s. Convex, for scores are linear in P. The best
-    P - I has its columns in the span of the rows, so the work is with the smaller of n and d.
+    P minimises the mean of ``-log softmax(W f(x) + b)_y + lambda |f(x) - m_y|^2 / s^2`` plus ``lambda pull |P - I|^2``,
+    with ``f(x) = c + (x - c) P`` and s^2 the mean square of the entries of ``x - c``. The problem is convex; the
+    columns of the best P - I are in the rows' span.
 
     Attributes:
         start: the closed form on the same rows.
-        rows, means: the client's rows and the class means of their labels, ``(n, d)``.
-        index: their classes, ``(n,)``.
+        rows, means: rows and their labels' class means, ``(n, d)``.
         coef, intercept: of the scores, ``(C, d)`` and ``(C,)``.
         attraction: lambda.
     """
@@ -110,16 +102,16 @@ class TrainedAdapter:
 
     @property
     def centre(self) -> Array:
-        """About which the map is linear, ``(d,)``."""
+        """Fixed point, ``(d,)``."""
         return self.start.centre
 
     def moved(self, rows: Array, pull: float) -> Array:
-        """``centre + (rows - centre) P`` at one pull, shape as ``rows``."""
+        """Return moved rows, as :meth:`Adapter.moved`."""
         moved: Array = self.centre + (rows - self.centre) @ self.matrix(pull)
         return moved
 
     def matrix(self, pull: float) -> Array:
-        """P at one pull, ``(d, d)``, by L-BFGS from the closed form."""
+        """Return P, ``(d, d)``, by L-BFGS."""
         if math.isinf(pull) or not self.start.values.any():
             return np.eye(len(self.centre))
         inward = self.start.inward
@@ -133,12 +125,10 @@ class TrainedAdapter:
 
     @cached_property
     def _inner(self) -> Array:
-        """Rows in the coordinates of their span, ``(n, r)``."""
         inner: Array = (self.rows - self.centre) @ self.start.inward
         return inner
 
     def _loss(self, flat: Array, pull: float) -> tuple[float, Array]:
-        """Eq. 12 and its gradient at ``P = I + inward M``, M flattened."""
         inner = self._inner
         M, n = flat.reshape(inner.shape[1], -1), len(self.rows)
         square = float(np.square(self.start.values).sum()) / (n * len(self.centre))
@@ -158,13 +148,11 @@ def choose_pull(
 ) -> float:
     """Return the strongest of :data:`PULLS` that folds cannot distinguish from the best.
 
-    Five folds, the classes spread evenly over them and no randomness. A weaker pull must beat a stronger one by more
-    than one standard error of the paired difference, so that few records change little.
+    Five folds are stratified, without randomness. A weaker pull must win by more than one standard error of the paired
+    difference.
 
     Args:
-        index: class of every record, ``(n,)``.
-        judge: from the places of training and of held-out records to the log-probability of each held-out label, one
-            array per pull.
+        judge: function of training and held-out indices to each held-out label's log-probability, one array per pull.
     """
     folds = min(_FOLDS, len(index))
     if folds < 2:

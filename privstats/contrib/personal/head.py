@@ -1,10 +1,4 @@
-"""One client's own head: a release's head with the client's label shares, offset and adapter.
-
-The client fits it locally, after the release; none of it may leave the client. It wraps any classification head.
-
-Heads keep class means and probabilities. A personal head needs the release's estimates of the classes, and a head
-file is often all that a client gets.
-"""
+"""One client's own head, fitted locally after a release; none of it may leave the client."""
 
 from __future__ import annotations
 
@@ -44,8 +38,6 @@ _LEAST_LOG = -700.0  # a probability of 0 stays about 0, and its logarithm finit
 
 
 class _ClassHead(Constraint):
-    """A classification head."""
-
     def admits(self, value: Any) -> bool:
         return isinstance(value, ClassHead)
 
@@ -54,11 +46,9 @@ class _ClassHead(Constraint):
 
 
 class Personal(Classifier):
-    """A head of a release, made one client's own with that client's records.
+    """A release's head, adapted to one client with that client's records.
 
-    When each part helps (docs/alignment.md): ``prior`` wherever clients have different label mixes and are evaluated on
-    their own data; also ``adapter`` where they come from different domains; ``offset`` there too, and always with a
-    release of within-client moments. Evaluated on all clients' data ``prior`` hurts, and ``offset`` may cost a point.
+    docs/alignment.md states where each part helps, and where it hurts.
 
     Guarantee:
         None, on purpose. The release inside is as private as its plan states. The prior is the exact counts of the
@@ -66,27 +56,21 @@ class Personal(Classifier):
         anyone but the client are outside every promise. Nothing is sent.
 
     Args:
-        head: a head that was fitted on a release; it is not changed.
-        prior: weigh classes by the client's own label shares, Laplace's ``(n_c + 1) / (n + C)``, in place of those in
-            the head.
-        offset: subtract ``sum(x - m_y) / (n + lambda)``, the client's shift that its labels do not explain; m are the
-            class means of the release.
-        adapter: ``"linear"`` maps rows toward the class means of the release by one matrix in closed form (FedCGS eq.
-            12 without its task loss), ``"trained"`` minimises eq. 12 whole over such matrices, for heads with linear
-            scores, ``"none"`` leaves them.
-        attraction: lambda of eq. 12, of ``"trained"`` alone: how much the distance to the class means counts relative
-            to the cross entropy.
-        pull: how strongly offset and adapter are pulled back to the release: a number (1 halves them), or ``"cv"``:
-            five folds of the client's records choose for each, and the release stays as it is unless a change is proved
-            better.
+        head: fitted on a release; not changed.
+        prior: weigh classes by the client's label shares, Laplace's ``(n_c + 1) / (n + C)``.
+        offset: subtract ``sum(x - m_y) / (n + lambda)``, the client's shift beyond its labels; m are the release's
+            class means.
+        adapter: ``"linear"`` maps rows toward the class means in closed form (FedCGS eq. 12 without its task loss);
+            ``"trained"`` minimises all of eq. 12, for heads with linear scores; or ``"none"``.
+        attraction: lambda of eq. 12, for ``"trained"``: weight of the distance to the class means.
+        pull: strength of the pull back to the release: a number (1 halves offset and adapter), or ``"cv"``: five folds
+            choose, and the release stays unless a change is proved better.
 
     Attributes:
-        classes_: labels, ``(C,)``, those of ``head``.
         log_ratio_: added to the log-probabilities of ``head``, ``(C,)``.
         shift_: the offset, ``(d,)``, or None.
         centre_, matrix_: the adapter is ``centre + (x - centre) matrix``, ``(d,)`` and ``(d, d)``, or None.
-        pulls_: the pulls used, by name.
-        provenance_: exact; that of the release inside is ``head.provenance_``.
+        provenance_: exact; the release's is ``head.provenance_``.
 
     Example:
         >>> X, y = np.array([[0.0, 0.0], [0.0, 0.2], [1.0, 0.0], [1.0, 0.2]] * 5), np.array([0, 0, 1, 1] * 5)
@@ -130,17 +114,17 @@ class Personal(Classifier):
         self.pull = pull
 
     def __sklearn_clone__(self) -> Self:
-        """An unfitted copy around the same fitted head: ``fit`` here fits the client's part alone."""
+        """Return an unfitted copy around the fitted head."""
         return type(self)(**self.get_params(deep=False))
 
     @property
     def n_features_in_(self) -> int:
-        """Columns that ``predict`` takes: those of the head inside."""
+        """Number of columns that ``predict`` accepts."""
         return int(self._known("n_features_in_"))
 
     @property
     def feature_names_in_(self) -> NDArray[Any]:
-        """Names of the features, where the head inside has them."""
+        """The inner head's feature names."""
         names: NDArray[Any] = self._known("feature_names_in_")
         return names
 
@@ -152,12 +136,12 @@ class Personal(Classifier):
         """Fit the client's part on the client's records.
 
         Args:
-            X: features, shape ``(n, inputs)``, as ``head.predict`` takes them; at least one record.
-            y: labels, ``(n,)``, out of ``head.classes_``.
+            X: features, shape ``(n, inputs)``, as for ``head.predict``.
+            y: labels, ``(n,)``, from ``head.classes_``.
 
         Raises:
-            HeadError: a parameter out of its bounds, or a head that is not fitted or has no class means.
-            DataError: no record, not one label per record, or a label that the head does not know.
+            HeadError: a parameter out of its bounds, or an unsuitable head.
+            DataError: no record, not one label per record, or an unknown label.
         """
         check_parameters(self, self.bounds)
         _require_known(self.head)
@@ -180,15 +164,11 @@ class Personal(Classifier):
         return self
 
     def save(self, path: PathLike, signer: Signer | None = None) -> None:
-        """Write the personal head whole, with :data:`NOTE` in it; an existing file is replaced atomically.
+        """Write the personal head, with :data:`NOTE` in it, atomically.
 
         Args:
-            path: where to; keep it where the records are, for it is a function of them.
+            path: a file stored where the records are: it is a function of them.
             signer: an Ed25519 private key, or its 32 bytes.
-
-        Raises:
-            HeadError: a label or parameter that JSON cannot hold, or a signer that is no key.
-            PrivstatsError: the file cannot be written.
         """
         check_is_fitted(self, "log_ratio_")
         inner = content_of(self.head)
@@ -209,11 +189,7 @@ class Personal(Classifier):
 
     @classmethod
     def load(cls, path: PathLike, signed_by: Verifier | None = None) -> Self:
-        """Read a personal head that :meth:`save` wrote; it predicts as the saved one.
-
-        Raises:
-            HeadError: not such a file, corrupt, from another version or wrongly signed; or ``signed_by`` is no key.
-        """
+        """Read what :meth:`save` wrote; raises ``HeadError``."""
         return FORMAT.read(path, signed_by)
 
     def _scores(self, X: Any) -> Array:
@@ -263,20 +239,19 @@ class Personal(Classifier):
         return [self._held_out(candidate, index, train, held) for candidate in candidates]
 
     def _held_out(self, rows: Array, index: NDArray[np.intp], train: NDArray[np.intp], held: NDArray[np.intp]) -> Array:
-        """Return the log-probability of every held-out label, with the prior of the training records."""
         logs = self._log_probabilities(_logs(self.head, rows) + self._log_ratio(index[train]))
         return logs[np.arange(len(held)), index[held]]
 
 
 def with_local_transform(head: ClassHead, own: Transform) -> ClassHead:
-    """Return a head of a release behind a transport for one client: the same rule behind that client's own map.
+    """Return a release's head behind a transport, with one client's own map in place of the plan's.
 
     Args:
         head: fitted on a release; its plan names the transport.
         own: the client's, from ``reference.local(transport, X)``.
 
     Raises:
-        HeadError: the head is not fitted, or its preprocessing has no such map.
+        HeadError: the head is not fitted, or has no such map.
 
     Example:
         >>> from dataclasses import replace
@@ -302,13 +277,11 @@ def with_local_transform(head: ClassHead, own: Transform) -> ClassHead:
 
 
 class _Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The JSON part of a personal head's file."""
-
     note: str
     prior: bool
     offset: bool
     adapter: Literal["none", "linear", "trained"]
-    attraction: float = 0.03  # files of before have none, and are written as they were
+    attraction: float = 0.03  # older files have none, and their bytes do not change
     pull: float | Literal["cv"]
     pulls: dict[str, float | None]
     head: str
@@ -353,7 +326,7 @@ FORMAT = Format[Personal](
 
 
 def _check_tensors(personal: Personal, tensors: dict[str, NDArray[Any]]) -> None:
-    """ValueError unless the tensors are exactly those that the parameters ask for, finite float64 of their shapes."""
+    """Raise ValueError for other tensors, types or shapes than the parameters require, or nonfinite values."""
     classes, features = personal.head.prototypes_.shape
     shapes: dict[str, tuple[int, ...]] = {"log_ratio": (classes,)}
     if personal.offset:
@@ -390,5 +363,4 @@ def _indices(head: ClassHead, y: Any, records: int) -> NDArray[np.intp]:
 
 
 def _logs(head: ClassHead, rows: Array) -> Array:
-    """Return the log-probabilities of a head for rows behind its public map, finite."""
     return np.maximum(head._log_probabilities(head.rule_.scores(rows)), _LEAST_LOG)

@@ -1,8 +1,4 @@
-"""Claims that the reports of a session prove, as frozen values of plain numbers: equal for all parties, and in the
-digest.
-
-A plan derives it from its schema; the machines derive the statement from it.
-"""
+"""Claims that a session's reports prove, as frozen plain numbers: equal for all parties, and in the digest."""
 
 from __future__ import annotations
 
@@ -41,12 +37,11 @@ class Claim:
 
     Args:
         sums: the kind of the sums.
-        sizes: its numbers, as for the statement of this kind: classes and features; features, targets and
-            folds; cells of each table; entries of each statistic.
-        unit: wire steps of one record in every statistic, 4**f; in tables of one record, or of one grid step.
+        sizes: classes and features; features, targets and folds; cells of each table; or entries of each statistic.
+        unit: wire steps of one record in every statistic, 4**f; in tables, of one record or grid step.
         most_records: n; in tables, in these units.
         grid_bits: f; 0 in tables.
-        counters: in norms, the places of entries between 0 and n records.
+        counters: in norms, indices of entries between 0 and n records.
         clipped: the plan clips clients.
 
     Example:
@@ -65,14 +60,14 @@ class Claim:
 
     @property
     def stated(self) -> tuple[object, ...]:
-        """Values that represent the claim in a digest: its fields, and the numbers that follow from them."""
+        """Fields and derived numbers, for a digest."""
         statement = statement_of(self)
         fields = (self.sums, self.sizes, self.unit, self.most_records, self.grid_bits, self.counters, self.clipped)
         return (_VERSION, statement.name, *fields, statement.signed, statement.bits, statement.ends)
 
     @property
     def statement(self) -> Statement:
-        """Statement about a vector that the claim names."""
+        """The statement that the claim names."""
         return statement_of(self)
 
     @property
@@ -82,21 +77,21 @@ class Claim:
 
     @property
     def upload_bytes(self) -> int:
-        """Size of the leader's share with its blind."""
+        """Bytes of the leader's share with its blind."""
         return BLIND_BYTES + _WORD * self.statement.ends[-1]
 
     @property
     def answer_bytes(self) -> int:
-        """Size of a helper's answer to one report's proof."""
+        """Bytes of a helper's answer."""
         return _WORD * answer_size(self.statement)
 
     @property
     def tolerance(self) -> float:
-        """The records, beyond ``most_records``, that a liar's sums may be worth, because the grid is coarse."""
+        """Records beyond ``most_records`` that a coarse grid allows a liar."""
         return self.statement.tolerance / self.unit
 
     def group(self, schema: Schema, layout: Layout) -> Prime:
-        """Return the group of the wire entries that the statement reads, with a factor for each segment."""
+        """Return the wire entries' group, with segments' factors."""
         bounds = {row.letter: row.bound(schema.steps) for row in schema.sent}
         unit = 4**self.grid_bits
         factors = {letter: max(1, unit // bound) for letter, bound in bounds.items()}
@@ -105,11 +100,7 @@ class Claim:
     def headroom(
         self, rooms: tuple[Headroom, ...], group: Prime, clients: int, tail: Callable[[Segment], float]
     ) -> tuple[Headroom, ...]:
-        """Return the room of every segment in the group: its 61 bits, less those of its factor.
-
-        Raises:
-            PlanError: the sum of all clients that pass, honest or not, with the noise could pass half of the field.
-        """
+        """Return every segment's room in the group; refuse noisy sums that could exceed half of the field."""
         reach = self.statement.reach if self.statement.tested_size else 0
         sums = clients * (2 * self.most_records * self.unit + reach)
         out = []
@@ -124,52 +115,36 @@ class Claim:
         return tuple(out)
 
     def stated_in(self, group: Prime) -> tuple[object, ...]:
-        """Return the values that represent group and claim in the digest of parameters."""
+        """Return the values for the parameters' digest."""
         return (group.parts, self.stated)
 
     def scheme(self, group: Prime, helpers: int, context: bytes) -> FieldStreams:
-        """Return the masking scheme of a run with reports that prove this claim."""
+        """Return a run's masking scheme."""
         return FieldStreams(group, self.statement, helpers, context)
 
     def check_vector(self, vector: RingVector) -> None:
-        """Refuse a vector that a client's report could not prove, in whole numbers and before anything is sent.
-
-        Raises:
-            DataError: it does not keep the statement.
-        """
+        """Raise ``DataError`` for an unprovable vector."""
         x = lift(np.concatenate(vector.lanes).astype(np.uint64))
         hidden = self.statement.hidden_of(x)
         self.statement.witness(x, hidden, lambda number, size: stream(number.to_bytes(32, "big"), size))
 
     def is_signed(self, body: bytearray, context: bytes, sender: int, commits: bytes, parts: bytes) -> bool:
-        """Return whether the client signed the parts of the leader's share.
-
-        Raises:
-            ValueError: a word of the share is no element of the field.
-        """
+        """Return whether the client signed the share's parts."""
         words, blind = words_in(memoryview(body)[BLIND_BYTES:]), bytes(body[:BLIND_BYTES])
         return not bad_parts(self.statement, words, blind, Transcript.of(context, sender, commits, parts))
 
     def words(self, column: bytes | memoryview) -> Field:
-        """Little-endian words as elements.
-
-        Raises:
-            ValueError: one of them is no element of the field.
-        """
+        """Return a column's words as checked elements."""
         return words_in(column)
 
     def add(self, words: Field, more: Field) -> Field:
-        """Return the sum in the field, entry by entry."""
+        """Return entries' sums in the field."""
         return add(words, more)
 
 
 @lru_cache(maxsize=8)
 def statement_of(claim: Claim) -> Statement:
-    """Return the statement that a claim names, the same for all parties.
-
-    Raises:
-        PlanError: the field has no room for that number of records.
-    """
+    """Return the claim's statement."""
     return _KINDS[claim.sums](claim)
 
 

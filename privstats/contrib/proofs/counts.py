@@ -1,4 +1,4 @@
-"""The statement for tables of counts: whole numbers of records, none below zero, at most n in every table. Exact."""
+"""The exact statement for tables of counts: integers, none below zero, at most n records in every table."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from privstats.errors import DataError, PlanError
 
 @dataclass(frozen=True, eq=False)
 class Counts(Statement):
-    """Counts by their bits: no witness and no tests.
+    """Counts by their bits, without witness or tests.
 
     Args:
-        tables: cells of each table, which follow each other in x; a record is in one cell of each.
-        unit: wire steps of one record; of one grid step where the plan shrinks whole clients.
+        tables: cells of each table, concatenated in x.
+        unit: wire steps of one record; of one grid step where the plan clips clients.
         most_records: n, in these units.
     """
 
@@ -36,28 +36,28 @@ class Counts(Statement):
 
     @property
     def size(self) -> int:  # type: ignore[override]
-        """Cells of all tables."""
+        """All cells."""
         return sum(self.tables)
 
     @cached_property
     def slacks(self) -> tuple[Slack, ...]:  # type: ignore[override]
-        """Every count, and what is left of n in every table."""
+        """Every count, and n minus every table's total."""
         width = self.most_records.bit_length()
         cell, remaining = Slack("count", 0, width), Slack("records", self.most_records, width)
         return (*[cell] * self.size, *[remaining] * len(self.tables))
 
     def tested(self, x: Field, w: Field) -> Field:  # noqa: ARG002
-        """Nothing."""
+        """Return no entries."""
         return x[:0]
 
     def relations(self, x: Field, w: Field, products: Sequence[Field]) -> Field:  # noqa: ARG002
-        """Return the counts in units, and minus the sum of each table."""
+        """Return counts in units, and minus each table's sum."""
         counts = mul(x, np.full(self.size, pow(self.unit, -1, P), np.uint64))
         sums = [-total(part) % P for part in np.split(counts, np.cumsum(self.tables)[:-1])]
         return np.concatenate([counts, np.array(sums, np.uint64)])
 
     def witness(self, x: Integers, hidden: Integers, coins: Coins) -> Integers:  # noqa: ARG002
-        """Nothing, for tables that keep the statement."""
+        """Return no entries, for tables that meet the statement."""
         if x.shape != (self.size,) or hidden.size:
             raise DataError(f"the statement is about {self.size} counts and no hidden entry")
         tables = np.split(x, np.cumsum(self.tables)[:-1])
@@ -71,11 +71,7 @@ class Counts(Statement):
 
 
 def of_counts(tables: Sequence[int], unit: int, most_records: int) -> Counts:
-    """Build the statement about tables of these numbers of cells.
-
-    Raises:
-        PlanError: sums of counts could meet modulo p.
-    """
+    """Build the statement about tables of these sizes."""
     statement = Counts(tuple(tables), unit, most_records)
     if 2 * (statement.size + 1) << most_records.bit_length() >= P:
         raise PlanError(

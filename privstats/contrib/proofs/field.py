@@ -1,11 +1,7 @@
 """Arithmetic modulo p = 2**61 - 1 on arrays, and the group of vectors with proofs in their reports.
 
-Elements are uint64 below p. Two of them are multiplied by ``mul``, ``matmul`` and ``dot`` only, at most six are added
-before a reduction; :func:`checked` refuses received words of p or more. This module does not treat elements as
-secrets, and no function runs in constant time.
-
-A statement must read wire entries with coefficients of one, so every segment's grid steps are multiplied by a factor of
-its own. Layout, noise, clip and releases stay in grid steps: only ``encode`` and ``lift`` know the factors.
+Elements are uint64 below p. Multiply only with ``mul``, ``matmul`` and ``dot``; add at most six elements before a
+reduction; check received words with :func:`checked`. No function runs in constant time.
 """
 
 from __future__ import annotations
@@ -35,59 +31,55 @@ _WORD = 8
 
 
 def reduced(values: Field) -> Field:
-    """Any words as elements: one fold, one subtraction."""
+    """Return any words as elements."""
     folded = (values & _P) + (values >> np.uint64(BITS))
     return np.minimum(folded, folded - _P)  # numbers below p wrap to larger ones
 
 
 def checked(values: Field) -> Field:
-    """Return words received from other parties, after the check that they are elements.
-
-    Raises:
-        ValueError: one is p or more; ``add`` would be wrong on it.
-    """
+    """Return received words; raise ``ValueError`` for a word of p or more."""
     if values.dtype != np.uint64 or bool((values >= _P).any()):
         raise ValueError("words of a field vector are below 2**61 - 1, and one of these is not")
     return values
 
 
 def element(value: int) -> np.uint64:
-    """Return an integer as an element of the field."""
+    """Return an integer modulo p."""
     return np.uint64(value % P)
 
 
 def elements(values: Integers) -> Field:
-    """Whole numbers between -p/2 and p/2 as elements."""
+    """Return integers between -p/2 and p/2 as elements."""
     return (values + (values >> 63 & P)).astype(np.uint64)
 
 
 def lift(values: Field) -> Integers:
-    """Return elements as the whole numbers between -p/2 and p/2 that they stand for."""
+    """Return elements as integers between -p/2 and p/2."""
     signed = values.astype(np.int64)
     return np.asarray(np.where(values > _P >> np.uint64(1), signed - np.int64(P), signed))
 
 
 def add(a: Field, b: Field) -> Field:
-    """a + b."""
+    """Return a + b."""
     out = a + b
     least: Field = np.minimum(out, out - _P)
     return least
 
 
 def subtract(a: Field, b: Field) -> Field:
-    """a - b."""
+    """Return a - b."""
     out = a + (_P - b)
     return np.minimum(out, out - _P)
 
 
 def negative(a: Field) -> Field:
-    """-a."""
+    """Return -a."""
     out: Field = np.where(a == 0, a, _P - a)
     return out
 
 
 def mul(a: Field, b: Field) -> Field:
-    """a b, by halves of 32 and 29 bits: a b = (a1 b1) 2**64 + (a1 b0 + a0 b1) 2**32 + a0 b0, and 2**61 = 1."""
+    """Return a b, by halves: a b = (a1 b1) 2**64 + (a1 b0 + a0 b1) 2**32 + a0 b0, and 2**61 = 1."""
     a0, a1 = a & _LOW32, a >> np.uint64(32)
     b0, b1 = b & _LOW32, b >> np.uint64(32)
     low, middle, high = a0 * b0, a1 * b0 + a0 * b1, a1 * b1  # below 2**64, 2**62, 2**58
@@ -97,24 +89,23 @@ def mul(a: Field, b: Field) -> Field:
 
 
 def total(values: Field) -> int:
-    """Return the sum of elements, at most 2**31 of them."""
+    """Sum at most 2**31 elements."""
     return (int(np.sum(values & _LOW32)) + (int(np.sum(values >> np.uint64(32))) << 32)) % P
 
 
 def totals(values: Field) -> Field:
-    """Return the sums of the rows of elements, of at most 2**31 columns each."""
+    """Sum rows of at most 2**31 elements."""
     return _joined(np.sum(values & _LOW32, axis=1), np.sum(values >> np.uint64(32), axis=1))
 
 
 def grouped(values: Field, starts: NDArray[np.intp]) -> Field:
-    """Return the sums of runs of elements, each from its start to the next one's; no run is empty."""
+    """Return sums of nonempty runs beginning at ``starts``."""
     low = np.add.reduceat(values & _LOW32, starts)
     high = np.add.reduceat(values >> np.uint64(32), starts)
     return _joined(low, high)
 
 
 def _joined(low: Field, high: Field) -> Field:
-    """low + high 2**32 for sums of at most 2**31 halves."""
     low, high = reduced(low), reduced(high)
     return add(low, reduced((high >> np.uint64(29)) + ((high & _LOW29) << np.uint64(32))))
 
@@ -125,7 +116,7 @@ def dot(a: Field, b: Field) -> int:
 
 
 def matmul(a: Field, b: Field) -> Field:
-    """Return the product of an (r, k) and a (k, c) matrix: nine products of doubles in blocks of 2,048 along k."""
+    """Return the product of two matrices, exact in doubles."""
     out = np.zeros((a.shape[0], b.shape[1]), np.uint64)
     for start in range(0, a.shape[1], _INNER):
         left, right = _limbs(a[:, start : start + _INNER], 0), _limbs(b[start : start + _INNER], 1)
@@ -136,7 +127,6 @@ def matmul(a: Field, b: Field) -> Field:
 
 
 def _limbs(values: Field, axis: int) -> NDArray[np.float64]:
-    """Return the limbs of a matrix as doubles, side by side along an axis."""
     parts = [
         ((values >> np.uint64(place)) & np.uint64((1 << bits) - 1)).astype(np.float64)
         for place, bits in zip(_PLACES, _CUTS, strict=True)
@@ -145,7 +135,7 @@ def _limbs(values: Field, axis: int) -> NDArray[np.float64]:
 
 
 def _shifted(values: Field, places: int) -> Field:
-    """values 2**places, for values of at most 2**53: a rotation by places modulo 61."""
+    """Rotate by places modulo 61; values are at most 2**53."""
     turn = places % BITS
     if not turn:
         return reduced(values)
@@ -154,15 +144,14 @@ def _shifted(values: Field, places: int) -> Field:
 
 
 def powers_of_two(count: int) -> Field:
-    """1, 2, 4, ... as elements."""
+    """Return 1, 2, 4, ... as elements."""
     return np.array([pow(2, k, P) for k in range(count)], np.uint64)
 
 
 def stream(key: bytes, size: int) -> Field:
-    """``size`` uniform elements: AES-256 in counter mode from zero, little-endian words cut to their high 61 bits.
+    """Return ``size`` uniform elements: AES-256 in counter mode from zero, the high 61 bits of little-endian words.
 
-    A word that is p is dropped; the k-th that is dropped is replaced by the k-th word after the first ``size`` that is
-    not p.
+    The k-th word equal to p is replaced by the k-th word after the first ``size`` that is not p.
     """
     counter = bytes(16)
     words = _words(key, counter, size)
@@ -171,7 +160,7 @@ def stream(key: bytes, size: int) -> Field:
 
 
 def without_p(words: Field, further: Field) -> Field:
-    """Return the words of 61 bits, those that are p replaced in order by the first of the further ones that are not."""
+    """Replace each p among 61-bit words by the next further word that is not p."""
     places = np.flatnonzero(words == _P)
     out = words.copy()
     out[places] = further[further != _P][: places.size]
@@ -185,14 +174,15 @@ def _words(key: bytes, counter: bytes, size: int) -> Field:
 
 @dataclass(frozen=True)
 class Prime:
-    """The vectors over the field of 2**61 - 1 elements, one word of 8 bytes an entry.
+    """Vectors over the field of 2**61 - 1 elements, with one 8-byte word per entry.
 
     Args:
         parts: ``(size, factor)`` per segment: wire steps in one grid step, at least 1.
 
     Guarantee:
-        ``encode`` is a homomorphism, so noise and sums are whole multiples of the factors. Draw noise, clip and noise
-        shares in grid steps, never in wire steps: the remainder of a total then depends on dishonest clients alone.
+        ``encode`` is a homomorphism, so noise and sums are integer multiples of the factors. Sample noise, clip and
+        noise shares in grid steps, never in wire steps: the remainder of a total then depends on dishonest clients
+        alone.
 
     Example:
         >>> from privstats.contrib.proofs.field import Prime
@@ -210,17 +200,17 @@ class Prime:
 
     @property
     def segments(self) -> tuple[tuple[int, int], ...]:
-        """``(size, bits)`` per segment: 61 bits everywhere."""
+        """``(size, 61)`` per segment."""
         return tuple((size, BITS) for size, _ in self.parts)
 
     @property
     def size(self) -> int:
-        """Entries of a vector."""
+        """Number of entries."""
         return sum(size for size, _ in self.parts)
 
     @property
     def wire_bytes(self) -> int:
-        """Exact bytes of a packed vector."""
+        """Bytes of a packed vector."""
         return _WORD * self.size
 
     def zeros(self) -> RingVector:
@@ -228,12 +218,12 @@ class Prime:
         return self.of(np.zeros(self.size, np.uint64))
 
     def of(self, words: Field) -> RingVector:
-        """Return the vector of these elements, ``(size,)``; its lanes are views of them."""
+        """Return the vector of these elements, ``(size,)``, as views."""
         ends = list(accumulate(size for size, _ in self.parts))
         return RingVector(self, tuple(np.split(words, ends[:-1])))
 
     def encode(self, values: NDArray[np.int64]) -> RingVector:
-        """Whole grid steps of shape ``(size,)`` as elements, in wire steps."""
+        """Return integer grid steps of shape ``(size,)`` as elements, in wire steps."""
         if values.shape != (self.size,) or values.dtype != np.int64:
             raise ValueError(f"encode needs int64 of shape ({self.size},), got {values.dtype} {values.shape}")
         vector = self.of((values % P).astype(np.uint64))
@@ -242,11 +232,7 @@ class Prime:
         return vector
 
     def unpack(self, data: bytes | memoryview) -> RingVector:
-        """Parse exactly ``wire_bytes`` bytes.
-
-        Raises:
-            ValueError: there are more or fewer, or a word of them is no element of the field.
-        """
+        """Parse exactly ``wire_bytes`` bytes; raise ``ValueError`` for another length, or a word of p or more."""
         if len(data) != self.wire_bytes:
             raise ValueError(f"a packed vector has {self.wire_bytes} bytes, got {len(data)}")
         return self.of(words_in(data))
@@ -262,19 +248,15 @@ class Prime:
             lane[:] = subtract(lane, other)
 
     def write(self, lanes: Lanes, out: NDArray[np.uint8]) -> None:
-        """Write the wire form, little-endian words, to ``wire_bytes`` bytes."""
+        """Write little-endian words."""
         out.view("<u8")[:] = np.concatenate(lanes)
 
     def lift(self, lanes: Lanes) -> NDArray[np.int64]:
-        """Return the centre lift of every entry, in integer grid steps, toward minus infinity."""
+        """Return each entry's centre lift in integer grid steps, toward minus infinity."""
         parts = zip(lanes, self.parts, strict=True)
         return np.concatenate([lift(lane) // np.int64(factor) for lane, (_, factor) in parts])
 
 
 def words_in(data: bytes | memoryview) -> Field:
-    """Little-endian words as elements.
-
-    Raises:
-        ValueError: a word is no element of the field.
-    """
+    """Return little-endian words as elements; raise ``ValueError`` for a word of p or more."""
     return checked(np.frombuffer(data, "<u8").astype(np.uint64))

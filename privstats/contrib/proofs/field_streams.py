@@ -1,7 +1,6 @@
-"""The masking scheme of reports that carry a proof: shares of a whole report, of which only the vector is summed.
+"""The masking scheme of reports that carry a proof: shares of a complete report, of which only the vector is summed.
 
-A helper's piece is the seed of its share. The leader's body is a blind and its share; the two hashes of parts that the
-client signs fix that share, its commitments fix the others.
+The client signs hashes and commitments that fix all shares.
 """
 
 from __future__ import annotations
@@ -23,12 +22,6 @@ from privstats.secagg.upload.signed_statements import derive
 class FieldStreams:
     """The masking scheme of one run with reports that prove ``statement``.
 
-    Args:
-        group: of the summed vectors.
-        statement: what every report proves.
-        helpers: the number of helpers.
-        context: the context of the run.
-
     Guarantee: any set of members that lacks one of a report's shares sees a uniform vector, and learns nothing about an
     honest report from its proof's answers, for any query (docs/proofs.md).
     """
@@ -42,12 +35,9 @@ class FieldStreams:
         return self._group.wire_bytes
 
     def cover(self, vector: RingVector, root: bytes | bytearray, sender: int) -> Hidden:
-        """Return the report of an honest client, under a secret that depends on its witness too.
+        """Return the report of an honest client; raise ``DataError`` where the vector does not meet the statement.
 
-        A witness need not be the same on two machines, so a report must not be made twice.
-
-        Raises:
-            DataError: the vector does not keep the statement.
+        The secret depends on the witness, which may differ between machines: compute a report only once.
         """
         x, context = np.concatenate(vector.lanes).astype(np.uint64), self._context
         hidden = self._statement.hidden_of(lift(x))
@@ -66,29 +56,25 @@ class FieldStreams:
         return self._group.zeros()
 
     def add(self, total: RingVector, bodies: Sequence[memoryview]) -> None:
-        """Add the vector's part of each body, in place."""
+        """Add each body's vector part, in place."""
         for body in bodies:
             total.add(self._group.unpack(body[BLIND_BYTES : BLIND_BYTES + self._group.wire_bytes]))
 
     def answer(self, pieces: Iterable[tuple[int, bytes]], out: memoryview) -> None:
-        """The sum of the vectors' shares of these senders."""
+        """Write the sum of these senders' vector shares."""
         total = np.zeros(self._group.size, np.uint64)
         for sender, seed in pieces:
             total = add(total, self._share(sender, seed)[: self._group.size])
         self._group.of(total).pack_into(out)
 
     def uncover(self, total: RingVector, answers: Mapping[int, bytes | memoryview], survivors: int) -> RingVector:  # noqa: ARG002
-        """Return the total and answers, added up.
-
-        Raises:
-            ValueError: an answer holds a word that is no element of the field; the leader has refused such answers.
-        """
+        """Return the total plus the answers."""
         for each in answers.values():
             total.add(self._group.unpack(each))
         return total
 
     def helped(self, seed: bytes, sender: int, commits: bytes, parts: bytes, rho: bytes) -> Field:
-        """Return a helper's answer to one report's proof, from the seed of its share."""
+        """Return a helper's answer to one proof, from its seed."""
         signed = Transcript.of(self._context, sender, commits, parts)
         query = query_of(self._statement, rho, self._context, sender)
         return answer(self._statement, self._share(sender, seed), signed, query)
@@ -96,7 +82,7 @@ class FieldStreams:
     def refused(
         self, body: bytearray, sender: int, commits: bytes, parts: bytes, rho: bytes, helped: Field
     ) -> tuple[str, ...]:
-        """Return the checks that a report fails, from the leader's body and the sum of the helpers' answers."""
+        """Return a report's failed checks, from leader's body and helpers' summed answers."""
         signed = Transcript.of(self._context, sender, commits, parts)
         query = query_of(self._statement, rho, self._context, sender)
         own = answer(self._statement, words_in(memoryview(body)[BLIND_BYTES:]), signed, query)

@@ -1,8 +1,4 @@
-"""The three gadgets and the signed sums: the prover's messages, the members' answers, and the acceptance tests.
-
-Answers are linear in the report, so the leader adds up the members' answers for their shares. Each gadget has perfect
-completeness; its docstring states its soundness error. p is 2**61 - 1.
-"""
+"""The gadgets and signed sums, with perfect completeness and the soundness errors stated at each; p is 2**61 - 1."""
 
 from __future__ import annotations
 
@@ -46,8 +42,8 @@ class GramAnswer:
 def gram_accepts(answer: GramAnswer) -> bool:
     """Return whether w'w = q.
 
-    If M is not X X' they differ by a quadratic form in (c, v) that is not zero, whatever z, Xz and z'z were sent:
-    accepted with probability at most 2 / (p - 1) over a query that is drawn after them.
+    If M is not X X', the two differ by a nonzero quadratic form in (c, v), whatever z, Xz and z'z were sent: accepted
+    with probability at most 2 / (p - 1) over a query sampled after them.
     """
     return dot(answer.w, answer.w) == answer.q
 
@@ -57,7 +53,7 @@ def projected(values: Integers, signs: bytes, tests: int) -> list[int]:
 
     Z has 0 with probability 1/2, 1 and -1 with 1/4 each: bit l of b plus bit l of b' minus 1.
     """
-    small = int(np.abs(values).max(initial=0)) < 1 << _PART  # as an honest client's are
+    small = int(np.abs(values).max(initial=0)) < 1 << _PART  # an honest client's values are small
     parts = [values] if small else [values & ((1 << _PART) - 1), values >> _PART]
     sums = np.zeros((len(parts), tests), np.float64)
     out = np.zeros((len(parts), tests), np.int64)
@@ -71,17 +67,13 @@ def projected(values: Integers, signs: bytes, tests: int) -> list[int]:
 
 
 def _coins(signs: bytes, entries: int, where: slice) -> NDArray[np.float64]:
-    """b + b' by entry and test, of some entries."""
     table = np.frombuffer(signs, np.uint8).reshape(2, entries, _HALF)[:, where]
     bits = np.unpackbits(table, axis=2)
     return np.asarray((bits[0] + bits[1]).astype(np.float64))
 
 
 def combined_signs(signs: bytes, entries: int, weights: Field) -> Field:
-    """sum_l weights_l Z_l: the coefficient of every tested entry in a combination of the tests.
-
-    By tables of the sums over every byte: 32 look-ups for an entry.
-    """
+    """Return sum_l weights_l Z_l, each tested entry's coefficient."""
     tables = _tables(weights)
     table = np.frombuffer(signs, np.uint8).reshape(2 * entries, _HALF)
     sums = np.zeros(2 * entries, np.uint64)
@@ -95,7 +87,6 @@ def combined_signs(signs: bytes, entries: int, weights: Field) -> Field:
 
 
 def _tables(weights: Field) -> Field:
-    """Return for each of 16 bytes the sum of the weights of its set bits, the highest first, ``(16, 256)``."""
     padded = np.zeros(8 * _HALF, np.uint64)
     padded[: len(weights)] = weights
     out = np.zeros((_HALF, 256), np.uint64)
@@ -107,10 +98,10 @@ def _tables(weights: Field) -> Field:
 
 @dataclass(frozen=True, eq=False)
 class Bits:
-    """Rows of Q bits, each shown to be bits by one polynomial f of degree Q through them and a mask.
+    """Rows of Q bits, each proved by one polynomial f of degree Q through them and a mask.
 
-    f_l takes the mask at 0 and the bits at 1 .. Q. For three coins gamma of every row the client sends
-    h_r = sum_l gamma_(r,l) (f_l**2 - f_l) / V with V = (X - 1) .. (X - Q), by its values at Q + 1 .. 2 Q + 1.
+    f_l takes the mask at 0 and the bits at 1 .. Q. For three coins gamma per row the client sends h_r = sum_l
+    gamma_(r,l) (f_l**2 - f_l) / V with V = (X - 1) .. (X - Q), by its values at Q + 1 .. 2 Q + 1.
 
     Args:
         count: Q.
@@ -120,17 +111,17 @@ class Bits:
 
     @property
     def first_point(self) -> int:
-        """The least point of a query: at smaller ones f reveals bits, or h was computed from its values there."""
+        """Smallest allowed query point: below it f reveals a mask or bits, or h was computed from f's values."""
         return 2 * self.count + 2
 
     def quotients(self, masks: Field, bits: Field, gamma: Field) -> Field:
-        """h by its values, ``(3, Q + 1)``, of masks ``(rows,)``, bits ``(rows, Q)`` and gamma ``(3, rows)``."""
+        """Return h's values, ``(3, Q + 1)``, from masks ``(rows,)``, bits ``(rows, Q)`` and gamma ``(3, rows)``."""
         values = matmul(np.concatenate([masks[:, None], bits], axis=1), _onwards(self.count))
         gaps = subtract(mul(values, values), values)
         return mul(matmul(gamma, gaps), _inverse_zeros(self.count)[None, :])
 
     def answer(self, masks: Field, bits: Field, quotients: Field, point: int) -> tuple[Field, Field]:
-        """f at a point by row, and h there by its three coins."""
+        """Return each row's f, and h, at a point."""
         inner, outer = (_at(first, self.count + 1, point) for first in (0, self.count + 1))
         rows = np.concatenate([masks[:, None], bits], axis=1)
         return matmul(rows, inner[:, None]).ravel(), matmul(quotients, outer[:, None]).ravel()
@@ -146,13 +137,13 @@ class Bits:
         return bool((sums == mul(quotients, np.full(3, _zero(self.count, point), np.uint64))).all())
 
     def rows_of(self, number: int, width: int) -> NDArray[np.uint64]:
-        """Return the low ``width`` bits of a number, lowest first, in as many rows as they need."""
+        """Return a number's low ``width`` bits, lowest first."""
         rows = -(-width // self.count)
         bits = [(number >> k) & 1 if k < width else 0 for k in range(rows * self.count)]
         return np.array(bits, np.uint64).reshape(rows, self.count)
 
     def weights(self, width: int) -> Field:
-        """Return the weights of the bits of a slack of this width: 1, 2, 4, ..., and 0 at the end of its last row."""
+        """Return a slack's bit weights 1, 2, 4, ..., padded with 0."""
         size = -(-width // self.count) * self.count
         out = np.zeros(size, np.uint64)
         out[:width] = powers_of_two(width)
@@ -161,13 +152,12 @@ class Bits:
 
 @lru_cache(maxsize=16)
 def _onwards(count: int) -> Field:
-    """Return the matrix from values at 0 .. Q to those at Q + 1 .. 2 Q + 1, ``(Q + 1, Q + 1)``."""
+    """Return the matrix from values at 0 .. Q to those at Q + 1 .. 2 Q + 1."""
     return np.stack([_at(0, count + 1, point) for point in range(count + 1, 2 * count + 2)], axis=1)
 
 
 @lru_cache(maxsize=16)
 def _inverse_zeros(count: int) -> Field:
-    """1 / V at Q + 1 .. 2 Q + 1."""
     return np.array([pow(_zero(count, point), -1, P) for point in range(count + 1, 2 * count + 2)], np.uint64)
 
 
@@ -179,10 +169,7 @@ def _zero(count: int, point: int) -> int:
 
 
 def _at(first: int, count: int, point: int) -> Field:
-    """Lagrange's coefficients: a polynomial's value at a point from those at ``first`` and the next nodes.
-
-    The point is none of the nodes.
-    """
+    """Return Lagrange coefficients of the value at a point other than the ``count`` nodes."""
     gaps = [(point - first - i) % P for i in range(count)]
     every = 1
     for gap in gaps:
@@ -193,5 +180,4 @@ def _at(first: int, count: int, point: int) -> Field:
 
 @lru_cache(maxsize=64)
 def _lagrange(count: int) -> tuple[int, ...]:
-    """prod over j != i of (i - j), for consecutive nodes."""
     return tuple((-1) ** (count - 1 - i) * factorial(i) * factorial(count - 1 - i) % P for i in range(count))

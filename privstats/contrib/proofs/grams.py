@@ -1,10 +1,6 @@
-"""Matrices with a proved product: full ones that send it, and a factor of the report's sums.
+"""Matrices with a proved product: full ones that send it, and a triangular factor of the report's sums.
 
-The statements use this module, which depends on entries and their positions and not on classes or features.
-
-The witness is an integer factor of an honest client's moments: L with T = L L' + E and E small. Float arithmetic
-computes L, and integers verify it against T, so the last bits of a machine's LAPACK do not matter: another L is another
-witness of the same statement. A client computes it in the clear, before anything is shared.
+Floats compute a factor and integers verify it, so a machine's last bits do not matter.
 """
 
 from __future__ import annotations
@@ -41,7 +37,7 @@ _FRACTION = 1.0 / (1 << 61)
 
 @dataclass(frozen=True, eq=False)
 class Full(Gram):
-    """A matrix that is filled row by row, each of its parts beginning a row; its product travels."""
+    """A matrix filled row by row, each part beginning a row; its product is sent."""
 
     name: str
     rows: int
@@ -53,20 +49,20 @@ class Full(Gram):
         return self.matrix(x, w).reshape(self.rows, self.columns)
 
     def product(self, x: Field, w: Field) -> Field:
-        """See :meth:`Gram.product`."""
+        """Return the lower triangle of X X'."""
         matrix = self._matrix(x, w)
         return np.asarray(matmul(matrix, matrix.T)[self._lower])
 
     def multiply(self, x: Field, w: Field, z: Field) -> Field:
-        """See :meth:`Gram.multiply`."""
+        """Return X z."""
         return matmul(self._matrix(x, w), z[:, None]).ravel()
 
     def multiply_transposed(self, x: Field, w: Field, c: Field) -> Field:
-        """See :meth:`Gram.multiply_transposed`."""
+        """Return X' c."""
         return matmul(c[None, :], self._matrix(x, w)).ravel()
 
     def form(self, x: Field, w: Field, product: Field, c: Field) -> int:  # noqa: ARG002
-        """See :meth:`Gram.form`."""
+        """Return c' M c."""
         rows, columns = self._lower
         return dot(_doubled(mul(c[rows], c[columns]), rows != columns), product)
 
@@ -76,28 +72,27 @@ class Full(Gram):
 
 
 def diagonal(rows: int) -> Indices:
-    """Return the indices of the diagonal in a lower triangle stored row by row."""
+    """Return diagonal indices in a row-wise lower triangle."""
     every = np.arange(rows)
     return np.asarray(every * (every + 3) // 2)
 
 
 def rectangle(size: int) -> tuple[int, int]:
-    """Return rows and columns for ``size`` entries: a balance of few answers, each as long as a row, and few entries of
-    M."""
+    """Return rows and columns for ``size`` entries, for short answers and a small M."""
     rows = max(1, round((4 * size) ** (1 / 3)))
     return rows, -(-size // rows)
 
 
 @dataclass(frozen=True, eq=False)
 class Pattern:
-    """The places of a lower triangular matrix of equal blocks that may be nonzero, in the order of a witness.
+    """Entries that may be nonzero in a lower triangular matrix of equal blocks, in the order of a witness.
+
+    In a block: the corner's diagonal, the columns below it, then the triangle row by row.
 
     Args:
-        blocks: the number of blocks along the diagonal.
+        blocks: along the diagonal.
         classes: leading rows of a block, with a diagonal corner.
         features: the rows below them.
-
-    In a block: the corner's diagonal, the columns below it one after another, then the triangle row by row.
     """
 
     blocks: int
@@ -111,12 +106,12 @@ class Pattern:
 
     @property
     def rows(self) -> int:
-        """Rows of the whole matrix."""
+        """Rows of the full matrix."""
         return self.blocks * self.width
 
     @cached_property
     def inner(self) -> tuple[Indices, Indices]:
-        """Row and column of every place in one block."""
+        """Row and column of a block's entries."""
         classes, below = np.arange(self.classes), self.classes + np.arange(self.features)
         row, column = np.tril_indices(self.features)
         rows = np.concatenate([classes, np.tile(below, self.classes), self.classes + row])
@@ -125,30 +120,30 @@ class Pattern:
 
     @cached_property
     def places(self) -> tuple[Indices, Indices]:
-        """Row and column of every place in the whole matrix."""
+        """Row and column of all entries."""
         shifts = self.width * np.arange(self.blocks)[:, None]
         rows, columns = self.inner
         return (shifts + rows).ravel(), (shifts + columns).ravel()
 
     @property
     def size(self) -> int:
-        """Entries of the matrix that travel."""
+        """Number of entries sent."""
         return self.blocks * len(self.inner[0])
 
     @cached_property
     def diagonal(self) -> Indices:
-        """The places on the diagonal, by row."""
+        """Indices of diagonal entries, by row."""
         rows, columns = self.places
         return np.flatnonzero(rows == columns)
 
     @cached_property
     def by_row(self) -> tuple[Indices, Indices]:
-        """An order of the places by row, and where each row begins in it."""
+        """Order by row, and each row's start."""
         return _sorted(self.places[0])
 
     @cached_property
     def by_column(self) -> tuple[Indices, Indices]:
-        """An order of the places by column, and where each column begins in it."""
+        """Order by column, and each column's start."""
         return _sorted(self.places[1])
 
 
@@ -159,10 +154,7 @@ def _sorted(keys: Indices) -> tuple[Indices, Indices]:
 
 @dataclass(frozen=True, eq=False)
 class Factor(Gram):
-    """A triangular factor L in a pattern: L L' is the symmetric matrix with the lower entries ``product_of``.
-
-    No entry of M is sent: M is linear in x and w.
-    """
+    """A triangular factor L in a pattern; L L' has the lower entries ``product_of``, none of which is sent."""
 
     name: str
     pattern: Pattern
@@ -172,52 +164,49 @@ class Factor(Gram):
 
     @property
     def rows(self) -> int:  # type: ignore[override]
-        """Rows of the complete pattern."""
+        """Rows of the full pattern."""
         return self.pattern.rows
 
     @property
     def columns(self) -> int:  # type: ignore[override]
-        """Columns of the complete pattern, as many as its rows."""
+        """Columns of the full pattern."""
         return self.pattern.rows
 
     def product(self, x: Field, w: Field) -> Field:  # noqa: ARG002
-        """See :meth:`Gram.product`."""
+        """Return no entries."""
         return np.zeros(0, np.uint64)
 
     def multiply(self, x: Field, w: Field, z: Field) -> Field:
-        """See :meth:`Gram.multiply`."""
+        """Return L z."""
         order, starts = self.pattern.by_row
         return grouped(mul(self.lower(x, w), z[self.pattern.places[1]])[order], starts)
 
     def multiply_transposed(self, x: Field, w: Field, c: Field) -> Field:
-        """See :meth:`Gram.multiply_transposed`."""
+        """Return L' c."""
         order, starts = self.pattern.by_column
         return grouped(mul(self.lower(x, w), c[self.pattern.places[0]])[order], starts)
 
     def form(self, x: Field, w: Field, product: Field, c: Field) -> int:  # noqa: ARG002
-        """See :meth:`Gram.form`."""
+        """Return c' M c."""
         rows, columns = self.pattern.places
         return dot(_doubled(mul(c[rows], c[columns]), rows != columns), self.product_of(x, w))
 
 
 def _doubled(values: Field, where: NDArray[np.bool_]) -> Field:
-    """Return twice the values where ``where`` is set: an entry below the diagonal counts for two."""
     return np.where(where, add(values, values), values)
 
 
 def candidates(
     blocks: Whole, places: NDArray[np.bool_], coins: Callable[[int, int], Field]
 ) -> Iterator[tuple[Integers, Integers]]:
-    """Yield factors and what they leave: L rounded to the nearest first, then up or down at random, without bias.
+    """Yield L and E = T - L L', int64, ``(blocks, width, width)``, at most 81 times: L rounded to nearest first, then
+    up or down at random, without bias.
 
     Args:
-        blocks: symmetric blocks of whole numbers, ``(blocks, width, width)``; all partial sums of their factors'
-            products must be below 2**53.
-        places: where a factor may be other than zero, ``(width, width)``: the nearest positive blocks need not keep it.
-        coins: uniform elements for the k-th rounding at random.
-
-    Yields:
-        L and E = T - L L', int64, ``(blocks, width, width)``, at most 81 times.
+        blocks: symmetric integer blocks, ``(blocks, width, width)``; all partial sums of their factors' products must
+            be below 2**53.
+        places: where a factor may be nonzero, ``(width, width)``.
+        coins: uniform elements for the k-th random rounding.
     """
     factor = np.where(places, _factor(blocks), 0.0)
     yield _held(blocks, np.rint(factor))
@@ -228,8 +217,7 @@ def candidates(
 
 
 def completed(known: Whole, across: Whole) -> Whole:
-    """Return the smallest H with which [[known, across'], [across, H]] is positive: across known^-1 across', by its
-    spectrum."""
+    """Return the smallest H that makes [[known, across'], [across, H]] positive: across known^-1 across'."""
     values, vectors = np.linalg.eigh(known)
     selected = values > _SMALLEST * max(values.max(), 1.0)
     half = across @ vectors[:, selected] / np.sqrt(values[selected])
@@ -243,7 +231,7 @@ def _held(blocks: Whole, lower: Whole) -> tuple[Integers, Integers]:
 
 
 def _factor(blocks: Whole) -> Whole:
-    """Cholesky of the blocks, lifted a little; where that fails, a triangle of the nearest positive ones."""
+    """Lift the blocks a little; where Cholesky still fails, use a triangle of the nearest positive ones."""
     width = blocks.shape[-1]
     traces = np.trace(blocks, axis1=1, axis2=2)[:, None, None]
     try:

@@ -1,10 +1,9 @@
 """The statement ``moments``: these sums are of at most n fractional records in their ball, class by class.
 
-T gathers the sums: [[diag N, A], [A', B]] for class sums, one such block per class where second moments are kept by
-class, [[G, h], [h', Q]] per fold for a regression. The client proves T = L L' + E for a triangular L and a small E,
-that the traces are those of records of bounded norm, that there are at most n records, and, where one block holds all
-classes, that every class's mean is in the ball. Wire entries count in steps; a record of full norm has 4**f of them.
-``of_classes``, ``of_separate_classes`` and ``of_folds`` define which entries T gathers, from which sums.
+T gathers the sums: [[diag N, A], [A', B]] for class sums (one such block per class with second moments by class), [[G,
+h], [h', Q]] per fold for a regression. The client proves T = L L' + E for a triangular L and a small E, the traces of
+records of bounded norm, at most n records, and, where one block holds all classes, every class's mean in the ball. A
+record of full norm has 4**f wire steps.
 """
 
 from __future__ import annotations
@@ -37,13 +36,13 @@ _NOTHING: Indices = np.zeros(0, np.intp)
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """A linear form of T's sources: some of them minus others."""
+    """A linear form: the sum of some of T's sources minus that of others."""
 
     plus: Indices
     minus: Indices
 
     def of(self, sources: Field) -> int:
-        """Return the line's value."""
+        """Return the form's value."""
         return (total(sources[self.plus]) - total(sources[self.minus])) % P
 
 
@@ -52,16 +51,13 @@ class Moments(Statement):
     """T = L L' + E, traces, number of records, and cones where they do not follow.
 
     Args:
-        pattern: where T may be other than zero.
-        source: for every place of the pattern, the place among x and the hidden entries that it holds.
-        size: entries of x.
-        hidden: further entries that the client measured and does not send: they are part of the witness.
-        lines: linear forms of x and the hidden entries, one for each of ``limits``.
-        limits: their slacks.
+        pattern: entries of T that may be nonzero.
+        source: each pattern entry's index among x and the hidden entries.
+        hidden: unsent entries, part of the witness.
+        lines, limits: linear forms of x and the hidden entries, and their slacks.
         unit: 4**f.
         most_records: n.
-        coarse: squares of the steps by which a client's clip, toward zero, may have moved E, and what that adds to the
-            width of the cones.
+        coarse: what a client's clip, toward zero, may add to E (squared) and to the cones' width.
     """
 
     name: ClassVar[str] = "moments"
@@ -78,61 +74,61 @@ class Moments(Statement):
 
     @property
     def error(self) -> int:
-        """e2: the most that E's entries, each once, may square to: n K 4**f."""
+        """e2, the bound on the sum of E's squared entries: n K 4**f."""
         return self.most_records * self.pattern.rows * self.unit + self.coarse[0]
 
     @property
     def mass(self) -> int:
-        """n 4**f: the count of n records in steps."""
+        """n 4**f, n records in steps."""
         return self.most_records * self.unit
 
     @property
     def cones(self) -> int:
-        """Number of classes with a mean that must be shown to be in the ball: none where every class has a block of its
-        own."""
+        """Number of class means to be proved in the ball; 0 where every class has its own block."""
         return self.pattern.classes if self.pattern.classes > 1 else 0
 
     @property
     def width(self) -> int:
-        """t: how far a class's squared column may pass its count."""
+        """t, how far a class's squared column may exceed its count."""
         return isqrt(self.error) + 6 * isqrt(self.mass) + self.pattern.features + self.coarse[1]
 
     @property
     def tolerance(self) -> int:
-        """Addend that E allows, as the norm of a full matrix, or the cones' width at one record: |A_c| <= R (N_c + t /
-        2)."""
+        """Addend that E allows, as a full matrix's norm, or the cones' width at one record: |A_c| <= R (N_c + t
+        / 2).
+        """
         return max(isqrt(2 * self.error), self.width // 2) + 1
 
     @property
     def entries(self) -> int:
-        """Entries of T, and so of L and of E."""
+        """Entries of T."""
         return self.pattern.size
 
     @property
     def witness_size(self) -> int:  # type: ignore[override]
-        """L, E and the hidden entries."""
+        """Entries of L, E and the hidden part."""
         return 2 * self.entries + self.hidden
 
     @property
     def tested_size(self) -> int:  # type: ignore[override]
-        """L and E."""
+        """Entries of L and E."""
         return 2 * self.entries
 
     @cached_property
     def square(self) -> int:  # type: ignore[override]
-        """|L|**2 = tr T - tr E, and |E|**2: beta**2 = 2 n 4**f + K + e2 + K sqrt(n) 2**f."""
+        """Bound on |L|**2 + |E|**2, with |L|**2 = tr T - tr E: beta**2 = 2 n 4**f + K + e2 + K sqrt(n) 2**f."""
         rows = self.pattern.rows
         return 2 * self.mass + rows + self.error + rows * isqrt(self.most_records) * isqrt(self.unit)
 
     @cached_property
     def slacks(self) -> tuple[Slack, ...]:  # type: ignore[override]
-        """The lines', E's size, and a cone for each class."""
+        """Slacks of lines, of E's size, and of cones."""
         cone = Slack("cone", self.width, (self.mass + 2 * self.width).bit_length())
         return (*self.limits, Slack("error", self.error, self.error.bit_length()), *[cone] * self.cones)
 
     @cached_property
     def grams(self) -> tuple[Gram, ...]:  # type: ignore[override]
-        """The Gram matrices: L against T - E; E's own, with its size as the trace; the classes' columns."""
+        """Gram matrices: L against T - E; E's own, with its size as the trace; the classes' columns."""
         rows, columns = rectangle(self.entries)
         padding = np.zeros(rows * columns - self.entries, np.uint64)
         squares = Full("error", rows, columns, lambda _, w: np.concatenate([self.error_of(w), padding]))
@@ -142,23 +138,22 @@ class Moments(Statement):
         return factor, squares, Full("cones", self.cones, self.pattern.features, lambda _, w: self._columns_of(w))
 
     def factor_of(self, w: Field) -> Field:
-        """L's entries."""
+        """Return L's entries."""
         return w[: self.entries]
 
     def error_of(self, w: Field) -> Field:
-        """E's entries."""
+        """Return E's entries."""
         return w[self.entries : 2 * self.entries]
 
     def sources_of(self, x: Field, w: Field) -> Field:
-        """Return the values that T's entries and the lines refer to."""
+        """Return x and the hidden entries."""
         return np.concatenate([x, w[2 * self.entries :]]) if self.hidden else x
 
     def hidden_of(self, x: Integers) -> Integers:
-        """Return the smallest hidden entries with which every block is positive, and what an equation adds to their
-        diagonal.
+        """Return the smallest hidden entries that make every block positive, plus an equation's diagonal addend.
 
-        They follow from what is sent, so a client need not have measured them: C P^-1 C' below [P, C'], P the block
-        that is sent. For sums of records their traces keep every bound, because the measured ones are no smaller.
+        They are C P^-1 C' below [P, C'], with P the sent block. Their traces meet every bound, because the measured
+        ones are no smaller.
         """
         out = np.zeros(self.hidden, np.int64)
         if not self.hidden:
@@ -181,7 +176,7 @@ class Moments(Statement):
         return out
 
     def tested(self, x: Field, w: Field) -> Field:  # noqa: ARG002
-        """L and E."""
+        """Return L and E."""
         return w[: 2 * self.entries]
 
     def relations(self, x: Field, w: Field, products: Sequence[Field]) -> Field:
@@ -202,7 +197,7 @@ class Moments(Statement):
         return self.factor_of(w)[self.cones : self.cones * (1 + self.pattern.features)]
 
     def witness(self, x: Integers, hidden: Integers, coins: Coins) -> Integers:
-        """L, E and the hidden entries, by Cholesky and rounding, held against every bound in whole numbers."""
+        """Return L, E and hidden entries, checked in integers."""
         if x.shape != (self.size,) or hidden.shape != (self.hidden,):
             raise DataError(f"the statement is about {self.size} sums and {self.hidden} hidden entries")
         sources = np.concatenate([x, hidden])
@@ -240,8 +235,6 @@ class Moments(Statement):
 
 
 def _symmetric(features: int, first: int, blocks: int = 1) -> Indices:
-    """Return the indices of the lower triangles of blocks that travel as all diagonals, then all strict upper triangles
-    by row."""
     row, column = np.tril_indices(features)
     off = features * (features - 1) // 2
     upper = column * features - column * (column + 1) // 2 + row - column - 1
@@ -260,11 +253,10 @@ def of_classes(
 ) -> Moments:
     """Build the statement about N and A, with B summed (``second``) or measured by the client alone.
 
-    Wire entries: N and A in steps, 4**f of them per record, B in its own; x is N, A class by class, B's diagonal,
-    its strict upper triangle row by row, and without ``second`` that B is the hidden part, in the same order.
+    N and A count in steps, 4**f per record. x is N, A class by class, B's diagonal, its strict upper triangle row by
+    row; without ``second``, B is the hidden part.
 
     Args:
-        classes, features: of the schema.
         grid_bits: f, at least 6.
         most_records: n.
         second: B is among the sums.
@@ -294,7 +286,7 @@ def of_classes(
 
 
 def of_separate_classes(classes: int, features: int, grid_bits: int, most_records: int) -> Moments:
-    """Build the statement about N, A and S: a block for each class, with a cone that follows from its trace.
+    """Build the statement about N, A and S, with a block per class and a cone from its trace.
 
     x is N, A, S's diagonals, then the rest of S.
     """
@@ -321,10 +313,8 @@ def of_separate_classes(classes: int, features: int, grid_bits: int, most_record
 
 @dataclass(frozen=True)
 class _Folds:
-    """The places of a regression's sums on the wire, and of the client's own Q after them.
-
-    x is G's diagonals, its strict upper triangles, h feature by feature, q; then Q, fold by fold its lower triangle
-    row by row.
+    """Positions on the wire: G's diagonals, its strict upper triangles, h feature by feature, q; then Q, fold
+    by fold its lower triangle row by row.
     """
 
     features: int
@@ -333,32 +323,26 @@ class _Folds:
 
     @property
     def across(self) -> int:
-        """Index at which h begins."""
         return self.folds * self.features * (self.features + 1) // 2
 
     @property
     def squares(self) -> int:
-        """Index at which q begins."""
         return self.across + self.folds * self.features * self.targets
 
     @property
     def size(self) -> int:
-        """Entries of x, and where Q begins."""
         return self.squares + self.folds
 
     @property
     def own(self) -> int:
-        """Entries of one fold's Q."""
         return self.targets * (self.targets + 1) // 2
 
     @property
     def traces(self) -> Indices:
-        """Q's diagonals, ``(folds, targets)``."""
         return np.asarray(self.size + np.arange(self.folds)[:, None] * self.own + diagonal(self.targets))
 
     @property
     def source(self) -> Indices:
-        """Index behind each place of [[G, h], [h', Q]], fold by fold its lower triangle row by row."""
         d, t, fold = self.features, self.targets, np.arange(self.folds)[:, None]
         matrix = np.zeros((self.folds, d + t, d + t), np.intp)
         row, column = np.tril_indices(d)
@@ -372,11 +356,10 @@ class _Folds:
 
 
 def of_folds(features: int, targets: int, folds: int, grid_bits: int, most_records: int) -> Moments:
-    """Build the statement about G, h and q per fold: [[G, h], [h', Q]], with the client's own Q of trace q.
+    """Build the statement about G, h and q per fold: [[G, h], [h', Q]], with the client's hidden Q of trace q.
 
-    The number of records is not sent: n bounds tr G and q over all folds, to each of which a record adds at most 4**f.
-    With one fold these are n records; with several, G may be of n records in some folds and q of n others in the rest.
-    The hidden part is Q, as :class:`_Folds` lays it out.
+    n bounds tr G and q over all folds; a record adds at most 4**f to each. With one fold these are n records; with
+    several, G may be of n records in some folds and q of n others in the rest.
     """
     unit, wire = 4**grid_bits, _Folds(features, targets, folds)
     mass = most_records * unit

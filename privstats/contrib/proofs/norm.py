@@ -1,8 +1,7 @@
 """The statement ``norm``: every statistic's wire entries have the norm of at most n records.
 
-x = 2**s y + e with the quotients y as witness: squares of y are shown to be few, and y and e to be small, so that the
-squares are few over the whole numbers. It suits vectors without a preferred direction, such as a gradient. It does not
-protect class moments: a liar within this norm ruins a head that inverts them.
+x = 2**s y + e with quotients y as witness; y and e are proved small. It suits vectors without a preferred direction,
+such as a gradient. It does not protect class moments: a liar within this norm ruins a head that inverts them.
 """
 
 from __future__ import annotations
@@ -29,10 +28,10 @@ class Norm(Statement):
     """One bound for every statistic, and a range for entries that count.
 
     Args:
-        sizes: entries of each statistic, which follow each other in x.
+        sizes: entries by statistic.
         mass: n 4**f, the norm of n records.
         shift: s.
-        counters: places of entries that lie between 0 and n 4**f.
+        counters: indices of entries between 0 and n 4**f.
     """
 
     name: ClassVar[str] = "norm"
@@ -49,17 +48,17 @@ class Norm(Statement):
 
     @property
     def witness_size(self) -> int:  # type: ignore[override]
-        """Number of entries of y, as many as of x."""
+        """Entries of y."""
         return self.size
 
     @property
     def tested_size(self) -> int:  # type: ignore[override]
-        """y and e."""
+        """Entries of y and e."""
         return 2 * self.size
 
     @cached_property
     def bounds(self) -> tuple[int, ...]:
-        """Bounds on the sum of squares of y, by statistic: floor((mass / 2**s + sqrt(size) / 2)**2) + 1."""
+        """Bounds on each statistic's |y|**2: floor((mass / 2**s + sqrt(size) / 2)**2) + 1."""
         out = []
         for size in self.sizes:
             twice, step = 2 * self.mass, 1 << self.shift
@@ -69,37 +68,37 @@ class Norm(Statement):
 
     @property
     def square(self) -> int:  # type: ignore[override]
-        """|y|**2 + |e|**2."""
+        """Bound on |y|**2 + |e|**2."""
         return sum(self.bounds) + (self.size << 2 * self.shift) // 4
 
     @property
     def tolerance(self) -> int:
-        """|x| <= 2**s |y| + |e|, where |y| is proved to be at most mass / 2**s + sqrt(size) / 2, and |e| <= reach."""
+        """Bound on |x| - mass: |x| <= 2**s |y| + |e|, with |y| proved at most mass / 2**s + sqrt(size) / 2, and
+        |e| <= reach.
+        """
         return self.reach + (isqrt(max(self.sizes) << 2 * self.shift) >> 1) + (1 << self.shift)
 
     @cached_property
     def slacks(self) -> tuple[Slack, ...]:  # type: ignore[override]
-        """One for every statistic's squares, and two for every counter."""
+        """One slack per statistic's squares, and two per counter."""
         squares = [Slack("squares", bound, bound.bit_length()) for bound in self.bounds]
         width = self.mass.bit_length()
         return (*squares, *[Slack("at least", 0, width), Slack("at most", self.mass, width)] * len(self.counters))
 
     @cached_property
     def _starts(self) -> tuple[int, ...]:
-        """The first row of every statistic in the matrix of y, and where the last one ends."""
         columns = rectangle(self.size)[1]
         return tuple(np.cumsum([0, *(-(-size // columns) for size in self.sizes)]).tolist())
 
     @cached_property
     def _filled(self) -> NDArray[np.intp]:
-        """The place of every entry of y in its matrix."""
         columns = rectangle(self.size)[1]
         starts = zip(self._starts, self.sizes, strict=False)
         return np.concatenate([row * columns + np.arange(size) for row, size in starts])
 
     @cached_property
     def grams(self) -> tuple[Gram, ...]:  # type: ignore[override]
-        """y, each statistic beginning a row."""
+        """The matrix of y, each statistic beginning a row."""
         rows, columns = self._starts[-1], rectangle(self.size)[1]
 
         def matrix(_: Field, w: Field) -> Field:
@@ -110,11 +109,11 @@ class Norm(Statement):
         return (Full("quotients", rows, columns, matrix),)
 
     def tested(self, x: Field, w: Field) -> Field:
-        """y and e = x - 2**s y."""
+        """Return y and e = x - 2**s y."""
         return np.concatenate([w, subtract(x, mul(w, np.full(self.size, 1 << self.shift, np.uint64)))])
 
     def relations(self, x: Field, w: Field, products: Sequence[Field]) -> Field:  # noqa: ARG002
-        """Minus the squares of every statistic; every counter, and minus it."""
+        """Return minus each statistic's squares; then each counter, and minus it."""
         traces = products[0][diagonal(self._starts[-1])]
         ends = zip(self._starts, self._starts[1:], strict=False)
         squares = [-total(traces[start:end]) % P for start, end in ends]
@@ -123,7 +122,7 @@ class Norm(Statement):
         return np.concatenate([np.array(squares, np.uint64), pairs])
 
     def witness(self, x: Integers, hidden: Integers, coins: Coins) -> Integers:  # noqa: ARG002
-        """y: x over 2**s, to the nearest whole number."""
+        """Return y: x / 2**s, rounded to nearest."""
         if x.shape != (self.size,) or hidden.size:
             raise DataError(f"the statement is about {self.size} sums and no hidden entry")
         parts = np.split(x, np.cumsum(self.sizes)[:-1])
@@ -139,7 +138,7 @@ class Norm(Statement):
 
 
 def _squares(values: Integers) -> int:
-    """Return the sum of squares of integers below 2**50, by halves that do not overflow."""
+    """Split values below 2**50 into halves that do not overflow."""
     high, low = values >> 20, values & ((1 << 20) - 1)
     return (int(high @ high) << 40) + (int(high @ low) << 21) + int(low @ low)
 
@@ -148,13 +147,9 @@ def of_norms(sizes: Sequence[int], unit: int, most_records: int, counters: Seque
     """Build the statement with the smallest shift that has room, and with rests as large as its quotients.
 
     Args:
-        sizes: entries of each statistic, in their order.
+        sizes, counters: as in :class:`Norm`.
         unit: 4**f, the norm of one record's wire entries in every statistic.
         most_records: n.
-        counters: places of entries between 0 and n 4**f.
-
-    Raises:
-        PlanError: no shift has room for that number of records.
     """
     mass = most_records * unit
     for shift in _SHIFTS:

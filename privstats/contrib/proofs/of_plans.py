@@ -1,8 +1,4 @@
-"""Derive the claim that every report of a plan's session proves, from the plan's ``Validity``, schema and limits.
-
-The sums that a schema's statement reads, the group and every refusal follow here; the proof itself is
-``contrib.proofs``. Only a plan with ``validity`` loads this module.
-"""
+"""Derive a session's claim from its plan."""
 
 from __future__ import annotations
 
@@ -30,13 +26,7 @@ _SMALL = 1 / 10  # limit on a claim's tolerance, as a share of its records
 def claim_of(
     validity: Validity, schema: Schema, cohort: Cohort, privacy: Privacy | NoPrivacy, protocol: str, spare_bits: int
 ) -> Claim:
-    """Return the claim that every report of a plan's session proves.
-
-    Raises:
-        PlanError: a protocol without members, noise that a client adds, weighed sums, limits that contradict each
-            other, a vector that is too long, a schema that no statement reads, more records than there is room for, or
-            a grid too coarse for the bound; each with its remedy.
-    """
+    """Return a session's claim; raise ``PlanError`` with a remedy."""
     _check_setting(privacy, protocol, spare_bits)
     _check_length(layout_of(schema))
     _check_records(validity, cohort, privacy)
@@ -67,7 +57,7 @@ def _check_setting(privacy: Privacy | NoPrivacy, protocol: str, spare_bits: int)
 
 
 def _check_length(layout: Layout) -> None:
-    """Refuse a vector that is too long, before anything is made that grows with it."""
+    """Refuse a vector that is too long, before computing anything that grows with it."""
     if layout.size > _MOST_ENTRIES:
         raise PlanError(
             f"validity is proved of at most {_MOST_ENTRIES:,} entries, and this vector has {layout.size:,}; lower "
@@ -178,11 +168,6 @@ _NONE: Mapping[Level, Callable[[Schema, Validity, bool], NoReturn]] = {"moments"
 
 
 def _with_room(claim: Claim, schema: Schema) -> Claim:
-    """Return the claim, if the field has room for it.
-
-    Raises:
-        PlanError: it has none; the message names the most records for which it has.
-    """
     if _fits(claim):
         return _check_tolerance(claim)
     least, beyond = 0, claim.most_records
@@ -198,7 +183,6 @@ def _with_room(claim: Claim, schema: Schema) -> Claim:
 
 
 def _check_tolerance(claim: Claim) -> Claim:
-    """Return the claim, if its tolerance is small compared with its records."""
     loose, most = claim.tolerance, max(1.0, _SMALL * claim.most_records)
     if loose > most:
         raise PlanError(

@@ -1,7 +1,6 @@
-"""The prover: a client's report that proves a statement, from its entries, a witness and fresh secrets.
+"""The prover: a client's report that proves a statement.
 
-Pure: the same arguments give the same bytes, so all randomness must come from a secret that is used with no other
-vector and no other witness. A liar may run this code with other numbers; only the verifier detects that.
+Equal arguments produce identical bytes, so use each secret with one vector and one witness only.
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ class Secrets:
     """The secrets of one report.
 
     Attributes:
-        context, sender: of the run, and the client's index on the roster.
+        context, sender: the run's, and the client's roster index.
         secret: 32 bytes for this vector, witness, run and sender alone.
-        seeds: 32 bytes for each helper, place 1 first; each expands to that helper's share.
+        seeds: each helper's 32 bytes.
     """
 
     context: bytes
@@ -44,13 +43,7 @@ class Secrets:
 
 @dataclass(frozen=True, eq=False)
 class Proof:
-    """A finished report.
-
-    Attributes:
-        body: the leader's share: the vector minus the helpers' shares.
-        blind: 32 bytes that travel with the body.
-        transcript: what the client signs.
-    """
+    """A finished report: the leader's share, its 32-byte blind, and the part that the client signs."""
 
     body: Field
     blind: bytes
@@ -61,15 +54,11 @@ class Proof:
 
 
 def prove(statement: Statement, x: Field, witness: Field, secrets: Secrets) -> Proof:
-    """Return the report of an honest client.
-
-    Raises:
-        DataError: 64 blinds gave no report: entries and witness do not keep the statement.
-    """
+    """Return an honest client's report; raise ``DataError`` where the witness fails the statement."""
     attempts = (Attempt(statement, x, witness, secrets, number) for number in range(_BLINDS))
     for attempt in attempts:
         if not attempt.keeps:
-            break  # which no blind changes
+            break  # no blind changes this
         if attempt.fits:
             return attempt.finished()
     raise DataError(
@@ -79,14 +68,13 @@ def prove(statement: Statement, x: Field, witness: Field, secrets: Secrets) -> P
 
 
 class Attempt:
-    """One try: the first stage under one blind, and what follows from it.
+    """One try: the first stage under one blind, and everything derived from it.
 
     Attributes:
-        x, witness: what is proved, and what proves it.
-        number: of the try; blind and masks follow from it.
-        products: of the Grams.
+        x, witness: the proved entries, and their witness.
+        number: of the try, for blind and masks.
         commits: to the helpers' seeds.
-        vector: the report in the clear; its later stages are zero until :meth:`finished`.
+        vector: the report in the clear.
     """
 
     def __init__(self, statement: Statement, x: Field, witness: Field, secrets: Secrets, number: int) -> None:
@@ -114,7 +102,6 @@ class Attempt:
 
     @cached_property
     def _streams(self) -> Field:
-        """Return the sum of the helpers' shares."""
         secrets, size = self._secrets, self.statement.ends[-1]
         out = np.zeros(size, np.uint64)
         for seed in secrets.seeds:
@@ -122,24 +109,23 @@ class Attempt:
         return out
 
     def _stage(self, number: int) -> bytes:
-        """Return the leader's share of a stage, as bytes."""
         start, end = (0, *self.statement.ends)[number : number + 2]
         return subtract(self.vector[start:end], self._streams[start:end]).astype("<u8").tobytes()
 
     @cached_property
     def first_part(self) -> bytes:
-        """The hash of the first stage, which fixes the signs."""
+        """The hash of the first stage."""
         return transcript.first_part(self._secrets.context, self._secrets.sender, self.blind, self._stage(0))
 
     @cached_property
     def first(self) -> bytes:
-        """z_1, from which the signs follow."""
+        """z_1, which determines the signs."""
         secrets = self._secrets
         return transcript.first_challenge(secrets.context, secrets.sender, self.commits, self.first_part)
 
     @cached_property
     def sums(self) -> list[int]:
-        """The signed sums of the tested entries, between -p/2 and p/2."""
+        """Signed sums, centred modulo p."""
         statement = self.statement
         if not statement.signed:
             return []
@@ -149,24 +135,24 @@ class Attempt:
 
     @cached_property
     def values(self) -> list[int]:
-        """Values that the slacks must hold: the relations' linear forms and their constants, between -p/2 and p/2."""
+        """Slacks' required values, centred modulo p."""
         forms = self.statement.relations(self.x, self.witness, self.products)
         return [_centred(int(form) + slack.constant) for form, slack in zip(forms, self.statement.slacks, strict=True)]
 
     @property
     def keeps(self) -> bool:
-        """Whether every slack is in its range, which does not depend on the blind."""
+        """Whether every slack is in range."""
         widths = (slack.width for slack in self.statement.slacks)
         return all(0 <= each < 1 << width for each, width in zip(self.values, widths, strict=True))
 
     @property
     def fits(self) -> bool:
-        """Whether every sum and every slack is in its range."""
+        """Whether sums and slacks are in range."""
         half = 1 << (self.statement.bits - 1)
         return self.keeps and all(-half <= each < half for each in self.sums)
 
     def finished(self) -> Proof:
-        """Return the report, with the low bits of the sums and the slacks, also if they are out of range."""
+        """Return the report, even out of range."""
         statement, bits = self.statement, Bits(self.statement.bits)
         shifted = [each + (1 << (bits.count - 1)) for each in self.sums]
         rows = [bits.rows_of(each, bits.count) for each in shifted]
@@ -174,7 +160,7 @@ class Attempt:
         return self.with_bits(np.concatenate(rows))
 
     def with_bits(self, table: Field) -> Proof:
-        """Return the report with these entries in the place of bits, ``(rows, Q)``."""
+        """Return the report with these bits, ``(rows, Q)``."""
         statement, bits = self.statement, Bits(self.statement.bits)
         masks = stream(self._key("mask bits"), statement.rows)
         first, second, _ = statement.ends
@@ -188,5 +174,4 @@ class Attempt:
 
 
 def _centred(value: int) -> int:
-    """Return the representative between -p/2 and p/2 of a number modulo p."""
     return (value + P // 2) % P - P // 2

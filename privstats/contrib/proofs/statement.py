@@ -1,9 +1,7 @@
-"""The interface of statements for prover and verifier: tests of a size, products, relations with slacks, and lengths.
+"""The interface of statements for prover and verifier.
 
-A statement asserts of the wire entries x and a witness w, both vectors over the field: some of their entries are small
-whole numbers (``tested``), some matrices are products (``grams``), and some linear forms are whole numbers in a range
-(``relations``). Everything but the making of the witness is linear in x, w and the products, and client and members
-call the same code, so their results cannot differ. The lengths that follow are the same for all.
+For wire entries x and a witness w, some entries are small integers (``tested``), some matrices are products
+(``grams``), some linear forms are integers in a range (``relations``). Client and members run the same code.
 """
 
 from __future__ import annotations
@@ -25,13 +23,7 @@ Coins: TypeAlias = Callable[[int, int], Field]
 
 @dataclass(frozen=True)
 class Slack:
-    """A relation: a linear form of the report plus a constant is an integer in [0, 2**width).
-
-    Attributes:
-        name: for people.
-        constant: added to the linear form.
-        width: bits; 0 means that the form and the constant cancel.
-    """
+    """A relation: a linear form of the report plus ``constant`` is an integer in [0, 2**width)."""
 
     name: str
     constant: int
@@ -42,9 +34,8 @@ class Gram(ABC):
     """A matrix X with the product X X' = M. X, and M where it is not sent, are linear in x and w.
 
     Attributes:
-        name: for people.
         rows, columns: of X.
-        sent: M, its lower triangle row by row, travels with the report; otherwise it is linear in x and w.
+        sent: the report has M's lower triangle, row by row.
     """
 
     name: str
@@ -54,12 +45,12 @@ class Gram(ABC):
 
     @property
     def product_size(self) -> int:
-        """Entries of M that travel."""
+        """Number of M's entries sent."""
         return self.rows * (self.rows + 1) // 2 if self.sent else 0
 
     @abstractmethod
     def product(self, x: Field, w: Field) -> Field:
-        """Return X X' as it travels, from a client's own vectors; nothing where it does not."""
+        """Return the sent part of X X'."""
 
     @abstractmethod
     def multiply(self, x: Field, w: Field, z: Field) -> Field:
@@ -78,14 +69,12 @@ class Statement(ABC):
     """One statement about a vector of wire entries, and the lengths of the report that proves it.
 
     Attributes:
-        name: of the level, as the plan has it.
-        tests: signed sums that are shown to be small; a false one passes with probability one half (docs: the lemma).
-        size: entries of x, which are summed.
-        witness_size: entries of w.
-        tested_size: entries that the tests are over; 0 where there is nothing to test.
-        square: the largest sum of squares of an honest client's tested entries; beta**2.
-        slacks: the relations.
-        grams: the matrices.
+        name: the plan's name of the level.
+        tests: signed sums shown to be small; a false one passes with probability one half (docs: the lemma).
+        size, witness_size: entries of x, which are summed, and of w.
+        tested_size: entries tested, or 0.
+        square: beta**2, an honest client's largest sum of squares of tested entries.
+        slacks, grams: the relations, and the matrices.
     """
 
     name: ClassVar[str]
@@ -99,33 +88,29 @@ class Statement(ABC):
     grams: tuple[Gram, ...]
 
     def hidden_of(self, x: Integers) -> Integers:
-        """Return the part of the statement that no client sends, computed from the entries: nothing by default."""
+        """Return unsent entries, from x; none by default."""
         return x[:0]
 
     @abstractmethod
     def witness(self, x: Integers, hidden: Integers, coins: Coins) -> Integers:
-        """Return a witness for an honest client's entries, and for what they hide.
-
-        Raises:
-            DataError: there is none: these entries are not admissible, or too coarse for the statement's bound.
-        """
+        """Return a witness for an honest client's entries; raise ``DataError`` for inadmissible or too coarse ones."""
 
     @abstractmethod
     def tested(self, x: Field, w: Field) -> Field:
-        """Return the entries that the tests are over, ``(tested_size,)``."""
+        """Return the tested entries."""
 
     @abstractmethod
     def relations(self, x: Field, w: Field, products: Sequence[Field]) -> Field:
-        """Return the linear forms of the slacks, without their constants."""
+        """Return the slacks' forms, without constants."""
 
     @property
     def signed(self) -> int:
-        """Number of tests: none where nothing is tested."""
+        """Number of tests, or 0."""
         return self.tests if self.tested_size else 0
 
     @cached_property
     def bits(self) -> int:
-        """Q, the bits of a test, so that tau = 2**(Q - 1) is at least 9.5 beta; of a slack where there are no tests.
+        """Q, the bits of a test, with tau = 2**(Q - 1) at least 9.5 beta; without tests, of a slack.
 
         An honest client's sum passes tau with probability at most 2 exp(-9.5**2): the sum of X_i (u_i + u'_i - 1) has
         variance |X|**2 / 2 and is sub-Gaussian with it.
@@ -141,32 +126,28 @@ class Statement(ABC):
 
     @property
     def tolerance(self) -> int:
-        """Wire steps by which a liar's sums may pass what is claimed of them: none where nothing is rounded."""
+        """Wire steps by which a liar may exceed the claim."""
         return 0
 
     @cached_property
     def rows(self) -> int:
-        """Rows of Q bits: one for each test, and for each slack as many as its width needs."""
+        """Number of rows of Q bits."""
         return self.signed + sum(-(-slack.width // self.bits) for slack in self.slacks)
 
     @cached_property
     def lengths(self) -> tuple[tuple[int, ...], tuple[int, int], tuple[int]]:
-        """The lengths of the report's parts by stage: x, w and per Gram M, z, Xz, z'z; bits, masks; h."""
+        """Lengths by stage: x, w and per Gram M, z, Xz, z'z; bits, masks; h."""
         grams = (part for g in self.grams for part in (g.product_size, g.columns, g.rows, 1))
         return (self.size, self.witness_size, *grams), (self.rows * self.bits, self.rows), (3 * (self.bits + 1),)
 
     @cached_property
     def ends(self) -> tuple[int, int, int]:
-        """Ends of the three stages of the report."""
+        """Ends of the report's three stages."""
         first, second, third = accumulate(sum(stage) for stage in self.lengths)
         return first, second, third
 
     def check_room(self, remedy: str) -> None:
-        """Refuse a statement with integers that could meet modulo p.
-
-        Raises:
-            PlanError: with ``remedy`` as the advice.
-        """
+        """Raise ``PlanError`` with this remedy if integers could meet modulo p."""
         widest = max(slack.width for slack in self.slacks)
         most = max((abs(slack.constant) for slack in self.slacks), default=0)
         square = self.reach**2 if self.tested_size else 0

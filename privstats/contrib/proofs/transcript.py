@@ -1,7 +1,6 @@
-"""Hashes and derivations of a proof: commitments, parts, the coins of the signs and of the bits, the leader's query.
+"""Hashes and derivations of a proof, in the notation of ``docs/one_upload.md``.
 
-The strings use ``L(p)``, ``H`` and ``KDF`` of ``docs/one_upload.md``. A commitment is to a seed and so to every stage
-of a share; the blind prevents the use of a part to test guesses. Pure functions; used by prover and members.
+A commitment to a seed fixes every stage of a share; the blind prevents the use of a part to test guesses.
 """
 
 from __future__ import annotations
@@ -26,10 +25,8 @@ class Transcript:
     """The signed statement of one report, which all members have before the leader's query.
 
     Attributes:
-        context: the run's.
-        sender: the client's place on the roster.
-        commits: to the seed of every helper, by place.
-        parts: hashes of the first and of the second stage of the leader's share, under a blind.
+        commits: to each helper's seed, in order.
+        parts: hashes of the first two stages of the leader's share, under a blind.
     """
 
     context: bytes
@@ -39,56 +36,56 @@ class Transcript:
 
     @classmethod
     def of(cls, context: bytes, sender: int, commits: bytes, parts: bytes) -> Transcript:
-        """Build the transcript that a client signed from the columns of its report."""
+        """Build the transcript from signed columns."""
         each = [commits[start : start + HASH_BYTES] for start in range(0, len(commits), HASH_BYTES)]
         return cls(context, sender, tuple(each), (parts[:HASH_BYTES], parts[HASH_BYTES:]))
 
     @property
     def first(self) -> bytes:
-        """z_1: fixed once the first stage is; the signs follow from it."""
+        """z_1, fixed by the first stage, for the signs."""
         return first_challenge(self.context, self.sender, self.commits, self.parts[0])
 
     @property
     def second(self) -> bytes:
-        """z_2: fixed once the bits are; gamma follows from it."""
+        """z_2, fixed by the bits, for gamma."""
         return second_challenge(self.first, self.parts[1])
 
 
 def first_part(context: bytes, sender: int, blind: bytes, stage: bytes) -> bytes:
-    """Return the hash of the leader's share of x, witness, products and masks."""
+    """Hash the leader's share of x, witness, products and masks."""
     return labelled("proof-part", context, index(sender), _FIRST, blind, stage)
 
 
 def second_part(context: bytes, sender: int, blind: bytes, stage: bytes) -> bytes:
-    """Return the hash of the leader's share of the bits and their masks."""
+    """Hash the leader's share of the bits and their masks."""
     return labelled("proof-part", context, index(sender), _SECOND, blind, stage)
 
 
 def first_challenge(context: bytes, sender: int, commits: Sequence[bytes], part: bytes) -> bytes:
-    """z_1."""
+    """Return z_1."""
     return labelled("proof-signs", context, index(sender), *commits, part)
 
 
 def second_challenge(first: bytes, part: bytes) -> bytes:
-    """z_2."""
+    """Return z_2."""
     return labelled("proof-bits", first, part)
 
 
 def signs(first: bytes, context: bytes, entries: int) -> bytes:
-    """Return the bits of the signs: ``SIGN_BYTES`` for each entry, b for all entries and then b'."""
+    """Return ``SIGN_BYTES`` of sign bits per entry: all b, then b'."""
     return ctr_keystream(derive(first, "signs", context), bytes(16), SIGN_BYTES * entries)
 
 
 def gamma(second: bytes, context: bytes, rows: int) -> Field:
-    """Return the reduction of the bits: three elements for each row, ``(3, rows)``."""
+    """Return three elements per row, ``(3, rows)``."""
     return stream(derive(second, "gamma", context), 3 * rows).reshape(3, rows)
 
 
 def query(rho: bytes, context: bytes, sender: int, size: int) -> Field:
-    """Return the leader's coins for one report, drawn after the report was fixed."""
+    """Return the leader's coins, sampled after the report was fixed."""
     return stream(derive(rho, f"query/{sender}", context), size)
 
 
 def share(seed: bytes, context: bytes, sender: int, size: int) -> Field:
-    """Expand a helper's seed into its share of a report."""
+    """Expand a helper's seed into its share."""
     return stream(derive(seed, f"field/{sender}", context), size)

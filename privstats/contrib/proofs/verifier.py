@@ -1,8 +1,6 @@
-"""Verification by leader and helpers: each member's answer for its share, and the decision on the sum of the answers.
+"""Verification by leader and helpers: each member's answer for its share, and the decision on the answers' sum.
 
-A member needs its share and the client's signed statement; it has no state and draws no randomness. Answers are linear
-in the share, so a lying member shifts the sum and learns nothing from the decision. A report's vector is cut into its
-parts here, and the leader's query derived.
+Answers are linear in the share, so a lying member shifts the sum and learns nothing from the decision.
 """
 
 from __future__ import annotations
@@ -36,11 +34,10 @@ class Report:
     """A report's vector, or a share of one, by its parts.
 
     Attributes:
-        x, w: what is summed, and the witness.
-        grams: by the statement's.
-        bits: ``(rows, Q)``: the tests' first, then the slacks' in the order of the relations.
-        masks: of the rows.
-        quotients: h by its values, ``(3, Q + 1)``.
+        x, w: the summed entries, and the witness.
+        bits: ``(rows, Q)``, the tests' first, then the slacks'.
+        masks: one per row.
+        quotients: h's values, ``(3, Q + 1)``.
     """
 
     x: Field
@@ -52,7 +49,7 @@ class Report:
 
 
 def cut(statement: Statement, vector: Field) -> Report:
-    """Return the parts of a vector of ``statement.ends[-1]`` elements, as views."""
+    """Return a vector's parts, as views."""
     sizes = [size for stage in statement.lengths for size in stage]
     parts = np.split(vector, np.cumsum(sizes)[:-1])
     grams = (parts[2 + 4 * k : 6 + 4 * k] for k in range(len(statement.grams)))
@@ -69,12 +66,8 @@ def cut(statement: Statement, vector: Field) -> Report:
 
 @dataclass(frozen=True, eq=False)
 class Query:
-    """The leader's coins for one report.
-
-    Attributes:
-        grams: for each, v, which is not 0, and c.
-        point: t, at least 2 Q + 2.
-        weights: of the relations: the tests' first, then the slacks'.
+    """The leader's coins for one report: a nonzero v and c per Gram, t of at least 2 Q + 2, and the weights of
+    tests, then slacks.
     """
 
     grams: tuple[tuple[int, Field], ...]
@@ -83,8 +76,7 @@ class Query:
 
 
 def query_of(statement: Statement, rho: bytes, context: bytes, sender: int) -> Query:
-    """Return the query derived from rho; a v of 0, or a point that would reveal bits, is skipped for the next
-    element."""
+    """Return the query derived from rho, without a v of 0 or points that reveal bits."""
     rows = [gram.rows for gram in statement.grams]
     relations = statement.signed + len(statement.slacks)
     words = query(rho, context, sender, sum(rows) + len(rows) + 1 + relations + _SPARE)
@@ -99,11 +91,6 @@ def query_of(statement: Statement, rho: bytes, context: bytes, sender: int) -> Q
 
 
 def _first_from(words: Field, at: int, least: int) -> int:
-    """Return the first place from ``at`` on with a word of at least that size.
-
-    Raises:
-        ValueError: there is none, which does not happen to words that were drawn.
-    """
     places = np.flatnonzero(words[at:] >= np.uint64(least))
     if not places.size:
         raise ValueError("a query of words that were not drawn: all of them are near zero")
@@ -111,11 +98,7 @@ def _first_from(words: Field, at: int, least: int) -> int:
 
 
 def bad_parts(statement: Statement, body: Field, blind: bytes, signed: Transcript) -> bool:
-    """Return whether the opened body differs from the one with the parts that the client signed.
-
-    Raises:
-        ValueError: a word of the body is no element of the field, or there are too few or too many words.
-    """
+    """Return whether the opened body differs from the signed parts; raise ``ValueError`` for bad words."""
     first, second, size = statement.ends
     if checked(body).shape != (size,):
         raise ValueError(f"a report of this statement has {size} words, got {body.size}")
@@ -129,12 +112,12 @@ def bad_parts(statement: Statement, body: Field, blind: bytes, signed: Transcrip
 
 
 def answer_size(statement: Statement) -> int:
-    """Return the elements of an answer: per Gram w and q, the zero, f of every row, three of h."""
+    """Return an answer's elements: per Gram w and q, the zero, each row's f, three of h."""
     return sum(gram.columns + 1 for gram in statement.grams) + 1 + statement.rows + 3
 
 
 def answer(statement: Statement, share: Field, signed: Transcript, query: Query) -> Field:
-    """Return a member's answer: linear in its share, and the same for leader and helpers."""
+    """Return a member's answer, linear in its share."""
     report = cut(statement, share)
     parts: list[Field] = []
     for gram, sent, (v, c) in zip(statement.grams, report.grams, query.grams, strict=True):
@@ -148,7 +131,6 @@ def answer(statement: Statement, share: Field, signed: Transcript, query: Query)
 
 
 def _combined(statement: Statement, report: Report, signed: Transcript, weights: Field) -> int:
-    """Return the linear part of all relations under the query's weights."""
     bits, out, row = Bits(statement.bits), 0, statement.signed
     if row:
         coins = transcript.signs(signed.first, signed.context, statement.tested_size)
@@ -166,11 +148,7 @@ def _combined(statement: Statement, report: Report, signed: Transcript, weights:
 
 
 def summed(answers: Iterable[Field]) -> Field:
-    """Return the sum of all members' answers.
-
-    Raises:
-        ValueError: a word of one is no element.
-    """
+    """Return the sum of all members' answers; raise ``ValueError`` for a word that is no element."""
     first, *others = (checked(each) for each in answers)
     for each in others:
         first = add(first, each)
@@ -178,12 +156,12 @@ def summed(answers: Iterable[Field]) -> Field:
 
 
 def refusals(statement: Statement, total: Field, signed: Transcript, query: Query) -> tuple[str, ...]:
-    """Return the names of the checks that the sum of all members' answers fails; none for an accepted report.
+    """Return the checks that the answers' sum fails; empty for an accepted report.
 
     Guarantee:
-        A report of a client that does not keep the statement passes with probability at most 2**-128 for each hash that
-        it computed beforehand, and 2**-54 once it has left, if leader and helpers follow the protocol and the query was
-        drawn after the report (docs: the gadgets and the lemma).
+        A report that does not meet the statement passes with probability at most 2**-128 for each hash that the client
+        computed beforehand, and 2**-54 once the report has left, if leader and helpers follow the protocol and the
+        query was sampled after the report (docs: the gadgets and the lemma).
     """
     failed, at = [], 0
     for gram in statement.grams:
@@ -201,7 +179,7 @@ def refusals(statement: Statement, total: Field, signed: Transcript, query: Quer
 
 
 def constants(statement: Statement, weights: Field) -> int:
-    """Return the relations' terms that no share holds: tau of every test, and the slacks' constants."""
+    """Return the relations' public terms: tests' tau, slacks' constants."""
     tau = 1 << (statement.bits - 1)
     tests = sum(int(weight) for weight in weights[: statement.signed]) * tau
     pairs = zip(statement.slacks, weights[statement.signed :], strict=True)

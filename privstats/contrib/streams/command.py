@@ -1,4 +1,4 @@
-"""``privstats stream init | new | bring | epoch | show``."""
+"""``privstats stream``: its commands."""
 
 from __future__ import annotations
 

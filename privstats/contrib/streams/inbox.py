@@ -1,12 +1,7 @@
-"""A party's inbox for a stream: batches of records, and the changes of them that a round carries.
+"""A party's inbox for a stream: batches of records, and the changes that a round carries.
 
-Files in the party's folder; ``RecordRegistry`` decides which round is charged for which record. ``parts`` uses it. A
-batch is the records of one epoch, ids, rows, labels or targets, and the ids that leave: an ``.npz`` without pickled
-objects.
-
-In a stream of persons (:class:`PersonInbox`) the rows of each person that came first count, whole. Rows of a person who
-is in a batch before are left out and counted, and no file is refused for them: one person who comes again decides
-nothing for others.
+In a stream of persons only the rows of a person's first batch count, all of them; rows in later batches are excluded
+and counted.
 """
 
 from __future__ import annotations
@@ -44,10 +39,8 @@ class Batch:
     """One party's records in one epoch.
 
     Attributes:
-        ids: one text per record, which never changes; for persons one per row, the id of its person.
-        X, y: the records.
-        leave: ids of records, or persons, of earlier epochs that leave.
-        unit: the owner of an id: a ``"record"`` or a ``"person"``.
+        ids: an unchanging text per record; for persons, each row's person id.
+        leave: ids of earlier records or persons that leave.
     """
 
     ids: tuple[str, ...]
@@ -58,16 +51,12 @@ class Batch:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The records, or the persons, each once."""
+        """The records or persons, each once."""
         return tuple(dict.fromkeys(self.ids))
 
 
 def read_batch(path: Path) -> Batch:
-    """Return the batch in a file.
-
-    Raises:
-        DataError: it cannot be read, is no such file, or holds arrays of different lengths.
-    """
+    """Return the batch in a file."""
     held = read_arrays(path)
     named = "persons" if "persons" in held and "ids" not in held else "ids"
     if set(held) - {named, "X", "y", "leave"} or not {named, "X", "y"} <= set(held):
@@ -86,7 +75,7 @@ def read_batch(path: Path) -> Batch:
 
 
 def picked(batches: Mapping[int, Batch], ids: Collection[str]) -> tuple[NDArray[Any], NDArray[Any]] | None:
-    """Return the rows and labels of these records, in the order of their epochs; None where there are none."""
+    """Return records' rows and labels by epoch, or None."""
     wanted, parts = set(ids), []
     for batch in batches.values():
         rows = [place for place, record in enumerate(batch.ids) if record in wanted]
@@ -98,25 +87,21 @@ def picked(batches: Mapping[int, Batch], ids: Collection[str]) -> tuple[NDArray[
 
 
 def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Return arrays one after the other; each value keeps its type, which that of another day would change."""
+    """Concatenate arrays; each value stays of its own type, which another day's array type would change."""
     if len({part.dtype for part in parts}) == 1:
         return np.concatenate(parts)
     return np.concatenate([np.fromiter(part.reshape(-1), object, part.size).reshape(part.shape) for part in parts])
 
 
 def written_apart(earlier: Collection[str], ids: Collection[str]) -> int:
-    """Count the ids that repeat an earlier one, or another of these, in another spelling: ``7``, ``007`` and ``7.0``,
-    another form of Unicode, or spaces around.
-
-    A table's column of ids is of numbers on one day and of texts on the next, if one of them holds a letter; a record
-    with two ids would enter twice.
+    """Count ids that repeat another id in another spelling, such as ``7``, ``007`` or ``7.0``, which would
+    enter twice.
     """
     known = {_plain(record): record for record in earlier}
     return sum(known.setdefault(_plain(record), record) != record for record in ids)
 
 
 def _plain(record: str) -> str:
-    """Return a whole number in its shortest form, of any length; another text in NFC, without spaces around."""
     text = unicodedata.normalize("NFC", record).strip()
     number = _INTEGER.fullmatch(text)
     return text if number is None else ("-" if number["sign"] == "-" else "") + number["digits"]
@@ -134,27 +119,18 @@ def _nothing(_: Collection[str]) -> int:
 
 @dataclass(frozen=True)
 class RecordInbox:
-    """One party's batches, ``records/<number>.npz`` in the order in which they came; each is read once.
-
-    Args:
-        home: the party's folder.
-        stream: the stream.
-    """
+    """One party's batches, ``records/<number>.npz`` in order of arrival."""
 
     home: Path
     stream: Stream
     _read: dict[int, Batch] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def path(self, number: int) -> Path:
-        """Return the file of a batch."""
+        """Return a batch's file."""
         return self.home / _RECORDS / f"{number}.npz"
 
     def batches(self) -> Mapping[int, Batch]:
-        """Return every batch, by number.
-
-        Raises:
-            DataError: one cannot be read.
-        """
+        """Return every batch, by number."""
         for number in self._numbers():
             if number not in self._read:
                 self._read[number] = read_batch(self.path(number))
@@ -164,18 +140,15 @@ class RecordInbox:
         return [int(path.stem) for path in (self.home / _RECORDS).glob("*.npz") if path.stem.isdecimal()]
 
     def check(self, who: str, batch: Batch, number: int | None = None, waiting: Waiting = _nothing) -> Batch:
-        """Check a batch whole, before its first record is registered; returns what is kept of it.
+        """Check a complete batch before its first record is registered; return its admitted part.
 
         Args:
-            who: the party, for messages.
-            batch: the records.
-            number: its own; the next when omitted.
-            waiting: records that the next round already carries, entering and leaving together, where these leave; of
-                a tree the most at any level.
+            number: the batch's; the next when omitted.
+            waiting: function from leaving ids to the number of records, entering and leaving, that the next round
+                already carries; the maximum over a tree's levels.
 
         Raises:
-            DataError: a record occurs twice or has no usable id, one leaves that has not entered or may not leave,
-                there are more than the plan prices or than the next round has room for, or they do not fit the schema.
+            DataError: an inadmissible id or leaver, too many records, or records that do not fit the schema.
         """
         batch = self._admitted(who, batch, number)
         before = [each for at, each in self.batches().items() if number is None or at < number]
@@ -195,11 +168,6 @@ class RecordInbox:
         return batch
 
     def _admitted(self, who: str, batch: Batch, number: int | None) -> Batch:  # noqa: ARG002  of persons it decides
-        """Return the admitted part of a batch: for records the complete batch, or a refusal.
-
-        Raises:
-            DataError: its ids are of another unit than the plan promises.
-        """
         self._check_unit(who, batch)
         return batch
 
@@ -218,16 +186,15 @@ class RecordInbox:
         return exact_moments(plan.schema, batch.X, batch.y, unreadable=plan.unreadable)
 
     def weigh(self, ids: Collection[str], batch: Batch | None = None) -> int:  # noqa: ARG002  of persons it has rows
-        """Return how many records these ids count as towards the limits of the plan, in this batch or the earlier
-        ones."""
+        """Return the number of records that limits count."""
         return len(ids)
 
     def due(self, registry: RecordRegistry, place: int) -> int:
-        """Return the records that a node at this one's level has to carry, entering and leaving together."""
+        """Return the number of records due at this level."""
         return registry.pending(place, ()).missing  # with no records at hand all are missing
 
     def carried(self, registry: RecordRegistry, place: int) -> int:
-        """Return the records that a node's vector holds."""
+        """Return the number of records in a node's vector."""
         return len(RegistryLog(registry.ledger, registry.entry).carried(place))
 
     def _check_unit(self, who: str, batch: Batch) -> None:
@@ -237,11 +204,11 @@ class RecordInbox:
             raise DataError(f"{who} holds ids of {batch.unit}s, and the plan promises {promised}s: save {right}")
 
     def remarks(self, batch: Batch) -> tuple[str, ...]:
-        """Return notes on the clip for the data holder of an entering batch, with exact shares."""
+        """Return notes on a batch's clip, for the data holder: exact shares."""
         return remarks_on(self._measured(batch)) if batch.ids else ()
 
     def _check_leavers(self, who: str, batch: Batch, inside: Collection[str]) -> None:
-        """Checked here, because one that has left before would keep the registry from noting the others."""
+        """Check here: one who has left would stop the registry from recording the others."""
         strangers = set(batch.leave).difference(inside)
         if strangers or len(set(batch.leave)) != len(batch.leave):
             raise DataError(
@@ -280,11 +247,10 @@ class RecordInbox:
 
     @property
     def room(self) -> int:
-        """The most records that one party may move in one round, entering and leaving together.
+        """Maximum number of records, entering and leaving together, that one party may move in one round.
 
-        Where records leave, cancelling counts could hide a sum of more records than the ring holds, which would wrap:
-        so each party keeps to its part of ``max_records``. Where none leaves, the sum's own counts reveal that, and it
-        is refused.
+        Where records leave, cancelling counts could hide a ring overflow, so each party gets a share of
+        ``max_records``.
         """
         cohort = self.stream.first.cohort
         return cohort.max_records // (cohort.clients if self.stream.deletions else 1)
@@ -295,20 +261,15 @@ class RecordInbox:
         return isinstance(self.stream.first.privacy, Privacy)
 
     def keep(self, source: Path, number: int) -> None:
-        """Keep the file under a number, replacing an existing one."""
+        """Store the file under a number, replacing any other."""
         atomic_write(self._file_for(number), source.read_bytes())
         self._read.pop(number, None)
 
     def bring(self, source: Path, waiting: Waiting = _nothing) -> Batch:
-        """Check a file of records and keep it as the next batch, for the next epoch in which the party takes part.
+        """Check a file of records, and store a valid one for the next epoch.
 
         Args:
-            source: the file.
             waiting: as for :meth:`check`.
-
-        Raises:
-            DataError: it cannot be read, or as for :meth:`check`; the file is not kept then.
-            PrivstatsError: it cannot be kept, or another process adds a batch now.
         """
         batch = read_batch(source)
         number = max(self._numbers(), default=-1) + 1  # before the check: a concurrent batch takes this number
@@ -317,7 +278,6 @@ class RecordInbox:
         return batch
 
     def _file_for(self, number: int) -> Path:
-        """Return the file of a batch, in an existing folder."""
         place = self.path(number)
         try:
             place.parent.mkdir(mode=0o700, exist_ok=True)
@@ -326,11 +286,7 @@ class RecordInbox:
         return place
 
     def register(self, registry: RecordRegistry) -> None:
-        """Enter new batches in the registry; completes a call that was killed.
-
-        Raises:
-            LedgerError: a record enters twice, or leaves without having entered.
-        """
+        """Enter new batches in the registry, or complete an interrupted call."""
         pending: list[Batch] = []
         for batch in reversed(list(self.batches().values())):
             if batch.ids or batch.leave:
@@ -349,8 +305,7 @@ class RecordInbox:
     def pending(self, registry: RecordRegistry, node: int) -> Pending:
         """Return the changes that a round must carry; without a promise up to :attr:`room`, leaving records first.
 
-        Under a promise nothing is postponed: one record more would move others between rounds, and would cost for all
-        of them.
+        Under a promise nothing is postponed: moving one record would move others between rounds.
         """
         pending = registry.pending(node, [record for each in self.batches().values() for record in each.names])
         if self.promised:
@@ -359,11 +314,7 @@ class RecordInbox:
         return replace(pending, entering=pending.entering[: self.room - len(leaving)], leaving=leaving)
 
     def change(self, registry: RecordRegistry, pending: Pending) -> MomentsDelta:
-        """Return the pending changes, measured.
-
-        Raises:
-            DataError: they cannot be measured, a batch is missing, or there is no :attr:`room` for them.
-        """
+        """Measure the pending changes."""
         moved = self.weigh(pending.entering) + self.weigh(pending.leaving)
         if moved > self.room:
             raise DataError(f"{moved} records are due at round {pending.node} and the plan has room for {self.room}")
@@ -388,18 +339,18 @@ def _noted(registry: RecordRegistry, batch: Batch) -> bool:
 
 @dataclass(frozen=True)
 class PersonInbox(RecordInbox):
-    """One party's batches of persons, each row with the name of its person.
+    """One party's batches of persons, each row with its person's name.
 
     Args:
         home, stream: as for :class:`RecordInbox`.
-        registry: the party's, which knows who entered under an earlier rule of ids; None before it is opened.
+        registry: knows who entered under an earlier rule of ids; None before it is opened.
     """
 
     registry: PersonRegistry | None = None
     _named: dict[tuple[int, ...], Batch] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def batches(self) -> Mapping[int, Batch]:
-        """Return every batch, by number, without rows of unknown persons and of persons in an earlier batch."""
+        """Return batches without rows of unknown or earlier persons."""
         admitted: dict[int, Batch] = {}
         seen = set[str]()
         for number, batch in super().batches().items():
@@ -411,25 +362,24 @@ class PersonInbox(RecordInbox):
         return admitted
 
     def keep(self, source: Path, number: int) -> None:
-        """Keep the file under a number, replacing an existing one."""
+        """See :meth:`RecordInbox.keep`."""
         super().keep(source, number)
         self._named.clear()
 
     def weigh(self, ids: Collection[str], batch: Batch | None = None) -> int:
-        """Return how many records these persons count as towards the limits of the plan: their rows, at most those of
-        the clip."""
+        """Count each person's rows, up to the clip's maximum."""
         clip, schema = self.stream.first.person_clip, self.stream.first.schema
         assert clip is not None  # noqa: S101  parts makes this inbox for such streams
         most, rows = clip.most_records(schema), self._rows(batch)
         return sum(min(rows.get(name, 0), most) for name in ids)
 
     def due(self, registry: RecordRegistry, place: int) -> int:
-        """Return the records that a node at this one's level has to carry, entering and leaving together."""
+        """See :meth:`RecordInbox.due`."""
         pending = registry.pending(place, [name for each in self.batches().values() for name in each.names])
         return self.weigh(pending.entering) + self.weigh(pending.leaving) + pending.missing
 
     def carried(self, registry: RecordRegistry, place: int) -> int:
-        """Return the records that a node's vector holds."""
+        """See :meth:`RecordInbox.carried`."""
         held = set(RegistryLog(registry.ledger, registry.entry).carried(place))
         names = [name for each in self.batches().values() for name in each.names]
         keys = record_keys(registry.secret, names)
@@ -457,7 +407,7 @@ class PersonInbox(RecordInbox):
         return names_of if self.registry is None else self.registry.names_of
 
     def _check_once(self, who: str, batch: Batch, earlier: Collection[str]) -> None:
-        """Nothing is left to refuse: later rows are out, and each id is read as one person."""
+        """Refuse nothing: later rows are excluded already."""
 
     def _measured(self, batch: Batch) -> Moments:
         plan = self.stream.first
@@ -468,7 +418,7 @@ class PersonInbox(RecordInbox):
         _of_persons(registry).enter(_rows_of(batch))
 
     def _delta(self, registry: RecordRegistry, pending: Pending) -> MomentsDelta:
-        """Measure a person's change from the rows of one batch, and of no later one."""
+        """Measure a person's change from one batch's rows, never a later one's."""
         batches, wanted = self.batches(), {*pending.entering, *pending.leaving}
         rows = picked(batches, wanted)
         names = tuple(name for each in batches.values() for name in each.ids if name in wanted)
@@ -487,11 +437,6 @@ def _rows_of(batch: Batch) -> PersonRows:
 def _first(
     batch: Batch, seen: Collection[str], named: Callable[[Collection[str]], list[str | None]]
 ) -> tuple[Batch, list[str]]:
-    """Return the rows of persons who were in no earlier batch, and sentences about the excluded rows.
-
-    Raises:
-        DataError: an id in leave names no person.
-    """
     names, leave = named(batch.ids), named(batch.leave)
     if None in leave:
         raise DataError("leave holds an id that names no person; give whole numbers or texts")

@@ -1,14 +1,6 @@
 """A stream in a folder: every party and the server on one machine, durable through any kill.
 
-For studies and tests: folders, ledgers, registries and sessions are those of real machines; only the network is
-missing.
-
-A stream in a folder is the engine between machines, over folders. It had an engine of its own: one secret from which
-all keys followed, machines of all parties in one process, journals that stayed so that a lost release was made again.
-One leaked secret gave away every party, and a leaked journal gave away the seed of the noise. Now ``LocalTransport``
-carries the same sessions between folders that could be moved apart, and a clock that moves only in ``sleep`` makes
-waiting for absent parties free. It takes half as long again as before, because every message opens its folder, as a
-node does.
+For studies and tests: only the network is simulated.
 """
 
 from __future__ import annotations
@@ -44,8 +36,6 @@ _DEADLINES = Deadlines(120, 120)  # online parties answer at once, so no step wa
 
 @dataclass
 class _Clock:
-    """A clock that advances only in ``sleep``."""
-
     now: float = 0.0
 
     def read(self) -> float:
@@ -56,10 +46,10 @@ class _Clock:
 
 
 def new_stream(path: Path, stream: Stream) -> None:
-    """Create the folders of all parties and of the server, each with its own keys, and let each party spend the stream.
+    """Create the folders of all parties and of the server, each with its own keys, and charge each party's ledger.
 
     Raises:
-        PlanError: the folder exists and is not empty, or the plan's protocol needs a panel.
+        PlanError: the folder is not empty, or the plan's protocol needs a panel.
         LedgerError: a ledger cannot be created.
     """
     plan = stream.plan
@@ -87,12 +77,7 @@ def _write_folder(home: Path, stream: Stream, identity: Identity, roster: Roster
 
 
 def server_folder(path: Path) -> tuple[Folder, Stream]:
-    """Return the server's folder of a stream, alone or within one that ``new_stream`` created, and the stream.
-
-    Raises:
-        PlanError: it is of an earlier version, or holds another course.
-        LocalProtocolError: it is not a server's folder.
-    """
+    """Return the server folder, and the stream."""
     if (path / _EARLIER).exists():
         raise PlanError(
             f"{path} was made by an earlier privstats, with one key for all parties: finish it with that version, or "
@@ -107,22 +92,20 @@ def server_folder(path: Path) -> tuple[Folder, Stream]:
 def run_epoch(path: Path, changes: Path, away: Collection[int] = ()) -> list[Release | None]:
     """Release the rounds of the next epoch, or of an interrupted one.
 
-    A release lists the parties in its sum. So every party takes part, also one without records: it sends the empty
-    change, which looks like any other.
+    A release lists its parties. So a party without records also takes part: its empty change looks like any other.
 
     Args:
-        path: the folder that :func:`new_stream` made.
-        changes: a folder with ``<party>.npz`` for every party that has records which enter or leave.
-        away: parties with machines that are off in this epoch; their pending changes go with the next.
+        path: from :func:`new_stream`.
+        changes: a folder with ``<party>.npz`` for every party with entering or leaving records.
+        away: parties with machines that are off; their changes join the next epoch.
 
     Returns:
-        Outcomes of the epoch's rounds that ended in this call; None for a round without a sum.
+        Outcomes of rounds ended here; None without a sum.
 
     Raises:
-        PlanError: the stream has ended, there is no such folder, or ``away`` names no party.
-        ReleaseError: an earlier release is missing or damaged; restore it from a backup.
-        DataError: records that do not fit; no round of the epoch has begun then.
-        LedgerError: a record enters twice, or leaves without having entered.
+        PlanError: the stream has ended, no such folder exists, or ``away`` names no party.
+        ReleaseError: an earlier release is missing or damaged; restore it.
+        DataError, LedgerError: inadmissible records; no round of the epoch has begun then.
     """
     folder, stream = server_folder(path)
     host = Host.open(folder.home)
@@ -146,7 +129,6 @@ def run_epoch(path: Path, changes: Path, away: Collection[int] = ()) -> list[Rel
 
 
 def _arrived(path: Path, stream: Stream, epoch: int, changes: Path) -> None:
-    """Keep the epoch's records and enter them in the registries, each once."""
     if not changes.is_dir():
         raise PlanError(f"{changes} is not a folder with a file of records per party; name one")
     clients = stream.plan.cohort.clients

@@ -1,11 +1,7 @@
-"""The mechanisms of a stream as matrices: which epochs each release is about, what a record costs, how totals follow.
+"""The mechanisms of a stream as matrices: which epochs each release covers, what a record costs, how totals follow.
 
-Small exact linear algebra over public numbers, without plans, data or noise.
-
-The square-root mechanism releases weighed sums, not noisy changes. Correlated Gaussian noise on changes would have to
-be rounded from an approximation; whole coefficients on whole sums leave the noise independent and the sampler exact,
-and the weights of the total undo the rest. It needs ring bits that one sum does not (``Plan.spare_bits``), because
-weighing happens before the lift.
+The square-root mechanism's integer coefficients leave the noise independent and the sampler exact; they need extra ring
+bits (``Plan.spare_bits``), because weighing precedes the lift.
 """
 
 from __future__ import annotations
@@ -32,12 +28,11 @@ FIXED_BITS = 10
 
 @dataclass(frozen=True)
 class Node:
-    """The position of a node in a stream.
+    """A release of a stream.
 
     Attributes:
-        epoch: the epoch, from 0; the node is released at its end.
-        level: 0 for the node that every epoch has; above that the level of a tree, with nodes that span 2**level
-            epochs.
+        epoch: from 0; the release follows it.
+        level: 0, or in a tree the level of nodes that span 2**level epochs.
         since: the first epoch that it spans.
     """
 
@@ -51,11 +46,10 @@ class Mechanism:
     """One way to release running sums.
 
     Attributes:
-        name: as plans of streams write it.
-        nodes: from the number of epochs to the nodes, in order.
-        matrix: what every node sums, ``(nodes, epochs)``, from the number of epochs.
-        correlated: a node's release weighs earlier epochs too, so that only a server that sees exact sums can form it.
-        private: it makes sense with noise only.
+        nodes: function from the number of epochs to the nodes, in order.
+        matrix: function from the number of epochs to every node's weights, ``(nodes, epochs)``.
+        correlated: releases weigh earlier epochs, so only a server that sees exact sums can form them.
+        private: requires noise.
     """
 
     name: MechanismName
@@ -65,10 +59,10 @@ class Mechanism:
     private: bool = True
 
     def parts(self, epochs: int, *, deletions: bool = False, opposed: bool = False) -> float:
-        """Return the largest squared norm of one record's contribution to all nodes, over that of the record itself.
+        """Return the largest squared norm of one record's contribution to all nodes, over the record's own.
 
-        A record that entered at epoch i adds column i, one that left again at j the difference of two columns. A record
-        that is sent late is in another node of that level, which changes no norm.
+        A record adds its entering epoch's column, less its leaving epoch's. A late record is in another node of its
+        level, which changes no norm.
 
         Args:
             epochs: T.
@@ -87,8 +81,8 @@ class Mechanism:
 def coefficients(epochs: int) -> tuple[int, ...]:
     """Return binom(2k, k) / 4**k for k < epochs, in units of 2**-FIXED_BITS: the square root of 1 / (1 - x).
 
-    The lower triangular matrix of ones is the square of the Toeplitz matrix of these (Fichtenberger, Henzinger and
-    Upadhyay 2023); rounded, they are another factor; its cost and weights are computed from the rounded values.
+    Their Toeplitz matrix squares to the lower triangular matrix of ones (Fichtenberger, Henzinger and Upadhyay 2023).
+    Costs and weights use the rounded values.
     """
     exact, coefficients = 1.0, []
     for k in range(epochs):
@@ -98,15 +92,10 @@ def coefficients(epochs: int) -> tuple[int, ...]:
 
 
 def total_weights(matrix: Reals, have: Sequence[int], at: Sequence[int]) -> Reals:
-    """Least-squares weights of the nodes that were released, for the sum over all epochs so far.
+    """Return least-squares weights of the released nodes, for the sum so far.
 
-    w = M (M'M)^+ 1 over the released rows of M and the epochs ``at`` that have a sum: the unbiased estimate of least
-    variance where all nodes carry the same noise.
-
-    Args:
-        matrix: of the mechanism.
-        have: rows that were released.
-        at: columns that are estimated.
+    w = M (M'M)^+ 1 over the released rows ``have`` of M and the epochs ``at`` that have a sum: the unbiased estimate of
+    minimum variance where all nodes carry the same noise.
     """
     rows = matrix[np.ix_(list(have), list(at))]
     solved: Reals = rows @ np.linalg.lstsq(rows.T @ rows, np.ones(len(at)), rcond=None)[0]
@@ -118,7 +107,6 @@ def _each(epochs: int) -> tuple[Node, ...]:
 
 
 def _tree(epochs: int) -> tuple[Node, ...]:
-    """After every epoch its leaf, then each node that ends with it, from the bottom."""
     if epochs & (epochs - 1):
         raise PlanError(f"epochs of a tree must be a power of two, got {epochs}; take the next one")
     levels = epochs.bit_length()
@@ -152,5 +140,5 @@ MECHANISMS: Mapping[str, Mechanism] = MappingProxyType(by_name(_ROWS, lambda row
 
 
 def spare_bits(epochs: int) -> int:
-    """Ring bits that the weighted sums of the square-root factorisation need beyond those of one epoch."""
+    """Return the extra ring bits of weighted square-root sums."""
     return math.ceil(math.log2(sum(coefficients(epochs))))

@@ -1,7 +1,6 @@
-"""The signed change of one party's moments: entered less left, as whole numbers.
+"""Signed changes of one party's moments, as integers.
 
-A type of its own, because counts may be negative: ``ClassMoments`` refuse that. Limits on records count both those that
-entered and those that left. A delta is sent like any moments.
+Limits on records count both those that entered and those that left.
 """
 
 from __future__ import annotations
@@ -26,15 +25,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MomentsDelta(Moments):
-    """Exact moments of the records that entered less those of the records that left.
+    """Exact moments of records that entered less those of records that left.
 
     Attributes:
-        schema: what was measured.
-        arrays: int64 by letter, blocks first, of either sign, in the shapes of the moments.
-        entered, left: numbers of records that entered and that left. Private, and never sent.
+        arrays: int64 by letter, blocks first, of either sign.
+        entered, left: numbers of records; private, never sent.
 
     Raises:
-        DataError: not the arrays of the schema, a negative number of records, or totals that could pass 2**63.
+        DataError: other arrays than the schema's, a negative number of records, or totals that could pass 2**63.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -65,14 +63,7 @@ class MomentsDelta(Moments):
 
     @classmethod
     def of(cls, entering: Moments | None = None, leaving: Moments | None = None) -> MomentsDelta:
-        """Return the change that these moments make.
-
-        Args:
-            entering, leaving: moments from ``measure`` of the records; at least one of the two.
-
-        Raises:
-            DataError: neither of them, moments of different schemas, or moments without a record count.
-        """
+        """Return the change; one argument may be None."""
         present = [each for each in (entering, leaving) if each is not None]
         if present and all(getattr(each, "in_wire_steps", False) for each in present):
             return PersonDelta.of_persons(entering, leaving)  # type: ignore[arg-type]
@@ -91,7 +82,7 @@ class MomentsDelta(Moments):
 
     @classmethod
     def nothing(cls, schema: ClassSchema | RidgeSchema, clip: Clip | None = None) -> MomentsDelta:
-        """Return the empty change, which a party without changes sends; of persons with ``plan.person_clip``."""
+        """Return the empty change; for persons, pass ``plan.person_clip``."""
         if clip is not None:
             return PersonDelta.of_nobody(schema, clip)
         arrays = {row.letter: np.zeros(row.shape(schema.sizes), np.int64) for row in schema.sent}
@@ -99,19 +90,14 @@ class MomentsDelta(Moments):
 
     @property
     def records(self) -> int:
-        """Records that entered or left, added up: the number that limits on records bound."""
+        """Entered plus left records, as limits count them."""
         return self.entered + self.left
 
     def sums(self, row: Statistic) -> NDArray[np.int64]:
-        """Return the signed sums of one statistic, blocks first."""
+        """Return a statistic's signed sums, blocks first."""
         return self.arrays[row.letter]
 
     def __add__(self, other: MomentsDelta) -> MomentsDelta:
-        """Return the sum of both changes.
-
-        Raises:
-            DataError: the schemas differ, or the totals could pass 2**63.
-        """
         if not isinstance(other, MomentsDelta):
             return NotImplemented
         if other.schema != self.schema:
@@ -120,11 +106,7 @@ class MomentsDelta(Moments):
         return MomentsDelta(self.schema, arrays, self.entered + other.entered, self.left + other.left)
 
     def settled(self) -> Moments:
-        """Return the moments of the remaining records, where this is the sum of all changes.
-
-        Raises:
-            DataError: more left than entered, so these are no moments of records.
-        """
+        """Return the remaining records' moments."""
         moments: Moments = kind_of(self.schema).exact(
             self.schema, {letter: array.copy() for letter, array in self.arrays.items()}
         )
@@ -137,17 +119,12 @@ class MomentsDelta(Moments):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PersonDelta(MomentsDelta):
-    """Sums over persons who entered less those over persons who left; ``MomentsDelta.of`` makes it.
+    """Sums over persons who entered less those over persons who left.
 
     Attributes:
-        schema: what was measured.
-        arrays: int64 by letter, blocks first, of either sign, in wire steps.
-        entered, left: numbers of persons. Private, and never sent, as all below.
-        clip: what bounds a person.
-        counted: records that are held against the plan's limits, both ways added up.
-
-    Raises:
-        DataError: not the arrays of the schema, a negative number of persons, or totals that could pass 2**63.
+        schema, arrays: as in :class:`MomentsDelta`, in wire steps.
+        entered, left: persons; private, never sent.
+        counted: records against the plan's limits, entered plus left; private, never sent.
 
     Example:
         >>> privacy = ps.Privacy(model="central", unit="person", adjacency="add-remove", epsilon=1.0, delta=1e-5,
@@ -171,11 +148,7 @@ class PersonDelta(MomentsDelta):
 
     @classmethod
     def of_persons(cls, entering: PersonMoments | None, leaving: PersonMoments | None) -> PersonDelta:
-        """Return the change that these sums make; at least one of the two.
-
-        Raises:
-            DataError: sums under different schemas or clips, over several parties, or of an unknown number of persons.
-        """
+        """Return the change; one sum may be None."""
         present = [each for each in (entering, leaving) if each is not None]
         if any((each.schema, each.clip) != (present[0].schema, present[0].clip) for each in present):
             raise DataError("entering and leaving must be measured under one plan; give what measure returned")
@@ -199,11 +172,6 @@ class PersonDelta(MomentsDelta):
         return cls(schema, arrays, 0, 0, clip)
 
     def __add__(self, other: MomentsDelta) -> PersonDelta:
-        """Return the sum of both changes.
-
-        Raises:
-            DataError: the schemas or clips differ, or the totals could pass 2**63.
-        """
         if not isinstance(other, PersonDelta):
             return NotImplemented
         if (other.schema, other.clip) != (self.schema, self.clip):
@@ -213,7 +181,7 @@ class PersonDelta(MomentsDelta):
         return PersonDelta(self.schema, arrays, *moved, self.clip, self.counted + other.counted)
 
     def settled(self) -> PersonMoments:
-        """Return the sums over the remaining persons, where this is the sum of all changes."""
+        """Return the remaining persons' sums."""
         from privstats.moments.persons import PersonMoments  # used only for plans of persons
 
         return PersonMoments(self.schema, self.arrays, self.clip, persons=self.entered - self.left)

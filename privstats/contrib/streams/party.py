@@ -1,8 +1,4 @@
-"""A party's part in a stream between machines: its messages, their fate between rounds, and its progress.
-
-A party sends the changes that are pending in its registry, and settles the fate of those already sent before the next
-round. ``engines.network`` asks for :class:`Changes` where a course's kind has ``part="changes"``.
-"""
+"""A party's part in a stream between machines: send pending changes, settle sent ones, and report its progress."""
 
 from __future__ import annotations
 
@@ -35,7 +31,7 @@ REMEDY = "keep only the one that is meant in it"
 
 
 class ChangesPart:
-    """Records that entered or left a stream since this client last sent any, by its registry."""
+    """Records that entered or left since the last upload."""
 
     def __init__(self, folder: RoundFolder) -> None:
         self._folder, self._above, self._at = folder, folder.above, folder.place
@@ -45,11 +41,7 @@ class ChangesPart:
         inbox_of(self._above).batches()
 
     def contribution(self) -> tuple[Moments, RoundCharge]:
-        """Return the changes pending at this round, measured.
-
-        Raises:
-            DataError: a pending record is in no file.
-        """
+        """Measure this round's pending changes."""
         registry = registry_of(self._above)
         inbox = inbox_of(self._above, registry)
         inbox.register(registry)
@@ -62,13 +54,12 @@ class ChangesPart:
         return inbox.change(registry, pending), self._charged(registry, pending)
 
     def on_upload(self) -> OnUpload:
-        """Return the registry's function; the registry is read only when the upload is sent, because most messages need
-        none."""
+        """Return a function that opens the registry only at the upload: most messages need none."""
         plan, roster, pending = self._folder.plan, self._folder.roster, Pending(self._at, (), ())
         return lambda upload: session.on_upload(plan, roster, self._charged(registry_of(self._above), pending))(upload)
 
     def settle(self, beside: bytes) -> None:
-        """Take back records that statements prove to be in no sum; records never sent may go with the next round."""
+        """Take back records never sent or proven in no sum."""
         if beside:
             with suppress(LedgerError):  # nothing was sent, or it was taken back already
                 take_back(self._folder, beside)
@@ -81,23 +72,21 @@ class ChangesPart:
 
 
 class Changes:
-    """A stream: changes that never left go with the next round; changes that left are sent again only with proof."""
+    """A party's rounds of a stream: unsent changes join the next round; sent ones are repeated only with proof."""
 
     def part(self, folder: RoundFolder) -> ChangesPart:
-        """Return the changes that are pending at a round."""
+        """Return a round's pending changes."""
         return ChangesPart(folder)
 
     def standing(self, folder: Folder) -> Standing:
-        """Return the party's progress, as :func:`standing` does."""
+        """See :func:`standing`."""
         return standing(folder)
 
     def settle(self, folder: Folder, ended: Mapping[int, bytes], say: Callable[[str], None]) -> None:
-        """Take back records that are in no sum, by statements that other parties signed about rounds that have ended.
+        """Take back records that are in no sum.
 
         Args:
-            folder: the party's.
-            ended: :class:`EndStatements` by round, encoded; each is verified on its own.
-            say: called with a line about the result.
+            ended: encoded :class:`EndStatements` by ended round, signed by other parties; each is verified.
         """
         if not _is_client(folder) or not _spent(folder):
             return
@@ -121,7 +110,7 @@ class Changes:
                 _proven(folder, place, ended[place], say)
 
     def obsolete_rounds(self, folder: Folder, place: int) -> Collection[int]:
-        """Return rounds without a sent upload, and the last one, because the server no longer requests its answers."""
+        """Return unsent rounds, and the last: its answers are no longer requested."""
         last = [each for each in folder.rounds if each < place][-1:]
         unsent = registry_of(folder).begun if _is_client(folder) and _spent(folder) else ()
         return tuple(each for each in {*unsent, *last} if each != place)
@@ -132,10 +121,9 @@ class Standing:
     """A party's progress in a stream.
 
     Attributes:
-        account: the account to which the stream is charged.
-        begun: rounds up to the last that began here.
-        inside, gone: records in the stream, and records that have left it.
-        entering, leaving: records that the next round will carry, as known now.
+        begun: number of rounds begun here.
+        inside, gone: records in the stream, and records that left.
+        entering, leaving: records that the next round will carry.
     """
 
     account: str
@@ -147,11 +135,7 @@ class Standing:
 
 
 def standing(folder: Folder) -> Standing:
-    """Return a party's progress in a stream; reading it spends and marks nothing.
-
-    Raises:
-        PrivstatsError: a file cannot be read, or the ledger refuses.
-    """
+    """Return a party's progress; spends and marks nothing."""
     inbox = inbox_of(folder)
     account = account_of(folder.keep(0, folder.course.first), remedy=REMEDY)
     if not _spent(folder):
@@ -167,19 +151,13 @@ def standing(folder: Folder) -> Standing:
 
 
 def waiting(folder: Folder, leave: Collection[str] = ()) -> int:
-    """Return the records that the next round of a stream already carries, entering and leaving together; the most at
-    any level.
+    """Return the number of entering and leaving records that the next round already carries; the maximum over levels.
 
-    A node of a tree holds all records of the epochs under it, so what is brought must fit into every level's next node:
-    refused there, the party would be missing from that sum, and everybody would see it.
+    A batch must fit into every level's next node: a refusal there would exclude the party from that sum, visibly to
+    all.
 
     Args:
-        folder: the party's.
-        leave: records that are about to leave: each that a node had to add and has not is no longer due there, and
-            does not have to be subtracted.
-
-    Raises:
-        PrivstatsError: a file cannot be read, or the ledger refuses.
+        leave: records about to leave; those not yet added at a level are no longer due there.
     """
     inbox = inbox_of(folder)
     if not _spent(folder):
@@ -192,7 +170,6 @@ def waiting(folder: Folder, leave: Collection[str] = ()) -> int:
 
 
 def _ahead(stream: Stream, begun: int) -> Collection[int]:
-    """Return the first node after this one on every level; at the end the last node."""
     first: dict[int, int] = {}
     for place in range(min(begun + 1, stream.most - 1), stream.most):
         first.setdefault(stream.nodes[place].level, place)
@@ -200,11 +177,7 @@ def _ahead(stream: Stream, begun: int) -> Collection[int]:
 
 
 def _fits(folder: Folder, registry: RecordRegistry, place: int) -> bool:
-    """Return whether a round's records can be sent again together with those due; without a promise the excess waits by
-    itself.
-
-    Where they do not fit, they stay out: sending them again would keep the party out of every later sum.
-    """
+    """Exclude records that do not fit, because they would exclude the party from every later sum."""
     inbox = inbox_of(folder)
     if not inbox.promised:
         return True
@@ -224,7 +197,7 @@ def _spent(folder: Folder) -> bool:
 def _proven(folder: Folder, place: int, statements: bytes, say: Callable[[str], None]) -> None:
     ended = folder.round(place)
     try:
-        require_role(ended).session_ended()  # which leaves the receipt, and nothing that could answer
+        require_role(ended).session_ended()  # removes all but the receipt
         take_back(ended, statements)
     except (Declined, LedgerError, LocalProtocolError) as error:
         say(f"round {place}: the signed statements do not prove that our records are in no sum: {error}")
@@ -239,7 +212,7 @@ def stream_of(folder: Folder) -> Stream:
 
 
 def inbox_of(folder: Folder, registry: RecordRegistry | None = None) -> RecordInbox:
-    """Return a party's inbox of records, or of persons; ``registry`` is the party's where it is open already."""
+    """Return an inbox of records or persons, perhaps with an open ``registry``."""
     result = inbox(folder.home, stream_of(folder))
     if not isinstance(result, PersonInbox) or not (_is_client(folder) and _spent(folder)):
         return result
@@ -249,17 +222,12 @@ def inbox_of(folder: Folder, registry: RecordRegistry | None = None) -> RecordIn
 
 
 def inbox(home: Path, stream: Stream) -> RecordInbox:
-    """Return the inbox of a party's folder for a stream: that of the plan's unit."""
+    """Return the inbox for the plan's unit."""
     return (RecordInbox if stream.plan.person_clip is None else PersonInbox)(home, stream)
 
 
 def registry_of(folder: Folder) -> RecordRegistry:
-    """Return a party's registry; opening it spends the whole stream, unless that was done before.
-
-    Raises:
-        LedgerError: the account to charge is not determined, the cap would be exceeded, or the journal's key has
-            changed.
-    """
+    """Return a party's registry; the first opening spends the complete stream."""
     run, digest = folder.roster.run, folder.course.digest
     known = (account.of_run(run) for account in folder.ledger.accounts())
     entry = next((each for each in known if each is not None and each.plan == digest), None)
@@ -272,11 +240,7 @@ def registry_of(folder: Folder) -> RecordRegistry:
 
 
 def take_back(folder: RoundFolder, statements: bytes) -> None:
-    """Verify statements about a round against this party's receipt, and mark its records as free to be sent again.
-
-    Args:
-        folder: the round's.
-        statements: :class:`EndStatements`, encoded.
+    """Verify encoded :class:`EndStatements` about a round against this party's receipt, and free its records.
 
     Raises:
         Declined: the bytes are no statements.

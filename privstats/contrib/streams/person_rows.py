@@ -1,7 +1,7 @@
-"""The rows of persons, and a digest of all rows of each: what enters a stream is what leaves it.
+"""The rows of persons, and a digest of each person's rows, to verify that the same rows enter and leave a stream.
 
-A person's contribution and digest follow from the values of that person's rows, each read by itself: not from other
-rows, their order, their container or its type. Ids and rows stay in this process.
+A digest depends on the values of that person's rows alone, not on other rows, order or container. Ids and rows stay in
+this process.
 """
 
 from __future__ import annotations
@@ -35,10 +35,9 @@ class PersonRows:
     """Rows with their persons; rows without a person are excluded.
 
     Attributes:
-        X, y: arrays ``(n, ...)`` and ``(n,)`` or ``(n, targets)``; or lists and frames, as ``measure`` takes them.
-        persons: the name of each row's person.
-        unnamed: the number of rows excluded because their id names no person.
-        rule: the rule of ``person_ids`` by which the names are read again when the rows are measured.
+        X, y: arrays ``(n, ...)`` and ``(n,)`` or ``(n, targets)``; or lists and frames, as for ``measure``.
+        unnamed: number of excluded rows without a person.
+        rule: of ``person_ids``, for reading the names again when measuring.
 
     Example:
         >>> rows = ps.moments.PersonRows.of([[0.5, 0.0], [0.0, 0.5], [1.0, 1.0]], [0, 0, 1], ["007", "7", "n/a"])
@@ -58,12 +57,11 @@ class PersonRows:
 
         Args:
             X, y: arrays, tensors, nested lists, or frames in memory, with columns reordered to the plan's.
-            persons: an id for each row, as for ``measure``.
-            rule: give ``registry.rule`` for rows of persons who leave a stream, or are sent again, if an earlier
-                version read their ids differently.
+            rule: ``registry.rule`` for persons who leave, or are sent again, if an earlier version read their ids
+                differently.
 
         Raises:
-            DataError: not one id and one label or target for each row, or X or y are no arrays.
+            DataError: not one id and one label or target per row.
         """
         if isinstance(persons, str | bytes):
             raise DataError("persons must be an id for each row, got a text: give the column of ids")
@@ -77,7 +75,7 @@ class PersonRows:
 
     @cached_property
     def sizes(self) -> Mapping[str, int]:
-        """Number of rows by person, in the order in which persons first occur."""
+        """Number of rows by person, by first occurrence."""
         result = dict.fromkeys(self.persons, 0)
         for name in self.persons:
             result[name] += 1
@@ -85,12 +83,12 @@ class PersonRows:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The persons, in the order in which they first occur."""
+        """The persons, in order of first occurrence."""
         return tuple(self.sizes)
 
     @cached_property
     def digests(self) -> Mapping[str, bytes]:
-        """SHA-256 of all rows of each person, in any order."""
+        """SHA-256 of each person's rows, in any order."""
         rows = defaultdict[str, list[bytes]](list)
         for name, digest in zip(self.persons, _row_digests(self.X, self.y), strict=True):
             rows[name].append(digest)
@@ -104,15 +102,11 @@ class PersonRows:
         return PersonRows(X, y, tuple(self.persons[place] for place in places), rule=self.rule)
 
     def without(self, names: Collection[str]) -> PersonRows:
-        """Return the rows of all others."""
+        """Return the rows of all other persons."""
         return self.only(set(self.sizes).difference(names))
 
     def measured(self, schema: Schema, clip: Clip, unreadable: Unreadable) -> PersonMoments:
-        """Return the rows' sums: ``measure`` without its warning of the clip.
-
-        Raises:
-            DataError: rows that do not fit the schema.
-        """
+        """Return ``measure`` of the rows, without the clip's warning."""
         names = names_of(list(self.persons), self.rule)
         codes = {name: code for code, name in enumerate(dict.fromkeys(filter(None, names)))}
         persons = [None if name is None else codes[name] for name in names]
@@ -122,12 +116,7 @@ class PersonRows:
 
 
 def _held(name: str, values: Any) -> Any:
-    """Return the arrays of what has one type by itself; lists and frames as they are, for one array would give all
-    values one.
-
-    A list stays a list even where all its values are numbers: its rows have the plan's width or are broken, and the
-    plan comes later. An array would take its width from the rows.
-    """
+    """Return lists and frames unchanged: an array would change types and hide wrong widths."""
     if is_list(values):
         return values
     if is_tensor(values):
@@ -142,14 +131,13 @@ def _held(name: str, values: Any) -> Any:
 
 
 def _plain(values: Any) -> Any:
-    """Return a list of numbers, or of rows of numbers, as an array; return anything else unchanged."""
     plain = plain_numbers(values) if is_list(values) else None
     return values if plain is None or plain.ndim > _TABLE_AXES else plain
 
 
 def _row_digests(X: Any, y: Any) -> list[bytes]:
     X, y = _plain(X), _plain(y)
-    if is_list(X) or is_list(y):  # whose rows may have different lengths
+    if is_list(X) or is_list(y):  # rows of a list may differ in length
         pairs = zip(_cells(X), _cells(y), strict=True)
         return [hashlib.sha256(_read([*row, *target])).digest() for row, target in pairs]
     if not len(X):
@@ -179,7 +167,6 @@ def _cells(values: Any) -> list[Sequence[Any]]:
 
 
 def _read(cells: list[Any]) -> bytes:
-    """Return the content of a row's cells, each read by itself."""
     result = [reading(cell) for cell in cells]
     numbers = np.array([each if isinstance(each, float) else np.nan for each in result], "<f8")
     texts = [(place, each) for place, each in enumerate(result) if isinstance(each, str)]
@@ -187,5 +174,5 @@ def _read(cells: list[Any]) -> bytes:
 
 
 def _encoded(numbers: NDArray[np.float64]) -> bytes:
-    """Return numbers as bytes, with one zero, and one form of what is none."""
+    """Encode both zeros alike, and all non-finite numbers alike."""
     return (np.where(np.isfinite(numbers), numbers, np.nan) + 0.0).tobytes()

@@ -1,13 +1,7 @@
-"""A party's registry of a stream: it records when each record or person was sent, so that each enters once and leaves
-once.
+"""A party's registry of a stream, in the ledger's file: each record or person enters and leaves once.
 
-A stream's promise depends on that, and sums cannot show it. The registry is in the ledger's file. It measures nothing
-but rows of persons and sends nothing. It accepts ids and moments and returns a charge for ``session``, which writes a
-node's mark and the records in its vector together.
-
-All rows of a person enter together, and the same rows leave. A person's contribution is clipped as one vector, so that
-only all rows together have a bound: rows that came separately would cost sqrt 2 times the promise, and in one node of a
-tree twice. So a keyed hash of the rows is stored with each person, and no other rows are measured.
+:class:`PersonRegistry` measures only rows with a stored keyed hash, because only all of a person's rows together have a
+bound: rows sent separately would cost sqrt 2 times the promise, or twice in one node of a tree.
 """
 
 from __future__ import annotations
@@ -38,9 +32,9 @@ class Pending:
     """The records that a node must carry for a party.
 
     Attributes:
-        node: its index in the stream.
-        entering, leaving: ids of the records to add and to subtract; not in the repr.
-        missing: the number of further pending records without an id in the request.
+        node: its index.
+        entering, leaving: ids to add and to subtract; not in the repr.
+        missing: number of pending records without a requested id.
 
     Example:
         >>> pending = ps.course.Pending(node=2, entering=("patient 17",), leaving=())
@@ -56,23 +50,21 @@ class Pending:
 
 @dataclass(frozen=True)
 class RecordRegistry:
-    """One party's records in one run of a stream.
+    """One party's records in one run of a stream, opened with :meth:`open`.
 
-    Made with :meth:`open`. A record is new, in or gone, and at each level of the stream it was sent or not. It counts
-    as sent when the masked vector with it is sent, whatever the server reports later: a server that does not answer
-    after the upload still has it.
+    A record counts as sent once its masked vector is sent, whatever the server reports: a silent server may have it.
 
     Args:
-        stream: what all parties agreed on.
-        ledger, entry: the party's own ledger, and the spend that ``course.spend`` recorded for the stream.
-        secret: 32 bytes that the party keeps: the file has keyed hashes of record ids only.
+        stream: agreed on by all parties.
+        ledger, entry: the party's own ledger, and the stream's spend from ``course.spend``.
+        secret: the party's own 32 bytes, which key the stored hashes of ids.
 
     Guarantee:
-        All vectors sent under charges of this registry keep the contract of :class:`Stream`: a record is added once
-        (and ``repeats`` times more) at each level, subtracted at most as often, and never added again once it is gone.
-        Every change is on the disk before its vector is sent, in the ledger's transaction and under its chain: an older
-        copy of the file is refused like an older ledger, so a registry is never restored from a backup. Assumes that
-        one record has one id, always.
+        All vectors sent under this registry's charges meet the contract of :class:`Stream`: at each level a record is
+        added once (and ``repeats`` times more) and subtracted at most as often. A record that is gone is never added
+        again. Every change is on the disk before its vector is sent, in the ledger's transaction and chain: an older
+        copy of the file is refused, so never restore a registry from a backup. Assumes that one record always has one
+        id.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 100), privacy=ps.NoPrivacy())
@@ -92,11 +84,10 @@ class RecordRegistry:
 
     @classmethod
     def open(cls, stream: Stream, ledger: Ledger, entry: Spend, secret: bytes) -> RecordRegistry:
-        """Return the registry of a stream's run, created on first use; all of its rows are verified against the chain.
+        """Return a run's registry, created on first use and verified against the chain.
 
         Raises:
-            LedgerError: rows were edited, the entry is another course's, the secret is not 32 bytes or not the one that
-                this registry was made with, or the ledger refuses.
+            LedgerError: edited rows, another course's entry, a wrong secret, or the ledger refuses.
         """
         if not isinstance(secret, bytes) or len(secret) != SECRET_BYTES:
             raise LedgerError(
@@ -124,9 +115,7 @@ class RecordRegistry:
         """Add records to the stream from the next node on.
 
         Raises:
-            LedgerError: one has been in before (a record enters once), an id is given twice or lost a character in
-                decoding, or the client would hold more records than ``max_records_per_client``. Nothing is written
-                then.
+            LedgerError: a record entered before, an unusable or repeated id, or too many records. Nothing is written.
         """
         ids = ids if isinstance(ids, str) else list(ids)
         keys = self._keys(ids)
@@ -151,10 +140,10 @@ class RecordRegistry:
                 changes.mark(marks)
 
     def leave(self, ids: Iterable[str]) -> None:
-        """Subtract records from the next node on, for good; the party keeps them until that node is sent.
+        """Subtract records from the next node on; hold them until it is sent.
 
         Raises:
-            LedgerError: the stream has no deletions, or one of them is not in. Nothing is written then.
+            LedgerError: no deletions, or a record is not in. Nothing is written.
         """
         if not self.stream.deletions:
             raise LedgerError("this stream was paid for without deletions; agree on one with deletions=True")
@@ -168,18 +157,16 @@ class RecordRegistry:
             changes.move("gone", keys)
 
     def state(self, record: str) -> State:
-        """``"new"``, ``"in"`` or ``"gone"``."""
+        """Return ``"new"``, ``"in"`` or ``"gone"``."""
         (key,) = self._keys([record])
         with self._log.looking() as view:
             return view.index.state(self.entry.id, key)
 
     def pending(self, node: int, ids: Collection[str]) -> Pending:
-        """Return the records that a node must carry: of those given, the ones that are in and not yet sent at its
-        level, and the ones that are gone and not yet subtracted there.
+        """Return the records that a node must add and subtract.
 
         Args:
-            node: its place in the stream.
-            ids: all records that the party has, and those that left and may not be subtracted at every level yet.
+            ids: the party's records, and those not yet subtracted at every level.
         """
         level = self._level(node)
         keys = record_keys(self.secret, ids)
@@ -195,12 +182,11 @@ class RecordRegistry:
         """Return the moments that a node carries, for ``session.client``.
 
         Args:
-            pending: the result of :meth:`pending`.
-            entering, leaving: ``measure`` of exactly these records; None where there are none. Where the plan leaves
-                out what cannot be read, they may hold fewer: no record stops the others.
+            entering, leaving: ``measure`` of exactly these records, or None; fewer where the plan excludes unreadable
+                records.
 
         Raises:
-            DataError: moments of another number of records, or of another schema.
+            DataError: another number of records, or another schema.
         """
         for name, moments, ids in (("entering", entering, pending.entering), ("leaving", leaving, pending.leaving)):
             unread = len(ids) - (0 if moments is None else moments.records or 0)
@@ -212,12 +198,7 @@ class RecordRegistry:
         return replace(change, entered=len(pending.entering), left=len(pending.leaving))
 
     def charge(self, plan: Plan, releases: Releases, pending: Pending) -> RegistryCharge:
-        """Return the charge with which ``session.client`` marks the node, and the records in its vector.
-
-        Raises:
-            PlanError: the plan is not the next node's.
-            LedgerError: ``pending`` is another node's.
-        """
+        """Return the charge of the node and its records."""
         node = verify_next(self.stream, plan, releases)
         if pending.node != node.place:
             raise LedgerError(f"this is pending at node {pending.node} and the plan is of node {node.place}; ask again")
@@ -227,10 +208,10 @@ class RecordRegistry:
         return RegistryCharge(self.ledger, self.entry, node.place, plan.digest, self, tuple(sends))
 
     def withdraw(self, node: int) -> None:
-        """Give up a node of which nothing was sent: its records may go with the next, and its client sends nothing.
+        """Give up a node of which nothing was or will be sent; the next may carry its records.
 
         Raises:
-            LedgerError: its vector was sent, or the node was not taken.
+            LedgerError: its vector was sent, or it was not started.
         """
         with self._log.changing() as changes:
             end = changes.register.ends.get(node)
@@ -242,10 +223,10 @@ class RecordRegistry:
             changes.end(node, "returned")
 
     def lose(self, node: int) -> None:
-        """Send a node's records again without proof that they were not counted; for streams with ``repeats``.
+        """Send a node's records again without proof, under ``repeats``.
 
         Raises:
-            LedgerError: the stream was paid for without repeats, or nothing of this node is outstanding.
+            LedgerError: no repeats, or no outstanding upload of this node.
         """
         if not self.stream.repeats:
             raise LedgerError(
@@ -265,17 +246,16 @@ class RecordRegistry:
         roster: secagg.Roster,
         panel: secagg.Panel | None = None,
     ) -> None:
-        """Send a node's records again at no cost, given signed proof that they are in no sum.
+        """Send a node's records again at no cost, with signed proof of exclusion.
 
-        Every helper has signed that it abandoned the node, or enough clients have signed its list of survivors.
+        Proof is every helper's signature that it abandoned the node, or enough clients' on its list of survivors.
 
         Args:
-            node: the node.
             report, statements, roster, panel: as for ``session.free``.
 
         Raises:
-            LocalProtocolError: that is not proven.
-            LedgerError: the protocol has no such proof, or it is about another upload.
+            LocalProtocolError: no proof of exclusion.
+            LedgerError: no such proof exists in this protocol, or another upload's.
         """
         upload = prove_excluded_upload(self.stream.first, report, statements, roster=roster, panel=panel)
         with self._log.changing() as changes:
@@ -284,13 +264,12 @@ class RecordRegistry:
             changes.end(node, "returned")
 
     def excluded_centrally(self, node: int, release: Release, index: int) -> None:
-        """Send a node's records again at no cost, because the central server's own list leaves this client out.
+        """Send a node's records again at no cost, because the central server's list excludes this client.
 
-        A central promise trusts the server; read its release with ``signed_by``. In every other model its list proves
-        nothing, because a server that does not answer after the upload still has it.
+        Read the release with ``signed_by``. Under any model but central the list proves nothing.
 
         Raises:
-            LedgerError: the model is another, the list has this client, or nothing of this node is outstanding.
+            LedgerError: another model, a list with this client, or no outstanding upload.
         """
         privacy = self.stream.first.privacy
         if isinstance(privacy, NoPrivacy) or privacy.trust.drawn_by != "server":
@@ -303,16 +282,16 @@ class RecordRegistry:
 
     @property
     def begun(self) -> tuple[int, ...]:
-        """The nodes that were begun and of which nothing was sent: each is given up with :meth:`withdraw`."""
+        """Begun nodes that have sent nothing."""
         return tuple(node for node, end in self._log.register().ends.items() if end == "taken")
 
     @property
     def outstanding(self) -> tuple[int, ...]:
-        """The nodes with a sent vector: their records count as sent until there is proof that they are in no sum."""
+        """Nodes with a sent vector that may be in a sum."""
         return tuple(node for node, end in self._log.register().ends.items() if end == "left")
 
     def records(self) -> Mapping[State, int]:
-        """Return the number of records in the stream, and the number gone."""
+        """Return the numbers of records in the stream and gone."""
         with self._log.looking() as view:
             return view.index.states(self.entry.id)
 
@@ -321,13 +300,11 @@ class RecordRegistry:
         return RegistryLog(self.ledger, self.entry)
 
     def _outstanding(self, changes: Changes, node: int) -> bytes:
-        """Return the digest of the upload of a node with records that count as sent."""
         if changes.register.ends.get(node) != "left":
             raise LedgerError(f"nothing of node {node} counts as sent: it never left, or is settled already")
         return changes.register.uploads[node]
 
     def _due(self, view: View, level: int) -> tuple[set[bytes], set[bytes]]:
-        """Return the records that a node at ``level`` must add, and those that it must subtract."""
         return view.index.due(self.entry.id, level, self.stream.repeats)
 
     def _take(self, node: int, sends: tuple[Send, ...]) -> None:
@@ -373,10 +350,7 @@ class RecordRegistry:
 
 @dataclass(frozen=True)
 class RegistryCharge(RoundCharge):
-    """A node's mark and the records in its vector, in one transaction; made by :meth:`RecordRegistry.charge`.
-
-    Attributes:
-        registry, sends: the party's registry, and the records to send.
+    """A node's mark and the records in its vector, in one transaction.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 100), privacy=ps.NoPrivacy())
@@ -393,11 +367,7 @@ class RegistryCharge(RoundCharge):
     sends: tuple[Send, ...]
 
     def check_moments(self, moments: Moments) -> None:
-        """Refuse moments with other numbers of records than the charge's.
-
-        Raises:
-            LedgerError: they differ; nothing is recorded then.
-        """
+        """Refuse moments with other numbers of records."""
         leaving = sum(send.leaves for send in self.sends)
         entering = len(self.sends) - leaving
         if not isinstance(moments, MomentsDelta) or (moments.entered, moments.left) != (entering, leaving):
@@ -410,14 +380,14 @@ class RegistryCharge(RoundCharge):
         """Mark the node and its records, once.
 
         Raises:
-            LedgerError: the node has begun before, or a record was sent meanwhile; nothing may be drawn or sent then.
+            LedgerError: the node has begun, or a record was sent, meanwhile; sample no noise and send nothing.
         """
         self._check(plan)
         self.registry._take(self.place, self.sends)
         return self.entry
 
     def finish(self, plan: Plan, run: bytes, upload: bytes) -> None:  # noqa: ARG002
-        """Record that the vector is sent: from here on its records count as sent.
+        """Record that the vector, with its records, is sent.
 
         Raises:
             LedgerError: the node was withdrawn, or another vector of it was sent.
@@ -431,16 +401,16 @@ _ROWS = b"privstats/holding/rows\0"
 
 @dataclass(frozen=True)
 class PersonRegistry(RecordRegistry):
-    """One party's persons in one run of a stream with a promise per person.
+    """One party's persons in one run of a stream with a promise per person, opened with :meth:`open`.
 
-    Made with :meth:`open`. Ids are read as ``measure(persons=)`` reads them: 007, 7 and 7.0 are one person.
+    Ids are read as in ``measure(persons=)``: 007, 7 and 7.0 are one person.
 
     Guarantee:
-        As for :class:`RecordRegistry`, for persons: with v the clipped sum of all rows with which a person entered,
-        every vector measured by :meth:`delta` holds v for each person who enters there and -v for each who leaves, in
-        integers, and rows that came later are in no vector. So all nodes together hold v times a record's contribution,
-        ||v||_* <= c, and the stream's price is that of the mechanism (docs/sensitivity.md, One person). Assumes that
-        one person has one id, always.
+        As for :class:`RecordRegistry`, for persons. Let v be the clipped sum of all rows with which a person entered.
+        Every vector measured by :meth:`delta` holds v for each person who enters there and -v for each who leaves, in
+        integers; later rows are in no vector. So all nodes together hold v times a record's contribution, ||v||_* <= c,
+        and the stream's price is the mechanism's (docs/sensitivity.md, One person). Assumes that one person always has
+        one id.
 
     Example:
         >>> privacy = ps.Privacy(model="central", unit="person", adjacency="add-remove", epsilon=3.0, delta=1e-5,
@@ -461,12 +431,11 @@ class PersonRegistry(RecordRegistry):
 
     @cached_property
     def rule(self) -> int:
-        """The rule by which this registry reads ids; 1 where an earlier version opened it, until the stream ends."""
+        """Rule for reading ids; 1 where an earlier version opened the registry."""
         return self._log.register().rule
 
     def names_of(self, ids: Iterable[str]) -> list[str | None]:
-        """Return the persons of these ids, as ``person_ids.names_of``; under an earlier rule also who entered by it
-        alone."""
+        """Return the ids' persons by the present rule, or an earlier one of their entry."""
         names = names_of(list(ids))
         if self.rule == RULE:
             return names
@@ -475,31 +444,29 @@ class PersonRegistry(RecordRegistry):
         return [old if new is None and old in inside else new for new, old in zip(names, former, strict=True)]
 
     def enter(self, rows: PersonRows) -> None:  # type: ignore[override]
-        """Add persons to the stream from the next node on, each with all rows that are given.
+        """Add persons, each with all rows passed here, from the next node on.
 
         Raises:
-            LedgerError: one has been in before: a person enters once, and rows that came later stay out
-                (``rows.without``); or an id names no person by the present rule of ids, whatever the registry's.
-                Nothing is written then.
+            LedgerError: a person entered before (exclude later rows with ``rows.without``), or an id names no person by
+                the present rule. Nothing is written.
         """
         _named(_required(rows).names)
         marks = self._marks(rows)
         self._enter(list(marks), marks)
 
     def pending(self, node: int, ids: Collection[str]) -> Pending:
-        """Return the persons that a node must carry, as for records; each by one name for all forms of the id."""
+        """Return the persons that a node must carry, each by one name for all forms of the id."""
         return super().pending(node, _named(ids, self.rule))
 
     def delta(self, pending: Pending, rows: PersonRows | None = None) -> MomentsDelta:  # type: ignore[override]
         """Return the sums that a node carries, for ``session.client``.
 
         Args:
-            pending: the result of :meth:`pending`.
-            rows: all rows of its persons, entering and leaving; those of others are not read. For a registry that
-                an earlier version opened: ``PersonRows.of(..., rule=registry.rule)``.
+            rows: all rows of its persons; others are ignored. For an earlier version's registry, pass
+                ``PersonRows.of(..., rule=registry.rule)``.
 
         Raises:
-            DataError: rows of one of them are missing, or are not those with which that person entered.
+            DataError: a person's rows are missing, or differ from the entering ones.
         """
         plan = self.stream.first
         clip, unreadable = plan.person_clip, plan.unreadable
@@ -529,7 +496,6 @@ class PersonRegistry(RecordRegistry):
             )
 
     def _marks(self, rows: PersonRows) -> Mapping[bytes, bytes]:
-        """Return a keyed hash of each person's rows, by key of the person."""
         keys = self._keys(rows.names)
         return {
             key: hmac.digest(self.secret, _ROWS + key + rows.digests[name], "sha256")[:KEY_BYTES]

@@ -1,16 +1,7 @@
-"""The records of a stream as indexed rows, folded from the chain as each change is written.
+"""The records of a stream as indexed rows, built from the chain as each change is written.
 
-The chain holds every change and the SHA-256 of its rows; these tables hold the state that all changes lead to, in the
-same file and transaction. Triggers break their seal when any other program writes to them, or to the rows outside the
-chain. Without a valid seal the chain is folded again and compared. ``registry_log`` uses this module.
-
-The state after all changes is kept as indexed rows, under a seal. Folding the history for every look took a second at
-400,000 records. The index (``registry_index``) is written in the transaction of each change and adds nothing to the
-chain, so a digest of 400,000 rows cannot vouch for one of them in a millisecond. A seal can: it holds the chain's
-length, and SQLite's count of changed tables. Triggers break it whenever a row of the index, or outside the chain, is
-written, and our code alone renews it at the end of its transaction. Under a broken seal, and at every ``open``, the
-chain is folded and compared. Until then, bytes written behind SQLite's back go unnoticed. The format keeps its number:
-an earlier version can read it, and a write by that version breaks the seal and is folded next.
+Triggers break a seal whenever another program writes to these rows. Under a broken seal, and at every ``open``, the
+chain is folded again and compared. Until then, bytes written behind SQLite's back go unnoticed.
 """
 
 from __future__ import annotations
@@ -50,13 +41,7 @@ _SEND_BYTES = KEY_BYTES + 2
 
 @dataclass(frozen=True)
 class Send:
-    """One record in one node.
-
-    Attributes:
-        key: the record's keyed hash.
-        level: the node's level.
-        leaves: it was subtracted, not added.
-    """
+    """One record in one node, added or subtracted."""
 
     key: bytes
     level: int
@@ -64,16 +49,12 @@ class Send:
 
     @property
     def encoded(self) -> bytes:
-        """18 bytes."""
+        """The send as 18 bytes."""
         return self.key + bytes([self.level, self.leaves])
 
 
 def record_keys(secret: bytes, ids: Iterable[str]) -> list[bytes]:
-    """HMAC-SHA-256 of each id, cut to 16 bytes; both keyed blocks are made once, in half the time of ``hmac.digest``.
-
-    Raises:
-        LedgerError: an id is not a text of 1 to 200 characters.
-    """
+    """Return each id's HMAC-SHA-256, truncated to 16 bytes."""
     block = secret.ljust(hashlib.sha256().block_size, b"\0")
     inner = block.translate(_INNER) + b"privstats/holding/record\0"
     outer = block.translate(_OUTER)
@@ -88,12 +69,12 @@ def _encoded(record: str) -> bytes:
 
 
 def keys_in(body: bytes) -> list[bytes]:
-    """Keys of records, one after the other."""
+    """Split concatenated record keys."""
     return [body[start : start + KEY_BYTES] for start in range(0, len(body), KEY_BYTES)]
 
 
 def sends_in(body: bytes) -> dict[Way, list[bytes]]:
-    """Encoded sends, one after the other: their keys, by level and way."""
+    """Return the keys of encoded sends, by level and way."""
     changes = defaultdict[Way, list[bytes]](list)
     for start in range(0, len(body), _SEND_BYTES):
         end = start + KEY_BYTES
@@ -106,9 +87,9 @@ class Fold:
     """The records of one stream.
 
     Attributes:
-        states: by record; one that is missing is new.
-        used: how often a record was sent, by level and way, and not returned.
-        there: the same without the sends that were lost.
+        states: state by record; a missing record is new.
+        used: number of sends not returned, by level and way.
+        there: the same without lost sends.
     """
 
     states: dict[bytes, State] = field(default_factory=dict)
@@ -116,11 +97,7 @@ class Fold:
     there: dict[Way, Counter[bytes]] = field(default_factory=lambda: defaultdict(Counter))
 
     def apply(self, record: Held, body: bytes, taken: Callable[[], bytes]) -> None:
-        """Apply one more change; ``taken`` returns the records that its node took.
-
-        Raises:
-            LedgerError: as ``taken`` does.
-        """
+        """Apply one more change; ``taken`` returns its node's records."""
         if record.action in ("entered", "gone"):
             self.states.update(dict.fromkeys(keys_in(body), "in" if record.action == "entered" else "gone"))
         elif record.action == "taken":
@@ -165,11 +142,7 @@ _PARTING = f"{_STATE} 'gone' INTERSECT {_SENT} 0 AND there > 0 EXCEPT {_SENT} 1 
 
 
 def checked_body(log: Log, number: int, record: Held) -> bytes:
-    """Return the rows of change ``number``, verified against the digest in the chain.
-
-    Raises:
-        LedgerError: they were edited.
-    """
+    """Return change ``number``'s rows, verified against the chain."""
     body = log.beside(number)
     if not hmac.compare_digest(hashlib.sha256(body).hexdigest(), record.body):
         raise LedgerError(f"what the ledger holds beside record {number} was edited; restore its newest backup")
@@ -178,25 +151,17 @@ def checked_body(log: Log, number: int, record: Held) -> bytes:
 
 @dataclass(frozen=True)
 class RegistryIndex:
-    """The state that the changes of every stream in a ledger lead to. Made with :meth:`reading` or :meth:`writing`.
-
-    Attributes:
-        log: of the open ledger.
-    """
+    """The state of every stream in an open ledger."""
 
     log: Log
 
     @classmethod
     def reading(cls, log: Log, *, whole: bool = False) -> RegistryIndex:
-        """Return the index in its present state; folded into memory where its seal is broken, or an older privstats
-        stored none.
+        """Return the index, folded into memory where its seal is broken or missing.
 
         Args:
-            log: of the open ledger.
-            whole: compare all of it with the chain, even if the seal is valid.
-
-        Raises:
-            LedgerError: rows were edited.
+            log: the open ledger's.
+            whole: compare all rows with the chain, even under a valid seal.
         """
         index = cls(log)
         sealed = index._sealed
@@ -210,12 +175,7 @@ class RegistryIndex:
 
     @classmethod
     def writing(cls, log: Log) -> RegistryIndex:
-        """Return the index, brought up to the chain in the ledger's own tables; call :meth:`seal` after the last
-        change.
-
-        Raises:
-            LedgerError: rows were edited.
-        """
+        """Return the updated index; call :meth:`seal` after the last change."""
         index = cls(log)
         if not index._sealed:
             _, missing = index._checked()
@@ -226,13 +186,13 @@ class RegistryIndex:
         return index
 
     def seal(self) -> None:
-        """Record that the tables hold all changes; the next use trusts them until another program writes."""
+        """Mark the tables as complete."""
         head = self._last
         self._run("DELETE FROM registry_seal")
         self._run("INSERT INTO registry_seal VALUES (?, ?, ?)", (head.length, head.digest, self._schema))
 
     def apply(self, record: Held, body: bytes) -> None:
-        """Apply one more change."""
+        """Apply a change."""
         if record.action in ("entered", "gone"):
             state = "in" if record.action == "entered" else "gone"
             self._many(_MOVE, ((record.spend, key, state) for key in sorted(keys_in(body))))
@@ -242,20 +202,20 @@ class RegistryIndex:
             self._count(record.spend, self._records_of(record), -1 if record.action == "returned" else 0, -1)
 
     def state(self, spend: int, key: bytes) -> State:
-        """Return the state of a record of the stream that record number ``spend`` allowed."""
+        """Return a record's state in the stream of record ``spend``."""
         row = self._run("SELECT state FROM registry_states WHERE spend = ? AND key = ?", (spend, key)).fetchone()
         return row[0] if row else "new"
 
     def states(self, spend: int) -> Counter[State]:
-        """Return the number of records in the stream, and the number gone."""
+        """Return the numbers of records in the stream and gone."""
         counted = "SELECT state, count(*) FROM registry_states WHERE spend = ? GROUP BY state"
         return Counter(dict(self._run(counted, (spend,))))
 
     def due(self, spend: int, level: int, repeats: int) -> tuple[set[bytes], set[bytes]]:
-        """Return the records that a node at ``level`` must add, and those that it must subtract.
+        """Return the records that a node at ``level`` must add, and subtract.
 
-        A record is added if it is in, is not in that level's sum, and was sent at most ``repeats`` times. It is
-        subtracted if it is gone, is still in the sum, and was sent for that at most as often.
+        Add a record that is in, not in that level's sum, and sent at most ``repeats`` times; subtract one that is gone,
+        still in the sum, and sent for that at most as often.
         """
         named = {"spend": spend, "level": level, "repeats": repeats}
         arriving, parting = ({key for (key,) in self._run(rule, named)} for rule in (_ARRIVING, _PARTING))
@@ -263,22 +223,19 @@ class RegistryIndex:
 
     @property
     def _schema(self) -> int:
-        """SQLite's count of the changes to the file's tables and triggers."""
         return int(self._run("PRAGMA main.schema_version").fetchone()[0])
 
     @property
     def _last(self) -> Head:
-        """The chain's head after the last change of any stream's records."""
         numbers = [number for number, _ in self._changes()]
         return self.log.heads[numbers[-1] if numbers else 0]
 
     @property
     def _sealed(self) -> bool:
-        """Whether only this module has written to the tables, and they contain all changes of the chain."""
+        """Whether only this module has written, and the tables contain all changes."""
         return self._sealed_at() == (self._last.length, self._last.digest, self._schema)
 
     def _sealed_at(self) -> tuple[int, str, int]:
-        """Return the last change in the tables, as the seal records it."""
         rows = self._run("SELECT * FROM main.registry_seal").fetchall() if "registry_seal" in self._tables() else []
         return rows[0] if len(rows) == 1 else (0, "", 0)
 
@@ -295,7 +252,6 @@ class RegistryIndex:
             self._run(f"CREATE TABLE {database}.{table} ({columns}) STRICT, WITHOUT ROWID")
 
     def _watch(self) -> None:
-        """Create the triggers that break the seal when a row of the index, or outside the chain, is written."""
         self._run(BESIDE)
         for table in ("beside", *_TABLES):
             for event in ("INSERT", "UPDATE", "DELETE"):
@@ -303,11 +259,7 @@ class RegistryIndex:
                 self._run(_TRIGGER.format(table=table, event=event))
 
     def _checked(self) -> tuple[Mapping[int, Fold], list[tuple[int, Held]]]:
-        """Fold the chain up to the tables' last change, compare, and return the fold and the changes that they lack.
-
-        Raises:
-            LedgerError: rows were edited.
-        """
+        """Fold the chain, compare with the tables, and return the fold and the missing changes."""
         tables, (reached, digest, _) = self._tables(), self._sealed_at()
         folds, missing = defaultdict[int, Fold](Fold), list[tuple[int, Held]]()
         for number, record in self._changes():
@@ -356,7 +308,6 @@ class RegistryIndex:
         return ((number, each) for number, each in enumerate(self.log.records, start=1) if isinstance(each, Held))
 
     def _records_of(self, record: Held) -> bytes:
-        """Return the records that the node of a change took."""
         for number, each in self._changes():
             if (each.spend, each.node, each.action) == (record.spend, record.node, "taken"):
                 return checked_body(self.log, number, each)

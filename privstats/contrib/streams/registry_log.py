@@ -1,12 +1,7 @@
 """The changes of a stream's records, in the ledger's own file and in one transaction with its records.
 
-Records are identified by keyed hashes of their ids. A table next to the log has one row per change and the log its
-SHA-256, so the ledger detects an edit or an older copy. ``registry_index`` has the state that all changes lead to. The
-module holds no moments; ``contrib.streams.record_registry`` decides which changes are allowed.
-
-A record registry is a table next to the ledger's log, so a million records do not make a chain of a million entries.
-The log holds one entry per change with the digest of its rows; the rows are in the same file, so both are one
-transaction, and the ledger's head exposes an older copy. The ledger itself reads no row.
+The log holds each change's SHA-256, so the ledger detects an edit or an older copy. Records are identified by keyed
+hashes; no moments are stored.
 """
 
 from __future__ import annotations
@@ -34,10 +29,10 @@ class Register:
     """The recorded state of the nodes of one stream.
 
     Attributes:
-        ends: by node, its last recorded action: ``"taken"``, ``"left"``, ``"returned"`` or ``"lost"``.
-        uploads: by node, the digest of its upload.
-        check: the check value of the party's secret; empty before the first change.
-        rule: the rule by which ids of persons are read (``person_ids.RULE``); 1 where an earlier version opened it.
+        ends: last action by node: ``"taken"``, ``"left"``, ``"returned"`` or ``"lost"``.
+        uploads: digest of each node's upload.
+        check: check value of the party's secret.
+        rule: for ids of persons; 1 where an earlier version opened it.
     """
 
     ends: dict[int, RegistryAction] = field(default_factory=dict)
@@ -47,11 +42,7 @@ class Register:
 
     @classmethod
     def of(cls, log: Log, spend: int) -> Register:
-        """Return the nodes of the stream that record number ``spend`` allowed.
-
-        Raises:
-            LedgerError: a change was edited.
-        """
+        """Return nodes of the stream of record ``spend``."""
         register = cls()
         for number, record in enumerate(log.records, start=1):
             if isinstance(record, Held) and record.spend == spend:
@@ -68,11 +59,7 @@ class Register:
 
 @dataclass(frozen=True)
 class View:
-    """The recorded state of one stream, in an open ledger.
-
-    Attributes:
-        log: the open ledger's.
-    """
+    """One stream's recorded state, in an open ledger."""
 
     log: Log
     entry: Spend
@@ -85,11 +72,7 @@ class View:
 
     @property
     def marks(self) -> dict[bytes, bytes]:
-        """The keyed hash of the rows with which each person entered, by key of the person; read from the chain.
-
-        Raises:
-            LedgerError: one was edited.
-        """
+        """Keyed hash of entering rows, by person's key."""
         digests: dict[bytes, bytes] = {}
         for number, record in enumerate(self.log.records, start=1):
             if isinstance(record, Held) and (record.spend, record.action) == (self.entry.id, "rows"):
@@ -100,12 +83,7 @@ class View:
 
 @dataclass(frozen=True)
 class RegistryLog:
-    """The part of a ledger's file that is about one stream's records.
-
-    Args:
-        ledger: the party's own.
-        entry: the stream's spend.
-    """
+    """One stream's records in a ledger's file."""
 
     ledger: Ledger
     entry: Spend
@@ -114,18 +92,13 @@ class RegistryLog:
         """Return the nodes on record.
 
         Raises:
-            LedgerError: the file is missing, edited or an older copy, or the entry is another ledger's.
+            LedgerError: the file is missing, edited or older, or the entry is another ledger's.
         """
         with self.looking() as view:
             return view.register
 
     def carried(self, node: int) -> list[bytes]:
-        """Return the keys of the records that a node's vector holds, added and subtracted; none where it has not
-        started.
-
-        Raises:
-            LedgerError: as for :meth:`register`.
-        """
+        """Return the keys of the records in a node's vector."""
         with self.looking() as view:
             for number, record in enumerate(view.log.records, start=1):
                 if isinstance(record, Held) and (record.spend, record.node, record.action) == (
@@ -141,20 +114,17 @@ class RegistryLog:
         """Yield a consistent view of the recorded state.
 
         Args:
-            whole: verify every row against the chain; otherwise only where another program has written to the rows.
-
-        Raises:
-            LedgerError: as for :meth:`register`.
+            whole: verify every row against the chain; otherwise only after another program has written.
         """
         with reading(Path(self.ledger.path), self.ledger.timeout, expected=self.ledger.expected) as log:
             yield View(log, self._stored(log), RegistryIndex.reading(log, whole=whole))
 
     @contextmanager
     def changing(self) -> Iterator[Changes]:
-        """Yield one exclusive transaction: read the recorded state, and write changes; all of them count, or none.
+        """Yield one exclusive transaction.
 
         Raises:
-            LedgerError: as for :meth:`register`, or the disk failed. Nothing may be drawn or sent then.
+            LedgerError: as for :meth:`register`, or the disk failed. Sample no noise and send nothing.
         """
         with writing(Path(self.ledger.path), self.ledger.timeout, expected=self.ledger.expected) as log:
             changes = Changes(log, self._stored(log), RegistryIndex.writing(log), self.ledger.stamp())
@@ -167,42 +137,38 @@ class RegistryLog:
 
 @dataclass(frozen=True)
 class Changes(View):
-    """An open transaction on the recorded state.
-
-    Attributes:
-        at: the time of its records.
-    """
+    """An open transaction on the recorded state; ``at`` is the time of its records."""
 
     at: str
 
     def open(self, check: bytes, rule: int) -> None:
-        """Record the check value of the party's secret, and the rule of ids if it is a later one than the first."""
+        """Record the secret's check value, and the rule of ids."""
         self._write("opened", check + bytes([rule] if rule > 1 else []))
 
     def move(self, state: Literal["entered", "gone"], keys: Iterable[bytes]) -> None:
-        """Record that these records are in from here on, or gone."""
+        """Record that records are in, or gone."""
         self._write(state, b"".join(keys))
 
     def mark(self, marks: Mapping[bytes, bytes]) -> None:
-        """Record the keyed hashes of the rows with which persons enter, by their keys."""
+        """Record entering rows' keyed hashes."""
         self._write("rows", b"".join(key + mark for key, mark in marks.items()))
 
     def take(self, node: int, sends: Sequence[Send]) -> None:
-        """Start a node with these records in it; the mark and the records are written together.
+        """Start a node; its mark and its records are written together.
 
         Raises:
-            LedgerError: the node has started before, or the stream has no such node.
+            LedgerError: the node has started before, or does not exist.
         """
         check_node(self.entry, node)
         self.log.append(Marked(at=self.at, spend=self.entry.id, node=node))
         self._write("taken", b"".join(send.encoded for send in sends), node)
 
     def leave(self, node: int, upload: bytes) -> None:
-        """Record that a node's vector is sent; ``upload`` identifies the bytes."""
+        """Record that a node's vector is sent, by its digest."""
         self._write("left", upload, node)
 
     def end(self, node: int, how: Literal["returned", "lost"]) -> None:
-        """Record that a node's records are in no sum: by proof (``"returned"``), or as far as the party knows."""
+        """Record that a node's records are in no sum, by proof (``"returned"``) or without (``"lost"``)."""
         self._write(how, b"", node)
 
     def _write(self, action: RegistryAction, body: bytes, node: int = _NO_NODE) -> None:

@@ -1,7 +1,6 @@
 """A stream in one process, epoch by epoch, over the real machines, messages and noise.
 
-It keeps, by client and not by record, what each client still owes each level: changes that were sent count as sent, and
-a client that vanished before sending sends them next time.
+A client that vanished before sending sends its changes next time.
 """
 
 from __future__ import annotations
@@ -27,12 +26,7 @@ from privstats.workflows.simulate import Dropouts, checked_dropouts, measured, s
 
 
 def simulated(stream: Stream, epochs: Any, dropouts: Any, rng: Generator | None) -> list[Release | None]:
-    """Return every node of a stream; arguments as of ``simulate``.
-
-    Raises:
-        DataError: not one list of shards per epoch, or shards that do not fit the plan.
-        PlanError: dropouts that do not fit the nodes.
-    """
+    """Return every node's release, as ``simulate``."""
     if not isinstance(epochs, Sequence) or len(epochs) != stream.epochs:
         raise DataError(f"a stream of {stream.epochs} epochs takes a list with the shards of each of them; give all")
     gone = () if dropouts is None else dropouts
@@ -86,7 +80,6 @@ class _Simulated:
         )
 
     def _arrive(self, epoch: int, plan: Plan) -> None:
-        """A new epoch's changes are owed to every level."""
         arrived = measured(plan, self.epochs[epoch])
         if plan.person_clip is not None:
             self._require_new(epoch)
@@ -99,7 +92,7 @@ class _Simulated:
         self.owed = [[old + new for old, new in zip(level, changes, strict=True)] for level in self.owed]
 
     def _require_new(self, epoch: int) -> None:
-        """Refuse rows of a person who came in an epoch before: only all rows of one together have a bound."""
+        """Refuse a person's later rows: only all of one person's rows together have a bound."""
         for client, (shard, known) in enumerate(zip(self.epochs[epoch], self.known, strict=False)):
             if not isinstance(shard, Moments) and len(shard) == 3:
                 names = {name for name in names_of(shard[2]) if name is not None}
@@ -116,7 +109,6 @@ class _Simulated:
 
 
 def _sent(plan: Plan, gone: Dropouts, failed: str) -> list[int]:
-    """Return the clients with a sent vector when a session fails at a step: these count as sent in any case."""
     steps = plan.masking.steps
     upload = steps.index(plan.masking.upload_step)
     if steps.index(failed) < upload:

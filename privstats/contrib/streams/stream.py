@@ -1,23 +1,11 @@
-"""Streams: records that enter and leave over the epochs, released every epoch under one promise.
+"""Streams: records that enter and leave, released every epoch under one promise.
 
-The nodes of this course hold *different* records, which is why all of them together cost as little as one release
-(docs/streams.md). This module decides the nodes and their price and combines their sums; ``record_registry`` stores
-which record was sent when.
+A stream's nodes hold *different* records, so all together cost as little as one release (docs/streams.md). The spend
+records who keeps records disjoint (``Spent.apart``): the party's ``RecordRegistry`` or the parties of a server that
+sees sums; ``mark_started`` refuses other callers.
 
-A stream has one price for all its epochs, and a ledger never guesses. Epochs of different records cost less than the
-sum of their mu^2, but only while the records stay disjoint. So the price is the course's
-(``DisjointRounds.multiplicity``, under the adjacency of the account), ``RecordRegistry`` enforces the contract, and two
-plans outside a stream always add. The spend records who keeps the records disjoint (``Spent.apart``: the party's own
-record registry, or the parties of a server that sees sums), and ``mark_started`` holds callers to it: a caller that
-ignores streams is refused, not trusted. Entries from before that field stay readable, and need their record registry
-from the first record that it wrote. The design priced replaced records with deletions at twice mu squared; two records
-that come and go in turn can meet with one sign in one node, so they are priced by the bound that no schedule exceeds.
-
-Under correlated noise a central server releases exact sums weighed in the ring, with the noise added there, then
-lifted: a function of a seed and of every epoch's exact sum, so that the same epoch gives the same release on every
-call, and the same seed with other sums gives other noise. Stored noise is bound to the sum that it hides: bound to the
-epoch's number alone, it would make a copy of the folder a way to one party's exact sums. A second draw for another sum
-is refused where the folder can see it, and never shares noise where it cannot.
+Stored noise is bound to the sums it hides: bound to the epoch's number alone, it would let a copy of a central server's
+folder reveal one party's exact sums.
 """
 
 from __future__ import annotations
@@ -66,14 +54,12 @@ _DISCLOSED = (
 
 @dataclass(frozen=True)
 class StreamTotal:
-    """The sums over all records that are in, from the nodes released so far; ``heads`` read it as a release.
+    """Sums over all records that are in; ``heads`` read it as a release.
 
     Attributes:
-        plan: the stream's plan.
         vector: int64, flat, in grid steps; exact without DP.
-        sigma: standard deviation of the noise per statistic, in real units.
-        epoch: the last epoch in it, from 0.
-        suppressed: always empty, because streams need the sums of every class.
+        sigma: noise standard deviation per statistic, in real units.
+        epoch: last included, from 0.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 100), privacy=ps.NoPrivacy())
@@ -97,30 +83,29 @@ class StreamTotal:
 
 @dataclass(frozen=True)
 class Stream(Planned):
-    """T epochs under one plan's promise: each brings the change of every client's moments.
+    """T epochs under one plan's promise; each adds the change of every client's moments.
 
     Args:
-        plan: the budget of all epochs together, and the cohort of each of them; ``max_records`` bounds the changes of
-            one node: of an epoch, and at the top of a tree of all epochs.
+        plan: the budget of all epochs together, and the cohort of each; ``max_records`` bounds the changes of one node
+            (an epoch; at the top of a tree, all epochs).
         epochs: T, at most 1024; a power of two for the tree.
-        mechanism: ``"increments"`` releases each epoch's change, with noise that grows like sqrt(t) in the total.
-            ``"tree"`` releases dyadic sums too, in log2 T + 1 levels. ``"square-root"`` correlates the noise of
-            the epochs, with the least noise in the total, in the central model only.
+        mechanism: ``"increments"`` releases each epoch's change, with noise that grows like sqrt(t) in the total;
+            ``"tree"`` releases dyadic sums too, in log2 T + 1 levels; ``"square-root"`` has the smallest noise in the
+            total, in the central model only.
         deletions: records may leave again; costs up to sqrt 2 more noise.
         repeats: how often a record may be sent again at one level without proof that it was not counted.
         allow_disclosing_leavers: deletions without noise: comparing two totals shows a leaver exactly.
 
     Raises:
-        PlanError: a plan or number that no stream can have; the message contains the remedy.
+        PlanError: an inadmissible plan or number, with the remedy.
 
     Guarantee:
-        All epochs together are mu-GDP with :attr:`mu`, which is at most the plan's own, for its unit and adjacency:
-        one record (client, person) more or less *in the whole stream*. It rests on a contract that only the party can
-        keep and that ``RecordRegistry`` keeps for it (``PersonRegistry`` for persons): a record, or a person with all
-        rows, enters once and, with ``deletions``, leaves once; it is sent
-        at most ``1 + repeats`` times at each level. Sums cannot show whether the contract is kept: a record that comes
-        and goes every epoch costs sqrt(T / 2) times the claim. Replaced records may sit in different epochs, and are
-        priced so.
+        All epochs together are mu-GDP with :attr:`mu`, which is at most the plan's own, for its unit and adjacency: one
+        record (client, person) more or less *in the complete stream*. This rests on a contract that only the party can
+        meet, and that ``RecordRegistry`` (``PersonRegistry`` for persons) enforces for it: a record, or a person with
+        all rows, enters once and, with ``deletions``, leaves once; it is sent at most ``1 + repeats`` times at each
+        level. Sums cannot show a breach: a record that comes and goes every epoch costs sqrt(T / 2) times the claim.
+        The price allows replaced records to be in different epochs.
 
     Example:
         >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=3.0, delta=1e-5)
@@ -174,7 +159,7 @@ class Stream(Planned):
 
     @property
     def promise(self) -> Promise | None:
-        """Promise for all epochs together: the plan's own; None without DP."""
+        """The plan's promise for all epochs; None without DP."""
         return Promise.of(self.plan)
 
     @property
@@ -189,12 +174,12 @@ class Stream(Planned):
 
     @cached_property
     def levels(self) -> int:
-        """1, or those of the tree."""
+        """Number of levels; 1 except for a tree."""
         return 1 + max(node.level for node in self.nodes)
 
     @cached_property
     def first(self) -> Plan:
-        """The plan of every node: the stream's with the noise of one node, and room for weighted sums."""
+        """Every node's plan, with one node's noise, and room for weighted sums."""
         spare = spare_bits(self.epochs) if self.row.correlated else 0
         privacy = self.plan.privacy
         if not isinstance(privacy, Privacy):
@@ -206,15 +191,15 @@ class Stream(Planned):
 
     @property
     def most(self) -> int:
-        """Nodes: one per epoch, and those of the tree."""
+        """Number of nodes."""
         return len(self.nodes)
 
     def multiplicity(self, adjacency: Adjacency) -> float:
-        """Return the factor by which all nodes together cost one node's mu^2, computed under this adjacency.
+        """Return the factor by which all nodes together cost one node's mu^2 under this adjacency.
 
         Add-remove: the squared norm of a record's contribution to all nodes, times ``1 + repeats``. Replace-one: the
-        two records may be in different epochs, so max(mu_replace^2, 2 mu_add^2) of an epoch; where they also leave, in
-        any order, at most 4 mu_add^2 of one record's cost. Likewise for persons, each with the clipped sum of all rows
+        two records may be in different epochs, so max(mu_replace^2, 2 mu_add^2) of an epoch; where they also leave, at
+        most 4 mu_add^2 of one record's cost. Likewise for persons, each with the clipped sum of all rows
         (docs/sensitivity.md, One person).
         """
         parts = self.row.parts(self.epochs, deletions=self.deletions) * (1 + self.repeats)
@@ -235,28 +220,26 @@ class Stream(Planned):
 
     @property
     def priced(self) -> tuple[Plan, ...]:
-        """The plan of one node; all together cost :meth:`multiplicity` times its mu^2."""
+        """One node's plan; all cost :meth:`multiplicity` times its mu^2."""
         return (self.first,)
 
     def _content(self) -> bytes:
-        """Return the fields, and how fine the weights of sums are."""
         content = (self.plan.digest, self.epochs, self.mechanism, self.deletions, self.repeats, FIXED_BITS)
         return msgspec.json.encode(content)
 
     def next(self, releases: Releases) -> Plan | None:
-        """Return the plan of node ``len(releases)``; a node that ended without a sum changes nothing but the count."""
+        """Return the next node's plan; None after the last."""
         self._check(releases)
         return self.first if len(releases) < self.most else None
 
     def total(self, releases: Releases) -> StreamTotal:
-        """Return the sums over all records that are in, from the nodes released so far.
+        """Return the sums over all records that are in, from the nodes so far.
 
-        Increments add up. Nodes of a tree and releases with correlated noise are weighted by least squares; an epoch
-        without a sum is left out, and so are its records until they are sent again.
+        An epoch without a sum is excluded, with its records until they are sent again.
 
         Raises:
             ReleaseError: no node has a sum yet.
-            PlanError: releases of another stream, or more than it has nodes.
+            PlanError: releases of another stream, or too many.
         """
         self._check(releases)
         have = [place for place, release in enumerate(releases) if release is not None]
@@ -273,7 +256,6 @@ class Stream(Planned):
         return StreamTotal(self.plan, vector, sigma, self.nodes[len(releases) - 1].epoch)
 
     def _weighed(self, weights: NDArray[np.float64], held: list[Release]) -> NDArray[np.int64]:
-        """Whole-numbered sums where all weights are 1, as increments have them; rounded to the grid otherwise."""
         if self.mechanism == "increments":
             return np.asarray(np.sum([release.vector for release in held], axis=0), np.int64)
         real = sum(w * release.vector for w, release in zip(weights, held, strict=True))
@@ -288,7 +270,7 @@ class Stream(Planned):
 
 
 def _alone(plan: Plan, noise: Noise) -> float:
-    """mu^2 of a record or person who is added, over that of one who is exchanged, under the noise of the plan."""
+    """Return mu^2 of an addition over that of an exchange, under the plan's noise."""
     schema, sigma, clip = plan.schema, noise.sigma, plan.person_clip
     if clip is not None and not clip.averaged:
         return 1 / min(apart(schema, letter, "replace-one") for letter in sigma) ** 2
@@ -330,20 +312,19 @@ def weighed_release(
     Args:
         stream: with mechanism ``"square-root"``.
         seed: 32 secret bytes, on the disk before the first epoch and the same in every epoch.
-        sums: of every epoch so far; None for an epoch without one. The last must be there.
+        sums: every epoch's so far; None for an epoch without one, except the last.
         reproducible: others may know the seed; the release is marked with it.
 
     Guarantee:
         Together the releases are mu-GDP with ``stream.mu``: they are rounded from E x + z, with E the Toeplitz matrix
-        of whole numbers c_k and z Gaussian noise rounded to whole numbers, which is a post-processing of E x + Gaussian
-        noise because E x is whole; one record moves E x by a column of E. Weighing and noise happen before the lift, so
-        that no client can turn one record into a wrap. z is a function of the seed and of these sums:
-        the same sums give the same release, any others give independent noise. That is a second draw, which this
-        promise does not pay for: the keeper of the seed must weigh one list of sums per epoch only. Assumes that the
-        server is honest and keeps seed and sums secret.
+        of integers c_k and z Gaussian noise rounded to integers. Since E x is integer, this post-processes E x +
+        Gaussian noise; one record moves E x by a column of E. Weighing and noise precede the lift, so no client can
+        turn one record into a wrap. z is a function of the seed and these sums: the same sums yield the same release,
+        any others independent noise. That is a second sample, which this promise does not pay for: with one seed, weigh
+        only one list of sums per epoch. Assumes that the server is honest and keeps seed and sums secret.
 
     Raises:
-        PlanError: another mechanism, no sum for the last epoch, or more sums than epochs.
+        PlanError: another mechanism, or inadmissible sums.
         ReleaseError: too few survivors.
         AggregationError: the noisy sums are of no honest cohort.
     """
@@ -366,13 +347,12 @@ def weighed_release(
 
 
 def bytes_of_sums(sums: Sequence[Summed | None]) -> bytes:
-    """Return the SHA-256 of every sum and list of clients, in order: what the noise of the last epoch is bound to."""
+    """Return the SHA-256 of all sums and client lists, which the last epoch's noise is bound to."""
     content = [summed and (summed[0].pack(), summed[1]) for summed in sums]
     return hashlib.sha256(msgspec.msgpack.encode(content)).digest()
 
 
 def _noise(plan: Plan, seed: bytes, sums: Sequence[Summed | None]) -> NDArray[np.int64]:
-    """z of the last epoch: in steps of 2**-FIXED_BITS of a grid step."""
     epoch = (len(sums) - 1).to_bytes(4, "big")
     rng = bound_to(seed, _LABEL, bytes.fromhex(plan.digest), epoch, bytes_of_sums(sums))
     assert plan.noise is not None  # noqa: S101  the caller has refused it
@@ -384,7 +364,6 @@ def _times(vector: RingVector, weight: int) -> RingVector:
 
 
 def _check(plan: Plan, lifted: NDArray[np.int64], weight: int) -> None:
-    """Check a weighed sum as ``check_plausible`` checks one sum."""
     step = plan.masking.steps[-1]
     for room, place in zip(plan.headroom, plan.layout.slices, strict=True):
         if np.abs(lifted[place]).max() > weight * room.plausible:

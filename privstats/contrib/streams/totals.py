@@ -21,11 +21,7 @@ _DRAWN, _TOTAL = ".drawn", ".total"
 
 
 def totals_of(home: Path, course: Course, key: Callable[[str], bytes]) -> Totals:
-    """Return the sums of a course that weighs them; arguments as of :class:`Totals`.
-
-    Raises:
-        PlanError: it is no stream, so its rounds have no weights.
-    """
+    """Return a weighed stream's sums; arguments as for :class:`Totals`."""
     if not isinstance(course, Stream):
         raise PlanError(f"a server weighs the sums of a stream only; {type(course).__name__} declares that it weighs")
     return Totals(home, course, key)
@@ -36,9 +32,8 @@ class Totals:
     """The sums of one run of a stream, on the server's disk.
 
     Args:
-        home: the server's folder: ``nodes/`` and ``seed`` are in it.
-        stream: the stream.
-        key: from a purpose to its 32-byte sealing key.
+        home: the server's folder, with ``nodes/`` and ``seed``.
+        key: function from a purpose to its 32-byte sealing key.
     """
 
     home: Path
@@ -46,10 +41,10 @@ class Totals:
     key: Callable[[str], bytes]
 
     def seed(self) -> None:
-        """Create, once, the seed of the noise of all epochs; it must be on the disk before the first.
+        """Create the seed of all epochs' noise, once, before the first epoch.
 
         Raises:
-            LocalProtocolError: it is missing, and noise was drawn from it.
+            LocalProtocolError: it is lost, and noise was sampled from it.
         """
         if self._seed.exists():
             return
@@ -61,15 +56,14 @@ class Totals:
         write_sealed(self._seed, self.key("seed"), os.urandom(SEED_BYTES))
 
     def weighed(self, summed: Summed, before: Releases) -> Release:
-        """Return the release of the round after ``before``: its exact sum is stored, and weighed with those of the
-        others.
+        """Store the exact sum of the round after ``before``, and return its weighed release.
 
-        Repeated calls give the same release, because the seed is the stream's and the noise is bound to the sums. Other
-        sums for an epoch that was weighed before would be a second, unpaid draw, and are refused.
+        Repeated calls return the same release. Other sums for a weighed epoch would be a second, unpaid noise sample,
+        and are refused.
 
         Raises:
-            LocalProtocolError: the seed or an earlier sum is missing, or was written under another key; or this epoch's
-                noise was drawn for other sums or from another seed, or the record of its draw is missing.
+            LocalProtocolError: a missing or foreign seed, sum or record, or noise sampled for other sums or another
+                seed.
             AggregationError, ReleaseError: as for ``weighed_release``.
         """
         earlier = [None if each is None else (self._stored(at), each.survivors) for at, each in enumerate(before)]
@@ -87,7 +81,7 @@ class Totals:
         return self.home / "nodes"
 
     def _bind(self, place: int, digest: bytes) -> None:
-        """Record, once and before its noise is drawn, the sums and the seed of an epoch's release."""
+        """Record an epoch's sums and seed once, before its noise is sampled."""
         path, key = self._nodes / f"{place}{_DRAWN}", self.key(f"drawn {place}")
         if not path.exists() and not (self._nodes / f"{place}{_TOTAL}").exists():
             write_sealed(path, key, digest)

@@ -1,9 +1,4 @@
-"""The axes of a study, their points, and the plan at each point.
-
-Plans only; nothing is scored. A plan that cannot keep its promise at some point is refused here, before anything is
-measured. Where a plan leaves cut points open, a study takes the quantiles of its own records, which may be looked at;
-what finding them under the promise costs, a rehearsal shows.
-"""
+"""The axes of a study, their points, and the plan at each point, all checked before anything is measured."""
 
 from __future__ import annotations
 
@@ -30,14 +25,11 @@ _PROJECTION_SEED = 0
 
 @dataclass(frozen=True)
 class Partition:
-    """One measurement: how records are dealt to the parties, and what is summed.
+    """One measurement: how records are dealt, and which statistics are summed.
 
     Attributes:
-        clients: parties.
-        alpha: Dirichlet concentration of their label skew; None deals evenly.
-        clip_norm: of the schema.
-        dimension: features that a public random projection leaves; None for no projection but the plan's own.
-        statistics: of a class schema.
+        alpha: as in ``Axes``; None deals evenly.
+        dimension: as in ``Axes``, or None.
     """
 
     clients: int
@@ -49,14 +41,7 @@ class Partition:
 
 @dataclass(frozen=True)
 class Point:
-    """A partition of the records under a promise.
-
-    Attributes:
-        deal: which party measures which records, and how.
-        model: trust model; ``"none"`` without noise.
-        unit: what is protected; ``"none"`` without noise.
-        epsilon: of the promise; infinite without noise.
-    """
+    """A partition under a promise; without noise, model and unit are ``"none"`` and epsilon is infinite."""
 
     deal: Partition
     model: str
@@ -66,19 +51,18 @@ class Point:
 
 @dataclass(frozen=True, kw_only=True)
 class Axes:
-    """Values to vary; an axis that is left empty stays as the plan has it.
+    """Values to vary; an empty axis stays as the plan has it.
 
     Args:
         model: ``"central"``, ``"distributed"``, ``"local"``; ``"panel"`` for a plan with a panel.
         unit: ``"record"``, ``"client"``; for clients see ``records_per_client``.
-        clients: parties; the plan's parts of survivors and colluders are kept.
+        clients: parties; survivors and colluders stay in the plan's proportions.
         alpha: Dirichlet concentrations of label skew, above 0.
-        clip_norm: clip norms.
-        dimension: features left by a public random projection in front of the plan's other maps.
+        dimension: features after a public random projection before the plan's other maps.
         statistics: letters of a class schema, such as ``"NAB"``.
-        epsilon: budgets; all but ``head`` are crossed with each other, and every release serves all heads.
-        records_per_client: for the client unit, where the plan does not say: most records of a party; one that holds
-            more leaves some out at random.
+        epsilon: budgets; all axes are crossed.
+        records_per_client: maximum records of a party for the client unit, if the plan has none; surplus ones are
+            excluded at random.
 
     Example:
         >>> from privstats.contrib.sweep import Axes
@@ -112,7 +96,7 @@ class Axes:
             raise DataError("alpha must hold numbers above 0; .05 is extreme skew, 100 nearly none")
 
     def deals(self, plan: Plan) -> Iterator[Partition]:
-        """Every way to measure, in order."""
+        """Yield every way to measure, in order."""
         schema = plan.schema
         yield from (
             Partition(*values)
@@ -126,11 +110,7 @@ class Axes:
         )
 
     def points(self, plan: Plan, deal: Partition) -> Iterator[Point]:
-        """Every promise over a deal: without noise first, then from weak to strong privacy.
-
-        Raises:
-            PlanError: the plan has no promise that could be varied.
-        """
+        """Yield promises: no noise first, then weak to strong privacy."""
         privacy = plan.privacy
         if not isinstance(privacy, Privacy):
             raise PlanError(
@@ -143,7 +123,7 @@ class Axes:
 
     @property
     def varied(self) -> tuple[str, ...]:
-        """Names of the axes with more than one value."""
+        """Names of axes with several values."""
         return tuple(name for name in AXES if len(getattr(self, name)) > 1)
 
 
@@ -161,17 +141,7 @@ _EXAMPLES = {
 
 
 def plan_at(plan: Plan, point: Point, inputs: int, records_per_client: int | None = None) -> Plan:
-    """The plan at one point.
-
-    Args:
-        plan: the plan that is varied.
-        point: where.
-        inputs: columns of the records.
-        records_per_client: as in :class:`Axes`.
-
-    Raises:
-        PlanError, SchemaError: it does not hold together there; the sentence names the field.
-    """
+    """Return the plan at one point; ``inputs`` counts the records' columns."""
     parts = {"schema": _schema(plan, point.deal, inputs), "cohort": _cohort(plan.cohort, point.deal.clients)}
     if math.isinf(point.epsilon):
         return replace(plan, privacy=NoPrivacy(), **parts)
@@ -179,7 +149,6 @@ def plan_at(plan: Plan, point: Point, inputs: int, records_per_client: int | Non
 
 
 def _promise(plan: Plan, point: Point, schema: Any, records_per_client: int | None) -> Privacy:
-    """The plan's promise at a point; shares of other statistics and limits of another unit are left out."""
     privacy: Any = plan.privacy
     most, clip = None, None
     if point.unit == "person":
@@ -214,7 +183,6 @@ def _schema(plan: Plan, deal: Partition, inputs: int) -> Any:
 
 
 def _projected(transform: Sequence[Transform], inputs: int, features: int) -> tuple[Transform, ...]:
-    """The plan's own projection to another dimension; one in front of all where it has none."""
     steps: list[Any] = list(transform)
     for place, step in enumerate(steps):
         if {"inputs", "features"} <= {each.name for each in fields(step)}:
@@ -223,7 +191,6 @@ def _projected(transform: Sequence[Transform], inputs: int, features: int) -> tu
 
 
 def _cohort(cohort: Cohort, clients: int) -> Cohort:
-    """The cohort of another size, of which the same parts may vanish and collude as in the plan."""
     if clients == cohort.clients:
         return cohort
     if not isinstance(clients, int) or isinstance(clients, bool) or clients < 2:
@@ -234,21 +201,13 @@ def _cohort(cohort: Cohort, clients: int) -> Cohort:
 
 
 def open_columns(plan: Plan) -> tuple[str, ...]:
-    """Return the declared columns that need a course to estimate their cut points."""
+    """Return declared columns with open cut points."""
     cells = cells_of(plan.schema)
     return () if cells is None else cells.open
 
 
 def with_quantile_cuts(plan: Plan, X: Any) -> Plan:
-    """The plan with the quantiles of these records as cut points of its open columns; others as they are.
-
-    Args:
-        plan: of declared columns, or of any other schema, which stays.
-        X: the records, in any container.
-
-    Raises:
-        DataError: a declared column is missing or there twice.
-    """
+    """Return the plan with open cut points at the records' quantiles."""
     cells = cells_of(plan.schema)
     if cells is None or not cells.open:
         return plan

@@ -15,7 +15,7 @@ app = typer.Typer(rich_help_panel="Plan")
 
 @dataclass(frozen=True)
 class Varied:
-    """The values of every axis; the plan's own where there are none."""
+    """The values of every axis; the plan's own where empty."""
 
     epsilon: Annotated[
         list[float] | None, option("A budget; repeat for more, as for every axis. By default 8, 3, 1, 0.3.")
@@ -34,7 +34,7 @@ class Varied:
 
 @dataclass(frozen=True)
 class Scored:
-    """Heads and baselines that are scored."""
+    """Heads and baselines to score."""
 
     head: Annotated[
         list[str] | None, option("A head, such as LDA; an unknown name lists them all. By default the closed forms.")
@@ -51,7 +51,7 @@ class Scored:
 
 @dataclass(frozen=True)
 class Draws:
-    """Number of draws, and of processes."""
+    """Number of replicates, and of processes."""
 
     repeats: Annotated[int, option("Draws of noise and partition at every point.")] = 5
     seed: Annotated[int, option("Fixes the draws.")] = 0

@@ -1,9 +1,7 @@
 """One trial of a study: partition the records, measure them once, and score every head at every promise.
 
-Masks are omitted, because they cancel to the last bit: a study shows nothing about the protocol or about dropouts. It
-charges no ledger, so it is for data that you may look at. The baselines are scikit-learn's own models on the pooled
-rows after the plan's public maps, without any privacy. Heads that end a course, or read sums behind a mean, run it at
-the total budget; every round draws its noise as the plan's model does, on the records as they were partitioned.
+Masks are omitted, because they cancel to the last bit; a study shows nothing about protocol or dropouts. A study
+charges no ledger, so use only data that you may look at.
 """
 
 from __future__ import annotations
@@ -61,10 +59,7 @@ BASELINES: Mapping[str, Mapping[str, Callable[[], Any]]] = {
 
 @dataclass(frozen=True)
 class BehindMean:
-    """A head of one release that reads the sums behind a noisy mean, both under the plan's promise (``Centred``).
-
-    Attributes:
-        make: gives a fresh head.
+    """A head that reads the sums behind a noisy mean, both under the plan's promise (``Centred``).
 
     Example:
         >>> from privstats.contrib.sweep import BehindMean
@@ -75,11 +70,7 @@ class BehindMean:
     make: Callable[[], Any]
 
     def release(self, plan: Plan, shards: Shards, rng: Generator) -> Release | None:
-        """Return the release behind the mean, without noise behind that of the records; None where it aborted.
-
-        Raises:
-            PlanError: no mean can be taken out of the plan's rows.
-        """
+        """Return the release behind the mean (the exact mean without DP), or None."""
         require_centrable(plan)
         if plan.noise is not None:
             return played(Centred.within(plan), shards, rng)[-1]
@@ -88,7 +79,7 @@ class BehindMean:
 
 
 def behind_means(heads: Mapping[str, Callable[[], Any]]) -> dict[str, Callable[[], BehindMean]]:
-    """Each head of one release once more, behind a mean, as ``"NAME, centred"``.
+    """Return each head of one release again, behind a mean, as ``"NAME, centred"``.
 
     Example:
         >>> from privstats.contrib.sweep import behind_means
@@ -100,18 +91,14 @@ def behind_means(heads: Mapping[str, Callable[[], Any]]) -> dict[str, Callable[[
 
 
 def ends_a_course(head: Any) -> bool:
-    """Return whether a head is made from the releases of a course."""
+    """Return whether a head needs a course's releases."""
     return hasattr(head, "fit_releases")
 
 
 def course_scores(head: Any, plan: Plan, shards: Shards, test: tuple[Any, Any], rng: Generator) -> Scores:
-    """Score a head at the end of a course that keeps the plan's promise.
+    """Score a head at the end of a course that meets the plan's promise.
 
-    Without noise the head is fitted on the records themselves, after the plan's transform. The score is 0 where the
-    first release aborted.
-
-    Raises:
-        PlanError: no recipe refines what the plan measures.
+    Without noise it is fitted on the records themselves. The score is 0 where the first release aborted.
     """
     if plan.noise is None:
         recipe_for(plan, 1, 1.0, head.rounds or 1)
@@ -126,7 +113,7 @@ def course_scores(head: Any, plan: Plan, shards: Shards, test: tuple[Any, Any], 
 
 
 def played(course: Course, shards: Shards, rng: Generator) -> list[Release | None]:
-    """Return the releases of a course."""
+    """Return a course's releases."""
 
     def release(round_: Round) -> Release | None:
         return _aggregated(round_.plan, shards, rng)
@@ -147,14 +134,10 @@ class Dataset:
     """The subject of a study: plan, axes, records, heads and seed.
 
     Attributes:
-        plan: the plan that is varied.
-        axes: its variations.
-        train, test: ``(X, y)`` of all the cohort's records, and of the records to score on.
-        heads: a fresh head per call, by name; one that ends a course, or a ``BehindMean``, runs a course with the
-            point's promise in total, and a ``Rival`` is trained on all records.
-        seed: fixes partitions and noise.
-        trained: scores of the rivals, which do not depend on partition, model and statistics; a process trains each
-            once.
+        train, test: ``(X, y)`` of the cohort's records, and of the records to score on.
+        heads: functions by name; a head that ends a course, or a ``BehindMean``, spends the point's promise in total,
+            and a ``Rival`` is trained on all records.
+        trained: scores of the rivals, each trained once per process.
     """
 
     plan: Plan
@@ -167,14 +150,14 @@ class Dataset:
 
     @property
     def rivals(self) -> dict[str, Rival]:
-        """Rivals that are trained on all records, by name."""
+        """Rivals trained on all records, by name."""
         fitted = {name: head() for name, head in self.heads.items()}
         return {name: head for name, head in fitted.items() if isinstance(head, Rival)}
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One job of a process: one deal of the records, drawn once."""
+    """One partition with one replicate's noise."""
 
     deal: Partition
     draw: int
@@ -182,21 +165,17 @@ class Trial:
 
 @dataclass(frozen=True)
 class Draw:
-    """One score of one head from one release, with everything that was varied.
+    """One score of one head from one release.
 
     Attributes:
         model, unit, epsilon: of the promise; ``"none"`` and None without noise.
-        clients, alpha, clip_norm, dimension, statistics: of the deal; ``alpha`` None for an even one.
-        head: its name.
-        draw: number of the draw of partition and noise; the same number is the same draw at every point.
+        clients, alpha, clip_norm, dimension, statistics: of the partition; ``alpha`` None for an even one.
+        draw: replicate of partition and noise, the same at every point.
         score: accuracy or R²; None where the statistics cannot feed the head.
-        balanced, auc: balanced accuracy and area under the ROC curve; None for a regression, and where there is no
-            score.
-        one_class: whether the head predicts one class for all test records.
-        dropped: classes that the minimum count excluded; 0 where records are pooled.
-        upload_bytes: bytes that a client would send in the session of the plan's own sums; 0 where records are pooled.
-        why: where there is no score, a sentence that names the missing statistic.
-        sensitivity, specificity: of two classes, by ``predict(threshold="prevalence")``; None elsewhere.
+        balanced, auc, one_class, sensitivity, specificity: as in ``Scores``.
+        dropped: classes excluded by the minimum count.
+        upload_bytes: a client's upload of the plan's own sums; 0 for pooled records.
+        why: without a score, a sentence on the missing statistic.
     """
 
     model: str
@@ -221,7 +200,7 @@ class Draw:
 
 
 def draws_of(subject: Dataset, job: Trial) -> tuple[Draw, ...]:
-    """Every draw of a job; the release without noise, which is the same in every draw, in the first one only."""
+    """Return a job's scores; those without noise in the first replicate only."""
     return tuple(_draws(subject, job))
 
 
@@ -234,7 +213,7 @@ def _draws(subject: Dataset, job: Trial) -> Iterator[Draw]:
         if math.isinf(point.epsilon) and job.draw:
             continue
         plan = plan_at(subject.plan, point, inputs, subject.axes.records_per_client)
-        of_parties = predicted(plan.schema) == "parties"  # whose records are their own, however many
+        of_parties = predicted(plan.schema) == "parties"  # a party may hold any number of records
         most = None if of_parties else getattr(plan.privacy, "max_records_per_client", None)
         limited = most is not None
         if limited not in measured:
@@ -279,7 +258,7 @@ def _scored(subject: Dataset, job: Trial, point: Point, release: Release, shards
 def _score(release: Release, head: Any, test: tuple[Any, Any]) -> tuple[Scores, str]:
     schema = release.plan.schema
     if schema.suppressible and len(release.suppressed) == schema.sizes["class"]:
-        return NOTHING_RIGHT, ""  # nothing is left to predict
+        return NOTHING_RIGHT, ""  # no class remains to predict
     try:
         site = {"X_site": test[0]} if predicted(schema) == "parties" else {}  # the serving site's own rows
         return Scores.of(schema, head.fit_release(release, **site), *test), ""
@@ -314,7 +293,6 @@ def _score_rival(subject: Dataset, job: Trial, plan: Plan, name: str, head: Riva
 
 
 def _owners(subject: Dataset, job: Trial) -> list[NDArray[np.int64]]:
-    """Row indices per client: dealt in turn, or by Dirichlet proportions of classes (of tenths of the target)."""
     y = np.asarray(subject.train[1])
     if job.deal.alpha is None:
         return [np.arange(k, len(y), job.deal.clients) for k in range(job.deal.clients)]
@@ -326,7 +304,6 @@ def _owners(subject: Dataset, job: Trial) -> list[NDArray[np.int64]]:
 
 
 def _sampled(owner: NDArray[np.int64], most: int | None, seed: int, draw: int, client: int) -> NDArray[np.int64]:
-    """Draw at most ``most`` of a client's records at random, and return them in their order."""
     if most is None or len(owner) <= most:
         return owner
     keys = _stream(f"sample {client}", seed, draw).uint64(len(owner))
@@ -334,19 +311,12 @@ def _sampled(owner: NDArray[np.int64], most: int | None, seed: int, draw: int, c
 
 
 def _stream(what: str, seed: int, draw: int) -> Generator:
-    """Return a reproducible stream of its own for everything that is not noise."""
     name = hashlib.sha256(f"{what}/{seed}/{draw}".encode()).digest()
     return seeded(int.from_bytes(name[:8], "big"))
 
 
 def baselines(plan: Plan, train: tuple[Any, Any], test: tuple[Any, Any], tick: Callable[[], None]) -> dict[str, float]:
-    """Return the score of each, by name.
-
-    Args:
-        plan: its transform is applied first.
-        train, test: ``(X, y)`` as the study takes them.
-        tick: called after each.
-    """
+    """Return baselines' scores by name, after the plan's transform."""
     maps = plan.schema.transform
     X, X_test = (apply(maps, np.asarray(rows, np.float64)) for rows in (train[0], test[0]))
     out = {}

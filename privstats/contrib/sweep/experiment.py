@@ -1,7 +1,6 @@
 """A study: heads over axes of plans, with repeated noise, in several processes, with a checkpoint file.
 
-It turns records that may be looked at into frames of raw draws and of means; ``figure`` draws them. Same seed, same
-bytes, however many processes there were and wherever it was stopped.
+One seed yields identical bytes, whatever the interruptions.
 """
 
 from __future__ import annotations
@@ -61,17 +60,12 @@ class Study:
     """The result of a study.
 
     Attributes:
-        plan: the plan that was varied.
-        axes: how.
-        draws: one row per point, head and draw: every score as it came.
-        baselines: score by name of models that saw the pooled records, without privacy.
-        rivals: what was trained privately on the pooled records, by name; these are rows of ``draws``, too.
-        missing: sentences on heads that some statistics cannot feed, by head and statistics.
-        metric: what a score is.
-        seed, repeats: what reproduces it.
+        draws: one row per point, head and replicate.
+        baselines: scores of models of the pooled records, without privacy.
+        rivals: trained privately on the pooled records.
+        missing: sentences on heads that lack statistics.
         sizes: records and columns of both parts, and classes or targets.
         data: SHA-256 of all four arrays.
-        versions: of what computed it.
         confidence: of the intervals in :attr:`summary`.
 
     Example:
@@ -101,11 +95,10 @@ class Study:
 
     @property
     def summary(self) -> Frame:
-        """One row per point and head: mean, standard deviation (ddof 1), Student's interval for the mean; of
-        classifiers the means of balanced accuracy and AUC, and the share of draws that predict one class alone.
+        """One row per point and head: mean, standard deviation (ddof 1), Student's interval; for classifiers also mean
+        balanced accuracy and AUC, and the share of replicates that predict one class alone.
 
-        The spread is that of noise and partitions; the test records are the same in every draw. A release without noise
-        is drawn once and has neither.
+        The spread covers noise and partitions, not test records.
         """
         groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
         for row in self.draws:
@@ -133,7 +126,7 @@ class Study:
         }
 
     def to_json(self) -> str:
-        """The whole study in one document: axes, data, versions, every draw and every mean."""
+        """Return the study in one document."""
         document = {
             "privstats": "sweep/3",
             "metric": self.metric,
@@ -156,7 +149,7 @@ class Study:
 
 
 def steps(plan: Plan, axes: Axes, repeats: int) -> int:
-    """Jobs that :func:`study` will report through ``tick``, for a progress bar.
+    """Return the number of jobs of :func:`study`, for a progress bar.
 
     Example:
         >>> from privstats.contrib.sweep import Axes, steps
@@ -184,25 +177,19 @@ def study(
     """Score heads without noise and at every point of the axes.
 
     Args:
-        plan: everything that the axes do not vary. Where cut points of declared columns are open, the study uses the
-            quantiles of ``train``, without noise, and ``Study.plan`` has them; ``privstats try`` shows what estimating
-            them costs.
-        train: ``(X, y)`` that the cohort holds together.
-        test: ``(X, y)`` to score on.
-        heads: a fresh head per call, by name; with several jobs, callables that can be sent to other processes, such as
-            classes. :func:`privstats.contrib.sweep.rivals.rivals` returns rivals to train alongside.
-        axes: what to vary; the plan alone if omitted.
-        repeats: draws of partition and noise at every point, at least 2. Draw number 3 is the same partition and the
-            same noise stream everywhere, so that points differ by what they compare.
-        seed: fixes the draws. Reproducible noise protects nothing: for experiments on data you may look at.
-        jobs: processes.
+        plan: everything that the axes do not vary. Open cut points become quantiles of ``train``, without noise;
+            ``privstats try`` shows the cost of estimating them.
+        train, test: ``(X, y)``, of the cohort and to score on.
+        heads: functions by name, each for a fresh head; picklable for several jobs.
+            :func:`privstats.contrib.sweep.rivals.rivals` returns rivals.
+        repeats: replicates at every point, at least 2, each with one partition and noise stream for all points.
+        seed: fixes the replicates. Reproducible noise protects nothing: for experiments on data you may look at.
         with_baselines: score scikit-learn's models on the pooled records, too.
-        kept: a file for finished draws, from which a stopped study goes on.
-        tick: called after each job.
+        kept: a file for finished scores, from which a stopped study resumes.
 
     Raises:
-        PlanError, SchemaError: a plan that does not hold together at some point; nothing has been measured then.
-        DataError: no records, records that do not fit the plan, or arguments that make no sense.
+        PlanError, SchemaError: an invalid plan at some point; nothing has been measured then.
+        DataError: no records, records that do not fit the plan, or invalid arguments.
 
     Example:
         >>> from privstats.contrib.sweep import Axes, study
@@ -243,7 +230,6 @@ def study(
 def _all_draws(
     subject: Dataset, every: Sequence[Trial], jobs: int, store: ResultCache[Draw], about: str, tick: Callable[[], None]
 ) -> list[Draw]:
-    """The draws of every job: those that the file of an earlier run of the same study holds, and the others now."""
     remaining = [job for job in every if store.get(f"{about} {job}") is None]
     for _ in range(len(every) - len(remaining)):
         tick()
@@ -268,7 +254,7 @@ def _done(subject: Dataset, jobs: Sequence[Trial], processes: int) -> Iterator[t
 
 @contextmanager
 def _workers(subject: Dataset, count: int) -> Iterator[ProcessPoolExecutor]:
-    """Fresh processes, because a forked one must not draw; if one fails, the remaining jobs are dropped."""
+    """Use fresh processes, because a forked one must not sample noise."""
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(count, mp_context=context, initializer=_begin, initargs=(subject,))
     try:
@@ -306,7 +292,6 @@ def _check_arguments(plan: Any, heads: Any, repeats: Any, jobs: Any) -> None:
 
 
 def _check_points(subject: Dataset) -> None:
-    """Build the plan of every point before anything is measured."""
     inputs, rivals = np.shape(subject.train[0])[1], subject.rivals.values()
     for deal in subject.axes.deals(subject.plan):
         for point in subject.axes.points(subject.plan, deal):
@@ -337,14 +322,13 @@ def _arrays(plan: Plan, field: str, pair: Any) -> tuple[Any, Any]:
 
 def _check_records(subject: Dataset) -> None:
     records, most = len(subject.train[0]), subject.plan.cohort.max_records
-    if predicted(subject.plan.schema) == "parties":  # each of which is one record
+    if predicted(subject.plan.schema) == "parties":  # one party counts as one record
         records = max(subject.axes.clients or (subject.plan.cohort.clients,))
     if records > most:
         raise DataError(f"train holds {records} records and cohort.max_records={most}; raise it in the plan")
 
 
 def _digest(*parts: tuple[Any, Any]) -> str:
-    """SHA-256 over types, shapes and bytes of the arrays, in order."""
     total = hashlib.sha256()
     for array in (np.ascontiguousarray(each) for part in parts for each in part):
         total.update(f"{array.dtype.str}{array.shape}".encode() + array.tobytes())

@@ -1,7 +1,6 @@
-"""A study as a picture: one panel per value of one axis, one line per value of another, baselines as dashed lines.
+"""A study as a picture: panels and lines over its axes, baselines as dashed lines.
 
-It draws means with their intervals and computes nothing. The same study gives the same bytes. Needs the ``report``
-extra (matplotlib).
+One study always yields identical bytes. Needs the ``report`` extra (matplotlib).
 """
 
 from __future__ import annotations
@@ -41,9 +40,6 @@ _ALONE = "with noise (mean and 95 % interval)"
 
 def drawn(study: Study) -> dict[str, bytes]:
     """Return the picture by format: png, svg and pdf.
-
-    Raises:
-        MissingExtraError: matplotlib is not installed.
 
     Example:
         >>> from privstats.contrib.sweep import Axes, drawn, study
@@ -101,7 +97,6 @@ def _figure(study: Study) -> Any:
 
 
 def _legend(figure: Any, known: Mapping[str, Any]) -> None:
-    """The names above the panels, in as many columns as there is room for; a name wider than the figure widens it."""
     for columns in range(min(_LEGEND, len(known)), 0, -1):
         legend = figure.legend(
             known.values(), known, loc="outside upper center", ncols=columns, frameon=False, fontsize=9
@@ -122,7 +117,6 @@ def _bounds(axes: Any, study: Study) -> None:
 
 
 def _least(study: Study) -> float:
-    """Return the lowest possible score; 1 is the highest."""
     return 0.0 if study.metric == "accuracy" else -math.inf
 
 
@@ -131,25 +125,21 @@ def _model(study: Study) -> int:
 
 
 def _across(frame: Frame) -> str:
-    """Return the horizontal axis: epsilon where it was varied, else the first number that was."""
     return next((name for name in _NUMBERS if len(_values(frame, name)) > 1), "epsilon")
 
 
 def _values(frame: Frame, name: str) -> list[Any]:
-    """Return the values of an axis, in the order in which they came; numbers from small to large."""
     values = list(dict.fromkeys(frame[name]))
     return sorted(values) if all(isinstance(value, int | float) for value in values) else values
 
 
 def _lines(frame: Frame, across: str, panels: str | None) -> Sequence[dict[str, Any]]:
-    """Return the labels that distinguish the lines of a panel: every combination of the axes that are left."""
     others = [name for name in _SAID if name not in (across, panels) and len(_values(frame, name)) > 1]
     lines = [{name: row[name] for name in others} for row in frame]
     return [dict(items) for items in dict.fromkeys(tuple(one.items()) for one in lines)]
 
 
 def _panel(axes: Any, frame: Frame, across: str, lines: Sequence[Mapping[str, Any]], least: float) -> None:
-    """Lines with intervals, cut to what a score can be: Student's reach beyond."""
     span = max(1, len(lines) - 1)
     for place, (line, colour, mark) in enumerate(zip(lines, cycle(LINES), cycle(_MARKS), strict=False)):
         rows = sorted(frame.where(**line), key=lambda row: row[across])
@@ -175,7 +165,6 @@ def _panel(axes: Any, frame: Frame, across: str, lines: Sequence[Mapping[str, An
 
 
 def _references(axes: Any, study: Study) -> None:
-    """Scores without privacy: the best release without noise, and models of the pooled records."""
     for style, (name, height) in zip(cycle(_DASHES), _reference_names(study).items(), strict=False):
         axes.axhline(height, linestyle=style, color="#555555", linewidth=1, label=name)
 

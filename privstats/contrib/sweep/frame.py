@@ -15,10 +15,6 @@ from privstats.printable import csv_text
 class Frame:
     """Rows of equal keys, in order.
 
-    Attributes:
-        columns: their names.
-        rows: one tuple per row, as long as ``columns``.
-
     Example:
         >>> from privstats.contrib.sweep import Frame
         >>> frame = Frame(("head", "score"), (("LDA", 0.9), ("RDA", 0.95)))
@@ -41,29 +37,21 @@ class Frame:
         return (dict(zip(self.columns, row, strict=True)) for row in self.rows)
 
     def __getitem__(self, column: str) -> list[Any]:
-        """Return a column's values.
-
-        Raises:
-            DataError: there is no such column.
-        """
+        """Return a column; raise ``DataError`` for an unknown one."""
         place = self._place(column)
         return [row[place] for row in self.rows]
 
     def where(self, **values: Any) -> Frame:
-        """Return the rows in which every named column has this value.
-
-        Raises:
-            DataError: there is no such column.
-        """
+        """Return the rows with these values."""
         places = {self._place(name): value for name, value in values.items()}
         return Frame(self.columns, tuple(row for row in self.rows if all(row[at] == v for at, v in places.items())))
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """Columns by name, as ``pandas.DataFrame`` takes them."""
+        """Return columns by name, for ``pandas.DataFrame``."""
         return {name: self[name] for name in self.columns}
 
     def to_csv(self) -> str:
-        """Return the frame as comma-separated text: numbers with every digit, nothing for a missing value.
+        """Return comma-separated text: numbers with every digit, missing values empty.
 
         A text that a spreadsheet would run as a formula has an apostrophe before it.
         """

@@ -1,7 +1,4 @@
-"""The smallest study: heads against epsilon, everything else as the plan has it.
-
-A view of ``study`` for choosing a budget, and for benchmarks; it draws and scores nothing itself.
-"""
+"""The smallest study: heads against epsilon, everything else as the plan has it."""
 
 from __future__ import annotations
 
@@ -22,14 +19,12 @@ from privstats.workflows.score import WITHOUT_NOISE, Point, heading, scored, sho
 
 @dataclass(frozen=True)
 class Sweep:
-    """The result of a sweep: points in the order of epsilons and heads, and the heads that lack a statistic.
+    """The result of a sweep: points in the order of epsilons and heads.
 
     Attributes:
-        plan: the plan that was varied; its own epsilon is not used.
-        points: one per epsilon and head.
-        missing: for each excluded head, the sentence that names the statistic it lacks.
-        repeats: noise draws per epsilon.
-        dropped: per epsilon, the mean number of classes that ``min_count`` dropped; only where it dropped any.
+        missing: each excluded head's sentence on the statistic it lacks.
+        repeats: noise replicates per epsilon.
+        dropped: mean number of classes that ``min_count`` dropped, by epsilon.
 
     Example:
         >>> from privstats.workflows.score import Point
@@ -49,16 +44,16 @@ class Sweep:
 
     @property
     def heads(self) -> tuple[str, ...]:
-        """Names of the heads that were scored, in order."""
+        """Names of the scored heads."""
         return tuple(dict.fromkeys(point.head for point in self.points))
 
     @property
     def epsilons(self) -> tuple[float, ...]:
-        """The grid, without noise first, then from weak to strong privacy."""
+        """Epsilons from infinity (no noise) downward."""
         return tuple(sorted({point.epsilon for point in self.points}, reverse=True))
 
     def at(self, head: str, epsilon: float) -> Point:
-        """Return the point of one head at one epsilon."""
+        """Return one head's point."""
         return next(point for point in self.points if (point.head, point.epsilon) == (head, epsilon))
 
 
@@ -76,18 +71,15 @@ def sweep(
     """Score ``heads`` without noise and at every epsilon.
 
     Args:
-        plan: schema, cohort, trust model, unit, adjacency and delta; its epsilon is replaced by each of the grid.
-        train: ``(X, y)`` that the cohort holds together, dealt evenly.
-        test: ``(X, y)`` to score on.
-        heads: a fresh head per call, by name.
+        plan: its epsilon is replaced.
+        train, test, heads, tick: as for ``study``; ``train`` is dealt evenly.
         epsilons: the grid, each above 0.
-        repeats: noise draws per epsilon, at least 2.
+        repeats: noise replicates per epsilon, at least 2.
         seed: fixes the noise. Reproducible noise protects nothing: for experiments on data you may look at.
-        tick: called after each draw.
 
     Raises:
-        PlanError: the plan is without DP, or cannot keep its promise at some epsilon.
-        DataError: an empty grid, too few repeats, heads that are none, no records, or records that do not fit the plan.
+        PlanError: the plan cannot meet its promise at some epsilon.
+        DataError: invalid arguments or records.
 
     Example:
         >>> from privstats.contrib.sweep import sweep
@@ -107,7 +99,7 @@ def sweep(
 
 
 def over_epsilon(result: Study) -> Sweep:
-    """Return a study that varied epsilon alone, as points.
+    """Return the points of a study over epsilon alone.
 
     Example:
         >>> from privstats.contrib.sweep import Axes, over_epsilon, study
@@ -145,7 +137,7 @@ def _check_grid(epsilons: Any, repeats: Any) -> None:
 
 
 def table(result: Sweep) -> Table:
-    """Scores with their spread, without noise first.
+    """Return a table of scores with their spread.
 
     Example:
         >>> from privstats.workflows.score import Point
@@ -166,7 +158,7 @@ def table(result: Sweep) -> Table:
 
 
 def cell(result: Sweep, point: Point) -> str:
-    """Return a score for people, with its spread where there is noise, and balanced accuracy and AUC in brackets.
+    """Return a score for people, with its spread, balanced accuracy and AUC.
 
     Example:
         >>> from privstats.workflows.score import Point
@@ -188,10 +180,10 @@ def cell(result: Sweep, point: Point) -> str:
 
 
 def means(result: Study) -> Table:
-    """Every point of a study: what was varied, the mean, its deviation and interval, balanced accuracy and AUC; of two
-    classes sensitivity and specificity by ``predict(threshold="prevalence")``.
+    """Return a table of a study's points, for two classes with sensitivity and specificity by
+    ``predict(threshold="prevalence")``.
 
-    The interval is that of a normal mean, cut to the scores that there can be; ``result.summary`` has its ends uncut.
+    The interval is a normal mean's, truncated to possible scores; ``result.summary`` has untruncated ends.
 
     Example:
         >>> from privstats.contrib.sweep import means, study

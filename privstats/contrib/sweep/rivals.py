@@ -1,9 +1,7 @@
-"""Rivals of a sweep's heads, trained on all records in one place: the interface, and how packages announce theirs.
+"""Rivals of a sweep's heads, trained on all records in one place.
 
-A rival is a frozen value with its hyperparameters. It must keep the plan's own promise, refuse a plan whose promise it
-cannot keep, and choose nothing by the records: tuning on them would reveal something that no epsilon counts. It may
-see all of them, so it is a comparison and no deployment. Rivals are announced under ``privstats.rivals`` by
-the name that ``privstats sweep --baseline`` accepts; the library has none. Each is imported on first use.
+A rival must meet the plan's own promise and choose nothing by the records: no epsilon counts such tuning. Packages
+announce rivals under ``privstats.rivals``; the library has none.
 """
 
 from __future__ import annotations
@@ -23,10 +21,10 @@ GROUP = "privstats.rivals"
 
 
 class Rival(ABC):
-    """A system that is trained on all records of the cohort, and scored in a study as a head is.
+    """A system trained on all records of the cohort, and scored as a head.
 
     Attributes:
-        recipe: its hyperparameters, a dataclass, which a study's document holds; fixed before any record is seen.
+        recipe: its hyperparameters, a dataclass, fixed before any record is seen.
         packages: distributions; a study's document states their versions.
 
     Example:
@@ -41,40 +39,31 @@ class Rival(ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """The name of its row."""
+        """Name of the rival's row."""
 
     @abstractmethod
     def __str__(self) -> str:
-        """Describe the rival for a reader of its row: its model, its training, and what it treats as public."""
+        """Describe the rival's model, its training, and what it treats as public."""
 
     @abstractmethod
     def require(self, plan: Plan) -> None:
-        """Refuse a plan if the rival cannot keep its promise; called at every point before anything is measured.
-
-        Raises:
-            PlanError: another unit, adjacency or task.
-            MissingExtraError: a package that it needs is not installed.
-        """
+        """Refuse a promise that the rival cannot meet, before anything is measured."""
 
     @abstractmethod
     def scores(self, plan: Plan, train: tuple[Any, Any], test: tuple[Any, Any], seed: int) -> Scores:
         """Train once under the promise of ``plan.privacy``, without noise if there is no DP, and return the scores.
 
-        The scores may depend on the promise, the clip norm and the public maps of the plan, and not on its trust model,
-        cohort or statistics: one training serves all of these.
+        They may depend on the plan's promise, clip norm and public maps, not on its trust model, cohort or statistics.
 
         Args:
             plan: admitted by :meth:`require`.
-            train, test: ``(X, y)``; all the cohort's records, and to score on.
-            seed: fixes whatever is drawn. Reproducible noise protects nothing.
+            train, test: ``(X, y)``; the cohort's records, and to score on.
+            seed: fixes all randomness. Reproducible noise protects nothing.
         """
 
 
 def rivals(*words: str) -> dict[str, Callable[[], Rival]]:
-    """Return the rivals for these words, by the name of their row in a study.
-
-    Raises:
-        DataError: a word that names none; a package that announces none.
+    """Return the rivals with these names, by row name.
 
     Example:
         >>> from privstats.contrib.sweep.rivals import rivals

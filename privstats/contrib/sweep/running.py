@@ -1,4 +1,4 @@
-"""Carry out ``privstats sweep``: score heads over axes, show the scores, write tables, pictures and a page."""
+"""Carry out ``privstats sweep``, and write tables, pictures and a page."""
 
 from __future__ import annotations
 
@@ -51,11 +51,7 @@ _TOLD = (
 
 
 def run(plan: Path, data: RecordFile, axes: Axes, scored: Scored, draws: Draws, out: Path | None) -> None:
-    """Sweep, show, and write where a folder is named; the arguments are the command's.
-
-    Raises:
-        DataError: the data set, a head's name or the folder will not do, or no head could be scored.
-    """
+    """Carry out the command; write where a folder is named."""
     subject = Plan.read(plan)
     train, test = _sets(data, subject)
     chosen = heads_named(scored.head, subject)
@@ -81,12 +77,7 @@ def run(plan: Path, data: RecordFile, axes: Axes, scored: Scored, draws: Draws, 
 
 
 def heads_named(names: list[str] | None, plan: Plan) -> dict[str, Callable[[], Any]]:
-    """Return the heads to score; by default every closed-form head for the plan's task.
-
-    Raises:
-        DataError: no head has that name.
-        SchemaError: no head is built from a release of such a plan.
-    """
+    """Return the heads; by default every closed-form one."""
     usual = named(predicted(plan.schema), trained=False)
     return {name: head_class(name) for name in heads_spelled(names or usual)}
 
@@ -117,7 +108,6 @@ def _show(outcome: Study, heads_here: Sequence[str]) -> None:
 
 
 def _over_epsilon(result: Study) -> Sweep | None:
-    """Return the study as points against epsilon, where nothing else was varied."""
     return None if set(result.axes.varied) - {"epsilon"} else over_epsilon(result)
 
 
@@ -143,7 +133,6 @@ def _notes(result: Study) -> list[str]:
 
 
 def _of_one_class(result: Study) -> list[str]:
-    """Return a note for each head that predicts one class only, with epsilon and the share of draws."""
     heads_of: dict[str, list[str]] = {}
     for row in result.summary:
         if row["one_class"]:
@@ -158,7 +147,7 @@ def _of_one_class(result: Study) -> list[str]:
 
 
 def _write(outcome: Study, out: Path, data: Path) -> None:
-    """Write tables, pictures and a page; the JSON comes last, because its presence marks the folder as finished."""
+    """Write the JSON last, because its presence marks the folder as finished."""
     for kind, picture in drawn(outcome).items():
         atomic_write(out / f"sweep.{kind}", picture, shared=True)
     atomic_write(out / "draws.csv", outcome.draws.to_csv().encode(), shared=True)

@@ -1,5 +1,4 @@
-"""The door of a server that strangers reach: which connections are let in, and how long each may take.
+"""The door of a server that strangers reach.
 
-Both carriers have it: ``flower serve`` for parties' nodes, ``http lead`` for devices and helpers. Each carrier has its
-own proof of identity.
+``flower serve`` and ``http lead`` use it, each with its own proof of identity.
 """

@@ -1,9 +1,7 @@
-"""Connections of strangers and of those who have signed: which are let in, how long each may take, why one is closed.
+"""Limits on connections of strangers and of known keys: which are accepted, and for how long.
 
-A connection costs a descriptor and memory before its peer is known. So a *stranger*, a connection on which no known key
-has signed yet, gets little of both, and makes room when there is none; a key's share is bounded too. A new connection
-is always let in: the oldest stranger is closed for it. This module only counts: ``server`` accepts and closes, the
-carrier reports which key signed.
+A *stranger* is a connection on which no known key has signed yet. Strangers get little time, and a key's share is
+bounded.
 """
 
 from __future__ import annotations
@@ -58,7 +56,7 @@ K = TypeVar("K")
 
 
 def _nothing() -> None:
-    """Do nothing, for a connection that no protocol has taken over yet."""
+    """Do nothing."""
 
 
 @dataclass(frozen=True)
@@ -67,10 +65,10 @@ class Limits:
 
     Attributes:
         connections: open at once.
-        strangers: open at once before a known key has signed on them, as every node's is at first.
+        strangers: open at once before a known key has signed, as every node's at first.
         of_address: strangers from one address, or one /64 of IPv6.
-        of_node: open at once of one key. Flower's node uses four.
-        requests: of one key, being received or answered at once. Flower's node sends two pieces and a heartbeat.
+        of_node: open at once of one key; Flower's node uses four.
+        requests: of one key at once; Flower's node sends two pieces and a heartbeat.
 
     Example:
         >>> from privstats.engines.door.connection_limits import Limits
@@ -85,19 +83,17 @@ class Limits:
     requests: int = 4
 
     def within(self, files: int) -> Limits:
-        """Return these limits for a process that may open ``files`` files; some files are reserved for the disk and
-        programs."""
+        """Return these limits for a process that may open ``files`` files, of which some are reserved."""
         most = max(1, min(self.connections, files - min(256, files // 2)))
         return replace(self, connections=most, strangers=min(self.strangers, most))
 
 
 @dataclass(eq=False)
 class AdmittedConnection:
-    """One connection.
+    """One accepted connection.
 
     Attributes:
-        host: its address without the port; of IPv6 the /64, all of which one subscriber has, but for a proxy's.
-        began: when it was accepted.
+        host: its address without the port, or its IPv6 /64; a proxy's in full.
         until: when it is closed unless something happens.
         node: the known key that signed its last request; None for a stranger.
         end: closes it at once.
@@ -111,14 +107,11 @@ class AdmittedConnection:
 
 
 class ConnectionLimiter:
-    """All open connections, and what was turned away.
+    """All open connections, and counts of those refused.
 
     Args:
-        limits: how many there may be.
         clock: seconds that never run backwards.
-        proxies: addresses that carry many people's requests: their connections count as signed from the start. An
-            address of IPv6 is this one alone, not its /64.
-        names: whether lines of the log name addresses.
+        proxies: addresses that carry many people's requests and count as signed. For IPv6 this address, not its /64.
 
     Example:
         >>> from privstats.engines.door.connection_limits import Limits, ConnectionLimiter
@@ -153,13 +146,13 @@ class ConnectionLimiter:
 
     @property
     def status(self) -> ConnectionStatus:
-        """The numbers, for metrics."""
+        """The counts, for metrics."""
         return ConnectionStatus(len(self._nodes), len(self._strangers), dict(sorted(self._closed.items())))
 
     def arrive(self, host: str) -> AdmittedConnection | None:
         """Register an accepted connection; return None where it is to be closed at once.
 
-        Where the places are taken, the oldest stranger leaves; where all have just come, one by chance.
+        At a limit the oldest stranger is closed, or a random one among recent ones.
         """
         if (proxy := address_of(host)) in self._proxies:
             return self._proxied(proxy)
@@ -200,12 +193,11 @@ class ConnectionLimiter:
         return True
 
     def _most_crowded(self) -> Collection[AdmittedConnection]:
-        """Return the strangers of an address that has most of them, which chance chooses among such."""
         most = max(map(len, self._of_address.values()))
         return secrets.choice([each for each in self._of_address.values() if len(each) == most])
 
     def introduce(self, admitted: AdmittedConnection) -> bool:
-        """Return whether one more request of a key that is not registered is passed on: one a second, some at once."""
+        """Return whether to pass on one more request of an unregistered key: one a second, after a burst."""
         now = self._clock()
         if self._introduced > now + (_AT_ONCE - 1) * _BETWEEN_SECONDS:
             self.turn_away("unknown", admitted.host)
@@ -214,7 +206,7 @@ class ConnectionLimiter:
         return True
 
     def leave(self, admitted: AdmittedConnection) -> None:
-        """Note that a connection has ended; a second call does nothing."""
+        """Note that a connection has ended. Idempotent."""
         if admitted in self._nodes:
             del self._nodes[admitted]
             if admitted.node is not None:
@@ -226,10 +218,7 @@ class ConnectionLimiter:
 
     @contextmanager
     def request(self, admitted: AdmittedConnection, node: bytes) -> Iterator[bool]:
-        """Yield a request of a known key in this block, on a connection that is the key's from now on.
-
-        The block's value is False where the node has too many connections, or requests at once, or this one is closed.
-        """
+        """Assign the connection to a known key, and yield whether its request may proceed."""
         may = self._requests[node] < self._limits.requests and self.prove(admitted, node)
         if not may:
             self.turn_away("node", admitted.host)
@@ -242,8 +231,7 @@ class ConnectionLimiter:
             _take(self._requests, node)
 
     def prove(self, admitted: AdmittedConnection, node: bytes) -> bool:
-        """Assign the connection to a known key that has signed on it; return False where the key has too
-        many."""
+        """Assign the connection to the known key that signed on it; False if the key has too many."""
         if admitted in self._nodes and (admitted.node == node or admitted.host in self._proxies):
             return True
         if self._of_node[node] >= self._limits.of_node or not (admitted in self._nodes or admitted in self._strangers):
@@ -254,7 +242,7 @@ class ConnectionLimiter:
         return True
 
     def forget(self, admitted: AdmittedConnection) -> bool:
-        """Make a connection a stranger's again, the youngest; return False where there is no place for it."""
+        """Make a connection the youngest stranger's again; return False at a limit."""
         if admitted.node is None or admitted not in self._nodes:
             return True
         self.leave(admitted)
@@ -266,21 +254,18 @@ class ConnectionLimiter:
         return True
 
     def may_stay(self, admitted: AdmittedConnection) -> bool:
-        """Return whether a connection may wait for its next request; a stranger's may while half the places are free.
-
-        Strangers that ask again and again on open connections would take the server's time from newcomers.
-        """
+        """Return whether a connection may wait for its next request; strangers may below half the limits."""
         if admitted not in self._strangers:
             return True
         here, places = len(self._of_address[admitted.host]), self._limits
         return 2 * here <= places.of_address and 2 * len(self._strangers) <= places.strangers
 
     def allow(self, admitted: AdmittedConnection, size: int = 0) -> None:
-        """Let a connection continue until ``size`` bytes have passed on a slow line."""
+        """Extend a connection's deadline for ``size`` bytes on a slow line."""
         admitted.until = self._clock() + PATIENCE_SECONDS + size / BYTES_A_SECOND
 
     def tick(self) -> None:
-        """Close what has taken longer than it may, and say what was turned away; to be called every second."""
+        """Close connections past their deadline, and log refusals; call it every second."""
         now = self._clock()
         for admitted in [each for each in (*self._strangers, *self._nodes) if each.until < now]:
             self._close(admitted, "slow")
@@ -297,13 +282,13 @@ class ConnectionLimiter:
         admitted.end()
 
     def turn_away(self, why: Why, host: str) -> None:
-        """Count a connection, or a request, that was turned away; :meth:`tick` reports it, once a minute per reason."""
+        """Count a refused connection or request; :meth:`tick` reports it, once a minute per reason."""
         self._closed[why] += 1
         self._last[why] = host
 
 
 def address_of(host: str) -> str:
-    """Return one address in one spelling; what is no address as it is.
+    """Return an address in canonical spelling; other text unchanged.
 
     Example:
         >>> from privstats.engines.door.connection_limits import address_of
@@ -318,7 +303,7 @@ def address_of(host: str) -> str:
 
 
 def network_of(host: str) -> str:
-    """Return the network that counts as one address: for IPv6 the /64, all of which one subscriber has.
+    """Return the network that counts as one address: for IPv6 the /64 of one subscriber.
 
     Example:
         >>> from privstats.engines.door.connection_limits import network_of
@@ -333,7 +318,7 @@ def network_of(host: str) -> str:
 
 
 def _take(counted: Counter[K], key: K) -> None:
-    """Count one less and drop a key at zero: strangers could create zero keys by the million."""
+    """Drop a key at zero: strangers could create zero keys by the million."""
     counted[key] -= 1
     if not counted[key]:
         del counted[key]

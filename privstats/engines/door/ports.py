@@ -1,4 +1,4 @@
-"""Ports of this machine: a door's listening socket, a port on which nothing listens yet, and how many may be open."""
+"""Ports of this machine: a door's listening socket, a free port, and the limit of open files."""
 
 from __future__ import annotations
 
@@ -21,10 +21,7 @@ killed server is started again, any connection of any process may be given it.
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """Return a listening socket of an address of either family; ``host`` may be in brackets.
-
-    Raises:
-        PrivstatsError: nothing can listen there.
+    """Return a listening socket of either address family; ``host`` may be in brackets.
 
     Example:
         >>> from privstats.engines.door.ports import listening
@@ -41,12 +38,9 @@ def listening(host: str, port: int) -> socket.socket:
 
 
 def free_port() -> int:
-    """Return a port of this machine on which nothing listens, drawn at random, for a program that starts in a moment.
+    """Return a random free port of this machine.
 
-    It is not held: two callers at the same moment get the same one with a chance of one in 12,000.
-
-    Raises:
-        OSError: a hundred in a row were taken, or there is no loopback.
+    The port is not reserved: two simultaneous callers get one port with probability 1/12,000.
 
     Example:
         >>> from privstats.engines.door.ports import free_port
@@ -65,10 +59,7 @@ def free_port() -> int:
 
 
 def raise_open_files() -> int:
-    """Let this process open as many files and connections as the system lets it, 65,536 at most; how many those are.
-
-    The usual limit, 1,024, is for programs that wait with ``select``; each process may raise its own.
-    """
+    """Raise this process's limit of open files as far as allowed, at most to 65,536, and return it."""
     if system.resource is None:
         return _MOST_FILES
     soft, hard = system.resource.getrlimit(system.resource.RLIMIT_NOFILE)

@@ -1,9 +1,6 @@
 """uvicorn's server with its own listener: connections are counted before TLS, and none waits forever.
 
-uvicorn accepts without a limit, gives a handshake a minute and a request's headers and body all the time there is, and
-without descriptors asyncio accepts in circles, a page of log each time. Here connections are accepted one by one
-(:class:`ConnectionLimiter` decides which), then handed to uvicorn's own protocol; connections that have waited too long
-are closed once a second.
+uvicorn limits neither connections nor the wait for headers and bodies.
 """
 
 from __future__ import annotations
@@ -30,16 +27,14 @@ _TLS_SECONDS: dict[str, Any] = {"ssl_handshake_timeout": 60, "ssl_shutdown_timeo
 
 
 class DoorServer(uvicorn.Server):
-    """uvicorn's server at a door that strangers reach, and at sockets for this machine alone.
+    """uvicorn's server at the door, and at sockets for this machine alone.
 
-    Connections to those sockets are counted too, because idle connections of another account would otherwise take every
-    descriptor. After its TLS handshake such a connection may stay, as long as it is not the oldest of too many.
+    Local connections are counted too, because another account's idle ones could take every descriptor. After its TLS
+    handshake a local connection may stay, unless it is the oldest of too many.
 
     Args:
-        config: of the server; a configuration with TLS also applies at the door.
-        door: the listening socket.
-        limiter: decides which connections are let in, and how long each may take.
-        keep: called with the numbers, whenever they have changed, at most once a second.
+        limiter: decides which connections are accepted, and for how long.
+        keep: called with changed counts, at most once a second.
     """
 
     def __init__(
@@ -107,7 +102,6 @@ class DoorServer(uvicorn.Server):
                 self._begin(self._greet(connection, admitted, limiter))
 
     async def _greet(self, connection: socket.socket, admitted: AdmittedConnection, limiter: ConnectionLimiter) -> None:
-        """TLS, after which the connection is uvicorn's."""
         task = asyncio.current_task()
         if task is None or connection.fileno() < 0:  # it has made room for a later one of its turn
             return
@@ -143,11 +137,6 @@ class DoorServer(uvicorn.Server):
 
 
 class _Tls(sslproto.SSLProtocol):
-    """asyncio's TLS with a buffer of 32 KiB in place of 256, which each connection holds from its first byte.
-
-    Its write buffer size includes bytes that the connection below has not sent yet.
-    """
-
     max_size = 32 << 10
 
     def _get_write_buffer_size(self) -> int:
@@ -157,11 +146,7 @@ class _Tls(sslproto.SSLProtocol):
 
 
 class _Guest(asyncio.Protocol):
-    """uvicorn's protocol of one connection; reports the connection's end to the limiter.
-
-    Attributes:
-        here: whether the protocol has received the connection, after its TLS handshake.
-    """
+    """uvicorn's protocol of one connection; ``here`` is true after the TLS handshake."""
 
     def __init__(self, protocol: asyncio.Protocol, admitted: AdmittedConnection, limiter: ConnectionLimiter) -> None:
         self._protocol, self._admitted, self._limiter, self.here = protocol, admitted, limiter, False

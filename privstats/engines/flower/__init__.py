@@ -1,8 +1,4 @@
-"""Runs the folders of ``engines.network`` as nodes of Flower: grid, apps, guard, launcher and template.
-
-It contains no protocol, cryptography or session: the sum depends on the roster and not on Flower's transport. Only this
-package needs the extra ``flower``. Its public names are for apps of others (``inside``).
-"""
+"""Runs the folders of ``engines.network`` as nodes of Flower; only this package needs the extra ``flower``."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""The SuperLink's two addresses: parties reach the fleet interface on one, the coordinator all of it on the other.
+"""The SuperLink's two addresses: one for parties, one for the coordinator.
 
-Flower serves its control interface, which has no login, on the port that parties must reach. Here that port serves
-``/v1/fleet/`` alone, where a node signs every request; all other paths are served on 127.0.0.1, on a port of its own.
-``entrypoint_guard`` replaces Flower's own server by :func:`serve_both`.
+Flower serves its control interface, which has no login, on the port that parties must reach. Here that port serves only
+``/v1/fleet/``, where a node signs every request; all else is served on a port of 127.0.0.1.
 """
 
 from __future__ import annotations
@@ -47,13 +46,12 @@ App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 class FleetOnly:
     """An ASGI app that serves all of Flower on one port of this machine, and the fleet interface alone elsewhere.
 
-    It uses the port that accepted the connection, which no header changes; so a proxy on this machine that parties
-    reach exposes nothing more, as long as it forwards to the fleet's port.
+    The app checks the port that accepted the connection, which no header changes. So a local proxy to the fleet's port
+    exposes nothing more.
 
     Attributes:
-        app: Flower's app.
-        fleet: the same app behind :class:`~privstats.engines.flower.node_authentication.NodeAuthentication`.
-        control: the port of :data:`LOOPBACK` on which the whole app is served.
+        fleet: the app behind :class:`~privstats.engines.flower.node_authentication.NodeAuthentication`.
+        control: port of :data:`LOOPBACK` that serves everything.
     """
 
     app: App
@@ -61,7 +59,7 @@ class FleetOnly:
     control: int
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Forward permitted requests; answer 404 to all other paths, existing or not."""
+        """Forward permitted requests; answer 404 to others, existing or not."""
         if scope["type"] == "lifespan" or tuple(scope.get("server") or ()) == (LOOPBACK, self.control):
             await self.app(scope, receive, send)
         elif scope["type"] == "websocket":
@@ -73,43 +71,31 @@ class FleetOnly:
 
 
 class ControlOnly:
-    """One of Flower's layers of the control interface, which every other request passes by.
-
-    Flower puts eight layers around each request, four of which concern the control interface alone
-    (``flwr/superlink/main.py``); each layer costs the SuperLink as much as answering does.
-
-    Args:
-        app: the app within the layer.
-        layer: Starlette's description of the layer.
-    """
+    """One of Flower's layers for the control interface, which other requests bypass to save time."""
 
     def __init__(self, app: App, layer: Any) -> None:
         self._app, self._layered = app, layer.cls(app, *layer.args, **layer.kwargs)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Forward a request, through the layer if it is for the control interface."""
+        """Forward a request."""
         is_control = str(scope.get("path", "")).startswith(_CONTROL)
         await (self._layered if is_control else self._app)(scope, receive, send)
 
 
 def layers(flowers: Callable[[], list[Any]]) -> list[Any]:
-    """Flower's layers in their order, those of the control interface for its requests alone."""
+    """Return Flower's layers in order."""
     return [type(each)(ControlOnly, layer=each) if each.cls.__module__ == _LAYERS else each for each in flowers()]
 
 
 async def refuse(send: Send, status: int) -> None:
-    """Answer a request without a word, and close its connection."""
+    """Answer a request without a body, and close its connection."""
     headers = [(b"connection", b"close"), (b"content-length", b"0")]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": b""})
 
 
 def host_and_port(address: str) -> tuple[str, int]:
-    """Return a ``HOST:PORT`` in its parts.
-
-    Raises:
-        PrivstatsError: ``address`` has another form.
-    """
+    """Return the parts of ``HOST:PORT``, or raise ``PrivstatsError``."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
         raise PrivstatsError(f"the address must be HOST:PORT with a port up to 65535, not {address!r}")
@@ -121,12 +107,9 @@ def serve_both(fleet: str, home: Path, *, lifespan_config: Any) -> None:
 
     Args:
         fleet: ``HOST:PORT`` for parties.
-        home: the host's folder, where the numbers of connections are kept.
-        lifespan_config: Flower's configuration; its host and port are the control address.
-
-    Raises:
-        PrivstatsError: Flower was started on a control address that is not on loopback, or without TLS; or one of the
-            two addresses cannot be bound.
+        home: the host's folder, for the connection counts.
+        lifespan_config: Flower's configuration; its host and port are the control address, which must be on loopback
+            with TLS.
     """
     if lifespan_config.host != LOOPBACK or lifespan_config.ssl_certfile is None:
         raise PrivstatsError(f"the control interface is served on {LOOPBACK} and over TLS only; nothing was started")
@@ -158,13 +141,11 @@ def serve_both(fleet: str, home: Path, *, lifespan_config: Any) -> None:
 
 
 def _is_no_strangers_line(record: logging.LogRecord) -> bool:
-    """Return a log filter without uvicorn's warnings: a line for each request that is no HTTP, or wants another
-    protocol."""
+    """Drop uvicorn's warnings: strangers could cause one per request."""
     return record.levelno != logging.WARNING
 
 
 def _authenticated(app: Any, limiter: ConnectionLimiter) -> App:
-    """Flower's app behind the check of who signs, which asks Flower's own state which nodes are registered."""
     ours = importlib.import_module("privstats.engines.flower.node_authentication")
     layer = importlib.import_module("flwr.superlink.routers.fleet.node_auth")
 

@@ -1,8 +1,6 @@
-"""Check that TLS will hold before Flower starts, which would otherwise end in a traceback, or serve what no node
-accepts.
+"""Check that TLS will work before Flower starts.
 
-Both ends use Python's own ``ssl`` with the settings that Flower's programs use, so its answer here is theirs. The
-periods are read from the files first, because OpenSSL names neither a file nor a day.
+Periods are read from the files first, because OpenSSL's errors name neither file nor day.
 """
 
 from __future__ import annotations
@@ -34,15 +32,7 @@ _OTHER_NAME = frozenset({62, 64})  # X509_V_ERR_HOSTNAME_MISMATCH, _IP_ADDRESS_M
 
 
 def check_authority(path: Path, *, remedy: str = _ASK) -> datetime:
-    """Return the time at which the last certificate of ``ca.pem`` ends; a file without one of today is refused.
-
-    Args:
-        path: the file.
-        remedy: what to do about a file that has ended, or holds none.
-
-    Raises:
-        PrivstatsError: the file cannot be read or holds no PEM certificate, or none is valid today.
-    """
+    """Return the last expiry time in ``ca.pem``; at least one certificate must be valid today."""
     held, today = pem_certificates(path, remedy), datetime.now(UTC)
     if not any(one.not_valid_before_utc <= today <= one.not_valid_after_utc for one in held):
         _check_period(path, max(held, key=lambda one: one.not_valid_after_utc), remedy)
@@ -50,15 +40,9 @@ def check_authority(path: Path, *, remedy: str = _ASK) -> datetime:
 
 
 def check_served(folder: Path) -> datetime:
-    """Return the time at which the first of ``ca.pem`` and ``server.pem`` ends; files that parties would refuse are
-    refused.
+    """Return the first expiry time of ``ca.pem`` and ``server.pem``; refuse files that parties would refuse.
 
-    Args:
-        folder: holds ``ca.pem``, ``server.pem`` and ``server.key``.
-
-    Raises:
-        PrivstatsError: a file cannot be read, is none of its kind, is not valid today, or does not belong to the
-            others; or ``server.pem`` does not name 127.0.0.1, over which Flower's own programs reach the server.
+    ``server.pem`` must also name 127.0.0.1, which Flower's own programs use.
     """
     authority, shown, key = (folder / name for name in ("ca.pem", "server.pem", "server.key"))
     ends = [check_authority(authority, remedy=_NEW)]
@@ -74,17 +58,10 @@ def check_served(folder: Path) -> datetime:
 
 
 def check_shown(superlink: str, authority: Path) -> datetime | None:
-    """Return the time at which a SuperLink's certificate ends; None where nothing answers.
-
-    Without a complete answer the node's own attempts continue and report it.
-
-    Args:
-        superlink: its ``HOST:PORT``.
-        authority: the certificates to trust.
+    """Return the expiry time of a SuperLink's certificate; None where nothing answers.
 
     Raises:
-        PrivstatsError: the address has another form, what answers does not speak TLS, or its certificate would be
-            refused; the sentence gives the reason, and the day on which it ended.
+        PrivstatsError: a bad address, a server without TLS, or a refused certificate, with the reason.
     """
     host, _ = host_and_port(superlink)
     try:
@@ -104,7 +81,7 @@ def check_shown(superlink: str, authority: Path) -> datetime | None:
 
 
 def remaining_days(end: datetime, now: datetime | None = None) -> int:
-    """Whole days until ``end``; negative after it."""
+    """Return full days until ``end``; negative after it."""
     return (end - (now or datetime.now(UTC))) // timedelta(days=1)
 
 
@@ -144,7 +121,6 @@ def _showing(shown: Path, key: Path) -> ssl.SSLContext:
 
 
 def _shake(server: ssl.SSLContext, client: ssl.SSLContext, host: str) -> None:
-    """A whole handshake in memory; raises as the client's end would."""
     up, down = ssl.MemoryBIO(), ssl.MemoryBIO()
     ends: Sequence[ssl.SSLObject] = (
         client.wrap_bio(down, up, server_hostname=host),
@@ -180,8 +156,7 @@ def _unfit(authority: Path, shown: Path, error: ssl.SSLCertVerificationError) ->
 
 
 def _refused(superlink: str, host: str, authority: Path, error: ssl.SSLCertVerificationError) -> str:
-    """Return why a party's machine refuses what a server shows, from what it shows: words for people, and for no
-    decision."""
+    """The text informs people and decides nothing."""
     what = f"the certificate that {superlink} shows"
     try:
         anything = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

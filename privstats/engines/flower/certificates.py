@@ -1,10 +1,7 @@
-"""Certificates for TLS: an authority's certificate, the server's certificate and key; a node's key pair.
+"""Certificates for TLS, and a node's key pair.
 
-A SuperLink that serves here learns a folder of public keys by Flower's own command.
-
-The authority's own key signs once and is discarded, so it can sign no other server. Before the certificates expire,
-make all three files anew ``after`` the old ones: the new ``ca.pem`` holds both authorities, so parties change to it one
-by one while the server still shows the old certificate, and the server changes last.
+The authority's own key signs once and is discarded, so it can sign no other server. New certificates ``after`` old ones
+include the valid old authorities, so parties change one by one and the server last.
 """
 
 from __future__ import annotations
@@ -53,20 +50,15 @@ _SKEW = timedelta(hours=1)
 def write_certificates(
     folder: Path, hosts: Sequence[str], *, days: int, after: Path | None = None, now: datetime | None = None
 ) -> None:
-    """Write ``ca.pem``, ``server.pem`` and ``server.key`` into a new folder.
+    """Write ``ca.pem``, ``server.pem`` and ``server.key`` into a new folder, readable by its owner only.
 
     Args:
-        folder: a new folder, which only its owner can read.
-        hosts: the names or addresses by which parties reach the server; localhost and 127.0.0.1 are always added. If
-            omitted with ``after``, the hosts of its server.
-        days: the lifetime of the certificates.
-        after: the folder of the certificates that these will replace: the new ``ca.pem`` includes its authorities too,
-            as long as they are valid.
-        now: the start of their lifetime, for tests.
+        hosts: names or addresses by which parties reach the server; localhost and 127.0.0.1 are added. Default with
+            ``after``: the hosts of its server.
+        after: the folder of certificates to replace.
 
     Raises:
-        PrivstatsError: the folder exists, no host is given, a host is not a name or address, the days are out of
-            range, or the files of ``after`` cannot be read.
+        PrivstatsError: the folder exists, bad input, or unreadable files of ``after``.
 
     Example:
         >>> from pathlib import Path
@@ -94,11 +86,7 @@ def write_certificates(
 
 
 def hosts_of(folder: Path) -> list[str]:
-    """Return the names and addresses that a folder's ``server.pem`` is for.
-
-    Raises:
-        PrivstatsError: the file cannot be read, is no certificate, or names nothing.
-    """
+    """Return the names and addresses that a folder's ``server.pem`` is for."""
     (leaf, *_) = pem_certificates(folder / "server.pem", _OLD)
     if not (hosts := named_in(leaf)):
         raise PrivstatsError(f"{folder / 'server.pem'} names no host: give --host")
@@ -106,7 +94,7 @@ def hosts_of(folder: Path) -> list[str]:
 
 
 def named_in(certificate: x509.Certificate) -> list[str]:
-    """Return the names and addresses that a certificate lists for its server."""
+    """Return a certificate's names and addresses."""
     try:
         named = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except (x509.ExtensionNotFound, ValueError):
@@ -115,11 +103,7 @@ def named_in(certificate: x509.Certificate) -> list[str]:
 
 
 def pem_certificates(path: Path, remedy: str) -> list[x509.Certificate]:
-    """Return the certificates in a PEM file of ASCII characters, at least one.
-
-    Raises:
-        PrivstatsError: the file cannot be read or holds none; ``remedy`` is the sentence's advice.
-    """
+    """Return the certificates in an ASCII PEM file, at least one; ``remedy`` is the error's advice."""
     data = read_bounded(path, PrivstatsError, "privstats flower certificates")
     try:
         data.decode("ascii")  # so Flower reads it
@@ -136,10 +120,7 @@ def _still_trusted(folder: Path, today: datetime) -> bytes:
 
 
 def write_node_key(path: Path) -> Path:
-    """Write a node's private key in OpenSSH's format and its public half next to it; return the public half's path.
-
-    Args:
-        path: a new file, which only its owner can read.
+    """Write a node's private key in OpenSSH's format, readable by its owner only; return the path of its public half.
 
     Raises:
         PrivstatsError: one of the two files exists, or it cannot be written.
@@ -160,12 +141,7 @@ def write_node_key(path: Path) -> Path:
 
 
 def check_node_key(path: Path) -> None:
-    """Refuse a file that is no node's private key, such as its public half or an identity.
-
-    Raises:
-        PrivstatsError: the file cannot be read, or holds no elliptic curve private key in OpenSSH's format without a
-            passphrase.
-    """
+    """Refuse a file that is no elliptic curve private key in OpenSSH's format without a passphrase."""
     try:
         key: object = load_ssh_private_key(read_bounded(path, PrivstatsError, "privstats flower key"), password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm):
@@ -175,12 +151,7 @@ def check_node_key(path: Path) -> None:
 
 
 def public_node_key(path: Path) -> bytes:
-    """Return the public half of a node's key, in the bytes that tell keys apart.
-
-    Raises:
-        PrivstatsError: the file cannot be read, or is no public elliptic curve key in OpenSSH's format, such as an
-            identity's, which belongs into a roster.
-    """
+    """Return a node's public elliptic curve key in OpenSSH's format; refuse an identity's."""
     try:
         key: object = load_ssh_public_key(read_bounded(path, PrivstatsError, "privstats flower key"))
     except (ValueError, UnsupportedAlgorithm):
@@ -265,29 +236,22 @@ def _new_folder(folder: Path) -> None:
 
 @dataclass(frozen=True)
 class Registered:
-    """A node that the SuperLink knows.
-
-    Attributes:
-        name: the key's file without ``.pub``.
-        new: whether it was not known before.
-    """
+    """A node that the SuperLink knows."""
 
     name: str
     new: bool
 
 
 def register(home: Path, keys: Path) -> list[Registered]:
-    """Register each ``NAME.pub`` of a folder under its name; keys that are registered stay as they are.
+    """Register each ``NAME.pub`` of a folder under its name; registered keys stay unchanged.
 
-    Every file is read before the first is registered, so a wrong one changes nothing.
+    All files are read first, so a wrong one changes nothing.
 
     Args:
         home: the host's folder, in which ``serve`` runs.
-        keys: the folder of the public keys that parties sent.
 
     Raises:
-        PrivstatsError: another version of Flower is installed, ``serve`` never ran in ``home``, there is no ``.pub``,
-            one is no node's key or is registered under another name, or the SuperLink refuses or does not answer.
+        PrivstatsError: a bad or duplicate key, or the SuperLink refuses or does not answer.
     """
     check_version()
     if not (home / ".flower" / "config.toml").is_file():

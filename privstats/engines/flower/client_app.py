@@ -1,8 +1,4 @@
-"""The app of a party's node: it answers every message with exactly one reply, also after an error.
-
-It has no state: the party's folder stores everything between messages. Each message has a process of its own, forked
-from one that has loaded this module.
-"""
+"""The app of a party's node: it answers every message with exactly one reply, also after an error."""
 
 from __future__ import annotations
 
@@ -28,7 +24,7 @@ app = ClientApp()
 
 @app.query(records.ACTION)
 def answer(message: Message, context: Context) -> Message:
-    """Pass the message to the party, and its lines to the node's standard error."""
+    """Pass the message to the party, and its log to the node's standard error."""
 
     def find_home() -> Path:
         operator_log.configure()
@@ -38,10 +34,9 @@ def answer(message: Message, context: Context) -> Message:
 
 
 def answered(message: Message, context: Context, find_home: Callable[[], Path]) -> Message:
-    """Return the answer of the folder that is found; exceptions are caught, because Flower would send their text to the
-    server.
+    """Return the folder's answer; exceptions are caught: Flower would send their text to the server.
 
-    Flower gives every simulated node a partition, and no other: a node without one refuses the keys of a simulation.
+    Only simulated nodes have a partition, so a node without one refuses a simulation's keys.
     """
     try:
         place = find_home()
@@ -54,11 +49,7 @@ def answered(message: Message, context: Context, find_home: Callable[[], Path]) 
 
 
 def home(node_config: Mapping[str, object]) -> Path:
-    """Return the party's folder, from the node's own configuration.
-
-    Raises:
-        PrivstatsError: the configuration names no folder.
-    """
+    """Return the party's folder from the node's configuration, or raise ``PrivstatsError``."""
     folder = folder_of(node_config, os.environ)
     if folder is None:
         raise PrivstatsError('the node names no folder: start it with "privstats flower join"')
@@ -66,8 +57,7 @@ def home(node_config: Mapping[str, object]) -> Path:
 
 
 def folder_of(node_config: Mapping[str, object], environment: Mapping[str, str]) -> Path | None:
-    """Return the folder that a node's own configuration names, or of a simulated node the environment; None for
-    neither."""
+    """Return the folder named by the node's configuration, or for a simulated node by the environment."""
     named = node_config.get("privstats-home")
     if isinstance(named, str) and Path(named).is_absolute():
         return Path(named)

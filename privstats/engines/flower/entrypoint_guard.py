@@ -1,17 +1,9 @@
 """The programs that Flower starts by name: Flower's own entry points, with our app in place of any shipped code.
 
-Otherwise the code in a run's bundle would run with the rights of the node, or of the SuperLink. There are two guards,
-each of them sufficient: the loaders are replaced, and no file below Flower's folder can be opened. If a replacement
-does not fit, the program does not start.
-
-A replacement can fail open: set on a function that has its module's name, it has no effect. So a missing name stops
-the program, and an audit hook refuses to open, import or execute anything below Flower's folder: all of
-``FLWR_HOME``, not the ``apps`` in it, which another release may rename. Compiled modules need the event ``import``,
-because loading one opens no file that Python sees. Tests run a hostile bundle through Flower's own mains with both
-guards, with the hook alone, and with neither, where it succeeds.
-
-The program that answers messages leaves the node's own module out: a third of its start was a database and a web
-server.
+Otherwise the code in a run's bundle would run with the rights of the node, or of the SuperLink. Two guards are each
+sufficient: replaced loaders (a missing name stops the program), and an audit hook that refuses to open, import or
+execute anything below ``FLWR_HOME``. The hook covers the event ``import``, because loading a compiled module opens no
+file that Python sees.
 """
 
 from __future__ import annotations
@@ -65,7 +57,7 @@ def _hook(forbidden: str) -> Callable[[str, tuple[Any, ...]], None]:
 
 
 def _paths(event: str, arguments: tuple[Any, ...]) -> Sequence[Any]:
-    """Return the possible paths among an event's arguments; for an import only the file of a compiled module."""
+    """Only a compiled module's import has a path."""
     if event == "import":
         return arguments[1:2]
     return arguments[:1] if event == "open" else arguments
@@ -81,14 +73,10 @@ def _below(value: object, folder: str) -> bool:
 
 
 def end_with(parent: int, seconds: float = _LEAVE_SECONDS) -> None:
-    """End this process when another one has ended: by SIGINT, and by SIGKILL if it still runs some seconds later.
+    """End this process when another one has ended: by SIGINT, and by SIGKILL ``seconds`` later.
 
-    Flower's own monitor stops at SIGINT, which a program never notices while it waits for a lock or a connection.
-    Nothing is lost by a kill: states are on the disk before anything is sent.
-
-    Args:
-        parent: the id of the other process.
-        seconds: for which it may take its leave.
+    A program that waits for a lock or connection never notices SIGINT. A kill loses nothing: states are on disk before
+    anything is sent.
     """
     child = os.getppid() == parent  # without a waiting parent it stays a zombie, and its children get another parent
 
@@ -111,15 +99,11 @@ def _lives(process: int) -> bool:
 
 
 def write_programs(folder: Path, runs: str) -> None:
-    """Write the only folder on the ``PATH`` of a node or a SuperLink: no other program is found by name.
+    """Write the only folder on the ``PATH`` of a node or a SuperLink, so that no other program is found by name.
 
     Args:
-        folder: readable by its owner only; other files in it are removed, and each program is replaced atomically, so
-            that a second start does not disturb the first.
+        folder: readable by its owner only; other files in it are removed, and each program is replaced atomically.
         runs: ``"flwr-clientapp"`` or ``"flwr-serverapp"``; all others of ``REFUSED`` end at once with exit code 1.
-
-    Raises:
-        PrivstatsError: the folder cannot be written.
     """
     lines = dict.fromkeys(REFUSED, "exit 1")
     lines |= {name: f'exec {shlex.join(command(name))} "$@"' for name in (_EXECUTOR, runs)}
@@ -136,7 +120,7 @@ def write_programs(folder: Path, runs: str) -> None:
 
 
 def command(name: str) -> list[str]:
-    """Return the command line that starts one of the programs of this module."""
+    """Return the command line that starts a program of this module."""
     return [sys.executable, "-P", "-m", "privstats.engines.flower.entrypoint_guard", name]
 
 
@@ -148,7 +132,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def pin_client() -> Callable[[], None]:
-    """Flower's client program with our app: the bundle is not unpacked and not loaded."""
+    """Return Flower's client program with our app; the bundle is not unpacked and not loaded."""
     replace(
         "flwr.supernode.runtime.run_clientapp",
         {"install_from_fab": _nothing, "get_load_client_app_fn": _load_client_app, _MONITOR: end_with},
@@ -158,7 +142,7 @@ def pin_client() -> Callable[[], None]:
 
 
 def pin_server() -> Callable[[], None]:
-    """Flower's server program with our app: it uses nothing of the bundle but the overrides of ``--run-config``."""
+    """Return Flower's server program with our app; the bundle supplies only ``--run-config`` overrides."""
     module = "flwr.superlink.runtime.run_serverapp"
     run = importlib.import_module(module).run_
     replace(
@@ -207,7 +191,6 @@ def _counted(load: Callable[..., Any], object_ids: Any, pull_object_fn: Any) -> 
 
 
 def _one_sentence(record: logging.LogRecord) -> bool:
-    """Return a log filter that reduces an error of ours to its sentence, without a traceback."""
     raised = record.exc_info[1] if record.exc_info else None
     if isinstance(raised, PrivstatsError):
         record.msg, record.args, record.exc_info = str(raised), None, None
@@ -220,10 +203,9 @@ def _flower(module: str, name: str) -> Callable[[], None]:
 
 
 def _client() -> Callable[[], None]:
-    """Return the client program without the node's program, which would import a database and a web server.
+    """Skip the node's program: its imports are a third of the start time.
 
-    These imports are a third of its start time. Our app is loaded here, before the program is forked for a message, and
-    so is what httpx imports at its first request, which is 40 % of a message's processor time.
+    Our app and httpx's imports are loaded before the program is forked for a message.
     """
     node = ModuleType("flwr.supernode.cli.flower_supernode")
     node.__dict__["flower_supernode"] = _nothing
@@ -235,7 +217,6 @@ def _client() -> Callable[[], None]:
 
 
 def _server() -> Callable[[], None]:
-    """Return the server program; our app and its transport are loaded here, before the program is forked for a run."""
     main = pin_server()
     importlib.import_module("privstats.engines.flower.server_app")
     importlib.import_module(_TRANSPORT)
@@ -243,7 +224,6 @@ def _server() -> Callable[[], None]:
 
 
 def _executor() -> Callable[[], None]:
-    """Flower's executor; the program that it starts for each message, or run, is forked from a loaded one."""
     name, pipe = os.environ.get(fork_server.PROGRAM), os.environ.get(WAKE_UP_PIPE)
     sleeper = {} if pipe is None else {"time": WakeUpPipe(Path(pipe))}
     replace("flwr.supercore.superexec.run_superexec", {_MONITOR: end_with, **sleeper})
@@ -254,7 +234,6 @@ def _executor() -> Callable[[], None]:
 
 
 def _supernode() -> Callable[[], None]:
-    """Flower's node, which polls sooner after it has sent a message, and wakes its executor for a task."""
     main = _child("flwr.supernode.cli.flower_supernode", "flower_supernode")
     module = "flwr.supernode.start_client_internal"
     replaced: dict[str, object] = {"time": PollingClock(time.sleep, float(os.environ.get(IDLE, IDLE_SECONDS)))}
@@ -272,7 +251,6 @@ def _child(module: str, name: str) -> Callable[[], None]:
 
 
 def _superlink() -> Callable[[], None]:
-    """Flower's SuperLink, on two addresses; the environment names the one for parties."""
     name = "flwr.superlink.cli.flower_superlink"
     main = _child(name, "flower_superlink")
     fleet, home = os.environ[addresses.FLEET_ADDRESS], Path(os.environ[addresses.HOME])

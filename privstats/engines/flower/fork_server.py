@@ -1,13 +1,7 @@
-"""A fork server for Flower's client or server program: loaded once, it forks for each message or run, which is cheaper.
+"""A fork server for Flower's client or server program: loaded once, it forks for each message or run.
 
-Flower's executor starts a program for each of them. Here it sends the program's arguments to a fork server instead: a
-process that has loaded Flower and this library under the guards of ``entrypoint_guard``. The server opens no folder,
-holds no key and no connection, and makes no generator: only the child does, which ends with its task.
-
-Flower's executor is given a stand-in for the module ``subprocess``, which sends the words of that one program here.
-The server has one thread, and a generator made before a fork refuses afterwards. Loaded objects are frozen for the
-collector, and a child ends as one of ``multiprocessing`` does: a child that took its modules apart cost .3 processor
-seconds after its answer, three times the answer.
+The server opens no folder, holds no key or connection, and makes no generator; only the child does, and ends with its
+task.
 """
 
 from __future__ import annotations
@@ -34,13 +28,9 @@ _MOST_BYTES = 1 << 16
 
 
 class ForkedPrograms:
-    """A replacement for the module ``subprocess`` in Flower's executor: it forks one program and starts any other.
+    """Replaces ``subprocess`` in Flower's executor: it forks one program and starts any other.
 
-    The fork server starts at once, before the first task, so the first message does not wait for it. If it has died, it
-    is started once more at the next task.
-
-    Args:
-        program: a name that is found on ``PATH``.
+    The fork server starts at once, and once more if it has died.
 
     Example:
         >>> programs = ForkedPrograms("flwr-clientapp")  # doctest: +SKIP
@@ -54,11 +44,7 @@ class ForkedPrograms:
         self._requests = self._start()
 
     def Popen(self, words: Sequence[str], **options: Any) -> subprocess.Popen[bytes] | None:  # its name
-        """Send the arguments to the fork server, or start another program as ``subprocess`` does.
-
-        Raises:
-            PrivstatsError: the fork server ended again after a restart.
-        """
+        """Send the arguments to the fork server, or start another program as ``subprocess`` does."""
         name, *task = words
         if name != self._program:
             return subprocess.Popen(words, **options)  # noqa: S603  # Flower's own words, found in the one folder of PATH
@@ -94,15 +80,8 @@ class ForkedPrograms:
 def run_tasks(requests: int, program: Callable[[list[str]], object]) -> None:
     """Run each task in a fork of this process, until the executor has closed its end of the socket.
 
-    Nothing that is loaded now is garbage to a child, which would copy its pages to find out; and a child that has run
-    its task ends without taking apart what it has loaded, which would cost it .3 processor seconds.
-
-    Args:
-        requests: the number of the socket.
-        program: runs one task with its arguments, in the child.
-
-    Raises:
-        PrivstatsError: a thread is running, which a child would not have.
+    To save time, loaded objects are frozen for the collector, and children end without freeing them. No thread may run:
+    a child would not have it.
     """
     if threading.active_count() > 1:
         raise PrivstatsError("a program with threads is not forked: what they hold would stay held in each child")
@@ -116,10 +95,9 @@ def run_tasks(requests: int, program: Callable[[list[str]], object]) -> None:
 
 
 def _task(lines: BinaryIO, line: bytes, program: Callable[[list[str]], object]) -> None:
-    """One task, in the child, which leaves the socket to its parent: if that dies, the executor must see it.
+    """The child leaves the socket to its parent: if that dies, the executor must see it.
 
-    The functions that the task, and a party's own script in it, registered for the end of the process are called: a
-    temporary folder of records is removed.
+    Exit functions remove a party's temporary folder of records.
     """
     lines.close()
     try:

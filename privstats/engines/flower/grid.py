@@ -1,8 +1,7 @@
-"""A transport over Flower's Grid: the online nodes, a message to one of them, and the answers that have arrived.
+"""A transport over Flower's Grid.
 
-Flower loads a reply before its size can be checked, so this module counts the bytes while they are loaded, of each
-reply on its own: one that is too large costs no other one. It is the
-only user of Grid and Message. It does not interpret parties, steps or codes: ``driver`` does.
+Flower loads a reply before its size can be checked, so this module counts each reply's bytes while they are loaded. A
+reply that is too large does not affect the others.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ class _Count:
 
 @dataclass
 class _Batch:
-    """A request for several replies: the most bytes of each, and whether each exceeded them, in Flower's order."""
+    """The byte limit per reply, and whether each reply exceeded it, in Flower's order."""
 
     most: int
     exceeded: list[bool] = field(default_factory=list)
@@ -58,7 +57,6 @@ _BATCH: ContextVar[_Batch | None] = ContextVar("_BATCH", default=None)
 
 @contextmanager
 def _loading(most: int) -> Iterator[_Batch]:
-    """Limit the bytes that Flower loads for each reply in this block."""
     batch = _Batch(most)
     token = _BATCH.set(batch)
     try:
@@ -68,11 +66,7 @@ def _loading(most: int) -> Iterator[_Batch]:
 
 
 def counted(pull_objects: Callable[..., T], object_ids: list[str], pull_object_fn: Callable[[str], bytes]) -> T:
-    """Replacement for Flower's ``pull_objects``, which it calls once per reply: it stops where one exceeds its limit.
-
-    Raises:
-        ObjectPullError: the reply is too large. Flower gives an error in its place and continues with the next.
-    """
+    """Replace Flower's ``pull_objects``, called once per reply: raise ``ObjectPullError`` for an oversized reply."""
     batch = _BATCH.get()
     if batch is None:
         return pull_objects(object_ids, pull_object_fn)
@@ -90,12 +84,9 @@ def counted(pull_objects: Callable[..., T], object_ids: list[str], pull_object_f
 
 
 class GridTransport:
-    """The transport that ``driver`` uses, over one run of Flower.
+    """A transport over one run of Flower.
 
-    Flower loads all requested replies at once, so this class requests as many as have 64 MiB together at most, or one.
-
-    Args:
-        grid: Flower's argument to a server app.
+    Flower loads all requested replies at once, so each request is for at most 64 MiB, or one reply.
     """
 
     def __init__(self, grid: Grid) -> None:
@@ -104,22 +95,16 @@ class GridTransport:
         self._asked: dict[str, int] = {}
 
     def online(self) -> Sequence[int]:
-        """Return the ids of the nodes that are connected now, in increasing order."""
+        """Return the connected nodes' ids, in increasing order."""
         nodes = list(self._grid.get_nodes())
         self._names.update({node.node_id: node.name for node in nodes if node.name})
         return sorted(node.node_id for node in nodes)
 
     def push(self, node: int, kind: MessageKind, data: bytes, *, ttl: float) -> str:
-        """Send one message.
-
-        Args:
-            node: the receiver's id.
-            kind: the kind of request.
-            data: a machine's message, unchanged.
-            ttl: seconds after which Flower drops it.
+        """Send one message, which Flower drops after ``ttl`` seconds.
 
         Returns:
-            Its id. A message that Flower did not accept has an id too, and its answer is that the node is unavailable.
+            The id. A message that Flower did not accept is answered as from an unavailable node.
         """
         message = Message(records.pack(kind, data), node, records.MESSAGE_TYPE, ttl=ttl)
         name = next(iter(self._grid.push_messages([message])), None) or _NOT_TAKEN
@@ -134,7 +119,7 @@ class GridTransport:
         return next((reply for _, reply in self.pull_many([message], most)), None)
 
     def pull_many(self, messages: Sequence[str], most: int) -> Iterator[tuple[str, Reply]]:
-        """Yield the answers that have arrived to these messages, in requests of bounded size; as :meth:`pull`."""
+        """Yield the answers that have arrived, as :meth:`pull`."""
         yield from ((name, Reply(_NODE_UNAVAILABLE)) for name in messages if name == _NOT_TAKEN)
         sent = [name for name in messages if name != _NOT_TAKEN]
         size = max(1, _BATCH_BYTES // (most + _AROUND))
@@ -150,7 +135,7 @@ class GridTransport:
                 yield name, Reply("too_large") if exceeded else self._read(answer, self._asked.get(name, 0), most)
 
     def name(self, node: int) -> str:
-        """Return the name under which the node is registered, else its id in decimal."""
+        """Return the node's registered name, else its id."""
         return self._names.get(node, str(node))
 
     def _read(self, answer: Message, node: int, most: int) -> Reply:

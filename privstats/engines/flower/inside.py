@@ -1,12 +1,6 @@
 """Run a plan between the rounds of another Flower app: its own ``ServerApp``, ``ClientApp`` and nodes.
 
-:func:`join` adds one handler to the client app, :func:`run_plan` returns the release inside the app's ``main``. Keys,
-identities, the one upload, the ledger and every refusal are those of ``engines.network``, because the same folders
-answer: the app carries bytes and its server is trusted with no more than any other.
-
-The app's messages and ours are separate. Our messages have the type ``query.privstats`` and one record of the name
-``privstats``; replies are pulled by message; nothing is kept in ``Context.state``. An app's mods see our messages,
-which hold what the server sees.
+The app carries messages of the type ``query.privstats``; its mods see what the server sees.
 
 Not protected: the messages of the app's own rounds, which no masks cover and no ledger counts; and a party with a node
 that runs code shipped by others (``flwr run``), because that code can read the party's folder and its records.
@@ -53,18 +47,17 @@ _AGAIN = "call it again, and the session goes on"
 def join(app: ClientApp, home: Home | None = None) -> None:
     """Let a ``ClientApp`` answer for a party's folder, in addition to its own handlers.
 
-    The folder answers our messages; ``train``, ``evaluate`` and other queries go to the app's handlers, also while a
-    session waits. An error of the folder is logged here and only its code leaves, so no handler of the app ends because
-    of it. The first message measures the records, unless ``privstats flower check`` did so before.
+    An error of the folder is logged here and only its code leaves, so it ends no handler of the app. The first message
+    measures the records, unless ``privstats flower check`` did.
 
     Args:
         app: made without a ``client_fn``; for one with it see :func:`party_mod`.
-        home: the party's folder. By default the node's own setting ``privstats-home``
-            (``flower-supernode --node-config 'privstats-home="/srv/party"'``), or of a simulated node the folder with
-            its ``partition-id`` in the folder that the variable ``PRIVSTATS_PARTIES`` names.
+        home: the party's folder. By default the node's setting ``privstats-home`` (``flower-supernode --node-config
+            'privstats-home="/srv/party"'``), or for a simulated node the folder ``partition-id`` in the folder that the
+            variable ``PRIVSTATS_PARTIES`` names.
 
     Raises:
-        PrivstatsError: the app has joined, or is made of a ``client_fn``.
+        PrivstatsError: the app has joined, or uses a ``client_fn``.
 
     Example:
         >>> from flwr.clientapp import ClientApp
@@ -91,8 +84,7 @@ def join(app: ClientApp, home: Home | None = None) -> None:
 
 
 def party_mod(home: Home | None = None) -> Mod:
-    """Return a mod that answers for a party's folder in an app made of a ``client_fn``: ``ClientApp(client_fn,
-    mods=[party_mod()])``.
+    """Return a mod that answers for a party's folder: ``ClientApp(client_fn, mods=[party_mod()])``.
 
     Args:
         home: as for :func:`join`.
@@ -118,18 +110,15 @@ def run_plan(
 ) -> Release:
     """Run the session of a plan, or the rest of it, and return its release; blocks until it has ended.
 
-    A session that ended before is not run again: its release is read from the folder. So an app that was killed after
-    it goes on with its own rounds.
+    A session that ended before is not run again: its release is read from the folder.
 
     Args:
-        grid: Flower's, from the app's ``main``.
         home: the server's folder; by default that of the variable ``PRIVSTATS_HOME``.
-        open_seconds: how long the first step waits for parties.
-        step_seconds: how long every other step waits.
+        open_seconds, step_seconds: seconds that the first step, and every other step, waits for parties; at least 120.
 
     Raises:
-        PlanError: the folder holds a course, or a time is below 120 seconds.
-        TooFewAnswersError: a deadline passed with too few answers; nothing is lost, and the next call goes on.
+        PlanError: the folder holds a course, or a time is too short.
+        TooFewAnswersError: a deadline passed with too few answers; nothing is lost, and the next call continues.
         AggregationError: the session ended without a sum.
         SessionEndedError: it ended before without a release.
         PrivstatsError: a file cannot be read or written, or another process runs the session.
@@ -154,13 +143,9 @@ def run_plan(
 def run_course(
     grid: Grid, home: str | os.PathLike[str] | None = None, *, open_seconds: float = 3600.0, step_seconds: float = 600.0
 ) -> Releases:
-    """Run every session of a course, or the remaining ones: a release per round, None for one without a sum.
+    """Run a course's remaining sessions; return a release per round, None without a sum.
 
-    Args:
-        grid, home, open_seconds, step_seconds: as for :func:`run_plan`; ``home`` may hold a plan as well.
-
-    Raises:
-        PrivstatsError: as for :func:`run_plan`.
+    Arguments and errors as for :func:`run_plan`; ``home`` may hold a plan too.
 
     Example:
         >>> from privstats.engines import flower

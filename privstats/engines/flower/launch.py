@@ -1,10 +1,4 @@
-"""``join`` and ``serve``: run Flower's node and Flower's SuperLink as child processes that execute only our code.
-
-Supervision only: ``entrypoint_guard`` holds the programs that they start by name. A node that is refused is started
-again; a child ends with this process.
-
-The SuperLink keeps its registrations in a database, or a restart would give every node a new id.
-"""
+"""``join`` and ``serve``: run Flower's node and SuperLink as supervised child processes that execute only our code."""
 
 from __future__ import annotations
 
@@ -67,15 +61,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Ending:
-    """The end of a node's program, from its exit code and its output.
-
-    Attributes:
-        code: the exit code.
-        online: whether the SuperLink had given it an id.
-        refused: whether the SuperLink refused it explicitly.
-        bad_tls: whether its TLS handshake with the SuperLink failed.
-        port_in_use: whether another program used the port of this machine that was chosen for the node.
-    """
+    """The end of a node's program, from its exit code and output."""
 
     code: int
     online: bool = False
@@ -85,7 +71,7 @@ class Ending:
 
 
 def next_step(ending: Ending) -> tuple[bool, str]:
-    """Return whether to start a node again that ended like this, and the sentence for its operator."""
+    """Return whether to restart a node that ended like this, and the sentence for its operator."""
     if ending.refused:
         return True, _TURNED_AWAY
     if ending.online:
@@ -100,7 +86,7 @@ def next_step(ending: Ending) -> tuple[bool, str]:
 
 
 def no_answer(superlink: str) -> str:
-    """Return the sentence for the operator of a node that has failed to reach ``HOST:PORT`` so far."""
+    """Return the operator's sentence about an unreachable ``HOST:PORT``."""
     return (
         f"no answer at {superlink}: is serve running there, are host and port right, does a firewall stop us? It is "
         "tried again"
@@ -120,22 +106,18 @@ def join(
     """Keep a party's node connected until Ctrl-C, or SIGTERM.
 
     Args:
-        home: the party's folder.
-        superlink: its ``HOST:PORT``.
-        root_certificates: the PEM file that signs the SuperLink's certificate.
-        key: the node's private key (OpenSSH); its public half is registered at the SuperLink.
-        metrics_port: the port of 127.0.0.1 that serves ``/metrics``; none where omitted.
-        idle_seconds: the longest time between two polls of a node without messages; .1 to 60.
-        say: called with messages about starts and ends; the node's own log goes to stderr.
+        root_certificates: PEM file that signs the SuperLink's certificate.
+        key: the node's private key (OpenSSH), registered at the SuperLink.
+        metrics_port: port of 127.0.0.1 for ``/metrics``, if any.
+        idle_seconds: longest time between two polls without messages; .1 to 60.
+        say: called with messages; the node's own log goes to stderr.
 
     Returns:
         0 after Ctrl-C, 1 when the node cannot be started.
 
     Raises:
         InUseError: another process has joined with this folder.
-        PrivstatsError: another version of Flower is installed, a file is missing or is no certificate or key, or Flower
-            cannot use a path; or the certificate of ``root_certificates``, or of the SuperLink, is not valid today, or
-            does not fit the other.
+        PrivstatsError: a wrong version of Flower, or an unusable file, path or certificate.
     """
     require_posix("privstats flower join")
     check_version()
@@ -192,7 +174,7 @@ def _supernode(home: Path, superlink: str, root_certificates: Path, key: Path) -
 
 
 def _keep(start: Callable[[], Ending | None], say: Say, sleep: Callable[[float], None] = time.sleep) -> int:
-    """Restart a node until :func:`next_step` ends it; ``start`` returns None after Ctrl-C."""
+    """``start`` returns None after Ctrl-C."""
     while (ending := start()) is not None:
         again, sentence = next_step(ending)
         say(sentence)
@@ -217,22 +199,19 @@ def serve(
     """Run the coordinator's SuperLink until Ctrl-C, or SIGTERM.
 
     Args:
-        home: the host's folder.
-        certificates: a folder with ``ca.pem``, ``server.pem`` and ``server.key``; ``server.pem`` names both the host
-            that parties use and 127.0.0.1, over which Flower's own programs reach it.
+        certificates: a folder with ``ca.pem``, ``server.pem`` and ``server.key``; ``server.pem`` names both the
+            parties' host and 127.0.0.1.
         address: ``HOST:PORT`` on which parties reach the fleet interface, and no other.
-        control_port: the port of 127.0.0.1 on which ``flwr`` reaches the rest. It has no login: any user with an
-            account on this machine may use it.
-        metrics_port: the port of 127.0.0.1 that serves ``/metrics``; none where omitted.
-        say: called with messages about the start; the SuperLink's own log goes to stderr.
+        control_port: port of 127.0.0.1 for ``flwr``, without a login: any user with an account on this machine may use
+            it.
+        metrics_port, say: as for :func:`join`.
 
     Returns:
         0 after Ctrl-C, else the SuperLink's exit code.
 
     Raises:
         InUseError: another process serves this folder.
-        PrivstatsError: another version of Flower is installed, a file is missing, the address is invalid, or both
-            interfaces have one port; or parties would refuse the certificates: see
+        PrivstatsError: a wrong version of Flower, or bad files, address or port; see
             :func:`~privstats.engines.flower.certificate_checks.check_served`.
     """
     require_posix("privstats flower serve")
@@ -276,7 +255,7 @@ def _superlink(flower: str, certificates: Path, control_port: int) -> list[str]:
 
 @contextmanager
 def _sigterm_is_ctrl_c() -> Iterator[None]:
-    """Treat SIGTERM, with which systemd and containers stop a program, like Ctrl-C in this block."""
+    """systemd and containers stop a program with SIGTERM."""
     if threading.current_thread() is not threading.main_thread():  # only the main thread handles signals
         yield
         return
@@ -302,7 +281,7 @@ def _say_soon(say: Say, what: str, end: datetime) -> None:
 
 
 def _quoted(home: Path) -> str:
-    """Return a path in the syntax of Flower's node configuration: a literal string of TOML."""
+    """Flower's node configuration is TOML."""
     text = str(home)
     if "'" in text or not text.isprintable():
         raise PrivstatsError("the party's folder must have a path without quotes and line breaks: move it")
@@ -310,7 +289,6 @@ def _quoted(home: Path) -> str:
 
 
 def _environment(home: Path, runs: str) -> dict[str, str]:
-    """Return the child's environment: one folder of programs, and a folder of its own for Flower's files."""
     if not home.is_dir():
         raise PrivstatsError(f"there is no folder {home}")
     programs, flower = home / ".programs", home / ".flower"
@@ -332,7 +310,6 @@ def _environment(home: Path, runs: str) -> dict[str, str]:
 
 
 def _write_connection(flower: Path, name: str, port: int, authority: Path) -> None:
-    """Write the configuration by which ``flwr`` finds this SuperLink by name."""
     connection = {"address": f"{addresses.LOOPBACK}:{port}", "root-certificates": str(authority)}
     atomic_write(flower / "config.toml", tomli_w.dumps({"superlink": {"default": name, name: connection}}).encode())
 
@@ -344,10 +321,9 @@ def _watch(
     unanswered: Callable[[], None] = lambda: None,
     connected: Callable[[bool], None] = lambda _: None,
 ) -> Ending | None:
-    """Run a child to its end, forward its output, and end its remaining programs; None after Ctrl-C.
+    """Run a child to its end, and end its remaining programs; None after Ctrl-C.
 
-    ``unanswered`` is called when a node has only tried to connect after some seconds; ``connected`` is called with the
-    state of the connection that the node prints.
+    ``unanswered`` is called once if a node has not connected after some seconds.
     """
     child = _started(words, environment)
     seen: set[str] = set()
@@ -401,7 +377,7 @@ def _stop(child: subprocess.Popen[str]) -> None:
 
 
 def _kill_group(child: subprocess.Popen[str]) -> None:
-    """End the child's programs, which outlive it for a moment and hold its port."""
+    """The child's programs outlive it for a moment and hold its port."""
     with suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
     child.wait()

@@ -1,10 +1,8 @@
-"""Authenticate nodes: learn who signed a request before the first byte of its body is read.
+"""Authenticate nodes: verify who signed a request before the first byte of its body is read.
 
-Flower reads a complete body, of any size and for any time, and only then looks at the headers by which a node signs
-(``flwr/superlink/routers/fleet/node_auth.py``, within the layer that parses the body). Here the same headers are
-verified first. A registered node may send :data:`MOST_REQUEST` bytes of content, and :data:`MOST_OF_A_MESSAGE` of
-anything else; any other signer may send :data:`MOST_OF_A_STRANGER` at a low rate, so that Flower can explain to an
-unregistered node what it lacks; all others are refused.
+Flower reads a complete body, of any size and for any time, before it looks at the signature headers. Here a registered
+node may send :data:`MOST_REQUEST` bytes of content, and :data:`MOST_OF_A_MESSAGE` of anything else. Other signers may
+send :data:`MOST_OF_A_STRANGER` at a low rate, so that Flower can explain what they lack; all others are refused.
 """
 
 from __future__ import annotations
@@ -50,24 +48,17 @@ Verify: TypeAlias = Callable[[Any, bytes, bytes], bool]
 
 @dataclass(frozen=True)
 class Login:
-    """The signer of a request.
-
-    Attributes:
-        key: the public key, as Flower stores it.
-        registered: whether the coordinator has registered it.
-    """
+    """The signer of a request."""
 
     key: bytes
     registered: bool
 
 
 class Logins:
-    """Reads who signed a request from its headers, as Flower does after the body.
+    """Reads from a request's headers who signed it.
 
     Args:
-        registered: whether the coordinator has registered a public key; asked again after some seconds.
-        verify: see :data:`Verify`.
-        clock: seconds that never run backwards.
+        registered: checked again after some seconds.
     """
 
     def __init__(
@@ -106,8 +97,7 @@ class Logins:
 
 
 def remembered(verify: Verify) -> Verify:
-    """Return the function with a cache, so that a signature is not verified twice: here and in Flower's layer, 1.4 ms
-    each.
+    """Cache signature checks of 1.4 ms each, because Flower repeats those of this layer.
 
     Example:
         >>> from cryptography.hazmat.primitives.asymmetric import ec
@@ -131,12 +121,9 @@ def remembered(verify: Verify) -> Verify:
 
 
 class NodeAuthentication:
-    """An ASGI app that passes requests signed by a node on to Flower's app, and bounds their size and time.
+    """An ASGI app that passes nodes' signed requests on to Flower's app, and bounds their size and time.
 
-    Args:
-        app: Flower's app.
-        logins: reads who signed.
-        limiter: the connections; each request's connection is in its scope under :data:`CONNECTION`.
+    A request's connection is in its scope under :data:`CONNECTION`.
     """
 
     def __init__(self, app: App, logins: Logins, limiter: ConnectionLimiter) -> None:
@@ -166,7 +153,6 @@ class NodeAuthentication:
         await refuse(send, status)
 
     def _timed(self, admitted: AdmittedConnection, size: int, receive: Receive, send: Send) -> tuple[Receive, Send]:
-        """Return both ends of a request, which update how long its connection may continue."""
         received_bytes = 0
 
         async def received() -> MutableMapping[str, Any]:
@@ -188,14 +174,13 @@ class NodeAuthentication:
 
 
 def _most(scope: Scope, login: Login) -> int:
-    """Return the maximum number of bytes that this request's body may have."""
     if not login.registered:
         return MOST_OF_A_STRANGER
     return MOST_REQUEST if scope["path"] == _CONTENT else MOST_OF_A_MESSAGE
 
 
 def _bytes_of(scope: Scope) -> int:
-    """Return the declared size of a request's body, which its server enforces; above the limit if undeclared."""
+    """Return the declared body size, which the server enforces; above the limit if undeclared."""
     sizes = [value for name, value in scope["headers"] if name == b"content-length"]
     chunked = any(name == b"transfer-encoding" for name, _ in scope["headers"])
     return int(sizes[0]) if len(sizes) == 1 and sizes[0].isdigit() and not chunked else MOST_REQUEST + 1

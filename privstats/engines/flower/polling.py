@@ -1,13 +1,7 @@
 """Poll less often and wait less: a node for messages, and the SuperLink for expired tasks.
 
-Flower's node sleeps 3 s whenever it finds no message (``flwr/supernode/start_client_internal.py``). A step of a session
-then waits for the slowest of n such sleeps. Here the first wait after a message is short, and each further one is half
-as long again: a message waits for a third of the time since the last one.
-
-Between messages, the node's executor asks the node every second whether there is a task; here the node wakes it up.
-
-Flower's SuperLink looks for expired tasks in every request (``flwr/supercore/corestate/sql_corestate.py``), and writes
-to its database for that, where requests then wait for each other.
+Flower's node sleeps 3 s. Here the first wait after a message is short and grows by half: a message waits for at most a
+third of the time since the last one.
 """
 
 from __future__ import annotations
@@ -39,11 +33,7 @@ T = TypeVar("T")
 
 
 class PollingClock:
-    """A replacement for the module ``time`` in Flower's node, which shortens its sleeps during a session.
-
-    Args:
-        sleep: waits for a number of seconds.
-        longest: the longest polling interval in seconds, for a server without messages.
+    """Replaces ``time`` in Flower's node, to shorten its sleeps during a session.
 
     Example:
         >>> waited = []
@@ -61,7 +51,7 @@ class PollingClock:
         self._next = _FIRST_SECONDS
 
     def sleep(self, seconds: float) -> None:
-        """Replacement for Flower's ``time.sleep``."""
+        """Replace Flower's ``time.sleep``."""
         if seconds != IDLE_SECONDS:
             self._next = _FIRST_SECONDS
             self._sleep(min(seconds, _ANSWER_SECONDS))
@@ -71,12 +61,9 @@ class PollingClock:
 
 
 class WakeUpPipe:
-    """A named pipe by which one process ends another one's sleep; a replacement for ``time`` in Flower's executor.
+    """A named pipe by which one process ends another one's sleep; replaces ``time`` in Flower's executor.
 
-    Where a file system has no named pipes, or the pipe is removed, every sleep goes to its end.
-
-    Args:
-        path: of the pipe.
+    Without a usable pipe, every sleep has its full length.
 
     Example:
         >>> import tempfile
@@ -93,7 +80,7 @@ class WakeUpPipe:
 
     @contextmanager
     def opened(self) -> Iterator[Self]:
-        """Provide the pipe in this block, for this user only, in place of any file of that name."""
+        """Provide the pipe in this block, for this user only, replacing any file of that name."""
         with suppress(OSError):
             self.path.unlink(missing_ok=True)
             os.mkfifo(self.path, 0o600)
@@ -104,7 +91,7 @@ class WakeUpPipe:
                 self.path.unlink(missing_ok=True)
 
     def wake(self) -> None:
-        """End the sleep of the process that waits on this pipe, or its next one; nothing waits for it."""
+        """End the current or next sleep of the waiting process."""
         with suppress(OSError):  # no process sleeps, or it has been woken often already
             end = os.open(self.path, os.O_WRONLY | os.O_NONBLOCK)
             try:
@@ -122,7 +109,7 @@ class WakeUpPipe:
         return waking
 
     def sleep(self, seconds: float) -> None:
-        """Replacement for Flower's ``time.sleep``, which a byte in the pipe ends."""
+        """Replace Flower's ``time.sleep``; a byte in the pipe ends it."""
         with suppress(OSError):
             if self._end is None:
                 self._end = os.open(self.path, os.O_RDWR | os.O_NONBLOCK)  # as a writer too, so that it never closes
@@ -132,11 +119,7 @@ class WakeUpPipe:
 
 
 def once_a_second(look: Callable[[Any], None], clock: Callable[[], float] = time.monotonic) -> Callable[[Any], None]:
-    """Return a method that does what another one does, at most once a second; an expired task is noticed so much later.
-
-    Args:
-        look: a method without arguments and result.
-        clock: seconds that never run backwards.
+    """Limit a method to one call a second; an expired task is noticed that much later.
 
     Example:
         >>> seconds, looked = iter([0.0, 0.9, 1.1]), []

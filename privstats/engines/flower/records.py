@@ -1,7 +1,4 @@
-"""Encoding of a word and a machine's message as one record of Flower, and back.
-
-In a request the word is its kind; in a reply it is a status code. A record holds nothing else, and no sentence.
-"""
+"""Encoding of a word (a request's kind or a reply's status code) and a message as one record of Flower."""
 
 from __future__ import annotations
 
@@ -26,10 +23,10 @@ _MOST_UNSPLIT = 1 << 20
 
 
 def pack(word: str, data: bytes) -> RecordDict:
-    """``data`` under ``word``: as bytes, which Flower sends in two pieces, or as an array of uint8 where it is large.
+    """Return ``data`` under ``word``: as bytes, or as an array of uint8 where it is large.
 
-    Flower cuts arrays into pieces of 5 MB, but not bytes; each piece is a request at each of four connections. No bytes
-    at all go as an array too: Flower's ``message_size_mod`` fails on an empty value of any other record.
+    Flower cuts only arrays into pieces of 5 MB. Empty data is an array, because Flower's ``message_size_mod`` fails on
+    other empty values.
     """
     if 0 < len(data) <= _MOST_UNSPLIT:
         return RecordDict({_NAME: ConfigRecord({word: bytes(data)})})
@@ -37,17 +34,11 @@ def pack(word: str, data: bytes) -> RecordDict:
 
 
 def _form(data: bytes) -> tuple[str, tuple[int, ...], str]:
-    """Type, shape and serialisation of bytes as an array."""
     return "uint8", (len(data),), _SERIAL
 
 
 def unpack(record: RecordDict, sender: int | str, most: int = MOST_BYTES) -> tuple[str, bytes]:
     """Return the word and the bytes of an untrusted record; its size is checked first, and nothing is decoded.
-
-    Args:
-        record: the received record.
-        sender: the sender, for the error.
-        most: the most bytes that are accepted.
 
     Raises:
         RemoteProtocolError: code ``malformed``, or ``too_large``.

@@ -1,7 +1,6 @@
-"""Names inside of Flower that are replaced, with what each must be: nothing starts where one differs.
+"""Names inside of Flower that are replaced, with each one's required parameters: nothing starts where one differs.
 
-The names are private to Flower, so any release may change them. A minor release is read before it is one of
-:data:`MINORS`; each of its patch releases is started as long as every name that is replaced is what was read.
+Any release may change these private names. A minor release is read before it joins :data:`MINORS`.
 """
 
 from __future__ import annotations
@@ -58,11 +57,7 @@ TESTED: Mapping[str, Mapping[str, tuple[str, ...]]] = MappingProxyType(
 
 
 def check_version() -> None:
-    """Refuse a release of another minor than those that were read.
-
-    Raises:
-        PrivstatsError: such a one is installed; the message has the command that installs a right one.
-    """
+    """Refuse a release of a minor outside :data:`MINORS`."""
     installed = importlib.metadata.version("flwr")
     minor, _, patch = installed.rpartition(".")
     if minor not in MINORS or not patch.isdecimal():
@@ -73,7 +68,7 @@ def check_version() -> None:
 
 
 def is_tested(module: str, name: str) -> bool:
-    """Return whether a name of the installed Flower is what was read: it is there, and has the same parameters."""
+    """Return whether a name of the installed Flower exists with the tested parameters."""
     target: Any = importlib.import_module(module)
     for part in name.split("."):
         target = getattr(target, part, None)
@@ -83,14 +78,11 @@ def is_tested(module: str, name: str) -> bool:
 
 
 def replace(module: str, names: Mapping[str, object]) -> Any:
-    """Replace names in one of Flower's modules.
+    """Replace names in one of Flower's modules; refuse a missing or different name.
 
     Args:
-        module: its full name. A package may hold a function of the same name, so it is looked up as a module.
-        names: the replacement for each name, which :data:`TESTED` lists; of a class's own, after a dot.
-
-    Raises:
-        PrivstatsError: a name is missing or another than was tested, so that a replacement may do nothing.
+        module: its full name, looked up as a module, because a package may hold a function of that name.
+        names: the replacement for each name in :data:`TESTED`.
     """
     for name in names:
         if not is_tested(module, name):

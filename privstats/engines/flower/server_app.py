@@ -1,7 +1,4 @@
-"""The app of the coordinator's SuperLink: it connects the host's folder with Flower's grid.
-
-``driver`` runs the session, ``Host`` stores it. A run of the app continues where the last one ended.
-"""
+"""The app of the coordinator's SuperLink: it connects the host's folder with Flower's grid."""
 
 from __future__ import annotations
 
@@ -26,10 +23,10 @@ app = ServerApp()
 
 @app.main()
 def main(grid: Grid, context: Context) -> None:
-    """Run the session, or every session of the course, or the remaining ones; print its last sentence.
+    """Run the remaining sessions, and print the last sentence.
 
     Raises:
-        PrivstatsError: the session has not ended; Flower then shows the run as failed, with the reason.
+        PrivstatsError: the session has not ended; Flower shows the run as failed.
     """
     if HOME not in os.environ:
         raise PrivstatsError('no host\'s folder is named: start the SuperLink with "privstats flower serve"')
@@ -42,11 +39,7 @@ def main(grid: Grid, context: Context) -> None:
 
 
 def deadlines(run_config: Mapping[str, object]) -> Deadlines:
-    """Return the times that ``--run-config`` may change, in seconds.
-
-    Raises:
-        PlanError: a time is not a number, or too short.
-    """
+    """Return the times that ``--run-config`` may change, in seconds."""
     standing = Deadlines()
     return Deadlines(
         _seconds(run_config, "open-seconds", standing.open_seconds),

@@ -1,9 +1,4 @@
-"""Shared parts of all journals: their lock, no further use after a failed write, and checks of argument types.
-
-The operating system holds the lock, so it ends with the process in every case. Types are checked before anything is
-written; the machines check that a machine, a place and a plan fit together. Nothing here depends on the content that
-they write.
-"""
+"""Shared parts of all journals: the lock, no use after a failed write, and argument checks."""
 
 from __future__ import annotations
 
@@ -27,12 +22,7 @@ _NOT_WRITTEN = "could not be written, so nothing was sent: repair that, close it
 
 
 class JournalBase(Exclusive):
-    """A machine with its state on disk under a lock; as a context manager it releases the lock.
-
-    Args:
-        lock: a handle that holds the lock, from :func:`held`.
-        place: file or directory, for messages.
-    """
+    """A machine with its state on disk under a lock, which the context manager releases."""
 
     def __init__(self, lock: int, place: Path) -> None:
         self._lock, self._place = lock, place
@@ -40,9 +30,9 @@ class JournalBase(Exclusive):
 
     @contextmanager
     def _acting(self, refused: type[PrivstatsError] = ProtocolError) -> Iterator[None]:
-        """Guard a step: if it is interrupted, the state in memory is invalid and the state on disk stays valid.
+        """An interruption invalidates the state in memory, never on disk.
 
-        An error of the class ``refused`` invalidates nothing: it is raised before anything has changed.
+        ``refused`` errors are raised before anything has changed, so they invalidate nothing.
         """
         if self._gone:
             raise LocalProtocolError(f"the journal {self._place} {self._gone}")
@@ -62,7 +52,7 @@ class JournalBase(Exclusive):
 
     @exclusive
     def close(self) -> None:
-        """Release the lock, so that another process can resume; this object is unusable afterwards. Idempotent."""
+        """Release the lock; this object is unusable afterwards. Idempotent."""
         self._let_go()
 
     def _let_go(self) -> None:
@@ -83,12 +73,7 @@ class JournalBase(Exclusive):
 
 @contextmanager
 def held(place: Path) -> Iterator[int]:
-    """Lock a folder or a file against every other process and object; unlock it if the block fails.
-
-    Raises:
-        InUseError: another process or object holds the lock.
-        LocalProtocolError: the folder or file cannot be opened.
-    """
+    """Lock a folder or file, or raise ``InUseError``; unlock it if the block fails."""
     try:
         handle = lock(place)
     except BlockingIOError:
@@ -104,7 +89,7 @@ def held(place: Path) -> Iterator[int]:
 
 @contextmanager
 def held_briefly(place: Path) -> Iterator[None]:
-    """Like :func:`held`, and always unlock at the end of the block."""
+    """Like :func:`held`, and always unlock after the block."""
     with held(place) as handle:
         yield
     unlock(handle)
@@ -112,11 +97,7 @@ def held_briefly(place: Path) -> Iterator[None]:
 
 @contextmanager
 def written(place: Path) -> Iterator[None]:
-    """Turn a system error, while a journal is written before its machine acts, into one sentence.
-
-    Raises:
-        LocalProtocolError: a write failed; its cause is the system's error.
-    """
+    """Turn a system error of a journal write into a ``LocalProtocolError``."""
     try:
         yield
     except OSError as error:
@@ -124,18 +105,14 @@ def written(place: Path) -> Iterator[None]:
 
 
 def path_of(path: object) -> Path:
-    """Return the resolved path of a journal, which does not depend on the current folder or on links.
-
-    Raises:
-        LocalProtocolError: ``path`` is not a path.
-    """
+    """Return a journal's path, resolved so that folder changes and links do not matter."""
     if not isinstance(path, str | os.PathLike):
         raise LocalProtocolError(f"a journal is kept at a path, got {type(path).__name__}")
     return Path(path).resolve()
 
 
 def created_directory(path: object) -> Path:
-    """Return the directory at ``path``, created if it does not exist; raises ``LocalProtocolError`` if that fails."""
+    """Return the directory, created if missing."""
     directory = path_of(path)
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -146,7 +123,7 @@ def created_directory(path: object) -> Path:
 
 @dataclass(frozen=True)
 class ServerPlace:
-    """The arguments for resuming a server, in addition to its saved state."""
+    """Arguments for resuming a server, besides its state."""
 
     parameters: Masking
     roster: Roster
@@ -165,14 +142,14 @@ class ServerPlace:
 
 
 def require_peer(machine: object) -> Peer:
-    """Return the client machine itself; raises ``LocalProtocolError`` for another value."""
+    """Return the client machine, or raise ``LocalProtocolError``."""
     if not hasattr(machine, "answer"):
         raise LocalProtocolError(f"this journal keeps a client, got {type(machine).__name__}: give session.client(...)")
     return cast("Peer", machine)
 
 
 def require_aggregator(machine: object) -> Aggregator:
-    """Return the server machine itself; raises ``LocalProtocolError`` for another value."""
+    """Return the server machine, or raise ``LocalProtocolError``."""
     if not hasattr(machine, "end_step"):
         raise LocalProtocolError(f"this journal keeps a server, got {type(machine).__name__}: give session.server(...)")
     return cast("Aggregator", machine)
@@ -199,7 +176,7 @@ def require_threads(threads: object) -> None:
 
 
 def require_member(parameters: object, identity: object) -> UploadParameters:
-    """Return the parameters; raises ``LocalProtocolError`` if their protocol has no panel, or without an identity."""
+    """Return the parameters; raise ``LocalProtocolError`` without a panel protocol or an identity."""
     protocol_of(cast("Masking", parameters))  # refuses a plan, for example
     require_identity(identity)
     if not isinstance(parameters, UploadParameters):

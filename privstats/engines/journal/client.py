@@ -1,11 +1,7 @@
-"""A crash-safe client: it can be killed at any moment and resumed.
+"""A crash-safe client.
 
-One file holds its sealed state and is replaced before an answer is sent; after the end it holds the last answer, until
-the client is discarded. Wraps the machine of ``secagg``; sends no bytes itself.
-
-After its last answer a client holds no key, share or vector (:class:`FinishedClient`): it repeats that answer to the
-same message and refuses any other. A server that was killed while last answers were in transit asks again, and without
-the repeats its session and all its vectors would be lost.
+After its last answer it holds no secret and only repeats that answer (:class:`FinishedClient`); otherwise a server
+killed while last answers were in transit would lose its session.
 """
 
 from __future__ import annotations
@@ -34,15 +30,12 @@ _SERVER = "server"
 class JournaledClient(JournalBase):
     """A :class:`~privstats.secagg.Client` that can be killed at any moment and resumed.
 
-    Its state is on disk before an answer is sent. Before its last answer is sent, the state is removed from disk and
-    replaced by the answer, with the hash of the answered message: resumed, the client sends the same bytes for the same
-    message and refuses any other, so it can repeat its answer and never unmasks twice. Call :meth:`discard` to remove
-    the answer, once the server has it. A journal that was restored from a backup, or copied, is detected and refused
-    until the client has ended, also where its complete folder was restored in place and the journal with it is gone: a
-    counter is stored in the user's state folder too, for every run that has a name. A disk that was restored completely
-    is not detected, nor a folder without its state folder, or with another user's.
+    The client's state is on disk before an answer is sent. The last answer, with the hash of its question, replaces the
+    state before it is sent: the resumed client repeats it and refuses other messages, so it never unmasks twice.
 
-    Made with :meth:`create`, :meth:`resume` or :meth:`resume_or_create`.
+    A journal that was restored from a backup, or copied, is refused until the client has ended. For named runs a
+    counter in the user's state folder also detects a restored party folder. Not detected: a completely restored disk,
+    or a folder without its own state folder.
 
     Example:
         >>> from privstats.engines.journal import JournaledClient
@@ -77,15 +70,13 @@ class JournaledClient(JournalBase):
             path: one file, sealed under ``key``.
             key: 32 bytes.
             client: the machine, which only the journal may use from now on.
-            on_upload: called, for a ledger for example, before the masked vector is sent. If it raises, nothing is
-                sent.
-            restored: the journal of this client is lost, and its operator confirms that it has sent nothing: two
-                clients of one place in one run reveal the vectors of single clients.
+            on_upload: called before the masked vector is sent; if it raises, nothing is sent.
+            restored: the operator confirms that the lost client sent nothing: two clients at one index of a run reveal
+                single clients' vectors.
 
         Raises:
-            RestoredError: a client of this place in this run began on this machine before.
-            LocalProtocolError: the file exists, because one journal serves one session; or is in use; or an argument is
-                not a client or not a function.
+            RestoredError: a client at this index of this run began on this machine before.
+            LocalProtocolError: the file exists or is in use, or bad input.
         """
         require_peer(client)
         _require_callback(on_upload)
@@ -109,19 +100,17 @@ class JournaledClient(JournalBase):
         on_upload: OnUpload | None = None,
         restored: bool = False,
     ) -> JournaledClient:
-        """Return the client at the state of its last answer, which is in :attr:`answer` to be sent again.
+        """Return the client at its last answer; send :attr:`answer` again.
 
-        After the end :attr:`step` is ``"done"``, and the client repeats its last answer to the same message only.
-        With ``restored=True`` its operator confirms that it was restored or copied, and that no other copy of it has
-        answered since: two answers to two lists reveal the vectors of single clients.
+        ``restored=True`` confirms that no other copy has answered since: two answers to two lists reveal single
+        clients' vectors.
 
         Raises:
             NothingToResumeError: there is no journal.
-            SessionEndedError: the client was discarded or failed, or received the abort of the session; or the box keys
-                that its report is sealed to have ended, and the report is removed.
-            RestoredError: it was restored from a backup, or copied, and may not be the only copy.
-            LocalProtocolError: another process or object runs it and could sign another list; or another key, plan or
-                place, or damage; or the journal could not be written before it continues.
+            SessionEndedError: the client was discarded, failed or received an abort; or its report's box keys have
+                ended, and the report is removed.
+            RestoredError: it was restored or copied, and may not be the only copy.
+            LocalProtocolError: bad input, damage, in use, or a failed write.
         """
         machine = _Machine(parameters, index, identity, roster, threads)
         _require_callback(on_upload)
@@ -143,14 +132,10 @@ class JournaledClient(JournalBase):
         on_upload: OnUpload | None = None,
         restored: bool = False,
     ) -> JournaledClient:
-        """Return the client in the journal, or a new one if there is no journal; for a restarted process.
+        """Return the client in the journal, or a new one; for a restarted process.
 
-        ``make`` is called only if there is no journal, and under the lock: a restart does not spend and draw again what
-        ``make`` has spent and drawn. Where there is no journal, ``restored`` is as for :meth:`create`.
-
-        Raises:
-            SessionEndedError, RestoredError: as for :meth:`resume`; ``make`` is not called.
-            LocalProtocolError: as for :meth:`resume`, or ``make`` returned a client of another place or plan.
+        ``make`` is called only without a journal: a restart spends and draws nothing twice. ``restored`` then is as for
+        :meth:`create`. Raises as :meth:`resume`.
         """
         machine = _Machine(parameters, index, identity, roster, threads)
         _require_callback(on_upload)
@@ -208,12 +193,12 @@ class JournaledClient(JournalBase):
 
     @property
     def parameters(self) -> Masking:
-        """The public parameters that all parties agreed on."""
+        """The run's public parameters."""
         return self._client.parameters
 
     @property
     def index(self) -> int:
-        """This client's place on the roster."""
+        """This client's index on the roster."""
         return self._client.index
 
     @property
@@ -233,22 +218,21 @@ class JournaledClient(JournalBase):
 
     @property
     def agreed(self) -> tuple[int, ...]:
-        """The survivors of the sum that this client helped to unmask; empty before, and for a protocol without lists.
+        """Survivors of the sum that this client helped to unmask.
 
-        A caller that needs it in the next round of an alignment must save it before it discards the client.
+        Save it before :meth:`discard` if an alignment's next round needs it.
         """
         listed: tuple[int, ...] = getattr(self._client, "agreed", ())
         return listed
 
     @property
     def agreement(self) -> dict[int, bytes]:
-        """The list over which this client helped to unmask, with its signature, by signer; empty before, and without
-        lists."""
+        """The survivor list that this client helped to unmask, signed, by signer."""
         return dict(getattr(self._client, "agreement", {}))
 
     @property
     def receipt(self) -> bytes:
-        """Identifies its upload later, for ``session.free``; empty until the upload may be sent."""
+        """Identifies the upload for ``session.free``; empty until it may be sent."""
         receipt: bytes = getattr(self._client, "receipt", b"")
         return receipt
 
@@ -264,15 +248,14 @@ class JournaledClient(JournalBase):
 
     @property
     def answer(self) -> bytes:
-        """The last answer, to be sent again if it may not have arrived; empty if none may be sent."""
+        """The last answer, to be sent again if it may not have arrived."""
         return b"" if self._gone else self._answer
 
     @exclusive
     def start(self) -> list[tuple[str, bytes]]:
-        """Like the client's; the messages are on disk before ``on_upload`` is called, and before this returns.
+        """Start; the messages are on disk before ``on_upload`` is called and before this returns.
 
-        Raises:
-            LocalProtocolError: a message could not be saved; it is not returned then, and must not be sent.
+        After a ``LocalProtocolError`` nothing may be sent.
         """
         with self._acting():
             prepare = getattr(self._client, "prepare", None)
@@ -289,10 +272,9 @@ class JournaledClient(JournalBase):
 
     @exclusive
     def receive(self, data: bytes | bytearray | memoryview) -> list[tuple[str, bytes]]:
-        """Like the client's; before it returns, the new state is on disk, and a finished client's secrets are removed.
+        """Answer a message; first save the new state, or remove a finished client's secrets.
 
-        Raises:
-            LocalProtocolError: the answer could not be saved; it is not returned then, and must not be sent.
+        Errors as for :meth:`start`.
         """
         with self._acting():
             before, uploaded = self._client.step, self._client.upload
@@ -310,20 +292,18 @@ class JournaledClient(JournalBase):
 
     @exclusive
     def export(self, key: bytes) -> bytes:
-        """Like the client's."""
+        """Return the client's sealed state."""
         with self._acting():
             return self._client.export(key)
 
     @exclusive
     def discard(self) -> None:
-        """End the session for good: remove state and last answer from disk, and record that the client has ended.
+        """End the session for good: remove state and last answer, and record the end.
 
         If nothing was sent, the spend is then withdrawn from the ledger.
 
         Raises:
-            LocalProtocolError: the journal could not be written.
-            LedgerError: the ledger could not record that; the journal is wiped all the same, see
-                ``session.withdraw_run``.
+            LedgerError: the withdrawal failed; the journal is wiped all the same, see ``session.withdraw_run``.
         """
         with self._acting():
             try:
@@ -333,14 +313,13 @@ class JournaledClient(JournalBase):
                 self._let_go()
 
     def _keep(self, question: bytes | bytearray | memoryview) -> None:
-        """Save the state after a message; withdraw the spend if the message ended the client before its upload."""
+        """Withdraw the spend if the message ended the client before its upload."""
         self._save(question)
         self._answer = self._client.answer
         if self._client.step in ENDS and not self._client.upload:
             self._wiped()
 
     def _wiped(self) -> None:
-        """Wipe the machine, after its state on disk, and withdraw the spend if nothing was sent."""
         self._client.discard()
         give_back(self._on_upload, self._client.upload)
 
@@ -359,8 +338,6 @@ class JournaledClient(JournalBase):
 
 @dataclass(frozen=True)
 class _Machine:
-    """The arguments for resuming a client, in addition to its saved state."""
-
     parameters: Masking
     index: int
     identity: Identity
@@ -373,7 +350,6 @@ class _Machine:
 
     @property
     def outside(self) -> Outside | None:
-        """The counter in the user's state folder; None for a place that the machine refuses."""
         if not isinstance(self.index, int) or self.index < 0:
             return None
         return client_outside(session_id(self.parameters, self.roster), self.index)
@@ -407,12 +383,9 @@ class FinishedClient:
     """A client after its end, as a :class:`~privstats.secagg.machines.Peer`.
 
     Attributes:
-        parameters: the public parameters that all parties agreed on.
-        index: its place on the roster.
-        question: SHA-256 of the message that was answered last.
-        answer: the answer, as it was sealed for the server.
-        receipt: identifies its upload.
-        agreement: by signer, the list that it is on and the signature.
+        question: SHA-256 of the last answered message.
+        answer: the last answer, sealed for the server.
+        agreement: by signer, survivor list and signature.
     """
 
     parameters: Masking
@@ -430,20 +403,16 @@ class FinishedClient:
 
     @property
     def agreed(self) -> tuple[int, ...]:
-        """The survivors of the sum that this client helped to unmask; empty for a protocol without lists."""
+        """Survivors of the sum."""
         lists = [statement[: -wire.SIGNATURE_BYTES] for statement in self.agreement.values()]
         return tuple(sorted(members(lists[0], self.parameters.clients))) if lists else ()
 
     def start(self) -> list[tuple[str, bytes]]:
-        """Return an empty list: it has sent all its messages."""
+        """Return an empty list."""
         return []
 
     def receive(self, data: bytes | bytearray | memoryview) -> list[tuple[str, bytes]]:
-        """Repeat the answer to the message that it answered.
-
-        Raises:
-            RemoteProtocolError: any other message.
-        """
+        """Repeat the last answer to its own question; refuse any other message."""
         view = wire.view_of(data)
         fits = len(view) <= protocol_of(self.parameters).machines.largest_request(self.parameters)
         if fits and sha256(view).digest() == self.question:
@@ -452,12 +421,8 @@ class FinishedClient:
         raise RemoteProtocolError(_SERVER, self.step, "not_expected", detail, proven=False)
 
     def export(self, key: bytes) -> NoReturn:  # noqa: ARG002
-        """Refuse: its journal holds the whole state.
-
-        Raises:
-            LocalProtocolError: always.
-        """
+        """Refuse with a ``LocalProtocolError``."""
         raise LocalProtocolError("this client has ended: there is no state to save")
 
     def discard(self) -> None:
-        """Do nothing; the journal removes the answer."""
+        """Do nothing."""

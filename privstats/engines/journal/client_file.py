@@ -1,11 +1,4 @@
-"""The files of a client's journal: one sealed file that is replaced atomically, and its counter outside of it.
-
-Independent of the machine: the client's journal uses it, and functions that change a journal without its machine.
-
-A client keeps its last answer after its end, and nothing else. Its secrets are gone before that answer leaves, so a
-server that is killed while last answers are on their way would have lost the session. The kept answer is sealed for
-the server, and sent only for the message that it answers.
-"""
+"""The files of a client's journal: one sealed file that is replaced atomically, and its counter outside of it."""
 
 from __future__ import annotations
 
@@ -28,11 +21,9 @@ from privstats.secagg.wire import HiddenRepr
 class Saved(HiddenRepr, msgspec.Struct, frozen=True, omit_defaults=True):
     """A client's sealed state; without a state the client has ended, and its last answer may remain.
 
-    ``receipt`` and ``agreement`` stay: neither is secret. A report that was sent is useless from ``until`` on, when the
-    box keys end that it is sealed to. ``charged`` marks a client with an ``on_upload``, of the machine or of
-    :meth:`JournaledClient.create`, that must be called before an upload is sent; if an older privstats wrote the file,
-    the machine's own flag decides. ``mark`` identifies this copy. ``known_noise`` marks a vector with noise that others
-    may know, as in a simulation.
+    ``receipt`` and ``agreement`` are not secret and stay. After ``until`` a sent report's box keys have ended.
+    ``charged`` requires ``on_upload`` before an upload. ``mark`` identifies this copy. ``known_noise`` marks noise that
+    others may know.
     """
 
     state: bytes
@@ -47,7 +38,7 @@ class Saved(HiddenRepr, msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def ended(self) -> bool:
-        """Whether only the permanent fields are still needed."""
+        """Whether only the permanent fields are needed."""
         return not self.state or 0 < self.until <= time.time()
 
     def permanent(self) -> Saved:
@@ -56,13 +47,11 @@ class Saved(HiddenRepr, msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ClientFile:
-    """The file of one client's journal; a journal makes it with :meth:`held`.
+    """The file of one client's journal.
 
     Args:
-        path: the file.
-        key: 32 bytes under which it is sealed.
-        lock: a handle that holds its lock; -1 while it is only read, or is locked briefly.
-        outside: the counter in the user's state folder, see :func:`client_outside`.
+        lock: a handle that holds its lock; -1 without one.
+        outside: the counter in the user's state folder.
     """
 
     def __init__(self, path: Path, key: bytes, lock: int = -1, *, outside: Outside | None = None) -> None:
@@ -72,23 +61,16 @@ class ClientFile:
     @classmethod
     @contextmanager
     def held(cls, path: object, key: bytes, outside: Outside | None = None) -> Iterator[Self]:
-        """Lock the file against every other process and object; unlock it if the block fails.
-
-        Raises:
-            InUseError: another process or object holds the lock.
-            LocalProtocolError: ``path`` is not a path, or ``key`` not 32 bytes; or the lock cannot be made.
-        """
+        """Lock the file, or raise ``InUseError``; unlock it if the block fails."""
         place = path_of(path)
         check_key(key)
         with held(_lock_of(place)) as lock:
             yield cls(place, key, lock, outside=outside)
 
     def read(self) -> Saved:
-        """Return the content of the file, without a rollback check.
+        """Return the file's content, without a rollback check.
 
-        Raises:
-            NothingToResumeError: there is no journal.
-            LocalProtocolError: another key, or damage; or no release wrote it.
+        Raises as :func:`~privstats.engines.records.read_sealed`.
         """
         saved = msgspec.msgpack.decode(read_sealed(self.path, self.key), type=Saved)
         require_counted(saved.mark, self.path)
@@ -96,23 +78,19 @@ class ClientFile:
         return saved
 
     def require_newest(self) -> None:
-        """Refuse a journal that was restored or copied; raises as :meth:`Counter.require_newest`."""
+        """See :meth:`Counter.require_newest`."""
         self._counter.require_newest(self._mark, self.path, "client", "it was written")
 
     def catch_up(self) -> None:
-        """Count a client that has ended, where a kill kept that from being written; raises as :meth:`Counter.keep`."""
+        """Write the count of an ended client where a kill prevented that."""
         self._counter.catch_up(self._mark.count)
 
     def require_new(self) -> None:
-        """Refuse to begin where this client began before; raises as :meth:`Counter.require_new`."""
+        """See :meth:`Counter.require_new`."""
         self._counter.require_new(self.path, "client")
 
     def replace(self, saved: Saved) -> None:
-        """Replace the content, so that every existing copy becomes an older one; on disk when this returns.
-
-        Raises:
-            OSError: the file could not be written.
-        """
+        """Replace the content on disk, so that every existing copy becomes an older one."""
         self._mark = self._counter.after(self._mark)
         mark = self._mark if saved.state else Mark(self._mark.count)  # ended: it may be copied, and is only counted
         marked = msgspec.structs.replace(saved, mark=mark)
@@ -121,23 +99,17 @@ class ClientFile:
 
 
 def client_outside(session: bytes, index: int) -> Outside | None:
-    """Return where a session's client stores its counter in the user's state folder; None for a session without a
-    name."""
+    """Return a client's counter in the user's state folder; None for a session without a name."""
     return outside_of("client", session, index.to_bytes(8, "big"))
 
 
 def _lock_of(path: Path) -> Path:
-    """Return the path of a lock file next to the journal, because the journal itself is replaced at every save."""
+    """The journal cannot be the lock, because saves replace it."""
     return path.with_name(path.name + ".lock")
 
 
 def forget_answer(path: str | os.PathLike[str], key: bytes) -> None:
-    """Remove the last answer of an ended client, or a report after its panel's end; otherwise do nothing.
-
-    Raises:
-        NothingToResumeError: there is no journal.
-        LocalProtocolError: another key, damage, or another process or object uses it; or it cannot be written.
-    """
+    """Remove an ended client's last answer, or a report after its panel's end; raises as :meth:`ClientFile.read`."""
     place = path_of(path)
     with held_briefly(_lock_of(place)), written(place):
         file = ClientFile(place, key)
@@ -147,17 +119,7 @@ def forget_answer(path: str | os.PathLike[str], key: bytes) -> None:
 
 
 def never(path: str | os.PathLike[str], key: bytes, outside: Outside | None = None) -> None:
-    """Prevent any client from starting here: if there is no journal, write that of an ended client.
-
-    Args:
-        path: the client's file.
-        key: 32 bytes under which it is sealed.
-        outside: as for :class:`ClientFile`: it keeps one from starting in an older copy of the folder, too.
-
-    Raises:
-        InUseError: another process or object is making one.
-        LocalProtocolError: it cannot be written.
-    """
+    """Prevent any client from starting here, also in an older copy of the folder: write an ended client's journal."""
     place = path_of(path)
     with held_briefly(_lock_of(place)), written(place):
         if not place.exists():
@@ -165,11 +127,6 @@ def never(path: str | os.PathLike[str], key: bytes, outside: Outside | None = No
 
 
 def receipt_and_agreement(path: str | os.PathLike[str], key: bytes) -> tuple[bytes, dict[int, bytes]]:
-    """Receipt and agreement of a client that ended at any earlier time; both empty if it has not ended or has none.
-
-    Raises:
-        NothingToResumeError: there is no journal.
-        LocalProtocolError: another key, or damage.
-    """
+    """Return an ended client's receipt and agreement, otherwise both empty; raises as :meth:`ClientFile.read`."""
     saved = ClientFile(path_of(path), key).read()
     return (b"", {}) if saved.state else (saved.receipt, saved.agreement)

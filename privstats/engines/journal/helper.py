@@ -1,8 +1,4 @@
-"""A crash-safe helper: killed at any moment and resumed, it continues its run, or repeats how the run ended.
-
-Its journal is the only place that stores the box key of a run: offered, bound to one panel, and then revealed or
-abandoned, which leaves a marker without a key. Wraps the machine of ``secagg``; sends no bytes itself.
-"""
+"""A crash-safe helper: resumed, it continues its run, or repeats how the run ended."""
 
 from __future__ import annotations
 
@@ -31,10 +27,7 @@ _SERVER = "server"
 
 
 class _End(HiddenRepr, msgspec.Struct, frozen=True):
-    """The record of an ended run: its last message, and the hash of the question if that message was an answer.
-
-    ``count`` is that of the run's events, 0 where its box key was bound to no panel.
-    """
+    """``count`` is the run's number of events."""
 
     state: HelperState
     place: int
@@ -46,17 +39,16 @@ class _End(HiddenRepr, msgspec.Struct, frozen=True):
 class JournaledHelper(PanelMember):
     """A :class:`~privstats.secagg.Helper` that can be killed at any moment and resumed.
 
-    Made with :meth:`offer` or :meth:`resume`. Its home is a directory with a subdirectory per run, where the markers of
-    ended runs stay: a known run is never offered again.
+    The helper's home has a subdirectory per run; markers of ended runs stay, so a run is never offered twice.
 
     **Exclude the home from backups and machine snapshots.** Restoring or copying it during a run makes two helpers with
-    one box key, and answers to two lists reveal single clients. A home that was restored alone, or copied, is detected
-    and refused once its key is bound; a machine that was restored whole is not. The journal is sealed under a key that
-    is drawn for the run and overwritten when the run ends; file systems and disks may keep old blocks all the same.
+    one box key, and answers to two lists reveal single clients. Once the key is bound, a home restored alone, or
+    copied, is refused; a completely restored machine is not detected. Disks may retain old blocks of the overwritten
+    sealing key.
 
     Guarantee: an answer is made once, and sent only after box key and pieces are removed from disk; it is on disk
-    before it is sent, so it is repeated and never made for another list. From the end in its offer on it answers no
-    list, and the first call of any kind destroys the box key.
+    before it is sent, so it is repeated and never made for another list. After the end stated in its offer it answers
+    no list, and the first call of any kind destroys the box key.
 
     Example:
         >>> from privstats.engines.journal import JournaledHelper
@@ -98,20 +90,16 @@ class JournaledHelper(PanelMember):
         """Make a fresh box key for one run, on disk before :attr:`offered` can be sent.
 
         Args:
-            home: the helper's directory, the same for all its runs; created if it does not exist.
-            key: 32 bytes under which its contents are sealed.
+            key: 32 bytes under which the home is sealed.
             identity: the signing key that the plan's panel names.
-            parameters: the public parameters of the run: ``plan.masking``.
-            roster: the public identities of all parties and the run's name, from the roster's owner.
-            place: the helper's place on the panel, 1 to h.
-            until: the second since 1970 at which the box key ends and is destroyed, in any state of the run; 30 days
-                from now when omitted.
-            noise: draws the noise of the one answer, if the plan requires it of every helper:
-                ``session.helper_noise(plan)``, which is None for every other plan.
+            parameters: the run's ``plan.masking``.
+            roster: parties and run name, from the roster's owner.
+            place: the helper's index on the panel, 1 to h.
+            until: second since 1970 at which the box key is destroyed, in any state; default 30 days from now.
+            noise: draws the one answer's noise: ``session.helper_noise(plan)``.
 
         Raises:
-            LocalProtocolError: the run is known here, in any state; or it is in use; or the end has passed; or plan and
-                noise do not fit.
+            LocalProtocolError: the run is known or in use; or bad input.
         """
         if not 1 <= place <= require_member(parameters, identity).helpers:
             raise LocalProtocolError(f"a helper's place on the panel is 1 to {parameters.helpers}, got {place}")
@@ -135,20 +123,18 @@ class JournaledHelper(PanelMember):
         restored: bool = False,
         noise: Callable[[bytes], RingVector] | None = None,
     ) -> JournaledHelper:
-        """Return the helper at its last state; if its run has ended, it repeats its last message and refuses any other.
+        """Return the helper at its last state; after its run's end it only repeats its last message.
 
         Args:
-            home, key, identity, parameters, roster: as for :meth:`offer`.
-            threads: processors to use.
-            restored: the home was restored or copied, and its operator confirms that no copy of this helper has
-                answered since: two answers to two lists reveal single clients.
-            noise: as for :meth:`offer`. It is derived from the box key and the list, so an answer that a kill kept from
-                the disk, and that was not sent, is the same when it is made again.
+            home, key, identity, parameters, roster, noise: as for :meth:`offer`. An answer lost in a kill is remade
+                identically, because its noise follows from box key and list.
+            restored: the operator confirms that no copy of this helper has answered since: two answers to two lists
+                reveal single clients.
 
         Raises:
             NothingToResumeError: this run was never offered here.
-            RestoredError: the box key was bound to a panel, and the home was restored or copied since.
-            LocalProtocolError: another key, plan or roster, damage, or another process or object uses it.
+            RestoredError: the home was restored or copied after the box key was bound.
+            LocalProtocolError: bad input, damage, or in use.
         """
         with cls._resuming(home, key, identity, parameters, roster) as helper, helper._acting():
             helper._threads, helper._noise = threads, noise
@@ -156,7 +142,6 @@ class JournaledHelper(PanelMember):
         return helper
 
     def _take_up(self, *, restored: bool) -> None:
-        """Read the state under the lock: the marker of the end takes precedence over the keys."""
         if (self._place / _END).exists():
             self._ended = msgspec.msgpack.decode(read_sealed(self._place / _END, self._key), type=_End)
             self._number = self._ended.place
@@ -171,7 +156,7 @@ class JournaledHelper(PanelMember):
             self._require_newest()
 
     def _expire(self) -> None:
-        """Destroy a box key that has ended; for a run with a panel, sign that this helper never answers."""
+        """Destroy an expired box key; for a run with a panel, sign that this helper never answers."""
         if self._ended is None and self._box_key is not None and self._box_key.ended:
             copied = self._counter.is_older(self._mark)  # another copy may have answered, so nothing is signed
             statements = [] if self._machine is None or copied else self._machine.abandon()
@@ -179,7 +164,7 @@ class JournaledHelper(PanelMember):
 
     @property
     def _happened(self) -> int:
-        """The number of events here: the binding of the box key and the answered parts."""
+        """Number of events: the binding, and each answered part."""
         return 0 if self._machine is None else 1 + self._machine.parts
 
     def _enter(self, box_key: HpkeKey) -> None:
@@ -189,7 +174,6 @@ class JournaledHelper(PanelMember):
             self._build(box_key, panel)
 
     def _build(self, box_key: HpkeKey, panel: Panel) -> None:
-        """Rebuild the machine by replaying the logged messages."""
         keys = box_key.keys(self._identity, self.parameters, self.roster)
         self._machine = Helper(
             self.parameters, keys=keys, roster=self.roster, panel=panel, noise=self._noise, threads=self._threads
@@ -209,22 +193,14 @@ class JournaledHelper(PanelMember):
 
     @property
     def offered(self) -> Offer:
-        """The offer of this run's box key, for the panel.
-
-        Raises:
-            LocalProtocolError: the run has ended, and the key is gone.
-        """
+        """The signed offer of this run's box key; raises ``LocalProtocolError`` after the run's end."""
         if self._ended is not None:
             raise LocalProtocolError(f"the run at {self._place} is {self._ended.state}, and its box key is gone")
         return self._offer
 
     @exclusive
     def bind(self, panel: Panel) -> None:
-        """Bind the box key to a panel, for good; a second call with the same panel changes nothing.
-
-        Raises:
-            LocalProtocolError: it is bound to another, or panel and run do not fit.
-        """
+        """Bind the box key to a panel, for good; raises ``LocalProtocolError`` for another panel. Idempotent."""
         require_panel(panel)
         with self._acting():
             self._expire()
@@ -248,41 +224,41 @@ class JournaledHelper(PanelMember):
 
     @property
     def ended(self) -> str:
-        """Always empty: only its operator ends a helper."""
+        """Always empty: only the operator ends a helper."""
         return ""
 
     @property
     def charged(self) -> bool:
-        """Always False: a helper releases no data of its own."""
+        """Always False."""
         return False
 
     @property
     def upload(self) -> bytes:
-        """Always empty: a helper has no vector."""
+        """Always empty."""
         return b""
 
     @property
     def answer(self) -> bytes:
-        """The last message of the ended run, to be sent again; empty before."""
+        """The ended run's last message, to be sent again."""
         return b"" if self._ended is None or self._gone else self._ended.message
 
     @property
     def faults(self) -> tuple[RemoteProtocolError, ...]:
-        """See :attr:`Helper.faults <privstats.secagg.Helper.faults>`; empty after the run's end."""
+        """See :attr:`Helper.faults <privstats.secagg.Helper.faults>`; empty after the end."""
         return () if self._machine is None else self._machine.faults
 
     @exclusive
     def start(self) -> list[tuple[str, bytes]]:
-        """Return an empty list: a helper only answers messages."""
+        """Return an empty list."""
         return []
 
     @exclusive
     def receive(self, data: bytes | bytearray | memoryview) -> list[tuple[str, bytes]]:
-        """Like the helper's; before it returns, the state is on disk, and the secrets of an ended run are removed.
+        """Answer a message; first save the state, or remove an ended run's secrets.
 
         Raises:
             RemoteProtocolError: the message is refused and the state is unchanged.
-            LocalProtocolError: the key is not bound yet, or the journal could not be written; nothing may be sent then.
+            LocalProtocolError: the key is not bound, or a write failed; nothing may be sent.
         """
         with self._acting():
             self._expire()
@@ -307,10 +283,10 @@ class JournaledHelper(PanelMember):
 
     @exclusive
     def abandon(self) -> list[tuple[str, bytes]]:
-        """Destroy the box key and sign that; the statement is on disk before this returns.
+        """Destroy the box key and return the signed statement of that, once it is on disk.
 
         Raises:
-            LocalProtocolError: an answer was given; or the key is bound to no panel, so there is no run to abandon.
+            LocalProtocolError: an answer was made; or the key is not bound.
         """
         with self._acting():
             if self._ended is not None and self._ended.state == "abandoned":
@@ -325,7 +301,7 @@ class JournaledHelper(PanelMember):
 
     @exclusive
     def discard(self) -> None:
-        """Destroy the box key without a statement, and keep the record that this run is known."""
+        """Destroy the box key without a statement."""
         with self._acting():
             if self._ended is None:
                 if self._machine is not None:
@@ -334,11 +310,7 @@ class JournaledHelper(PanelMember):
 
     @exclusive
     def export(self, key: bytes) -> NoReturn:  # noqa: ARG002
-        """Refuse: a copy of a helper is a second one.
-
-        Raises:
-            LocalProtocolError: always.
-        """
+        """Refuse with a ``LocalProtocolError``: a copy could answer a second list."""
         raise LocalProtocolError("a helper is not exported: a copy of it could answer a second list")
 
     def _close_run(self, end: _End) -> None:
@@ -351,7 +323,6 @@ class JournaledHelper(PanelMember):
         self._destroy()
 
     def _destroy(self) -> None:
-        """Destroy everything of the run that opens a box or allows an answer."""
         if self._log is not None:
             self._log.close()
         self._machine = self._log = self._box_key = None
@@ -371,11 +342,7 @@ class JournaledHelper(PanelMember):
 
 
 def forget_ended(run: Path, key: bytes) -> None:
-    """Destroy the box key of a run, of any roster, if it has ended; another one does not change.
-
-    Raises:
-        LocalProtocolError: another key, damage, or a process or object uses it.
-    """
+    """Destroy a run's box key if it has expired."""
     with held_briefly(run), written(run):
         if HpkeKey.there(run) and not (run / _END).exists() and (box_key := HpkeKey.read(run, key)).ended:
             write_sealed(run / _END, key, msgspec.msgpack.encode(_End("abandoned", box_key.place, b"")))

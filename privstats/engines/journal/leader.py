@@ -1,8 +1,4 @@
-"""The journal of a leader's box key, from before its offer is sent until the journal of the run holds it.
-
-Killed at any moment in between, it makes the same offer again and leads the same panel. It answers no messages:
-:meth:`JournaledLeader.lead` returns the :class:`JournaledServer` that does.
-"""
+"""The journal of a leader's box key, until the run's journal holds it."""
 
 from __future__ import annotations
 
@@ -34,13 +30,12 @@ _LED = 2  # events once a journal of the run holds the box key; binding is the f
 
 
 class JournaledLeader(PanelMember):
-    """A leader's place on the panel of one run, which can be killed at any moment.
+    """A leader's membership in the panel of one run, which can be killed at any moment.
 
-    Made with :meth:`offer` or :meth:`resume`. Its home is a directory with a subdirectory per run. The box key moves
-    from here into the journal of the run, ``server`` in that subdirectory, and is destroyed here once it is there.
+    :meth:`lead` moves the box key into the run's journal, ``server`` in the run's subdirectory, and destroys it here.
 
     Guarantee: one run has one box key of this leader, however often the process is killed: its offer to helpers and
-    clients stays valid, and no report that was sealed to it is lost with a process.
+    clients stays valid, and no report sealed to it is lost with a process.
 
     Example:
         >>> from privstats.engines.journal import JournaledLeader
@@ -71,15 +66,12 @@ class JournaledLeader(PanelMember):
         """Make a fresh box key for one run, on disk before :attr:`offered` can be sent.
 
         Args:
-            home: the leader's directory, the same for all its runs; created if it does not exist.
-            key: 32 bytes under which its contents are sealed.
             identity: the signing key that the plan's panel names first.
-            parameters: the public parameters of the run: ``plan.masking``.
-            roster: the public identities of all parties and the run's name.
-            until: the second since 1970 at which the box key ends; 30 days from now when omitted.
+            key, parameters, roster: as for :meth:`privstats.engines.journal.JournaledHelper.offer`.
+            until: second since 1970 at which the box key ends; default 30 days from now.
 
         Raises:
-            LocalProtocolError: the run is known here, in any state; or it is in use.
+            LocalProtocolError: the run is known or in use; or bad input.
         """
         end = end_of(until)
         with cls._offering(home, key, identity, parameters, roster) as offering:
@@ -97,19 +89,18 @@ class JournaledLeader(PanelMember):
         roster: Roster,
         restored: bool = False,
     ) -> JournaledLeader:
-        """Return the leader's place at its last state.
+        """Return the leader at its last state.
 
         Args:
             home, key, identity, parameters, roster: as for :meth:`offer`.
-            restored: the home was restored or copied, and its operator confirms that no other copy of it has led this
-                run since, on any machine: two servers with one box key may end in two sums.
+            restored: the operator confirms that no other copy has led this run since: two servers with one box key may
+                end in two sums.
 
         Raises:
             NothingToResumeError: this run was never offered here.
-            RestoredError: the box key was bound to a panel, and the home was restored or copied since; if the run was
-                led already, :meth:`lead` raises it.
-            SessionEndedError: the box key has ended before the run was led, and is destroyed.
-            LocalProtocolError: another key, or damage, or another process or object uses it.
+            RestoredError: the home was restored or copied after binding; after leading, :meth:`lead` raises it.
+            SessionEndedError: the box key ended before the run was led, and is destroyed.
+            LocalProtocolError: bad input, damage, or in use.
         """
         with cls._resuming(home, key, identity, parameters, roster) as leader, leader._acting():
             if leader._leading:
@@ -130,39 +121,34 @@ class JournaledLeader(PanelMember):
 
     @property
     def _leading(self) -> bool:
-        """Whether the journal of the run holds the key: its snapshot is written atomically."""
+        """The run's journal holds the key once its snapshot exists, which is written atomically."""
         return (self._place / _SERVER / "snapshot").exists()
 
     @property
     def state(self) -> LeaderState:
-        """``"offered"``, ``"bound"`` to a panel, or ``"leading"``: the key is in the journal of the run."""
+        """``"offered"``, ``"bound"`` to a panel, or ``"leading"``."""
         if self._box_key is None:
             return "leading"
         return "offered" if self._box_key.panel is None else "bound"
 
     @property
     def offered(self) -> Offer:
-        """The offer of this run's box key, for the panel: the same bytes every time.
-
-        Raises:
-            LocalProtocolError: the run is led already, so its panel is complete.
-        """
+        """The signed offer of this run's box key: identical bytes every time, until the run is led."""
         if self._box_key is None:
             raise LocalProtocolError(f"the run at {self._place} is led already: its panel is in its journal")
         return self._box_key.offer(self._identity, self.parameters, self.roster)
 
     @exclusive
     def lead(self, panel: Panel, make: Callable[[HelperKeys], Aggregator], *, threads: int = 1) -> JournaledServer:
-        """Bind the key to a panel, for good, and return the run's journal: the existing one, or a new one.
+        """Bind the key to a panel, for good, and return the run's existing or new journal.
 
         Args:
             panel: leader and helpers, by the identities that the plan names.
             make: makes the machine of the keys: ``lambda keys: session.server(plan, roster, keys=keys, panel=panel)``.
-                Called once per run, and again only if the process died before the machine was on disk.
-            threads: processors to use.
+                Called again only if a kill preceded saving the machine.
 
         Raises:
-            LocalProtocolError: the key is bound to another panel, or panel, machine and run do not fit.
+            LocalProtocolError: another panel than before, or the arguments do not fit.
         """
         require_panel(panel)
         require_callable("make", make)
@@ -180,8 +166,7 @@ class JournaledLeader(PanelMember):
             return server
 
     def _opened(self, make: Callable[[], Aggregator], threads: int) -> JournaledServer:
-        """Open the run's journal; its counter is next to this leader's home, so a backup of the home does not contain
-        it."""
+        """The counter is outside the leader's home, so that backups do not contain it."""
         directory, run = created_directory(self._place / _SERVER), self._place
         place = ServerPlace(self.parameters, self.roster, self._identity, threads)
         outside = server_outside(self.parameters, self.roster)
@@ -189,7 +174,7 @@ class JournaledLeader(PanelMember):
         return JournaledServer.opened(directory, self._key, make, place, counter, restored=self._restored)
 
     def _bind(self, panel: Panel) -> None:
-        """Bind the key to the panel, and record the panel's digest for the time after the key has moved."""
+        """The panel's digest stays for checks after the key has moved."""
         panel.context(self.parameters, self.roster)
         if self._box_key is not None:
             panel.require_open()

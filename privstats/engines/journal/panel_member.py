@@ -1,8 +1,4 @@
-"""A panel member's directory of one run and its box key on disk: created once, found again after a crash.
-
-The key is on disk before its offer is sent: sealed, then bound to a panel, then destroyed. The journals of leader and
-helpers, which hold the lock, derive from this module. It is independent of the machines and sends no bytes.
-"""
+"""A panel member's directory for one run, with its box key: stored before its offer is sent, bound, then destroyed."""
 
 from __future__ import annotations
 
@@ -28,8 +24,6 @@ _SEALING, _KEYS = "sealing", "keys"
 
 
 class _Keys(HiddenRepr, msgspec.Struct, frozen=True):
-    """The box key, and the offers of the panel that it is bound to; no offers before it is bound."""
-
     place: int
     private: bytes
     offers: tuple[bytes, ...] = ()
@@ -38,10 +32,9 @@ class _Keys(HiddenRepr, msgspec.Struct, frozen=True):
 
 
 class HpkeKey:
-    """A panel member's box key for one run, in its directory; made with :meth:`make` or :meth:`read`.
+    """A panel member's box key for one run, in its directory.
 
-    It is sealed under a key that is drawn for the run and overwritten at its end, because file systems and disks keep
-    old blocks of removed files.
+    Its sealing key is overwritten at the run's end: file systems retain removed files' blocks.
     """
 
     def __init__(self, run: Path, sealing: bytes, keys: _Keys) -> None:
@@ -49,7 +42,7 @@ class HpkeKey:
 
     @classmethod
     def make(cls, run: Path, key: bytes, place: int, until: int) -> HpkeKey:
-        """Make a fresh key that ends at a second since 1970; on disk when this returns."""
+        """Make a fresh key that ends at ``until``, in seconds since 1970; on disk when this returns."""
         sealing, keys = os.urandom(32), _Keys(place, os.urandom(32), until=until)
         write_sealed(run / _SEALING, key, sealing)
         generated = cls(run, sealing, keys)
@@ -58,49 +51,44 @@ class HpkeKey:
 
     @classmethod
     def read(cls, run: Path, key: bytes) -> HpkeKey:
-        """Read the key in this directory.
-
-        Raises:
-            NothingToResumeError: there is no key.
-            LocalProtocolError: another key, or damage.
-        """
+        """Read the key in this directory; raises as :func:`~privstats.engines.records.read_sealed`."""
         sealing = read_sealed(run / _SEALING, key)
         return cls(run, sealing, msgspec.msgpack.decode(read_sealed(run / _KEYS, sealing), type=_Keys))
 
     @staticmethod
     def there(run: Path) -> bool:
-        """Return whether the directory holds a complete key, so that an offer may have been sent."""
+        """Return whether a complete key is stored."""
         return (run / _KEYS).exists()
 
     @staticmethod
     def destroy(run: Path) -> None:
-        """Overwrite the sealing key of the run, then remove it and the box key."""
+        """Overwrite the run's sealing key, then remove it and the box key."""
         overwrite(run / _SEALING)
         for name in (_KEYS, _SEALING):
             (run / name).unlink(missing_ok=True)
 
     @property
     def place(self) -> int:
-        """The member's place on the panel, 0 for the leader."""
+        """Index on the panel, 0 for the leader."""
         return self._keys.place
 
     @property
     def ended(self) -> bool:
-        """Whether it has ended: then it answers nothing, and must be destroyed."""
+        """Whether the key has expired."""
         return time.time() >= self._keys.until
 
     @property
     def sealing(self) -> bytes:
-        """The sealing key of the run, for its other files too."""
+        """The run's sealing key."""
         return self._sealing
 
     @property
     def panel(self) -> Panel | None:
-        """The panel that it is bound to."""
+        """The panel to which the key is bound."""
         return Panel.of(self._keys.offers) if self._keys.offers and self._keys.until else None
 
     def offer(self, identity: Identity, parameters: UploadParameters, roster: Roster) -> Offer:
-        """Return the public half, signed: identical bytes every time."""
+        """Return the signed public half: identical bytes every time."""
         return Offer.make(self.place, identity, self._keys.private, parameters, roster, until=self._keys.until)
 
     def keys(self, identity: Identity, parameters: UploadParameters, roster: Roster) -> HelperKeys:
@@ -109,12 +97,7 @@ class HpkeKey:
         return HelperKeys.from_private(identity, self.place, parameters, roster, private, until=until)
 
     def bound(self, panel: Panel, offer: Offer) -> HpkeKey:
-        """Return the key, bound to a panel for good and on disk when this returns; unchanged if already bound to this
-        panel.
-
-        Raises:
-            LocalProtocolError: it is bound to another panel, or the panel does not hold ``offer`` at its place.
-        """
+        """Return the key, bound to a panel for good and on disk; raises ``LocalProtocolError`` for another panel."""
         offers = tuple(each.encode() for each in panel.offers)
         if self._keys.offers == offers:
             return self
@@ -126,11 +109,11 @@ class HpkeKey:
 
     @property
     def folder(self) -> int:
-        """The inode of the folder in which it was bound; 0 before, and for a key of an earlier version."""
+        """Inode of the folder in which it was bound; 0 before, and in earlier versions."""
         return self._keys.folder
 
     def bound_here(self) -> HpkeKey:
-        """Return the key, bound to the folder it is in now: its operator confirms that no other copy has answered."""
+        """Return the key, bound to its current folder: the operator confirms that no other copy has answered."""
         return self._replaced(folder=inode_of(self._run))
 
     def _replaced(self, **fields: object) -> HpkeKey:
@@ -143,19 +126,12 @@ class HpkeKey:
 
 
 def run_of(home: str | os.PathLike[str], roster: Roster) -> Path:
-    """Return the directory of one run in a member's home."""
+    """Return one run's directory in a member's home."""
     return path_of(home) / require_roster(roster).digest.hex()
 
 
 class PanelMember(JournalBase):
-    """One member's files of one run, under a lock.
-
-    Args:
-        place: the run's directory, in the member's home.
-        key: 32 bytes under which its contents are sealed.
-        identity, parameters, roster: the member, the public parameters of the run, and all parties in it.
-        lock: a handle that holds the lock.
-    """
+    """One member's files of one run, under a lock, in ``place``; sealed under ``key``."""
 
     _LASTS: ClassVar[str]
     """The file that stays in the run's directory after its box key and shows that the run is known."""
@@ -178,14 +154,13 @@ class PanelMember(JournalBase):
 
     @property
     def _mark(self) -> Mark:
-        """This journal's mark; a box key that is not bound may be in any folder."""
+        """An unbound box key may be in any folder."""
         return Mark(self._happened, 0 if self._box_key is None else self._box_key.folder)
 
     def _require_newest(self) -> None:
         self._counter.require_newest(self._mark, self._place, self._ROLE, "its box key was bound")
 
     def _vouch(self, box_key: HpkeKey) -> None:
-        """Accept this copy: the operator confirms that no other copy of this box key has answered."""
         if box_key.panel is not None:
             self._box_key = box_key.bound_here()
         self._counter.keep(self._happened)
@@ -195,7 +170,6 @@ class PanelMember(JournalBase):
     def _offering(
         cls, home: str | os.PathLike[str], key: bytes, identity: Identity, parameters: UploadParameters, roster: Roster
     ) -> Iterator[Self]:
-        """Yield the member of a run that is new here; its lock is released if the block fails."""
         check_key(key)
         require_member(parameters, identity)
         run = run_of(home, roster)
@@ -213,7 +187,6 @@ class PanelMember(JournalBase):
     def _resuming(
         cls, home: str | os.PathLike[str], key: bytes, identity: Identity, parameters: UploadParameters, roster: Roster
     ) -> Iterator[Self]:
-        """Yield the member that an earlier process left; its lock is released if the block fails."""
         check_key(key)
         require_member(parameters, identity)
         run = run_of(home, roster)

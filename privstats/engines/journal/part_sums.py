@@ -1,7 +1,6 @@
-"""Sums of settled parts that other processes add up: the journal stores a part until a snapshot holds its sum.
+"""Sums of settled parts by other processes: the journal stores a part until a snapshot holds its sum.
 
-Nothing of a sum is written before that: after a kill the parts since the last snapshot wait once more, with the same
-reports, and their sums are made anew.
+After a kill, parts since the last snapshot wait again and are summed anew.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from privstats.secagg.machines import ENDS
 
 
 class PartSums(ServerView):
-    """A journaled server's parts that other processes may add up."""
+    """A journaled server that other processes may sum parts for."""
 
     @abstractmethod
     def _compact(self) -> None:
@@ -25,11 +24,7 @@ class PartSums(ServerView):
 
     @exclusive
     def defer(self, on: bool) -> None:
-        """Leave the sums of parts that settle from now on to :meth:`add_part_sum`, or make them here; on the disk.
-
-        Raises:
-            LocalProtocolError: the server has no parts.
-        """
+        """Set whether later settled parts wait for :meth:`add_part_sum`; on disk when this returns."""
         with self._acting():
             machine = self._parted()
             if machine.defers != on and self._server.step not in ENDS:
@@ -38,35 +33,28 @@ class PartSums(ServerView):
 
     @property
     def unsummed(self) -> Mapping[int, tuple[int, ...]]:
-        """Settled parts without a sum yet, by number, with the senders of each."""
+        """Senders of each settled part without a sum, by part number."""
         return self._server.unsummed if isinstance(self._server, Deferring) else {}
 
     @exclusive
     def sealed(self, number: int, senders: Sequence[int]) -> Sequence[Any]:
-        """Bodies of such a part as they arrived, read from the log, each with the key that opens it alone.
+        """Return bodies of an unsummed part as they arrived, each with the key that opens it alone.
 
         Raises:
-            LocalProtocolError: no such part waits; or the log has lost one, and then this object is unusable.
+            LocalProtocolError: no such part waits; or the log lost one, and this object is unusable.
         """
         with self._acting():
             return self._parted().sealed(number, senders)
 
     @exclusive
     def add_part_sum(self, number: int, packed: bytes) -> bool:
-        """Add a part's sum, once.
-
-        Returns:
-            Whether it was awaited.
-
-        Raises:
-            LocalProtocolError: it is no vector of the ring; nothing changes.
-        """
+        """Add a part's sum, once, and return whether it was awaited; refuse a vector of another ring."""
         with self._acting():
             return self._parted().add_part_sum(number, packed)
 
     @exclusive
     def sum_part(self, number: int) -> None:
-        """Add a part up here; raises as :meth:`sealed` does."""
+        """Sum a part here; raises as :meth:`sealed`."""
         with self._acting():
             self._parted().sum_part(number)
 
@@ -78,24 +66,22 @@ class PartSums(ServerView):
 
 @runtime_checkable
 class Deferring(Protocol):
-    """An aggregator that may leave the sums of parts to others, and keeps their messages until each sum is in.
+    """An aggregator that stores parts' messages until it receives their sums.
 
-    ``unsummed`` are the parts that wait, by number, with their senders; ``sealed`` gives bodies of one as they arrived,
-    each with the key that opens it alone. Sums come in any order; :meth:`sum_part` makes one here, and the end of the
-    step all that are missing.
+    Sums come in any order; the end of the step makes all missing ones.
     """
 
     defers: bool
 
     @property
     def unsummed(self) -> Mapping[int, tuple[int, ...]]:
-        """The senders of each part without a sum."""
+        """See :attr:`PartSums.unsummed`."""
 
     def sealed(self, number: int, senders: Sequence[int]) -> Sequence[Any]:
-        """Bodies of a part that waits."""
+        """See :meth:`PartSums.sealed`."""
 
     def add_part_sum(self, number: int, packed: bytes) -> bool:
-        """Add a part's sum, once; whether it was awaited."""
+        """See :meth:`PartSums.add_part_sum`."""
 
     def sum_part(self, number: int) -> None:
-        """Add a part up here."""
+        """See :meth:`PartSums.sum_part`."""

@@ -1,11 +1,8 @@
 """Detect rollback: an older copy of a journal is recognised by counters outside of it and by the folder's inode.
 
-If a machine resumes from a backup, another copy of it may have answered another list. One counter is stored next to the
-folder, in ``<folder>.counts``, and another in the user's state folder, under the roster's digest, because restoring a
-party's folder in place restores the first one too. The order is journal, counter next to it, counter outside, message:
-no kill makes a counter larger than the journal's own count, so none locks a party out, and every sent message is
-counted. The inode shows that a journal was copied. None of them detects the restoring of a complete disk. The journals
-of all roles use this module.
+One counter is next to the folder, in ``<folder>.counts``; another, in the user's state folder, survives a restored
+party folder. Writes go journal, near counter, outer counter, message: no kill makes a counter exceed the journal's
+count, and every sent message is counted. Restoring a complete disk is not detected.
 """
 
 from __future__ import annotations
@@ -28,10 +25,7 @@ _ROSTER_BYTES, _SHORT, _SERVER = 32, 16, "server"
 
 
 class Mark(HiddenRepr, msgspec.Struct, frozen=True, omit_defaults=True):
-    """A journal's own record: its number of events, and the inode of its folder.
-
-    The inode is 0 if the journal may be in any folder.
-    """
+    """A journal's own record: its number of events, and its folder's inode, 0 for any folder."""
 
     count: int = 0
     folder: int = 0
@@ -43,11 +37,7 @@ class Mark(HiddenRepr, msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def require_counted(mark: Mark, place: Path) -> None:
-    """Refuse a journal that has counted nothing: no release wrote one, and an older copy of it would go unnoticed.
-
-    Raises:
-        LocalProtocolError: naming the journal.
-    """
+    """Refuse a journal with count 0: an older copy of it would go unnoticed."""
     if not mark.count:
         raise LocalProtocolError(
             f"{place} is a journal from before the first release of privstats and no longer read: end the run, and "
@@ -60,10 +50,9 @@ class Counter:
     """The counters of one journal, outside of it.
 
     Attributes:
-        folder: the folder; the journal records its inode.
-        path: the file of the counter next to it.
-        outside: the counter in the user's state folder; None for a run without a name, which cannot be distinguished
-            from others.
+        folder: the journal records its inode.
+        path: the counter's file next to the folder.
+        outside: the outer counter; None for a run without a name.
     """
 
     folder: Path
@@ -72,18 +61,18 @@ class Counter:
 
     @classmethod
     def of(cls, folder: Path, name: str, *, beside: Path | None = None, outside: Outside | None = None) -> Counter:
-        """Return the counter ``name`` in a folder next to ``folder``, or next to ``beside``."""
+        """Return the counter ``name``, stored next to ``beside`` or else next to ``folder``."""
         home = folder if beside is None else beside
         return cls(folder, home.parent / f"{home.name}.counts" / name, outside)
 
     @property
     def stored(self) -> int:
-        """The count when the machine last sent a message; 0 if no counter is there that can be read."""
+        """The count when the machine last sent a message; 0 without a readable counter."""
         return max(self._beside, self._outside)
 
     @property
     def begun(self) -> bool:
-        """Whether the counter outside shows that a machine at this index of the roster has acted before."""
+        """Whether a machine at this index acted before, by the outer counter."""
         return self._outside > 0
 
     @property
@@ -101,11 +90,7 @@ class Counter:
             return 0
 
     def keep(self, count: int) -> None:
-        """Write the count, on disk when this returns; called after the journal is written, before anything is sent.
-
-        Raises:
-            OSError: a file, which the error names, cannot be written.
-        """
+        """Write the count to disk; call it after writing the journal, before sending."""
         self._keep_beside(count)
         if self.outside is not None:
             self.outside.write(f"{count}\n".encode())
@@ -120,26 +105,17 @@ class Counter:
             raise OSError(error.errno, f"{error.strerror}: {self.path}") from None
 
     def after(self, mark: Mark) -> Mark:
-        """Return the mark for a journal that is written now: its count exceeds every earlier one."""
+        """Return the mark for a journal written now; its count exceeds all earlier ones."""
         return Mark(max(mark.count, self.stored) + 1, inode_of(self.folder))
 
     def is_older(self, mark: Mark) -> bool:
-        """Return whether a journal with this mark has a smaller count than the counter, or was written in another
-        folder."""
+        """Return whether this mark's count is below the counter, or its folder is another one."""
         return mark.folder not in (0, inode_of(self.folder)) or mark.count < self.stored
 
     def require_newest(self, mark: Mark, place: Path, role: str, since: str) -> None:
-        """Refuse a journal that was restored or copied; write the count that a kill kept from being written.
+        """Refuse a restored or copied journal by ``RestoredError``; write the count that a kill prevented.
 
-        Args:
-            mark: the journal's mark.
-            place: its path, for the error.
-            role: its machine's role, for the error.
-            since: the event after which it must not be restored, for the error.
-
-        Raises:
-            RestoredError: it was restored or copied.
-            OSError: the count cannot be written.
+        ``place``, ``role`` and ``since`` are for the error.
         """
         if self.is_older(mark):
             raise RestoredError(
@@ -149,19 +125,15 @@ class Counter:
         self.catch_up(mark.count)
 
     def catch_up(self, count: int) -> None:
-        """Write the count of a journal where a kill kept it from being written; raises as :meth:`keep`.
+        """Write a journal's count where a kill prevented it.
 
-        Every journal that may go on, or repeat an answer, does so first: else an older copy would be let in later.
+        Otherwise an older copy would be accepted later.
         """
         if count > self._beside or (self.outside is not None and count > self._outside):
             self.keep(count)
 
     def require_new(self, place: Path, role: str) -> None:
-        """Refuse to begin where a machine at this index of the roster began before, and its journal is missing.
-
-        Raises:
-            RestoredError: the counter outside shows it.
-        """
+        """Refuse to begin where a machine at this roster index began before and its journal is missing."""
         if self.begun and self.outside is not None:
             raise RestoredError(
                 f"{place} holds nothing, and a {role} of this run began on this machine before, as {self.outside.path} "
@@ -171,12 +143,9 @@ class Counter:
 
 
 def outside_of(role: str, session: bytes, who: bytes = b"") -> Outside | None:
-    """Return where one machine stores its counter in the user's state folder; None for a session without a name.
+    """Return one machine's counter in the user's state folder; None for a session without a name.
 
-    Args:
-        role: the machine's role.
-        session: as :func:`~privstats.secagg.machines.session_id` names it.
-        who: distinguishes the machines of one role.
+    ``who`` distinguishes the machines of one role.
     """
     if not session:
         return None
@@ -185,9 +154,9 @@ def outside_of(role: str, session: bytes, who: bytes = b"") -> Outside | None:
 
 
 def server_outside(parameters: Masking, roster: Roster) -> Outside | None:
-    """Return where a session's server, or its leader, stores its counter in the user's state folder.
+    """Return a server's or leader's counter in the user's state folder.
 
-    A fresh server is never refused: clients and helpers answer the server that they know, so a second one gets no sum.
+    A fresh server is never refused: clients and helpers answer only the server they know.
     """
     return outside_of(_SERVER, session_id(parameters, roster))
 

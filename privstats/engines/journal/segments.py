@@ -1,20 +1,9 @@
 """The log of a server's journal in segments, and the mark of the records that have been answered.
 
-Each snapshot begins a segment, so a message is written once: a snapshot names the places of the messages that are still
-needed. The mark is the number of records of the live segment that a peer may hold an answer to. Damage before it is
-refused, and records after it are written anew when the journal is opened, up to the first damage: after a failed wait
-for the disk a file may show what no disk holds, and after a power cut it may lack any page that was not waited for.
-
-A kill keeps the mark, which is written after every group; a power cut keeps it as it was when it was last waited for.
-
-A journal keeps messages once, and a machine names the places of those that it needs. A leader's snapshot held every
-body that waits for a helper, so with a helper away most messages were written again. Each snapshot begins a
-segment, the state names (segment, record, tag), and ``Shelving`` is all that a journal knows
-of it. The journal stores the message and not the opened body: a replay is then ``receive``, as ever, and reading back
-costs one more opening. The mark shows which records a peer may hold an answer to; a count and a length before each
-group would show no more. Records above the mark are copied into a new segment when a journal is opened, never written
-over: after a power cut the mark may be older than the answers. The mark is not a decision, so no counter outside grows
-with it.
+Each snapshot begins a segment and names the places (segment, record, tag) of messages still needed, so a message is
+written once. The mark counts the live segment's records that a peer may hold an answer to; damage before it is refused.
+Later records, up to the first damage, are copied into a new segment at opening and never overwritten, because after a
+power cut the mark may be older than the answers.
 """
 
 from __future__ import annotations
@@ -40,7 +29,7 @@ _PLACE, _MARKED, _CHECK_BYTES = struct.Struct(">QQQ16s"), struct.Struct(">QQ"), 
 
 
 class HighWater:
-    """A file of 24 bytes: the number of a segment, and the number of its records that a peer may hold an answer to."""
+    """A file of 24 bytes: a segment's number, and its number of records that a peer may hold an answer to."""
 
     def __init__(self, directory: Path) -> None:
         path = directory / _MARK
@@ -51,7 +40,7 @@ class HighWater:
             sync_folder(directory)
 
     def read(self) -> tuple[int, int] | None:
-        """Segment and count; None for a file that does not say."""
+        """Return segment and count; None for an incomplete or damaged file."""
         self._file.seek(0)
         stored = self._file.read(_MARKED.size + _CHECK_BYTES) or b""
         content = stored[: _MARKED.size]
@@ -61,7 +50,7 @@ class HighWater:
         return segment, count
 
     def write(self, segment: int, count: int) -> None:
-        """Replace the mark, for this and every later process of this machine while it has power."""
+        """Replace the mark; until :meth:`sync`, a power cut can undo it."""
         content = _MARKED.pack(segment, count)
         self._file.seek(0)
         self._file.write(content + _check(content))
@@ -82,11 +71,9 @@ class Segments:
     """The records since a snapshot, and those before it that its state names.
 
     Args:
-        directory: the journal's directory.
-        key: 32 bytes under which records are sealed.
-        live: the number of the segment that is appended to; created if it does not exist.
-        closed: segments to be read before it, and how many records of each.
-        earlier: the journal is one of before segments: a single log, and no mark.
+        live: number of the segment that is appended to.
+        closed: segments to read before it, with their record counts.
+        earlier: the journal predates segments: a single log, and no mark.
     """
 
     def __init__(
@@ -99,7 +86,7 @@ class Segments:
         self._unsynced = 0
 
     def path(self, number: int) -> Path:
-        """Return the file of a segment."""
+        """Return a segment's file."""
         return self._directory / f"{_EARLIER if self.earlier else _SEGMENT}.{number}"
 
     @property
@@ -108,7 +95,7 @@ class Segments:
         return self._log.size
 
     def append_many(self, records: Sequence[bytes]) -> list[bytes]:
-        """Write a group of records with one wait for the disk, then the mark; return the place of each record."""
+        """Write a group of records with one wait for the disk, then the mark; return their places."""
         before = self._log.size
         places = self._log.append_many(records)
         if self._water is not None:
@@ -119,16 +106,16 @@ class Segments:
         return [self._packed(self.live, at) for at in places]
 
     def sync(self) -> None:
-        """Wait until the mark is on disk: before anything leaves that another machine keeps."""
+        """Wait until the mark is on disk: call it before anything is sent that a peer stores."""
         if self._water is not None:
             self._water.sync()
         self._unsynced = 0
 
     def copy_tail(self) -> bool:
-        """Begin a segment with what follows the mark, if anything does; a snapshot must name it before it counts.
+        """Copy records after the mark, if any, to a new segment that a snapshot must name.
 
         Raises:
-            LocalProtocolError: records before the mark are missing; or the snapshot is older than the mark.
+            LocalProtocolError: records are missing, or the snapshot is older than the mark.
         """
         known = self._known()
         if known is None:
@@ -142,7 +129,6 @@ class Segments:
         return True
 
     def _known(self) -> int | None:
-        """Return the number of records of the live segment that a peer may hold an answer to; None without a mark."""
         marked = self._water.read() if self._water is not None else None
         if marked is None:
             return None
@@ -155,7 +141,7 @@ class Segments:
         return count if segment == self.live else 0
 
     def begin(self, closed: tuple[tuple[int, int], ...] = ()) -> None:
-        """Begin a new segment with a name that no other had; a snapshot must name it before it counts."""
+        """Begin a segment with an unused number; a snapshot must name it."""
         self._log.close()
         number = 1 + max([self.live, *(each for each, _ in files_of(self._directory))])
         if self.earlier:
@@ -164,7 +150,7 @@ class Segments:
         self._log = RecordLog(self.path(number), self._key)
 
     def acknowledge(self) -> None:
-        """Mark all records of the live segment, on disk when this returns; after the snapshot that names it."""
+        """Mark all records of the live segment on disk; call it after the snapshot that names it."""
         if self._water is not None:
             self._water.write(self.live, self._log.count)
             self.sync()
@@ -187,20 +173,12 @@ class Segments:
             log.close()
 
     def read(self, place: bytes) -> bytes:
-        """Return the record at a place that :meth:`append_many` or :meth:`located` gave.
-
-        Raises:
-            LocalProtocolError: it is damaged or missing; the sentence names the segment.
-        """
+        """Return the record at a place from :meth:`append_many` or :meth:`located`."""
         segment, number, offset, tag = _PLACE.unpack(place)
         return read_record(self._directory / f"{_SEGMENT}.{segment}", self._key, At(number, offset, tag))
 
     def keep(self, needed: Iterable[bytes]) -> None:
-        """Remove all segments but those that are replayed, and those that hold a needed place.
-
-        Raises:
-            LocalProtocolError: one of those is missing.
-        """
+        """Keep only replayed segments and those with a needed place, which must exist."""
         numbers = {_PLACE.unpack(place)[0] for place in needed}
         for number in numbers:
             self._require(number)
@@ -232,7 +210,7 @@ class Segments:
 
 
 def files_of(directory: Path) -> Iterator[tuple[int, Path]]:
-    """Yield the segments in a directory and their numbers; the logs of before segments too."""
+    """Yield a directory's segments and earlier logs, with their numbers."""
     for path in sorted(directory.iterdir()):
         if named := _NAMED.fullmatch(path.name):
             yield int(named[1]), path
@@ -251,20 +229,17 @@ def _check(content: bytes) -> bytes:
 
 @runtime_checkable
 class Shelving(Protocol):
-    """An aggregator that needs messages again later, and leaves them to a journal that holds them meanwhile.
-
-    Without a journal it keeps what it needs of them in memory.
-    """
+    """An aggregator that can leave messages it needs later to a journal."""
 
     fetch: Callable[[bytes], bytes]
     """The message at a place; an error of it ends the machine in memory, and the journal has what it needs."""
 
     def shelve(self, places: Mapping[int, bytes]) -> None:
-        """Note where the journal has these clients' messages, so that :meth:`export_shelved` omits them."""
+        """Note the journal's places of these clients' messages."""
 
     @property
     def shelved(self) -> Iterable[bytes]:
         """The places that are still needed."""
 
     def export_shelved(self, key: bytes) -> bytes:
-        """Return the sealed state, with references to shelved parts that :meth:`Aggregator.export` includes."""
+        """Return the sealed state, with places instead of shelved messages."""

@@ -1,8 +1,4 @@
-"""A crash-safe server: it can be killed at any moment, resumes between any two messages and ends in the same sum.
-
-Its messages and decisions are on disk, in ``server_files``, before it sends anything. Wraps the machine of ``secagg``;
-sends no bytes itself.
-"""
+"""A crash-safe server: it resumes between any two messages and ends in the same sum."""
 
 from __future__ import annotations
 
@@ -38,13 +34,12 @@ _COUNT = "server"
 class JournaledServer(PartSums):
     """A :class:`~privstats.secagg.Server` that can be killed at any moment and resumed.
 
-    Made with :meth:`create`, :meth:`resume` or :meth:`resume_or_create`; after an interruption send :attr:`outbox`
-    again to the clients in :attr:`waiting_for`: they answer for the first time, or repeat their answer.
+    After an interruption send :attr:`outbox` again to the clients in :attr:`waiting_for`.
 
-    Guarantee: the noise that :meth:`release` adds to a sum is derived from 32 bytes that are drawn when the journal is
-    made and from the sum itself, so all calls return one release, before and after a crash; the noise cannot be drawn
-    repeatedly and averaged away, and a copy of the journal that ends in another sum has other noise. A party with the
-    key and the directory can read the sum, as a server can.
+    Guarantee: the noise that :meth:`release` adds is derived from the sum and from 32 bytes drawn when the journal is
+    made. All calls return one release, before and after a crash, so repeated draws cannot average the noise away. A
+    copy of the journal that ends in another sum has other noise. A party with key and directory can read the sum, as a
+    server can.
 
     Example:
         >>> from privstats.engines import loopback
@@ -69,12 +64,11 @@ class JournaledServer(PartSums):
         """Start ``server`` and journal it; :attr:`outbox` holds the opening messages.
 
         Args:
-            path: a directory of its own, created if it does not exist; its contents are sealed under ``key``.
             key: 32 bytes.
             server: a fresh machine, which only the journal may use from now on.
 
         Raises:
-            LocalProtocolError: the directory already holds a session, or is in use.
+            LocalProtocolError: the directory holds a session, or is in use.
         """
         require_aggregator(server)
         directory = created_directory(path)
@@ -96,15 +90,15 @@ class JournaledServer(PartSums):
         threads: int = 1,
         restored: bool = False,
     ) -> JournaledServer:
-        """Return the server at the state after its last accepted message, also if the session has ended.
+        """Return the server after its last accepted message, also if the session has ended.
 
-        With ``restored=True`` its operator confirms that the directory was restored or copied, and that no
-        other copy of it continued since: two copies may end in two sums, and their difference is a few clients.
+        ``restored=True`` confirms that no other copy continued since: two copies may end in two sums, which differ by a
+        few clients.
 
         Raises:
             NothingToResumeError: there is no journal.
             RestoredError: it was restored or copied, and may not be the only copy.
-            LocalProtocolError: another key, plan or roster, a damaged journal, or another process or object uses it.
+            LocalProtocolError: bad input, damage, or in use.
         """
         directory, place = path_of(path), ServerPlace(parameters, roster, identity, threads)
         check_key(key)
@@ -127,13 +121,9 @@ class JournaledServer(PartSums):
         threads: int = 1,
         restored: bool = False,
     ) -> JournaledServer:
-        """Return the server in the journal, or a new one if there is no journal; for a restarted process.
+        """Return the server in the journal, or a new one; for a restarted process.
 
-        ``make`` is called only if there is no journal, and under the lock.
-
-        Raises:
-            RestoredError: as for :meth:`resume`.
-            LocalProtocolError: as for :meth:`resume`, or ``make`` returned a server of another plan.
+        ``make`` is called only without a journal, under the lock. Raises as :meth:`resume`.
         """
         check_key(key)
         require_callable("make", make)
@@ -153,8 +143,7 @@ class JournaledServer(PartSums):
         *,
         restored: bool,
     ) -> JournaledServer:
-        """Open a journal like :meth:`resume_or_create`, with the caller's counter: a leader stores it next to its
-        home."""
+        """Resume or create with the caller's counter."""
         with held(directory) as lock:
             if (directory / SNAPSHOT).exists():
                 return cls._resumed(directory, key, place, lock, counter, restored)
@@ -199,16 +188,11 @@ class JournaledServer(PartSums):
 
     @exclusive
     def mark_known_noise(self, clients: Iterable[int]) -> None:
-        """Record clients with noise that others may know, so that a release of their sum is marked ``reproducible``.
+        """Mark clients, by roster index, with noise that others may know.
 
-        The engine of one process calls it before the first step. No message has this mark: a server over a network
-        cannot see its clients' generators.
+        A release of their sum is then ``reproducible``.
 
-        Args:
-            clients: places on the roster.
-
-        Raises:
-            LocalProtocolError: the session has ended, or the mark could not be written.
+        A one-process engine calls it before the first step; a network server cannot see clients' generators.
         """
         with self._acting():
             known = tuple(sorted({*self._files.known_noise, *clients}))
@@ -250,7 +234,7 @@ class JournaledServer(PartSums):
 
     @property
     def outbox(self) -> Outbox:
-        """The messages that opened this step; they can be taken only once the start of the step is on disk."""
+        """The messages that opened this step, readable once its start is on disk."""
         return self._guarded(self._server.outbox)
 
     def _guarded(self, outbox: Outbox) -> Outbox:
@@ -263,13 +247,13 @@ class JournaledServer(PartSums):
 
     @exclusive
     def start(self) -> Outbox:
-        """Return the messages that opened this step: the session started when its journal was made."""
+        """Return the messages that opened this step."""
         with self._acting():
             return self.outbox
 
     @exclusive
     def receive(self, sender: int, data: bytes | bytearray | memoryview) -> Outbox:
-        """Like the server's; when it returns, the message is on disk."""
+        """Process a message; it is on disk when this returns."""
         with self._acting():
             accepted = self._server.accepted
             following = self._server.receive(sender, data)
@@ -281,20 +265,15 @@ class JournaledServer(PartSums):
     def receive_many(
         self, items: Sequence[tuple[int, bytes | bytearray | memoryview]]
     ) -> list[RemoteProtocolError | None]:
-        """Receive a group of messages with one wait for the disk; when it returns, all that it accepted are on disk.
+        """Receive a group of messages with one wait for the disk; all accepted ones are then on disk.
 
-        A refusal of one message of the group may rest on another of it, so none of the answers may be sent earlier.
-        :attr:`outbox` holds the messages to send to others afterwards.
-
-        Args:
-            items: sender and message, in order of arrival.
+        Send no answer earlier, because a refusal may depend on another message of the group.
 
         Returns:
-            For each item None if it was accepted, now or before, or else its refusal.
+            Per item: None if accepted, now or before, else its refusal.
 
         Raises:
-            LocalProtocolError: an argument is of the wrong type, and nothing was received; or the group could not be
-                written, so that none of it may be answered and this object is unusable.
+            LocalProtocolError: wrong types, and nothing was received; or the write failed: answer none of the group.
 
         Example:
             >>> from privstats.engines.journal import JournaledServer
@@ -339,13 +318,13 @@ class JournaledServer(PartSums):
 
     @exclusive
     def step_status(self) -> StepStatus:
-        """Like the server's."""
+        """Return the server's step status."""
         with self._acting():
             return self._server.step_status()
 
     @exclusive
     def end_step(self) -> Outbox:
-        """Like the server's; when it returns or aborts the session, that is on disk."""
+        """End the step or abort the session; on disk when this returns."""
         with self._acting():
             try:
                 following = self._server.end_step()
@@ -360,11 +339,7 @@ class JournaledServer(PartSums):
 
     @exclusive
     def abandon(self, code: str = "abandoned") -> Outbox:
-        """Like the server's; when it returns, the end of the session is on disk, and it cannot be resumed as running.
-
-        Raises:
-            LocalProtocolError: ``code`` is not in ``messages.ABORTS``.
-        """
+        """Abandon the session with a code of ``messages.ABORTS``; on disk when this returns, so it cannot resume."""
         with self._acting():
             running = self._server.step not in ENDS
             following = self._server.abandon(code)
@@ -374,12 +349,11 @@ class JournaledServer(PartSums):
 
     @exclusive
     def export(self, key: bytes) -> bytes:
-        """Like the server's."""
+        """Return the server's sealed state."""
         with self._acting():
             return self._server.export(key)
 
     def _write(self, messages: list[tuple[int, bytes]]) -> None:
-        """Write a group of accepted messages; what the machine needs of them later is read back."""
         places = self._files.append_many(messages)
         self._accepted += len(messages)
         self._shelve({sender: place for (sender, _), place in zip(messages, places, strict=True)})
@@ -395,10 +369,7 @@ class JournaledServer(PartSums):
     def discard(self) -> None:
         """Remove the journal, after the release is saved or the session abandoned.
 
-        The seed of the noise is overwritten first; file systems and disks may keep old blocks all the same.
-
-        Raises:
-            LocalProtocolError: this object has been closed, so another process may hold the journal.
+        The noise seed is overwritten first; file systems and disks may retain old blocks.
         """
         if self._lock < 0:
             raise LocalProtocolError(f"the journal {self._place} {self._gone}")

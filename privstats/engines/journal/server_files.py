@@ -1,8 +1,6 @@
 """The files of a server's journal: the snapshot of its sealed state, the log of later events, and their counter.
 
-A newer snapshot comes with a segment of its own; the rename of the snapshot decides which of the two is the journal.
-The seed of the release's noise has a file of its own that is written once, because the former content of a replaced
-file cannot be overwritten. This module is independent of the machine.
+The noise seed's file is written once, because a replaced file's former content cannot be overwritten.
 """
 
 from __future__ import annotations
@@ -33,11 +31,10 @@ _SNAPSHOT_SHARE = 10
 
 
 class Snapshot(HiddenRepr, msgspec.Struct, frozen=True, omit_defaults=True):
-    """A server's sealed state, the seed of the release's noise, and the number of the segment that continues it.
+    """A server's sealed state, the release's noise seed, and the number of the segment that continues it.
 
-    ``mark`` identifies this copy; ``closed`` are the segments to be read before that one, with their records' counts. A
-    snapshot of before segments is continued by the log of its generation. ``known_noise`` are the clients with noise
-    that others may know, as in a simulation.
+    ``mark`` identifies this copy. ``closed`` lists earlier segments, with record counts. Unless ``segmented``, a log
+    continues it. ``known_noise`` lists clients with noise that others may know.
     """
 
     generation: int
@@ -52,9 +49,7 @@ class Snapshot(HiddenRepr, msgspec.Struct, frozen=True, omit_defaults=True):
     def read(cls, directory: Path, key: bytes) -> Snapshot:
         """Read the snapshot in a directory.
 
-        Raises:
-            NothingToResumeError: there is no snapshot.
-            LocalProtocolError: another key, or damage, or the seed is missing; or no release wrote it.
+        Raises as :func:`~privstats.engines.records.read_sealed`, also without a seed.
         """
         snapshot = msgspec.msgpack.decode(read_sealed(directory / SNAPSHOT, key), type=cls)
         require_counted(snapshot.mark, directory)
@@ -63,19 +58,17 @@ class Snapshot(HiddenRepr, msgspec.Struct, frozen=True, omit_defaults=True):
         return msgspec.structs.replace(snapshot, seed=read_sealed(directory / _SEED, key))
 
     def write(self, directory: Path, key: bytes) -> int:
-        """Replace the snapshot and return the size of the sealed content."""
+        """Replace the snapshot and return its unsealed size in bytes."""
         seedless = msgspec.msgpack.encode(msgspec.structs.replace(self, seed=b""))
         write_sealed(directory / SNAPSHOT, key, seedless)
         return len(seedless)
 
 
 class ServerFiles:
-    """Snapshot and log of one session in a directory of their own; every write is on disk when its call returns.
+    """Snapshot and log of one session in a directory of their own; each write is on disk when its call returns.
 
-    Made with :meth:`new` or :meth:`found`, and used under the directory's lock.
-
-    The counter counts snapshots and decisions, not single messages: a log that was restored within a step lacks
-    answers as if they had not arrived, and their clients repeat them.
+    Used under the directory's lock. The counter counts snapshots and decisions, not messages: a log restored within a
+    step only lacks answers, which their clients repeat.
     """
 
     def __init__(
@@ -96,13 +89,9 @@ class ServerFiles:
 
     @classmethod
     def new(cls, directory: Path, key: bytes, counter: Counter, largest: int) -> ServerFiles:
-        """Return the files of a new session, with a fresh seed; there is no journal before :meth:`replace` is called.
+        """Return a new session's files with a fresh seed; the journal begins with :meth:`replace`.
 
-        Args:
-            directory: the directory of the files.
-            key: 32 bytes under which they are sealed.
-            counter: their counter, outside of the directory.
-            largest: the bytes of the session's largest message.
+        ``largest`` is the size of the session's largest message, in bytes.
         """
         remove_all(directory)
         seed = os.urandom(SEED_BYTES)
@@ -111,10 +100,10 @@ class ServerFiles:
 
     @classmethod
     def recovered(cls, directory: Path, key: bytes, counter: Counter, largest: int, snapshot: Snapshot) -> ServerFiles:
-        """Return the files of the session of ``snapshot``, once all that they show is on disk.
+        """Return the files of a snapshot's session, once all that they show is on disk.
 
         Raises:
-            LocalProtocolError: the log is missing, or lacks records that were answered.
+            LocalProtocolError: the log is missing, or lacks answered records.
         """
         log = directory / f"{'segment' if snapshot.segmented else 'log'}.{snapshot.generation}"
         if not log.exists():
@@ -134,16 +123,16 @@ class ServerFiles:
 
     @property
     def earlier(self) -> bool:
-        """Whether they are of a version before segments: then the next snapshot holds what waits, as theirs did."""
+        """Whether the files predate segments: their next snapshot holds waiting messages too."""
         return self._segments.earlier
 
     @property
     def is_full(self) -> bool:
-        """Whether the log is so long that a newer snapshot would be far shorter."""
+        """Whether a new snapshot would be much shorter than the log."""
         return self._segments.size > self._limit
 
     def records(self) -> Iterator[tuple[bytes, int, bytes]]:
-        """Place, sender and message of each record since the snapshot; read all before any write."""
+        """Yield each later record's place, sender and message; read all before any write."""
         for place, record in self._segments.located():
             sender = int.from_bytes(record[:_SENDER_BYTES], "big", signed=True)
             if sender < 0:
@@ -151,41 +140,36 @@ class ServerFiles:
             yield place, sender, record[_SENDER_BYTES:]
 
     def read(self, place: bytes) -> bytes:
-        """Return the message at a place; raises ``LocalProtocolError`` if it is damaged or missing."""
+        """Return the message at a place."""
         return self._segments.read(place)[_SENDER_BYTES:]
 
     def keep(self, needed: Iterable[bytes]) -> None:
-        """Remove what neither snapshot nor a needed place names; raises ``LocalProtocolError`` if that is missing."""
+        """Remove unneeded segments."""
         self._segments.keep(needed)
 
     def require_newest(self) -> None:
-        """Refuse a journal that was restored or copied; raises as :meth:`Counter.require_newest`."""
+        """See :meth:`Counter.require_newest`."""
         self._counter.require_newest(self._mark, self._directory, "server", "it was written")
 
     def append(self, decision: int, data: bytes = b"") -> None:
-        """Append one decision to the log; it is marked and counted when this returns."""
+        """Append one decision to the log, marked and counted."""
         self.append_many([(decision, data)])
         self.sync()
         self._mark = self._mark.next
         self._counter.keep(self._mark.count)
 
     def append_many(self, messages: Sequence[tuple[int, bytes]]) -> list[bytes]:
-        """Append a group of messages to the log, with one wait for the disk; return their places."""
+        """Append a group of messages with one wait for the disk; return their places."""
         return self._segments.append_many(
             [sender.to_bytes(_SENDER_BYTES, "big", signed=True) + data for sender, data in messages]
         )
 
     def sync(self) -> None:
-        """Wait until the mark of what was answered is on disk: before anything leaves that another machine keeps."""
+        """Wait until the mark of answered records is on disk."""
         self._segments.sync()
 
     def replace(self, state: bytes, needed: Iterable[bytes]) -> None:
-        """Replace snapshot and log by a newer snapshot, so that every existing copy becomes an older one.
-
-        Args:
-            state: the server's, sealed.
-            needed: the places of the messages that the state names.
-        """
+        """Replace snapshot and log, so that every existing copy becomes an older one."""
         self._segments.begin()
         self._mark = self._counter.after(self._mark)
         snapshot = Snapshot(
@@ -198,7 +182,7 @@ class ServerFiles:
         self.keep(needed)
 
     def destroy(self) -> None:
-        """Overwrite seed and state, and remove all files; any copy that is restored later counts as older.
+        """Overwrite seed and state, and remove all files; any copy restored later counts as older.
 
         A reader of the seed could remove the noise from the release.
         """
@@ -215,7 +199,7 @@ class ServerFiles:
 
 
 def groups(items: Sequence[tuple[int, bytes | bytearray | memoryview]]) -> Iterator[list[tuple[int, bytes]]]:
-    """Yield the items in their order, in groups that are short enough to be written at once."""
+    """Yield the items in groups short enough to write at once."""
     group: list[tuple[int, bytes]] = []
     size = 0
     for sender, data in items:

@@ -1,8 +1,6 @@
-"""State of a journaled server's machine, and its outputs: the exact sum, or the release.
+"""State and outputs of a journaled server's machine.
 
-Each output is a decision in the journal before it is returned. The noise of a release comes from the journal's seed,
-bound to the sum that it hides: a copy of a journal that ends in another sum draws other noise, so the difference of the
-two releases is not the difference of the sums. ``contrib.streams.stream`` binds the correlated noise of a stream.
+Each output is a decision in the journal before it is returned.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ _LABEL = b"privstats/journal/noise/2"  # /1 was the seed itself, not bound to th
 
 
 class ServerView(JournalBase):
-    """The properties of a server's machine that its journal passes on, and what is made of its sum."""
+    """The server machine's properties, and the outputs built from its sum."""
 
     _server: Aggregator
     _outputs: SessionOutputs
@@ -40,8 +38,7 @@ class ServerView(JournalBase):
 
     @contextmanager
     def _acting(self, refused: type[PrivstatsError] = ProtocolError) -> Iterator[None]:
-        """Run the machine under the journal's checks, and remember the step: a machine that an error ended in memory
-        has not ended on the disk."""
+        """Record the step even after an error, which ends the machine in memory but not on disk."""
         try:
             with super()._acting(refused):
                 yield
@@ -51,17 +48,17 @@ class ServerView(JournalBase):
 
     @property
     def parameters(self) -> Masking:
-        """The public parameters that all parties agreed on."""
+        """The run's public parameters."""
         return self._server.parameters
 
     @property
     def roster(self) -> Roster:
-        """The public identities of all parties."""
+        """All parties' public identities."""
         return self._server.roster
 
     @property
     def panel(self) -> Panel | None:
-        """Leader and helpers of the run; None if its protocol has none."""
+        """Leader and helpers."""
         return getattr(self._server, "panel", None)
 
     @property
@@ -71,26 +68,26 @@ class ServerView(JournalBase):
 
     @property
     def steps(self) -> tuple[str, ...]:
-        """The names of the steps, in order."""
+        """The steps' names, in order."""
         return self._server.steps
 
     @property
     def step(self) -> str:
-        """See :attr:`Server.step <privstats.secagg.Server.step>`; on the disk, where this object is unusable."""
+        """See :attr:`Server.step <privstats.secagg.Server.step>`; the step on disk where this object is unusable."""
         return self._stood if self._gone else self._server.step
 
     @property
     def waiting_for(self) -> frozenset[int]:
-        """Clients without an answer to this step yet."""
+        """Clients yet to answer this step."""
         return self._server.waiting_for
 
     def awaits(self, client: int) -> bool:
-        """Return whether the client's answer to this step is still to come."""
+        """Return whether the client has yet to answer."""
         return self._server.awaits(client)
 
     @property
     def accepted(self) -> int:
-        """The number of messages accepted since this object was made; each is on disk."""
+        """Number of messages accepted since this object was made; each is on disk."""
         return self._accepted
 
     @property
@@ -100,26 +97,22 @@ class ServerView(JournalBase):
 
     @property
     def heard(self) -> dict[int, bytes]:
-        """The last 64 bytes of the last accepted message of each peer; empty where a protocol keeps none."""
+        """Last 64 bytes of each peer's last accepted message, for some protocols."""
         return dict(getattr(self._server, "heard", {}))
 
     @property
     def abandoned(self) -> dict[int, bytes]:
-        """The signed statements of helpers that abandoned the run, by place, for ``session.free``."""
+        """Helpers' signed abandonments by index, for ``session.free``."""
         return dict(getattr(self._server, "abandoned", {}))
 
     @property
     def statements(self) -> dict[int, bytes]:
-        """Signed statements that prove to a client that its upload is in no sum, for ``session.free``.
-
-        The helpers' statements on the run's end, by place; in the interactive protocol the clients' signed lists of
-        survivors.
-        """
+        """Signed proof for clients that their upload is in no sum, for ``session.free``."""
         return dict(getattr(self._server, "agreement", None) or getattr(self._server, "statements", {}))
 
     @property
     def openings(self) -> Mapping[int, Opening]:
-        """See :attr:`Server.openings <privstats.secagg.Server.openings>`; :meth:`release` subtracts what they open."""
+        """See :attr:`Server.openings <privstats.secagg.Server.openings>`; :meth:`release` subtracts them."""
         return self._server.openings
 
     @property
@@ -127,8 +120,8 @@ class ServerView(JournalBase):
         """See :attr:`Server.result <privstats.secagg.Server.result>`; use :meth:`release` for a release.
 
         Raises:
-            LocalProtocolError: there is no result; or the plan's noise is central, and the exact sum has been released,
-                or was handed out before a restart.
+            LocalProtocolError: there is no result; or the noise is central, and the sum was released, or returned
+                before a restart.
         """
         return self._hand_out()
 
@@ -139,17 +132,16 @@ class ServerView(JournalBase):
 
     @exclusive
     def release(self, plan: Plan, charge: Charging = None) -> Release:
-        """Return the release of this session's sum: the same in every call, also after crashes.
+        """Return the release of this session's sum: identical in every call, also after crashes.
 
         Args:
-            plan: the plan of the session.
-            charge: as for ``session.release``; it is charged once, under the run's name, and may be left out once a
-                release under it has returned or aborted: a spend without a release in the ledger can be withdrawn, so
-                nothing is returned before the ledger has recorded the release.
+            charge: as for ``session.release``; charged once. May be omitted once a release under it has returned or
+                aborted. The ledger records the release before it is returned, because a spend without one can be
+                withdrawn.
 
         Raises:
-            LocalProtocolError: there is no sum, or it is not this plan's.
-            AggregationError: as ``session.release``, which is charged too; the same in every call.
+            LocalProtocolError: there is no sum, or it belongs to another plan.
+            AggregationError: as ``session.release``, which is charged too; repeated in every call.
             LedgerError, ReleaseError: as ``session.release``.
         """
         with self._acting(PrivstatsError):
@@ -157,12 +149,7 @@ class ServerView(JournalBase):
 
 
 class SessionOutputs:
-    """The exact sum and the release of one session.
-
-    Args:
-        server: the server that holds the sum.
-        files: its journal.
-    """
+    """One session's exact sum and release."""
 
     def __init__(self, server: Aggregator, files: ServerFiles) -> None:
         self._server, self._files = server, files
@@ -192,7 +179,7 @@ class SessionOutputs:
         return result
 
     def release(self, plan: Plan, charge: Charging) -> Release:
-        """Return the release; see :meth:`JournaledServer.release`, also for the errors."""
+        """Return the release; see :meth:`JournaledServer.release`."""
         if not isinstance(plan, Plan) or plan.masking != self._server.parameters:
             raise LocalProtocolError("the journal holds a session of another plan: give the plan it was made under")
         self._refuse_second_draw(plan)
@@ -212,13 +199,12 @@ class SessionOutputs:
         return outcome
 
     def _summed(self) -> tuple[RingVector, tuple[int, ...]]:
-        """Return the sum and its survivors; the sum is marked where a survivor's noise is known."""
         total, survivors = self._server.result
         known = not set(self._files.known_noise).isdisjoint(survivors)
         return replace(total, reproducible=True) if known else total, survivors
 
     def _refuse_second_draw(self, plan: Plan) -> None:
-        """Refuse a release that an older privstats made: this version would draw other noise."""
+        """An older version's release had other noise; releasing again would draw a second time."""
         if self._by_seed and plan.noise is not None and plan.noise.trust.at_release:
             raise LocalProtocolError(
                 "an older privstats made the release of this journal, and what this one draws would be a second one: "
@@ -226,10 +212,10 @@ class SessionOutputs:
             )
 
     def _settle(self, plan: Plan, account: Account | None) -> None:
-        """Record the release in the journal, then in the ledger; in the reverse order a crash would lose the release.
+        """Record the release in the journal, then in the ledger; the reverse order could lose it in a crash.
 
-        Between the two records the spend can still be withdrawn. So a third record marks that the ledger has the
-        release, and until that is on disk every call must name the ledger, which refuses a withdrawn spend.
+        Between these records the spend can be withdrawn. So every call must name the ledger until a third record marks
+        that the ledger has the release.
         """
         if not self._released:
             self._files.append(RELEASED)
@@ -242,10 +228,9 @@ class SessionOutputs:
 
     @property
     def _run(self) -> bytes:
-        """The run's name; for a run without one, a name of this journal's own."""
         return self._server.roster.run or sha256(b"privstats/journal/run" + self._files.seed).digest()
 
 
 def noise_of(seed: bytes, plan: Plan, run: bytes, total: RingVector, survivors: tuple[int, ...]) -> Generator:
-    """Return the generator of one release: the same for the same sum, run and clients, and unrelated for any others."""
+    """Return the generator of one release, determined by seed, plan, run, survivors and sum."""
     return bound_to(seed, _LABEL, msgspec.msgpack.encode((plan.digest, run, survivors)), total.pack())

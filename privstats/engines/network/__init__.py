@@ -1,5 +1,4 @@
 """Sessions between machines: folders, a host, parties and a loop, over any transport that carries bytes.
 
-The transport is not trusted for the sum; trust rests on the roster. ``engines.flower`` and ``contrib.nvflare`` bring
-transports; ``study`` has one between folders of one machine.
+The transport is not trusted for the sum; trust rests on the roster.
 """

@@ -1,15 +1,7 @@
-"""The loop: an aggregator, a transport and a clock in, an outcome out; the same for every protocol of the plan.
+"""The loop that carries a session of any protocol.
 
-It asks the parties that the machine waits for, asks again, and closes a step only where that cannot cost the session.
-It contains no protocol, no number of steps, no folder and no Flower. ``host`` calls it with a transport.
-
-Between machines there is a pure loop and two folders. ``driver`` knows an ``Aggregator``, a transport and a clock;
-``party`` and ``round_host`` know files. None of them knows Flower, so every schedule of faults is tried without
-it, and neither knows how many steps there are: a test protocol of one step runs through the same loop.
-
-A step that cannot be closed is left open. At a deadline with too few, closing would lose the session with all
-parties' vectors in it. So the run ends, the journal stays, and the next run asks the missing parties; a session ends
-only where no further answer could complete it, or when a person gives it up.
+Closing a step with too few answers would lose all vectors, so it stays open: the run ends, the journal stays, and the
+next run asks the missing parties.
 """
 
 from __future__ import annotations
@@ -53,10 +45,8 @@ class StepReport:
     """The result of a step.
 
     Attributes:
-        step: its name.
-        answered, missing: places.
-        seconds: its duration.
-        sent, received: bytes of messages and envelopes, without the carrier's overhead.
+        answered, missing: peer indices.
+        sent, received: bytes, without the carrier's overhead.
     """
 
     step: str
@@ -72,9 +62,7 @@ class StepReports:
     """The result of a run of the loop.
 
     Attributes:
-        steps: a report of each step that this run closed, in order.
-        shortfall: the step that could not be closed, unless the session ended: nothing is lost, and the next run
-            continues there.
+        shortfall: the step that stayed open, if any.
     """
 
     steps: tuple[StepReport, ...]
@@ -83,19 +71,12 @@ class StepReports:
 
 @dataclass(frozen=True)
 class SessionContext:
-    """The parties that the loop addresses, and its clock.
+    """The loop's parties and clock.
 
     Attributes:
-        transport: carries messages.
-        registry: which node is which party.
-        clock: monotonic seconds.
-        sleep: waits that many seconds.
-        say: prints a line for the operator; a line never contains data.
-        plan: the beginning of the plan's digest, for parties that run another plan.
-        most: most bytes of one reply under that plan, see :func:`statements.most_bytes`.
-        printed: lines already printed, which are not repeated.
-        watch: called with the state of a step whenever the loop has looked at it.
-        refusals: number of refusals so far, by their code.
+        say: prints a line for the operator, without data.
+        plan: the beginning of the plan's digest.
+        most: maximum bytes of one reply.
     """
 
     transport: Transport
@@ -110,7 +91,7 @@ class SessionContext:
     refusals: Counter[str] = field(default_factory=Counter)
 
     def tell(self, node: int, place: int | None, code: str) -> None:
-        """Print, once, a node's status code as a line for the operator."""
+        """Print, once, a node's status code for the operator."""
         code = code_of(code)
         self.refusals[code] += 1
         who = f"node {self.transport.name(node)}"
@@ -119,20 +100,20 @@ class SessionContext:
         self.once(node, f"{who} {CODES[code].sentence.format(plan=short(self.plan))}")
 
     def once(self, node: int, line: str) -> None:
-        """Print a line about a node, unless it was printed before."""
+        """Print a line about a node, unless printed before."""
         if (node, line) not in self.printed:
             self.printed.add((node, line))
             self.say(WarningLine(line))
 
     def tell_suspicions(self, faults: Sequence[RemoteProtocolError]) -> None:
-        """Print, once, the unproven accusations among parties; proven ones were printed as they came."""
+        """Print, once, the unproven accusations among parties."""
         for fault in faults:
             if not fault.proven and isinstance(fault.peer, int):
                 title = self.registry.title(fault.peer)
                 self.once(fault.peer, f"{title}, unproven, {fault.code} at step {fault.step}: {fault.detail}")
 
     def absent(self, queue: RequestQueue, places: Collection[int], online: Collection[int]) -> dict[int, str]:
-        """Return why each of these places has not answered."""
+        """Return why each of these parties has not answered."""
         return {place: self._why(queue, self.registry.node_of(place), online) for place in places}
 
     @staticmethod
@@ -144,12 +125,11 @@ class SessionContext:
     def progress(
         self, step: str, answered: Sequence[int], missing: Mapping[int, str], queue: RequestQueue
     ) -> StepProgress:
-        """Return the state of a step, with the refusals of the whole session."""
+        """Return a step's state, with the session's refusals."""
         return StepProgress(step, tuple(answered), missing, queue.sent, queue.received, dict(self.refusals))
 
     def proved(self, node: int, asked: Request, reply: Reply, queue: RequestQueue) -> tuple[int | None, bytes]:
-        """Return the place that a reply proves, and its payload; None where it proves none, and then the node is asked
-        again or never."""
+        """Return the index that a reply proves, and its payload; else delay or end requests to the node."""
         signed = read_signed_reply(reply.data, asked.digest, reply.code, self.registry.publics)
         if signed is None:
             self.once(node, f"node {self.transport.name(node)}: malformed")
@@ -165,17 +145,15 @@ class SessionContext:
 
 
 def drive(server: Aggregator, context: SessionContext, deadlines: Deadlines, opening: bytes) -> StepReports:
-    """Carry a session from its server's current step to its end, or to a deadline with too few answers.
+    """Carry a session from its current step to its end, or to a deadline with too few answers.
 
     Args:
         server: journaled, so that a killed run loses nothing.
-        context: the parties and the clock.
-        deadlines: the seconds of a step.
         opening: the first message to every client, with its header.
 
     Raises:
-        AggregationError: the session has ended without a sum, and no further answer could have changed that.
-        LocalProtocolError: an accepted answer could not be saved; nothing is lost, and the next run continues.
+        AggregationError: the session ended without a sum; no further answer could have changed that.
+        LocalProtocolError: an accepted answer could not be saved; the next run continues.
     """
     reports: list[StepReport] = []
     while server.step not in ENDS:
@@ -196,16 +174,13 @@ def drive(server: Aggregator, context: SessionContext, deadlines: Deadlines, ope
 
 
 def gather(context: SessionContext, question: bytes, wanted: frozenset[int], seconds: float) -> Mapping[int, bytes]:
-    """Ask all nodes who they are until all of ``wanted`` have answered; other nodes' places are recorded too.
+    """Ask all nodes for their identity until all of ``wanted`` have answered.
 
     Args:
-        context: the parties and the clock.
-        question: the message; it must be new, so that no old answer fits.
-        wanted: places.
-        seconds: how long to wait.
+        question: a new message, so that no old answer fits.
 
     Returns:
-        The payload of each answer of ``wanted``, by place; fewer than all after a timeout.
+        Payloads by index; incomplete after a timeout.
     """
     until = context.clock() + seconds
     queue, payloads = RequestQueue(context.transport, context.clock, until, context.most), dict[int, bytes]()
@@ -230,11 +205,7 @@ def gather(context: SessionContext, question: bytes, wanted: frozenset[int], sec
 
 
 def _refused(context: SessionContext, queue: RequestQueue, node: int, asked: Request, reply: Reply) -> None:
-    """Print a refusal for the operator; only a refusal that a party has signed is final.
-
-    A place that the refusal proves is the node's from now on. A party's node that refuses without a signature is asked
-    again: its folder may have been damaged, and repaired since.
-    """
+    """Ask again after an unsigned refusal: it may come from a damaged folder that is repaired since."""
     signed = read_signed_reply(reply.data, asked.digest, reply.code, context.registry.publics)
     proven = signed is not None and context.registry.claim(node, signed.place)
     context.tell(node, context.registry.place_of(node), reply.code)
@@ -252,8 +223,6 @@ def _line(report: StepReport, registry: NodeRegistry) -> str:
 
 
 class _Step:
-    """One step of the session: the parties to ask, the handling of replies, and the condition to close."""
-
     def __init__(
         self, server: Aggregator, context: SessionContext, opening: bytes, first: bool, seconds: float
     ) -> None:
@@ -265,8 +234,6 @@ class _Step:
         self.progress = context.progress("", (), {}, self._queue)
 
     def wait(self) -> None:
-        """Ask and receive until all have answered, all missing ones have refused for good, or the deadline has
-        passed."""
         while True:
             self._ask()
             for node, request, reply in self._queue.replies():
@@ -293,7 +260,6 @@ class _Step:
         context.watch(self.progress)
 
     def _wanted(self) -> frozenset[int]:
-        """Return all places with something to answer: those that the step waits for, and those asked in addition."""
         awaited = (peer for peer in self._server.outbox.clients if self._server.awaits(peer))
         return self._server.waiting_for.union(awaited)
 
@@ -357,10 +323,9 @@ class _Step:
             self._queue.done(node)
 
     def _hopeless(self, missing: frozenset[int]) -> bool:
-        """Return whether all missing parties have refused for good, each under its own signature.
+        """Return whether all missing parties have refused for good, under their own signatures.
 
-        A refusal by a node that has proved no place does not count: otherwise any registered node could close the
-        opening and exclude slow parties.
+        Otherwise any registered node could close the opening and exclude slow parties.
         """
         nodes = [self._context.registry.node_of(place) for place in missing]
         return all(node is not None and self._queue.final(node) for node in nodes)

@@ -1,18 +1,7 @@
-"""Contents of a party's folder and of the server's: a course, its run, and the files of every round's session.
+"""A party's or the server's folder: a course, its run, and the files of every round's session.
 
-Files and names only. A plan alone is a course of one round, with its session in the folder itself; in every other
-course ``nodes/2`` is the folder of round 2. ``folder_documents`` checks a folder as it is opened; hosts and parties use
-it.
-
-A plan alone keeps its files, its run name and its charge. Its row has ``charge="plan"``, and ``Folder`` reads it: the
-session is in the folder itself and not in ``nodes/0``, the run is the roster's own, the ledger is charged for the plan.
-So folders of every version go on, and only the envelope is new: an older node refuses it, and the server names that
-node. The announcement's label need not show it, because a plan's digest has no course's label, so neither is mistaken
-for the other. Where a sum is not released, a course goes on without it, while a session alone keeps its journal and
-reports it again: ``Host`` passes it through.
-
-The server of a correlated stream, which sees exact sums in the central model, keeps those of its epochs here under
-seal, with the seed of their noise, for later epochs to weigh (``contrib.streams.totals``).
+A plan alone is a course of one round, with its session in the folder itself, its own run name and charge. In other
+courses ``nodes/2`` is the folder of round 2.
 """
 
 from __future__ import annotations
@@ -62,10 +51,10 @@ class Totals(Protocol):
     """Sums of one run of a course with a weighing server, on the server's disk."""
 
     def seed(self) -> None:
-        """Create, once, the seed of the noise of all rounds."""
+        """Create, once, the noise seed of all rounds."""
 
     def weighed(self, summed: tuple[RingVector, tuple[int, ...]], before: Releases) -> Release:
-        """Return the release of the round after ``before``, of its exact sum and who is in it."""
+        """Return the release of the round after ``before``, from its exact sum and its survivors."""
 
 
 @dataclass(frozen=True)
@@ -73,9 +62,7 @@ class Folder(FolderDocuments):
     """An opened folder.
 
     Attributes:
-        home, course, roster, identity: see :class:`FolderDocuments`.
-        key: seals journals and kept moments.
-        ledger: the owner's spends; it may have no account yet.
+        key: seals journals and stored moments.
     """
 
     key: bytes
@@ -83,25 +70,20 @@ class Folder(FolderDocuments):
 
     @classmethod
     def open(cls, home: str | os.PathLike[str]) -> Folder:
-        """Read a folder; creates its journal key and its ledger where they are missing.
+        """Read a folder; create its journal key and ledger where missing.
 
         Raises:
-            LocalProtocolError: there is no such folder, or other accounts can read or change its files.
-            PrivstatsError: one of its files is missing or invalid.
+            LocalProtocolError: no such folder, or other accounts can read or change its files.
         """
         known = FolderDocuments.read(home)
         return cls(known.home, known.course, known.roster, known.identity, *private_files(known.home))
 
     def round(self, place: int) -> RoundFolder:
-        """Return the folder of a round that this folder holds, for its session.
-
-        Raises:
-            PlanError: its plan cannot be read.
-        """
+        """Return the folder of a round that this folder holds."""
         return RoundFolder(self, place, self.plan(place), self.session(place))
 
     def keep(self, place: int, plan: Plan) -> RoundFolder:
-        """Create a round's folder with its plan and published values; an existing one stays as it is."""
+        """Create a round's folder with plan and published values; an existing one stays."""
         if place not in self.rounds:
             home = self._ensured(place)
             if plan.published is not None:
@@ -110,68 +92,55 @@ class Folder(FolderDocuments):
         return self.round(place)
 
     def has_outcome(self, place: int) -> bool:
-        """Return whether this folder holds a round's outcome."""
+        """Return whether a round's outcome is stored."""
         return any((self.path(place) / name).exists() for name in (_NO_SUM, RELEASE))
 
     def outcome_bytes(self, place: int) -> bytes | None:
-        """Return the release file of a round with a stored outcome; None where there was no sum."""
+        """Return a round's stored release file; None without a sum."""
         if (self.path(place) / _NO_SUM).exists():
             return None
         return read_bounded(self.path(place) / RELEASE, LocalProtocolError, "privstats flower")
 
     def keep_outcome(self, place: int, release: bytes | None) -> None:
-        """Keep a round's verified outcome; on disk when this returns."""
+        """Store a round's verified outcome; on disk when this returns."""
         atomic_write(self._ensured(place) / (_NO_SUM if release is None else RELEASE), release or b"")
 
     def read_release(self, place: int, release: bytes) -> Release:
-        """Read a received release file; the server on the roster must have signed it.
-
-        Raises:
-            ReleaseError: no such signature, or a damaged file.
-        """
+        """Read a received release file, or raise ``ReleaseError`` if the roster's server did not sign it."""
         with _laid_down(self._ensured(place) / "shown", release) as path:
             return Release.load(path, signed_by=self.roster.server)
 
     def read_values(self, place: int, values: bytes) -> Published:
-        """Read a received file of published values.
-
-        Raises:
-            PlanError: it is no such file.
-        """
+        """Read a received file of published values."""
         with _laid_down(self._ensured(place) / "values", values) as path:
             return Published.load(path)
 
     def values(self, place: int) -> Mapping[str, Values]:
-        """Return the published values of a round that this folder holds; none where it has none, or their file is
-        damaged."""
+        """Return a stored round's published values; empty for a missing or damaged file."""
         with suppress(PlanError):
             return Published.load(beside(self.path(place) / PLAN)).read()
         return {}
 
     def release(self, place: int) -> Release | None:
-        """Return a round's outcome from its file; None where there was no sum.
+        """Return a round's stored outcome; None without a sum.
 
         Raises:
-            ReleaseError: the file is damaged, or the server on the roster has not signed it.
+            ReleaseError: the file is damaged, or not signed by the roster's server.
         """
         if (self.path(place) / _NO_SUM).exists():
             return None
         return Release.load(self.path(place) / RELEASE, signed_by=self.roster.server)
 
     def releases_so_far(self) -> list[Release | None]:
-        """Return the rounds' outcomes, in order, as far as this folder holds them.
-
-        Raises:
-            ReleaseError: a file is damaged, or the server on the roster has not signed it.
-        """
+        """Return the stored outcomes in order; raises as :meth:`release`."""
         known = takewhile(self.has_outcome, range(self.course.most))
         return [self.release(place) for place in known]
 
     def entry(self, dataset: str) -> Spend:
-        """Return the whole course's spend in this ledger; it is spent now, unless it was before.
+        """Return the complete course's spend in this ledger, spending it now if necessary.
 
         Raises:
-            LedgerError: the cap would be exceeded, or the run's name was used for another purpose, or is not the next.
+            LedgerError: the cap would be exceeded, or the run's name does not fit.
         """
         roster = self.roster
         known = any(account.of_run(roster.run) is not None for account in self.ledger.accounts())
@@ -194,10 +163,8 @@ class RoundFolder:
     """The folder of one round's session.
 
     Attributes:
-        above: the course's folder.
         place: the round's number.
-        plan: the round's.
-        roster: the course's, under the name of the round's run.
+        roster: the course's, under the round's run name.
     """
 
     above: Folder
@@ -212,12 +179,12 @@ class RoundFolder:
 
     @property
     def base(self) -> Path:
-        """Folder of the owner's own files: ``records.py``, and the ledger."""
+        """Folder of ``records.py`` and the ledger."""
         return self.above.home
 
     @property
     def name(self) -> str:
-        """The folder's name in sentences: ``host``, or ``host/nodes/2``."""
+        """The folder's name in sentences: ``host/nodes/2``."""
         return self.home.relative_to(self.base.parent).as_posix()
 
     @property
@@ -227,7 +194,7 @@ class RoundFolder:
 
     @property
     def key(self) -> bytes:
-        """Seals journals and kept moments."""
+        """The folder's key."""
         return self.above.key
 
     @property
@@ -237,7 +204,7 @@ class RoundFolder:
 
     @property
     def publics(self) -> tuple[bytes, ...]:
-        """Public keys by place."""
+        """Public keys by index."""
         return self.above.publics
 
     @property
@@ -257,17 +224,13 @@ class RoundFolder:
 
     @property
     def begun(self) -> bool:
-        """Whether some account of this ledger has a mark of this round; a plan alone is spent, and never marked."""
+        """Whether this ledger marks this round as begun; a plan alone never is."""
         entries = (account.of_run(self.above.roster.run) for account in self.ledger.accounts())
         return any(entry is not None and self.place in entry.begun for entry in entries)
 
     @property
     def totals(self) -> Totals | None:
-        """The sealed sums with which the server weighs this one; None where it releases the sum as it is.
-
-        Raises:
-            PlanError: a course that weighs but is no stream, so its rounds have no weights.
-        """
+        """The sealed sums of a server that weighs sums, if it does."""
         course, key = self.above.course, self.key
         if not self.kind.weighs(course):
             return None
@@ -277,7 +240,7 @@ class RoundFolder:
 
     @property
     def before(self) -> Releases:
-        """Releases of the rounds before this one; raises as :meth:`Folder.release` does."""
+        """Earlier rounds' releases; raises as :meth:`Folder.release`."""
         return [self.above.release(place) for place in range(self.place)]
 
     def charge(self, dataset: str | None, again: bool) -> Charge | RoundCharge:
@@ -285,10 +248,7 @@ class RoundFolder:
 
         Args:
             dataset: the account, where ``records.py`` names one.
-            again: whether it allows exact sums to be released a second time; used for a plan alone.
-
-        Raises:
-            LedgerError: the account to charge is not determined, or as for :meth:`Folder.entry`.
+            again: whether exact sums may be released twice; for a plan alone.
         """
         account = account_of(self, dataset)
         if self.kind.single:
@@ -296,13 +256,12 @@ class RoundFolder:
         return RoundCharge(self.ledger, self.above.entry(account), self.place, self.plan.digest)
 
     def release_charge(self) -> Charging:
-        """Return the charge of the server's release; a course's round is marked already, which happens once.
+        """Return the charge of the server's release; a course's round is marked once.
 
-        A marked round needs no other charge: its journal, which holds the seed, draws once and gives the same release
-        again.
+        A marked round needs no other charge: its journal holds the seed and repeats one release.
 
         Raises:
-            LedgerError: the account to charge is not determined, or the cap would be exceeded.
+            LedgerError: no account is determined, or the cap would be exceeded.
         """
         if self.kind.single:
             return Charge(self.ledger, account_of(self, remedy=_SERVERS_REMEDY))
@@ -313,13 +272,7 @@ class RoundFolder:
         return CHARGED_BEFORE
 
     def ask_charge(self) -> None:
-        """Refuse what :meth:`release_charge` would refuse now, before any party works for a release; nothing is spent.
-
-        A server without an account to charge, and a run that is charged already, pass without a check.
-
-        Raises:
-            LedgerError: the account to charge is not determined, or the cap would be exceeded.
-        """
+        """Refuse early what :meth:`release_charge` would refuse; nothing is spent."""
         accounts, noise, run = self.ledger.accounts(), self.plan.noise, self.above.roster.run
         pays = self.totals is not None or (noise is not None and (noise.trust.at_release or len(accounts) == 1))
         if not pays or any(account.of_run(run) is not None for account in accounts):
@@ -332,17 +285,13 @@ class RoundFolder:
 
     @property
     def agreed(self) -> tuple[int, ...] | None:
-        """The clients of an earlier sum, as this party signed them; None where it was in none.
-
-        Raises:
-            LocalProtocolError: the kept list is damaged.
-        """
+        """The clients of an earlier sum, as this party signed them; None without such a sum."""
         if self.kind.single:
             return signed_list(self.home, self.plan, self.roster)
         return _lists(self.above.path(0) / _AGREED, tuple[int, ...]) if self.place else None
 
     def remember(self, agreed: tuple[int, ...]) -> None:
-        """Keep the list of clients that this party has signed, where a later round may need it."""
+        """Store the signed client list where a later round may need it."""
         if self.kind.single:
             keep_signed_list(self.home, self.plan, self.roster, agreed)
         elif not self.place:
@@ -350,11 +299,7 @@ class RoundFolder:
 
 
 def account_of(folder: RoundFolder, dataset: str | None = None, *, remedy: str = _REMEDY) -> str:
-    """Return the account of a folder's ledger: the named one, or the only one.
-
-    Raises:
-        LedgerError: there is none, or more than one.
-    """
+    """Return the named account of a folder's ledger, or the only one."""
     if dataset is not None:
         return dataset
     names = [account.dataset for account in folder.ledger.accounts()]
@@ -383,13 +328,9 @@ def _laid_down(path: Path, data: bytes) -> Iterator[Path]:
 
 
 def signed_list(home: Path, plan: Plan, roster: Roster) -> tuple[int, ...] | None:
-    """Return the clients that this party signed in the sum before a round of an alignment; None where there was none.
+    """Return the clients that this party signed before a round of an alignment, if any.
 
-    The lists of sessions that are run one by one are in one file next to the party's ledger; a course stores its own. A
-    list holds indices of a roster, so it is valid for these clients in this order only.
-
-    Raises:
-        LocalProtocolError: the file is damaged.
+    A list holds roster indices, so it is valid for these clients in this order only.
     """
     earlier = plan.schema.follows
     if earlier is None:
@@ -399,7 +340,7 @@ def signed_list(home: Path, plan: Plan, roster: Roster) -> tuple[int, ...] | Non
 
 
 def keep_signed_list(home: Path, plan: Plan, roster: Roster, agreed: tuple[int, ...]) -> None:
-    """Keep the list of an alignment's first sum without noise; on disk when this returns.
+    """Store the list of an alignment's first sum without noise.
 
     The first list stays, so that no server can replace it later.
     """

@@ -1,12 +1,6 @@
-"""Open a folder: read its documents, check who else could read or change it, and load its keys and ledger.
+"""Open a folder: its documents, access rights, keys and ledger.
 
-``FolderDocuments`` is the course, the roster, and the folder's owner, without secrets; reading them writes nothing, and
-``folder_status`` reads no more. ``folder`` adds keys and ledger, which are created where they are missing. A folder
-that other accounts could read or change is refused, and a course that this engine does not carry.
-
-A round's run name follows from the course's. No party chooses it, so no new roster is needed between rounds. It is
-not numbered: the mark of the round does what a counter would, and a party that missed a round could not follow a
-counter. So the graph must be complete, as it is up to 256 clients.
+A round's run name follows from the course's, so no party chooses it and no new roster is needed.
 """
 
 from __future__ import annotations
@@ -48,10 +42,8 @@ class FolderDocuments:
     """The documents of a folder.
 
     Attributes:
-        home: its path.
         course: the course in its files, or a plan alone.
-        roster: the parties, and the name of the run.
-        identity: of its owner: a party, a helper or the server.
+        identity: its owner's: party, helper or server.
     """
 
     home: Path
@@ -61,12 +53,7 @@ class FolderDocuments:
 
     @classmethod
     def read(cls, home: str | os.PathLike[str]) -> FolderDocuments:
-        """Read them.
-
-        Raises:
-            LocalProtocolError: there is no such folder, or other accounts can read or change its files.
-            PrivstatsError: one of its files is missing or invalid.
-        """
+        """Read a folder's documents, and write nothing; raises as :func:`check_modes` and :func:`read_documents`."""
         place = Path(home).absolute()
         check_modes(place)
         return FolderDocuments(place, *read_documents(place), Identity.load(place / "identity.pem"))
@@ -78,22 +65,22 @@ class FolderDocuments:
 
     @property
     def noun(self) -> str:
-        """The name of the document with the digest that people compare: ``course``, or ``plan`` for a plan alone."""
+        """The document that people compare by digest: ``course`` or ``plan``."""
         return "plan" if self.kind.single else "course"
 
     @property
     def digest(self) -> str:
-        """Digest of the course or plan, as ``privstats plan show`` or ``course show`` prints it."""
+        """Digest that ``privstats plan show`` or ``course show`` prints."""
         return self.course.first.digest if self.kind.single else self.course.digest
 
     @property
     def publics(self) -> tuple[bytes, ...]:
-        """Public keys by place: the roster's clients, then the helpers that the plans name."""
+        """Public keys by index: clients, then helpers."""
         return (*self.roster.publics, *(bytes.fromhex(key) for key in self.course.first.panel[1:]))
 
     @property
     def rounds(self) -> tuple[int, ...]:
-        """The places of the rounds that this folder holds, in order."""
+        """Numbers of the rounds that this folder holds, in order."""
         return tuple(place for place in range(self.course.most) if (self.path(place) / PLAN).exists())
 
     def path(self, place: int) -> Path:
@@ -101,16 +88,11 @@ class FolderDocuments:
         return self.home if self.kind.single else self.home / NODES / str(place)
 
     def plan(self, place: int) -> Plan:
-        """Return the plan of a round that this folder holds.
-
-        Raises:
-            PlanError: it cannot be read.
-        """
+        """Return a stored round's plan."""
         return self.course.first if self.kind.single else Plan.read(self.path(place) / PLAN)
 
     def session(self, place: int) -> Roster:
-        """Return the roster of a round's session: the same parties, under a run name that follows from course and
-        place."""
+        """Return the roster of a round's session, with a run name derived from course and round."""
         if self.kind.single:
             return self.roster
         run = run_of_round(self.roster.run, place)
@@ -118,10 +100,10 @@ class FolderDocuments:
 
 
 def read_documents(home: Path) -> tuple[Course, Roster]:
-    """Return the course and the roster in a folder, also in one that its owner has not put an identity into.
+    """Return a folder's course and roster, even without an identity.
 
     Raises:
-        PrivstatsError: one of the files is missing or invalid, or they do not fit each other.
+        PrivstatsError: a file is missing or invalid, or they do not fit each other.
     """
     held = (home / COURSE).exists()
     course: Course = document.read(home / COURSE) if held else Single(Plan.read(home / PLAN))
@@ -131,13 +113,7 @@ def read_documents(home: Path) -> tuple[Course, Roster]:
 
 
 def check_not_simulated(roster: Roster) -> None:
-    """Refuse the roster of a simulated study, where a node of a network would answer for one of its folders.
-
-    The maker of the study has the keys of all parties, so masks hide nothing from them.
-
-    Raises:
-        LocalProtocolError: its label is that of a simulation.
-    """
+    """Refuse a simulated study's roster: its maker has all keys, so masks hide nothing."""
     if roster.label == SIMULATION:
         raise LocalProtocolError(
             f"the roster's label is {SIMULATION!r}: one process made the keys of all parties, so they are for "
@@ -147,7 +123,6 @@ def check_not_simulated(roster: Roster) -> None:
 
 
 def _roster_in(home: Path) -> Path:
-    """Return the roster's file, in bytes where a folder has that form alone."""
     large = home / _LARGE_ROSTER
     if large.exists() and (home / _ROSTER).exists():
         raise LocalProtocolError(f"{home} holds {_ROSTER} and {_LARGE_ROSTER}: keep the one that its owner sent")
@@ -155,17 +130,14 @@ def _roster_in(home: Path) -> Path:
 
 
 def session_name(plan: Plan, roster: Roster) -> str:
-    """32 hexadecimal digits that name a session: parameters and roster, so a roster is used once."""
+    """Return 32 hex digits that name a session: parameters and roster, so a roster is used once."""
     return sha256(plan.masking.digest + roster.digest).hexdigest()[:32]
 
 
 def check_modes(home: Path) -> None:
     """Refuse a folder that other accounts can list, or with files that they can read or change.
 
-    Its documents are looked for first: a remedy for the access rights of another folder, such as ``/``, does harm.
-
-    Raises:
-        LocalProtocolError: such access rights; or there is no such folder, or it is another one.
+    Documents are checked first: changing access rights of a wrong folder, such as ``/``, does harm.
     """
     try:
         _require_documents(home)
@@ -181,7 +153,6 @@ def check_modes(home: Path) -> None:
 
 
 def _require_documents(home: Path) -> None:
-    """Refuse what is no folder of a party or a server; raises OSError where it cannot be looked into."""
     names = {path.name for path in home.iterdir()}
     lacking = "" if names & {_PLAN, COURSE} else f"{_PLAN} or {COURSE}"
     lacking = lacking if names & {_ROSTER, _LARGE_ROSTER} else _ROSTER
@@ -193,16 +164,11 @@ def _require_documents(home: Path) -> None:
 
 
 def _named(path: Path) -> str:
-    """Return a path as an argument for a shell: not another path, where it has a space."""
     return quote(str(path))
 
 
 def private_files(home: Path) -> tuple[bytes, Ledger]:
-    """Return the journal key of a folder and its ledger, created where missing.
-
-    Raises:
-        PrivstatsError: one of them cannot be read or created, or is invalid.
-    """
+    """Return a folder's journal key and ledger, created where missing."""
     return _key_of(home / "journal.key"), _ledger_of(home / "ledger")
 
 
@@ -220,7 +186,7 @@ def _key_of(path: Path) -> bytes:
 
 
 def _ledger_of(path: Path) -> Ledger:
-    """Return the ledger; created where there is none, or only what a process killed while creating one has left."""
+    """A process killed while creating the ledger leaves files that count as none."""
     try:
         ledger = Ledger.open(path)
     except LedgerError as refusal:
@@ -235,13 +201,7 @@ def _ledger_of(path: Path) -> Ledger:
 
 
 def check_course(course: Course, roster: Roster) -> None:
-    """Refuse a course that this engine cannot carry, or cannot carry for these parties.
-
-    Raises:
-        LocalProtocolError: the roster has another length, its server is not the plan's leader, or a course of several
-            rounds has no run name.
-        DataError: an upload is larger than this engine carries.
-    """
+    """Refuse a course that this engine cannot carry for these parties."""
     for plan in course.priced:
         _check_fits(plan, roster)
     if not roster.run and not course_kind(course).single:

@@ -1,7 +1,6 @@
-"""The answer to "how does it stand?": a folder's run, round and step, who is missing since when, and where it resumes.
+"""A folder's state: run, round, step, missing parties, and where it resumes.
 
-It reads documents and ``status.json``, and tries locks; it opens no journal, no ledger and no records, and changes
-nothing. The command line prints it, ``metrics`` counts it.
+This module opens no journal, ledger or records, and changes nothing.
 """
 
 from __future__ import annotations
@@ -43,14 +42,12 @@ _WHY = {
 
 @dataclass(frozen=True)
 class HostStatus:
-    """The standing of the server's folder.
+    """The state of the server's folder.
 
     Attributes:
-        documents: of the folder.
-        status: what its loop wrote last; None where it never ran under this roster.
+        status: its loop's last state, of this roster.
         held: the process that runs ``serve``.
-        running: whether a process carries the session now.
-        ended: the sessions of the rounds that have ended, in order.
+        ended: the ended rounds' sessions, in order.
     """
 
     documents: FolderDocuments
@@ -66,7 +63,7 @@ class HostStatus:
 
     @property
     def ready(self) -> bool:
-        """Whether ``serve`` runs and takes connections on the address for parties."""
+        """Whether ``serve`` runs and accepts connections from parties."""
         return self.held is not None and _accepts(self.held.address)
 
     @property
@@ -136,11 +133,10 @@ class HostStatus:
 
 @dataclass(frozen=True)
 class HomeStatus:
-    """The standing of a party's folder, or of a helper's.
+    """The state of a party's or helper's folder.
 
     Attributes:
-        documents: of the folder.
-        status: what was kept at its last answer; None where it has answered nothing under this roster.
+        status: at its last answer, under this roster.
         held: the process that runs ``join``.
     """
 
@@ -155,12 +151,12 @@ class HomeStatus:
 
     @property
     def ready(self) -> bool:
-        """Whether ``join`` runs, its node is connected, and the folder's identity has a place in the session."""
+        """Whether ``join`` runs, its node is connected, and the identity has an index in the session."""
         return self.held is not None and self.held.connected and self._place is not None
 
     @property
     def over(self) -> bool:
-        """Whether the server has announced the session's end, or no part of the session is on the disk."""
+        """Whether the server announced the session's end, or no part of it is on disk."""
         last = self.status
         ended = last is not None and (last.kind, last.code) == ("over", "ok")
         return ended or not any(path.exists() for place in self.documents.rounds for path in self._sessions(place))
@@ -171,7 +167,7 @@ class HomeStatus:
         return publics.index(public) if public in publics else None
 
     def facts(self) -> dict[str, Any]:
-        """Return names and values, for JSON and for a table."""
+        """Return names and values."""
         status, place = self.status or PartyStatus("", 0.0), self._place
         last = {} if not status.code else {"last_message": status.kind, "last_answer": _sentence(status.code)}
         helper = place is not None and place >= len(self.documents.roster)
@@ -204,7 +200,6 @@ class HomeStatus:
         return f"with the server's next message{where}{after}"
 
     def _sessions(self, place: int) -> Iterator[Path]:
-        """Yield the paths where a client's machine, or a helper's, is stored."""
         if place not in self.documents.rounds:
             return
         roster, home = self.documents.session(place), self.documents.path(place) / "sessions"
@@ -216,12 +211,7 @@ FolderStatus = HostStatus | HomeStatus
 
 
 def status_of(home: str | os.PathLike[str]) -> FolderStatus:
-    """Return the state of a folder, read from its files.
-
-    Raises:
-        LocalProtocolError: there is no such folder, or other accounts can read or change its files.
-        PrivstatsError: one of its files is missing or invalid.
-    """
+    """Return a folder's state from its files; raises as :meth:`FolderDocuments.read`."""
     documents = FolderDocuments.read(home)
     if documents.identity.public != documents.roster.server:
         mine = read_status(documents.home, PartyStatus)
@@ -234,12 +224,10 @@ def status_of(home: str | os.PathLike[str]) -> FolderStatus:
 
 
 def _of_run(status: Any, documents: FolderDocuments) -> Any:
-    """Return the stored state, where it is of the roster's run."""
     return status if status is not None and status.run == documents.roster.run.hex() else None
 
 
 def _ended(documents: FolderDocuments) -> Iterator[EndedSession]:
-    """Yield the rounds that have ended, up to the first that has not."""
     for place in documents.rounds:
         name = session_name(documents.plan(place), documents.session(place))
         ended = SessionHistory(documents.path(place)).of(name)
@@ -282,7 +270,6 @@ def _time(seconds: float) -> str:
 
 
 def _accepts(address: str) -> bool:
-    """Return whether a TCP connection to ``HOST:PORT`` of this machine is taken."""
     host, _, port = address.rpartition(":")
     here = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host.strip("[]"), host.strip("[]"))  # noqa: S104 - to be reached
     try:

@@ -1,21 +1,7 @@
-"""Run the server's folder: the next plan, its session, its release on the disk, and on to the next, through any kill.
+"""Run the server's folder, round by round, through any kill.
 
-It asks the course for the next plan and lets ``RoundHost`` carry its session; work with a result on the disk is never
-repeated. A plan alone is a course of one round, and its session's result is the run's. ``course.kinds`` holds the
-differences between kinds of courses.
-
-Every session between machines is a course of one round, or a round of a longer one. ``course.iter_rounds`` is the one
-runner: a simulation, a stream in a folder and the server of a study take the next round from it and return the
-outcome. The folder of a round is durable: ``nodes/2`` has its own plan, run name and journal, and its owner's
-identity, key and ledger, so ``RoundHost``, ``RoundParty`` and the loop carry its session without knowing that there are
-others. ``Host``, ``Party`` and ``Folder`` wrap them, with an envelope that holds a message's round, and an
-announcement, signed by the server, that goes with a round's first message and costs no round trip. A party keeps the
-releases it was shown; it refuses a second plan or release for a round even if it follows from the course, so a server
-cannot try weights on a party that has not answered yet. A restarted server reads the plan in the round's folder and
-does not compute it again: eigenvectors have other last digits on another machine, and one round has one plan.
-
-``run_releases`` is the server's run as one call, which a carrier's engine makes in another program. A program that is
-killed between our release and its own next line calls again and gets the same release; nothing is run twice.
+A party refuses a second plan or release for a round, so a server cannot try weights on it. A restarted server reads a
+round's plan from disk, because recomputed eigenvectors differ in their last digits.
 """
 
 from __future__ import annotations
@@ -62,7 +48,6 @@ class Host:
 
         Raises:
             LocalProtocolError: the identity is not the server's, or other accounts could read the folder.
-            PrivstatsError: its files do not fit each other.
         """
         folder = Folder.open(home)
         if folder.identity.public != folder.roster.server:
@@ -80,20 +65,17 @@ class Host:
         sleep: Sleep = time.sleep,
         say: Say | None = None,
     ) -> Ended | Waiting:
-        """Carry the course from its current round to its end, or to a round with too few parties.
+        """Carry the course on to its end, or to a round with too few parties.
 
         Args:
-            transport: carries messages.
-            deadlines: the seconds of a step, in every session.
-            clock, sleep: monotonic seconds, and a wait.
-            say: called with a line per step and per refusal, a :class:`WarningLine` one for a refusal; by default
-                they are logged as ``privstats.host``.
+            say: called with a line per step and refusal, a :class:`WarningLine` for a refusal; default
+                ``privstats.host``'s log.
 
         Raises:
-            SessionEndedError: it ended before; a new session needs a roster with a new run name.
-            LedgerError: the server's account is to be charged and cannot pay; no party was asked for anything.
+            SessionEndedError: it ended before; a new session needs a new run name.
+            LedgerError: the server's account cannot pay; no party was contacted.
             AggregationError: as for :meth:`RoundHost.run`, for a plan alone; a longer course continues.
-            PrivstatsError: another process runs it, or a file cannot be read or written; nothing is lost.
+            PrivstatsError: in use, or a file error; nothing is lost.
         """
         carrying = Carrying(transport, deadlines, clock, sleep, say or log_line)
         if self.folder.kind.single:
@@ -123,17 +105,13 @@ class Host:
         return Ended(tuple(releases), self._sentence(releases))
 
     def give_up(self) -> str:
-        """End the current round's session without a sum; the next run continues the course.
+        """End the current round's session without a sum, and return a sentence for the operator.
 
-        The next run notifies its clients.
-
-        Returns:
-            A sentence for the operator.
+        The next run notifies clients and continues the course.
 
         Raises:
             NothingToResumeError: no round is open.
-            SessionEndedError: the session of a plan alone ended before.
-            LocalProtocolError: another process runs it now.
+            SessionEndedError: a plan alone's session ended before.
         """
         if self.folder.kind.single:
             return self._host(self.folder.round(0)).give_up()
@@ -185,8 +163,6 @@ class Host:
         return self._host(folder).run(replace(carrying, transport=transport, say=say))
 
     def _round_folder(self, round_: Round, releases: Releases) -> RoundFolder:
-        """Return the round's folder, with the plan under which it began, which may differ from this machine's in
-        rounding."""
         if round_.place not in self.folder.rounds:
             return self.folder.keep(round_.place, round_.plan)
         folder = self.folder.round(round_.place)
@@ -194,8 +170,7 @@ class Host:
         return folder
 
     def _host(self, folder: RoundFolder) -> RoundHost:
-        """Return the host of one round's session; the seed of noise that all rounds share is on the disk before the
-        first."""
+        """The seed of noise that all rounds share must be on disk before the first round."""
         if folder.totals is not None and self.folder.rounds == (0,):
             folder.totals.seed()
         return RoundHost(folder)
@@ -211,7 +186,6 @@ class Host:
         return folder.begun and not (folder.home / "journal" / "snapshot").exists()
 
     def _announcing(self, folder: RoundFolder) -> OutgoingAnnouncement:
-        """Return the announcement of a round; of a plan alone, which all parties have, only its digest."""
         above, kind = self.folder, self.folder.kind
         files = {place: above.outcome_bytes(place) for place in range(folder.place)}
         values = {} if kind.single or folder.plan.published is None else folder.plan.published.read()
@@ -248,7 +222,6 @@ def _file_of(values: Mapping[str, Values]) -> bytes:
 
 
 def _at(place: int) -> str:
-    """Return the beginning of a line about one round of the course."""
     return f"course, round {place}: "
 
 
@@ -261,19 +234,15 @@ def run_releases(
     say: Say | None = None,
     sleep: Sleep = time.sleep,
 ) -> tuple[Release | None, ...]:
-    """Run a host's session or course to its end, or read the releases of one that ended before.
+    """Run a host's session or course to its end, or return its earlier releases.
 
     Args:
-        host: the server's folder.
-        transport: carries messages.
-        deadlines: the seconds of a step.
-        again: what the operator does where too few have answered.
-        say: called with a line per step and per refusal; by default they are logged as ``privstats.host``.
-        sleep: waits that many seconds.
+        again: the operator's remedy for too few answers.
+        deadlines, say, sleep: as for :meth:`Host.run`.
 
     Raises:
-        TooFewAnswersError: a deadline passed with too few answers; the next call goes on.
-        SessionEndedError: the session of a plan alone ended before, without a release, or its file was moved away.
+        TooFewAnswersError: a deadline passed with too few answers; the next call continues.
+        SessionEndedError: the session ended before, and its release is missing.
         AggregationError: it ends now, without a sum.
         PrivstatsError: as for :meth:`Host.run`.
     """
@@ -293,11 +262,7 @@ def run_releases(
 
 
 def named_home(home: str | os.PathLike[str] | None, environment: Mapping[str, str], variable: str) -> Path:
-    """Return the folder that a program names, or its environment where the program names none.
-
-    Raises:
-        PrivstatsError: neither names one, or its path is relative: a carrier runs a program in a folder of its own.
-    """
+    """Return the absolute folder named by a program or its environment."""
     named = environment.get(variable) if home is None else home
     if named is None:
         raise PrivstatsError(f"no folder is named: give its path, or set {variable} before the server starts")
@@ -309,7 +274,7 @@ def named_home(home: str | os.PathLike[str] | None, environment: Mapping[str, st
 
 
 def _released(folder: Folder) -> tuple[Release | None, ...] | None:
-    """Return the outcomes of a run that has ended; None where it has no release, or its file was replaced."""
+    """Return an ended run's outcomes; None without a release, or if its file was replaced."""
     if not folder.kind.single:
         return tuple(folder.releases_so_far())
     session = folder.round(0)

@@ -1,7 +1,7 @@
-"""Report how this Python's TLS agrees on keys: by the group that it offers first, which its own servers accept too.
+"""Report how this Python's TLS agrees on keys: by the group that it offers first.
 
-Python's ``ssl`` names no group before 3.15. So a ClientHello is built in memory without being sent, and its first key
-share is read (RFC 8446, 4.2.8). The group of a connection depends on both ends; a hybrid group needs both.
+Python's ``ssl`` names no group before 3.15, so the first key share is read from a ClientHello in memory (RFC 8446,
+4.2.8). A hybrid group needs both ends.
 """
 
 from __future__ import annotations
@@ -23,9 +23,7 @@ class KeyAgreement:
     """Group and library with which TLS agrees on keys.
 
     Attributes:
-        group: IANA's name of the group that is offered first, or its number where it is none of elliptic curves or
-            ML-KEM; ``none of TLS 1.3`` where a setting of the system forbids that version.
-        library: the version of OpenSSL behind Python's ``ssl``.
+        group: IANA's name or number of the group offered first; ``none of TLS 1.3`` where that version is forbidden.
     """
 
     group: str
@@ -33,11 +31,11 @@ class KeyAgreement:
 
     @property
     def hybrid(self) -> bool:
-        """Whether a recording stays closed to who breaks elliptic curves later."""
+        """Whether recordings stay secret if elliptic curves are broken later."""
         return self.group in _HYBRID.values()
 
     def __str__(self) -> str:
-        """Describe the key agreement for people, with the remedy where it is not hybrid."""
+        """Describe the agreement, with the remedy where it is not hybrid."""
         if self.hybrid:
             return f"{self.group} ({self.library}), where the other end offers it too"
         return f"{self.group} ({self.library}): not hybrid, which needs OpenSSL 3.5 or newer at both ends"
@@ -45,8 +43,7 @@ class KeyAgreement:
 
 @cache
 def offered() -> KeyAgreement:
-    """Return the key agreement of this Python, with the settings that ``ssl`` and OpenSSL's own file give to every
-    connection."""
+    """Return this Python's key agreement, under the system's settings."""
     sent = ssl.MemoryBIO()
     end = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).wrap_bio(ssl.MemoryBIO(), sent, server_hostname="localhost")
     with suppress(ssl.SSLError):  # it waits for an answer, or may send nothing
@@ -58,8 +55,7 @@ def offered() -> KeyAgreement:
 
 
 def first_share(hello: bytes) -> int | None:
-    """Return the group of the first key share in a ClientHello (RFC 8446, 4.1.2), in one record; None where it has
-    none."""
+    """Return the group of a ClientHello's first key share (RFC 8446, 4.1.2), in one record."""
     at = 5 + 4 + 2 + 32  # the record's header, the handshake's, the version, the random number
     for length in (">B", ">H", ">B"):  # session, cipher suites, compression methods
         at += struct.calcsize(length) + struct.unpack_from(length, hello, at)[0]

@@ -1,14 +1,9 @@
-"""Measure a party's records: its ``load`` function, one measurement, and the sums stored for the session.
+"""Measure a party's records, and store the sums for the session.
 
-It runs the party's own ``records.py`` and no code from the network. Stored sums are sealed, and belong to one plan, one
-account and one text of that file. ``parts`` calls it, and ``records_script`` before it writes the script.
+This module runs the party's own ``records.py`` and no code from the network. Stored sums are sealed. A plan for persons
+needs an id per row in every round.
 
-Where a plan promises persons, every row has an id, in every round. Ids are those of this process. They may differ in
-another round: each round bounds a person by the rows that the person has in that round.
-
-A party may hold records out of every sum by their own features. A replaced record may be in the sums and its
-replacement outside, or the other way round. So under replace-one the sums may also have one record more or less, which
-the noise of some plans does not hide: for these a split is refused.
+A split holds records out by their own features, so replacing a record may move it into or out of the sums.
 """
 
 from __future__ import annotations
@@ -55,8 +50,6 @@ _MOMENTS = "moments"
 
 
 class _Stored(HiddenRepr, msgspec.Struct, frozen=True):
-    """Measured sums in their file."""
-
     mark: bytes  # plan, account and source
     dataset: str | None
     again: bool
@@ -114,10 +107,8 @@ class Records:
     """A party's measured records for a session.
 
     Attributes:
-        moments: the exact sums of its records.
-        folder: the party's.
         dataset: the account that is charged.
-        again: whether the party allows exact sums to be released a second time.
+        again: whether exact sums may be released twice.
     """
 
     moments: Moments
@@ -132,16 +123,13 @@ class Records:
 
 
 def records_of(folder: RoundFolder, *, anew: bool = False) -> Records:
-    """Return the kept sums, if they belong to this plan, account and ``records.py``; else measured now.
+    """Return the stored sums if they fit this plan, account and ``records.py``; else measure now.
 
     Args:
-        folder: the party's.
-        anew: measure in every case, because the data behind ``records.py`` may have changed.
+        anew: measure in every case.
 
     Raises:
-        DataError: ``records.py`` is missing, fails, or returns records that do not fit the schema, or it holds records
-            out where that breaks the promise.
-        LedgerError: the account to charge is not determined.
+        DataError: ``records.py`` fails or returns unfit records, or its split breaks the guarantee.
     """
     stored = None if anew else _stored(folder)
     if stored is not None:
@@ -158,30 +146,25 @@ def records_of(folder: RoundFolder, *, anew: bool = False) -> Records:
 
 
 def clip_report_of(moments: Moments) -> ClipReport | None:
-    """Return the clip report; None where the kind has no clip, or none was kept."""
+    """Return the clip report; None without one."""
     return getattr(moments, "clip_report", None)
 
 
 def charge_of(folder: RoundFolder) -> Charge | RoundCharge:
-    """Return the charge of the session, without measuring anything.
-
-    Raises:
-        DataError, LedgerError: as for :func:`records_of`.
-    """
+    """Return the session's charge without measuring; raises as :func:`records_of`."""
     stored = _stored(folder)
     dataset, again = _named(_run(folder)) if stored is None else (stored.dataset, stored.again)
     return folder.charge(dataset, again)
 
 
 def forget_moments(folder: Folder) -> None:
-    """Remove the kept sums of every round, because the data behind ``records.py`` has changed."""
+    """Remove the stored sums of every round, because the data has changed."""
     for path in (folder.home / _MOMENTS, *folder.home.glob(f"nodes/*/{_MOMENTS}")):
         path.unlink(missing_ok=True)
 
 
 def _stored(folder: RoundFolder) -> _Stored | None:
-    """Return the kept sums, if they are those that would be measured now; a damaged file or another key counts as
-    none."""
+    """A damaged file or another key counts as no sums."""
     try:
         stored = msgspec.msgpack.decode(read_sealed(folder.home / _MOMENTS, folder.key), type=_Stored)
         account = account_of(folder, stored.dataset)
@@ -203,7 +186,6 @@ def _source(folder: RoundFolder) -> bytes:
 
 
 def _named(script: Mapping[str, Any]) -> tuple[str | None, bool]:
-    """Return the script's settings: the account, and whether exact sums may be released again."""
     dataset, again = script.get("dataset"), script.get("allow_second_exact_release", False)
     if not (dataset is None or isinstance(dataset, str)) or not isinstance(again, bool):
         raise DataError(f"in {SCRIPT}, dataset is a name and allow_second_exact_release True or False, or left out")
@@ -219,7 +201,7 @@ def _run(folder: RoundFolder) -> dict[str, Any]:
 
 
 def _account(folder: RoundFolder, name: str) -> Account:
-    """Return the account of this name, without a cap where the ledger has none."""
+    """An account missing from the ledger has no cap."""
     return next((each for each in folder.ledger.accounts() if each.dataset == name), Account(name))
 
 
@@ -249,8 +231,7 @@ def _measured(folder: RoundFolder, script: Mapping[str, Any], account: str) -> M
 
 
 def times_of(folder: RoundFolder) -> Any:
-    """Return the times that a hazard course reads, as ``load()`` returns them; None of other courses, and of
-    batches."""
+    """Return the times that a hazard course reads; None for other courses, and for batches."""
     schema = getattr(getattr(folder.above.course, "plan", None), "schema", None)
     load = _run(folder).get("load")
     if not isinstance(schema, HazardSchema) or not callable(load):
@@ -263,17 +244,13 @@ def times_of(folder: RoundFolder) -> Any:
 
 
 def _measuring(X: Any) -> Any:
-    """Return the function that measures these records: in memory, a Dask collection, or a list of delayed batches."""
     first = X[0] if isinstance(X, list) and X else X
     on_cluster = hasattr(type(first), "__dask_graph__")
     return of_contrib("dask", f"a Dask collection from {SCRIPT}") if on_cluster else exact_moments
 
 
 def _loaded(folder: RoundFolder, load: Callable[[], Any]) -> Any:
-    """Return what ``load()`` returns. A relative path of a RecordFile is resolved against the party's folder.
-
-    The current folder of the process stays as it is: it belongs to all threads, and other parties may run in them.
-    """
+    """Resolve a RecordFile's relative path without changing the current folder, which all threads share."""
     try:
         loaded = load()
     except PrivstatsError:
@@ -286,36 +263,26 @@ def _loaded(folder: RoundFolder, load: Callable[[], Any]) -> Any:
 
 
 def _remedy(error: BaseException) -> str:
-    """Return what to change in the script if it named a file by a relative path that leads nowhere."""
     if not isinstance(error, FileNotFoundError) or Path(str(error.filename)).is_absolute():
         return ""
     return f" (name a file beside {SCRIPT} as Path(__file__).parent / NAME: the current folder may be another)"
 
 
 def _pair(folder: RoundFolder, loaded: Any) -> tuple[Any, Any]:
-    """X and y of what ``load()`` returned; batches have no y."""
     if isinstance(loaded, RecordFile):
         return records_in(loaded, folder.plan.schema, folder.plan.unreadable)
     return loaded if isinstance(loaded, tuple) and len(loaded) == 2 else (loaded, None)
 
 
 def sums_of_persons(plan: Plan, loaded: Any) -> Moments:
-    """Return the sums of a file, or of X, y and ids, under a plan that promises persons.
-
-    Raises:
-        DataError: something else, or records that do not fit the plan.
-    """
+    """Return the sums of a file, or of X, y and ids, under a plan for persons."""
     X, y, ids = _with_ids(plan, loaded)
     options: Any = {"published": plan.published, "unreadable": plan.unreadable}
     return exact_moments(plan.schema, X, y, persons=ids, person_clip=plan.person_clip, **options)
 
 
 def admit_persons(course: Course, loaded: Any) -> None:
-    """Refuse before the first round what a later one would refuse; persons are bounded here as in the rounds.
-
-    Raises:
-        DataError: as above.
-    """
+    """Refuse records that a later round would refuse."""
     plan, admits = course.first, admits_of(course)
     if admits is None or isinstance(plan.privacy, NoPrivacy):
         return
@@ -336,22 +303,14 @@ def _with_ids(plan: Plan, loaded: Any) -> tuple[Any, Any, Any]:
 
 
 def require_hidden(course: Course) -> None:
-    """Refuse a split where the course promises replace-one, and its noise does not hide one record more or less.
-
-    Raises:
-        DataError: with both mu.
-    """
+    """Refuse a split where the course promises replace-one, and its noise does not hide one record more or less."""
     privacy = course.first.privacy
     if isinstance(privacy, Privacy) and (privacy.unit, privacy.adjacency) == ("record", "replace-one"):
         _require(course, "the plan promises replace-one", "agree on a plan under add-remove")
 
 
 def require_hidden_in(account: Account, course: Course) -> None:
-    """Refuse a split for the charged account, which prices every plan under its own adjacency.
-
-    Raises:
-        DataError: with both mu.
-    """
+    """Refuse a split for the charged account, which prices every plan under its own adjacency."""
     cap = account.cap
     if cap is not None and (cap.unit, cap.adjacency) == ("record", "replace-one"):
         who = f"account {account.dataset!r} is kept under replace-one"
@@ -359,13 +318,10 @@ def require_hidden_in(account: Account, course: Course) -> None:
 
 
 def bind_split(folder: Folder, file: RecordFile) -> str:
-    """Note which split goes into a course's sums; for a plan that scores a head, refuse a split other than the head's.
+    """Note a course's split; a plan that scores a head must use the head's split.
 
     Returns:
-        A sentence on what cannot be stored; empty where all is.
-
-    Raises:
-        DataError: the head was made with another split, or the file next to the records is no note.
+        A sentence on what cannot be stored, if anything.
     """
     plan, course = folder.course.first, folder.course.digest
     if not plan.schema.scores_head:
@@ -381,12 +337,7 @@ def bind_split(folder: Folder, file: RecordFile) -> str:
 
 
 def require_unseen(folder: Folder, plan: Plan, file: RecordFile) -> None:
-    """Refuse to score a head on the records that made it, as far as the split or this party's ledger shows.
-
-    Raises:
-        DataError: a split without ``kept_out``, which has the records of the sums; or the ledger was charged for the
-            plan of the head, and the file's records were not held out of it.
-    """
+    """Refuse to score a head on records that built it, as far as the split or this party's ledger shows."""
     if not plan.schema.scores_head or file.kept_out or plan.published is None:
         return
     if file.split is not None:
@@ -408,9 +359,9 @@ def _charged(folder: Folder, *digests: str | None) -> bool:
 
 
 def _require(course: Course, who: str, remedy: str) -> None:
-    """Refuse a split where a record that enters or leaves the sums costs more mu than one that is replaced in them.
+    """Refuse a split where a record that enters or leaves the sums costs more mu than a replaced one.
 
-    Laplace noise needs no look: an L1 sensitivity is twice as large under replace-one.
+    Laplace noise passes: its L1 sensitivity is twice as large under replace-one.
     """
     promised, moved = _mu(course, "replace-one"), _mu(course, "add-remove")
     if moved > promised * (1 + TOLERANCE):
@@ -422,6 +373,5 @@ def _require(course: Course, who: str, remedy: str) -> None:
 
 
 def _mu(course: Course, adjacency: Adjacency) -> float:
-    """mu of one record in all rounds together."""
     noisy = [(plan.schema, plan.noise) for plan in course.priced if plan.noise is not None and not plan.noise.pure]
     return math.hypot(*(joint_mu(schema, noise.sigma, adjacency) for schema, noise in noisy))

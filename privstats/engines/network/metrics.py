@@ -1,8 +1,4 @@
-"""A folder's standing as Prometheus text, and the loopback address that serves it.
-
-The text is written here: its format is a line per number, the numbers come from a file that other processes replace,
-and ``prometheus_client`` keeps its own in the memory of one process. A scrape reads the folder anew.
-"""
+"""A folder's state as Prometheus text, and the loopback address that serves it."""
 
 from __future__ import annotations
 
@@ -32,11 +28,7 @@ _HOSTS = frozenset({_LOOPBACK, "localhost"})
 
 
 def exposition(home: Path, now: Callable[[], float] = time.time) -> str:
-    """Return a folder's state in Prometheus' text format, version 0.0.4; labels hold steps, places and codes.
-
-    Raises:
-        PrivstatsError: as for :func:`status_of`.
-    """
+    """Return a folder's state in Prometheus' text format, version 0.0.4; labels hold steps, indices and codes."""
     status = status_of(home)
     lines = _host(status, now()) if isinstance(status, HostStatus) else _home(status, now())
     return "".join(f"{line}\n" for line in lines)
@@ -60,7 +52,7 @@ def _host(host: HostStatus, now: float) -> Iterator[str]:
 
 
 def connections_of(connections: ConnectionStatus | None) -> Iterator[str]:
-    """Yield the metrics of the carrier's door; none where it does not run, or reports nothing."""
+    """Yield the metrics of the carrier's door, if any."""
     if connections is None:
         return
     open_now = {'signed="yes"': connections.nodes, 'signed="no"': connections.strangers}
@@ -87,7 +79,6 @@ def certificate_days(held: Supervision | None, now: float) -> Iterator[str]:
 
 
 def _both(status: ServerStatus | PartyStatus, received: int, sent: int) -> Iterator[str]:
-    """Yield the metrics that both ends count, all of the current run."""
     yield from family("received_bytes_total", "counter", "Bytes received.", {"": status.received + received})
     yield from family("sent_bytes_total", "counter", "Bytes sent.", {"": status.sent + sent})
     refusals = {f'code="{code}"': count for code, count in status.refusals.items()}
@@ -100,7 +91,7 @@ def gauge(name: str, text: str, value: float) -> Iterator[str]:
 
 
 def family(name: str, kind: str, text: str, values: Mapping[str, float]) -> Iterator[str]:
-    """Yield a family of numbers by their labels; one without numbers is left out."""
+    """Yield a family of numbers by their labels; nothing for no numbers."""
     if values:
         yield f"# HELP privstats_{name} {text}"
         yield f"# TYPE privstats_{name} {kind}"
@@ -110,20 +101,16 @@ def family(name: str, kind: str, text: str, values: Mapping[str, float]) -> Iter
 
 @contextmanager
 def metrics_served(home: Path, port: int | None) -> Iterator[int]:
-    """Serve ``/metrics`` on a port of 127.0.0.1 in the block, from a thread; nothing where ``port`` is None.
+    """Serve ``/metrics`` on 127.0.0.1 in the block, from a thread; nothing where ``port`` is None.
 
-    A request for another host than 127.0.0.1 or localhost, on any port, is refused with 421: a browser on this machine
-    sends such a one for a page that has made its own name mean this address.
+    Requests for other hosts than 127.0.0.1 or localhost are refused with 421: a web page may have made its own name
+    resolve to this address.
 
     Args:
-        home: the folder.
-        port: the port; 0 lets the system choose.
+        port: 0 lets the system choose.
 
     Yields:
-        The port; 0 where nothing is served.
-
-    Raises:
-        PrivstatsError: the port cannot be used.
+        The port, or 0.
     """
     if port is None:
         yield 0
@@ -141,7 +128,7 @@ def metrics_served(home: Path, port: int | None) -> Iterator[int]:
 
 
 class _Server(ThreadingHTTPServer):
-    """A thread per connection, of a few: idle ones take no descriptor from what this process does besides."""
+    """The number of threads is bounded, so that idle connections do not use up the process's descriptors."""
 
     def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
         self._places = threading.BoundedSemaphore(_CONNECTIONS)

@@ -1,8 +1,7 @@
 """Map nodes to parties, and decide when to repeat requests to nodes.
 
-The map from nodes to parties is proved by signatures, which ``statements`` verifies. It decides which nodes the loop
-asks; the sum does not depend on it. One request per node at a time; repeating it is safe, because a machine gives the
-same answer again. The loop uses both; nothing here reads an answer.
+Signatures prove the map; the sum does not depend on it. Repeating a request is safe, because a machine repeats its
+answer.
 """
 
 from __future__ import annotations
@@ -28,11 +27,8 @@ class Request:
     """One request to one node.
 
     Attributes:
-        kind: of the message.
-        digest: SHA-256 of the message.
-        again: the time from which it is repeated; None for never.
-        messages: names of messages without a reply yet.
-        code: of its last refusal; empty where there was none.
+        again: the time to repeat it; None for never.
+        code: of its last refusal; may be empty.
     """
 
     kind: MessageKind
@@ -48,17 +44,10 @@ class Request:
 
 
 class RequestQueue:
-    """The requests of one step.
+    """The requests of one step, one per node at a time.
 
     Args:
-        transport: carries them.
-        clock: monotonic seconds.
         until: the step's deadline, on that clock.
-        most: most bytes of one reply.
-
-    Attributes:
-        sent: bytes that were pushed.
-        received: bytes that were pulled.
     """
 
     def __init__(self, transport: Transport, clock: Callable[[], float], until: float, most: int) -> None:
@@ -68,7 +57,7 @@ class RequestQueue:
         self._heard = clock()
 
     def ask(self, node: int, kind: MessageKind, make: Callable[[], bytes]) -> None:
-        """Send the result of ``make``, unless the node has that request already and it is too early to repeat it."""
+        """Send the result of ``make``, unless it is too early to repeat that request."""
         request, now = self._asked.get(node), self._clock()
         if request is not None and (request.again is None or now < request.again):
             return
@@ -82,7 +71,7 @@ class RequestQueue:
             request.messages.append(name)
 
     def replies(self) -> Iterator[tuple[int, Request, Reply]]:
-        """Replies, node by node, one at a time; the carrier's own errors are handled here."""
+        """Yield replies; the carrier's own errors are handled here."""
         waiting = {name: (node, request) for node, request in self._asked.items() for name in request.messages}
         for name, reply in pulled(self._transport, list(waiting), self._most):
             node, request = waiting[name]
@@ -98,7 +87,7 @@ class RequestQueue:
 
     @property
     def pause(self) -> float:
-        """Seconds until the next poll, at most until the deadline: longer, the longer nothing has come."""
+        """Seconds until the next poll; grows while nothing arrives, at most to the deadline."""
         now = self._clock()
         quiet = min(max(_POLL_SECONDS, (now - self._heard) / _QUIETER), _SLOWEST_SECONDS)
         return min(quiet, max(self._until - now, _LEAST_SECONDS))
@@ -112,25 +101,25 @@ class RequestQueue:
         asked.again = None if wait is None else self._clock() + wait
 
     def done(self, node: int) -> None:
-        """Note that the node has answered, so another request may be sent."""
+        """Note the node's answer, so another request may be sent."""
         self._asked.pop(node, None)
 
     def later(self, node: int, seconds: float) -> None:
-        """Repeat the request after some seconds, because the reply is no answer."""
+        """Repeat the request after some seconds."""
         self._asked[node].again = self._clock() + seconds
 
     def returns(self, node: int) -> None:
-        """Repeat the request once the node is back; it went offline, perhaps with the request."""
+        """Repeat the request to a node that was offline."""
         request = self._asked.get(node)
         if request is not None and request.again is not None:
             request.again = self._clock()
 
     def never(self, node: int) -> None:
-        """Send this node no more requests in this step."""
+        """Send this node no more requests."""
         self._asked[node].again = None
 
     def refusal(self, node: int) -> str:
-        """Return the code of the node's last refusal; empty where it has sent none to the current request."""
+        """Return the node's last refusal code, or ""."""
         return self._asked[node].code if node in self._asked else ""
 
     def final(self, node: int) -> bool:
@@ -139,13 +128,11 @@ class RequestQueue:
 
 
 class NodeRegistry:
-    """Nodes and places, one to one.
+    """Nodes and party indices, one to one.
 
     Args:
         publics: all public keys: the clients, then the helpers.
-        clients: number of clients among them.
-        names: the clients' names for people; may be empty.
-        nodes: the kept map, from node to place.
+        nodes: the stored map, from node to index.
         store: called with the map whenever it grows.
     """
 
@@ -164,15 +151,15 @@ class NodeRegistry:
         self._nodes = {place: node for node, place in self._places.items()}
 
     def place_of(self, node: int) -> int | None:
-        """Return the node's place; None where it has proved none."""
+        """Return the index that the node has proved, if any."""
         return self._places.get(node)
 
     def node_of(self, place: int) -> int | None:
-        """Return the node at a place; None while no node has proved it."""
+        """Return the node that has proved an index, if any."""
         return self._nodes.get(place)
 
     def claim(self, node: int, place: int) -> bool:
-        """Assign ``node`` the place that it has proved, replacing an earlier one; False where another node has it."""
+        """Assign a node the index that it has proved; False where another node has it."""
         if self._nodes.get(place, node) != node:
             return False
         if self._places.get(node) != place:
@@ -186,7 +173,7 @@ class NodeRegistry:
         return f"party {place}" if place < self.clients else f"helper {place - self.clients + 1}"
 
     def listed(self, places: Sequence[int]) -> str:
-        """Places with their names: ``1 (Bonn), 3 (St. Mary)``."""
+        """Return indices with names: ``1 (Bonn), 3 (St. Mary)``."""
         return ", ".join(self._listed(place) for place in places)
 
     def _listed(self, place: int) -> str:
@@ -201,25 +188,25 @@ class _Nodes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class NodeMap:
-    """The nodes' places, of one session at a time: ``nodes.json``."""
+    """One session's indices by node: ``nodes.json``."""
 
     def __init__(self, home: Path, session: str) -> None:
         self._path, self._session = home / "nodes.json", session
 
     @property
     def session(self) -> str:
-        """The file's session; empty where there is none, or it is damaged."""
+        """The file's session; empty if missing or damaged."""
         stored = read_json(self._path, _Nodes)
         return "" if stored is None else stored.session
 
     def load(self) -> dict[int, int]:
-        """Return the index by node; empty without a file of this session, and then the loop asks the nodes again."""
+        """Return the index by node, if stored for this session."""
         stored = read_json(self._path, _Nodes)
         if stored is None or stored.session != self._session:
             return {}
         return {int(node): place for node, place in stored.nodes.items() if node.isdecimal()}
 
     def store(self, nodes: Mapping[int, int]) -> None:
-        """Keep the map; on disk when this returns."""
+        """Store the map; on disk when this returns."""
         entry = _Nodes(self._session, {str(node): place for node, place in nodes.items()})
         atomic_write(self._path, msgspec.json.format(msgspec.json.encode(entry)))

@@ -1,8 +1,6 @@
-"""Lines for the operator of a folder, by standard ``logging``: the loggers ``privstats.host`` and ``privstats.party``.
+"""Lines for a folder's operator, by the loggers ``privstats.host`` and ``privstats.party``.
 
-A line names parties, steps, codes, times and sizes. It holds no record's value, key, seed or sum: of an error that
-others have raised, in ``records.py`` for example, it has the type and the places in the code, and no text. The programs
-of the carriers call ``configure``; a program that imports the library configures ``logging`` itself.
+A line holds no record's value, key, seed or sum: other libraries' errors are logged by type and code location.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 
 
 class WarningLine(str):
-    """A line about something that did not go as planned, which is logged as a warning."""
+    """A line that is logged as a warning."""
 
     __slots__ = ()
 
@@ -42,10 +40,9 @@ class ScriptError(DataError):
 
     Args:
         what: the part that failed, with its verb.
-        cause: the error that it raised. The system's text about a file stays in the log.
 
     Attributes:
-        logged: the sentence for the log.
+        logged: the sentence for the log, with the text of system errors only.
 
     Example:
         >>> from privstats.engines.network.operator_log import ScriptError
@@ -64,13 +61,12 @@ class ScriptError(DataError):
 
 
 def log_line(line: str) -> None:
-    """Log a line of the server's operator: a :class:`WarningLine` one as a warning, any other as information."""
+    """Log a line for the server's operator: a :class:`WarningLine` as a warning, others as information."""
     HOST.log(logging.WARNING if isinstance(line, WarningLine) else logging.INFO, "%s", line)
 
 
 def reason_of(error: Exception) -> str:
-    """Return one sentence for an error of this library; of any other its type and the places in the code, without its
-    text.
+    """Return one sentence for an error of this library; for others the type and code locations, without text.
 
     Example:
         >>> from privstats.engines.network.operator_log import reason_of
@@ -87,16 +83,11 @@ def reason_of(error: Exception) -> str:
 
 
 def configure(environment: Mapping[str, str] = os.environ) -> None:
-    """Write the lines of ``privstats`` to standard error, in the form and from the level that the environment names.
-
-    Calling it again replaces what it set up before.
+    """Log ``privstats`` to standard error; a later call replaces this setup.
 
     Args:
         environment: ``PRIVSTATS_LOG`` is ``text``, the default, or ``json``, one object per line;
             ``PRIVSTATS_LOG_LEVEL`` is a level's name, ``INFO`` by default.
-
-    Raises:
-        PrivstatsError: one of the two has another value.
     """
     form, level = _chosen(environment, FORM, _FORMS, "text"), _chosen(environment, LEVEL, _LEVELS, "INFO")
     handler = _StandardError()
@@ -114,7 +105,7 @@ def _chosen(environment: Mapping[str, str], name: str, known: tuple[str, ...], u
 
 
 class _StandardError(logging.Handler):
-    """Writes to the standard error of the moment: carriers replace it to pass lines on."""
+    """Looks up standard error at each line, because carriers replace it."""
 
     def emit(self, record: logging.LogRecord) -> None:
         sys.stderr.write(f"{self.format(record)}\n")

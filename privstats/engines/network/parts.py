@@ -1,8 +1,4 @@
-"""A client's contribution to one session: its records or changes, their charge, and refunds after the session.
-
-A row per ``part`` of a course kind: all the records of ``records.py``, or what has changed since (``contrib.streams``).
-Roles use it with a party's folder.
-"""
+"""A client's contribution to one session: its records or changes, their charge, and refunds after the session."""
 
 from __future__ import annotations
 
@@ -35,24 +31,20 @@ class RecordsPart:
         self._folder = folder
 
     def prepare(self, *, anew: bool) -> Records | None:
-        """Measure them."""
+        """Measure the records, or return stored sums."""
         return records_of(self._folder, anew=anew)
 
     def contribution(self) -> tuple[Moments, Charge | RoundCharge]:
-        """Return the records' sums, measured once."""
+        """Return the records' sums, measured once, and their charge."""
         records = records_of(self._folder)
         return records.moments, records.charge
 
     def on_upload(self) -> OnUpload:
-        """Return the ledger's, without measuring."""
+        """Return the ledger's callback, without measuring."""
         return session.on_upload(self._folder.plan, self._folder.roster, charge_of(self._folder))
 
     def settle(self, beside: bytes) -> None:
-        """Refund the spend where nothing was sent, or where signed statements prove that the upload is in no sum.
-
-        Args:
-            beside: signed statements about the session's end, see :func:`statements.session_ended`; may be empty.
-        """
+        """Refund the spend where nothing was sent, or the upload is proved to be in no sum."""
         if not self._folder.kind.gives_back:
             return
         for spend in spends_of(self._folder).values():
@@ -82,30 +74,30 @@ class Part(Protocol):
         """Measure what is measured before the session."""
 
     def contribution(self) -> tuple[Moments, Charge | RoundCharge]:
-        """Return the sums to send, and what pays for them."""
+        """Return the sums to send, and their charge."""
 
     def on_upload(self) -> OnUpload:
-        """Return the function to call with the upload before it leaves; nothing is measured for it."""
+        """Return the function to call with the upload before it is sent."""
 
     def settle(self, beside: bytes) -> None:
-        """Refund what the session's end proves to be in no sum."""
+        """Refund the spend for an upload proved to be in no sum."""
 
 
 class Contribution(Protocol):
-    """Clients' contributions to the rounds of a course, and their work between two rounds."""
+    """Clients' contributions to a course's rounds, and their work between rounds."""
 
     def part(self, folder: RoundFolder) -> Part:
-        """Return the part of a client in a folder's session."""
+        """Return a client's part in a folder's session."""
 
     def settle(self, folder: Folder, ended: Mapping[int, bytes], say: Callable[[str], None]) -> None:
-        """Settle the fate of what was sent, by :class:`EndStatements` of rounds that have ended, encoded."""
+        """Settle earlier uploads, by encoded :class:`EndStatements`."""
 
     def obsolete_rounds(self, folder: Folder, place: int) -> Collection[int]:
         """Return rounds with sessions to give up as this one begins."""
 
 
 class _AllRecords:
-    """A course that is spent as a whole: nothing is refunded, and a round that has ended is given up."""
+    """A course that is spent in full: nothing is refunded, and ended rounds are given up."""
 
     def part(self, folder: RoundFolder) -> Part:
         return RecordsPart(folder)
@@ -125,34 +117,29 @@ CONTRIBUTIONS: Mapping[str, Callable[[], Contribution]] = {
 
 
 def part_of(folder: RoundFolder) -> Part:
-    """Return the part of a client in a folder's session."""
+    """Return a client's part in a folder's session."""
     return CONTRIBUTIONS[folder.kind.part]().part(folder)
 
 
 def client_file(folder: RoundFolder) -> Path:
-    """Return the file with the client's machine of a folder's session."""
+    """Return the file of the client's machine."""
     return folder.home / "sessions" / folder.session
 
 
 def spends_of(folder: RoundFolder) -> dict[str, Spend]:
-    """Return the spends of a folder's session, by account."""
+    """Return a session's spends, by account."""
     run, digest = folder.roster.run, folder.plan.digest
     spends = {account.dataset: account.of_run(run) for account in folder.ledger.accounts()}
     return {name: each for name, each in spends.items() if each is not None and each.plan == digest}
 
 
 def panel_of(plan: Plan, offers: bytes) -> Panel | None:
-    """Return the panel of a session, from the offers in its opening and the identities in the plan; None without a
-    panel.
-
-    Raises:
-        Declined: the bytes are no offers of the plan's panel.
-    """
+    """Return a session's panel, if any."""
     return offered_panel(plan, offers) if plan.panel else None
 
 
 def offered_panel(plan: Plan, offers: bytes) -> Panel:
-    """Return the panel of a plan that has one; raises as :func:`panel_of` does."""
+    """Return the panel of a plan that has one."""
     size = len(offers) // len(plan.panel)
     cut = [offers[size * place : size * (place + 1)] for place in range(len(plan.panel))]
     try:

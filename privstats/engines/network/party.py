@@ -1,14 +1,8 @@
-"""A party: one folder, and an answer to every message; it computes each round's plan itself before it takes part.
+"""A party: one folder, and an answer to every message.
 
-It keeps the releases it was shown, and takes part in no round that does not follow from them. The privacy promise does
-not rest on that: a server that invents releases can choose plans that follow. Transports call this module.
-
-``RoundParty`` answers for one session, over the folder's role in it. Only codes and the machines' answers leave: an
-error becomes a code for the server, and a sentence for the party's own operator.
-
-Which node is which party is proved by the answer itself. A party signs its place with every answer to an opening,
-over question and answer. Asking the machine for the sender of an answer would need a method of every protocol, and
-would leave refusals without a name; a round of its own for it would cost a step. The sum never rests on that map.
+A party computes each round's plan, and joins only rounds that follow from the releases it was shown. The privacy
+guarantee does not rest on that check: a server that invents releases can choose plans that follow. Only codes and the
+machines' answers are sent; error texts go to the party's own operator.
 """
 
 from __future__ import annotations
@@ -63,23 +57,14 @@ _PASSING = {sqlite3.SQLITE_BUSY: "busy", sqlite3.SQLITE_FULL: "disk", sqlite3.SQ
 
 @dataclass(frozen=True)
 class Party:
-    """A party's or a helper's folder.
-
-    Args:
-        folder: the folder.
-        say: called with each error: one sentence, or the places in the code of an unforeseen one.
-    """
+    """A party's or a helper's folder; ``say`` is called with each error's sentence or code locations."""
 
     folder: Folder
     say: Callable[[str], None]
 
     @classmethod
     def open(cls, home: str | Path, say: Callable[[str], None] | None = None) -> Party:
-        """Open a folder.
-
-        Raises:
-            PrivstatsError: its files do not fit each other, or other accounts could read them.
-        """
+        """Open a folder, and remove old answers and keys in it."""
         party = cls(Folder.open(home), say or PARTY.warning)
         for place in party.folder.rounds[-1:]:  # those before it were given up with it
             RoundParty(party.folder.round(place), party.say).forget_old()
@@ -87,19 +72,18 @@ class Party:
 
     @property
     def first(self) -> RoundParty:
-        """The party's side of the first round, which has its plan in the folder."""
+        """The party's side of the first round."""
         return self.at(self.folder.keep(0, self.folder.course.first))
 
     def prepare(self, *, anew: bool = False) -> Records | None:
-        """Prepare the first round, as ``check`` and ``join`` do before anything is sent; see
-        :meth:`RoundParty.prepare`."""
+        """Prepare the first round; see :meth:`RoundParty.prepare`."""
         return self.first.prepare(anew=anew)
 
     def of(self, plan: str | Path | None, roster: str | Path | None) -> RoundParty:
-        """Return the party's side of an earlier session, given that session's files; by default of the current session.
+        """Return the party's side of a session by its files; by default of the current one.
 
         Raises:
-            PrivstatsError: a file cannot be read, the two do not fit each other, or the folder holds a course.
+            PrivstatsError: the files do not fit, or the folder holds a course.
         """
         folder = self.folder
         if not folder.kind.single:
@@ -149,7 +133,6 @@ class Party:
         return statements.sign_reply(self.folder.identity, publics.index(public), question, code)
 
     def _round(self, envelope: Envelope) -> RoundFolder:
-        """Return the folder of a message's round, after its plan was verified to follow."""
         if envelope.signed is not None:
             return self._admitted(envelope, envelope.signed)
         if envelope.kind in ANNOUNCED:
@@ -172,7 +155,6 @@ class Party:
         return admitted
 
     def _require_same(self, announcement: RoundAnnouncement, place: int) -> None:
-        """Refuse another course, another roster, and a round that the course does not have."""
         folder = self.folder
         for code, theirs, ours in (
             (f"wrong_{folder.noun}", announcement.course, bytes.fromhex(folder.digest)),
@@ -185,7 +167,6 @@ class Party:
             raise Declined("damaged", f"the course has no round {place} with this announcement")
 
     def _followed(self, announcement: RoundAnnouncement, signed: SignedAnnouncement) -> RoundFolder:
-        """Admit a new round, keep its plan, and give up unfinished rounds before it."""
         folder = self.folder
         for place, outcome in enumerate(announcement.outcomes):
             self._check_outcome(place, outcome, signed.releases.get(place))
@@ -207,11 +188,6 @@ class Party:
         return round_folder
 
     def _check_outcome(self, place: int, outcome: bytes, file: bytes | None) -> None:
-        """Compare a round's outcome with the one shown before; verify and keep a new one.
-
-        Raises:
-            Declined: another outcome was shown before, it is of another plan, or its file is missing.
-        """
         folder = self.folder
         if folder.has_outcome(place):
             if digest_of(folder.outcome_bytes(place)) != outcome:
@@ -235,13 +211,6 @@ class Party:
         return plan if plan.published is None else plan.with_values(self._values(announcement, signed))
 
     def _values(self, announcement: RoundAnnouncement, signed: SignedAnnouncement) -> dict[str, Values]:
-        """Return the published values that the server named: those that came with the message, and others of earlier
-        rounds.
-
-        Raises:
-            Declined: other values came than those that were named, or one has neither come nor is here.
-            PlanError: what came is no file of values.
-        """
         folder, place = self.folder, announcement.place
         came = dict(folder.read_values(place, signed.values).read()) if signed.values else {}
         if any(announcement.values.get(name) != value.digest for name, value in came.items()):
@@ -258,13 +227,10 @@ class Party:
 
 
 def answer(home: str | Path, kind: str, data: bytes, *, simulated: bool) -> Answer:
-    """Answer one message from a party's folder; never raises: errors are logged for the folder's operator.
+    """Answer one message from a party's folder; never raises.
 
     Args:
-        home: the folder.
-        kind: of the message.
-        data: the message.
-        simulated: whether all nodes are one machine's; else a folder of a simulated study is refused.
+        simulated: whether one machine runs all nodes; otherwise a simulated study's folder is refused.
     """
     try:
         party = Party.open(home)
@@ -284,7 +250,7 @@ def _opened(data: bytes) -> Envelope:
 
 
 def _require_fresh(folder: RoundFolder, kind: str) -> None:
-    """Refuse to open a round that was marked here without its journal: it is lost, and never begun again."""
+    """A round marked as begun without its journal is lost, and must never begin again."""
     if kind != "open" or not folder.begun:
         return
     role = RoundParty(folder, PARTY.warning).role
@@ -294,55 +260,38 @@ def _require_fresh(folder: RoundFolder, kind: str) -> None:
 
 @dataclass(frozen=True)
 class RoundParty:
-    """A party's folder of one session.
-
-    Args:
-        folder: the folder.
-        say: called with each error: one sentence, or the places in the code of an unforeseen one.
-    """
+    """A party's folder of one session; ``say`` as for :class:`Party`."""
 
     folder: RoundFolder
     say: Callable[[str], None]
 
     @cached_property
     def role(self) -> Role:
-        """The party's role in the session.
-
-        Raises:
-            Declined: its identity is not on the roster.
-        """
+        """The party's role in the session; raises ``Declined`` for a stranger."""
         return require_role(self.folder)
 
     @property
     def reached(self) -> str:
-        """The machine's step after the answer that this object has given; empty where it has given none."""
+        """The machine's step after this object's answer; empty before."""
         return self.role.reached if "role" in self.__dict__ else ""
 
     def prepare(self, *, anew: bool = False) -> Records | None:
-        """Find the role and measure, as ``check`` and ``join`` do before anything is sent.
+        """Determine the role and measure the records, before anything is sent.
 
         Args:
-            anew: measure even if the sums of an earlier call are stored.
+            anew: measure even if sums are stored.
 
         Returns:
-            The records of a client; None for a helper, which has none, and in a stream, which measures records when
-            they are sent.
-
-        Raises:
-            PrivstatsError: the identity is not on the roster, or the records cannot be measured or charged.
+            A client's records; None for a helper or a stream, which measures when it sends.
         """
         role = self.role
         return role.part.prepare(anew=anew) if isinstance(role, ClientRole) else None
 
     def withdraw(self) -> tuple[str, ...]:
-        """End this folder's session here, and refund its spend if nothing was sent.
-
-        Returns:
-            The accounts that were refunded; none where nothing was spent.
+        """End this folder's session here; return the refunded accounts, if nothing was sent.
 
         Raises:
             LedgerError: the upload was sent; or this is a helper, which spends nothing.
-            PrivstatsError: the folder's process answers a message now, or a file cannot be read or written.
         """
         role = self.role
         if not isinstance(role, ClientRole):
@@ -392,7 +341,6 @@ class RoundParty:
     }
 
     def _checked(self, data: bytes) -> bytes:
-        """Return the opening without its header, which must be that of this folder's session."""
         try:
             theirs, rest = statements.Header.read(data)
         except LocalProtocolError as error:
@@ -426,10 +374,7 @@ class RoundParty:
         self.say(reason_of(error) if isinstance(error, LedgerError) else sentences.get(code) or reason_of(error))
 
     def forget_old(self) -> None:
-        """Remove last answers that were not requested for a month, and expired box keys.
-
-        A failure to remove them does not affect other sessions; the journals remove this session's files themselves.
-        """
+        """Remove answers not requested for a month, and expired box keys."""
         limit = time.time() - KEPT_SECONDS
         for path in (self.folder.home / "sessions").glob("*"):
             try:
@@ -443,7 +388,7 @@ class RoundParty:
 
 
 def code_of_error(error: Exception) -> str:
-    """Return the code of an error; only the code is sent."""
+    """Return an error's code."""
     if isinstance(error, Declined):
         return error.code
     if passing := passing_code(error):
@@ -461,14 +406,12 @@ def code_of_error(error: Exception) -> str:
 
 
 def passing_code(error: Exception) -> str:
-    """Return the code for a ledger that is locked or cannot grow, after which the server asks again; empty for other
-    errors."""
+    """Return the code for a locked or full ledger, after which the server asks again; empty for other errors."""
     cause = error.__cause__ if isinstance(error, LedgerError) else None
     return _PASSING.get(cause.sqlite_errorcode & 0xFF, "") if isinstance(cause, sqlite3.Error) else ""
 
 
 def _os_error(error: BaseException) -> OSError | None:
-    """Return the system's error behind a journal that could not be written."""
     cause = error.__cause__ if isinstance(error, LocalProtocolError) else error
     return cause if isinstance(cause, OSError) else None
 

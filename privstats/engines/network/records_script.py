@@ -1,7 +1,4 @@
-"""A party's ``records.py``, written for it where its records are one file: no line to write, and still one to read.
-
-It reads the file once, so that a column that does not fit is found before a session. Under the command line.
-"""
+"""A party's ``records.py``, written for it where its records are one file, and checked by reading that file once."""
 
 from __future__ import annotations
 
@@ -41,10 +38,8 @@ class Named:
     """Outcome of naming a file.
 
     Attributes:
-        script: the file that was written.
-        summed: records that will be summed.
         held_out: records that the split excludes from every sum.
-        remarks: notes on the clip for the data holder, with exact shares.
+        remarks: clip notes for the data holder, with exact shares.
     """
 
     script: Path
@@ -57,15 +52,13 @@ def name_file(folder: Folder, file: RecordFile, untouched: bytes) -> Named:
     """Write the ``records.py`` of a party that provides a file.
 
     Args:
-        folder: the party's.
-        file: as it is named from here; the script names it from the party's folder.
-        untouched: the text of a ``records.py`` that no party has changed, which may be replaced.
+        file: named from the current folder; the script names it from the party's.
+        untouched: an unedited ``records.py``, which may be replaced.
 
     Raises:
-        PlanError: the folder is of a stream, which loads its records epoch by epoch.
-        DataError: the folder is no client's, the file cannot be read or its records do not fit the plan's schema, the
-            plan promises what a split would break, the plan scores a head that records of this ledger made and no
-            records are held out, or ``records.py`` was edited; nothing is written then.
+        PlanError: the folder is of a stream.
+        DataError: the folder is no client's, the records do not fit the plan, their split breaks the guarantee or lets
+            a head be scored on its own records, or ``records.py`` was edited; nothing is written.
     """
     if folder.kind.part != "records":
         raise PlanError(f"{folder.home} is of a stream: bring what enters and leaves with `privstats stream bring`")
@@ -91,7 +84,7 @@ def name_file(folder: Folder, file: RecordFile, untouched: bytes) -> Named:
 
 
 def _require_admitted(course: Course, file: RecordFile) -> None:
-    """Refuse what a later round would: counts read no labels, and what follows them does."""
+    """Counts read no labels, but a later round does."""
     plan = course.first
     if plan.person_clip is not None:
         admit_persons(course, file)
@@ -118,13 +111,11 @@ def _rows(file: RecordFile, plan: Plan) -> int:
 
 
 def _replaceable(script: Path, untouched: bytes) -> bool:
-    """Return whether no party has edited the script: it is the template, or only names a file."""
     text = read_bounded(script, DataError, "privstats flower new")
     return text == untouched or _WRITTEN.fullmatch(text.decode("utf-8", "replace")) is not None
 
 
 def _arguments(file: RecordFile, home: Path) -> str:
-    """Return the call's, with the path as it is found from the party's folder."""
     path = Path(file.path).absolute()
     near = path.relative_to(home) if path.is_relative_to(home) else path
     arguments: dict[str, object] = {"target": file.target, "split": file.split}

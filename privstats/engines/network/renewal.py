@@ -1,9 +1,6 @@
-"""A study's next run: the files that belong to a person or a data set move from the last run's folder into the next
-one's.
+"""A study's next run: move the identity, ledger and records from the last run's folder into the next one's.
 
-The identity, the ledger with its head, and the records move; the session, its keys and its release stay where they are.
-A ledger is moved and never copied, and the identity moves last: a move that was interrupted is completed by the same
-command. The command line calls it.
+A ledger is never copied. The identity moves last, so the same command completes an interrupted move.
 """
 
 from __future__ import annotations
@@ -55,11 +52,10 @@ _STAYS = frozenset(
 
 @dataclass(frozen=True)
 class Renewed:
-    """The result.
+    """The result of a renewal.
 
     Attributes:
-        moved: names of the files and folders that were moved.
-        script_stays: whether the new folder keeps a ``records.py`` that its party has written.
+        script_stays: whether the new folder's edited ``records.py`` stays.
     """
 
     moved: tuple[str, ...]
@@ -67,19 +63,18 @@ class Renewed:
 
 
 def renew(old: Path, new: Path, *, untouched: bytes, unfinished: bool = False) -> Renewed:
-    """Move what outlives a run.
+    """Move everything that outlives a run.
 
     Args:
-        old: the folder of a run that has ended, of the server, of a party or of a helper.
+        old: the folder of an ended run, of any role.
         new: the owner's folder of the next run, as the coordinator sent it.
-        untouched: the text of a ``records.py`` that no party has changed, which is replaced.
-        unfinished: move even if this party has not heard the end of the old session, which it then leaves.
+        untouched: an unedited ``records.py``, which is replaced.
+        unfinished: move even if this party has not heard the end of the old session.
 
     Raises:
         InUseError: a process works in the old folder.
-        LocalProtocolError: the new run has the old one's name, or no such place for this identity; or the old session
-            has not ended.
-        PrivstatsError: both folders have one of the files, or a file cannot be moved; what was moved stays moved.
+        LocalProtocolError: the run name or role does not fit; or the old session has not ended.
+        PrivstatsError: both folders have a file, or one cannot be moved; moved files stay moved.
     """
     if not (old / _IDENTITY).exists():
         raise PrivstatsError(f"{old} has no {_IDENTITY}: it was renewed before, or is another folder")
@@ -99,7 +94,6 @@ def renew(old: Path, new: Path, *, untouched: bytes, unfinished: bool = False) -
 
 
 def _check_next(documents: FolderDocuments, roster: Roster, new: Path) -> None:
-    """Refuse a run that is not another one, or in which the identity has another part."""
     if roster.run == documents.roster.run:
         raise LocalProtocolError(
             f"{new}/roster.toml has the run name of the old folder: make the next one with `privstats roster renew`"
@@ -116,7 +110,7 @@ def _check_next(documents: FolderDocuments, roster: Roster, new: Path) -> None:
 
 
 def _check_over(documents: FolderDocuments, unfinished: bool) -> None:
-    """Refuse to take the identity from a session that may still need it."""
+    """The old session may still need the identity."""
     status, home = status_of(documents.home), documents.home
     if status.held is not None:
         raise InUseError(f"{home} is used by process {status.held.process}: end serve, or join, first")
@@ -136,7 +130,6 @@ def _check_over(documents: FolderDocuments, unfinished: bool) -> None:
 
 
 def _ended(documents: FolderDocuments) -> bool:
-    """Return whether no session of a client is left open in the folder."""
     homes = [(place, documents.path(place) / "sessions") for place in documents.rounds]
     for place, home in homes:
         roster = documents.session(place)
@@ -151,7 +144,6 @@ def _ended(documents: FolderDocuments) -> bool:
 
 
 def _script_stays(old: Path, new: Path, untouched: bytes) -> bool:
-    """Return whether the new folder has a script of its own; one of the old folder is kept there then."""
     if not ((old / SCRIPT).exists() and (new / SCRIPT).exists()):
         return False
     text = read_bounded(new / SCRIPT, LocalProtocolError, "privstats flower new")
@@ -159,7 +151,6 @@ def _script_stays(old: Path, new: Path, untouched: bytes) -> bool:
 
 
 def _moving(documents: FolderDocuments) -> Iterator[str]:
-    """Yield the names of the files that move, in order; the identity is the last."""
     home, server = documents.home, documents.identity.public == documents.roster.server
     stays = _STAYS | ({"records"} if documents.kind.part == "changes" else set())
     for path in sorted(home.iterdir()):

@@ -1,8 +1,6 @@
-"""A party's role in a session: the journaled machine of a client, or of a helper, one message at a time.
+"""A party's role in a session, client or helper: a journaled machine, one message at a time.
 
-Every call opens the journal, runs the machine, and closes the journal, because another process may handle the next
-message. Refusals carry a code; all other errors are raised as the machines raise them. ``party`` calls roles;
-they use the journals.
+Every call opens and closes the journal, because another process may handle the next message.
 """
 
 from __future__ import annotations
@@ -36,7 +34,7 @@ OTHERS = (
 
 
 class ClientRole:
-    """A client: one file under ``sessions/``, from the opening to the mark of its end."""
+    """A client: one file under ``sessions/``."""
 
     def __init__(self, folder: RoundFolder, place: int, part: Part) -> None:
         self._folder, self.place, self.part = folder, place, part
@@ -49,13 +47,13 @@ class ClientRole:
         return self._path.exists()
 
     def greeting(self) -> bytes:
-        """Empty: a client has no payload before the session."""
+        """Return no bytes."""
         return b""
 
     def opened(self, opening: bytes) -> bytes:
         """Make the client, once, and return its answer.
 
-        Where the protocol begins with its clients, the opening is the panel's offers, and else the server's message.
+        The opening is the panel's offers or the server's message.
         """
         with self._journal(lambda: self._new_client(opening)) as client:
             answer = answered(client, opening, begins=True)
@@ -78,28 +76,19 @@ class ClientRole:
         raise Declined("refused", f"the server takes this party for a helper ({len(opening) + len(message)} bytes)")
 
     def session_ended(self, beside: bytes = b"") -> bytes:
-        """Remove state and last answer; the file stays as a mark that the client has ended.
+        """Remove state and last answer; the part decides on refunds.
 
-        Args:
-            beside: the attachment of the server's last message, see :func:`statements.session_ended`.
-
-        The part decides on refunds, where nothing was sent or statements prove that the upload is in no sum. No client
-        begins here any more, even if none had: a late opening finds the mark.
+        A mark stays, so that no client begins here any more.
         """
         self._end()
         self.part.settle(beside)
         return b""
 
     def withdraw(self) -> tuple[str, ...]:
-        """End the session here, independently of the server, and refund its spend, if any.
-
-        Returns:
-            The accounts that were refunded.
+        """End the session here, independently of the server; return the refunded accounts.
 
         Raises:
-            LedgerError: the upload was sent, and the session continues; if it was sent during this call, the session
-                has ended.
-            InUseError: another process answers a message of it now.
+            LedgerError: the upload was sent, and the session continues; if sent during this call, it has ended.
         """
         for spend in spends_of(self._folder).values():
             check_waiting(spend)
@@ -110,10 +99,7 @@ class ClientRole:
         return tuple(spends)
 
     def _end(self) -> None:
-        """Remove secrets and answers from the disk; where there was no client, none can begin.
-
-        A journal restored from a backup is only ended, which is safe for every copy of it.
-        """
+        """Remove secrets and answers; a restored journal is only ended, which is safe for every copy."""
         with suppress(Declined, SessionEndedError), self._journal(self._lost, charges=False, restored=True) as client:
             client.discard()
         folder = self._folder
@@ -170,7 +156,7 @@ class HelperRole:
         self.reached = ""
 
     def greeting(self) -> bytes:
-        """Return the offer of this run's box key, which is created now if there is none."""
+        """Return the offer of this run's box key, created if missing."""
         folder = self._folder
         try:
             helper = self._resumed()
@@ -183,7 +169,7 @@ class HelperRole:
             return helper.offered.encode()
 
     def opened(self, opening: bytes) -> bytes:  # noqa: ARG002
-        """Empty: the server addresses a helper by its own messages."""
+        """Return no bytes."""
         return b""
 
     def stepped(self, message: bytes) -> bytes:
@@ -191,7 +177,7 @@ class HelperRole:
         raise Declined("refused", f"the server takes this helper for a client ({len(message)} bytes)")
 
     def helped(self, opening: bytes, message: bytes) -> bytes:
-        """Return the helper's answer, bound permanently to the panel of the opening."""
+        """Return the helper's answer, bound permanently to the opening's panel."""
         try:
             helper = self._resumed()
         except NothingToResumeError:
@@ -204,10 +190,10 @@ class HelperRole:
             return answer
 
     def session_ended(self, beside: bytes = b"") -> bytes:
-        """Destroy the box key, if it still exists, and sign that, where the message has the panel's offers.
+        """Destroy the box key, and sign that where the message has the panel's offers.
 
-        The mark of the run stays. A helper that has answered signs nothing, because the run counts as a release then;
-        nor does one restored from a backup, because its copy may have answered.
+        A helper that has answered signs nothing, because the run counts as a release; nor does a restored one, because
+        its copy may have answered.
         """
         try:
             resumed = self._resumed()
@@ -234,7 +220,7 @@ Role: TypeAlias = ClientRole | HelperRole
 
 
 def helper_home(folder: RoundFolder) -> dict[str, Any]:
-    """Return the arguments by which a helper's journal is found in a folder."""
+    """Return the arguments that locate a helper's journal."""
     return {
         "home": folder.home / "sessions",
         "key": folder.key,
@@ -246,7 +232,7 @@ def helper_home(folder: RoundFolder) -> dict[str, Any]:
 
 
 def role_of(folder: RoundFolder) -> Role | None:
-    """Return the role of a folder's identity; None where it is neither on the roster nor on the panel."""
+    """Return the role of a folder's identity; None for one not on roster or panel."""
     public = folder.identity.public
     if public not in folder.publics:
         return None
@@ -255,11 +241,7 @@ def role_of(folder: RoundFolder) -> Role | None:
 
 
 def require_role(folder: RoundFolder) -> Role:
-    """Return the role of a folder's identity.
-
-    Raises:
-        Declined: its identity is neither on the roster nor on the panel.
-    """
+    """Return the role of a folder's identity, or raise ``Declined``."""
     role = role_of(folder)
     if role is None:
         raise Declined("stranger", _SERVER if folder.identity.public == folder.roster.server else _STRANGER)
@@ -272,8 +254,7 @@ def _require_running(machine: Peer) -> None:
 
 
 def answered(machine: Peer, message: bytes, *, begins: bool = False) -> bytes:
-    """Return the machine's message: its first, where the protocol begins with it, or its answer; empty where it has
-    none."""
+    """Return the machine's first message or answer; empty without one."""
     before = machine.step
     try:
         sent = (machine.start() if begins else []) or machine.receive(message)

@@ -1,8 +1,4 @@
-"""The server's side of one session: a journaled server, its run over a transport, the release, and its final state.
-
-It makes or resumes the session, hands it to the loop, and writes the outcome. ``host``, above, knows whether other
-rounds come before or after it.
-"""
+"""The server's side of one session, from its start to its release."""
 
 from __future__ import annotations
 
@@ -49,11 +45,10 @@ _NONCE_BYTES = 32
 
 @dataclass(frozen=True)
 class Ended:
-    """The whole run has ended.
+    """The full run has ended.
 
     Attributes:
-        releases: of every round, in order; None for one that ended without a sum.
-        sentence: for the operator.
+        releases: every round's, in order; None without a sum.
     """
 
     releases: tuple[Release | None, ...]
@@ -62,32 +57,20 @@ class Ended:
 
 @dataclass(frozen=True)
 class Waiting:
-    """A deadline passed with too few answers; nothing is lost, and the next run continues here.
-
-    Attributes:
-        what: the missing parties.
-        again: the remedy.
-    """
+    """A deadline passed with too few answers; the next run continues here."""
 
     what: str
     again: str
 
     @property
     def sentence(self) -> str:
-        """Reason and remedy in one text, for the operator."""
+        """Reason and remedy, for the operator."""
         return f"{self.what}. {self.again}"
 
 
 @dataclass(frozen=True)
 class Carrying:
-    """The tools with which a session is carried.
-
-    Attributes:
-        transport: carries messages.
-        deadlines: the seconds of a step.
-        clock, sleep: monotonic seconds, and a wait.
-        say: called with a line per step and per refusal.
-    """
+    """The tools with which a session is carried."""
 
     transport: Transport
     deadlines: Deadlines
@@ -97,8 +80,6 @@ class Carrying:
 
 
 class _NoPanel(Exception):  # noqa: N818 - raised inside the lock, caught by its holder
-    """Some helpers have not offered their keys in time."""
-
     def __init__(self, missing: list[int]) -> None:
         self.missing = missing
         super().__init__(missing)
@@ -111,13 +92,12 @@ class RoundHost:
     folder: RoundFolder
 
     def run(self, carrying: Carrying) -> Ended | Waiting:
-        """Carry the session from its current state: from its start, from a journal, or from a release not yet written.
+        """Carry the session from its current state.
 
         Raises:
-            SessionEndedError: it ended before; a new session needs a roster with a new run name.
-            AggregationError: it ends now, without a sum; or its sum is refused for release, and then the journal stays,
-                and the next run raises the same error.
-            PrivstatsError: another process runs it, or a file cannot be read or written; nothing is lost.
+            SessionEndedError: it ended before; a new session needs a new run name.
+            AggregationError: it ends without a sum; or its sum is refused for release, in this and every later run.
+            PrivstatsError: in use, or a file error; nothing is lost.
         """
         nodes, plan = NodeMap(self.folder.home, self._session), self.folder.plan
         watch = Watch(self.folder.base, self.folder.above.roster.run.hex(), self.folder.place)
@@ -143,15 +123,11 @@ class RoundHost:
             return self._without_panel(context, lack.missing)
 
     def give_up(self) -> str:
-        """End the session on purpose; the next run notifies its clients.
-
-        Returns:
-            A sentence for the operator.
+        """End the session on purpose, and return a sentence for the operator.
 
         Raises:
             SessionEndedError: it ended before.
             NothingToResumeError: it has not begun.
-            LocalProtocolError: another process runs it now.
         """
         ended_session = SessionHistory(self.folder.home).of(self._session)
         if ended_session is not None:
@@ -178,7 +154,6 @@ class RoundHost:
         )
 
     def _make_room(self, nodes: NodeMap) -> None:
-        """Refuse to overwrite an unfinished session; remove the files of one that has ended."""
         journal, history = self.folder.home / "journal", SessionHistory(self.folder.home)
         if (journal / "snapshot").exists() and nodes.session not in ("", self._session):
             if history.of(nodes.session) is None:
@@ -197,7 +172,6 @@ class RoundHost:
             nodes.store({})
 
     def _server(self, make: Callable[[], Aggregator], *, restored: bool = False) -> JournaledServer:
-        """Return the journaled session, locked; ``make`` creates it where there is none."""
         folder = self.folder
         try:
             return JournaledServer.resume_or_create(
@@ -219,7 +193,6 @@ class RoundHost:
             ) from None
 
     def _fresh(self, context: SessionContext, deadlines: Deadlines) -> Aggregator:
-        """Return a fresh machine; with a panel, after all its helpers have offered their keys for this run."""
         folder = self.folder
         ended_session = SessionHistory(folder.home).of(self._session)
         if ended_session is not None:  # by a run that ended between the first check and the lock
@@ -238,15 +211,13 @@ class RoundHost:
         return self._machine(keys=keys, panel=panel)
 
     def _machine(self, **named: Any) -> Aggregator:
-        """Return the server's machine, fresh; where sums are weighed first, one that draws no noise and keeps its
-        sum."""
+        """Return a machine that draws no noise where sums are weighed first."""
         plan, roster = self.folder.plan, self.folder.roster
         if self.folder.totals is None:
             return session.server(plan, roster, **named)
         return protocol_of(plan.masking).machines.server(plan.masking, roster=roster, noise_due=False, **named)
 
     def _opening(self, server: JournaledServer) -> bytes:
-        """Return the first message to every client: the panel's offers, or else the one that is the same for all."""
         head = self.folder.header.encode()
         if server.panel is not None:
             return head + b"".join(offer.encode() for offer in server.panel.offers)

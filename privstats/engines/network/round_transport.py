@@ -1,8 +1,6 @@
-"""The transport of one round's session: it puts every message into an envelope with the round's number.
+"""A transport that puts every message into an envelope with the round's number.
 
-The loop and the folders of a session need no knowledge of other rounds. A party is sent what it should lack: the last
-release, and values that the round before has not published. One that lacks more reports it, and is sent everything.
-Works over any transport; ``host`` makes it.
+A party is sent the last release and new published values, or everything if it reports that it lacks more.
 """
 
 from __future__ import annotations
@@ -30,12 +28,9 @@ class OutgoingAnnouncement:
     """The announcement of a round, with its files.
 
     Attributes:
-        announcement: of the round.
-        identity: the server's.
-        values: the file of its published values; empty where there are none.
-        fresh: the file of those that the round before has not published; empty where there are none.
-        releases: the release files of the rounds before it that have one.
-        ended: signed statements about earlier rounds, where they can prove an exclusion.
+        values: the file of all published values.
+        fresh: the file of newly published values.
+        ended: signed statements that prove exclusions from earlier rounds.
     """
 
     announcement: RoundAnnouncement
@@ -46,11 +41,10 @@ class OutgoingAnnouncement:
     ended: Mapping[int, bytes] = field(default_factory=dict)
 
     def signed(self, *, whole: bool) -> SignedAnnouncement:
-        """Return the signed announcement, with statements and what every party lacks, the last release and fresh
-        values; or with all releases and values.
+        """Return the signed announcement with statements, the last release and fresh values; or with everything.
 
-        A party cannot notice that it lacks the outcome of a round without a sum, so statements about such rounds are
-        always sent.
+        Statements about rounds without a sum are always sent, because a party cannot notice that it lacks their
+        outcome.
         """
         if whole:
             return SignedAnnouncement.of(self.announcement, self.identity, self.values, self.releases, self.ended)
@@ -62,8 +56,7 @@ class OutgoingAnnouncement:
         return SignedAnnouncement.of(self.announcement, self.identity, self.fresh, releases, ended)
 
     def repeated(self) -> SignedAnnouncement:
-        """Return the signed announcement alone, for a party that has taken one of this round with all that came with
-        it."""
+        """Return the announcement alone, for a party that has its files."""
         return SignedAnnouncement.of(self.announcement, self.identity, b"", {})
 
 
@@ -77,13 +70,7 @@ class _Sent:
 
 
 class RoundTransport:
-    """A transport for the session of one round.
-
-    Args:
-        transport: carries the course.
-        outgoing: the announcement of the round.
-        publics: all public keys by place.
-    """
+    """A transport for the session of one round; ``publics`` are all public keys by index."""
 
     def __init__(self, transport: Transport, outgoing: OutgoingAnnouncement, publics: Sequence[bytes]) -> None:
         self._transport, self._announcing, self._publics = transport, outgoing, publics
@@ -92,11 +79,11 @@ class RoundTransport:
         self._answered: set[int] = set()  # nodes that have taken the announcement
 
     def online(self) -> Sequence[int]:
-        """Return the nodes online, from the transport below."""
+        """Return the nodes online."""
         return self._transport.online()
 
     def name(self, node: int) -> str:
-        """Return a node's name, from the transport below."""
+        """Return a node's name."""
         return self._transport.name(node)
 
     def push(self, node: int, kind: MessageKind, data: bytes, *, ttl: float) -> str:
@@ -108,7 +95,7 @@ class RoundTransport:
         return next((reply for _, reply in self.pull_many([message], most)), None)
 
     def pull_many(self, messages: Sequence[str], most: int) -> Iterator[tuple[str, Reply]]:
-        """Yield the replies to many messages, each as by :meth:`pull`."""
+        """Yield replies, each as :meth:`pull`."""
         names = {self._again.get(message, message): message for message in messages}
         for name, reply in pulled(self._transport, list(names), most):
             read = self._read(names[name], reply)
@@ -127,7 +114,7 @@ class RoundTransport:
         return Reply(VERSION) if self._is_old(sent, reply) else reply
 
     def _is_old(self, sent: _Sent, reply: Reply) -> bool:
-        """Return whether a party signed its failure over the envelope: an older version, which has no envelopes."""
+        """A party that signed its failure over the envelope is an older version without envelopes."""
         return reply.code == FAILED and bool(read_signed_reply(reply.data, sent.digest, FAILED, self._publics))
 
     def _pushed(self, sent: _Sent, *, whole: bool) -> str:

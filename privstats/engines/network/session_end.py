@@ -1,9 +1,7 @@
-"""A session's end on the server's disk: its release or the reason why there is none, its statements, its history; and
-the last message of the session.
+"""A session's end on the server's disk, and its last message.
 
-Every carrier calls it with the journal of a session that has ended. Each step is repeated to the same bytes after a
-kill, and the journal goes last. A session in the history is never opened a second time. Clients that are in no sum
-receive the proof of that once everything is on disk; an offline node does not delay the session.
+After a kill each step repeats with identical bytes; the journal is removed last. A session in the history is never
+reopened.
 """
 
 from __future__ import annotations
@@ -40,22 +38,17 @@ _NO_RELEASE = bytes(32)
 
 @dataclass(frozen=True)
 class SessionEnd:
-    """Ends a session of a server's folder, with a release or without.
-
-    Attributes:
-        folder: the server's, of the session.
-        say: called with a line for the operator.
-    """
+    """Ends a session of a server's folder, with a release or without."""
 
     folder: RoundFolder
     say: Callable[[str], None] = log_line
 
     def with_release(self, server: JournaledServer) -> tuple[Release, EndedSession]:
-        """Release the sum, sign and save it, and keep the end.
+        """Release the sum, sign and save it, and store the end.
 
         Raises:
-            AggregationError: the sum is refused for release; the journal stays, and the next call raises it again.
-            PrivstatsError: the release is not charged, or a file cannot be written; nothing is lost.
+            AggregationError: the sum is refused for release; the journal stays, and each call raises it.
+            PrivstatsError: the charge or a write failed; nothing is lost.
         """
         release, path = self._released(server), self.folder.home / RELEASE
         release.save(path, signer=self.folder.identity)
@@ -63,11 +56,10 @@ class SessionEnd:
         return release, self._keep(server, ended_session)
 
     def without_sum(self, server: JournaledServer, why: str) -> EndedSession:
-        """Keep the end of a session that has no sum, and the reason."""
+        """Store the end and the reason of a session without a sum."""
         return self._keep(server, EndedSession(self.folder.session, today(), why=why))
 
     def _released(self, server: JournaledServer) -> Release:
-        """Return the release of the sum, or of it and those before it; repeated calls give the same release."""
         folder, totals = self.folder, self.folder.totals
         if totals is None:
             return server.release(folder.plan, self._charge(server))
@@ -76,7 +68,7 @@ class SessionEnd:
         return totals.weighed(server.result, before)
 
     def _charge(self, server: JournaledServer) -> Charging:
-        """Return the server's own account, where the server draws the noise; the parties always keep theirs."""
+        """The server pays only where it draws the noise or has one account."""
         folder = self.folder
         if folder.plan.noise is None:
             return None
@@ -89,7 +81,6 @@ class SessionEnd:
         return "uncharged"
 
     def _keep(self, server: JournaledServer, ended_session: EndedSession) -> EndedSession:
-        """Keep signed statements while the journal holds them, then the session's end; only then remove the journal."""
         offers = () if server.panel is None else tuple(offer.encode() for offer in server.panel.offers)
         if len(ended_session.survivors) < len(self.folder.roster):  # some client may be in no sum
             KeptStatements(self.folder.home).add(server.statements, offers)
@@ -101,7 +92,7 @@ class SessionEnd:
 
 
 def file_digest(path: Path) -> str:
-    """Return the SHA-256 of a file, in hex."""
+    """Return a file's SHA-256, in hex."""
     return sha256(read_bounded(path, LocalProtocolError, "Release.save")).hexdigest()
 
 
@@ -116,10 +107,8 @@ class EndedSession(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Attributes:
         session: its name, 32 hexadecimal digits.
         ended: the day, ISO 8601.
-        survivors: the parties in the release; empty where there is none.
-        release: SHA-256 of the release's file, in hex; empty where there is none.
-        why: the reason why there is none.
-        panel: the offers, in hex, for which reports of a run without a sum were sealed; empty where there were none.
+        release: SHA-256 of its file, in hex; may be empty.
+        panel: without a sum, the panel's offers, in hex.
     """
 
     session: str
@@ -130,7 +119,7 @@ class EndedSession(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     panel: tuple[str, ...] = ()
 
     def sentence(self, host: str) -> str:
-        """Return a sentence about it, for example for an operator that runs it again."""
+        """Return a sentence for an operator."""
         if not self.release:
             return f"this session ended on {self.ended} without a sum: {self.why}"
         parties = ", ".join(map(str, self.survivors))
@@ -144,15 +133,11 @@ class SessionHistory:
         self._path = home / "ended.json"
 
     def of(self, session: str) -> EndedSession | None:
-        """Return a session's end; None where it has not ended.
-
-        Raises:
-            LocalProtocolError: the file is damaged.
-        """
+        """Return a session's end, if it has ended."""
         return next((ended_session for ended_session in self.all() if ended_session.session == session), None)
 
     def all(self) -> tuple[EndedSession, ...]:
-        """Return all ended sessions, oldest first; raises as :meth:`of` does."""
+        """Return all ended sessions, oldest first."""
         if not self._path.exists():
             return ()
         data = read_bounded(self._path, LocalProtocolError, "privstats flower")
@@ -164,41 +149,37 @@ class SessionHistory:
             ) from None
 
     def add(self, ended_session: EndedSession) -> None:
-        """Add one; on disk when this returns."""
+        """Add an ended session; on disk when this returns."""
         others = tuple(each for each in self.all() if each.session != ended_session.session)
         atomic_write(self._path, msgspec.json.format(msgspec.json.encode((*others, ended_session))))
 
 
 class KeptStatements:
-    """Signed statements about the end of a folder's session, which free clients that are in no sum: the file ``words``.
-
-    Args:
-        home: the folder.
-    """
+    """Signed statements that let clients in no sum recover their spends: the folder's file ``words``."""
 
     def __init__(self, home: Path) -> None:
         self._path = home / "words"
 
     @property
     def proof(self) -> bytes:
-        """``EndStatements``, encoded; empty while there are none, or one helper's is missing."""
+        """``EndStatements``, encoded; empty until complete."""
         stored = self._keep()
         helpers = len(stored.offers) - 1
         complete = bool(stored.statements) and (not stored.offers or len(stored.statements) == helpers)
         return msgspec.msgpack.encode(stored) if complete else b""
 
     def add(self, statements: Mapping[int, bytes], offers: tuple[bytes, ...] = ()) -> None:
-        """Add some; on disk when this returns."""
+        """Add statements; on disk when this returns."""
         if statements:
             stored = EndStatements({**self._keep().statements, **statements}, offers)
             atomic_write(self._path, msgspec.msgpack.encode(stored))
 
     def forget(self) -> None:
-        """Remove those of an earlier session."""
+        """Remove an earlier session's statements."""
         self._path.unlink(missing_ok=True)
 
     def _keep(self) -> EndStatements:
-        """Return the kept statements; a damaged file counts as empty, because a lost proof must not stop a session."""
+        """A damaged file counts as empty, because a lost proof must not stop a session."""
         if not self._path.exists():
             return EndStatements({})
         try:
@@ -212,8 +193,8 @@ class KeptStatements:
 def send_end_notices(folder: RoundFolder, context: SessionContext, ended_session: EndedSession) -> None:
     """Notify every online node that the session has ended, so that it deletes its last answer.
 
-    A client that is in no sum receives the statements that prove it, so that its ledger can refund the spend. A node
-    that misses this message keeps its last answer for 30 days, or until the session is run again.
+    A client in no sum receives the proof, so that its ledger can refund the spend. A node that misses the notice stores
+    its last answer for 30 days, or until the next run of the session.
     """
     release, nodes = bytes.fromhex(ended_session.release) or _NO_RELEASE, list(context.transport.online())
     offers = tuple(map(bytes.fromhex, ended_session.panel))
@@ -230,14 +211,7 @@ def send_end_notices(folder: RoundFolder, context: SessionContext, ended_session
 def _ask_helpers(
     folder: RoundFolder, context: SessionContext, helpers: Mapping[int, int], offers: tuple[bytes, ...]
 ) -> None:
-    """Keep the statements of helpers that gave no answer in a run without a sum: each signs that it never will.
-
-    Args:
-        folder: the server's.
-        context: the transport and the nodes.
-        helpers: their places on the panel, by node.
-        offers: the panel's.
-    """
+    """Store each helper's signed statement that it will never answer; ``helpers`` maps nodes to panel indices."""
     signed = _send(folder, context, dict.fromkeys(helpers, b"".join(offers)), _NO_RELEASE)
     KeptStatements(folder.home).add(
         {helpers[node]: statement for node, statement in signed.items() if statement}, offers
@@ -247,7 +221,6 @@ def _ask_helpers(
 def _send(
     folder: RoundFolder, context: SessionContext, beside: Mapping[int, bytes], release: bytes
 ) -> dict[int, bytes]:
-    """Send nodes the notice, each with its own attachment; returns their answers within a short time."""
     until = context.clock() + _SECONDS
     queue, answers = RequestQueue(context.transport, context.clock, until, context.most), dict[int, bytes]()
     for node, more in beside.items():

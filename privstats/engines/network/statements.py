@@ -1,18 +1,7 @@
-"""Signed statements of parties and server around the machines' messages: the sender's place, and the session's end.
+"""Signed statements of parties and server around the machines' messages: the sender's index, and the session's end.
 
-Signed bytes and their checks; no state. The machines of ``secagg`` authenticate themselves, so these decide only which
-node is asked, and when a party deletes its last answer. The loop and both folders use them.
-
-The server's announcement of a round, its plan and the releases before it, is signed too. It travels with the first
-message that a round's session has for a party, so that it costs no round trip of its own.
-
-A published value is named by its own digest where it travels, and with all others in the plan. The announcement of a
-round names each value, so that the map of a refinement, which is one for the course, goes with the first round alone.
-The digest in the plan covers all together, as in every version: with a digest per value there, every plan,
-release and transform with published values would have another name. The server sends what no earlier round has
-published, and everything to a party that answers ``behind``; it stores no list of who has what, because a party's
-folder may have been replaced. Announcements and envelopes so changed are sent as ``round``; earlier versions send
-``node``, and each version refuses the other's name before anything is read.
+These statements only decide which node is asked and when a party deletes its last answer: the machines authenticate
+themselves. An announcement names each published value by its digest, so a common value is sent once.
 """
 
 from __future__ import annotations
@@ -51,12 +40,7 @@ _Place = Annotated[int, msgspec.Meta(ge=0, lt=1 << 16)]
 
 @dataclass(frozen=True)
 class Header:
-    """The plan and roster of an opening, so that a refusal can name the one that differs.
-
-    Attributes:
-        plan: the plan's digest, 32 bytes.
-        roster: the roster's digest, 32 bytes.
-    """
+    """The digests of plan and roster (32 bytes each) in an opening, so that a refusal can name which one differs."""
 
     plan: bytes
     roster: bytes
@@ -68,31 +52,26 @@ class Header:
 
     @classmethod
     def read(cls, data: bytes) -> tuple[Header, bytes]:
-        """Return the header that ``data`` begins with, and the rest.
-
-        Raises:
-            LocalProtocolError: too short for one.
-        """
+        """Return the header that ``data`` begins with, and the rest."""
         if len(data) < HEADER_BYTES:
             raise LocalProtocolError("an opening is shorter than its header: it was damaged on its way")
         return cls(data[:_DIGEST_BYTES], data[_DIGEST_BYTES:HEADER_BYTES]), data[HEADER_BYTES:]
 
     def encode(self) -> bytes:
-        """64 bytes: plan, roster."""
+        """Return 64 bytes: plan, roster."""
         return self.plan + self.roster
 
 
 @dataclass(frozen=True)
 class SignedReply:
-    """A party's verified reply: its place among the peers, and the payload."""
+    """A party's verified reply: its peer index, and the payload."""
 
     place: int
     payload: bytes
 
 
 def most_bytes(plan: Plan) -> int:
-    """Return the maximum size in bytes of a party's answer under a plan: its machine's message, and the signed reply
-    around it."""
+    """Return the maximum bytes of a party's answer under a plan, including its signed head."""
     return REPLY_HEAD_BYTES + protocol_of(plan.masking).machines.largest_answer(plan.masking)
 
 
@@ -100,11 +79,8 @@ def sign_reply(identity: Identity, place: int, question: bytes, code: str, paylo
     """Return a party's signed answer: ``u32 place || signature || payload``.
 
     Args:
-        identity: the party's.
-        place: its place among the peers, clients first.
-        question: the whole message that is answered.
-        code: the answer's code.
-        payload: its machine's message.
+        place: the party's index among the peers, clients first.
+        question: the complete answered message.
 
     Guarantee: the signature covers question, code, place and payload, so a reply answers one message and cannot be
     replayed for another.
@@ -117,10 +93,8 @@ def read_signed_reply(data: bytes, question: bytes, code: str, publics: Sequence
     """Verify a signed answer; None where no listed key signed it.
 
     Args:
-        data: the answer.
-        question: SHA-256 of the message that it answers.
-        code: the code that came with it.
-        publics: all public keys, by place.
+        question: SHA-256 of the answered message.
+        publics: all public keys, by index.
     """
     payload = data[REPLY_HEAD_BYTES:]
     place = reply_signer(data[:REPLY_HEAD_BYTES], sha256(payload).digest(), question, code, publics)
@@ -128,7 +102,7 @@ def read_signed_reply(data: bytes, question: bytes, code: str, publics: Sequence
 
 
 def reply_signer(head: bytes, payload: bytes, question: bytes, code: str, publics: Sequence[bytes]) -> int | None:
-    """Return the index of an answer's signer, from its first bytes alone; None where no listed key did.
+    """Return the index of an answer's signer from its head alone; None where no listed key signed.
 
     Args:
         head: the first :data:`REPLY_HEAD_BYTES` of the answer.
@@ -152,18 +126,15 @@ def session_ended(
     """Return the server's signed end of a session: ``header || release || signature || beside``.
 
     Args:
-        identity: the server's.
-        header: the session's.
-        release: SHA-256 of the release's file; zeros where there is none.
-        beside: for a helper in a session without a sum, the offers of its panel; for a client that is in no sum,
-            :class:`EndStatements`.
+        release: SHA-256 of the release's file; zeros without one.
+        beside: without a sum, the panel's offers for a helper; :class:`EndStatements` for a client in no sum.
     """
     statement = header.encode() + release
     return statement + identity.sign(_ENDED + statement + beside) + beside
 
 
 def read_session_ended(data: bytes, header: Header, server: bytes) -> bytes | None:
-    """Return the attachment of the server's signed end; None where the server did not sign it for this session."""
+    """Return the attachment of a signed end; None where the server did not sign it for this session."""
     end = HEADER_BYTES + _DIGEST_BYTES
     statement, signature, beside = data[:end], data[end : end + _SIGNATURE_BYTES], data[end + _SIGNATURE_BYTES :]
     if statement[:HEADER_BYTES] != header.encode() or not verify(server, signature, _ENDED + statement + beside):
@@ -172,25 +143,19 @@ def read_session_ended(data: bytes, header: Header, server: bytes) -> bytes | No
 
 
 class EndStatements(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """Signed statements about an ended session, from which a client proves that its upload is in no sum.
-
-    Attributes:
-        statements: as for ``session.free``.
-        offers: of the panel to which clients sent; none without a panel.
-    """
+    """Signed statements, as for ``session.free``, and the panel's offers: they prove that an upload is in no sum."""
 
     statements: Mapping[int, bytes]
     offers: tuple[bytes, ...] = ()
 
 
 def to_helper(opening: bytes, message: bytes) -> bytes:
-    """Return a message to a helper: the opening, so that its key is bound even if earlier messages were lost, and the
-    message."""
+    """Return a message to a helper with the opening, so that lost earlier messages do not prevent binding its key."""
     return len(opening).to_bytes(4, "big") + opening + message
 
 
 def split_helped(data: bytes) -> tuple[bytes, bytes]:
-    """Split into opening and message; truncated bytes give two parts that no machine accepts."""
+    """Split into opening and message; no machine accepts the parts of truncated bytes."""
     end = 4 + int.from_bytes(data[:4], "big")
     return data[4:end], data[end:]
 
@@ -199,13 +164,10 @@ class RoundAnnouncement(msgspec.Struct, frozen=True, array_like=True, forbid_unk
     """One round of a course.
 
     Attributes:
-        course: digest of the course, or of a plan alone.
-        roster: digest of the course's roster.
-        place: the round's number.
-        plan: its plan, as TOML; empty for a plan alone, which has its digest in ``course``.
-        values: SHA-256 of each of its published values by name (``Values.digest``), so that a value that is the same in
-            several rounds, like the map of a refinement, is sent once; empty where there are none.
-        outcomes: SHA-256 of the release file of every round before it; :data:`NO_SUM` for one without.
+        course, roster: digests; for a plan alone, ``course`` is the plan's.
+        plan: its plan, as TOML; empty for a plan alone.
+        values: SHA-256 of each published value, by name.
+        outcomes: SHA-256 of each earlier round's release file; :data:`NO_SUM` without one.
     """
 
     course: _Digest
@@ -217,10 +179,9 @@ class RoundAnnouncement(msgspec.Struct, frozen=True, array_like=True, forbid_unk
 
 
 class SignedAnnouncement(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """An announcement with the server's signature, and what it names: values in a file, and releases by round.
+    """An announcement with the server's signature, a file of values, and releases by round.
 
-    ``ended`` are signed statements about rounds that have ended, by round: one :class:`EndStatements` each, verified on
-    its own.
+    ``ended`` holds one :class:`EndStatements` per ended round, each verified on its own.
     """
 
     announcement: bytes
@@ -238,18 +199,14 @@ class SignedAnnouncement(msgspec.Struct, frozen=True, array_like=True, forbid_un
         releases: Mapping[int, bytes],
         ended: Mapping[int, bytes] | None = None,
     ) -> SignedAnnouncement:
-        """Sign an announcement, and the file of values that travels with it."""
+        """Sign an announcement and its file of values."""
         encoded = msgspec.msgpack.encode(announcement)
         return cls(
             encoded, identity.sign(_announcement_statement(encoded, values)), values, dict(releases), dict(ended or {})
         )
 
     def opened(self, server: bytes) -> RoundAnnouncement:
-        """Verify the server's signature of the announcement and of the file of values, which is not parsed before.
-
-        Raises:
-            LocalProtocolError: a wrong signature, or bytes that are no announcement.
-        """
+        """Verify the signature of announcement and values before parsing them."""
         if not verify(server, self.signature, _announcement_statement(self.announcement, self.values)):
             raise LocalProtocolError(
                 "the server on the roster did not sign this announcement of a round with these values"
@@ -263,14 +220,7 @@ class SignedAnnouncement(msgspec.Struct, frozen=True, array_like=True, forbid_un
 
 
 class Envelope(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A message of one round's session, with the round's announcement where it may be a party's first message.
-
-    Attributes:
-        place: the round's number.
-        kind: of the message in its session.
-        data: the message.
-        signed: the round's announcement.
-    """
+    """A message of one round's session; ``signed`` is the announcement where it may be a party's first message."""
 
     place: _Place
     kind: MessageKind
@@ -278,16 +228,12 @@ class Envelope(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
     signed: SignedAnnouncement | None = None
 
     def encode(self) -> bytes:
-        """Return the bytes that travel."""
+        """Return the encoded bytes."""
         return msgspec.msgpack.encode(self)
 
     @classmethod
     def decode(cls, data: bytes) -> Envelope:
-        """Decode an envelope.
-
-        Raises:
-            LocalProtocolError: the bytes are no envelope.
-        """
+        """Decode an envelope, or raise ``LocalProtocolError``."""
         try:
             return msgspec.msgpack.decode(data, type=cls)
         except (msgspec.DecodeError, RecursionError):
@@ -295,7 +241,7 @@ class Envelope(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
 
 
 def digest_of(file: bytes | None) -> bytes:
-    """Return the SHA-256 of a file; empty where there is none."""
+    """Return a file's SHA-256; empty without a file."""
     return sha256(file).digest() if file else b""
 
 

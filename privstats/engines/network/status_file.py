@@ -1,11 +1,7 @@
-"""The state of a folder's session on the disk, ``status.json``: for the operator's questions, and for no decision.
+"""The state of a folder's session on disk, ``status.json``: for the operator's questions, and for no decision.
 
-It names places, steps, codes, times and sizes, and no content of a message. It is replaced atomically and read without
-a lock; where it cannot be written, the session continues without it. ``host`` and ``party`` write it, ``folder_status``
-reads it; what a session resumes from is in the journals. A file next to ``.served`` counts the open connections at the
-address for parties and those turned away: the carrier's server writes it, ``metrics`` reads it. One process per folder
-keeps a party's node connected, or the server's carrier running: it holds a lock that ends with it (``.joined``,
-``.served``), and its state is stored next to the lock.
+The file holds no message content, and the session continues if it cannot be written. One process per folder holds a
+lock (``.joined``, ``.served``) that ends with it.
 """
 
 from __future__ import annotations
@@ -45,12 +41,10 @@ class StepProgress:
     """The state of one step, as the loop sees it.
 
     Attributes:
-        step: its name.
-        answered: places, in increasing order.
-        missing: why each missing place has not answered: a code of ``transport.CODES``, or one of this module.
-        sent, received: bytes so far, in this run of the server.
-        refusals: how many answers of this session were refusals, by their code, in this run of the server.
-        closed_after: seconds after which the step was closed; None while it is open.
+        answered: indices, in increasing order.
+        missing: reason per missing index: a code of ``transport.CODES``, or of this module.
+        sent, received: bytes so far, in this run.
+        closed_after: the step's seconds; None while open.
     """
 
     step: str
@@ -63,7 +57,7 @@ class StepProgress:
 
 
 class MissingPeer(msgspec.Struct, frozen=True):
-    """A peer with a missing answer, the reason, and the time since which that has been the reason (Unix)."""
+    """A peer with a missing answer, the reason, and since when (Unix)."""
 
     place: int
     why: str
@@ -71,7 +65,7 @@ class MissingPeer(msgspec.Struct, frozen=True):
 
 
 class ClosedStep(msgspec.Struct, frozen=True):
-    """A step that was closed: the round it belongs to, who answered and who did not, its seconds, and its bytes."""
+    """A closed step: its round, the peers, its seconds and its bytes."""
 
     place: int
     step: str
@@ -83,17 +77,14 @@ class ClosedStep(msgspec.Struct, frozen=True):
 
 
 class ServerStatus(msgspec.Struct, frozen=True):
-    """The server's side.
+    """The server's state of a session.
 
     Attributes:
-        run: the course's run name, in hex; numbers begin anew with it.
-        place: the round.
-        process: of the server's loop, which may have ended since.
-        updated: the time of this state (Unix).
-        step, answered, missing, sent, received: see :class:`StepProgress`.
-        since: the time at which the step was opened (Unix).
-        closed: the steps before it, of all rounds.
-        refusals: how many answers were refusals, by their code.
+        run: the course's run name, in hex.
+        process: id of the server's loop, possibly ended.
+        updated: time of this state (Unix).
+        step, answered, missing, sent, received, refusals: see :class:`StepProgress`.
+        since: when the step opened (Unix).
     """
 
     run: str
@@ -111,17 +102,12 @@ class ServerStatus(msgspec.Struct, frozen=True):
 
 
 class PartyStatus(msgspec.Struct, frozen=True):
-    """A party's side, or a helper's.
+    """A party's or a helper's state of a session.
 
     Attributes:
-        run: the course's run name, in hex; numbers begin anew with it.
-        updated: the time of the last answer (Unix).
-        place: the round of the last message; -1 where it named none.
-        step: the machine's step after the last answer; empty where none was reached.
+        updated: time of the last answer (Unix).
+        place: round of the last message; -1 without one.
         kind, code: of the last message, and of its answer.
-        answers: number of answers.
-        sent, received: bytes of answers and messages.
-        refusals: how many answers were refusals, by their code.
     """
 
     run: str
@@ -137,13 +123,10 @@ class PartyStatus(msgspec.Struct, frozen=True):
 
 
 class Watch:
-    """Updates the state of the server's folder during one round's session; a call without a change writes nothing.
+    """Updates the server folder's state during one round's session, writing only changes.
 
     Args:
-        home: the folder.
-        run: the course's run name, in hex.
-        place: the round of the session.
-        now: Unix seconds.
+        run: another name restarts the numbers.
     """
 
     def __init__(self, home: Path, run: str, place: int, now: Callable[[], float] = time.time) -> None:
@@ -155,7 +138,7 @@ class Watch:
         self._written = False
 
     def progress(self, progress: StepProgress) -> None:
-        """Keep the state of the current step, or that it was closed."""
+        """Store the current step's state, or that it was closed."""
         old, now = self._status, self._now()
         begins = old.step != progress.step
         before = {} if begins else {(each.place, each.why): each.since for each in old.missing}
@@ -189,13 +172,7 @@ def _closed(status: ServerStatus, seconds: float) -> ServerStatus:
 
 
 def noted(home: Path, run: str, answer: PartyStatus) -> None:
-    """Add one answer to the standing of a party's folder.
-
-    Args:
-        home: the folder.
-        run: the course's run name, in hex.
-        answer: this answer alone: its round, step and code, and its bytes.
-    """
+    """Add one answer to the state of a party's folder; another ``run`` restarts the numbers."""
     known = read_status(home, PartyStatus)
     before = known if known is not None and known.run == run else PartyStatus(run, 0.0)
     refusals = before.refusals if answer.code == OK else _added(before.refusals, {answer.code: 1})
@@ -215,12 +192,12 @@ def noted(home: Path, run: str, answer: PartyStatus) -> None:
 
 
 def read_status(home: Path, kind: type[T]) -> T | None:
-    """Return the standing in a folder; None without one, and for a file that is damaged or of the other kind."""
+    """Return a folder's state; None if missing, damaged or of the other kind."""
     return read_json(home / STATUS, kind)
 
 
 def read_json(path: Path, kind: type[T]) -> T | None:
-    """Return the value in a file of JSON; None without one, and for a file that is damaged or of another kind."""
+    """Return a JSON file's value; None if missing, damaged or of another kind."""
     with suppress(LocalProtocolError, msgspec.DecodeError, UnicodeDecodeError):
         return msgspec.json.decode(read_bounded(path, LocalProtocolError, "privstats flower"), type=kind)
     return None
@@ -242,8 +219,7 @@ class ConnectionStatus(msgspec.Struct, frozen=True):
 
     Attributes:
         nodes: open connections on which a registered node has signed.
-        strangers: all other open connections.
-        closed: number of closed connections, or refused requests, by reason.
+        closed: closed connections or refused requests, by reason.
     """
 
     nodes: int = 0
@@ -252,19 +228,19 @@ class ConnectionStatus(msgspec.Struct, frozen=True):
 
 
 def keep_connections(home: Path, status: ConnectionStatus) -> None:
-    """Replace the file; where it cannot be written, the server continues without it."""
+    """Replace the file, if it can be written."""
     with suppress(PrivstatsError):
         atomic_write(home / _CONNECTIONS, msgspec.json.encode(status), durable=False)
 
 
 def read_connections(home: Path) -> ConnectionStatus | None:
-    """Return the last stored counts; None where there are none, or the file holds something else."""
+    """Return the last stored counts, if any."""
     return read_json(home / _CONNECTIONS, ConnectionStatus)
 
 
 @contextmanager
 def connections_forgotten(home: Path) -> Iterator[None]:
-    """Remove the file after this block; a file that a killed server left is replaced by the next one."""
+    """Remove the file after this block."""
     try:
         yield
     finally:
@@ -276,11 +252,10 @@ class Supervision(msgspec.Struct, frozen=True):
     """The process that holds a folder.
 
     Attributes:
-        process: its id.
         since: the time at which it began (Unix).
-        address: ``HOST:PORT``, of the server that a party has joined, or on which parties reach this one.
-        connected: whether a party's node is connected, as far as the node has reported.
-        certificate_ends: the time at which the TLS certificates end that the process was given (Unix); 0 without them.
+        address: ``HOST:PORT`` of the joined server, or of this one.
+        connected: whether the node last reported a connection.
+        certificate_ends: when its TLS certificates end (Unix); 0 without them.
     """
 
     process: int
@@ -294,11 +269,10 @@ class Supervision(msgspec.Struct, frozen=True):
 def supervised(
     home: Path, task: Task, address: str, certificate_ends: datetime | None = None
 ) -> Iterator[Callable[[bool], None]]:
-    """Keep a folder to this process in the block; the block's value keeps whether the node is connected.
+    """Reserve a folder for this process in the block; call the value to store whether the node is connected.
 
     Raises:
         InUseError: another process has the folder.
-        PrivstatsError: the folder cannot be written.
     """
     ends = 0.0 if certificate_ends is None else certificate_ends.timestamp()
     place, own = _lock_of(home, task), Supervision(os.getpid(), time.time(), address, certificate_ends=ends)
@@ -322,7 +296,7 @@ def supervised(
 
 
 def supervision(home: Path, task: Task) -> Supervision | None:
-    """Return the process that holds a folder for ``task``; None where none does, also after one was killed."""
+    """Return the live process that holds a folder for ``task``, if any."""
     return _standing(home, task) if is_locked(_lock_of(home, task)) else None
 
 
@@ -343,6 +317,6 @@ def _standing(home: Path, task: Task) -> Supervision | None:
 
 
 def _holder(home: Path, task: Task) -> str:
-    """Return the process that holds the lock; it writes its id just after it took it."""
+    """The holder writes its id just after it locks, so it may be unknown."""
     held = _standing(home, task)
     return "another process" if held is None else f"process {held.process}"

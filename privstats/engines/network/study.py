@@ -1,11 +1,7 @@
-"""The files that the coordinator distributes: the app for the carrier, and folders for server, parties and helpers.
+"""The files that the coordinator distributes.
 
-It writes files only; none of them is a key, because each owner makes its own. The command line calls it.
-
-:func:`simulated_study` is the exception: a host and all its parties on one machine, under keys made for it. Any reader
-of these folders has every key, so they are for trying an app, and a study between people starts from ``privstats flower
-new``. Their roster is labelled: a node refuses every message for such a folder. :class:`LocalTransport` carries
-messages between folders of one machine.
+These files hold no key. :func:`simulated_study` is the exception: a reader of its folders has every key, so its roster
+is labelled, and network nodes refuse such folders.
 """
 
 from __future__ import annotations
@@ -36,21 +32,14 @@ _OWNER_ONLY = 0o700
 def write_study(
     plan: str | os.PathLike[str], roster: str | os.PathLike[str], study: Path, template: Traversable
 ) -> tuple[Path, ...]:
-    """Write a study's folders: ``app``, ``host``, ``party``, and ``helper`` where the plan has helpers.
+    """Write a study's folders and return them: ``app``, ``host``, ``party``, and ``helper`` where the plan has helpers.
 
     Args:
-        plan: the plan's file, or a course's.
-        roster: the roster's file.
-        study: a folder that does not exist.
-        template: the carrier's, with a folder ``app`` and a folder ``party``.
-
-    Returns:
-        The folders.
+        plan, roster: the files; a course's instead of a plan's is valid.
+        template: the carrier's, with folders ``app`` and ``party``.
 
     Raises:
-        PlanError, LocalProtocolError: one of the files is invalid, or they do not fit one another.
-        SchemaError: cut points of a plan that would run alone are open.
-        DataError: an upload is larger than this engine carries.
+        PlanError, LocalProtocolError, SchemaError, DataError: the files are invalid.
         PrivstatsError: the folder exists, or cannot be written.
     """
     course, documents = _read(plan)
@@ -70,7 +59,6 @@ def write_study(
 
 
 def _read(path: str | os.PathLike[str]) -> tuple[Course, dict[str, bytes]]:
-    """Return the plan or course in a file, and the files of it that all folders get."""
     if document.is_course(path):
         course = document.read(path)
         return course, dict(document.texts(COURSE, course))
@@ -107,23 +95,23 @@ def simulated_study(
     *,
     names: Sequence[str] | None = None,
 ) -> None:
-    """Write ``host`` and ``parties/0``, ``parties/1``, ... of a plan or a course, with throwaway keys and full ledgers.
+    r"""Write ``host`` and ``parties/0``, ``parties/1``, ... of a plan or a course, with throwaway keys and ledgers.
 
     Args:
         folder: does not exist.
-        plan: without helpers; ``cohort.clients`` parties are made. Under a promise each gets an account that it fills.
-        records: a ``records.py`` for every party; ``Path(__file__).parent.name`` in it is the name of its folder.
-        names: of the parties' folders, in order; for FLARE's simulator ``["site-1", "site-2", ...]``.
+        plan: without helpers. Under DP each of its ``cohort.clients`` parties gets an account with room for one run.
+        records: a ``records.py`` for every party; ``Path(__file__).parent.name`` in it is its folder's name.
+        names: the parties' folders, in order; for FLARE's simulator ``["site-1", "site-2", ...]``.
 
     Raises:
-        PlanError: the plan has helpers, or its parties bring changes and no records; or there is not a name for each.
+        PlanError: the plan has helpers or is a stream; or wrong names.
         DataError: there is no such script.
         PrivstatsError: the folder exists, or cannot be written.
 
     Example:
         >>> from pathlib import Path
         >>> from privstats.engines import flower
-        >>> _ = Path("records.py").write_text("def load():\\n    return [[0.1, 0.2], [0.3, 0.4]], [0, 1]\\n")
+        >>> _ = Path("records.py").write_text("def load():\n    return [[0.1, 0.2], [0.3, 0.4]], [0, 1]\n")
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(3, 2, 10), privacy=ps.NoPrivacy())
         >>> flower.simulated_study("study", plan, "records.py")
         >>> sorted(each.name for each in Path("study/parties/2").iterdir())
@@ -151,7 +139,6 @@ def simulated_study(
 
 
 def _check(course: Course) -> None:
-    """Refuse what has no folders of this kind."""
     if course_kind(course).part != "records":
         raise PlanError("a simulated study is of records, and parties of a stream bring changes: see `stream new`")
     if course.first.panel:
@@ -167,7 +154,6 @@ def _checked_names(names: Sequence[str] | None, clients: int) -> tuple[str, ...]
 
 
 def _open_account(home: Path, course: Course) -> None:
-    """A ledger with room for one run of the plan, or of the course."""
     privacy = course.first.privacy
     if isinstance(privacy, Privacy):
         total = None if isinstance(course, Single) else Promise.covering(course.mu, course.first)
@@ -188,11 +174,7 @@ def _make(folders: Iterable[Path]) -> None:
 
 
 class LocalTransport:
-    """A transport between folders; each answers at once, in this process.
-
-    Args:
-        homes: the folders of parties and helpers, by node number.
-    """
+    """A transport between folders, by node number; each answers at once, in this process."""
 
     def __init__(self, homes: Mapping[int, Path]) -> None:
         self._homes = dict(homes)
@@ -200,7 +182,7 @@ class LocalTransport:
         self._count = 0
 
     def online(self) -> list[int]:
-        """Return all of them."""
+        """Return all nodes."""
         return list(self._homes)
 
     def push(self, node: int, kind: MessageKind, data: bytes, *, ttl: float) -> str:  # noqa: ARG002 - nothing waits here
@@ -212,7 +194,7 @@ class LocalTransport:
         return name
 
     def pull(self, message: str, most: int) -> Reply | None:
-        """Return the answer, once; one that is too large is refused."""
+        """Return the answer, once; refuse one that is too large."""
         reply = self._replies.pop(message, None)
         return Reply("too_large") if reply is not None and len(reply.data) > most else reply
 

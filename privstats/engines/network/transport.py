@@ -1,10 +1,6 @@
-"""The loop's interface to a carrier of messages: online nodes, a push, a pull; deadlines of steps, and status codes.
+"""The loop's interface to a carrier of messages; deadlines of steps, and status codes.
 
-Interfaces and values: ``engines.flower.grid`` implements it over Flower, ``study`` over folders of this
-machine, the tests over a fake network.
-
-Only codes leave a party that declines or fails, and the server builds a sentence from each. The reason stays in the
-party's own log: an exception's text can hold a value of a record, and Flower sends it to the server.
+Only codes leave a party that declines or fails, because an exception's text can hold a value of a record.
 """
 
 from __future__ import annotations
@@ -45,9 +41,7 @@ class Reply:
     """A received answer.
 
     Attributes:
-        code: ``"ok"``, a code of ``CODES``, or ``"error:3"``, ``"error:5"``, ``"error:8"`` for the
-            carrier's own.
-        data: of the answer.
+        code: ``"ok"``, a code of ``CODES``, or the carrier's ``"error:3"``, ``"error:5"``, ``"error:8"``.
     """
 
     code: str
@@ -62,15 +56,15 @@ class Transport(Protocol):
         ...
 
     def push(self, node: int, kind: MessageKind, data: bytes, *, ttl: float) -> str:
-        """Send to a node, for at most ``ttl`` seconds; returns the name of the message."""
+        """Send to a node, for at most ``ttl`` seconds; return the message's name."""
         ...
 
     def pull(self, message: str, most: int) -> Reply | None:
-        """Return the reply to a message, once, if it has at most ``most`` bytes; None while there is none."""
+        """Return a message's reply, once, of at most ``most`` bytes; else None."""
         ...
 
     def name(self, node: int) -> str:
-        """Return the node's name for people: the one that it is registered under, else its number in decimal."""
+        """Return the node's registered name, else its number."""
         ...
 
 
@@ -79,13 +73,12 @@ class BatchTransport(Protocol):
     """A transport that asks its carrier for many replies at once."""
 
     def pull_many(self, messages: Sequence[str], most: int) -> Iterator[tuple[str, Reply]]:
-        """Yield the replies that are there, each once, with their messages; it holds a bounded number of bytes at a
-        time."""
+        """Yield available replies, each once, in bounded memory."""
         ...
 
 
 def pulled(transport: Transport, messages: Sequence[str], most: int) -> Iterator[tuple[str, Reply]]:
-    """Yield the replies to these messages that are there: in batches where the transport has them, else one by one."""
+    """Yield the available replies, in batches if possible."""
     if isinstance(transport, BatchTransport):
         yield from transport.pull_many(messages, most)
         return
@@ -101,12 +94,8 @@ class Deadlines:
 
     Args:
         open_seconds: for the first step: parties start their nodes, and measure.
-        step_seconds: for every other. A node that restarts is refused for up to 60 s, polled after 3, and a program
-            that died is noticed after 60: less than 120 loses parties that are coming back.
+        step_seconds: for others. Below 120 s, restarting parties are lost.
         least: the bound on both, for tests.
-
-    Raises:
-        PlanError: fewer seconds.
     """
 
     open_seconds: float = 3600.0
@@ -127,8 +116,8 @@ class Code:
     """A code's meaning for the server.
 
     Attributes:
-        sentence: the text after the party's name; ``{plan}`` is the beginning of the server's own plan digest.
-        again: seconds until the party is asked again; None where asking again in this run changes nothing.
+        sentence: the text after the party's name; ``{plan}`` begins the server's plan digest.
+        again: seconds until asking again; None where that is useless.
     """
 
     sentence: str
@@ -166,7 +155,7 @@ NODES = frozenset({"wrong_plan", "wrong_course", "wrong_roster", "stranger", VER
 
 
 class Declined(PrivstatsError):  # noqa: N818 - an answer, not a mistake
-    """A refusal, with the code for the server and the reason, which stays with the party."""
+    """A refusal: the code for the server, and the reason, which stays with the party."""
 
     def __init__(self, code: str, why: str) -> None:
         self.code = code
@@ -174,10 +163,10 @@ class Declined(PrivstatsError):  # noqa: N818 - an answer, not a mistake
 
 
 def code_of(code: str) -> str:
-    """Return the code itself, or ``"failed"`` for an unknown one."""
+    """Return the code, or ``"failed"`` for an unknown one."""
     return code if code in CODES else FAILED
 
 
 def short(digest: str) -> str:
-    """Return the beginning of a digest in hex, for people who compare two."""
+    """Return the beginning of a hex digest, for comparison by people."""
     return f"{digest[:_SHOWN]}..."

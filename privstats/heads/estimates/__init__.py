@@ -1,4 +1,1 @@
-"""Estimates from noisy sums: counts, means, covariances, subspaces, penalties and weights.
-
-Heads call these functions on the evidence before they solve their closed form; with noise 0 each is the plain estimate.
-"""
+"""Estimates from noisy sums; at noise 0 each equals the plain estimate."""

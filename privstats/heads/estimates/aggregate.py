@@ -1,11 +1,9 @@
-"""Weights of a ridge regression from noisy sums, as an average of estimates by their estimated risk.
+"""Average estimates of ridge weights, weighted by their estimated risks (Stein 1981).
 
-Which penalty suits depends on the records. The noise's law is known, so the sums themselves tell what each estimate
-would cost (Stein 1981), up to an error that is known too. Averaged with weights exp(-risk / temperature), at four times
-the noise's variance, the estimates together risk at most that of any one of them plus temperature times log(1 / its
-share) (Leung and Barron 2006; Dalalyan and Salmon 2012). AdaSSP's penalty (Wang 2018) has a third of the shares, the
-posterior mean of ``estimates.denoise`` another; lower penalties down to the radius of the noise's semicircle, and no
-weights at all, have the rest. All of it is post-processing of one release.
+Weights are exp(-risk / temperature), at four times the noise's variance. The average's risk is at most any estimate's
+plus temperature times log(1 / its share) (Leung and Barron 2006; Dalalyan and Salmon 2012). AdaSSP's penalty (Wang
+2018) and ``estimates.denoise``'s posterior mean have a third of the shares each; smaller penalties and zero weights
+have the rest.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ _TINY = float(np.finfo(np.float64).tiny)
 
 @dataclass(frozen=True)
 class Aggregate:
-    """Weights ``(d, T)``, and the penalty and eigenvalues ``(d,)`` of the estimate with the largest share in them."""
+    """Weights ``(d, T)``, and the penalty and eigenvalues ``(d,)`` of the estimate with the largest share."""
 
     weights: Array
     penalty: float
@@ -35,16 +33,16 @@ class Aggregate:
 
 @dataclass(frozen=True)
 class CentredSums:
-    """Centred least-squares sums in the eigenbasis of the noisy Gram matrix, and how noise came into them.
+    """Centred least-squares sums in the noisy Gram matrix's eigenbasis, with their noise.
 
     Attributes:
-        sums: the centred ones, with G diagonal.
-        vectors: the basis, orthonormal columns ``(d, d)``.
-        means: of the columns over the constant, in the basis, ``(d,)``; 0 where there is no intercept.
-        targets: of the targets over the constant, ``(T,)``.
-        share: ``1 / (n constant^2)``, the variance that an intercept adds; 0 where there is none.
+        sums: the centred sums, with G diagonal.
+        vectors: the basis, ``(d, d)``.
+        means: column means over the constant, in the basis, ``(d,)``.
+        targets: target means over the constant, ``(T,)``.
+        share: ``1 / (n constant^2)``, the variance of an intercept; else 0.
         sigma_h: noise level of h before centring.
-        records: n, or None if it is unknown.
+        records: n, or None.
     """
 
     sums: GramEvidence
@@ -57,7 +55,7 @@ class CentredSums:
 
     @classmethod
     def of(cls, released: GramEvidence, centred: GramEvidence) -> CentredSums:
-        """Build the sums from the released ones, and from these without their constant."""
+        """Build the sums from released ones, with and without their constant."""
         values, vectors = np.linalg.eigh(centred.G)
         counted = centred.records or released.least_records
         sums = replace(centred, G=np.diag(values), h=vectors.T @ centred.h, records=counted)
@@ -73,36 +71,32 @@ class CentredSums:
         return np.diagonal(self.sums.G)
 
     def intercept(self, weights: Array) -> Array:
-        """Return the weight of the constant for these weights, ``(T,)``."""
+        """Return the constant's weight, ``(T,)``."""
         return np.asarray(self.targets - self.means @ weights)
 
     def noise(self, gains: Array) -> float:
-        """Return the variance of the noise of an entry of h less what the weights behind these gains explain of it."""
+        """Return the noise variance of an entry of h minus what the weights of these gains explain."""
         weights = gains[:, None] * self.sums.h
         square = np.square(weights).sum() + np.square(self.intercept(weights)).sum()
         return float(self.sigma_h**2 + self.sums.sigma_G**2 / 2 * square / weights.shape[1])
 
     def residual(self, weights: Array) -> float:
-        """Return the variance of the targets about what weights predict of them, at least 0, and 0 where n is
-        unknown."""
+        """Return the targets' residual variance under these weights, at least 0; 0 where n is unknown."""
         if self.records is None:
             return 0.0
         fit = (self.values[:, None] * weights * weights).sum() - 2 * (self.sums.h * weights).sum()
         return float(max(0.0, self.sums.q + fit) / (self.records * weights.shape[1]))
 
     def risk(self, gains: Array, slopes: Array) -> float:
-        """Return an unbiased estimate of ``w' G w - 2 h' w`` without noise, for ``w = gains * h`` in the basis.
+        """Return an unbiased estimate of the noiseless ``w' G w - 2 h' w`` for ``w = gains * h`` in the basis.
 
-        That is the squared error of the records less a constant. With F the matrix of the gains, N = I + m m'
-        what centring makes of the noise, u the weights with their intercept, v = w - m intercept, and D the divided
-        differences of the gains (the slopes on its diagonal), it is ``w' G w - 2 h' w + 2 sigma_h^2 T tr F N`` less
-        ``sigma_G^2`` times the sum over k, l of ``D_kl (N_kk h_l v_l + N_kl h_l v_k)``, and the terms of the intercept
-        (Stein's lemma for a symmetric Gaussian matrix). For a penalty without which the constant is left it is
-        ``w' G w - 2 h' w + 2 sigma_h^2 tr R + sigma_G^2 (tr(R) |u|^2 + u' R u)``, R the inverse of all of G with it.
-
-        Args:
-            gains: ``(d,)``.
-            slopes: derivative of each by its eigenvalue, ``(d,)``.
+        F is the gains' diagonal matrix; N = I + m m' the noise's covariance after centring; u the weights with their
+        intercept; v = w - m intercept; D the gains' divided differences (``slopes`` on its diagonal). The estimate is
+        ``w' G w - 2 h' w + 2 sigma_h^2 T tr F N`` minus ``sigma_G^2`` times the sum over k, l of
+        ``D_kl (N_kk h_l v_l + N_kl h_l v_k)``, and terms of the intercept (Stein's lemma for a symmetric Gaussian
+        matrix). For a penalty that exempts the constant it is
+        ``w' G w - 2 h' w + 2 sigma_h^2 tr R + sigma_G^2 (tr(R) |u|^2 + u' R u)``, with R the inverse of the full
+        penalised G.
         """
         a, h, m = self.values, self.sums.h, self.means
         w = gains[:, None] * h
@@ -124,8 +118,6 @@ class CentredSums:
 
 @dataclass(frozen=True)
 class _Estimate:
-    """Gains ``(d,)``, their slopes, the penalty, and the eigenvalues that it is added to."""
-
     gains: Array
     slopes: Array
     penalty: float
@@ -133,12 +125,9 @@ class _Estimate:
 
 
 def aggregate(released: GramEvidence, centred: GramEvidence, penalty: float | None) -> Aggregate:
-    """Average the estimates of ridge weights by their estimated risks.
+    """Return the averaged ridge weights.
 
-    Args:
-        released: the sums with their noise; it has noise.
-        centred: the same without a constant column.
-        penalty: of the posterior mean, and added to AdaSSP's; None where the sums shall give it.
+    ``centred`` is ``released`` without a constant column; ``penalty`` None is estimated from the sums.
     """
     problem = CentredSums.of(released, centred)
     adassp, *smaller = _shifted(problem, penalty or 0.0)
@@ -154,12 +143,11 @@ def aggregate(released: GramEvidence, centred: GramEvidence, penalty: float | No
 
 
 def _belief(problem: CentredSums, estimates: Sequence[_Estimate], shares: Array, residual: float) -> Array:
-    """Return the weights of the estimates, of sum 1.
+    """Return the estimates' weights, of sum 1.
 
-    For records to come, weights that follow the targets' own variance s^2 risk ``2 s^2 tr F G`` more (Mallows 1973). An
-    entry of h less what weights u explain has noise of variance ``sigma_h^2 + sigma_G^2 |u|^2 / 2``. The temperature is
-    four times that, times the largest gain, which brings it to units of the risk, and 4 s^2; of AdaSSP's estimate or
-    that of least risk, whichever is more.
+    For new records, weights that follow the targets' variance s^2 risk ``2 s^2 tr F G`` more (Mallows 1973). An entry
+    of h minus what weights u explain has noise variance ``sigma_h^2 + sigma_G^2 |u|^2 / 2``. The temperature is
+    ``4 (s^2 + variance * largest gain)``, maxima over AdaSSP's and the least-risk estimate.
     """
     followed = 2 * residual * problem.sums.h.shape[1] * np.maximum(problem.values, 0.0)
     risks = np.array([problem.risk(each.gains, each.slopes) + each.gains @ followed for each in estimates])
@@ -171,7 +159,6 @@ def _belief(problem: CentredSums, estimates: Sequence[_Estimate], shares: Array,
 
 
 def _shifted(problem: CentredSums, penalty: float) -> Iterator[_Estimate]:
-    """AdaSSP's penalty, then ever smaller ones, down to the radius of the noise's semicircle."""
     sigma, noisy = problem.sums.sigma_G, problem.values
     values, radius = np.maximum(noisy, 0.0), sigma * math.sqrt(2 * len(noisy))
     level = adassp_penalty(noisy, sigma)
@@ -189,8 +176,7 @@ def _of_wiener(problem: CentredSums, fit: WienerFit) -> _Estimate:
 
 
 def _of_denoised(noisy: Array, values: Array, sigma: float) -> Array:
-    """Return the derivative of a denoised eigenvalue by its noisy one: of the mean of a block that was made
-    monotone."""
+    """Return the derivative of denoised eigenvalues by noisy ones; a monotone block counts as its mean."""
     s2, squares = sigma**2 / 2, np.square(noisy[:, None] - noisy)
     bend = (s2 - squares) / np.maximum(np.square(squares + s2), _TINY)
     block = np.isclose(values[:, None], values, rtol=1e-12, atol=0.0)
@@ -199,7 +185,6 @@ def _of_denoised(noisy: Array, values: Array, sigma: float) -> Array:
 
 
 def _of_linear(noisy: Array, values: Array, sigma: float) -> Array:
-    """Return the derivative of a linearly shrunk eigenvalue by its noisy one, at a fixed share that is kept."""
     d, noise = len(noisy), sigma**2 / 2 * len(noisy) * (len(noisy) + 1)
     signal = max(float(np.square(noisy - noisy.mean()).sum()) - noise, 0.0)
     keep = signal / (signal + noise)

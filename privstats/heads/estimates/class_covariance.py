@@ -1,8 +1,4 @@
-"""Covariances and variances per class from S, D or B, noise-aware, between each class's own and the pooled one.
-
-The quadratic heads share them: they differ only in how far they pull each class toward the pool and in what they keep.
-Naive Bayes takes the variances alone.
-"""
+"""Compute noise-aware class covariances and variances from S, D or B."""
 
 from __future__ import annotations
 
@@ -30,12 +26,11 @@ _MOST_STEPS = 1 << 37
 
 @dataclass(frozen=True)
 class ClassCovariances:
-    """Class covariances as seen from the pooled one.
+    """Class covariances in the basis that whitens the pooled one.
 
     Attributes:
-        basis: symmetric, ``(d, d)``; whitens the pooled covariance: ``basis.T @ pooled @ basis = I``.
-        values: eigenvalues of each whitened class covariance, ascending but for floors, ``(C, d)``, all positive.
-        vectors: their eigenvectors, ``(C, d, d)``.
+        basis: symmetric, ``(d, d)``.
+        values, vectors: eigenvalues per class, positive, ``(C, d)``, and eigenvectors ``(C, d, d)``.
     """
 
     basis: Array
@@ -46,22 +41,17 @@ class ClassCovariances:
 def class_covariances(
     evidence: ClassEvidence, n: Array, pooled_weight: float, shrinkage: Shrinkage
 ) -> ClassCovariances:
-    """Return ``(1 - w) Sigma_c + w Sigma`` for each class, shrunk to a round one, in the basis that whitens the pooled
-    one.
+    """Return ``(1 - w) Sigma_c + w Sigma`` per class, shrunk to a round one, in the basis that whitens Sigma.
 
-    Under noise each class first moves toward the pool as far as the known noise hides how it differs (James-Stein over
-    the matrix), then its spectrum is denoised at the remaining level.
+    Noisy classes first move toward the pool as far as noise hides their difference (James-Stein); then each spectrum is
+    denoised at the remaining level.
 
     Args:
-        evidence: with S. With B and D a class has the pooled correlations and its own variances; with D alone it has no
-            correlations; with B alone it has the pooled covariance.
+        evidence: with S; else D yields own variances with the pooled correlations (or none, without B). B alone yields
+            the pooled covariance.
         n: counts, ``(C,)``.
         pooled_weight: w in [0, 1]; 0 is QDA and 1 is LDA.
-        shrinkage: toward ``tr(Sigma_c) / d I``, in the original coordinates; ``"auto"`` by each class's own effective
-            count, ``(1 - w) N_c + w N``.
-
-    Raises:
-        HeadError: without S, classes and features so numerous that the computation would take many minutes.
+        shrinkage: toward ``tr(Sigma_c) / d I``, in original coordinates; ``"auto"`` by ``(1 - w) N_c + w N`` records.
     """
     d, total = evidence.features, n.sum()
     if evidence.S is None and evidence.D is not None and pooled_weight < 1:
@@ -91,12 +81,6 @@ def _of_each_class(
     own: tuple[Array, Array],
     pool: tuple[Array, Array, Array],
 ) -> ClassCovariances:
-    """Return each class's covariance, pulled toward the pool and denoised.
-
-    Args:
-        own: their scatter and its noise levels.
-        pool: the pooled covariance, what every class gets besides, and the basis that whitens it.
-    """
     (scatter, levels), (matrix, lift, basis) = own, pool
     d, total = evidence.features, n.sum()
     roundness = basis.T @ basis
@@ -115,17 +99,15 @@ def _of_each_class(
 
 
 def _pooled_scatter(evidence: ClassEvidence, n: Array) -> Array:
-    """Return the pooled within-class scatter ``(d, d)``; from D alone, which knows no correlations, a diagonal without
-    noise."""
     if evidence.B is not None:
         return denoise.within_scatter(evidence, n)
     return np.diag(pooled_variances(evidence, n)[0] * n.sum())
 
 
 def _variance_ratios(evidence: ClassEvidence, n: Array) -> Array:
-    """Class variances over the pooled ones, ``(C, d)``, from D.
+    """Return class variances over the pooled ones, ``(C, d)``.
 
-    Over all records they average to 1, so that noise in D, which all classes share, widens none of them.
+    They average to 1 over all records, so noise in D common to all classes widens none.
     """
     pooled, spread = pooled_variances(evidence, n)
     own = class_variances(evidence, n, pooled, spread, "auto")
@@ -135,13 +117,7 @@ def _variance_ratios(evidence: ClassEvidence, n: Array) -> Array:
 
 
 def _rescaled(basis: Array, root: Array, ratios: Array) -> ClassCovariances:
-    """``R_c Sigma R_c`` for each class, Sigma the pooled covariance and ``R_c^2`` the class's ratios on the diagonal.
-
-    Args:
-        basis: whitens Sigma, ``(d, d)``.
-        root: the symmetric root of Sigma, ``(d, d)``.
-        ratios: of variances, ``(C, d)``, at least 0.
-    """
+    """Return ``R_c Sigma R_c`` per class, with ``R_c^2`` the variance ratios ``(C, d)``; ``root`` is Sigma's."""
     C, d = ratios.shape
     values, vectors = np.empty((C, d)), np.empty((C, d, d))
     with one_blas_thread():
@@ -152,11 +128,7 @@ def _rescaled(basis: Array, root: Array, ratios: Array) -> ClassCovariances:
 
 
 def require_bearable(classes: int, features: int, remedy: str) -> None:
-    """Refuse a decomposition per class that would take many minutes, and memory that a machine may not have.
-
-    Raises:
-        HeadError: ``classes * features**3`` is above 2**37.
-    """
+    """Raise HeadError if ``classes * features**3`` is above 2**37, which would take many minutes."""
     if classes * features**3 > _MOST_STEPS:
         most = int((_MOST_STEPS / classes) ** (1 / 3))
         raise HeadError(
@@ -166,11 +138,11 @@ def require_bearable(classes: int, features: int, remedy: str) -> None:
 
 
 def real_share(evidence: ClassEvidence, n: Array) -> float:
-    """Share of what class covariances differ from the pooled one by that is more than sampling and noise, in [0, 1].
+    """Return the share of differences between class and pooled covariances beyond sampling and noise, in [0, 1].
 
-    ``1 - sum_c n_c E_c / sum_c n_c |W_c - I|_F^2`` with W_c the class covariance where the pooled one is whitened, and
-    ``E_c = (tr(W_c)^2 + |W_c|_F^2) / n_c`` what n_c Gaussian records alone would show (the variance of a Wishart
-    matrix), plus the known noise. With B alone there is nothing to differ: 0.
+    ``1 - sum_c n_c E_c / sum_c n_c |W_c - I|_F^2`` with W_c the whitened class covariance and
+    ``E_c = (tr(W_c)^2 + |W_c|_F^2) / n_c`` the sampling variance (of a Wishart matrix), plus the known noise. 0 without
+    S.
     """
     if evidence.S is None:
         return 0.0
@@ -191,11 +163,11 @@ def real_share(evidence: ClassEvidence, n: Array) -> float:
 
 
 def _own_scatter(S: Array, evidence: ClassEvidence, n: Array) -> tuple[Array, Array]:
-    """Return the scatter of each class about its own mean, ``(C, d, d)``, and the noise level in each, ``(C,)``.
+    """Return class scatters about their own means, ``(C, d, d)``, and their noise levels, ``(C,)``.
 
-    With A_c = a + z, z of level s, ``A_c A_c' / n_c`` holds ``(a z' + z a' + z z') / n_c``. Its mean is added back;
-    about the mean its squared Frobenius norm is ``(d + 1) s^2 (2 |a|^2 + d s^2) / n_c^2``, that of GOE noise with the
-    squared level ``s^2 (4 |a|^2 / d + 2 s^2) / n_c^2``.
+    With A_c = a + z, z of level s, ``A_c A_c' / n_c`` holds ``(a z' + z a' + z z') / n_c``. Its mean is added back; the
+    rest has squared Frobenius norm ``(d + 1) s^2 (2 |a|^2 + d s^2) / n_c^2``, that of GOE noise of squared level
+    ``s^2 (4 |a|^2 / d + 2 s^2) / n_c^2``.
     """
     d, variance = evidence.features, evidence.noise("A") ** 2
     own = S - np.einsum("ci,cj->cij", evidence.A, evidence.A / n[:, None])
@@ -205,11 +177,7 @@ def _own_scatter(S: Array, evidence: ClassEvidence, n: Array) -> tuple[Array, Ar
 
 
 def _blended(pooled: Array, difference: Array, level: float, pooled_weight: float) -> Array:
-    """Return a class's covariance pulled toward the pooled one, then denoised at the remaining level, ``(d, d)``.
-
-    An eigenvalue that noise hides counts as the mean of what it may be, never as 0: a class with a direction of almost
-    no variance would be lost to every record that is off by a little there.
-    """
+    """Return a class's covariance pulled toward the pooled one, then denoised; no hidden eigenvalue becomes 0."""
     share = (1 - pooled_weight) * _own_share(difference, level)
     blend = pooled + share * difference
     if level * share > 0:
@@ -219,11 +187,10 @@ def _blended(pooled: Array, difference: Array, level: float, pooled_weight: floa
 
 
 def _own_share(difference: Array, level: float) -> float:
-    """Share of a class's difference from the pool that is more than noise; 1 without noise.
+    """Return the share of a class's difference from the pool that is not noise.
 
-    Only what exceeds two standard deviations of the noise's squared norm, each ``2 / sqrt(d (d + 1))`` of its mean,
-    counts as real: where the noise is far larger than the covariance, a share of chance that looks small against the
-    noise is large against the covariance, and biases every score of the class.
+    Only the excess over two standard deviations of the noise's squared norm counts, each ``2 / sqrt(d (d + 1))`` of its
+    mean.
     """
     if level == 0:
         return 1.0
@@ -240,7 +207,7 @@ def _intensity(covariance: Array, n: float, shrinkage: Shrinkage) -> float:
 
 
 def pooled_variances(evidence: ClassEvidence, n: Array) -> tuple[Array, float]:
-    """Return pooled within-class variances ``(d,)`` and the noise standard deviation that was in each of them."""
+    """Return pooled within-class variances ``(d,)`` and their noise standard deviation."""
     if evidence.D is not None:
         squares = evidence.D.sum(axis=0)
         level = evidence.noise("D") * np.sqrt(evidence.classes)
@@ -257,16 +224,9 @@ def pooled_variances(evidence: ClassEvidence, n: Array) -> tuple[Array, float]:
 def class_variances(
     evidence: ClassEvidence, n: Array, pooled: Array, spread: float, shrinkage: Literal["auto"] | float | None
 ) -> Array:
-    """Variances per class ``(C, d)``, each pulled toward the pooled one by its noise and its few records.
+    """Return variances per class ``(C, d)``, pulled toward the pooled ones by noise and few records.
 
-    Args:
-        evidence: with D.
-        n: counts, ``(C,)``.
-        pooled, spread: as :func:`pooled_variances` gives them.
-        shrinkage: share of each class variance that is replaced; ``"auto"`` by :data:`PRIOR_RECORDS`.
-
-    Raises:
-        ValueError: evidence without D.
+    ``shrinkage`` is the share replaced, ``"auto"`` by :data:`PRIOR_RECORDS`. ValueError without D.
     """
     if evidence.D is None:
         raise ValueError("class_variances needs D")
@@ -290,7 +250,6 @@ def class_variances(
 
 
 def _toward(estimate: Array, level: float, centre: float) -> Array:
-    """Positive values shrunk toward ``centre`` by a known noise level (James-Stein, then positive part)."""
     d = len(estimate)
     real = float(positive_part(np.square(estimate - centre).mean() - level**2, level**2 * np.sqrt(2 / d)))
     keep = real / (real + level**2)
@@ -299,11 +258,6 @@ def _toward(estimate: Array, level: float, centre: float) -> Array:
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """BLAS with one thread, in the whole process and until the block or the decorated function ends.
-
-    Matrices of a few hundred dimensions are too small to share: on a busy machine the threads of an eigendecomposition
-    wait for one another, and those of a hundred and fifty classes take several times as long as with one thread each.
-    Classes side by side, one thread each, gained nothing on top.
-    """
+    """Limit BLAS to one thread: threads of small eigendecompositions wait for one another."""
     with threadpool_limits(1, user_api="blas"):
         yield

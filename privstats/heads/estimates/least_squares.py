@@ -1,8 +1,6 @@
-"""The one solve behind both ridge heads: a penalty is chosen, then weights are computed.
+"""Choose a ridge penalty from sums alone, then compute weights.
 
-Input: least-squares evidence. Output: weights on the columns as they came. The intercept is not penalised: the constant
-column is eliminated, after counts and means that carry noise were shrunk. The penalty comes from sums alone, by
-generalised cross-validation, marginal likelihood, or fold sums, which may stay noisy because their loss is unbiased.
+The intercept is not penalised: the constant column is eliminated after noisy counts and means were shrunk.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ _EXPONENTS = np.linspace(-9.0, 4.0, 131)
 
 @dataclass(frozen=True)
 class Solution:
-    """Weights ``(d, T)``, intercepts ``(T,)``, the penalty and the solver that gave them, and the condition number."""
+    """Weights ``(d, T)``, intercepts ``(T,)``, the penalty, the solver and the condition number."""
 
     weights: Array
     intercept: Array
@@ -37,11 +35,7 @@ class Solution:
 
 
 def solve(evidence: GramEvidence, solver: Solver, penalty: Penalty) -> Solution:
-    """Return weights from sums.
-
-    Raises:
-        MissingStatisticError: the penalty needs a record count or folds that the evidence does not have.
-    """
+    """Return weights from sums; MissingStatisticError where the penalty needs a missing count or folds."""
     noisy = evidence.sigma_G > 0 or evidence.sigma_h > 0
     solver = ("aggregate" if noisy else "plain") if solver == "auto" else solver
     centred = eliminate_constant(evidence)
@@ -63,7 +57,6 @@ def solve(evidence: GramEvidence, solver: Solver, penalty: Penalty) -> Solution:
 
 
 def _penalty(evidence: GramEvidence, centred: GramEvidence, penalty: Penalty, noisy: bool) -> float | None:
-    """Return the penalty as a number; None where the marginal likelihood of h alone must give it."""
     if not isinstance(penalty, str):
         return float(penalty)
     if penalty == "auto":
@@ -87,10 +80,7 @@ def _penalty(evidence: GramEvidence, centred: GramEvidence, penalty: Penalty, no
 
 
 def _counted(evidence: GramEvidence) -> GramEvidence:
-    """Return the evidence with the minimum number of records that can have such sums, where their number is unknown.
-
-    The targets' noise variance is estimated from q per record: a smaller count would give more than their bound allows.
-    """
+    """Return the evidence with a record count; if unknown, the minimum that such sums need."""
     return evidence if evidence.records is not None else replace(evidence, records=evidence.least_records)
 
 
@@ -104,7 +94,6 @@ def _from_folds(evidence: GramEvidence, centred: GramEvidence) -> float:
 
 
 def _fold_losses(evidence: GramEvidence, folds: FoldSums, held: int, grid: Array) -> Array:
-    """Return the squared error on one fold of weights fitted on the others, for each penalty, ``(len(grid),)``."""
     rest = replace(
         evidence,
         G=evidence.G - folds.G[held],
@@ -118,8 +107,6 @@ def _fold_losses(evidence: GramEvidence, folds: FoldSums, held: int, grid: Array
 
 
 def _about(test: GramEvidence, trained: GramEvidence) -> tuple[Array, Array, float]:
-    """Return the sums of a held-out fold about the training folds' means, which is where a fitted intercept puts the
-    origin."""
     c = test.constant
     if c is None:
         return test.G, test.h, test.q
@@ -130,7 +117,6 @@ def _about(test: GramEvidence, trained: GramEvidence) -> tuple[Array, Array, flo
 def _with_intercept(
     evidence: GramEvidence, centred: GramEvidence, weights: Array, penalty: float, solver: str, values: Array
 ) -> Solution:
-    """Return weights for the columns as they came: the intercept goes to the constant column where there is one."""
     intercept = centred.target_means - centred.feature_means @ weights
     if evidence.constant is None:
         return Solution(weights, intercept, penalty, solver, _condition(values, penalty))
@@ -144,12 +130,10 @@ def _condition(values: Array, penalty: float) -> float:
 
 
 def eliminate_constant(evidence: GramEvidence) -> GramEvidence:
-    """Return the least-squares problem without its intercept column, centred; unchanged where there is none.
+    """Return the centred problem without its intercept column (Schur complement); unchanged without one.
 
-    The column's own entries hold the record count and both means, so this is the Schur complement: least squares with
-    an intercept that is not penalised. The count is kept above the noise it carries, so that nothing is divided by 0,
-    and means are shrunk to the origin by theirs. Sums about a shrunk mean are still sums about a point; the noise that
-    feature sums bring into h by it is added to the level of h.
+    The count stays above its noise, so that nothing is divided by 0, and means are shrunk to the origin. The noise that
+    feature sums bring into h is added to h's level.
     """
     c = evidence.constant
     if c is None:
@@ -176,7 +160,7 @@ def eliminate_constant(evidence: GramEvidence) -> GramEvidence:
 def sums_about(
     G: Array, h: Array, q: float, totals: tuple[Array, Array, float], centre: tuple[Array, Array]
 ) -> tuple[Array, Array, float]:
-    """Least-squares sums about ``centre = (x, y)``, from the sums about 0 and ``totals = (sum a, sum b, n)``."""
+    """Return sums about ``centre``, from sums about 0 and ``totals = (sum a, sum b, n)``."""
     (sums, targets, n), (x, y) = totals, centre
     return (
         G - np.outer(sums, x) - np.outer(x, sums) + n * np.outer(x, x),
@@ -186,16 +170,10 @@ def sums_about(
 
 
 def _shrunk_mean(sums: Array, n: float, error: float, sigma: float) -> Array:
-    """sums / n where both carry noise, by the least mean squared error: ``n sums / (n^2 + error^2 + sigma^2 / m^2)``.
+    """Return noisy sums / n with the minimum mean squared error: ``n sums / (n^2 + error^2 + sigma^2 / m^2)``.
 
-    m^2 is the mean square of the means, estimated from the sums themselves. Without noise this is sums / n; where the
-    count is lost in its noise it is near 0, the origin that the public transform chose, and never a ratio of noises.
-
-    Args:
-        sums: ``(k,)``.
-        n: the count, above 0.
-        error: noise standard deviation of the count.
-        sigma: noise standard deviation of each sum.
+    ``error`` and ``sigma`` are noise standard deviations of n and sums, m^2 the means' estimated mean square. Where
+    noise hides n the result is near 0, never a ratio of noises.
     """
     if sigma == 0:
         return sums / n
@@ -206,12 +184,12 @@ def _shrunk_mean(sums: Array, n: float, error: float, sigma: float) -> Array:
 
 @dataclass(frozen=True)
 class GramSpectrum:
-    """A Gram matrix in its eigenbasis, with the moment vector rotated into it.
+    """A Gram matrix and moment vector in the Gram matrix's eigenbasis.
 
     Attributes:
         values: eigenvalues, ``(d,)``, not negative.
-        raw: the same before rounding and noise below 0 were cut off.
-        vectors: orthonormal columns, ``(d, d)``.
+        raw: eigenvalues before truncation at 0.
+        vectors: ``(d, d)``.
         rotated: ``vectors.T @ h``, ``(d, T)``.
     """
 
@@ -222,36 +200,31 @@ class GramSpectrum:
 
     @classmethod
     def of(cls, G: Array, h: Array) -> GramSpectrum:
-        """Return the spectrum of a symmetric G."""
+        """Build the spectrum of G."""
         values, vectors = np.linalg.eigh(G)
         return cls(np.maximum(values, 0.0), values, vectors, vectors.T @ h)
 
     @classmethod
     def denoised(cls, G: Array, h: Array, sigma: float) -> GramSpectrum:
-        """Return the denoised spectrum of a symmetric G with noise; :meth:`of` where there is none."""
+        """Build the denoised spectrum of a noisy G."""
         result = denoise_spectrum(G, sigma, pull=False)
         return cls(result.values, result.values, result.vectors, result.vectors.T @ h)
 
     def weights(self, penalty: float, least: float = 0.0) -> Array:
-        """``(G + penalty I)^-1 h``, shape ``(d, T)``; the pseudo-inverse where penalty is 0.
-
-        Args:
-            penalty: at least 0.
-            least: directions with ``eigenvalue + penalty`` up to here get weight 0.
-        """
+        """Return ``(G + penalty I)^-1 h``, ``(d, T)``; weight 0 where ``eigenvalue + penalty`` is at most ``least``."""
         shifted = self.values + penalty
         usable = shifted > max(least, max(float(shifted.max()), np.finfo(np.float64).tiny) * SINGULAR)
         return self.vectors @ (np.where(usable, 1 / np.where(usable, shifted, 1.0), 0.0)[:, None] * self.rotated)
 
 
 def penalty_grid(values: Array) -> Array:
-    """Candidate penalties: ten per decade, from 1e-9 to 1e4 times the mean eigenvalue (times 1 if that is 0)."""
+    """Return candidate penalties: ten per decade, from 1e-9 to 1e4 times the mean eigenvalue (or 1)."""
     mean = float(values.mean())
     return np.asarray((mean if mean > 0 else 1.0) * 10.0**_EXPONENTS)
 
 
 def gcv_penalty(spectrum: GramSpectrum, q: float, n: float, intercept: bool) -> float:
-    """Return the penalty that minimises ``n RSS / (n - df)^2`` (Golub, Heath and Wahba 1979), from (G, h, q) and n."""
+    """Return the penalty that minimises ``n RSS / (n - df)^2`` (Golub, Heath and Wahba 1979)."""
     grid = penalty_grid(spectrum.values)
     residual, freedom = _residual_and_freedom(spectrum, q, grid)
     remaining = np.maximum(n - freedom - intercept, 1e-3)
@@ -259,7 +232,7 @@ def gcv_penalty(spectrum: GramSpectrum, q: float, n: float, intercept: bool) -> 
 
 
 def likelihood_penalty(spectrum: GramSpectrum, q: float, n: float) -> float:
-    """Return the penalty s_noise^2 / s_w^2 that maximises the marginal likelihood of the targets, from (G, h, q) and n.
+    """Return the penalty s_noise^2 / s_w^2 that maximises the targets' marginal likelihood.
 
     ``log p = -T/2 (sum_i log(1 + g_i / lambda) + n log s^2)``, s^2 = (q - sum_i |q_i^T h|^2 / (g_i + lambda)) / (n T).
     """
@@ -271,10 +244,10 @@ def likelihood_penalty(spectrum: GramSpectrum, q: float, n: float) -> float:
 
 
 def fold_losses(trained: GramSpectrum, G: Array, h: Array, q: float, grid: Array) -> Array:
-    """Loss on one held-out fold of weights fitted elsewhere, for each penalty of a grid, from sums alone.
+    """Return a held-out fold's loss under weights fitted elsewhere, per penalty.
 
-    ``q_f - 2 tr(w^T h_f) + tr(w^T G_f w)`` with ``w = (G + penalty I)^-1 h`` of the other folds (docs/heads.md).
-    Unbiased where the fold carries noise, because that noise is independent of w.
+    ``q_f - 2 tr(w^T h_f) + tr(w^T G_f w)`` with ``w = (G + penalty I)^-1 h`` of the other folds. Unbiased under noise,
+    because the fold's noise is independent of w.
     """
     shifted = 1 / (trained.values + grid[:, None])
     inner, seen = trained.vectors.T @ G @ trained.vectors, trained.vectors.T @ h

@@ -1,8 +1,4 @@
-"""The Fisher subspace: directions in which class means differ most against the spread within classes.
-
-Input: evidence. Output: a basis. Closed-form heads can work in this subspace; the heads trained on synthetic records
-always do.
-"""
+"""Find directions in which class means differ most against the spread within classes."""
 
 from __future__ import annotations
 
@@ -26,9 +22,9 @@ class Fisher:
     """A Fisher subspace of k dimensions.
 
     Attributes:
-        basis: orthonormal columns that span it, ``(d, k)``.
-        eigenvalues: all generalised eigenvalues of (between, within), descending, ``(min(C - 1, d),)``.
-        explained_energy: share of their sum that the k kept ones carry; 1 where every class has the same mean.
+        basis: orthonormal columns, ``(d, k)``.
+        eigenvalues: all generalised ones of (between, within), descending.
+        explained_energy: share of their sum in the first k.
 
     Example:
         >>> X, y = np.array([[0.0, 0.0], [0.0, 0.2], [1.0, 0.0], [1.0, 0.2]]), [0, 0, 1, 1]
@@ -44,16 +40,14 @@ class Fisher:
 
 
 def fisher_subspace(release: Released, dimension: Subspace = "auto") -> Fisher:
-    """Return the Fisher subspace of a release of class moments with B or S, noise-aware; see :class:`Fisher`.
+    """Return the noise-aware Fisher subspace of a release of class moments with B or S.
 
     Args:
-        release: a ``Release``.
-        dimension: ``"auto"`` for min(C - 1, d), a whole number, or a share of the energy in (0, 1].
+        dimension: ``"auto"`` for min(C - 1, d), an integer, or a share of the energy in (0, 1].
 
     Raises:
         MissingStatisticError: neither B nor S was released.
-        ReleaseError: not class moments, or every class is suppressed.
-        HeadError: not a release at all, or another dimension.
+        ReleaseError, HeadError: not class moments, or an invalid dimension.
 
     Example:
         >>> X, y = np.array([[0.0, 0.0], [0.0, 0.2], [1.0, 0.0], [1.0, 0.2]]), [0, 0, 1, 1]
@@ -70,12 +64,7 @@ def fisher_subspace(release: Released, dimension: Subspace = "auto") -> Fisher:
 
 
 def evidence_subspace(evidence: ClassEvidence, dimension: Subspace) -> Fisher:
-    """Solve ``S_B v = lambda S_W v`` on the denoised moments (GH-OFL section 3.2).
-
-    Args:
-        evidence: with B.
-        dimension: ``"auto"`` for min(C - 1, d), a whole number, or a share of the energy in (0, 1].
-    """
+    """Solve ``S_B v = lambda S_W v`` on denoised moments (GH-OFL section 3.2)."""
     n = denoise.counts(evidence.N, evidence.noise("N"))
     means = denoise.class_means(evidence, n).values
     pooled = denoise_spectrum(denoise.within_scatter(evidence, n), evidence.noise("B"))
@@ -87,11 +76,7 @@ def evidence_subspace(evidence: ClassEvidence, dimension: Subspace) -> Fisher:
 
 
 def discriminant_directions(whitened: Array, n: Array, dimension: Subspace) -> tuple[Array, Array, float]:
-    """Return orthonormal directions ``(d, k)`` of whitened means, all eigenvalues, and the share of energy in those
-    kept.
-
-    At most min(C - 1, d) directions separate means; a larger ``dimension`` is cut to that.
-    """
+    """Return at most min(C - 1, d) orthonormal directions of whitened means, all eigenvalues, and the energy share."""
     C, d = whitened.shape
     share = n / n.sum()
     spread = (whitened - share @ whitened) * np.sqrt(share)[:, None]
@@ -105,10 +90,9 @@ def discriminant_directions(whitened: Array, n: Array, dimension: Subspace) -> t
 
 
 def wider_directions(directions: Array, covariances: ClassCovariances, n: Array, dimension: int) -> Array:
-    """Directions ``(d, dimension)``: the given ones, then those in which class covariances differ most from the pool.
+    """Extend directions to ``(d, dimension)`` by those in which class covariances differ most from the pool.
 
-    Eigenvectors of ``sum_c pi_c (P (Sigma_c - I) P)^2`` in whitened coordinates, P off the given directions. Class
-    means coincide there, and class covariances, which quadratic heads read, may still differ.
+    Eigenvectors of ``sum_c pi_c (P (Sigma_c - I) P)^2`` in whitened coordinates, P off the given directions.
     """
     d, k = directions.shape
     if dimension <= k or k == d:

@@ -1,13 +1,4 @@
-"""A head's own description: its row (the statistics it is built from) and the bounds of its parameters.
-
-Rows and bounds are part of the heads' classes, and the registry reads them there: there is no list of heads to
-maintain.
-
-Heads are discovered, not listed. A head's row is in its class, and the registry searches the modules of ``heads/`` on
-the first request for one. A list would be a second file to maintain, and a head that is missing from it would be
-missing from messages, files and tests alike. Rows are literals and are read from the modules' text, because ``plan
-check`` names every reader and should not load scikit-learn; requesting one head imports that one.
-"""
+"""List heads, the statistics they need and the bounds of their parameters, without loading scikit-learn."""
 
 from typing import TYPE_CHECKING
 

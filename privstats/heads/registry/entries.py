@@ -1,13 +1,7 @@
-"""The heads by name, found in the modules of ``privstats.heads``, and the bounds of their parameters.
+"""The registry of heads by name, and the bounds of their parameters.
 
-A module with a class that has a row is registered; there is no list to keep. Heads of other packages are announced
-under the entry-point group ``privstats.heads``. The command line, error messages and the file reader use this registry.
-Rows are literals and are read from the modules' text, so listing heads imports none of them, and using one imports that
-one.
-
-Bounds of parameters are data, in the manner of scikit-learn's parameter constraints: each head lists its own, and
-fitting on records and on releases checks them first. Bounds that depend on the data (one prior per class) are checked
-with the data.
+Rows are literals read from modules' text, so listing heads imports none. Other packages announce heads under the
+entry-point group ``privstats.heads``.
 """
 
 from __future__ import annotations
@@ -44,15 +38,12 @@ _TO_A_ROW = re.compile(r"^class .*?^    entry: .*?(?=\n\s*\n|\Z)", re.MULTILINE 
 
 @dataclass(frozen=True)
 class Entry:
-    """One head's row: the statistics it is built from. The head's class holds it as ``entry``.
+    """The statistics that a head is built from.
 
     Attributes:
-        task: of the schemas that it reads.
-        any_of: letters, of which one must be released in addition to N and A, the best first; none where N and A
-            suffice.
-        beside_B: letters that are read too where B is the best of ``any_of`` that was released.
-        closed_form: solved at once, rather than trained on synthetic records.
-        after_rounds: made from the releases of a course, so lists of heads for a single release exclude it.
+        any_of: letters by preference; one is needed besides N and A, none if empty.
+        beside_B: letters also read where B is the best available.
+        closed_form, after_rounds: solved at once; built from a course's releases.
     """
 
     task: Task = "classes"
@@ -63,16 +54,13 @@ class Entry:
 
     @property
     def measured(self) -> str:
-        """Statistics that ``fit`` measures of local records."""
+        """Statistics that ``fit`` measures on local records."""
         return "NA" + self.any_of[:1]
 
     def reads(self, sent: str) -> str:
-        """Return the statistics that the head reads, with its default parameters, from a release that holds ``sent``;
-        in order.
+        """Return the statistics of ``sent`` that the head reads with default parameters, in order.
 
-        In addition to N and A the head reads one: S where it was sent, which implies B and D, or else the best of
-        ``any_of``, and with B the letters in ``beside_B``. The rest of such a release changes no digit of the head. A
-        head in a Fisher subspace reads B as well.
+        Besides N and A: S if sent, else the best of ``any_of``, and with B also ``beside_B``.
         """
         if self.task != "classes":
             return sent
@@ -83,8 +71,6 @@ class Entry:
 
 @dataclass(frozen=True)
 class _Written:
-    """A head read from its module's text: the class's name, the module, the row; who announces it, if others do."""
-
     name: str
     module: str
     entry: Entry
@@ -92,13 +78,10 @@ class _Written:
 
     @property
     def order(self) -> tuple[bool, Task, str]:
-        """Closed forms first, then by task, then by name."""
         return not self.entry.closed_form, self.entry.task, self.name
 
 
 class _Registry(Mapping[str, Entry]):
-    """Rows by the name of the class: closed forms first, then by task, then by name."""
-
     @cached_property
     def _heads(self) -> Mapping[str, _Written]:
         folder = Path(__file__).parents[1]
@@ -128,20 +111,18 @@ HEADS = _Registry()
 
 
 def head_class(name: str) -> Any:
-    """Return the class of a head of the registry; its module is imported now."""
+    """Import and return a registered head's class."""
     return HEADS.class_of(name)
 
 
 def named(task: Task, *, trained: bool = True) -> tuple[str, ...]:
-    """Return the names of the heads for a task, in order; ``trained=False`` leaves out those that are no closed
-    form."""
+    """Return a task's heads by name, in order; ``trained=False`` selects closed forms."""
     rows = ((name, entry) for name, entry in HEADS.items() if entry.task == task and not entry.after_rounds)
     return tuple(name for name, entry in rows if trained or entry.closed_form)
 
 
 def able(statistics: str) -> tuple[str, ...]:
-    """Return the names of the classification heads that can be built from these statistics (S brings B and D with
-    it)."""
+    """Return the classification heads that these statistics can build (S includes B and D)."""
     held = set(statistics) | (set("BD") if "S" in statistics else set())
     needs = {name: HEADS[name].any_of for name in named("classes")}
     return tuple(name for name, any_of in needs.items() if not any_of or held & set(any_of))
@@ -152,11 +133,6 @@ def _text(module: Path) -> str:
 
 
 def _announced(entry: EntryPoint) -> _Written:
-    """Return the head that another package announces as ``Name = "module:Name"``, read from its text like ours.
-
-    Raises:
-        HeadError: there is no such class with a row in that module.
-    """
     for head in _heads_in(entry.module, _text_of(entry.module) or ""):
         if head.name == entry.name == entry.attr:
             return replace(head, announced=entry)
@@ -167,8 +143,6 @@ def _announced(entry: EntryPoint) -> _Written:
 
 
 def _text_of(module: str) -> str | None:
-    """Return the text of a module, found without importing it or a package around it, which may ask for heads
-    itself."""
     top, *below = module.split(".")
     spec, name = find_spec(top), top
     for part in below:
@@ -179,11 +153,6 @@ def _text_of(module: str) -> str | None:
 
 
 def _heads_in(module: str, text: str) -> Iterator[_Written]:
-    """Yield the classes with a row in a module's text.
-
-    Raises:
-        HeadError: a row is more than a call of ``Entry`` with literals.
-    """
     nodes = (node for part in _TO_A_ROW.findall(text) for node in ast.parse(part).body)
     for defined in filter(_is_class, nodes):
         for line in defined.body:
@@ -230,7 +199,7 @@ class Text(Constraint):
         self.words = words
 
     def admits(self, value: Any) -> bool:
-        """Return whether the value is exactly one of the words."""
+        """Return whether ``value`` is one of the words."""
         return isinstance(value, str) and value in self.words
 
     def __str__(self) -> str:
@@ -246,7 +215,7 @@ class Number(Constraint):
     closed: bool = True
 
     def admits(self, value: Any) -> bool:
-        """Return a number within the bounds; truth values are none."""
+        """Return whether ``value`` is such a number; booleans are none."""
         if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
             return False
         try:
@@ -264,10 +233,10 @@ class Number(Constraint):
 
 @dataclass(frozen=True)
 class Share(Constraint):
-    """A share in (0, 1] written as a fraction: 1 would be a whole number."""
+    """A share in (0, 1] of non-integer type."""
 
     def admits(self, value: Any) -> bool:
-        """Return a number in (0, 1] that is no integer type."""
+        """Return whether ``value`` is such a share."""
         return not isinstance(value, Integral) and Number(0.0, 1.0, closed=False).admits(value)
 
     def __str__(self) -> str:
@@ -276,12 +245,12 @@ class Share(Constraint):
 
 @dataclass(frozen=True)
 class Whole(Constraint):
-    """A whole number of at least ``low``, and below 2**31."""
+    """An integer of at least ``low``, below 2**31."""
 
     low: int = 0
 
     def admits(self, value: Any) -> bool:
-        """Return an integer within the bounds; truth values are none."""
+        """Return whether ``value`` is such an integer; booleans are none."""
         return isinstance(value, Integral) and not isinstance(value, bool) and self.low <= int(value) < 1 << 31
 
     def __str__(self) -> str:
@@ -295,7 +264,7 @@ class Constant(Constraint):
         self.values = values
 
     def admits(self, value: Any) -> bool:
-        """Return whether the value is exactly one of the values."""
+        """Return whether ``value`` is one of the values."""
         return any(value is one for one in self.values)
 
     def __str__(self) -> str:
@@ -303,10 +272,10 @@ class Constant(Constraint):
 
 
 class PerClass(Constraint):
-    """Positive numbers, one per class; how many is known only with the classes."""
+    """Positive numbers, one per class; their number is checked later."""
 
     def admits(self, value: Any) -> bool:
-        """Return a one-dimensional array of positive finite numbers."""
+        """Return whether ``value`` is a vector of positive finite numbers."""
         if isinstance(value, str):
             return False
         try:
@@ -320,10 +289,10 @@ class PerClass(Constraint):
 
 
 class ModuleWord(Constraint):
-    """A module of refinement rounds by its word."""
+    """Word of a module of refinement rounds."""
 
     def admits(self, value: Any) -> bool:
-        """Return whether the value is KIND/SIZE; a fit checks whether a package defines it."""
+        """Return whether the value is KIND/SIZE; a fit checks its existence."""
         from privstats.schema.modules import is_word
 
         return is_word(value)
@@ -336,7 +305,7 @@ class Device(Constraint):
     """A torch device by name."""
 
     def admits(self, value: Any) -> bool:
-        """Return whether the value is cpu, auto, cuda, or cuda with a number."""
+        """Return whether the value is cpu, auto, cuda, or numbered cuda."""
         if not isinstance(value, str):
             return False
         kind, _, number = value.partition(":")
@@ -372,15 +341,7 @@ TRAINING: Bounds = {
 
 
 def check_parameters(head: Any, bounds: Bounds) -> None:
-    """Refuse a head with parameters out of their bounds.
-
-    Args:
-        head: an estimator.
-        bounds: of every parameter it has.
-
-    Raises:
-        HeadError: naming the parameter, its bounds and its value; or that the head has no bounds for it.
-    """
+    """Raise HeadError if a parameter has no bounds, or is out of them."""
     for name, value in head.get_params(deep=False).items():
         if name not in bounds:
             raise HeadError(f"{type(head).__name__} has no bounds for its parameter {name}; add them to its class")
@@ -395,12 +356,12 @@ def check_value(name: str, value: Any, kinds: Constraints) -> None:
 
 
 def check_dimension(name: str, value: Any, features: int) -> None:
-    """Raise HeadError where a subspace would have more dimensions than there are features."""
+    """Raise HeadError where a subspace exceeds the features."""
     if isinstance(value, Integral) and int(value) > features:
         raise HeadError(f"{name}={value} is more than the {features} features; give at most {features}, or 'auto'")
 
 
 def describe(kinds: Constraints) -> str:
-    """Return the conditions as a phrase: "'auto', 'oas', None or a number in [0, 1]"."""
+    """Return the conditions as a phrase."""
     parts = [str(kind) for kind in kinds]
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} or {parts[-1]}"

@@ -1,7 +1,4 @@
-"""Decision rules: frozen arrays, the scores they give, and the public map in front of them.
-
-Every head ends in a rule. A rule holds numbers alone: no labels and no provenance.
-"""
+"""Decision rules: numbers alone, without labels or provenance."""
 
 from typing import TYPE_CHECKING
 

@@ -1,7 +1,4 @@
-"""Decision rules of Gaussians with a diagonal covariance, and of a diagonal and a few directions more.
-
-Rank 0 is the diagonal rule in other coordinates, so both are in this module.
-"""
+"""Decision rules of Gaussians with diagonal or low-rank covariance."""
 
 from __future__ import annotations
 
@@ -19,10 +16,9 @@ class DiagonalRule(Rule):
     """``bias - ((x - origin) - mean)^2 . precision / 2`` as two matrix products.
 
     Attributes:
-        quadratic: half the precisions, ``(C, d)``.
-        linear: mean times precision, ``(C, d)``.
-        bias: everything that does not depend on x, ``(C,)``.
-        origin: subtracted from every row first, ``(d,)``, so that squares stay small.
+        quadratic, linear: half the precisions, and mean times precision, ``(C, d)``.
+        bias: terms independent of x, ``(C,)``.
+        origin: subtracted point, ``(d,)``.
     """
 
     quadratic: Array
@@ -32,7 +28,7 @@ class DiagonalRule(Rule):
     kind: ClassVar[str] = "diagonal"
 
     def lifted(self, basis: Array) -> LowRankRule:
-        """Return a diagonal rule in other coordinates: rank 0, behind a projection."""
+        """Return a rank-0 rule behind a projection."""
         k, precision = self.linear.shape[1], 2 * self.quadratic
         constant = (np.square(self.linear) / precision).sum(axis=1)
         return LowRankRule(
@@ -48,7 +44,7 @@ class DiagonalRule(Rule):
         )
 
     def scores(self, X: Array) -> Array:
-        """Compute the scores by two matrix products, ``(n, d)`` by ``(d, C)``."""
+        """Compute scores by two matrix products."""
         Z = X - self.origin
         out: Array = Z @ self.linear.T
         out -= np.square(Z, out=Z) @ self.quadratic.T
@@ -69,9 +65,8 @@ class LowRankRule(Rule):
     K_c = I + U_c^T D_c^-1 U_c.
 
     Attributes:
-        precision: 1 / D, ``(C, d)``.
-        linear: means over D, ``(C, d)``.
-        factors: F, laid out ``(d, C r)`` so that all classes are one matrix product.
+        precision, linear: 1 / D and means over D, ``(C, d)``.
+        factors: F of all classes, ``(d, C r)``.
         offsets: F^T mu, ``(C r,)``.
         constant: sum mu^2 / D, ``(C,)``.
         bias, projection, origin, degrees: as in :class:`~privstats.heads.rules.quadratic.QuadraticRule`.
@@ -93,7 +88,7 @@ class LowRankRule(Rule):
         return replace(self, projection=basis @ self.projection, origin=basis @ self.origin)
 
     def scores(self, X: Array) -> Array:
-        """Compute the scores by row tiles of three matrix products each."""
+        """Compute scores by three matrix products per row tile."""
         C, d = self.linear.shape
         out = np.empty((len(X), C))
         for start in range(0, len(X), TILE):

@@ -1,8 +1,4 @@
-"""The quadratic decision rule: exact scores at half the arithmetic, and winners found by exact pruning.
-
-Precisions are packed triangles; ``best`` screens with a few coordinates first and computes the whole score only for
-classes that could still win.
-"""
+"""Score and classify rows by a quadratic decision rule."""
 
 from __future__ import annotations
 
@@ -29,15 +25,13 @@ class QuadraticRule(Rule):
     ``tail(m)`` is ``m / 2`` for Gaussians and ``(k + nu) log(1 + m / nu) / 2`` for Student's t with nu ``degrees``.
 
     Attributes:
-        packed: precisions Q as upper triangles row by row, entries off the diagonal doubled, ``(C, k (k + 1) / 2)``.
-        linear: ``(C, k)``.
-        constant: ``mu^T Q mu``, ``(C,)``.
-        bias: log prior less half the log determinant, ``(C,)``.
-        projection: ``(d, k)``, to a basis in which all precisions are near the identity.
-        origin: subtracted from every row first, ``(d,)``.
-        degrees: shape ``(1,)``; 0 means Gaussians, so that a rule is finite.
-        screen, screen_linear, screen_constant: the same for the first m coordinates alone; their Mahalanobis distance
-            is never more than the total; m = 0 means no screen.
+        packed: upper triangles of Q, off-diagonal entries doubled, ``(C, k (k + 1) / 2)``.
+        linear, constant: ``(C, k)`` and ``mu^T Q mu``, ``(C,)``.
+        bias: log prior minus half the log determinant, ``(C,)``.
+        projection, origin: ``z = (x - origin) @ projection``; ``(d, k)``, ``(d,)``.
+        degrees: shape ``(1,)``; 0 means Gaussians.
+        screen, screen_linear, screen_constant: the same for the first m coordinates; their distance never exceeds the
+            total. m = 0 means no screen.
     """
 
     packed: Array
@@ -64,14 +58,9 @@ class QuadraticRule(Rule):
         degrees: float,
         screened: int = 0,
     ) -> QuadraticRule:
-        """Return the rule of covariances V_c diag(values_c) V_c^T and means, in the projected basis.
+        """Build the rule of covariances V_c diag(values_c) V_c^T and means, in the projected basis.
 
-        Args:
-            values, vectors: ``(C, k)`` and ``(C, k, k)``.
-            means: ``(C, k)``.
-            prior: log priors, ``(C,)``.
-            projection, origin, degrees: as the attributes.
-            screened: m, leading coordinates that ``best`` looks at first; they should tell classes apart best.
+        ``prior`` holds log priors; ``screened`` is m, leading coordinates that best separate classes.
         """
         roots = vectors / np.sqrt(values)[:, None, :]
         packed = pack_precisions(roots @ roots.transpose(0, 2, 1), means)
@@ -87,7 +76,7 @@ class QuadraticRule(Rule):
         return replace(self, projection=basis @ self.projection, origin=basis @ self.origin)
 
     def scores(self, X: Array) -> Array:
-        """Compute the scores by row tiles; per tile, one matrix product per row of the triangle."""
+        """Compute scores by row tiles, one matrix product per triangle row."""
         out = np.empty((len(X), len(self.bias)))
         for start in range(0, len(X), TILE):
             tile = slice(start, start + TILE)
@@ -95,7 +84,7 @@ class QuadraticRule(Rule):
         return out
 
     def in_graph(self, buffers: Any, rows: Any) -> Any:
-        """Record one matrix product per row of the triangle, as :meth:`scores`."""
+        """Record one matrix product per triangle row."""
         Z = (rows - buffers.origin) @ buffers.projection
         d = self.linear.shape[1]
         distance = buffers.constant - (Z * 2) @ buffers.linear.T
@@ -106,10 +95,9 @@ class QuadraticRule(Rule):
         return buffers.bias - tail_in_graph(distance, float(self.degrees[0]), d)
 
     def best(self, X: Array) -> NDArray[np.intp]:
-        """Return the winners, computed in float32 and again in float64 where the margin is within its rounding.
+        """Return the winners in float32, recomputed in float64 where the margin is within rounding.
 
-        A class cannot win if its distance over the screened coordinates alone already puts it behind some class's full
-        score, so its full score is never computed.
+        A class is skipped if its screened distance alone already loses to some class's full score.
         """
         if any(np.abs(array).max(initial=0.0) > _MOST for array in self.arrays().values()):
             return np.asarray(self.scores(X).argmax(axis=1))  # a flat class, which float32 does not hold
@@ -128,13 +116,7 @@ class QuadraticRule(Rule):
         return winners
 
     def _reach(self) -> Callable[[Array], Array]:
-        """Return a function from squared lengths of projected rows to the size that a score's terms may have before
-        they cancel.
-
-        ``|z^T Q z| + 2 |z . linear| + constant`` of the largest Q, linear and constant, times the steepest slope of the
-        tail. A class that is flat in some direction has a huge Q, and then float32 carries little information about its
-        score.
-        """
+        """Return a bound on a score's terms before they cancel, as a function of squared row lengths."""
         Q, linear = (float(np.linalg.norm(array, axis=1).max()) for array in (self.packed, self.linear))
         constant, degrees = float(self.constant.max()), float(self.degrees[0])
         slope = 0.5 if degrees == 0 else (self.linear.shape[1] + degrees) / (2 * degrees)
@@ -151,7 +133,6 @@ class QuadraticRule(Rule):
         return np.asarray(self.bias - tail(distance.astype(np.float64), float(self.degrees[0]), self.linear.shape[1]))
 
     def _contenders(self, Z: NDArray[Any], rounding: Array) -> Array:
-        """Return the scores of the classes that can win and -inf (or less than the winner's) for the others."""
         m = self.screen_linear.shape[1]
         if m == 0:
             return self._score(_distances(Z, self.packed, self.linear, self.constant))
@@ -169,7 +150,6 @@ class QuadraticRule(Rule):
         return scores
 
     def _fill(self, Z: NDArray[Any], wanted: NDArray[np.bool_], scores: Array) -> None:
-        """Fill in exact scores where ``wanted``, one class at a time over its rows."""
         k = Z.shape[1]
         triangle, upper = np.zeros((k, k), Z.dtype), np.triu_indices(k)
         for c in np.flatnonzero(wanted.any(axis=0)):
@@ -181,7 +161,7 @@ class QuadraticRule(Rule):
 
 
 def pack_precisions(precisions: Array, means: Array) -> tuple[Array, Array, Array]:
-    """Packed triangles ``(C, k (k + 1) / 2)``, ``Q mu`` and ``mu^T Q mu`` of symmetric ``(C, k, k)``."""
+    """Return packed triangles ``(C, k (k + 1) / 2)``, ``Q mu`` and ``mu^T Q mu`` of symmetric ``(C, k, k)``."""
     linear = np.einsum("cij,cj->ci", precisions, means)
     rows, columns = np.triu_indices(means.shape[1])
     packed = precisions[:, rows, columns]
@@ -190,7 +170,6 @@ def pack_precisions(precisions: Array, means: Array) -> tuple[Array, Array, Arra
 
 
 def _distances(Z: NDArray[Any], packed: NDArray[Any], linear: NDArray[Any], constant: NDArray[Any]) -> NDArray[Any]:
-    """Return squared distances ``(n, C)`` of one tile, from packed triangles: half the arithmetic of full matrices."""
     distance = -2 * (Z @ linear.T)
     distance += constant
     columns, product, start = np.asfortranarray(Z), np.empty_like(distance), 0
@@ -204,6 +183,5 @@ def _distances(Z: NDArray[Any], packed: NDArray[Any], linear: NDArray[Any], cons
 
 
 def _slack(scores: Array, rounding: Array) -> Array:
-    """Return a generous bound on the float32 error of a score, from its own size and from the terms that cancel in
-    it."""
+    """Bound a score's float32 error by its size and its cancelling terms."""
     return _DOUBT * (2 * np.abs(scores) + 1) + rounding

@@ -1,8 +1,4 @@
-"""Decision rules as frozen arrays, their scores in numpy and in a graph, and reading from a file; the linear ones.
-
-Every head ends in a rule, which is saved, exported and run. Rows come as numpy or torch; a head that was fitted on a
-release must see them as the release saw them, behind its public transform and clip (:class:`Preprocessing`).
-"""
+"""The base of decision rules, and the public map in front."""
 
 from __future__ import annotations
 
@@ -38,7 +34,7 @@ TILE = 1024  # rows per tile: a tile of X and its products stay in the second-le
 
 @dataclass(frozen=True, eq=False)
 class Rule(ABC):
-    """Scores of shape ``(n, C)`` for rows of shape ``(n, d)``: log-densities up to a term common to all classes."""
+    """A decision rule: scores ``(n, C)`` for rows ``(n, d)``, log-densities up to a common term."""
 
     kind: ClassVar[str]
 
@@ -49,27 +45,25 @@ class Rule(ABC):
 
     @abstractmethod
     def scores(self, X: Array) -> Array:
-        """Return the scores of float64 rows; never allocates n x C x d."""
+        """Return scores of float64 rows; never allocates n x C x d."""
 
     @abstractmethod
     def lifted(self, basis: Array) -> Rule:
-        """This rule of ``basis.T x`` as a rule of x; ``basis`` has orthonormal columns, ``(d, k)``."""
+        """Turn a rule of ``basis.T x`` into a rule of x; ``basis`` ``(d, k)`` is orthonormal."""
 
     @abstractmethod
     def in_graph(self, buffers: Any, rows: Any) -> Any:
-        """:meth:`scores` of tensor rows or of a recorded graph's: the same sequence of operations for any rows.
+        """Return :meth:`scores` of tensors or graph symbols, by the same operations for any rows.
 
-        Args:
-            buffers: what holds :meth:`arrays` by name, as tensors on the device of the rows, or as arrays.
-            rows: ``(n, d)``, of any type that ``transforms.exact`` supports.
+        ``buffers`` holds :meth:`arrays` as attributes.
         """
 
     def best(self, X: Array) -> NDArray[np.intp]:
-        """Return the index of the highest score of each row, shape ``(n,)``."""
+        """Return each row's winning class index, ``(n,)``."""
         return np.asarray(self.scores(X).argmax(axis=1))
 
     def sole(self, rows: Array) -> int | None:
-        """Return the one class of all these rows, ``(n, d)``; None where there are several: it stops at the second."""
+        """Return the one class of all rows ``(n, d)``, or None at the second."""
         classes: set[int] = set()
         for at in range(0, len(rows), _WINDOW):
             classes.update(self.best(rows[at : at + _WINDOW]).tolist())
@@ -78,21 +72,21 @@ class Rule(ABC):
         return next(iter(classes), None)
 
     def arrays(self) -> dict[str, Array]:
-        """Return the rule as named arrays, for a model file."""
+        """Return named arrays for a model file."""
         return {field.name: np.ascontiguousarray(getattr(self, field.name)) for field in fields(self)}
 
 
 def kinds() -> Mapping[str, type[Rule]]:
-    """Return every kind of rule by its name: those of the package, and those that were defined elsewhere."""
+    """Return all kinds of rules by name, other packages' included."""
     load_all(_ROOM)
     return _RULES
 
 
 def rule_of(kind: str, arrays: Mapping[str, Array]) -> Rule:
-    """Return the rule that :meth:`Rule.arrays` described; the arrays must be finite float64 with exactly its names.
+    """Return the rule of arrays from :meth:`Rule.arrays`.
 
     Raises:
-        HeadError: no package here brings this kind.
+        HeadError: no package provides this kind.
         ValueError: wrong names, or arrays that are not finite float64.
     """
     cls = _RULES.get(kind) or kinds().get(kind) or _announced(kind)
@@ -120,12 +114,12 @@ def _announced(kind: str) -> type[Rule]:
 
 
 def tail(distance: Array, degrees: float, d: int) -> Array:
-    """Minus the log density at a squared Mahalanobis distance, up to a constant."""
+    """Return minus the log density at a squared Mahalanobis distance, up to a constant."""
     return distance / 2 if degrees == 0 else (d + degrees) / 2 * np.log1p(np.maximum(distance, 0.0) / degrees)
 
 
 def tail_in_graph(distance: Any, degrees: float, d: int) -> Any:
-    """:func:`tail` of a tensor, or of a recorded graph's."""
+    """Return :func:`tail` of a tensor or graph symbol."""
     xp = arrays_of(distance)
     return distance / 2 if degrees == 0 else xp.log1p(xp.relu(distance) / degrees) * ((d + degrees) / 2)
 
@@ -143,7 +137,7 @@ class LinearRule(Rule):
         return LinearRule(self.coef @ basis.T, self.intercept)
 
     def scores(self, X: Array) -> Array:
-        """Compute the scores by one matrix product."""
+        """Compute scores by one matrix product."""
         out: Array = X @ self.coef.T
         out += self.intercept
         return out
@@ -153,12 +147,7 @@ class LinearRule(Rule):
         return rows @ buffers.coef.T + buffers.intercept
 
     def before(self, transform: Sequence[Transform]) -> tuple[Array, Array]:
-        """Return weights and intercept of the rows in front of the affine maps that end ``transform``.
-
-        Returns:
-            ``(C, k)`` and ``(C,)``; k is the number of columns that the first of these maps takes: those of X where all
-            maps are affine, and else of what the last other map gives.
-        """
+        """Return weights ``(C, k)`` and intercept ``(C,)`` in front of the affine maps that end ``transform``."""
         coef, intercept = self.coef, self.intercept
         for step in reversed(transform):
             if not step.affine:
@@ -169,13 +158,7 @@ class LinearRule(Rule):
 
 @dataclass(frozen=True, eq=False)
 class WhitenedRule(Rule):
-    """``(x M / |x M|) @ coef.T + intercept``, and the intercept alone where x M = 0.
-
-    Attributes:
-        matrix: M, ``(d, m)``.
-        coef: ``(C, m)``.
-        intercept: ``(C,)``.
-    """
+    """``(x M / |x M|) @ coef.T + intercept``, M = ``matrix`` ``(d, m)``; the intercept alone where x M = 0."""
 
     matrix: Array
     coef: Array
@@ -187,7 +170,7 @@ class WhitenedRule(Rule):
         return replace(self, matrix=basis @ self.matrix)
 
     def scores(self, X: Array) -> Array:
-        """Compute the scores by two matrix products."""
+        """Compute scores by two matrix products."""
         mapped = X @ self.matrix
         out: Array = mapped @ self.coef.T
         out /= lengths(mapped)
@@ -200,7 +183,7 @@ class WhitenedRule(Rule):
 
 
 def _before(step: Transform, coef: Array, intercept: Array) -> tuple[Array, Array]:
-    """Return the weights of the same scores in front of a map x -> x M + m: coef M' and intercept + coef m."""
+    """Return the weights in front of x -> x M + m: coef M' and intercept + coef m."""
     inputs = step.takes(coef.shape[1])
     shift = step.apply(np.zeros((1, inputs)))[0]
     size = max(1.0, float(np.abs(shift).max()))  # about the size of m, so that subtracting m again loses no digits
@@ -213,13 +196,13 @@ def _before(step: Transform, coef: Array, intercept: Array) -> tuple[Array, Arra
 
 
 def lengths(rows: Array) -> Array:
-    """Norms of rows, ``(n, 1)``; 1 for a row of zeros, which stays one when divided by it."""
+    """Return norms of rows, ``(n, 1)``; 1 for zero rows."""
     norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
     return np.where(norms > 0, norms, 1.0)[:, None]
 
 
 def units_in_graph(rows: Any) -> Any:
-    """Return rows divided by their :func:`lengths`, in operations of the array's own library."""
+    """Return rows divided by their :func:`lengths`."""
     xp = arrays_of(rows)
     norms = xp.sqrt(xp.vecdot(rows, rows))
     return rows / (norms + (norms == 0))[:, None]
@@ -227,37 +210,29 @@ def units_in_graph(rows: Any) -> Any:
 
 @runtime_checkable
 class _Tensor(Protocol):
-    """The method by which a torch tensor is recognised without importing torch."""
-
     def detach(self) -> Any: ...
 
 
 def as_numpy(values: Any) -> Any:
-    """Return a torch tensor as a numpy array on the CPU; anything else unchanged."""
+    """Convert a torch tensor to numpy; return anything else unchanged."""
     return values.detach().cpu().numpy() if isinstance(values, _Tensor) else values
 
 
 def local(X: Any, y: Any) -> tuple[Any, Any]:
-    """Local records in memory, tensors as arrays; y may name a column of a table X.
-
-    Raises:
-        DataError: X has no such column, or cannot be read.
-    """
+    """Load records into memory, tensors as arrays; y may name a column of X."""
     X, y = named_target(X, y)
     return as_numpy(X), as_numpy(y)
 
 
 @dataclass(frozen=True)
 class Preprocessing:
-    """The public map in front of a rule.
+    """The public map in front of a rule, as the release measured rows.
 
     Attributes:
         features: d, columns that the rule expects.
-        transform: public maps, applied in order.
-        clip_norm: rows longer than this are shortened to it, as they were when the moments were measured; None after
-            ``fit`` on local records.
-        feature_names: the plan's names of the columns that a caller gives, in order; None where it has none.
-        nonnegative: negative entries become 0 before the clip, as they did when the moments were measured.
+        clip_norm: norm to which longer rows are clipped; None after ``fit``.
+        feature_names: the plan's input columns, or None.
+        nonnegative: set negative entries to 0 before the clip.
     """
 
     features: int
@@ -268,37 +243,32 @@ class Preprocessing:
 
     @classmethod
     def of_release(cls, release: Released) -> Self:
-        """Return the preprocessing that a release's schema prescribes."""
+        """Build the map of a release's schema."""
         return cls.of_schema(release.plan.schema)
 
     @classmethod
     def of_schema(cls, schema: Any) -> Self:
-        """Build the preprocessing of a schema, before anything is released."""
+        """Build a schema's map."""
         return cls(schema.features, tuple(schema.transform), schema.clip_norm, schema.feature_names, schema.nonnegative)
 
     @property
     def inputs(self) -> int:
-        """Columns that a caller must give."""
+        """Number of input columns."""
         return input_features(self.transform, self.features)
 
     @property
     def cells(self) -> Cells | None:
-        """The declaration of the table that comes in; None where features do."""
+        """Declaration of the input table, if any."""
         first: Any = self.transform[0] if self.transform else None
         return first if first is not None and first.reads_cells else None
 
     @property
     def columns(self) -> tuple[str, ...] | None:
-        """Names of the columns that a caller gives; None where they have none."""
+        """Names of input columns, or None."""
         return self.feature_names if self.cells is None else tuple(each.name for each in self.cells.columns)
 
     def ordered(self, X: Any) -> Any:
-        """Return a DataFrame's columns in the order of the plan, as an array; of declared columns the codes of any
-        table.
-
-        Raises:
-            DataError: the columns are not exactly the plan's; or a declared one is missing.
-        """
+        """Return a DataFrame's columns in the plan's order, or a declared table's codes."""
         X = in_memory(X)
         if self.cells is not None:
             return codes_of(self.cells, X)
@@ -306,11 +276,7 @@ class Preprocessing:
         return X if self.feature_names is None else np.asarray(ordered)
 
     def apply(self, X: Any) -> Array:
-        """Return rows as the rule expects them, shape ``(n, d)``; the input array is never changed.
-
-        Raises:
-            DataError: not a finite matrix of real numbers, or the wrong number of columns.
-        """
+        """Return rows as the rule expects them, ``(n, d)``, X unchanged; DataError unless finite and of its width."""
         array = np.asarray(X)
         if np.iscomplexobj(array):
             raise DataError(f"X must hold real numbers, got dtype {array.dtype}; convert it to float64")
@@ -326,7 +292,7 @@ class Preprocessing:
 
 
 def take_columns(head: Any, preprocessing: Preprocessing) -> None:
-    """Give a head its preprocessing, and scikit-learn's attributes of the columns that it takes."""
+    """Set a head's preprocessing and scikit-learn's column attributes."""
     head.preprocessing_, head.n_features_in_ = preprocessing, preprocessing.inputs
     if preprocessing.columns is not None:
         head.feature_names_in_ = np.array(preprocessing.columns, dtype=object)
@@ -335,12 +301,7 @@ def take_columns(head: Any, preprocessing: Preprocessing) -> None:
 
 
 def rows_of(head: Any, X: Any) -> Array:
-    """Return rows as the rule of a fitted head expects them, ``(n, d)``.
-
-    Raises:
-        NotFittedError: the head has no rule.
-        DataError, ValueError: not a finite matrix of its columns.
-    """
+    """Return rows as a fitted head's rule expects them, ``(n, d)``."""
     check_is_fitted(head, "rule_")
     first: Preprocessing = head.preprocessing_
     X = first.ordered(as_numpy(X))

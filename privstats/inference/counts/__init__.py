@@ -1,1 +1,1 @@
-"""Count tables: shares, quantiles and tests of them, survival curves and the log-rank test."""
+"""Count tables: shares, quantiles, tests, survival curves and the log-rank test."""

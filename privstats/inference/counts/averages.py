@@ -1,4 +1,4 @@
-"""Means and variances of bounded numbers released with count tables, by group, with intervals for the population."""
+"""Estimate means and variances of bounded numbers released with count tables."""
 
 from __future__ import annotations
 
@@ -23,12 +23,7 @@ _COLUMNS = ("mean", "mean_low", "mean_high", "variance", "variance_low", "varian
 
 @dataclass(frozen=True)
 class Average:
-    """A number in one group, in the unit of its column.
-
-    Attributes:
-        records: who gave the number, noisy.
-        mean: with its interval.
-        variance: with its interval; its square unit.
+    """A number in one group; ``variance`` is in squared units.
 
     Example:
         >>> from privstats.inference.counts.table import Interval
@@ -43,18 +38,15 @@ class Average:
 
 
 def averages(release: Release, name: str, *, alpha: float = 0.05) -> dict[tuple[str, ...], Average]:
-    """Return mean and variance of a number, by group; the only group of a number without ``by`` is ``()``.
+    """Return mean and variance of a number, by group (``()`` without ``by``).
 
     With z = (value - middle) / half and noisy n, x = sum z, q = sum z^2, a mean m is accepted where ``|x - m n|`` is at
-    most ``c sqrt(n v + sigma_x^2 + m^2 sigma_n^2)``, a quadratic inequality (Fieller 1954), v the variance that noise
-    leaves possible. The variance q / n - m^2 has an interval by the delta method; the spread of (z - m)^2 is at most
-    ``v ((1 + |m|)^2 - v)``, because it is between 0 and (1 + |m|)^2.
-
-    Returns:
-        Averages by the names of the group's cells. Where n is not distinguished from 0, an interval is the full range.
+    most ``c sqrt(n v + sigma_x^2 + m^2 sigma_n^2)`` (Fieller 1954), v the variance that noise leaves possible. The
+    variance q / n - m^2 has a delta-method interval: the spread of (z - m)^2 is at most ``v ((1 + |m|)^2 - v)``. Where
+    n is not distinguished from 0, an interval is the full range.
 
     Raises:
-        ReleaseError: the release has no such number, or as for :func:`histogram`.
+        ReleaseError: no such number, or as for :func:`histogram`.
 
     Example:
         >>> sex, hours = ps.Categories("sex", ("f", "m")), ps.Number("hours", 0, 80, by=("sex",))
@@ -84,7 +76,7 @@ def averages(release: Release, name: str, *, alpha: float = 0.05) -> dict[tuple[
 
 
 def average_rows(found: Mapping[str, Mapping[tuple[str, ...], Average]]) -> list[dict[str, object]]:
-    """Return plain values by number and group."""
+    """Return plain values."""
     rows: list[dict[str, object]] = []
     for name, groups in found.items():
         for group, each in groups.items():
@@ -111,9 +103,9 @@ def averages_summary(rows: list[dict[str, object]], release: Release, alpha: flo
 
 
 def wide_means(plan: Plan) -> list[str]:
-    """Return warnings for numbers with wide intervals of their means, in parts of the range.
+    """Return warnings for means with wide intervals.
 
-    Assumes that all records come, in groups of equal size, with evenly spread values.
+    They assume full attendance, equal groups and even values.
     """
     schema: Any = plan.schema
     records, z, out = plan.cohort.max_records, z_of(0.05), []
@@ -130,7 +122,6 @@ def wide_means(plan: Plan) -> list[str]:
 
 
 def _average(n: float, x: float, q: float, sigma: tuple[float, float, float], z: float) -> Average:
-    """Return mean and variance in units of half the range, measured from its middle."""
     of_n, of_x, of_q = sigma
     square = n**2 - (z * of_n) ** 2
     if n <= 0 or square <= 0:

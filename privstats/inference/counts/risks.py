@@ -1,8 +1,4 @@
-"""Risks at a time by group, and cumulative incidence by cause, from counts of time against event; nothing is released.
-
-Both read the cells that a survival curve reads. Groups are disjoint cells with noise of their own, so their intervals
-are independent, and those of a difference and of a ratio follow from both (Newcombe 1998; Donner and Zou 2012).
-"""
+"""Estimate risks by group and cumulative incidence by cause from counts."""
 
 from __future__ import annotations
 
@@ -38,14 +34,10 @@ _SMALL = 1e-4
 
 @dataclass(frozen=True)
 class RisksAt(RowTable):
-    """The risk of the event up to a time in two groups, their difference and their ratio, the second over the first.
+    """Risks up to a time in two groups.
 
-    Attributes:
-        at: the time.
-        risks: by group the risk, and low and high end of its interval.
-        difference, ratio: the second group's risk minus, and over, the first group's, with the same ends; a ratio has
-            an infinite end where the first group's risk may be 0.
-        curves: the survival curves behind the risks.
+    ``difference`` and ``ratio`` compare the second with the first, with low and high ends; the ratio's is infinite
+    where the first risk may be 0.
 
     Example:
         >>> months, died = ps.Bins("months", (0, 1, 2, 3)), ps.Categories("died", (0, 1))
@@ -64,14 +56,14 @@ class RisksAt(RowTable):
     curves: SurvivalCurves = field(repr=False)
 
     def to_rows(self) -> list[dict[str, object]]:
-        """Return one row per group, and those of the difference and of the ratio."""
+        """Return groups, difference and ratio."""
         rows = [(group, "risk", *each) for group, each in self.risks.items()]
         rows += [("", "difference", *self.difference), ("", "ratio", *self.ratio)]
         names = ("group", "metric", "estimate", "conf_low", "conf_high")
         return [{**dict(zip(names, row, strict=True)), "time": self.at} for row in rows]
 
     def summary(self) -> Summary:
-        """Return the table for publication."""
+        """Return the table."""
         first, second = self.risks
         rows = [(group, *map(number_of, each)) for group, each in self.risks.items()]
         rows += [(f"{second} less {first}", *map(number_of, self.difference))]
@@ -87,18 +79,14 @@ class RisksAt(RowTable):
 
 
 def risks_at(curves: SurvivalCurves | SurvivalCurve, at: float) -> RisksAt:
-    """Return the risks at a time in two groups, with difference and ratio: in a trial the causal contrast, unlike
-    hazard ratios.
+    """Return two groups' risks at a reported time, with difference and ratio.
 
     With risks p, q and ends l, u, the difference p - q ends at ``p - q - sqrt((p - l_p)^2 + (u_q - q)^2)`` and ``p - q
-    + sqrt((u_p - p)^2 + (q - l_q)^2)``; the ratio by the same rule for ``p - t q``.
-
-    Args:
-        curves: of two groups, from :func:`kaplan_meier` with ``by=``.
-        at: a time of both curves, among the reported ones.
+    + sqrt((u_p - p)^2 + (q - l_q)^2)``; the ratio by the same rule for ``p - t q`` (Newcombe 1998; Donner and Zou
+    2012).
 
     Raises:
-        ReleaseError: not two groups, or a time at which a curve has no reported point.
+        ReleaseError: not two groups, or an unreported time.
 
     Example:
         >>> from privstats.inference.counts.risks import contrasts
@@ -126,7 +114,7 @@ def _risk(group: str, curve: SurvivalCurve, at: float) -> tuple[float, float, fl
 def contrasts(
     one: tuple[float, float, float], other: tuple[float, float, float]
 ) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
-    """Return difference and ratio of two independent shares, each with low and high end."""
+    """Return difference and ratio of independent shares, each with both ends."""
     (p, l, u), (q, k, v) = one, other  # noqa: E741  ends of the interval of p; k and v are those of q
     difference = (p - q, p - q - math.hypot(p - l, v - q), p - q + math.hypot(u - p, q - k))
     low, high = (
@@ -137,7 +125,6 @@ def contrasts(
 
 
 def _ratio_end(product: float, above: float, below: float, side: int) -> float:
-    """Return a root t of ``below t^2 - 2 product t + above``: where zero is an end of the difference p - t q."""
     inside = max(product**2 - above * below, 0.0)
     return (product + side * math.sqrt(inside)) / below if below > 0 else (math.inf if side > 0 else 0.0)
 
@@ -145,15 +132,12 @@ def _ratio_end(product: float, above: float, below: float, side: int) -> float:
 @formerly(told="reported")
 @dataclass(frozen=True, eq=False)
 class Incidence(RowTable):
-    """Cumulative incidence by group and cause; arrays have one entry per reported bin.
+    """Cumulative incidence by group and cause, over reported bins.
 
     Attributes:
-        curves: by (group, cause) ``(k, 3)``: estimate, low and high end.
-        events: by (group, cause) noisy numbers of events in each bin, ``(k,)``.
-        timeline: by group the times.
-        release: the release behind them.
-        alpha: level of the intervals.
-        times: as :func:`kaplan_meier` has them.
+        curves: by (group, cause) ``(k, 3)``: estimate, low, high.
+        events: likewise, noisy, ``(k,)``.
+        timeline: times by group.
 
     Example:
         >>> months, ended = ps.Bins("months", (0, 1, 2, 3)), ps.Categories("ended", ("seen", "relapse", "death"))
@@ -178,7 +162,7 @@ class Incidence(RowTable):
         return any(map(len, self.timeline.values()))
 
     def to_rows(self) -> list[dict[str, object]]:
-        """Return one row by group, cause and time."""
+        """Return rows by group, cause, time."""
         names = ("incidence", "conf_low", "conf_high")
         return [
             {"group": group, "cause": cause, "time": float(time), "n_event": float(count)}
@@ -188,7 +172,7 @@ class Incidence(RowTable):
         ]
 
     def summary(self) -> Summary:
-        """Return the table for publication."""
+        """Return the table."""
         rows = [
             (
                 f"{row['group']} {row['cause']}".strip(),
@@ -213,20 +197,14 @@ class Incidence(RowTable):
 def cumulative_incidence(
     release: Release, *, time: str, event: str, by: str | None = None, times: Times | None = None, alpha: float = 0.05
 ) -> Incidence:
-    """Compute the cumulative incidence by cause, where one event rules the others out (Aalen and Johansen 1978).
+    """Compute the cumulative incidence of competing causes (Aalen and Johansen 1978).
 
     In a bin with d_c events of cause c, d of all causes, and e at risk (or person-time, as in :func:`kaplan_meier`),
-    incidence of c grows at discrete times by ``S d_c / e``, at continuous ones by ``S (d_c / d) (1 - exp(-d / e))``,
-    S the survival of all causes before it. Intervals invert ``|p^ - p| <= z sqrt(p (1 - p) / n + tau^2)``: tau is the
-    noise by the delta method, n the effective sample size of Greenwood's formula. There is no Fine and Gray model.
+    c's incidence grows by ``S d_c / e`` at discrete times and ``S (d_c / d) (1 - exp(-d / e))`` at continuous ones, S
+    the survival before. Intervals invert ``|p^ - p| <= z sqrt(p (1 - p) / n + tau^2)``: tau is the noise by the delta
+    method, n Greenwood's effective sample size.
 
-    Args:
-        release, time, by, times, alpha: as for :func:`kaplan_meier`.
-        event: a variable of ``Categories``; the first means that the person was last seen without an event, each other
-            one is a cause.
-
-    Raises:
-        ReleaseError: as for :func:`kaplan_meier`.
+    The first category of ``event`` means no event; others are causes. All else is as for :func:`kaplan_meier`.
 
     Example:
         >>> months, ended = ps.Bins("months", (0, 1, 2, 3)), ps.Categories("ended", ("seen", "relapse", "death"))
@@ -261,7 +239,6 @@ def cumulative_incidence(
 
 
 def _curve(counts: Array, place: int, whole: CountTable, sigma: float, n_bins: int, times: Times, z: float) -> Array:
-    """Return the incidence of a cause and the ends of its interval, ``(n_bins, 3)``."""
     rises = partial(_incidence, place=place, shape=counts.shape, times=times)
     noise = sigma * np.linalg.norm(gradients(rises, counts.reshape(-1)), axis=0)[:n_bins]
     estimate = np.real(rises(counts.reshape(-1)))[:n_bins]
@@ -270,7 +247,6 @@ def _curve(counts: Array, place: int, whole: CountTable, sigma: float, n_bins: i
 
 
 def _collapsed(counts: Array) -> Array:
-    """Censored records and events of all causes, ``(..., k, 2)``."""
     return np.stack([counts[..., 0], counts[..., 1:].sum(axis=-1)], axis=-1)
 
 

@@ -1,4 +1,4 @@
-"""Statistics of count tables: histograms, shares, quantiles, independence, and confusion of a classifier."""
+"""Compute statistics of count tables: histograms, shares, quantiles, independence, confusion."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class Histogram:
     """Counts of one table.
 
     Attributes:
-        cells: names of the cells of each variable.
-        counts: as released, noisy ones may be negative.
-        low, high: intervals for the exact counts of these records: noise alone.
-        shown: the nearest table without negative counts of the same total, for pictures only.
+        cells: names per variable.
+        counts: as released, possibly negative.
+        low, high: intervals for exact counts, from noise alone.
+        shown: nearest nonnegative table of equal total, for pictures only.
 
     Example:
         >>> schema = ps.CountSchema((ps.Categories("blood", ("0", "A", "B", "AB")),), (("blood",),))
@@ -50,9 +50,8 @@ class Chi2(NamedTuple):
     """A test of independence, with scipy's names.
 
     Attributes:
-        statistic: noise-aware Pearson statistic; NaN where the test is not reported.
-        pvalue: from the chi-squared law; 1 where the test is not reported.
-        dof: degrees of freedom, (rows - 1) (columns - 1).
+        statistic: noise-aware Pearson statistic; NaN where not reported.
+        pvalue: chi-squared; 1 where not reported.
 
     Example:
         >>> sex, ill = ps.Categories("sex", ("f", "m")), ps.Categories("ill", ("no", "yes"))
@@ -70,18 +69,13 @@ class Chi2(NamedTuple):
 
     @property
     def reported(self) -> bool:
-        """Whether the test is reported: the table holds enough records compared with its noise."""
+        """Whether the table holds enough records for its noise."""
         return not math.isnan(self.statistic)
 
 
 @dataclass(frozen=True)
 class Confusion:
-    """Agreement of predictions with labels.
-
-    Attributes:
-        accuracy: share of records with a correct prediction.
-        recall: the same among the records of each label.
-        balanced_accuracy: mean of the recalls.
+    """Agreement of predictions with labels; ``balanced_accuracy`` is the mean recall.
 
     Example:
         >>> labels = ("no", "yes")
@@ -98,7 +92,7 @@ class Confusion:
 
 
 def histogram(release: Release, *names: str, alpha: float = 0.05) -> Histogram:
-    """Counts of one variable, or of several crossed, with intervals for the exact counts.
+    """Count one variable, or several crossed, with intervals for the exact counts.
 
     Raises:
         ReleaseError: no released table holds these variables, or alpha is out of (0, .5].
@@ -121,9 +115,7 @@ def histogram(release: Release, *names: str, alpha: float = 0.05) -> Histogram:
 
 
 def proportions(release: Release, name: str, *, alpha: float = 0.05) -> dict[str, Interval]:
-    """Return the share of every cell of one variable, with intervals for the population.
-
-    Without noise these are Wilson's intervals.
+    """Return each cell's share with population intervals; Wilson's without noise.
 
     Example:
         >>> schema = ps.CountSchema((ps.Categories("sex", ("f", "m")),), (("sex",),))
@@ -142,14 +134,13 @@ def proportions(release: Release, name: str, *, alpha: float = 0.05) -> dict[str
 
 
 def quantile(release: Release, name: str, q: float, *, alpha: float = 0.05) -> Interval:
-    """Return a quantile of a binned variable; records with missing values are excluded.
+    """Return a quantile of a binned variable, without missing values.
 
-    Values are assumed to be spread evenly inside each bin. Bins that are wide compared with the variable's spread move
-    a quantile, and its interval does not include that error. The interval holds the points where the share of records
-    below is not distinguished from q. Values beyond the outer edges count as values in the outer bins.
+    Values are assumed even inside a bin; the interval excludes the error of wide bins. It holds the points where the
+    share below is not distinguished from q. Values beyond the outer edges count in the outer bins.
 
     Raises:
-        ReleaseError: the variable has no bins, q is not between 0 and 1, or as for :func:`histogram`.
+        ReleaseError: no bins, q is not between 0 and 1, or as for :func:`histogram`.
 
     Example:
         >>> schema = ps.CountSchema((ps.Bins("age", (0, 20, 40, 60, 80)),), (("age",),))
@@ -167,7 +158,7 @@ def quantile(release: Release, name: str, q: float, *, alpha: float = 0.05) -> I
 
 
 def quantile_of(table: CountTable, q: float, z: float) -> Interval:
-    """Return the quantile of one binned variable; z is the normal quantile of its level."""
+    """Return a binned variable's quantile at normal quantile z."""
     variable, known = table.variables[0], table.known()
     assert isinstance(variable, Bins)  # noqa: S101  refused before
     k, edges = len(known.counts), np.array(variable.edges)
@@ -181,14 +172,14 @@ def quantile_of(table: CountTable, q: float, z: float) -> Interval:
 
 
 def chi2_contingency(release: Release, row: str, column: str) -> Chi2:
-    """Test whether two variables are independent; records with missing values are excluded.
+    """Test whether two variables are independent, without missing values.
 
     ``u = O - E`` has covariance ``S = P diag(max(E, 0) + sigma^2) P'`` with P the projection off both margins; the
-    statistic is ``u' S^+ u`` on (r - 1)(c - 1) directions. Without noise it is Pearson's. Where the table holds too few
-    records compared with its noise, the test is not reported: a statistic of NaN and a p-value of 1.
+    statistic is ``u' S^+ u`` on (r - 1)(c - 1) directions, Pearson's without noise. It is hidden if the table holds too
+    few records for its noise.
 
     Raises:
-        ReleaseError: no record, or an empty row or column, without noise; or no such table.
+        ReleaseError: no such table, or without noise no record or an empty row or column.
 
     Example:
         >>> sex, ill = ps.Categories("sex", ("f", "m")), ps.Categories("ill", ("no", "yes"))
@@ -218,7 +209,7 @@ def chi2_contingency(release: Release, row: str, column: str) -> Chi2:
 
 
 def confusion(release: Release, label: str, predicted: str, *, alpha: float = 0.05) -> Confusion:
-    """Return accuracy, recall and balanced accuracy from a table of labels against predictions.
+    """Return accuracy and recalls from labels against predictions.
 
     Raises:
         ReleaseError: the two variables have other cells, or no table crosses them.
@@ -239,7 +230,7 @@ def confusion(release: Release, label: str, predicted: str, *, alpha: float = 0.
 
 
 def confusion_of(table: CountTable, labels: tuple[str, ...], z: float) -> Confusion:
-    """Return the confusion of a table of labels against predictions, ``(C, C)``, without cells of missing values."""
+    """Return labels' confusion with predictions, ``(C, C)``."""
     k = len(table.counts)
     right = np.diagonal(table.counts)
     recall = {
@@ -269,8 +260,6 @@ def _balanced(table: CountTable, z: float, reported: bool) -> Interval:
 
 
 def _crossing(edges: Array, shares: Array, q: float, *, last: bool = False) -> float:
-    """Return the first point at which a piecewise linear function over the edges reaches q, or the last at which it is
-    at most q."""
     below = int(np.flatnonzero(shares <= q)[-1]) if last else int(np.flatnonzero(shares >= q)[0]) - 1
     rise = shares[below + 1] - shares[below]
     inside = (q - shares[below]) / rise if rise else 0.0
@@ -278,8 +267,7 @@ def _crossing(edges: Array, shares: Array, q: float, *, last: bool = False) -> f
 
 
 def _nonnegative(counts: Array) -> Array:
-    """Return the Euclidean projection on counts >= 0 of the same total (Duchi et al. 2008); all 0 for a total below
-    0."""
+    """Project on counts >= 0 of equal total (Duchi et al. 2008)."""
     flat, total = counts.reshape(-1), max(float(counts.sum()), 0.0)
     ordered = -np.sort(-flat)
     excess = (np.cumsum(ordered) - total) / np.arange(1, len(flat) + 1)

@@ -1,8 +1,4 @@
-"""Survival curves from a table of time against event: product limit or person-time, restricted mean, median.
-
-Everything is a function of the events and the censored records of every bin; standard errors come from the delta
-method, which without noise and at discrete times is Greenwood's formula.
-"""
+"""Estimate survival curves from a table of time against event, with errors by the delta method."""
 
 from __future__ import annotations
 
@@ -45,17 +41,15 @@ _NAMES = ("time", "n_risk", "n_event", "survival", "conf_low", "conf_high")
 @formerly(told_to="reported_to")
 @dataclass(frozen=True, eq=False)
 class SurvivalCurve(RowTable):
-    """An estimate of survival; arrays have one entry per reported bin.
+    """Estimated survival in the reported bins.
 
     Attributes:
-        timeline: the times of the points: a bin's own time, or its right end where times are continuous.
-        survival_function_: the estimate, made decreasing and cut to 0..1 for reading.
-        confidence_interval_: ``(k, 2)``. Log-log without noise, as lifelines has it; under noise every p = 1 - S with
-            abs(p^ - p) <= z sqrt(p (1 - p) / n + tau^2): tau the noise, n persons that Greenwood's formula is worth.
-        at_risk, events: noisy numbers behind the estimate; those at risk when the bin begins.
-        reported_to: the time up to which the curve is reported; 0 where no part of it is.
-        release: the release behind the curve.
-        alpha: level of the intervals.
+        timeline: a bin's own time, or its right end for continuous times.
+        survival_function_: made decreasing and clipped to 0..1.
+        confidence_interval_: ``(k, 2)``. Without noise log-log, as lifelines; with noise every p = 1 - S with abs(p^ -
+            p) <= z sqrt(p (1 - p) / n + tau^2): tau the noise, n Greenwood's effective persons.
+        at_risk, events: noisy; at risk when the bin begins.
+        reported_to: end of the reported part, or 0.
 
     Example:
         >>> months, died = ps.Bins("months", (0, 1, 2, 3)), ps.Categories("died", (0, 1))
@@ -83,11 +77,7 @@ class SurvivalCurve(RowTable):
     _z: float = field(repr=False)
 
     def restricted_mean(self, tau: float) -> Interval:
-        """Return the mean survival time up to ``tau``: the area under the curve.
-
-        Raises:
-            ReleaseError: tau is not above 0, or beyond the last edge.
-        """
+        """Return the mean survival time up to ``tau``, at most the last edge: the area under the curve."""
         if not 0 < tau <= self._edges[-1]:
             raise ReleaseError(f"tau must be above 0 and at most the last edge, {self._edges[-1]:g}, got {tau!r}")
         value, error = spread(self._area(tau), self._counts.reshape(-1), self._sigma)
@@ -97,10 +87,10 @@ class SurvivalCurve(RowTable):
         return Interval(float(value[0]), float(low), float(high), True)
 
     def median(self) -> Interval:
-        """Return the time at which half have had the event; infinite where the curve stays above one half.
+        """Return the time by which half have had the event, or infinity.
 
-        Ends are where the interval of the curve first falls to one half and where it last leaves it; an end that the
-        reported part does not reach is the end of the reported part below, and infinite above.
+        Ends are where the interval first falls to one half and last leaves it; beyond the reported part,
+        ``reported_to`` and infinity.
         """
         low, high = self.confidence_interval_.T
         value = self._first_at_half(self.survival_function_)
@@ -116,16 +106,14 @@ class SurvivalCurve(RowTable):
         return self.median().value
 
     def risk_table(self) -> tuple[Array, Array, Array]:
-        """Return the beginnings of the reported bins, the numbers at risk there, and the standard deviation of their
-        noise."""
+        """Return bins' beginnings, numbers at risk, and noise."""
         n_reported, bins = len(self.timeline), len(self._counts)
         return self._edges[:n_reported], self.at_risk, self._sigma * np.sqrt(2 * np.arange(bins, bins - n_reported, -1))
 
     def corners(self) -> tuple[Array, Array, Array, Array]:
-        """Times, survival, and lower and upper ends of the line to draw, from 1 at time 0 to ``reported_to``.
+        """Return times, survival and both ends to draw, from 1 at time 0.
 
-        Steps where times are discrete, straight between the ends of bins where they are continuous; 1 up to the first
-        edge.
+        Discrete times draw steps, continuous ones lines.
         """
         start = np.unique([0.0, float(self._edges[0])] if self._times == "continuous" else [0.0])
         low, high = self.confidence_interval_.T
@@ -139,15 +127,11 @@ class SurvivalCurve(RowTable):
         return steps, survival, lower, upper
 
     def to_rows(self) -> list[dict[str, float]]:
-        """Return the curve as printed: ``time``, ``n_risk``, ``n_event``, ``survival`` and its interval.
-
-        It begins at time 0, before any event, where survival is 1 by definition.
-        """
+        """Return rows from time 0."""
         return rows_of(self)
 
     def summary(self) -> Summary:
-        """Return the table for publication: ``print(curve.summary())``, or its ``as_html``, ``as_latex``,
-        ``as_csv``."""
+        """Return the table."""
         return SurvivalCurves({"": self}).summary()
 
     def _first_at_half(self, curve: Array) -> float:
@@ -202,12 +186,11 @@ class SurvivalCurves(RowTable, dict[str, SurvivalCurve]):
     """
 
     def to_rows(self) -> list[dict[str, object]]:
-        """:meth:`SurvivalCurve.to_rows` of all groups, with the name of each as ``group``."""
+        """Return all groups' rows, with a ``group``."""
         return [{"group": group, **row} for group, curve in self.items() for row in curve.to_rows()]
 
     def summary(self) -> Summary:
-        """Return the table for publication: ``print(curves.summary())``, or its ``as_html``, ``as_latex``,
-        ``as_csv``."""
+        """Return the table."""
         return curve_summary(self)
 
 
@@ -220,24 +203,22 @@ def kaplan_meier(
     times: Times | None = None,
     alpha: float = 0.05,
 ) -> SurvivalCurve | SurvivalCurves:
-    """Return survival curves from counts of time against event; post-processing, so it costs no privacy.
+    """Return survival curves from counts of time against event, at no privacy cost.
 
     Args:
-        release: of a ``CountSchema`` with a table that crosses these variables.
-        time: a variable of ``Bins``, edges at or above 0; 20 to 60 bins, one edge beyond the follow-up.
-        event: a variable of two ``Categories``, the second of which is the event.
-        by: a variable of groups; then a curve for every group.
-        times: ``"discrete"``: a bin is one time, who is censored in it is at risk, S = prod (1 - d / r) (Kaplan and
-            Meier). ``"continuous"``: a bin is a span, S = exp(-sum d / e) with e = r q / -log(1 - q), q = (d + c) / r:
-            person-time where d events and c censored of r leave at even rates inside the bin. Required.
-        alpha: level of the intervals.
+        release: with a table that crosses these variables.
+        time: ``Bins`` with edges at or above 0; 20 to 60 bins, one edge beyond the follow-up.
+        event: ``Categories`` with two values, the second is the event.
+        by: variable for one curve per group.
+        times: required. ``"discrete"``: a bin is one time, those censored in it are at risk, S = prod (1 - d / r)
+            (Kaplan and Meier). ``"continuous"``: a bin is a span, S = exp(-sum d / e) with person-time e = r q / -log(1
+            - q), q = (d + c) / r: d events and c censored of r leave at even rates.
 
-    A curve is reported up to the first bin where the number at risk is below 20 or 8 standard deviations of its noise;
-    without noise up to the last bin in which a record is at risk. A last bin that is open above is never reported: it
-    holds everyone seen beyond it.
+    A curve ends at the first bin with fewer at risk than 20 or 8 standard deviations of their noise; without noise,
+    after the last record. A last bin open above is never reported: it holds everyone seen beyond it.
 
     Raises:
-        ReleaseError: other kinds of variables, no table that crosses them, or no ``times``.
+        ReleaseError: other kinds of variables, no such table, or no ``times``.
 
     Example:
         >>> schema = ps.CountSchema(
@@ -259,13 +240,7 @@ def kaplan_meier(
 def event_tables(
     release: Release, time: str, event: str, by: str | None, times: Times | None, *, causes: bool = False
 ) -> dict[str, CountTable]:
-    """Return a table of time against event for every group; one without a name where there are no groups.
-
-    ``causes`` admits further values of the event, for readers to which other causes are a censoring.
-
-    Raises:
-        ReleaseError: other kinds of variables, no table that crosses them, or times that are neither.
-    """
+    """Return a table of time against event per group; ``causes`` admits further, censored events."""
     checked_times(times)
     table = count_table(release, *((by,) if by is not None else ()), time, event).known()
     clock, outcome = table.variables[-2:]
@@ -285,11 +260,7 @@ def event_tables(
 
 
 def checked_times(times: Times | None) -> Times:
-    """Return ``times``: bins are times or spans of time, which the caller must state.
-
-    Raises:
-        ReleaseError: it is neither.
-    """
+    """Return ``times``; raise ``ReleaseError`` unless ``"discrete"`` or ``"continuous"``."""
     if times not in ("discrete", "continuous"):
         raise ReleaseError(
             "times must be 'discrete' or 'continuous': whether a bin is one time, such as a visit, or a span of time, "
@@ -299,15 +270,14 @@ def checked_times(times: Times | None) -> Times:
 
 
 def at_risk_in(counts: Array) -> Array:
-    """Return records at risk at the beginning of every bin, from counts ``(..., k, m)`` of the censored and of
-    events."""
+    """Return records at risk when bins begin, from counts ``(..., k, m)``."""
     return np.flip(np.cumsum(np.flip(counts.sum(axis=-1), axis=-1), axis=-1), axis=-1)
 
 
 def exposure_in(counts: Array, times: Times) -> Array:
-    """Return the divisor of a bin's events: the number at risk, or at continuous times their time in the bin, in bins.
+    """Return the divisor of a bin's events: the number at risk, or person-time in bins.
 
-    That is r q / -log(1 - q), where q = (d + c) / r leave at even rates; half of them where nearly all leave.
+    Person-time is r q / -log(1 - q), as q = (d + c) / r leave evenly; half of them where nearly all leave.
     """
     at_risk, gone = at_risk_in(counts), counts.sum(axis=-1)
     if times == "discrete":
@@ -328,7 +298,7 @@ def _survival(flat: Array, times: Times) -> Array:
 
 
 def reported_bins(table: CountTable) -> int:
-    """Return the number of reported bins; a bin that is open above is not reported, because it has no end."""
+    """Return the number of reported bins."""
     clock, bins = table.variables[0], len(table.counts)
     assert isinstance(clock, Bins)  # noqa: S101  refused before
     at_risk = at_risk_in(table.counts)[: bins - (clock.open in ("above", "both"))]
@@ -366,11 +336,9 @@ def _curve(table: CountTable, times: Times, release: Release, alpha: float, z: f
 
 
 def _inverted(table: CountTable, times: Times, n_bins: int, z: float) -> Array:
-    """Return every p = 1 - S with abs(p^ - p) <= z sqrt(p (1 - p) / n + tau^2), ``(n_bins, 2)``: a quadratic, as in
-    ``ratio``.
+    """Return every p = 1 - S accepted under noise tau, ``(n_bins, 2)``.
 
-    tau is the noise alone. n = (e^H - 1) / sum (e^h - 1) / r is what Greenwood's formula is worth at hazards shrunk to
-    their mean, so that a noisy count of few events does not decide its own width.
+    n = (e^H - 1) / sum (e^h - 1) / r has hazards shrunk to their mean: a few noisy events do not set their own width.
     """
     survival = partial(_survival, times=times)
     noise = table.sigma * np.linalg.norm(gradients(survival, table.counts.reshape(-1)), axis=0)[:n_bins]
@@ -379,15 +347,14 @@ def _inverted(table: CountTable, times: Times, n_bins: int, z: float) -> Array:
 
 
 def worth_of(table: CountTable, times: Times, n_bins: int) -> Array:
-    """Return the effective number of persons of Greenwood's formula in every reported bin, at hazards shrunk to their
-    mean."""
+    """Return Greenwood's effective persons per bin, at hazards shrunk to their mean."""
     exposure = np.maximum(exposure_in(table.counts, times)[:n_bins], 1.0)
     hazards = shrunk_hazards(table.counts[:n_bins, 1], exposure, table.sigma) if n_bins else exposure
     return np.asarray(np.expm1(np.cumsum(hazards)) / np.cumsum(np.expm1(hazards) / exposure))
 
 
 def ends_of_share(share: Array, n: Array, noise: Array, z: float) -> tuple[Array, Array]:
-    """Return the ends of every p with ``abs(share - p) <= z sqrt(p (1 - p) / n + noise^2)``, within 0..1."""
+    """Return the range of p with ``abs(share - p) <= z sqrt(p (1 - p) / n + noise^2)``."""
     k = z * z / n
     root = np.sqrt(np.maximum(k * k + 4 * k * share * (1 - share) + 4 * (1 + k) * (z * noise) ** 2, 0.0))
     low, high = ((2 * share + k + sign * root) / (2 * (1 + k)) for sign in (-1, 1))
@@ -395,7 +362,6 @@ def ends_of_share(share: Array, n: Array, noise: Array, z: float) -> tuple[Array
 
 
 def _log_log(values: Array, errors: Array, z: float) -> Array:
-    """S^exp(+- z se / (S log S)), and S itself where it is 0 or 1."""
     inner = (values > 0) & (values < 1)
     safe = np.where(inner, values, 0.5)
     margin = z * errors / (safe * np.log(safe))
@@ -404,10 +370,9 @@ def _log_log(values: Array, errors: Array, z: float) -> Array:
 
 
 def rows_of(curve: SurvivalCurve) -> list[dict[str, float]]:
-    """Return a curve by time; the first row is that of time 0, where survival is 1 by definition.
+    """Return a curve's rows from time 0, where survival is 1.
 
-    A bin of time 0, which may contain events, is a separate row after it. Where no bin is reported, the number at risk
-    is NaN.
+    A bin of time 0, which may hold events, is the second row.
     """
     known = (curve.timeline, curve.at_risk, curve.events, curve.survival_function_, *curve.confidence_interval_.T)
     at_risk = float(curve.at_risk[0]) if len(curve.at_risk) else math.nan
@@ -416,14 +381,14 @@ def rows_of(curve: SurvivalCurve) -> list[dict[str, float]]:
 
 
 def curve_source(curves: Mapping[str, SurvivalCurve]) -> Source:
-    """Return the release behind curves, and what their intervals rest on."""
+    """Return the curves' release and assumptions."""
     first = next(iter(curves.values()))
     assumed = "independent records, censoring independent of the event"
     return Source(first.release, first.alpha, assumed if first._times == "discrete" else f"{assumed}, {EVEN}")
 
 
 def curve_summary(curves: Mapping[str, SurvivalCurve]) -> Summary:
-    """Return the survival curves as a table, one row per group and reported time."""
+    """Return the table of survival curves."""
     rows = []
     for group, curve in curves.items():
         for row in rows_of(curve):
@@ -443,6 +408,5 @@ def curve_summary(curves: Mapping[str, SurvivalCurve]) -> Summary:
 
 
 def _reached(median: Interval) -> str:
-    """Return a median and its interval, in words where the curve does not fall to one half."""
     value, low, high = ("not reached" if math.isinf(each) else f"{each:g}" for each in median[:3])
     return f"{value} ({low} to {high})"

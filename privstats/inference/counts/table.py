@@ -1,7 +1,6 @@
-"""Released count tables as arrays, and the two engines under every statistic of counts.
+"""Read released count tables as arrays.
 
-``ratio`` inverts a test of a share, as Wilson's interval does; ``spread`` is the delta method with exact derivatives.
-Counts are used as they were released, negative ones too: cutting them at 0 would add to every sum of cells.
+Negative counts stay, because clipping at 0 would bias every sum.
 """
 
 from __future__ import annotations
@@ -32,9 +31,7 @@ class Interval(NamedTuple):
     """An estimate and its interval.
 
     Attributes:
-        value: the estimate.
-        low, high: ends of the interval; those of the full range where it is not reported.
-        reported: whether the interval is bounded at this noise.
+        low, high: the full range where not reported.
 
     Example:
         >>> schema = ps.CountSchema((ps.Categories("sex", ("f", "m")),), (("sex",),))
@@ -52,13 +49,7 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True)
 class CountTable:
-    """Noisy counts of some variables crossed.
-
-    Attributes:
-        variables: in the order of the axes.
-        counts: float64, one axis per variable.
-        sigma: noise standard deviation of each cell.
-    """
+    """Noisy counts, one axis per variable; ``sigma`` is each cell's noise."""
 
     variables: tuple[Variable, ...]
     counts: Array
@@ -66,11 +57,11 @@ class CountTable:
 
     @property
     def total(self) -> float:
-        """All counts together."""
+        """Sum of all counts."""
         return float(self.counts.sum())
 
     def known(self) -> CountTable:
-        """Return the table without the cells of missing values."""
+        """Return the table without missing values."""
         counts = self.counts
         for axis, variable in enumerate(self.variables):
             if variable.missing:
@@ -79,12 +70,7 @@ class CountTable:
 
 
 def count_table(release: Release, *names: str) -> CountTable:
-    """Return the counts of the named variables, from the smallest released table that holds them; others are summed
-    over.
-
-    Raises:
-        ReleaseError: not a release of count tables, or no table holds all names.
-    """
+    """Return counts from the smallest table with these variables."""
     kind = type(require_records(release).plan.schema).__name__
     refusal = f"this reader takes count tables, and the release measures a {kind}; measure a CountSchema"
     schema = narrowed(release.plan.schema, CountSchema, ReleaseError(refusal))
@@ -104,11 +90,7 @@ def count_table(release: Release, *names: str) -> CountTable:
 
 
 def wide_sentences(plan: Plan) -> list[str]:
-    """Return warnings for tables of shares with intervals at least half as wide as the scale, even if all records come.
-
-    A crossed table is also checked for the shares within a group of one variable, with groups of equal size; numbers
-    are checked for their means.
-    """
+    """Return warnings for shares with intervals half the scale wide at full attendance."""
     schema, noise, records = plan.schema, plan.noise, plan.cohort.max_records
     if not isinstance(schema, CountSchema) or (noise is not None and noise.pure):
         return []
@@ -131,24 +113,20 @@ def wide_sentences(plan: Plan) -> list[str]:
 
 
 def z_of(alpha: float) -> float:
-    """Return the two-sided normal quantile of a level, which is checked."""
+    """Return the two-sided normal quantile of a checked level."""
     require_level(alpha)
     return t_quantile(alpha, math.inf)
 
 
 def ratio(part: float, whole: float, cells: tuple[int, int], sigma: float, z: float) -> Interval:
-    """Return a share p = part / whole by test inversion: Wilson's interval where there is no noise.
+    """Return a share p = part / whole by test inversion: Wilson's interval without noise.
 
-    p is accepted where ``|C - p N| <= z sqrt(N p (1 - p) + sigma^2 (a (1 - p)^2 + b p^2))``, a quadratic inequality.
+    p is accepted where ``|C - p N| <= z sqrt(N p (1 - p) + sigma^2 (a (1 - p)^2 + b p^2))``. Where N is not
+    distinguished from 0, the share is unreported, with interval (0, 1).
 
     Args:
         part, whole: noisy counts C and N.
-        cells: a, the number of cells summed in C, and b, the number of further cells in N.
-        sigma: noise standard deviation of a cell.
-        z: normal quantile.
-
-    Returns:
-        The share, truncated to 0..1; not reported, with the interval (0, 1), where N is not distinguished from 0.
+        cells: numbers a of cells summed in C and b of further cells in N.
     """
     a, b = cells
     noise = (z * sigma) ** 2
@@ -162,18 +140,10 @@ def ratio(part: float, whole: float, cells: tuple[int, int], sigma: float, z: fl
 
 
 def spread(function: Callable[[Array], Array], counts: Array, sigma: float) -> tuple[Array, Array]:
-    """Return a smooth function of counts and its standard errors, by the delta method.
+    """Return an analytic function of counts and its standard errors, by the delta method.
 
-    Cov(counts) = diag(max(counts, 0)) + sigma^2 I. The function must be analytic: no absolute values, maxima or cuts
-    inside.
-
-    Args:
-        function: from counts ``(..., k)``, real or complex, to values ``(..., m)``.
-        counts: ``(k,)``.
-        sigma: noise standard deviation of every count.
-
-    Returns:
-        Values and standard errors, ``(m,)`` each.
+    Cov(counts) = diag(max(counts, 0)) + sigma^2 I. Absolute values, maxima and clipping are not analytic. The function
+    maps ``(..., k)``, real or complex, to ``(..., m)``.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         variance = np.square(gradients(function, counts)).T @ (np.maximum(counts, 0.0) + sigma**2)
@@ -181,7 +151,6 @@ def spread(function: Callable[[Array], Array], counts: Array, sigma: float) -> t
 
 
 def gradients(function: Callable[[Array], Array], counts: Array) -> Array:
-    """Return the derivatives of an analytic function, ``(k, m)``, by complex step (Squire and Trapp 1998): exact to
-    rounding."""
+    """Return exact derivatives, ``(k, m)``, by complex step (Squire and Trapp 1998)."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.imag(function(counts + 1j * _STEP * np.eye(len(counts)))) / _STEP

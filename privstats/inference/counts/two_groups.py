@@ -1,7 +1,4 @@
-"""Two groups compared over time, from noisy counts of time against event.
-
-The log-rank test of "they survive alike", and the test of "their hazard ratio is the same at all times".
-"""
+"""Compare two groups over time, from noisy counts of time against event."""
 
 from __future__ import annotations
 
@@ -29,9 +26,8 @@ class LogRank(NamedTuple):
     """A log-rank test, with lifelines' names.
 
     Attributes:
-        test_statistic: U^2 / V; NaN where the test is not reported.
-        p_value: from the chi-squared law; 1 where the test is not reported.
-        degrees_freedom: 1.
+        test_statistic: U^2 / V; NaN where not reported.
+        p_value: chi-squared; 1 where not reported.
 
     Example:
         >>> months, died = ps.Bins("months", (0, 1, 2, 3)), ps.Categories("died", (0, 1))
@@ -49,7 +45,7 @@ class LogRank(NamedTuple):
 
     @property
     def reported(self) -> bool:
-        """Whether there is a test: noise leaves the number at risk to be read in one bin at least."""
+        """Whether noise permits a test."""
         return not math.isnan(self.test_statistic)
 
 
@@ -58,17 +54,15 @@ def logrank_test(
 ) -> LogRank:
     """Test whether two groups survive alike, over the bins reported for both.
 
-    U = sum over bins, and over strata, of d0 - d e0 / e. Discrete times: e is the number at risk, V the hypergeometric
-    variance of U plus the noise in U by the delta method. Continuous times: e is person-time as in
-    :func:`kaplan_meier`, so groups may leave at different rates inside a bin, and V holds chance and noise by the
-    delta method. Where noise hides the number at risk of a group from the first bin on, the test is not reported: a
-    statistic of NaN and a p-value of 1.
+    U = sum over bins, and over strata, of d0 - d e0 / e. At discrete times e is the number at risk, and V is U's
+    hypergeometric variance plus its noise. At continuous times e is person-time as in :func:`kaplan_meier`, so groups
+    may leave at different rates; V is chance and noise. Noise enters by the delta method. Where it hides a group from
+    the first bin on, the statistic is NaN and the p-value 1.
 
     Args:
-        release, time, times: as for :func:`kaplan_meier`.
-        event: as there; of more than two values others beyond the second are causes that count as censored.
+        release, time, event, times: as for :func:`kaplan_meier`; further events count as censored.
         by: a variable of two groups.
-        strata: a variable; groups are compared within each of its values, which may have separate hazards.
+        strata: a variable with separate hazards per value.
 
     Raises:
         ReleaseError: not exactly two groups, or as for :func:`kaplan_meier`.
@@ -104,10 +98,6 @@ def logrank_test(
 def _groups(
     release: Release, time: str, event: str, by: str, times: Times | None, strata: str | None, needs: str
 ) -> tuple[Array, float, int]:
-    """Return counts ``(2, strata, bins, values of the event)``, the noise of a cell, and how many bins are reported.
-
-    A bin is reported where the number at risk is, in both groups of every stratum.
-    """
     tables = list(event_tables(release, time, event, by, times, causes=True).values())
     if len(tables) != 2:
         raise ReleaseError(f"{by!r} has {len(tables)} groups, and {needs} compares two; release such a table")
@@ -121,14 +111,12 @@ def _groups(
 
 
 def _hypergeometric(counts: Array, at_risk: Array) -> float:
-    """Return the variance of U at discrete times, given the margins of every bin."""
     r, d = at_risk.sum(axis=0), counts[..., 1].sum(axis=0)
     share, several = at_risk[0] / r, r > 1
     return float(np.where(several, d * share * (1 - share) * (r - d) / np.where(several, r - 1, 1.0), 0.0).sum())
 
 
 def _difference(flat: Array, shape: tuple[int, ...], bins: int, times: Times) -> Array:
-    """U of a log-rank test, from all counts of both groups."""
     counts = flat.reshape(*flat.shape[:-1], *shape)
     exposure, died = exposure_in(counts, times)[..., :bins], counts[..., :bins, 1]
     e, d = exposure.sum(axis=-3), died.sum(axis=-3)
@@ -143,14 +131,12 @@ def _total(values: Array) -> Array:
 class Proportionality(NamedTuple):
     """A test of "the hazard ratio is the same at all times".
 
-    Not rejecting is no evidence of proportionality: a table states this next to every ratio.
+    Not rejecting is no evidence for it.
 
     Attributes:
-        test_statistic: U^2 / V; NaN where the test is not reported.
-        p_value: from the chi-squared law; 1 where the test is not reported.
-        rises: whether the later hazards of the second group are larger than one ratio would have them.
-        bins: the number of bins compared.
-        degrees_freedom: 1.
+        test_statistic: U^2 / V; NaN where not reported.
+        p_value: chi-squared; 1 where not reported.
+        rises: whether the second group's later hazards exceed one ratio's.
 
     Example:
         >>> months, died = ps.Bins("months", (0, 1, 2, 3)), ps.Categories("died", (0, 1))
@@ -171,7 +157,7 @@ class Proportionality(NamedTuple):
 
     @property
     def reported(self) -> bool:
-        """Whether there is a test: noise leaves events of both groups to be read in two bins at least."""
+        """Whether noise permits a test."""
         return not math.isnan(self.test_statistic)
 
 
@@ -187,21 +173,16 @@ def proportionality_test(
 ) -> Proportionality:
     """Test whether the hazard ratio of two groups changes with time, from counts.
 
-    U = sum_j t_j w_j (L1_j - c L0_j): t_j the bins' places from -1 to 1, L = -log(1 - d / r) the hazard of a bin in
-    each group, or d / e at continuous times, w_j = e0 e1 / (e0 + e1), and c the one ratio for which the sum without
-    t_j is 0, both over all strata; e is r, or person-time as in :func:`kaplan_meier`. Its variance by the delta
-    method holds chance and noise. The ratio of cumulative hazards of a bin is that of the continuous model,
-    whatever the bins.
+    U = sum_j t_j w_j (L1_j - c L0_j): t_j are the bins' positions from -1 to 1, L = -log(1 - d / r) a group's hazard in
+    a bin, or d / e at continuous times, and w_j = e0 e1 / (e0 + e1). c is the one ratio for which the sum without t_j,
+    over all strata, is 0. e is r, or person-time as in :func:`kaplan_meier`. U's variance by the delta method holds
+    chance and noise.
 
     Args:
-        release: of a ``CountSchema`` with a table that crosses these variables.
-        time: a variable of ``Bins``.
-        event: a variable of ``Categories``, the second of which is the event; others beyond it are causes that end the
-            time without it, and count as censored.
-        by: a variable of two groups, the second of which is compared with the first.
-        bins: the number of bins to compare, from the first on; None for all reported ones.
-        times: as for :func:`kaplan_meier`.
-        strata: a variable each value of which may have hazards of its own; the ratio is one for all of them.
+        release, time, event, times: as for :func:`logrank_test`.
+        by: a variable of two groups; the second is compared with the first.
+        bins: number to compare, from the first; None: all reported.
+        strata: a variable with separate hazards per value and one ratio.
 
     Raises:
         ReleaseError: not exactly two groups, or as for :func:`kaplan_meier`.

@@ -1,1 +1,1 @@
-"""Groups of records: means and shares of columns by group, as a paper's first table has them."""
+"""Groups of records: means and shares by group, for a paper's first table."""

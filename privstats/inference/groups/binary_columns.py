@@ -1,7 +1,6 @@
-"""Columns of 0 and 1 by group, from their counts and sums under noise: shares, a test, a standardised difference.
+"""Compare columns of 0 and 1 by group under noise.
 
-Sums are those of u = k x + s, as a plan's ``Scale`` and ``Centre`` make them of x in 0 and 1, so that the number of
-ones is (A - s N) / k, with noise of both.
+Sums are of u = k x + s (``Scale`` and ``Centre``), so the number of ones is (A - s N) / k, with both noises.
 """
 
 from __future__ import annotations
@@ -29,8 +28,7 @@ class BinaryColumn:
     """One column of 0 and 1.
 
     Attributes:
-        N, A, D: records, sums and sums of squares of each group, ``(groups,)``, noisy where the release is.
-        sigma: their noise standard deviations by letter.
+        N, A, D: records, sums and sums of squares, ``(groups,)``, possibly noisy.
         scale, shift: k and s.
 
     Example:
@@ -49,11 +47,7 @@ class BinaryColumn:
     shift: float
 
     def require_zeros_and_ones(self, name: str, reported: NDArray[np.bool_]) -> None:
-        """Refuse sums that do not come from zeros and ones: sum x^2 = sum x.
-
-        Raises:
-            ReleaseError: noise does not explain the difference in a reported group.
-        """
+        """Refuse sums where noise does not explain that sum x^2 differs from sum x."""
         per, once = 2 * self.shift + self.scale, self.shift * (self.shift + self.scale)
         apart = np.abs(self.D - per * self.A + once * self.N)
         noise = math.hypot(self.sigma["D"], per * self.sigma["A"], once * self.sigma["N"])
@@ -65,19 +59,19 @@ class BinaryColumn:
 
     @property
     def ones(self) -> Array:
-        """Number of ones in each group."""
+        """Number of ones per group."""
         return np.asarray((self.A - self.shift * self.N) / self.scale)
 
     @property
     def shares(self) -> Array:
-        """Share of ones in each group."""
+        """Share of ones per group."""
         return np.asarray(self.ones / self.N)
 
     def intervals(self, alpha: float) -> tuple[Array, Array]:
-        """Return the ends of the population's shares by test inversion: Wilson's interval where there is no noise.
+        """Return the population shares' intervals by test inversion: Wilson's without noise.
 
         p is accepted where |C - p N| <= z sqrt(N p (1 - p) + (sigma_A^2 + (s + p k)^2 sigma_N^2) / k^2), with C the
-        ones: a quadratic inequality. From 0 to 1 where noise hides the number of records.
+        ones. The interval is 0 to 1 where noise hides N.
         """
         z2, per = z_of(alpha) ** 2, 1 / self.scale
         N, C, noise = self.N, self.ones, z_of(alpha) ** 2 * self.sigma["N"] ** 2
@@ -91,7 +85,7 @@ class BinaryColumn:
         return np.where(reported, low, 0.0), np.where(reported, high, 1.0)
 
     def pvalue(self) -> float:
-        """Two-sided, of one share in both groups: the score test, without noise the chi-squared test."""
+        """Return the two-sided score test's p-value of equal shares; without noise the chi-squared test's."""
         pooled = float(np.clip(self.ones.sum() / self.N.sum(), 0.0, 1.0))
         noise = (self.sigma["A"] ** 2 + (self.shift + pooled * self.scale) ** 2 * self.sigma["N"] ** 2) / self.scale**2
         variance = float((pooled * (1 - pooled) / self.N + noise / self.N**2).sum())
@@ -101,11 +95,10 @@ class BinaryColumn:
         return float(2 * ndtr(-apart / math.sqrt(variance)))
 
     def difference(self, alpha: float) -> tuple[float, float, float]:
-        """Standardised difference (p - q) / sqrt((p (1 - p) + q (1 - q)) / 2) and its ends for *these* records.
+        """Return the standardised difference and its ends for *these* records.
 
-        By the delta method under the noise alone; NaN where noise could hide that both groups have zeros and ones.
-
-        Source: Austin, Statistics in Medicine 28 (2009) 3083.
+        It is (p - q) / sqrt((p (1 - p) + q (1 - q)) / 2) (Austin, Statistics in Medicine 28 (2009) 3083). The delta
+        method covers noise alone; NaN unless one group's zeros and ones both exceed the noise.
         """
         rest = np.minimum(self.ones, self.N - self.ones)
         reach = np.hypot(self.sigma["A"], (abs(self.shift) + abs(self.scale)) * self.sigma["N"]) / abs(self.scale)
@@ -119,8 +112,7 @@ class BinaryColumn:
         return value, value - margin, value + margin
 
     def _standardised(self, entries: Array) -> Array:
-        """Return the standardised difference from records and sums of both groups, ``(..., 4)``; analytic, for its
-        derivatives."""
+        """Return the difference from records and sums, ``(..., 4)``; analytic, for its derivatives."""
         N, A = entries[..., :2], entries[..., 2:]
         shares = (A - self.shift * N) / self.scale / N
         variance = (shares * (1 - shares)).sum(axis=-1, keepdims=True) / 2

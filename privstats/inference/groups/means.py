@@ -1,8 +1,4 @@
-"""The first table of a paper: number, mean and spread of every column by group, and whether two groups differ.
-
-From counts, sums and sums of squares per class (N, A, D), each with its own noise; columns of 0 and 1 have number and
-share (``binary_columns``), as cells of count tables have (``shares``).
-"""
+"""Build a paper's first table: number, mean, spread and tests by group."""
 
 from __future__ import annotations
 
@@ -49,23 +45,18 @@ _METHODS_OF_SHARES = (
 @formerly(told="reported")
 @dataclass(frozen=True, eq=False)
 class GroupMeans(RowTable):
-    """Means of columns by group; arrays are ``(groups, columns)`` in the columns' original units.
+    """Means of columns by group; arrays are ``(groups, columns)`` in original units.
 
     Attributes:
-        groups, columns: their names.
-        counts: records of each group, noisy where the release is, ``(groups,)``.
-        means: of each column; NaN where a group is not reported.
-        low, high: intervals of the means; infinite where a group is not reported.
-        deviations: standard deviations of the columns, without intervals; NaN likewise, and for columns of 0 and 1.
-        reported: whether each group is reported, ``(groups,)``.
-        pvalues: Welch's test of each column between the two reported groups, ``(columns,)``; None for other numbers of
-            groups.
-        differences: standardised difference of each column between these two groups, first minus second, and the ends
-            of its interval, ``(columns, 3)``; NaN where not reported, None for other numbers of groups.
-        release: the release behind the table.
-        alpha: level of the intervals.
-        levels: the meaning of 1 in each column of 0 and 1, for which ``means`` holds the share of ones; empty for other
-            columns.
+        counts: records, possibly noisy, ``(groups,)``.
+        means: NaN where a group is not reported.
+        low, high: infinite where not reported.
+        deviations: standard deviations; NaN likewise, and for columns of 0 and 1.
+        reported: ``(groups,)``.
+        pvalues: Welch's, ``(columns,)``; None unless two groups are reported.
+        differences: standardised, first minus second, with ends, ``(columns, 3)``; NaN where not reported, None as
+            ``pvalues``.
+        levels: meaning of 1 in columns of 0 and 1, whose ``means`` are shares of ones; else empty.
 
     Example:
         >>> names = {"class_names": ("ill", "well"), "feature_names": ("dose", "age")}
@@ -92,13 +83,11 @@ class GroupMeans(RowTable):
     levels: tuple[str, ...]
 
     def to_rows(self) -> list[dict[str, object]]:
-        """Return one row per column and group; test and difference are in the first group's row; NaN where not
-        reported."""
+        """Return rows by column and group, tests in the first."""
         return rows_of(self)
 
     def summary(self) -> Summary:
-        """Return the table for publication: ``print(table.summary())``, or its ``as_html``, ``as_latex``,
-        ``as_csv``."""
+        """Return the table."""
         return means_summary(self)
 
 
@@ -132,34 +121,31 @@ def table_one(
     binary: Sequence[str] = (),
     alpha: float = 0.05,
 ) -> GroupMeans | GroupShares:
-    """Describe the columns of a release by group: means of class sums, or numbers and shares of count tables.
+    """Describe a release's columns by group: means of class sums, or numbers and shares of count tables.
 
-    With class sums a group is a class; every column has its mean with an interval, and Welch's test where there are two
-    groups. For count tables see :func:`~privstats.inference.groups.shares.group_shares`.
+    For count tables see :func:`~privstats.inference.groups.shares.group_shares`. With class sums a group is a class;
+    suppressed ones are excluded by name, and two are compared by Welch's test.
 
-    var(mean) = v / (N - 1) + (sigma_A^2 + mean^2 sigma_N^2) / N^2 with v = D / N - mean^2, at least the standard
-    deviation tau of its noise, and Student's t with Satterthwaite's degrees of freedom, (var(mean) (N - 1))^2 / (v^2 /
-    (N - 1) + tau^2 / 2): N - 1 without noise. Suppressed classes are excluded by name.
+    var(mean) = v / (N - 1) + (sigma_A^2 + mean^2 sigma_N^2) / N^2 with v = D / N - mean^2, at least its noise tau.
+    Student's t has Satterthwaite's degrees of freedom, (var(mean) (N - 1))^2 / (v^2 / (N - 1) + tau^2 / 2): N - 1
+    without noise.
 
     The standardised difference of two groups is (m1 - m2) / sqrt((v1 + v2) / 2) (Austin, Statistics in Medicine 28
-    (2009) 3083). Its interval is about *these* records, under the noise alone by the delta method; without noise it is
-    the difference itself. It is not reported where noise hides a group or its spread.
+    (2009) 3083). Its interval is about *these* records, from noise alone by the delta method; it is hidden where noise
+    hides a group or its spread.
 
-    A column of 0 and 1 has n (%) in place of mean and spread: its share with Wilson's interval, and the chi-squared
-    test, both widened by the noise (:mod:`privstats.inference.groups.binary_columns`).
+    A column of 0 and 1 has n (%), with Wilson's interval and the chi-squared test, widened by the noise
+    (:mod:`privstats.inference.groups.binary_columns`).
 
     Args:
-        release: of a ``ClassSchema`` with statistics ``"NAD"`` and a transform that may hold ``Centre`` and ``Scale``;
-            or of a ``CountSchema`` with tables that cross ``by`` with other variables.
-        by: for count tables the variable with the groups as its cells; for class sums None.
-        columns: which columns, or variables crossed with ``by``, to show, in this order; None: all.
-        binary: for class sums the columns that hold 0 and 1 alone, as their owners declare it. Sums that contradict it
-            are refused.
-        alpha: level of the intervals.
+        release: of a ``ClassSchema`` with statistics ``"NAD"`` and at most ``Centre`` and ``Scale``, or of a
+            ``CountSchema`` that crosses ``by``.
+        by: for count tables the variable of the groups; else None.
+        columns: columns, or crossed variables, in order; None: all.
+        binary: class sums' columns declared to hold 0 and 1 alone; contradicting sums are refused.
 
     Raises:
-        ReleaseError: another kind of release, one without D, count tables without ``by`` or none that crosses it, or an
-            unknown column.
+        ReleaseError: another kind of release, no D, no or uncrossed ``by``, or an unknown column.
 
     Example:
         >>> names = {"class_names": ("ill", "well"), "feature_names": ("dose", "smokes")}
@@ -225,7 +211,6 @@ def _released_classes(release: Release, schema: ClassSchema) -> list[int]:
 
 
 def _with_shares(found: GroupMeans, schema: ClassSchema) -> GroupMeans:
-    """Return the columns of 0 and 1 with their shares, the intervals, tests and differences of these."""
     release, released = found.release, _released_classes(found.release, schema)
     scale, shift = map_columns(schema.transform, schema.features)
     means, low, high, deviations = (each.copy() for each in (found.means, found.low, found.high, found.deviations))
@@ -260,8 +245,6 @@ def _class_schema(release: Release) -> ClassSchema:
 
 
 def _differences(N: Array, A: Array, D: Array, release: Release, alpha: float) -> Array:
-    """Return standardised differences of two groups and their ends under the noise, ``(columns, 3)``; NaN where not
-    reported."""
     columns = A.shape[1]
     entries = np.stack([np.broadcast_to(N[:, None], A.shape), A, D]).transpose(2, 0, 1).reshape(columns, 6)
     sigma = reckoned_sigma(release)
@@ -274,26 +257,20 @@ def _differences(N: Array, A: Array, D: Array, release: Release, alpha: float) -
 
 
 def _sampling(variances: Array, means: Array, safe: Array, sigma: Mapping[str, float]) -> tuple[Array, Array]:
-    """v / (N - 1), with v at least tau, and (tau / (N - 1))^2 / 2; tau is the noise's standard deviation in v = D / N -
-    mean^2, to first order."""
+    """Return v / (N - 1) and (tau / (N - 1))^2 / 2, v at least its noise tau."""
     square = sigma["D"] ** 2 + (2 * means * sigma["A"]) ** 2 + np.square((means**2 - variances) * sigma["N"])
     tau = np.sqrt(square) / safe
     return np.maximum(variances, tau) / (safe - 1), np.square(tau / (safe - 1)) / 2
 
 
 def _degrees(sampling: Array, noise: Array, left: Array, unsure: Array) -> Array:
-    """Return the degrees of freedom of each mean (Satterthwaite): the noise of means has infinitely many, because its
-    level is known, and that of variances takes some.
-
-    A column that is constant and exact has those of its records.
-    """
+    """Return Satterthwaite's degrees of freedom; the means' noise, of known level, has infinitely many."""
     variance = sampling + noise
     share = np.divide(sampling**2 / left + unsure, variance**2, out=1 / left + 0 * variance, where=variance > 0)
     return np.asarray(1 / np.maximum(share, 1e-12))
 
 
 def _welch(means: Array, sampling: Array, noise: Array, counts: Array, unsure: Array) -> Array:
-    """Return two-sided p-values, with degrees of freedom as :func:`_degrees` has them."""
     variance, apart = (sampling + noise).sum(axis=0), np.abs(means[0] - means[1])
     with np.errstate(divide="ignore", invalid="ignore"):
         degrees = variance**2 / (sampling**2 / (counts - 1) + unsure).sum(axis=0)
@@ -303,8 +280,7 @@ def _welch(means: Array, sampling: Array, noise: Array, counts: Array, unsure: A
 
 
 def rows_of(means: GroupMeans) -> list[dict[str, Any]]:
-    """Return one row per column and group; test and difference, which are of both groups, are in the first group's
-    row."""
+    """Return rows by column and group."""
     return [_row(means, j, i) for j in range(len(means.columns)) for i in range(len(means.groups))]
 
 
@@ -321,7 +297,7 @@ def _row(means: GroupMeans, j: int, i: int) -> dict[str, Any]:
 
 
 def means_summary(means: GroupMeans) -> Summary:
-    """Return means by group, one row per column and group."""
+    """Return means by group for publication."""
     rows = []
     for row in rows_of(means):
         first, compared = row["group"] == means.groups[0], ("", "")
@@ -342,7 +318,6 @@ def means_summary(means: GroupMeans) -> Summary:
 
 
 def _numbers(row: Mapping[str, Any]) -> tuple[str, ...]:
-    """Mean, interval and deviation as they are printed; of 0 and 1 number and per cent."""
     if not row["told"]:
         return (HIDDEN, *(("0.0", "100.0", "") if row["level"] else ("-inf", "inf", HIDDEN)))
     if not row["level"]:

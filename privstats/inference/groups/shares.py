@@ -1,4 +1,4 @@
-"""The categories of a paper's first table: number and share of every cell by group, from count tables under noise."""
+"""Build a paper's first table for categories: number and share of every cell by group."""
 
 from __future__ import annotations
 
@@ -39,15 +39,12 @@ class Shares:
     """Numbers and shares of one variable's cells, by group.
 
     Attributes:
-        cells: its cells.
-        counts: noisy numbers of records, ``(groups, cells)``.
-        shares: share of each cell within its group, by group and cell.
-        pvalue: of the chi-squared test; NaN where the test is not reported.
-        difference: the standardised difference of two groups; NaN where it is not reported, or for other numbers of
-            groups.
-        difference_ends: of its interval, for these records under the noise alone; from 0 to infinity where not
-            reported.
-        quartiles: by group, the three quartiles of a variable of ``Bins``, linear inside a bin; empty for categories.
+        counts: noisy, ``(groups, cells)``.
+        shares: within its group.
+        pvalue: chi-squared; NaN where not reported.
+        difference: standardised, of two groups; NaN where not reported.
+        difference_ends: from noise alone; 0 to infinity where not reported.
+        quartiles: by group, for ``Bins``, linear inside a bin.
 
     Example:
         >>> sex, arm = ps.Categories("sex", ("f", "m")), ps.Categories("arm", ("a", "b"))
@@ -71,15 +68,7 @@ class Shares:
 @formerly(told="reported")
 @dataclass(frozen=True, eq=False)
 class GroupShares(RowTable):
-    """Number and share of every cell of every variable that a table crosses with the groups.
-
-    Attributes:
-        by: the variable of the groups.
-        groups: its cells.
-        records: noisy number of records of each group, ``(groups,)``.
-        variables: by name.
-        release: the one that it was read from.
-        alpha: level of the intervals.
+    """Numbers and shares of cells by group.
 
     Example:
         >>> sex, arm = ps.Categories("sex", ("f", "m")), ps.Categories("arm", ("a", "b"))
@@ -99,12 +88,11 @@ class GroupShares(RowTable):
 
     @property
     def reported(self) -> bool:
-        """Whether noise leaves any share to be read."""
+        """Whether any share is reported."""
         return any(share.reported for each in self.variables.values() for group in each.shares for share in group)
 
     def to_rows(self) -> list[dict[str, object]]:
-        """Return one row per variable, cell and group, with test and difference of the variable; NaN where not
-        reported."""
+        """Return rows by variable, cell, group."""
         return [
             {
                 "variable": name,
@@ -123,8 +111,7 @@ class GroupShares(RowTable):
         ]
 
     def summary(self) -> Summary:
-        """Return the table for publication: ``print(table.summary())``, or its ``as_html``, ``as_latex``,
-        ``as_csv``."""
+        """Return the table."""
         rows: list[tuple[str, ...]] = []
         for name, each in self.variables.items():
             compared = (_or_hidden(each.pvalue, chance_of), _smd(each))
@@ -148,23 +135,15 @@ class GroupShares(RowTable):
 def group_shares(
     release: Release, by: str | None, *, columns: Sequence[str] | None = None, alpha: float = 0.05
 ) -> GroupShares:
-    """Return number and share of the cells of every variable that a released table crosses with ``by``.
+    """Return cells' numbers and shares of every variable that a released table crosses with ``by``.
 
-    A share is a part of the group's records with a known value, with Wilson's interval widened by the noise. Two groups
-    have the standardised difference d = sqrt((p - q)' S^+ (p - q)), p and q the shares of all cells but the first and S
-    the mean of both groups' multinomial covariances (Yang and Dalton, SAS Global Forum 2012, paper 335); for two cells
-    it is |p - q| / sqrt((p (1 - p) + q (1 - q)) / 2) (Austin 2009). Its interval is for these records, under the noise
-    alone (``category_difference``); it is not reported where noise could hide a cell.
-
-    Args:
-        release: of a ``CountSchema``.
-        by: the variable with the groups as its cells.
-        columns: the variables to show, in this order; None: all that are crossed with ``by``.
-        alpha: level of the intervals.
+    A share is a part of the group's known values, with Wilson's interval widened by the noise. Two groups have the
+    standardised difference d = sqrt((p - q)' S^+ (p - q)): p and q are the shares of all cells but the first, S the
+    mean of both multinomial covariances (Yang and Dalton, SAS Global Forum 2012, paper 335). For two cells it is |p -
+    q| / sqrt((p (1 - p) + q (1 - q)) / 2) (Austin 2009). Its interval is ``category_difference``'s.
 
     Raises:
-        ReleaseError: not a release of count tables, ``by`` is omitted, no table crosses it with another variable, or
-            with one of ``columns``.
+        ReleaseError: no count tables, no ``by``, or no table crosses it with a requested variable.
 
     Example:
         >>> sex, arm = ps.Categories("sex", ("f", "m")), ps.Categories("arm", ("a", "b"))
@@ -189,11 +168,7 @@ def group_shares(
 
 
 def chosen_names(known: Sequence[str], chosen: Sequence[str] | None, what: str) -> list[str]:
-    """Return the requested names, in their order; all where none were requested.
-
-    Raises:
-        ReleaseError: one that is not known, one twice, or an empty list.
-    """
+    """Return requested names, or all; refuse unknown or repeated ones."""
     if chosen is None:
         return list(known)
     wanted = [chosen] if isinstance(chosen, str) else list(chosen)
@@ -219,8 +194,7 @@ def _shares(release: Release, by: str, name: str, alpha: float, z: float) -> Sha
 
 
 def _pvalue(release: Release, by: str, name: str) -> float:
-    """Return the p-value of the chi-squared test; NaN where it is not reported, or, without noise, a cell is empty in
-    every group."""
+    """Return the p-value; NaN where hidden, or for a cell empty in every group."""
     try:
         test = chi2_contingency(release, by, name)
     except ReleaseError:
@@ -229,7 +203,7 @@ def _pvalue(release: Release, by: str, name: str) -> float:
 
 
 def proportion_row(share: Interval) -> dict[str, object]:
-    """Return a share and its interval as plain values; NaN where it is not reported."""
+    """Return a share's plain values."""
     value = share.value if share.reported else math.nan
     return {"proportion": value, "conf_low": share.low, "conf_high": share.high, "told": share.reported}
 
@@ -242,7 +216,6 @@ def _cell(count: float, share: Interval) -> str:
 
 
 def _quartiles(variable: Variable, counts: Array, sigma: float, z: float) -> tuple[tuple[Interval, ...], ...]:
-    """Return the quartiles of a variable of bins by group, from counts without missing values; none for categories."""
     if not isinstance(variable, Bins):
         return ()
     known = replace(variable, missing=False)
@@ -272,24 +245,14 @@ def _or_hidden(number: float, shown: Any) -> str:
 def category_difference(counts: Array, sigma: float, alpha: float, z: float) -> Interval:
     """Return d = sqrt(a' S^+ a) with a = p - q, and its interval.
 
-    p and q are the shares of all cells but the first, and S is the mean of both groups' multinomial covariances. The
-    interval is for the d of *these* records, under the noise alone. With S = L L' the vector v = L^-1 a of length d has
-    the errors L^-1 (da - dS S^-1 a / 2) to first order, a rotation aside, with covariance M. No direction has more than
-    l, the largest eigenvalue of M. The upper end is d + z sqrt(l), because v along its exact direction is at most d
-    long. The lower end inverts the length of a normal vector of covariance l I in k - 1 dimensions (noncentral
-    chi-squared); it is 0 where groups may be alike, because noise enlarges a length. Both ends are wider than needed
-    where noise differs by direction. Without noise the interval is d itself.
+    p, q and S are those of :func:`group_shares`. The interval is for *these* records, from noise alone. With S = L L',
+    v = L^-1 a of length d has the errors L^-1 (da - dS S^-1 a / 2) to first order, up to a rotation. Their covariance's
+    largest eigenvalue is l. The upper end is d + z sqrt(l), because v along its exact direction is at most d long. The
+    lower end inverts the length of a normal vector of covariance l I in k - 1 dimensions (noncentral chi-squared). It
+    is 0 where groups may be equal, because noise enlarges a length. Both ends are conservative where noise differs by
+    direction; without noise both are d.
 
-    Source: d of Yang and Dalton, SAS Global Forum 2012, paper 335.
-
-    Args:
-        counts: of both groups, ``(2, cells)``, noisy.
-        sigma: noise standard deviation of each.
-        alpha: level.
-        z: its two-sided normal quantile.
-
-    Returns:
-        The difference; not reported where noise could hide a cell in both groups, or a group.
+    Not reported where noise could hide a group, or a cell in both groups.
     """
     records, unreported = counts.sum(axis=1), Interval(math.nan, 0.0, math.inf, False)
     if not (records > 0).all():
@@ -312,7 +275,6 @@ def category_difference(counts: Array, sigma: float, alpha: float, z: float) -> 
 
 
 def _shares_apart(counts: Array, records: Array) -> tuple[Array, Array, Array]:
-    """Return the shares of both groups ``(2, cells)``; their difference and mean covariance without the first cell."""
     shares = counts / records[:, None]
     one, other = (np.diag(each[1:]) - np.outer(each[1:], each[1:]) for each in shares)
     return shares, shares[0, 1:] - shares[1, 1:], (one + other) / 2
@@ -324,8 +286,6 @@ def _length(counts: Array, records: Array) -> float:
 
 
 def _length_and_errors(counts: Array, records: Array) -> tuple[float, Array] | None:
-    """Return the length of v, and its derivatives by each count, ``(cells - 1, 2 cells)``; None where S is
-    indefinite."""
     shares, apart, covariance = _shares_apart(counts, records)
     try:
         root = np.linalg.cholesky(covariance)

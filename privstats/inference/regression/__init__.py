@@ -1,1 +1,1 @@
-"""Regressions: linear, logistic and Poisson, within and between sites, as ratios, and contrasts of cells."""
+"""Regressions: linear, logistic, Poisson, over sites; ratios and contrasts of cells."""

@@ -1,4 +1,4 @@
-"""Contrasts of declared columns' cells as a table: column by column, each with its reference cell."""
+"""Tabulate contrasts of declared columns' cells with a reference cell."""
 
 from __future__ import annotations
 
@@ -23,23 +23,18 @@ if TYPE_CHECKING:
 @formerly(told="reported")
 @dataclass(frozen=True, eq=False)
 class CellTable(RowTable):
-    """Each cell against the reference cell of its column; arrays have one entry per cell, ``(k,)``.
+    """Each cell against its column's reference cell, ``(k,)``.
 
-    At most a fraction alpha of releases report an interval that misses, where the assumptions hold. A cell is not
-    reported where noise hides its contrast, or where noise alone could show that many records in an empty cell. A
-    reference cell is 0 by definition, with the interval 0 to 0.
+    Under the assumptions, at most a fraction alpha of releases report an interval that misses. A cell is hidden where
+    noise hides its contrast or could alone explain its record count. A reference cell is 0 by definition, with the
+    interval 0 to 0.
 
     Attributes:
-        columns, cells: name of the column and of the cell.
-        reference: whether the other cells of its column are compared with this one.
-        estimate: NaN where it is not reported.
-        error, noise_error: standard errors, sampling and noise together, and of the noise alone.
-        low, high: the interval; infinite where it is not reported.
-        pvalue: two-sided, for the null "no difference"; NaN for a reference.
-        reported: whether the interval is bounded.
-        alpha: 1 minus the confidence level.
-        level: of a record in the reference cell of every column, with its interval.
-        regression: the fit.
+        estimate: NaN where not reported.
+        error, noise_error: in total, and from noise alone.
+        low, high: infinite where not reported.
+        pvalue: two-sided, for no difference; NaN for a reference.
+        level: of a record in all reference cells.
 
     Example:
         >>> cells = ps.Cells((ps.Truth("smoker"), ps.Categories("sex", ("f", "m"))))
@@ -67,28 +62,15 @@ class CellTable(RowTable):
     regression: Regression
 
     def summary(self, *, exponentiate: bool = False) -> Summary:
-        """Return the table for publication: text, HTML, LaTeX, CSV; with ``exponentiate`` ratios, as of a regression.
-
-        Raises:
-            ReleaseError: ratios of a linear model.
-        """
+        """Return the table; ``exponentiate`` yields ratios."""
         return cells_as_ratios(self) if exponentiate else cells_summary(self)
 
     def to_frame(self, *, exponentiate: bool = False) -> Any:
-        """Return one row per column and cell, as a pandas DataFrame; ``exponentiate`` adds ratios to the contrasts.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-            ReleaseError: ratios of a linear model.
-        """
+        """Return a ``DataFrame`` of :meth:`to_rows`."""
         return framed(self.to_rows(exponentiate=exponentiate))
 
     def to_rows(self, *, exponentiate: bool = False) -> list[dict[str, object]]:
-        """Return the rows of :meth:`to_frame`, as plain values.
-
-        Raises:
-            ReleaseError: ratios of a linear model.
-        """
+        """Return rows by cell; ``exponentiate`` adds ratios."""
         columns: dict[str, Any] = {"variable": self.columns, "level": self.cells, "reference": self.reference}
         columns |= {"estimate": self.estimate, "std_error": self.error, "noise_std_error": self.noise_error}
         columns |= {"p_value": self.pvalue, "conf_low": self.low, "conf_high": self.high, "told": self.reported}
@@ -97,7 +79,7 @@ class CellTable(RowTable):
 
 
 def cell_table(fit: Regression, reference: Mapping[str, str], alpha: float) -> CellTable:
-    """Return the contrasts of a fit's columns; see :meth:`Regression.cells`."""
+    """Return a fit's contrasts; see :meth:`Regression.cells`."""
     if not fit.column_cells:
         raise ReleaseError("cells() reads a regression on declared columns: map records by Cells, ConstantFeature")
     known = {each.name for each in fit.column_cells}
@@ -125,14 +107,13 @@ def cell_table(fit: Regression, reference: Mapping[str, str], alpha: float) -> C
 
 
 def _beside(reference: NDArray[np.bool], values: Array, otherwise: float) -> Array:
-    """Return an entry per cell: ``values`` for the compared cells, ``otherwise`` for the reference cells."""
     entries = np.full(len(reference), otherwise)
     entries[~reference] = values
     return entries
 
 
 def _level(fit: Regression, blocks: Sequence[tuple[ColumnCells, int]]) -> Array:
-    """Return the level of a record of these references, from the parameters: ``const`` is that of the design's own."""
+    """Return weights for a record in reference cells."""
     row = np.zeros(len(fit.names))
     row[0] = 1.0
     for column, first in blocks:
@@ -150,7 +131,7 @@ def _reference(column: ColumnCells, cell: str | None) -> int:
 
 
 def _rows(column: ColumnCells, reference: int, parameters: int) -> Array:
-    """Return the matrix that maps parameters to each cell's contrast with the reference, ``(cells, m)``."""
+    """Return the matrix from parameters to contrasts with the reference, ``(cells, m)``."""
     rows = np.zeros((len(column.cells), parameters))
     for cell, place in enumerate(column.places):
         if place >= 0:

@@ -1,5 +1,4 @@
-"""Estimate from the released sums alone how many of a regression's targets were clipped, and hide the table where too
-many were."""
+"""Estimate how many targets were clipped, and hide the table where too many were."""
 
 from __future__ import annotations
 
@@ -25,17 +24,10 @@ _MOST = 0.1  # coefficients are reported up to this share of targets beyond the 
 
 
 def share_beyond(mean: float, square: float, bound: float) -> float:
-    """Return the share of a normal law beyond +-``bound``, from the mean and the mean square after clipping to it.
+    """Return the share of a normal law beyond +-``bound``, from mean and mean square after clipping.
 
-    Clipping reduces the variance, so a normal law with the clipped moments themselves would give a share of at most
-    .317. The two moments of a clipped normal law determine the law; this function inverts them. For targets that are
-    not normal, the result is the share that a normal law would have beyond the bound: values spread evenly up to the
+    Two moments of a clipped normal law determine the law; this function inverts them. Values spread evenly up to the
     bound give .12.
-
-    Args:
-        mean: of the clipped values.
-        square: their mean square.
-        bound: Y > 0.
 
     Example:
         >>> from privstats.inference.regression.clipping import share_beyond
@@ -51,7 +43,6 @@ def share_beyond(mean: float, square: float, bound: float) -> float:
         return 0.0
 
     def centre(size: float) -> float:
-        """Return the mean of the law of this size that has the given clipped mean."""
         reach = 1 + _FAR * size
         return float(brentq(lambda m: _moments(m, size)[0] - mean, -reach, reach))
 
@@ -66,7 +57,6 @@ def share_beyond(mean: float, square: float, bound: float) -> float:
 
 
 def _moments(mean: float, size: float) -> tuple[float, float, float]:
-    """Return mean and mean square of N(mean, size^2) clipped to -1..1, and the share beyond."""
     a, b = (-1 - mean) / size, (1 - mean) / size
     below, above, inside = float(ndtr(a)), float(ndtr(-b)), float(ndtr(b) - ndtr(a))
     at_a, at_b = (math.exp(-min(each * each, 1_400.0) / 2) / math.sqrt(2 * math.pi) for each in (a, b))
@@ -76,12 +66,11 @@ def _moments(mean: float, size: float) -> tuple[float, float, float]:
 
 
 class Saturation(NamedTuple):
-    """Estimated share of clipped targets, and size of the rows relative to the clip.
+    """Estimated clipping of targets and rows.
 
     Attributes:
-        targets: share of targets beyond ``target_bound`` if they were normal, from the released mean and mean square,
-            which are those of the clipped ones (:func:`~privstats.inference.regression.clipping.share_beyond`).
-        rows: mean squared norm of the rows as a share of ``clip_norm`` squared; 1 where every row is at the bound.
+        targets: share beyond ``target_bound`` if normal.
+        rows: mean squared norm over ``clip_norm`` squared.
 
     Example:
         >>> saturation = ps.inference.Saturation(targets=0.02, rows=0.3)  # as a Regression's saturation_
@@ -94,8 +83,7 @@ class Saturation(NamedTuple):
 
 
 def saturation_of(schema: RidgeSchema, release: Release, sums: LinearSums) -> Saturation | None:
-    """Return the saturation from the released, noisy sums; None without an intercept, or for several targets, which
-    have one energy."""
+    """Return the saturation; None without intercept or for several targets, which share one energy."""
     if schema.targets > 1 or not sums.intercept:
         return None
     beyond = share_beyond(sums.mean, sums.equations.q / sums.records, schema.target_bound)
@@ -104,12 +92,12 @@ def saturation_of(schema: RidgeSchema, release: Release, sums: LinearSums) -> Sa
 
 
 def hides(saturation: Saturation | None, unclipped: bool) -> bool:
-    """Return whether so large a share of targets may have been clipped that no coefficient is reported."""
+    """Return whether too many targets may be clipped."""
     return saturation is not None and not unclipped and saturation.targets > _MOST
 
 
 def clip_note(saturation: Saturation | None, unclipped: bool) -> str:
-    """Return a sentence on clipped targets; empty where none is needed."""
+    """Return a sentence on clipped targets, or empty."""
     if saturation is None or unclipped or saturation.targets < _SATURATED:
         return ""
     effect = (
@@ -124,11 +112,7 @@ def clip_note(saturation: Saturation | None, unclipped: bool) -> str:
 
 @dataclass(frozen=True)
 class Hidden:
-    """Errors of a regression that reports no coefficient.
-
-    Attributes:
-        errors: errors computed from the sums, for standard errors.
-    """
+    """Errors of a regression that reports no coefficient."""
 
     errors: Errors
 
@@ -139,12 +123,12 @@ class Hidden:
 
     @property
     def error(self) -> Array:
-        """Standard errors, which a clip makes too small."""
+        """Standard errors, which clipping makes too small."""
         return self.errors.error
 
     @property
     def noise_error(self) -> Array:
-        """Standard errors from the noise alone."""
+        """Noise's standard errors."""
         return self.errors.noise_error
 
     def reported(self, alpha: float) -> NDArray[np.bool_]:  # noqa: ARG002  the same at every level
@@ -152,7 +136,7 @@ class Hidden:
         return np.zeros(len(self.estimate), dtype=np.bool_)
 
     def statistics(self, null: Array | float = 0.0) -> Array:
-        """Return the statistics computed from the sums."""
+        """Return the sums' statistics."""
         return self.errors.statistics(null)
 
     def pvalues(self, null: Array | float = 0.0) -> Array:  # noqa: ARG002  the same for every null
@@ -164,7 +148,7 @@ class Hidden:
         return np.full(len(self.estimate), -np.inf), np.full(len(self.estimate), np.inf)
 
     def combined(self, rows: Array) -> Hidden:
-        """Return hidden errors of linear combinations of the parameters, ``(r, m)``."""
+        """Return linear combinations, ``(r, m)``."""
         return Hidden(self.errors.combined(rows))
 
     def joint_pvalue(self) -> float:

@@ -1,7 +1,6 @@
-"""Linear regression from a release, and standard errors from disjoint parts of the records.
+"""Fit a linear regression from a release, with one residual variance or errors from disjoint parts.
 
-``inversion`` computes the intervals of one residual variance. Errors from parts need no model of it: the parts are a
-ridge schema's folds, in which a record's fold is a public hash of the record, or groups of sites.
+Parts are folds, assigned by a public hash of the record, or groups of sites.
 """
 
 from __future__ import annotations
@@ -52,33 +51,28 @@ def ols(
     """Fit ordinary least squares from a release of a :class:`~privstats.RidgeSchema`, with intervals that hold under
     noise.
 
-    Post-processing of the release, so it costs no privacy; one release gives every submodel. Unlike
-    :class:`privstats.heads.Ridge` it shrinks nothing: an interval of a penalised coefficient would cover its
-    expectation, which is not the coefficient.
+    Fitting costs no privacy, and one release yields every submodel. Nothing is shrunk.
 
     Args:
-        release: with or without noise; or those of a ``Binned`` course over such a plan, in order, None for a count
-            session without a sum: the last one is read, and the promise is that of all. The plan may map records by
-            ``Centre``, ``Scale`` and a last ``ConstantFeature``; coefficients are per unit of the original columns. Or
-            by ``Cells`` and a last ``ConstantFeature``: parameters are contrasts of cells, which
-            :meth:`Regression.cells` shows by column; with estimated cut points, contrasts of the cells between these.
-        columns: names or numbers of the columns in the model; all if omitted.
-        target: which target, where the release has several. Their squares are in one sum, so the residual variance of
-            all targets replaces that of one, and intervals are conservative.
-        records: number of records, public; needed where no constant column gives it.
-        cov_type: ``"nonrobust"``: one residual variance, by test inversion. ``"folds"``: from the schema's folds, valid
-            where the variance depends on the columns. ``"auto"``: folds where the schema has at least 8, else
-            nonrobust. F folds have sqrt(F) times the noise of one sum, whichever is read.
-        unclipped: state that no target was clipped, because every party's clip report counts none. Otherwise no
-            coefficient is reported where more than a tenth of the targets would be beyond the bound if they were
-            normal: two moments do not show whether values were clipped or are just inside.
+        release: with or without noise; or a ``Binned`` course's releases in order, None for a count session without a
+            sum: the last one is read, and the guarantee covers all. The plan may map records by ``Centre``, ``Scale``
+            and a last ``ConstantFeature``; coefficients are per original unit. With ``Cells`` and a last
+            ``ConstantFeature``, parameters are contrasts of cells (:meth:`Regression.cells`).
+        columns: names or numbers; all if omitted.
+        target: index, where the release has several. All targets then share one residual variance, and intervals are
+            conservative.
+        records: public number, needed without a constant column.
+        cov_type: ``"nonrobust"``: one residual variance, by test inversion. ``"folds"``: valid where the variance
+            depends on the columns. ``"auto"``: folds if the schema has at least 8, else nonrobust. F folds have sqrt(F)
+            times the noise of one sum, under any choice.
+        unclipped: state that every party's clip report counts none. Otherwise no coefficient is reported where more
+            than a tenth of normal targets would be beyond the bound.
 
     Assumes:
-        The model is linear, records are independent, clipping is negligible, clients are honest. Intervals
-        include the noise.
+        The model is linear, records are independent, clipping is negligible, clients are honest.
 
     Raises:
-        ReleaseError: a release without these sums, with the remedy; sums behind other cut points than the counts give.
+        ReleaseError: a release without these sums, or with other cut points than its counts yield.
         DataError: a list of other releases.
 
     Example:
@@ -104,7 +98,6 @@ def ols(
 
 
 def _no_folds(sums: LinearSums, release: Release) -> str:
-    """Return the reason why folds give no errors; empty where they do."""
     if isinstance(release.plan.privacy, Privacy) and release.plan.privacy.averaged:
         return "rows of one person lie in several folds, which are not independent then"
     if sums.cells is not None:
@@ -143,14 +136,13 @@ def _regression(
 
 
 def explained(sums: LinearSums) -> float | None:
-    """R-squared, or None where noise puts it outside 0..1."""
+    """Return R-squared, or None where noise puts it outside 0..1."""
     total = sums.equations.q - sums.records * sums.mean**2
     share = 1 - sums.equations.variance * sums.equations.degrees / total if total > 0 else math.nan
     return share if 0 <= share <= 1 else None
 
 
 def _one_variance(reason: str) -> list[str]:
-    """Return a warning where errors have one residual variance for all records, by lack of folds and not by choice."""
     if reason != _FEW_FOLDS:
         return []
     return [
@@ -173,7 +165,7 @@ def _notes(
 
 
 def design_notes(schema: Schema, sums: LinearSums, errors: Errors) -> list[str]:
-    """Return warnings about the columns: a coarse grid, collinearity, a Gram matrix lost in noise."""
+    """Return warnings about a coarse grid, collinearity or noise."""
     equations, notes = sums.equations, list[str]()
     if sums.records * schema.scale**-2 / 12 * float(np.abs(np.diag(equations.inverse)).max()) > _COARSE:
         notes.append(f"the grid is coarse beside a column's spread: raise grid_bits from {schema.grid_bits}")
@@ -191,12 +183,8 @@ class PartErrors:
     """Wald tests and intervals about the full solution, with errors from leaving out one part at a time.
 
     ``se_j^2 = (F - 1) / F sum_f (w_(f) - w)_j^2`` with w_(f) from the sums without part f, and Student's t with F - 1
-    degrees. The parts carry the noise of the sums already. A parameter is reported where test inversion reports it at
-    that quantile and every G without a part is positive definite.
-
-    Attributes:
-        inversion: of the total sums, with F - 1 degrees.
-        parts: the sums of the parts.
+    degrees. The parts carry the sums' noise already. A parameter is reported where test inversion reports it at that
+    quantile and every G without a part is positive definite.
     """
 
     inversion: Inversion
@@ -209,12 +197,12 @@ class PartErrors:
 
     @property
     def noise_error(self) -> Array:
-        """Standard error from the noise alone, ``(m,)``."""
+        """Noise's standard error, ``(m,)``."""
         return self.inversion.noise_error
 
     @cached_property
     def error(self) -> Array:
-        """Standard error, ``(m,)``; infinite where the sums without some part do not determine it."""
+        """Standard error, ``(m,)``; infinite where a part's removal leaves it undetermined."""
         F = len(self.parts.G)
         if not self._positive:
             return np.full(len(self.estimate), np.inf)
@@ -223,23 +211,22 @@ class PartErrors:
         return np.asarray(np.sqrt((F - 1) / F * np.square(moved).sum(axis=0)))
 
     def reported(self, alpha: float) -> NDArray[np.bool_]:
-        """Return whether the interval at this level is bounded."""
+        """Return whether intervals are bounded."""
         return self.inversion.reported(alpha) & self._positive
 
     def statistics(self, null: Array | float = 0.0) -> Array:
-        """Estimate less ``null``, over its standard error."""
+        """Return (estimate - ``null``) / standard error."""
         with np.errstate(invalid="ignore"):
             step = self.estimate - null
             return np.where(step == 0, 0.0, step / self.error)
 
     def pvalues(self, null: Array | float = 0.0) -> Array:
-        """Return two-sided p-values of "parameter == null", never below the level at which the parameter is
-        reported."""
+        """Return two-sided p-values, at least the level that reports the parameter."""
         least = self.inversion.least_level() if self._positive else np.ones(len(self.estimate))
         return np.maximum(two_sided(np.abs(self.statistics(null)), self.inversion.degrees), least)
 
     def interval(self, alpha: float, *, sampling: bool = True) -> tuple[Array, Array]:
-        """Return the ends of the intervals; about the exact sums, those of :meth:`Inversion.interval`."""
+        """Return ends; about exact sums, as :meth:`Inversion.interval`."""
         if not sampling:
             low, high = self.inversion.interval(alpha, sampling=False)
         else:
@@ -249,11 +236,11 @@ class PartErrors:
         return np.where(reported, low, -np.inf), np.where(reported, high, np.inf)
 
     def combined(self, rows: Array) -> PartErrors:
-        """Return the errors of linear combinations of the parameters, ``(r, m)``."""
+        """Return linear combinations, ``(r, m)``."""
         return PartErrors(self.inversion.combined(rows), self.parts)
 
     def joint_pvalue(self) -> float:
-        """Return the p-value of "all parameters are 0", with one residual variance."""
+        """Return the joint p-value, with one residual variance."""
         return self.inversion.joint_pvalue()
 
     @cached_property
@@ -267,7 +254,7 @@ class PartErrors:
 
 
 def uneven(parts: Parts) -> bool:
-    """Return whether parts differ in size more than a hash of distinct records explains; equal records share a part."""
+    """Return whether parts differ more than a hash of distinct records explains."""
     F = len(parts.records)
     expected = parts.records.sum() / F
     spread = np.square(parts.records - expected).sum() / (expected + parts.records_sigma**2)

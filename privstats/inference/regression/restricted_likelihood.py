@@ -1,10 +1,8 @@
-"""A random intercept by REML from sums within sites at a few pulls, without noise.
+"""Fit a random intercept by REML from sums within sites at a few pulls, without noise.
 
-A site of n records of mean m adds ``f(l) m m'`` between sites to ``Q(l)``, f(l) = n l / (n + l), and for every pull the
-same within. So ``T(lambda) = sum w_i Q(l_i)`` with weights that sum to 1 approximates Q at any lambda where
-``sum w_i f(l_i)`` is close to f(lambda) for all sizes that a site may have. The log-determinant of REML needs no more
-sums: its derivative in lambda is ``-T_11 / lambda^2`` with T_11 the constant's own entry. The public function is
-``sites.mixed``.
+A site of n records of mean m adds ``f(l) m m'`` between sites to ``Q(l)``, f(l) = n l / (n + l). ``T(lambda) = sum w_i
+Q(l_i)``, weights summing to 1, approximates Q where ``sum w_i f(l_i)`` is close to f(lambda) for all site sizes. REML's
+log-determinant has derivative ``-T_11 / lambda^2`` in lambda, T_11 the constant's entry.
 """
 
 from __future__ import annotations
@@ -30,9 +28,9 @@ _STEP = 1  # grid points to either side for a derivative
 
 
 def pull_weights(pulls: Sequence[float], sizes: tuple[int, int]) -> Array:
-    """Return the weights of the pulls for every level, ``(200, L)``, each summing to 1.
+    """Return the pulls' weights per level, ``(200, L)``, each summing to 1.
 
-    Linear least squares of the relative error of ``sum w_i f(l_i)`` over the range of sizes, with a small ridge.
+    They minimise the squared relative error of ``sum w_i f(l_i)``.
     """
     n = np.geomspace(*sizes, _SIZES)[:, None]
     at_pulls, at_levels = (n * each / (n + each) for each in (np.array(pulls), LEVELS))
@@ -48,13 +46,7 @@ def pull_weights(pulls: Sequence[float], sizes: tuple[int, int]) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Reml:
-    """The restricted likelihood over :data:`LEVELS`.
-
-    Attributes:
-        T: sums at every level, ``(200, p + 1, p + 1)``, columns, constant and target, in this order.
-        constant: value of the constant column.
-        records: N.
-    """
+    """The restricted likelihood over :data:`LEVELS`; T ``(200, p + 1, p + 1)`` is by columns, constant, target."""
 
     T: Array
     constant: float
@@ -62,7 +54,7 @@ class Reml:
 
     @cached_property
     def criterion(self) -> Array:
-        """Minus twice the profiled restricted log-likelihood, up to a constant; infinite where there is none."""
+        """Minus twice the profiled restricted log-likelihood, up to a constant."""
         p = self.T.shape[1] - 1
         out = np.full(len(LEVELS), np.inf)
         for place, T in enumerate(self.T):
@@ -76,22 +68,22 @@ class Reml:
 
     @property
     def best(self) -> int | None:
-        """Index of the level with the largest likelihood; None where columns are collinear."""
+        """Index of the most likely level; None for collinear columns."""
         place = int(self.criterion.argmin())
         return place if math.isfinite(self.criterion[place]) else None
 
     @cached_property
     def _log_sites(self) -> Array:
-        """sum log(1 + n_k / lambda), by trapezoids in log lambda, 0 at the last level."""
+        """sum log(1 + n_k / lambda), by trapezoids in log lambda."""
         slope = self.T[:, -2, -2] / self.constant**2 / LEVELS  # minus the derivative in log lambda
         steps = (slope[1:] + slope[:-1]) / 2 * np.diff(np.log(LEVELS))
         return np.append(np.cumsum(steps[::-1])[::-1], 0.0)
 
     def moving(self, contrasts: Array, place: int) -> Array:
-        """Share of each contrast's variance due to the sites' levels, ``(m,)``: -d log var / d log lambda.
+        """Return the share of each contrast's variance due to the sites' levels, ``(m,)``.
 
-        A neighbouring level without a likelihood is left out; where both are, the share is taken to be 1, which gives
-        the wider intervals.
+        It is -d log var / d log lambda. Levels without a likelihood are skipped; without any neighbour the share is 1,
+        which widens the intervals.
         """
         around = range(max(place - _STEP, 0), min(place + _STEP, len(LEVELS) - 1) + 1)
         near = [k for k in around if k == place or math.isfinite(self.criterion[k])]
@@ -104,12 +96,9 @@ class Reml:
 
 @dataclass(frozen=True, eq=False)
 class MixedErrors:
-    """Wald tests and intervals of a mixed model, each parameter with degrees of its own; without noise.
+    """Wald tests and intervals of a mixed model without noise.
 
-    Attributes:
-        estimate: ``(m,)``.
-        covariance: ``(m, m)``.
-        degrees: of the t quantiles, ``(m,)``; 0 where a parameter is not reported.
+    ``degrees`` of freedom are 0 where a parameter is not reported.
     """
 
     estimate: Array
@@ -123,36 +112,36 @@ class MixedErrors:
 
     @property
     def noise_error(self) -> Array:
-        """0, because there is no noise."""
+        """0, without noise."""
         return np.zeros(len(self.estimate))
 
     def reported(self, alpha: float) -> NDArray[np.bool_]:  # noqa: ARG002  the same at every level
-        """Return whether the interval is bounded: enough sites for the parameter."""
+        """Return whether enough sites determine the parameter."""
         return np.asarray(self.degrees > 0)
 
     def statistics(self, null: Array | float = 0.0) -> Array:
-        """Estimate less ``null``, over its standard error."""
+        """Return (estimate - ``null``) / standard error."""
         return np.asarray((self.estimate - null) / self.error)
 
     def pvalues(self, null: Array | float = 0.0) -> Array:
-        """Return two-sided p-values of "parameter == null"; 1 where a parameter is not reported."""
+        """Return two-sided p-values; 1 where not reported."""
         sizes = np.abs(self.statistics(null))
         pairs = zip(sizes, self.degrees, strict=True)
         return np.array([float(two_sided(size, degrees)) if degrees > 0 else 1.0 for size, degrees in pairs])
 
     def interval(self, alpha: float, *, sampling: bool = True) -> tuple[Array, Array]:
-        """Return the ends of the intervals; about the exact sums, which are known, the estimates."""
+        """Return ends; about exact sums, both the estimate."""
         reach = np.array([quantile(alpha, degrees) if degrees > 0 else np.inf for degrees in self.degrees])
         margin = reach * self.error if sampling else np.where(self.degrees > 0, 0.0, np.inf)
         return self.estimate - margin, self.estimate + margin
 
     def combined(self, rows: Array) -> MixedErrors:
-        """Return the errors of linear combinations, each with the fewest degrees of freedom among its parameters."""
+        """Return combinations, with minimum degrees of freedom."""
         degrees = np.where(rows != 0, self.degrees, np.inf).min(axis=1)
         return MixedErrors(rows @ self.estimate, rows @ self.covariance @ rows.T, degrees)
 
     def joint_pvalue(self) -> float:
-        """Return the p-value of "all parameters are 0" by the F law."""
+        """Return the F law's joint p-value."""
         degrees, r = float(self.degrees.min()), len(self.estimate)
         if degrees <= 0:
             return 1.0

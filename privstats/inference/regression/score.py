@@ -1,4 +1,4 @@
-"""Logistic and Poisson regression from the rounds of a ``Newton`` course: the last round, solved without damping."""
+"""Fit logistic and Poisson regressions from a ``Newton`` course's last round."""
 
 from __future__ import annotations
 
@@ -24,17 +24,16 @@ _TITLES = {"logistic": "Logistic regression", "poisson": "Poisson regression"}
 
 
 def logit(releases: Sequence[Release | None]) -> Regression:
-    """Fit a logistic regression from all releases of a ``Newton`` course, in order.
+    """Fit a logistic regression from all releases of a ``Newton`` course.
 
-    Coefficients are log odds ratios per unit of the original columns. Intervals and p-values include the possible
-    change in the next Newton step. A coefficient is reported only where that change is at most two standard errors, and
-    where the information along it has settled: rounds that ended before they converged report no coefficient. Give the
-    schema a public ``rate=`` where outcomes are rare, and take more rounds there and where an odds ratio is large:
-    eight for a log odds ratio of 5. With declared columns (``Cells`` and a last ``ConstantFeature``) parameters are
-    contrasts of cells, which :meth:`Regression.cells` shows by column.
+    Coefficients are log odds ratios per original unit. Intervals and p-values include the next Newton step's possible
+    change. A coefficient is reported only where that change is at most two standard errors and its information has
+    settled: unconverged rounds report none. Rare outcomes need a public ``rate=`` and more rounds; a log odds ratio of
+    5 needs eight. With ``Cells`` and a last ``ConstantFeature``, parameters are contrasts of cells
+    (:meth:`Regression.cells`).
 
     Args:
-        releases: of every round; None for one that ended without a sum. A ``Binned`` course begins with its counts.
+        releases: of every round, in order; None for one without a sum. A ``Binned`` course begins with its counts.
 
     Raises:
         ReleaseError: no release, releases of another regression, or out of order.
@@ -54,10 +53,10 @@ def logit(releases: Sequence[Release | None]) -> Regression:
 
 
 def poisson(releases: Sequence[Release | None]) -> Regression:
-    """Fit a Poisson regression from all releases of a ``Newton`` course, in order; coefficients are log rate ratios.
+    """Fit a Poisson regression from all releases of a ``Newton`` course; coefficients are log rate ratios.
 
-    Args and errors as for :func:`logit`. Counts above the schema's ``target_bound`` were truncated to it, which
-    pulls coefficients toward 0.
+    Args and errors are those of :func:`logit`. Counts above ``target_bound`` were truncated, which pulls coefficients
+    toward 0.
 
     Example:
         >>> from privstats import randomness
@@ -104,7 +103,7 @@ def _regression(releases: Sequence[Release | None], family: str) -> Regression:
 
 
 def fields_of_rounds(rounds: Sequence[Release], errors: LastStep) -> dict[str, Any]:
-    """Return the fields of a regression that follow from the rounds of a course of scores and their last step."""
+    """Return the fields that rounds determine."""
     return {
         "nobs": None,
         "df_resid": math.inf,
@@ -120,7 +119,6 @@ def fields_of_rounds(rounds: Sequence[Release], errors: LastStep) -> dict[str, A
 
 
 def _behind_counts(releases: Sequence[Release | None]) -> tuple[tuple[Plan, ...], Sequence[Release | None]]:
-    """Return the plans of the counts of a ``Binned`` course, and the rounds behind them."""
     listed = isinstance(releases, Sequence) and not isinstance(releases, Release)
     return counted_before(list(releases)) if listed else ((), releases)
 
@@ -135,7 +133,6 @@ def _present(releases: Sequence[Release | None], family: str) -> list[Release]:
 
 
 def _schema(release: Release, family: str) -> ScoreSchema:
-    """Return the schema of a round, if it is one of this family."""
     schema = release.plan.schema
     text = f"this reader takes rounds of a {family} regression, and the release measures a {type(schema).__name__}"
     score = narrowed(schema, ScoreSchema, ReleaseError(text))

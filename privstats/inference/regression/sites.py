@@ -1,7 +1,4 @@
-"""Linear regression over sites that differ in level, from sums within sites.
-
-The normal equations of columns and target without the sites' levels; ``inversion`` and ``parts`` solve them.
-"""
+"""Fit linear regressions over sites that differ in level, from sums within sites."""
 
 from __future__ import annotations
 
@@ -35,29 +32,26 @@ def fixed_effects(
 ) -> Regression:
     """Fit a linear regression with one level per site, from a release of a :class:`~privstats.SitesSchema`.
 
-    **Slopes that differ by site** make these intervals too short: at slopes of .1 to .3 with a standard deviation of .1
-    over sites they cover 75 % where 95 is claimed. ``SitesSchema(groups=F)`` avoids that: errors come from leaving out
-    one group of sites at a time, with F - 1 degrees of freedom. They need no assumption inside a site; where sites
-    differ much in size or in the spread of a column they are somewhat too short (91 % was measured).
+    **Slopes that differ by site** make these intervals too short: slopes of .1 to .3 with standard deviation .1 over
+    sites are covered at 75 % where 95 is claimed. ``SitesSchema(groups=F)`` leaves out one group of sites at a time
+    instead, with F - 1 degrees of freedom. Those errors need no assumption inside a site, but are somewhat too short
+    (91 % measured) where sites differ much in size or in a column's spread.
 
-    The numbers are those of least squares with a dummy for every site, without the site effects themselves; there is no
-    intercept, and a column that is constant within every site cannot be reported. R-squared is that within sites.
-    Post-processing of the release, so it costs no privacy.
+    Numbers are those of a dummy per site: no intercept, no column constant within every site, and R-squared within
+    sites.
 
     Args:
         release: with or without noise, of ``pulls=(0,)``. The plan may map columns by ``Centre`` and ``Scale``;
-            coefficients are per unit of the original columns and target.
-        columns: names or numbers of the columns in the model; all if omitted.
+            coefficients are in original units.
         cov_type: ``"nonrobust"``: one residual variance, by test inversion. ``"groups"``: from the schema's groups.
             ``"auto"``: groups where there are some.
 
     Assumes:
-        The model is linear. Without groups slopes are the same at all sites and residuals are homoscedastic. Records
-        are independent, clipping is negligible, clients are honest and each is one site. Noise is no assumption: it is
-        in the interval.
+        The model is linear; without groups slopes are equal at all sites and residuals homoscedastic. Records are
+        independent, clipping is negligible, clients are honest and each is one site.
 
     Raises:
-        ReleaseError: a release without these sums, with the remedy.
+        ReleaseError: a release without these sums.
 
     Example:
         >>> from privstats.session import aggregate_unmasked
@@ -97,7 +91,6 @@ def _with_levels(release: Release, sums: LinearSums, errors: Errors, cov: tuple[
 def _fields(
     release: Release, sums: LinearSums, errors: Errors, cov: tuple[str, str], words: tuple[str, str]
 ) -> dict[str, Any]:
-    """Return the fields of a regression over sites, without R-squared; ``cov`` and ``words`` as it names them."""
     equations = sums.equations
     return {
         "names": sums.names,
@@ -142,27 +135,25 @@ class MixedRegression(Regression):
 def mixed(
     release: Release, sizes: tuple[int, int] = (10, 1000), *, columns: Sequence[str | int] | None = None
 ) -> MixedRegression:
-    """Fit a linear regression with a random intercept by site, by REML, from exact sums at two to four pulls.
+    """Fit a linear regression with a random intercept by site, by REML.
 
-    With ``pulls=(.4, 4, 30, 400)`` and sites within ``sizes`` coefficients and standard errors are within a tenth of a
-    standard error of REML on the pooled records; with three pulls within a fifth. The releases must be without noise,
-    which would hide the smallest eigenvalues of the sums. :func:`fixed_effects` needs one pull, reveals less of the
-    sites and works under noise; use a random intercept for columns that are the same for all records of a site.
+    With ``pulls=(.4, 4, 30, 400)`` and sites within ``sizes``, results are within a tenth of a standard error of pooled
+    REML; with three pulls within a fifth. Releases must be exact: noise would hide the smallest eigenvalues.
+    :func:`fixed_effects` needs one pull, reveals less and works under noise, but not for columns constant within sites.
 
-    The intercept, and columns with more than half of their variance between sites, have degrees of freedom equal to the
-    number of sites minus the number of these parameters.
+    The intercept, and columns with more than half of their variance between sites, have as degrees of freedom the
+    number of sites minus that of these parameters.
 
     Args:
-        release: of ``pulls`` above 0 and a transform that ends in ``ConstantFeature``.
-        sizes: the fewest and the most records that a site may have; a public guess.
-        columns: names or numbers of the columns in the model; all if omitted.
+        release: exact, of two to four ``pulls`` above 0 and a transform that ends in ``ConstantFeature``.
+        sizes: minimum and maximum records of a site; a public guess.
 
     Assumes:
-        A linear model with the same slopes at all sites, homoscedastic residuals, levels drawn from a normal law,
-        independent of the columns, independent records, negligible clipping, honest clients.
+        A linear model with equal slopes at all sites, homoscedastic residuals, normal levels independent of the
+        columns, independent records, negligible clipping, honest clients.
 
     Raises:
-        ReleaseError: a release without these sums, with the remedy.
+        ReleaseError: a release without these sums.
 
     Example:
         >>> pulls, sites = (0.4, 4.0, 30.0, 400.0), np.random.default_rng(0)
@@ -207,7 +198,6 @@ def _checked_sizes(sizes: object) -> tuple[int, int]:
 def _mixed_sums(
     release: Release, schema: SitesSchema, columns: Sequence[str | int] | None, sizes: tuple[int, int]
 ) -> tuple[LinearSums, Reml]:
-    """Return the sums at the best level, and the likelihood over all."""
     last = schema.transform[-1]
     assert isinstance(last, ConstantFeature)  # noqa: S101  mixed has refused others
     raw = schema.features - 2
@@ -227,11 +217,7 @@ def _mixed_sums(
 
 
 def sites_schema(release: object) -> SitesSchema:
-    """Return the schema of a release of sums within sites, where these are sums of full records.
-
-    Raises:
-        ReleaseError: another kind of release, or clients that were clipped as a whole.
-    """
+    """Return the schema; refuse sums not within sites."""
     schema = require_records(release).plan.schema
     refusal = ReleaseError(
         f"this reader takes sums within sites, and the release measures a {type(schema).__name__}; measure a "
@@ -259,7 +245,6 @@ def require_no_pull(schema: SitesSchema) -> None:
 
 
 def _mixed_errors(sums: LinearSums, reml: Reml, place: int, sites: int) -> MixedErrors:
-    """Estimates at a level, their covariance, and degrees of freedom: within sites, or of the sites themselves."""
     equations = sums.equations
     moving = reml.moving(sums.contrasts, place) > _BETWEEN
     moving[0] = True
@@ -270,13 +255,7 @@ def _mixed_errors(sums: LinearSums, reml: Reml, place: int, sites: int) -> Mixed
 
 
 def _fixed_sums(release: Release, columns: Sequence[str | int] | None) -> LinearSums:
-    """Return the regression on the columns and a dummy for every site, the dummies taken out; groups of sites as parts.
-
-    A site that sent nothing counts as one that did, which costs a degree of freedom.
-
-    Raises:
-        ReleaseError: a release that holds none, with the remedy.
-    """
+    """A silent site costs a degree of freedom."""
     schema = sites_schema(release)
     require_no_pull(schema)
     names = column_names(schema, schema.features - 1)
@@ -299,8 +278,6 @@ def _fixed_sums(release: Release, columns: Sequence[str | int] | None) -> Linear
 
 @dataclass(frozen=True, eq=False)
 class _Blocks:
-    """G ``(F, p, p)``, h ``(F, p)`` and q of the groups, the target in its own units."""
-
     G: Array
     h: Array
     q: float
@@ -313,11 +290,8 @@ class _Blocks:
         return cls(G, h, unit**2 * float(Q[:, -1, -1].sum()), release.moments.N)
 
     def equations(self, sigma: float, unit: float, degrees: float) -> NormalEquations:
-        """Return the sums of all groups, with total noise ``sigma`` in the entries of Q; ``unit`` is the target's
-        unit."""
         noise = {"sigma_G": sigma, "sigma_h": sigma * unit / math.sqrt(2), "sigma_q": sigma * unit**2}
         return NormalEquations(self.G.sum(axis=0), self.h.sum(axis=0), self.q, **noise, degrees=degrees)
 
     def parts(self) -> Parts:
-        """Return the groups; their record counts are not released."""
         return Parts(self.G, self.h, np.full(len(self.G), math.nan), math.nan)

@@ -1,7 +1,4 @@
-"""A regression, contrasts of its columns' cells, and ratios in their place, as tables for publication.
-
-Words and columns only; every number comes from the result, and ``exp`` of it where coefficients are logarithms.
-"""
+"""Format a regression, its contrasts or its ratios as tables for publication."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ _RATIOS = {"Hazard ratios": "hazard ratio", "Logistic regression": "odds ratio",
 
 
 def summarise(table: Regression, alpha: float) -> Summary:
-    """Return the table of a regression at one level."""
+    """Return a regression's table."""
     low, high = table.conf_int(alpha).T
     columns = (table.errors.estimate, table.bse, table.noise_bse, table.tvalues, table.pvalues, low, high)
     shown = len(table.names) - (table.names[0] == "const")
@@ -43,7 +40,7 @@ def summarise(table: Regression, alpha: float) -> Summary:
 
 
 def source_of(table: Regression, alpha: float, more: str = "") -> Source:
-    """Return the basis of a regression's table; ``more`` is a further assumption."""
+    """Return a regression table's basis."""
     assumed = f"{table.assumed},{more} independent records, negligible clipping, honest clients"
     return Source(table.release, alpha, assumed, (*table.counts, *(table.release.plan,) * table.rounds))
 
@@ -56,7 +53,7 @@ def fitted_words(table: Regression) -> str:
 
 
 def cells_summary(table: CellTable) -> Summary:
-    """Return the contrasts of each column's cells, one row per cell."""
+    """Return the table of contrasts."""
     fit, level = table.regression, table.level
     shown = _contrast(level.reported, level.value, 0.0, 0.0, level.pvalue, level.low, level.high)
     rows = [("all references", shown[0], "", "", *shown[3:])]
@@ -73,7 +70,6 @@ def cells_summary(table: CellTable) -> Summary:
 
 
 def _contrast(reported: bool, *numbers: float) -> list[str]:
-    """Estimate, errors, p-value and interval of a contrast; a regression shows its statistic besides."""
     estimate, error, noise, p, low, high = numbers
     shown = _cells(reported, estimate, error, noise, 0.0, p, low, high)
     return shown[:3] + shown[4:]
@@ -86,7 +82,6 @@ def _of_cells(table: CellTable) -> Source:
 def _by_column(
     table: CellTable, shown: Callable[..., list[str]], values: Sequence[Array], reference: str
 ) -> Iterator[tuple[str, ...]]:
-    """Yield a row for each column without numbers, and behind it one for each of its cells."""
     before = ""
     for place, (column, cell, reported) in enumerate(zip(table.columns, table.cells, table.reported, strict=True)):
         numbers = shown(bool(reported), *(float(each[place]) for each in values))
@@ -97,7 +92,7 @@ def _by_column(
 
 
 def head_of(table: Regression) -> tuple[tuple[str, str], ...]:
-    """Return records and measures of a regression, the last of them the standard errors."""
+    """Return a regression's records and measures."""
     noisy = " (noisy)" if table.release.plan.noise is not None else ""
     records = () if table.nobs is None else (("records", f"{table.nobs:,.0f}{noisy}"),)
     linear = (
@@ -123,16 +118,11 @@ def _cells(
 
 
 def ratio_of(model: str) -> str | None:
-    """Return the name of ``exp`` of a coefficient; None where the coefficients are not logarithms."""
+    """Return the name of a coefficient's ``exp``, or None."""
     return _RATIOS.get(model)
 
 
 def _named(model: str) -> str:
-    """Return the name of ``exp`` of a coefficient, or refuse.
-
-    Raises:
-        ReleaseError: coefficients of this model are no logarithms.
-    """
     name = ratio_of(model)
     if name is None:
         raise ReleaseError(
@@ -143,14 +133,12 @@ def _named(model: str) -> str:
 
 
 def _exp(numbers: Any) -> Array:
-    """Return ``exp``, infinite where it exceeds every float."""
     with np.errstate(over="ignore"):
         return np.asarray(np.exp(numbers))
 
 
 def ratios_summary(table: Regression, alpha: float) -> Summary:
-    """Return the table of a regression's ratios at one level; errors are of their logarithms, and the constant has
-    none."""
+    """Return a regression's ratios; errors are of logarithms."""
     name = _named(table.model)
     return source_of(table, alpha).summary(
         f"{table.model}: {name}s",
@@ -164,12 +152,12 @@ def ratios_summary(table: Regression, alpha: float) -> Summary:
 
 
 def ratio_columns(name: str, alpha: float) -> tuple[str, ...]:
-    """Return the headings of a table of ratios."""
+    """Return the headings of ratios."""
     return ("", name, *ends_of(alpha), f"log {name}", "std err", "noise SE", "P>|t|")
 
 
 def ratio_rows(table: Regression, alpha: float) -> tuple[tuple[str, ...], ...]:
-    """Return ratios with their intervals, one row per column."""
+    """Return rows of ratios with intervals."""
     columns = (table.errors.estimate, *table.conf_int(alpha).T, table.bse, table.noise_bse, table.pvalues)
     return tuple(
         (name, *_ratio_cells(bool(reported), *map(float, values)))
@@ -188,7 +176,7 @@ def _ratio_cells(
 
 
 def cells_as_ratios(table: CellTable) -> Summary:
-    """Return the ratios of each column's cells to its reference cell, one row per cell."""
+    """Return ratios to the reference."""
     fit, name = table.regression, _named(table.regression.model)
     values = (table.estimate, table.low, table.high, table.error, table.noise_error, table.pvalue)
     against = f"{name} of a cell against its column's reference cell, other columns equal"
@@ -204,10 +192,7 @@ def cells_as_ratios(table: CellTable) -> Summary:
 
 
 def with_ratios(rows: Sequence[Mapping[str, object]], model: str) -> list[dict[str, object]]:
-    """Return rows of coefficients with their ratios, ``ratio_low`` and ``ratio_high``; without the constant.
-
-    A row that is not reported has NaN and the interval 0 to infinity.
-    """
+    """Return ratios without the constant; NaN and 0 to infinity where hidden."""
     ratios = {_named(model).replace(" ", "_"): "estimate", "ratio_low": "conf_low", "ratio_high": "conf_high"}
     return [
         {**row, **{name: float(_exp(row[log])) for name, log in ratios.items()}}

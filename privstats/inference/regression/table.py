@@ -1,7 +1,4 @@
-"""Regression coefficients with intervals that stay valid under noise, for every family.
-
-``linear``, ``score`` and ``sites`` build the table from releases.
-"""
+"""Regression coefficients with intervals that stay valid under noise, for every family."""
 
 from __future__ import annotations
 
@@ -31,32 +28,22 @@ _ALPHA = 0.05
 @formerly(told="reported")
 @dataclass(frozen=True, eq=False)
 class Regression(RowTable):
-    """A fitted linear regression; arrays have one entry per parameter, the intercept first.
+    """A fitted regression; arrays begin with the intercept.
 
-    A parameter is *not reported* at a level where its interval is unbounded: noise hides it, and its interval is (-inf,
-    inf). The claim is that **at most a fraction alpha of releases report an interval that misses**, where the
-    assumptions in :attr:`assumed` hold.
+    A parameter is *not reported* at a level where noise makes its interval unbounded, (-inf, inf). The claim is that
+    **at most a fraction alpha of releases report an interval that misses**, under the assumptions in :attr:`assumed`.
 
     Attributes:
-        names: of the parameters.
-        nobs: number of records, noisy where the release is; None where unknown.
-        df_resid: ``nobs`` less the number of parameters.
+        nobs: possibly noisy, or None.
+        df_resid: ``nobs`` minus the number of parameters.
         scale: estimated residual variance.
-        rsquared: share of the target's variance that is explained; None where noise hides it, or where the release
-            holds several targets.
-        condition_number: of the model's columns, as statsmodels has it; None where noise makes the Gram matrix
-            indefinite.
-        saturation_: the estimated share of clipped targets and the records' size relative to the clip; None where
-            unknown.
-        cov_type: ``"nonrobust"``, ``"folds"``, ``"groups"`` or ``"REML"``, and ``cov_reason`` explains the choice.
-        notes: warnings, one sentence each.
-        release: the release behind it.
-        columns: number of released columns, without the constant.
-        errors: computes intervals and tests.
-        model, assumed: the model and its assumptions, in words.
-        rounds: number of releases behind it; each cost the price in the last one's plan.
-        counts: plans of the counts that gave the cut points of its columns; none where these are public.
-        column_cells: cells and parameters of declared columns, which :meth:`cells` reads.
+        rsquared: None where noise hides it, or for several targets.
+        condition_number: as in statsmodels; None for an indefinite Gram matrix.
+        cov_type: ``"nonrobust"``, ``"folds"``, ``"groups"`` or ``"REML"``; ``cov_reason`` explains the choice.
+        columns: number released, without the constant.
+        rounds: releases, each at the last plan's price.
+        counts: plans of the counts that set cut points.
+        column_cells: of declared columns, for :meth:`cells`.
 
     Example:
         >>> X = np.array([[0.1], [0.2], [0.4], [0.8]])
@@ -87,36 +74,32 @@ class Regression(RowTable):
 
     @property
     def params(self) -> Array:
-        """Estimates, per unit of the original columns; NaN where a parameter is not reported at alpha = .05.
-
-        Noise hides such a parameter, and readers use every number that they see; ``errors.estimate`` has it for
-        computations.
-        """
+        """Estimates per original unit; NaN where hidden at .05 (``errors.estimate`` has all)."""
         return self._shown(_ALPHA)
 
     @property
     def remark(self) -> str:
-        """Meaning of a star at the estimates; empty where they need none."""
+        """Meaning of a star, or empty."""
         return ""
 
     @property
     def bse(self) -> Array:
-        """Standard errors, sampling and noise together; infinite where a parameter is not determined at all."""
+        """Standard errors, noise included; infinite where undetermined."""
         return self.errors.error
 
     @property
     def noise_bse(self) -> Array:
-        """Standard errors from the noise alone; 0 without noise."""
+        """Standard errors from noise alone."""
         return self.errors.noise_error
 
     @property
     def tvalues(self) -> Array:
-        """Test statistics of "the parameter is 0": the score over its standard deviation there."""
+        """Test statistics of "the parameter is 0"."""
         return self.errors.statistics()
 
     @property
     def pvalues(self) -> Array:
-        """Two-sided, of "the parameter is 0": below alpha exactly where the interval at alpha excludes 0."""
+        """Two-sided p-values: below alpha exactly where the interval at alpha excludes 0."""
         return self.errors.pvalues()
 
     @property
@@ -125,16 +108,12 @@ class Regression(RowTable):
         return self.errors.reported(_ALPHA)
 
     def conf_int(self, alpha: float = _ALPHA, *, about: Literal["population", "sums"] = "population") -> Array:
-        """Return intervals, shape ``(m, 2)``; (-inf, inf) where a parameter is not reported at this level.
+        """Return intervals, ``(m, 2)``; (-inf, inf) where not reported.
 
         Args:
             alpha: level, above 0 and at most .5.
-            about: ``"population"``: an interval for the population from which the records are a sample. ``"sums"``: for
-                the number that the exact sums of the same records would have given, so that the interval covers the
-                noise alone.
-
-        Raises:
-            ReleaseError: another level, or another value of ``about``.
+            about: ``"population"``: the population that the records sample. ``"sums"``: the exact sums' number, so the
+                interval covers noise alone.
         """
         require_level(alpha)
         if about not in ("population", "sums"):
@@ -142,11 +121,7 @@ class Regression(RowTable):
         return np.stack(self.errors.interval(alpha, sampling=about == "population"), axis=1)
 
     def pvalues_adjusted(self, method: Literal["holm"] = "holm") -> Array:
-        """p-values adjusted for all parameters shown, ``(m,)``; the intercept's is NaN.
-
-        Args:
-            method: ``"holm"`` (Holm 1979): the chance that any true null is rejected stays below alpha.
-        """
+        """Return Holm's (1979) p-values over all parameters, ``(m,)``; NaN for the intercept."""
         if method != "holm":
             raise ReleaseError(f"method must be 'holm', got {method!r}")
         slopes = slice(int(self.names[0] == "const"), None)
@@ -155,12 +130,11 @@ class Regression(RowTable):
         return adjusted
 
     def t_test(self, contrast: Any, value: float = 0.0, *, alpha: float = _ALPHA) -> ContrastTest:
-        """Test one linear combination of the parameters, and give its interval.
+        """Test one linear combination of the parameters, and return its interval.
 
         Args:
-            contrast: ``(m,)``, one number per parameter in the order of ``names``.
-            value: the combination's value under the null hypothesis.
-            alpha: level of the interval.
+            contrast: ``(m,)``, in the order of ``names``.
+            value: the combination under the null.
         """
         require_level(alpha)
         rows = self._combined(np.atleast_2d(np.asarray(contrast, dtype=np.float64)), 1)
@@ -170,10 +144,9 @@ class Regression(RowTable):
         return ContrastTest(estimate, float(low), float(high), reported, float(rows.pvalues(value)[0]))
 
     def wald_test(self, contrasts: Any) -> float:
-        """Return the p-value of "all these combinations are 0", shape ``(r, m)``, linearly independent.
+        """Return the p-value of "all these combinations are 0", linearly independent rows ``(r, m)``.
 
-        From the score at the closest coefficients that satisfy it; homoscedastic also where ``cov_type`` is
-        ``"folds"``.
+        It uses one residual variance even with ``"folds"``.
         """
         rows = np.atleast_2d(np.asarray(contrasts, dtype=np.float64))
         if np.linalg.matrix_rank(rows) < len(rows):
@@ -181,15 +154,13 @@ class Regression(RowTable):
         return self._combined(rows, len(rows)).joint_pvalue()
 
     def cells(self, *, reference: Mapping[str, str] | None = None, alpha: float = _ALPHA) -> CellTable:
-        """Return the contrasts of each declared column's cells with a reference cell, as treatment coding has them.
+        """Return contrasts of each declared column's cells with a reference cell.
 
         Args:
-            reference: name of the reference cell by column; by default the first cell that holds more records than
-                noise could show.
-            alpha: level of the intervals.
+            reference: by column; by default the first with more records than noise could show.
 
         Raises:
-            ReleaseError: not a regression on :class:`~privstats.Cells`, another column or cell, or another level.
+            ReleaseError: not a regression on :class:`~privstats.Cells`, or an unknown column or cell.
 
         Example:
             >>> cells = ps.Cells((ps.Numeric("age", (40, 65)), ps.Truth("smoker")))
@@ -205,39 +176,19 @@ class Regression(RowTable):
         return cell_table(self, reference or {}, alpha)
 
     def summary(self, alpha: float = _ALPHA, *, exponentiate: bool = False) -> Summary:
-        """Return the table for publication: ``print(table.summary())``, or its ``as_html``, ``as_latex``, ``as_csv``.
+        """Return the table.
 
-        Args:
-            alpha: level of the intervals.
-            exponentiate: ratios in place of coefficients: odds ratios of a logistic regression, rate ratios of a
-                Poisson one, with the ends of their intervals and without the constant.
-
-        Raises:
-            ReleaseError: another level, or ratios of a linear model.
+        ``exponentiate`` shows odds or rate ratios; a linear model has none (``ReleaseError``).
         """
         require_level(alpha)
         return ratios_summary(self, alpha) if exponentiate else summarise(self, alpha)
 
     def to_frame(self, alpha: float = _ALPHA, *, exponentiate: bool = False) -> Any:
-        """Return the table as a pandas DataFrame, one row per parameter.
-
-        Args:
-            alpha: level of the intervals.
-            exponentiate: with columns of ratios, such as ``odds_ratio``, ``ratio_low`` and ``ratio_high``, and without
-                the constant.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-            ReleaseError: another level, or ratios of a linear model.
-        """
+        """Return a ``DataFrame`` of :meth:`to_rows`."""
         return framed(self.to_rows(alpha, exponentiate=exponentiate))
 
     def to_rows(self, alpha: float = _ALPHA, *, exponentiate: bool = False) -> list[dict[str, object]]:
-        """Return the rows of :meth:`to_frame`, as plain values.
-
-        Raises:
-            ReleaseError: another level, or ratios of a linear model.
-        """
+        """Return rows; ``exponentiate`` adds ratios, such as ``odds_ratio``."""
         low, high = self.conf_int(alpha).T
         columns: dict[str, Any] = {"term": self.names, "estimate": self._shown(alpha), "std_error": self.bse}
         columns |= {"noise_std_error": self.noise_bse, "statistic": self.tvalues, "p_value": self.pvalues}
@@ -258,9 +209,8 @@ class ContrastTest(NamedTuple):
     """One linear combination of parameters.
 
     Attributes:
-        value: its estimate; NaN where it is not reported.
-        low, high: its interval; infinite where it is not reported.
-        reported: whether the interval is bounded.
+        value: NaN where not reported.
+        low, high: infinite where not reported.
         pvalue: two-sided.
 
     Example:

@@ -1,1 +1,1 @@
-"""Treatment effects: one row or all of them, whether they differ between sites, balance, and the widths to expect."""
+"""Treatment effects: rows, differences between sites, balance and expected widths."""

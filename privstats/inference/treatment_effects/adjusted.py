@@ -1,7 +1,6 @@
-"""Adjusted risks or means by arm of a trial: each arm's outcome line, averaged over the columns of both arms.
+"""Adjust a trial's risks or means by arm: standardisation (the g-formula; Robins 1986).
 
-This is standardisation, the g-formula of one time point (Robins 1986). The outcome session's sums and the effect hold
-all of it: nothing further is released, so nothing further is paid, and unit, adjacency and bound are the course's.
+Released sums suffice, so nothing further is paid: unit, adjacency and bound are the course's.
 """
 
 from __future__ import annotations
@@ -21,15 +20,14 @@ from privstats.schema import EffectSchema
 class AdjustedMean:
     """One arm's adjusted mean, with its interval.
 
-    With y_a the mean outcome of an arm, x_a and x the mean columns of the arm and of all records, and b_a the arm's
-    published line, it is ``y_a + (x - x_a)' b_a``. In a trial its mean is that of the population under the arm,
-    whatever the line. Its variance by sampling is ``v(m) / n + (n / n_a - 1) (v(m) - g) / n``, v the variance of
-    outcomes and g the part of it that the line explains. The noise is added by the delta method, and the means accepted
-    at a level are its interval, as for the plain mean.
+    The mean is ``y_a + (x - x_a)' b_a``: the arm's mean outcome y_a, mean columns x_a of the arm and x of all records,
+    and the arm's published line b_a. In a trial its expectation is the population's mean under the arm, whatever the
+    line. Its sampling variance is ``v(m) / n + (n / n_a - 1) (v(m) - g) / n``, with v the outcomes' variance and g the
+    part that the line explains. The delta method adds the noise.
 
     Attributes:
-        mean: NaN where it is not reported.
-        low, high: ends of its interval; infinite where it is not reported.
+        mean: NaN where not reported.
+        low, high: infinite where not reported.
 
     Example:
         >>> from privstats.inference.treatment_effects.adjusted import AdjustedMean
@@ -43,28 +41,24 @@ class AdjustedMean:
 
     @property
     def reported(self) -> bool:
-        """Whether noise leaves the mean to be read."""
+        """Whether the interval is finite."""
         return math.isfinite(self.high)
 
     def to_row(self) -> dict[str, object]:
-        """Return mean and interval by the names of a frame's columns."""
+        """Return values by column name."""
         return {"estimate": self.mean, "conf_low": self.low, "conf_high": self.high, "told": self.reported}
 
 
 def has_adjusted_means(schema: EffectSchema) -> bool:
-    """Return whether a plan's sums hold adjusted means: a trial with one probability, all outcomes and a difference."""
+    """Return whether sums hold adjusted means: one probability, no missing outcomes, no ratio."""
     return isinstance(schema.probability, float) and not schema.missing and schema.measure != "ratio"
 
 
 @dataclass(frozen=True, eq=False)
 class Standardisation:
-    """Both arms' lines and sums, for their means over the columns of all records. The treated come first.
+    """Lines and sums of both arms, the treated first.
 
-    Attributes:
-        sums: of the outcome session, about the middle of the range of outcomes.
-        lines: the published lines of both arms.
-        middle: the middle of the range of outcomes.
-        sigma_G, sigma_h: standard deviations of the noise in the released sums.
+    Sums are about ``middle``, that of the outcome range.
 
     Example:
         >>> from privstats.estimates.effect import ArmSums
@@ -83,34 +77,28 @@ class Standardisation:
 
     @property
     def _all(self) -> Array:
-        """Mean row of all records, the constant last."""
         total = self.sums.G[0][:, -1] + self.sums.G[1][:, -1]
         return np.asarray(self.sums.constant * total / total[-1])
 
     def _apart(self, arm: int) -> Array:
-        """Mean row of all records less that of an arm."""
         G = self.sums.G[arm]
         return np.asarray(self._all - self.sums.constant * G[:, -1] / G[-1, -1])
 
     @property
     def means(self) -> Array:
-        """Adjusted means of both arms about the middle of the range, ``(2,)``."""
+        """Adjusted means about the range's middle, ``(2,)``."""
         c = self.sums.constant
         plain = [c * h[-1] / G[-1, -1] for G, h in zip(self.sums.G, self.sums.h, strict=True)]
         return np.array([plain[arm] + float(self._apart(arm) @ self.lines[arm]) for arm in (0, 1)])
 
     def explained(self, arm: int) -> float:
-        """Return the variance of an arm's outcomes that its line explains; below 0 where the line is worse than the
-        mean."""
+        """Return an arm's explained variance; negative if worse than the mean."""
         G, h, line, n = self.sums.G[arm], self.sums.h[arm], self.lines[arm], self.sums.records[arm]
         plain = float(h[-1]) / self.sums.constant / n
         return float(2 * line @ h - line @ G @ line) / n - plain**2
 
     def noise(self, weights: tuple[float, float]) -> float:
-        """Return the variance by noise of a weighted sum of both means, to first order in the noise of G and h.
-
-        The lines follow from the same noisy sums, and the derivative contains them.
-        """
+        """Return a weighted sum's noise variance, to first order, lines' noise included."""
         G_slopes, of_h = [np.zeros_like(each) for each in self.sums.G], 0.0
         for arm, weight in enumerate(weights):
             own, shared, slope_h = self._slopes(arm)
@@ -122,7 +110,7 @@ class Standardisation:
         return self.sigma_h**2 * of_h + self.sigma_G**2 * squares
 
     def _slopes(self, arm: int) -> tuple[Array, Array, Array]:
-        """Return the derivatives of one mean: by its arm's G, by either arm's G through the mean row, and by its h."""
+        """Return one mean's derivatives by its G, by either G via the mean row, and by h."""
         G, h, line, c = self.sums.G[arm], self.sums.h[arm], self.lines[arm], self.sums.constant
         apart, one, N = self._apart(arm), np.eye(len(line))[-1], float(G[-1, -1])
         values, vectors = np.linalg.eigh(G)
@@ -140,18 +128,15 @@ class Standardisation:
 def adjusted_means(
     both: Standardisation, half: float, effect: tuple[float, float] | None, squares: float | None, alpha: float
 ) -> tuple[AdjustedMean, AdjustedMean]:
-    """Return the adjusted means of both arms about the middle of the range; their difference is the effect.
+    """Return both arms' adjusted means about the range's middle; their difference is the effect.
 
-    The last session knows the effect far better than the outcome session knows either mean. So each mean is the
-    weighted mean of both arms' means, the effect added or subtracted: weights are by the variance of their noise.
+    The last session estimates the effect far better than the outcome session estimates either mean. Each mean therefore
+    averages both arms' means, shifted by the effect and weighted by noise variance.
 
     Args:
-        both: sums and lines of the outcome session.
-        half: half the range of outcomes.
-        effect: of the last session, with the standard error from its noise; None where that session summed other
-            records, and each mean stands alone.
-        squares: the maximum sum of outcomes' squares about their mean; None: what their range allows.
-        alpha: level.
+        half: half the outcome range.
+        effect: with its noise error; None where the last session summed other records.
+        squares: maximum sum of squares about the outcomes' mean, or None.
     """
     numbers = np.array(both.sums.records)
     share = float(numbers[0] ** 2 / (numbers**2).sum())
@@ -169,9 +154,9 @@ def adjusted_means(
 def _interval(
     both: Standardisation, arm: int, mean: float, noise: float, half: float, squares: float | None, alpha: float
 ) -> tuple[float, float]:
-    """Return the means m with ``(mean - m)^2 <= z^2 (variance(m) + noise)``.
+    """Return the m with ``(mean - m)^2 <= z^2 (variance(m) + noise)``.
 
-    v(m) is ``half^2 - m^2``, or the outcomes' squares over the records where those are smaller.
+    v(m) is the smaller of ``half^2 - m^2`` and the outcomes' squares over the records.
     """
     n, own, z2 = sum(both.sums.records), both.sums.records[arm], quantile(alpha, math.inf) ** 2
     others = (n / own - 1) * own / max(own - len(both.lines[arm]), 1.0) / n

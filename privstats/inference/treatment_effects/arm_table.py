@@ -1,4 +1,4 @@
-"""The table of outcomes by arm: numbers analysed, events, risks or means, and below them the effects (CONSORT 17a)."""
+"""Tabulate outcomes by arm, then the effects (CONSORT 17a)."""
 
 from __future__ import annotations
 
@@ -48,13 +48,7 @@ _LEFT_OUT = (
 @formerly(told="reported")
 @dataclass(frozen=True, eq=False)
 class ArmTable(RowTable):
-    """Outcomes by arm, and below them the effects, as a trial's report has them.
-
-    Attributes:
-        arms: of each outcome both arms, the treated first.
-        effects: the tables of the effects in all records, by outcome.
-        alpha: level of the intervals.
-        left_out: records left out of the treated, of the others and of no known arm; empty where none are counted.
+    """Outcomes by arm, the treated first, followed by the effects in all records.
 
     Example:
         >>> from privstats import randomness
@@ -78,11 +72,11 @@ class ArmTable(RowTable):
 
     @property
     def reported(self) -> bool:
-        """Whether any arm or effect is reported."""
+        """Whether any row is reported."""
         return any(each.reported for each in self.arms) or any(each.reported for each in self.effects)
 
     def to_rows(self) -> list[dict[str, object]]:
-        """Return one row per arm and effect; numbers that are not reported are NaN."""
+        """Return rows by arm and effect; NaN where hidden."""
         rows: list[dict[str, object]] = []
         for place, effect in enumerate(self.effects):
             for arm in self.arms[2 * place : 2 * place + 2]:
@@ -106,7 +100,7 @@ class ArmTable(RowTable):
         return rows
 
     def summary(self) -> Summary:
-        """Return the table for publication."""
+        """Return the table."""
         first, alpha = self.effects[0], self.alpha
         rows = [
             row
@@ -157,18 +151,13 @@ class ArmTable(RowTable):
 
 
 def _ends(found: ArmOutcome | AdjustedMean) -> tuple[str, ...]:
-    """Return a mean and the ends of its interval as texts."""
     if not found.reported:
         return HIDDEN, "-inf", "inf"
     return tuple(map(number_of, (found.mean, found.low, found.high)))
 
 
 def by_arm(rows: EffectRows, read: CourseSums, alpha: float) -> ArmTable:
-    """Return the outcomes of both arms in all records, and the effects on them.
-
-    Raises:
-        ReleaseError: the outcome lines were left out, or noise hides the records of both arms.
-    """
+    """Return both arms' outcomes and effects."""
     effects = tuple(each for each in rows if not each.subgroup)
     pairs = [arm_outcomes(read, place, alpha) for place in range(read.schema.outcomes)]
     arms = tuple(

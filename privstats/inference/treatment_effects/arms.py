@@ -1,9 +1,4 @@
-"""Outcomes by arm (CONSORT 2010, items 13b, 16 and 17a): records left out and analysed, events and risks or means.
-
-The outcome session sums, in each arm, the constant's square and its product with the outcome: records and outcomes.
-Nothing further is released, so nothing further is paid; records left out are in the last session's O, where a plan
-counts them.
-"""
+"""Compute outcomes by arm (CONSORT 2010, items 13b, 16 and 17a) from sums already released."""
 
 from __future__ import annotations
 
@@ -37,13 +32,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Total:
-    """A noisy number of records or events, and the standard deviation of its noise."""
+    """A noisy number, with its noise standard deviation."""
 
     value: float
     error: float
 
     def text(self, alpha: float) -> str:
-        """``"-"`` where it is hidden, or with how far noise may have moved it, ``"2,601 +- 14"``."""
+        """Return text such as ``"2,601 +- 14"``; ``"-"`` where hidden."""
         if math.isnan(self.value):
             return HIDDEN
         reach = quantile(alpha, math.inf) * self.error
@@ -52,12 +47,12 @@ class Total:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Records of one arm that are in no other sum (CONSORT 13b): integers of at least 0, which add up as printed.
+    """Records of one arm that no other sum includes (CONSORT 13b): integers of at least 0.
 
     Attributes:
-        arm: the text of the arm, or ``"treated"``, ``"others"`` and ``"unknown"``.
-        outcome: those with an unreadable outcome.
-        column: the other ones: a column cannot be read, or has no subgroup.
+        arm: its text, or ``"treated"``, ``"others"``, ``"unknown"``.
+        outcome: unreadable outcome.
+        column: another unreadable column, or no subgroup.
     """
 
     arm: str
@@ -66,18 +61,17 @@ class LeftOut:
 
     @property
     def both(self) -> Total:
-        """All of the arm."""
+        """Sum of ``outcome`` and ``column``."""
         return together((self.outcome, self.column))
 
 
 def together(several: Sequence[Total]) -> Total:
-    """Return the sum of totals with noise of their own."""
+    """Return the sum of totals with independent noise."""
     return Total(sum(each.value for each in several), math.hypot(*(each.error for each in several)))
 
 
 def excluded_records(read: CourseSums) -> tuple[LeftOut, ...]:
-    """Return the excluded records of the treated, of the others and of no known arm; none where the plan does not count
-    them."""
+    """Return excluded records by arm, unknown last."""
     if not read.schema.left_out:
         return ()
     counts, sigma = np.maximum(np.rint(read.last.moments.O), 0.0), float(reckoned_sigma(read.last).get("O", 0.0))
@@ -91,21 +85,20 @@ def excluded_records(read: CourseSums) -> tuple[LeftOut, ...]:
 class ArmOutcome:
     """One arm's mean of one outcome, with its interval.
 
-    With n records and h the sum of outcomes about the middle of their range, both noisy, a mean m away from the middle
-    is accepted where ``(h - m n)^2 <= z^2 (n v(m) + sigma_h^2 + (c + m)^2 sigma_n^2)``, c the middle: h is a released
-    sum less c n, so that the noise of n is in both. This is Wilson's interval with the noise in it. v is at most ``B^2
-    - m^2`` of outcomes in -B..B (Bhatia and Davis 2000), with equality for a 0/1 outcome; of one measured outcome v is
-    no more than both arms' squares about their means over n either, so the interval holds however the arms differ in
-    spread, and is up to sqrt 2 times as wide as it need be where they do not.
+    With n records and h the sum of outcomes about their range's middle c, both noisy, the interval is Wilson's with
+    noise. A mean m about the middle is accepted where ``(h - m n)^2 <= z^2 (n v(m) + sigma_h^2 + (c + m)^2
+    sigma_n^2)``: h is a released sum minus c n, so the noise of n enters twice. For outcomes in -B..B, v is at most
+    ``B^2 - m^2`` (Bhatia and Davis 2000), with equality for a 0/1 outcome. For a single measured outcome v is also at
+    most both arms' squares about their means over n. The interval therefore holds for arms of unequal spread, and is up
+    to sqrt 2 times too wide for equal spreads.
 
     Attributes:
-        outcome: its name; empty for an outcome without one.
-        arm: the text of the arm, or ``"treated"`` and ``"others"``.
-        analysed: records; both arms add up to the records of the table.
-        events: of a 0/1 outcome; None of a measured one.
-        mean: of the outcome; for a 0/1 outcome the risk; NaN where noise hides it.
-        low, high: ends of its interval; infinite where noise hides it.
-        adjusted: the mean over the columns of both arms; None where the plan's sums do not hold it.
+        arm: its text, or ``"treated"`` and ``"others"``.
+        analysed: records; both arms sum to the table's.
+        events: None for a measured outcome.
+        mean: mean or risk; NaN where hidden.
+        low, high: infinite where hidden.
+        adjusted: None where unavailable.
 
     Example:
         >>> from privstats.inference.treatment_effects.arms import interval_of_mean
@@ -124,26 +117,25 @@ class ArmOutcome:
 
     @property
     def measure(self) -> str:
-        """``"risk"`` of a 0/1 outcome, otherwise ``"mean"``."""
+        """``"risk"`` for a 0/1 outcome, otherwise ``"mean"``."""
         return "mean" if self.events is None else "risk"
 
     @property
     def reported(self) -> bool:
-        """Whether noise leaves the mean to be read."""
+        """Whether the interval is finite."""
         return math.isfinite(self.high)
 
 
 def interval_of_mean(
     h: float, n: float, middle: float, half: float, sigma_h: float, sigma_n: float, squares: float | None, alpha: float
 ) -> tuple[float, float]:
-    """Return the ends of the interval of a mean about the middle of its range; infinite where noise hides it.
+    """Return a mean's interval about its range's middle; infinite where noise hides the mean.
 
     Args:
-        h, n: the sum of outcomes about the middle, and records.
-        middle, half: c and B, the middle of the range of outcomes and half of it.
-        sigma_h, sigma_n: noise standard deviations of the released sum, which is not about the middle, and of n.
-        squares: at most what outcomes have of squares about their mean; None: what their range allows.
-        alpha: level.
+        h, n: sum of outcomes about the middle, and records.
+        middle, half: the range's middle and half width.
+        sigma_h, sigma_n: noise of the released (uncentred) sum and of n.
+        squares: bound on squares about the outcomes' mean, or None.
     """
     z2 = quantile(alpha, math.inf) ** 2
     wide, flat = max(n, 0.0) * half**2, math.inf if squares is None else squares
@@ -157,7 +149,6 @@ def interval_of_mean(
 
 
 def _accepted(square: float, cross: float, rest: float, n: float) -> tuple[float, float]:
-    """Return the roots of ``square m^2 - 2 cross m + rest``; infinite where they bound nothing."""
     inside = cross**2 - square * rest
     if n <= 0 or square <= 0 or inside < 0:
         return -math.inf, math.inf
@@ -165,8 +156,7 @@ def _accepted(square: float, cross: float, rest: float, n: float) -> tuple[float
 
 
 def split_of(read: CourseSums) -> tuple[Total, Total] | None:
-    """Return the records of either arm, which add up to all; None where no outcome lines were fitted, or noise hides
-    them."""
+    """Return each arm's records, which add up to all, or None."""
     if read.assigned is None:
         return None
     every, numbers = InfluenceSums.of(read.last), np.maximum(read.assigned.records, 0.0)
@@ -180,7 +170,7 @@ def split_of(read: CourseSums) -> tuple[Total, Total] | None:
 
 
 def is_binary(schema: EffectSchema, place: int) -> bool:
-    """Return whether an outcome is 0 or 1: two texts, or numbers from 0 to 1."""
+    """Return whether an outcome is 0 or 1."""
     levels = levels_of(schema)
     if levels is not None and levels.outcomes:
         return isinstance(levels.outcomes[place], Categories)
@@ -188,7 +178,7 @@ def is_binary(schema: EffectSchema, place: int) -> bool:
 
 
 def arm_names(schema: EffectSchema) -> tuple[str, str]:
-    """Return the names of the treated and of the others."""
+    """Return the treated's and the others' names."""
     levels, last = levels_of(schema), schema.transform[-1]
     arm = schema.feature_names[last.column] if schema.feature_names and isinstance(last, ByArm) else ""
     texts = None if levels is None else levels.of(arm)
@@ -196,16 +186,7 @@ def arm_names(schema: EffectSchema) -> tuple[str, str]:
 
 
 def arm_outcomes(read: CourseSums, place: int, alpha: float) -> tuple[ArmOutcome, ArmOutcome]:
-    """Return both arms of one outcome in all records, the treated first.
-
-    Args:
-        read: the releases.
-        place: of the outcome.
-        alpha: level of the intervals.
-
-    Raises:
-        ReleaseError: the course omitted the outcome lines, which give these sums.
-    """
+    """Return an outcome's arms, treated first."""
     schema, split = read.schema, analysed(read)
     if read.arms is None or split is None:
         raise ReleaseError(
@@ -230,10 +211,10 @@ def arm_outcomes(read: CourseSums, place: int, alpha: float) -> tuple[ArmOutcome
 def with_adjusted(
     read: CourseSums, place: int, arms: tuple[ArmOutcome, ArmOutcome], effect: EffectTable, alpha: float
 ) -> tuple[ArmOutcome, ArmOutcome]:
-    """Return both arms of an outcome with their adjusted means, where the plan's sums hold them.
+    """Return both arms of an outcome with their adjusted means, where available.
 
-    An effect or a plain mean that is not reported hides them. Where the last session summed other parties than the
-    outcome session, each adjusted mean is that of the outcome session alone.
+    An unreported effect or plain mean hides them. If the sessions summed different parties, the outcome session alone
+    is used.
     """
     schema, outcome, last = read.schema, read.present[-2], read.last
     if read.arms is None or not has_adjusted_means(schema):
@@ -255,8 +236,7 @@ def with_adjusted(
 
 
 def analysed(read: CourseSums) -> tuple[Total, Total] | None:
-    """Return records with an outcome in either arm; where none may be missing, they add up to the records of the
-    table."""
+    """Return each arm's records with an outcome."""
     if not read.schema.missing:
         return split_of(read)
     if read.arms is None:
@@ -267,7 +247,6 @@ def analysed(read: CourseSums) -> tuple[Total, Total] | None:
 
 
 def _squares(read: CourseSums, totals: Sequence[tuple[float, float]]) -> float | None:
-    """Squares of outcomes about their arm's mean, of both arms together; None where several outcomes share one sum."""
     schema, outcome = read.schema, read.present[-2]
     if schema.outcomes > 1:
         return None

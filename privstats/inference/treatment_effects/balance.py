@@ -1,4 +1,4 @@
-"""Balance of a treatment's arms: standardised mean differences of the columns, from sums that exist."""
+"""Compare the arms' columns by standardised mean differences, from existing sums."""
 
 from __future__ import annotations
 
@@ -28,16 +28,14 @@ _HIDDEN = [*[HIDDEN] * 3, "-inf", "inf", HIDDEN, "-inf", "inf"]
 @formerly(told="reported")
 @dataclass(frozen=True, eq=False)
 class Balance(Framed):
-    """Columns of the treated compared with those of the others; arrays have one entry per column.
+    """Columns of the treated compared with the others', ``(m,)``.
 
     Attributes:
-        columns: their names.
-        means: of the treated and of the others, ``(m, 2)``, in the units of the columns; NaN where not reported.
-        difference: standardised mean differences, (treated - others) / sqrt of the mean of both variances.
-        low, high: intervals of the differences of *these* records, under the noise alone; infinite where not reported.
-        reported: whether the records and spreads of both arms exceed the noise.
-        weighted: each column's difference, low and high end after weighting the arms, ``(m, 3)``; None where the last
-            session did not release it.
+        means: treated and others, ``(m, 2)``, in column units; NaN where not reported.
+        difference: (treated - others) / sqrt of the mean of both variances.
+        low, high: about *these* records, from noise alone; infinite where not reported.
+        reported: whether both arms' records and spreads exceed the noise.
+        weighted: likewise difference, low and high after weighting, ``(m, 3)``, or None.
 
     Example:
         >>> from privstats.estimates.effect import ArmSums
@@ -57,8 +55,7 @@ class Balance(Framed):
     weighted: Array | None = None
 
     def to_rows(self) -> list[dict[str, object]]:
-        """Return one row per column, after weighting too where that was released; numbers that are not reported are
-        NaN."""
+        """Return rows; unreported numbers are NaN."""
         treated, others = self.means.T
         columns: dict[str, Any] = {"variable": self.columns, "mean_treated": treated, "mean_others": others}
         columns |= {"smd": self.difference, "smd_low": self.low, "smd_high": self.high}
@@ -69,13 +66,7 @@ class Balance(Framed):
 
 
 def balance_of(sums: ArmSums, schema: Any, alpha: float) -> Balance:
-    """Return the balance of both arms, by the delta method under the noise of the sums.
-
-    Args:
-        sums: of the outcome session.
-        schema: of the course, for names and units of the columns.
-        alpha: level of the intervals.
-    """
+    """Return both arms' balance, by the delta method."""
     arms, width = _Arms.of(sums), len(sums.h[0]) - 1
     sigma_n, sigma_1 = sums.sigma_G / sums.constant**2, sums.sigma_G / (np.sqrt(2) * abs(sums.constant))
     reported = arms.clear & bool((arms.n > np.maximum(_SURE * sigma_n, 1.0)).all())
@@ -90,12 +81,9 @@ def balance_of(sums: ArmSums, schema: Any, alpha: float) -> Balance:
 
 
 class _Arms(NamedTuple):
-    """Records of both arms ``(2,)``, and of their columns sums, squares and variances, ``(m, 2)``.
+    """Records and columns' moments of both arms.
 
-    Attributes:
-        safe: the records, 1 where noise leaves none.
-        clear: whether the mean of both variances of a column, by which a difference is divided, exceeds its noise,
-            ``(m,)``.
+    ``safe`` records are at least 1; ``clear`` variances exceed their noise.
     """
 
     n: Array
@@ -118,12 +106,9 @@ class _Arms(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class WeightedSums:
-    """Columns weighted for their arms, of the treated less those of the others.
+    """Weighted columns of the treated minus those of the others, the constant last.
 
-    Attributes:
-        difference: the sum over records ``(d,)``, the constant last.
-        total: weights of an arm together, in expectation those of the population.
-        sigma, sigma_total: noise standard deviations of an entry and of the total.
+    ``total`` is one arm's summed weights, in expectation the population's.
     """
 
     difference: Array
@@ -133,15 +118,10 @@ class WeightedSums:
 
 
 def weighted_balance(sums: ArmSums, weighted: WeightedSums, alpha: float) -> Array:
-    """Return standardised differences after weighting with the ends of their intervals under the noise, ``(m, 3)``.
+    """Return standardised differences after weighting, with intervals under the noise, ``(m, 3)``.
 
-    Arms with unequal sums of weights are compared by their weighted means, to first order: from a column's sum, the
-    constant's sum times the column's mean is subtracted. Units are those of the differences before weighting.
-
-    Args:
-        sums: of the outcome session, for means and spreads.
-        weighted: of the last session.
-        alpha: level of the intervals.
+    Weighted means are compared to first order: each column's sum is reduced by the constant's sum times the column's
+    mean. Units are those before weighting.
     """
     arms, T = _Arms.of(sums), weighted.total
     unclear = sums.sigma_G / arms.safe
@@ -161,14 +141,7 @@ def weighted_balance(sums: ArmSums, weighted: WeightedSums, alpha: float) -> Arr
 
 
 def standardised_differences(entries: Array, deviations: Array, reported: NDArray[np.bool_]) -> tuple[Array, Array]:
-    """Return differences of many columns and their standard errors under the noise; NaN and infinite where not
-    reported.
-
-    Args:
-        entries: of each column, as for :func:`standardised`, ``(m, 6)``.
-        deviations: noise standard deviations of the six.
-        reported: which columns are reported, ``(m,)``.
-    """
+    """Return differences and noise errors, from :func:`standardised`'s entries; NaN and infinite where hidden."""
     values, errors = np.full(len(entries), np.nan), np.full(len(entries), np.inf)
     for place in np.flatnonzero(reported):
         slopes = gradients(standardised, entries[place])[:, 0]
@@ -178,7 +151,7 @@ def standardised_differences(entries: Array, deviations: Array, reported: NDArra
 
 
 def standardised(entries: Array) -> Array:
-    """Return the difference from records, sums and sums of squares of both arms, ``(..., 6)``."""
+    """Return the difference from records, sums and sums of squares, ``(..., 6)``."""
     n, first, second = (entries[..., place : place + 2] for place in (0, 2, 4))
     means = first / n
     spread = (second / n - means**2).sum(axis=-1, keepdims=True) / 2
@@ -186,7 +159,6 @@ def standardised(entries: Array) -> Array:
 
 
 def _units(schema: Any, width: int) -> tuple[Array, Array]:
-    """Return scale and shift of every column but the arm: u = scale x + shift."""
     arm = schema.transform[-1].column
     scale, shift = map_columns(schema.transform[:-1], width + 1)
     return np.delete(scale, arm), np.delete(shift, arm)
@@ -199,7 +171,7 @@ def _names(schema: Any, width: int) -> tuple[str, ...]:
 
 
 def balance_summary(table: EffectTable, alpha: float) -> Summary:
-    """Return the balance of an effect's arms, one row per column."""
+    """Return an effect's balance for publication."""
     balance = table.balance(alpha)
     after = [] if balance.weighted is None else list(balance.weighted.T)
     numbers = zip(*balance.means.T, balance.difference, balance.low, balance.high, *after, strict=True)

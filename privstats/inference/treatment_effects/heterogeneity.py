@@ -1,7 +1,4 @@
-"""Do effects differ between groups of sites? Cochran's Q, I-squared and the spread of sites, from a few noisy sums.
-
-No estimate for a site or a group is shown: the test compares the distance between groups with their errors.
-"""
+"""Test whether effects differ between groups of sites, without showing any site's or group's estimate."""
 
 from __future__ import annotations
 
@@ -28,18 +25,15 @@ _LEAST = 0.05  # minimum part of all variance for a group's own variance to be u
 
 @dataclass(frozen=True, eq=False)
 class GroupSums:
-    """Sums of disjoint groups of sites, an entry per group: of each the estimate is ``offset + S / W``.
+    """Sums of disjoint groups of sites; a group's estimate is ``offset + S / W``.
 
     Attributes:
-        offset: what all estimates are counted from.
-        S, W: numerators, and what they are divided by.
-        second: noisy sums of squares of the influences about 0, of which S is the sum.
-        records: how many there are, noisy.
-        centred: whether S^2 / W is taken out of the squares: weights are 0 or 1.
-        noise: variance of the noise in an entry of S.
-        deviation: standard deviation of the noise in an entry of ``second``.
-        sigma_W: that in an entry of W.
-        common: variance that all groups' sums together have in common, and no group apart: of nuisances.
+        second: noisy sums of squared influences about 0.
+        records: noisy.
+        centred: whether S^2 / W is subtracted from the squares: weights are 0 or 1.
+        noise: noise variance of S.
+        deviation, sigma_W: noise standard deviations of ``second`` and W.
+        common: variance that nuisances add over all groups.
     """
 
     offset: float
@@ -56,23 +50,20 @@ class GroupSums:
 
 @dataclass(frozen=True)
 class Heterogeneity:
-    """Effects of groups of sites held against each other.
+    """Comparison of effects between groups of sites.
 
     Attributes:
-        groups: F, how many groups.
-        sites: K, how many sites are in the sums.
-        statistic: Welch's, Q over its degrees of freedom and its expectation's excess.
-        degrees: of freedom of the F law that it has where effects are the same.
-        p_value: of "effects are the same at all sites".
-        q: Cochran's Q, the sum of squares of the groups' distances from the pooled effect in their standard errors.
-        site_sd: the standard deviation of effects between sites of one size, by moments; 0 where Q is no larger than
-            chance and noise make it.
-        pooled: the common effect, groups weighted by the inverse of their variance.
-        pooled_bse: its standard error, noise and chance together, if effects are the same at all sites.
-        pooled_degrees: of freedom of its interval.
-        mean: the mean effect of groups, all alike.
-        mean_bse: its standard error from how far groups lie apart.
-        mean_degrees: of freedom of its interval: F - 1, and fewer where groups differ in their variances.
+        groups, sites: F, K.
+        statistic: Welch's.
+        degrees: of the F law under equal effects.
+        p_value: for equal effects at all sites.
+        q: Cochran's Q: squared distances from the pooled effect, in standard errors.
+        site_sd: standard deviation of effects between equally large sites; 0 where Q does not exceed chance and noise.
+        pooled: common effect, groups weighted by inverse variance.
+        pooled_bse: under equal effects.
+        mean: unweighted mean over groups.
+        mean_bse: from the groups' distances.
+        mean_degrees: F - 1, or fewer for unequal variances.
 
     Example:
         >>> from privstats.inference.treatment_effects.heterogeneity import GroupSums, heterogeneity_of
@@ -99,33 +90,28 @@ class Heterogeneity:
 
     @property
     def i_squared(self) -> float:
-        """The part of the variance between *groups* of sites that is no chance and no noise."""
+        """Part of the variance between *groups* of sites beyond chance and noise."""
         return max(0.0, 1 - (self.groups - 1) / self.q) if self.q > 0 else 0.0
 
     def pooled_int(self, alpha: float = 0.05) -> Array:
-        """Return the ends of the interval of the common effect, ``(2,)``: of use where effects are the same at all
-        sites."""
+        """Return the common effect's interval, ``(2,)``; it assumes equal effects at all sites."""
         reach = quantile(alpha, self.pooled_degrees) * self.pooled_bse
         return np.array([self.pooled - reach, self.pooled + reach])
 
     def mean_int(self, alpha: float = 0.05) -> Array:
-        """Return the ends of the interval of the mean effect at other sites like these, ``(2,)``."""
+        """Return the mean effect's interval at similar sites, ``(2,)``."""
         reach = quantile(alpha, self.mean_degrees) * self.mean_bse
         return np.array([self.mean - reach, self.mean + reach])
 
 
 def heterogeneity_of(sums: GroupSums, sites: int) -> Heterogeneity:
-    """Run Welch's (1951) test between groups; their variances are shrunk towards each other as far as noise hides them.
+    """Run Welch's (1951) test between groups, with variances shrunk towards each other.
 
-    With separate variances, groups with a variance that noise made small weigh most, and Q rejects 8 to 9 % at a level
-    of 5 %. A group's variance is therefore the mean's, v, plus the fraction ``max(0, 1 - (F - 1) d^2 / sum of squared
+    With separate variances, groups with a variance made small by noise weigh too much: Q rejects 8 to 9 % at a level of
+    5 %. A group's variance is therefore the mean's, v, plus the fraction ``max(0, 1 - (F - 1) d^2 / sum of squared
     distances)`` of its distance from v (James and Stein), d the noise in one. Its degrees of freedom are
     Satterthwaite's (1946) for the remaining noise. The spread of sites is DerSimonian and Laird's (1986) for groups,
     times sqrt(K / F).
-
-    Args:
-        sums: of the groups.
-        sites: K, the number of sites in them.
 
     Raises:
         ReleaseError: noise hides the number of records in a group.
@@ -161,19 +147,16 @@ def heterogeneity_of(sums: GroupSums, sites: int) -> Heterogeneity:
 
 
 def _welch(q: float, groups: int, lost: float) -> tuple[float, float]:
-    """Welch's statistic from Cochran's Q, and the second degrees of freedom of its F law; ``lost`` is his sum."""
     statistic = q / (groups - 1) / (1 + 2 * (groups - 2) / (groups**2 - 1) * lost)
     return statistic, (groups**2 - 1) / (3 * lost)
 
 
 def _between(q: float, raised: float, second: float, w: Array) -> float:
-    """DerSimonian and Laird's variance between groups; below 0 where Q is less than ``raised`` and chance make it."""
     excess = second / (second - 2) if second > 2 else 1.0
     return float((q - (len(w) - 1) * raised * excess) / (w.sum() - (w**2).sum() / w.sum()))
 
 
 def _variances(sums: GroupSums, estimates: Array) -> tuple[Array, Array]:
-    """Return the variances of the groups' estimates, and the degrees of freedom of each."""
     F, W, n = len(sums.S), sums.W, sums.records
     own, total = sums.second - (sums.S**2 / W if sums.centred else 0.0), float(n.sum())
     mean = max(float(own.sum()), math.sqrt(F) * sums.deviation) / total * n
@@ -188,7 +171,7 @@ def _variances(sums: GroupSums, estimates: Array) -> tuple[Array, Array]:
 
 
 def heterogeneity_sentence(table: EffectTable, alpha: float) -> str:
-    """Q, I2, the spread of sites, and the effect at other sites like these; or why noise hides them."""
+    """Return a sentence on Q, I2 and sites' spread."""
     try:
         between = table.heterogeneity()
     except ReleaseError as error:

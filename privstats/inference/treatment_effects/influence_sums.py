@@ -1,7 +1,6 @@
-"""Compute ratios of sums from the releases of an ``Effect`` course, for each outcome, over all records or some
-subgroups.
+"""Compute ratios of sums from an ``Effect`` course's releases.
 
-Sums of disjoint subgroups add up, and so do the variances of the noise in them.
+Disjoint subgroups' sums and noise variances add up.
 """
 
 from __future__ import annotations
@@ -30,14 +29,13 @@ from privstats.schema.public_values import Published, Values
 
 @dataclass(frozen=True)
 class InfluenceSums:
-    """Noisy sums of one outcome over some blocks of the records.
+    """Noisy sums of one outcome over some blocks of records.
 
     Attributes:
-        n: records.
-        W: their weights, in units of the largest; n in a trial.
-        t, s: influences and what their squares leave of 1, in units of the most that one can be.
-        sigma_n, sigma_W, sigma_e: noise standard deviations of the three.
-        w: of a ratio, what squares of the weights leave of 1.
+        W: weights, relative to the largest; n in a trial.
+        t, s: influences and 1 minus their squares, relative to the largest possible.
+        sigma_n, sigma_W, sigma_e: noise standard deviations.
+        w: for a ratio, 1 minus the squared weights.
     """
 
     n: float
@@ -51,13 +49,7 @@ class InfluenceSums:
 
     @classmethod
     def of(cls, release: Release, place: int = 0, blocks: Sequence[int] | None = None) -> InfluenceSums:
-        """Build the sums of one outcome from a release.
-
-        Args:
-            release: of the last session.
-            place: of the outcome.
-            blocks: which to add up; None: all.
-        """
+        """Build sums over blocks; None: all."""
         moments, letter = release.moments, INFLUENCES[place]
         chosen = slice(None) if blocks is None else list(blocks)
         n = np.reshape(moments.N, -1)[chosen]
@@ -72,13 +64,7 @@ class InfluenceSums:
 
 @dataclass(frozen=True, eq=False)
 class CourseSums:
-    """Releases of one course, which belong together.
-
-    Attributes:
-        schema: of the last session.
-        present: the releases of sessions that had a sum, in order.
-        lines: the published lines of each outcome.
-    """
+    """One course's releases, checked to belong together, with published lines."""
 
     schema: EffectSchema
     present: tuple[Release, ...]
@@ -86,26 +72,25 @@ class CourseSums:
 
     @property
     def last(self) -> Release:
-        """The release of the last session."""
+        """Release of the last session."""
         return self.present[-1]
 
     @cached_property
     def arms(self) -> tuple[ArmSums, ...] | None:
-        """The outcome session's sums by arm, of each outcome; None where the lines were left out."""
+        """Outcome session's sums by arm, per outcome, or None."""
         if len(self.present) < 2:
             return None
         return tuple(arm_sums(self.schema, self.present[-2], place) for place in range(self.schema.outcomes))
 
     @cached_property
     def assigned(self) -> ArmSums | None:
-        """Sums by arm of all records, also of those with a missing outcome; None where the course omitted the lines."""
+        """All records' sums by arm, with missing outcomes."""
         if self.schema.missing:
             return assigned_sums(self.schema, self.present[0])
         return None if self.arms is None else self.arms[0]
 
     def nuisances(self, place: int) -> Nuisances | None:
-        """Return the variance that the published propensity and the lines of an outcome may add; None where no
-        propensity was fitted."""
+        """Return the variance that nuisances may add, or None."""
         if not self.schema.fits_propensity or self.arms is None or self.assigned is None:
             return None
         rounds, outcome = self.present[:-2], self.present[-2]
@@ -116,11 +101,7 @@ class CourseSums:
 
 
 def course_sums(releases: Sequence[Release | None]) -> CourseSums:
-    """Return the releases of a course, in order.
-
-    Raises:
-        ReleaseError: the last release is missing, or releases of other courses, or out of order.
-    """
+    """Return the sums of ordered releases of one course."""
     present = _present(releases)
     schema = _schema(present[-1])
     return CourseSums(schema, tuple(present), _lines(schema, present))
@@ -144,7 +125,6 @@ def _schema(last: Release) -> EffectSchema:
 
 
 def _lines(schema: EffectSchema, present: Sequence[Release]) -> tuple[Values, ...]:
-    """Return the published lines of the last session; all that it published must follow from the releases before it."""
     before, last = present[:-1], present[-1]
     if not schema.fits_propensity and len(before) > 1:
         raise ReleaseError(f"a trial's course has two sessions, got {len(present)} releases; give those of one course")
@@ -163,7 +143,7 @@ def _lines(schema: EffectSchema, present: Sequence[Release]) -> tuple[Values, ..
 
 
 def weighted_sums(last: Release) -> WeightedSums | None:
-    """Return columns weighted for their arms, over all records; None where balance was not released."""
+    """Return arms' weighted columns, if released."""
     schema = narrowed(last.plan.schema, EffectSchema, ReleaseError("this release measures no effect"))
     if not schema.balance:
         return None
@@ -180,13 +160,7 @@ def weighted_sums(last: Release) -> WeightedSums | None:
 
 
 def groups_of(read: CourseSums, place: int = 0, nuisance: float = 0.0) -> GroupSums:
-    """Return the sums of one outcome by groups of sites.
-
-    Args:
-        read: the releases.
-        place: of the outcome.
-        nuisance: variance of the sum over all groups from the nuisances' errors, which groups have in common.
-    """
+    """Return groups' sums; ``nuisance`` is their common variance."""
     schema, line = read.schema, read.lines[place]
     blocks = [InfluenceSums.of(read.last, place, [block]) for block in range(schema.blocks)]
     C, unit, one = schema.unit(line), schema.largest_weight, blocks[0]
@@ -207,16 +181,9 @@ def groups_of(read: CourseSums, place: int = 0, nuisance: float = 0.0) -> GroupS
 def ratio_of(
     schema: EffectSchema, sums: InfluenceSums, line: Values, *, nuisance: float = 0.0, fitted: bool
 ) -> RatioOfSums | RatioOfMeans:
-    """S and its variance: second moments, with the degrees that the nuisances take, their product, and the noise.
+    """Return S / W of one outcome, with its variance.
 
-    Second moments are no less than the noise in them, which also counts by Satterthwaite's degrees of freedom.
-
-    Args:
-        schema: of the course.
-        sums: of one outcome.
-        line: its published lines.
-        nuisance: variance of S from the nuisances' errors.
-        fitted: whether outcome lines were fitted.
+    Second moments are at least their own noise, which counts by Satterthwaite's degrees of freedom.
     """
     if schema.measure:
         return _ratio_of_means(schema, sums, line, fitted=fitted)
@@ -232,7 +199,6 @@ def ratio_of(
 
 
 def _ratio_of_means(schema: EffectSchema, sums: InfluenceSums, line: Values, *, fitted: bool) -> RatioOfMeans:
-    """Return the ratio's two parts with their second moments, each no less than the noise in it."""
     C, D, n = schema.unit(line), schema.largest_weight, max(sums.n, 1.0)
     degrees = max(n - (3 * schema.width if fitted else 1), 1.0)
     S, W = C * sums.t, D * sums.W
@@ -255,13 +221,7 @@ def _ratio_of_means(schema: EffectSchema, sums: InfluenceSums, line: Values, *, 
 
 
 def difference_of(schema: EffectSchema, sums: InfluenceSums, *, fitted: bool) -> RatioOfSums:
-    """Return the difference of both means from the sums of a ratio at a guess of 1: S is that of psi_1 - psi_0 itself.
-
-    Args:
-        schema: of a course with ``measure="both"``.
-        sums: of its outcome.
-        fitted: whether outcome lines were fitted.
-    """
+    """Return the means' difference from a ratio's sums at a guess of 1."""
     width = 2 * schema.half
     C, n = width * ratio_cap(*schema.least_chances, 1.0), max(sums.n, 1.0)
     degrees, S = max(n - (3 * schema.width if fitted else 1), 1.0), C * sums.t
@@ -273,7 +233,6 @@ def difference_of(schema: EffectSchema, sums: InfluenceSums, *, fitted: bool) ->
 
 
 def _second_moment(schema: EffectSchema, sums: InfluenceSums, C: float) -> float:
-    """Return the second moment of the influences, in squared units of the outcome; about their mean where weights are 0
-    or 1."""
+    """Return the influences' second moment, about their mean where weights are 0 or 1."""
     second = C**2 * (sums.n - sums.s)
     return second if schema.estimand == "overlap" else second - (C * sums.t) ** 2 / max(sums.W, 1.0)

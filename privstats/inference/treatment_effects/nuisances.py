@@ -1,7 +1,7 @@
-"""Bound the variance that errors of a propensity and of outcome lines add to an effect: their product, in squares.
+"""Bound the variance that errors of a propensity and of outcome lines add to an effect.
 
-An influence value has no error of first order in either, so a product of the two remains. They come from sessions with
-independent noise, so the product has mean 0 and enters as variance.
+An influence value has no first-order error in either. Their product has mean 0, because the sessions' noise is
+independent.
 """
 
 from __future__ import annotations
@@ -26,13 +26,12 @@ class Nuisances:
     """Variance that a published propensity and published lines add to S.
 
     Attributes:
-        variance: the sum over arms of tr(M S_a M S_w), M the sum of the other arm's x x', S_a the covariance of a line
-            including the shrinkage by its penalty, S_w that of w; in squared units of the outcome, for the outcome
-            session's records.
-        most: the largest such variance for any part of these records: min over both orders of the largest eigenvalue of
-            M^1/2 S_a M^1/2 times tr(M S_w), because the matrix of a part is M^1/2 P M^1/2 with 0 <= P <= 1.
-        records: noisy number of records of that session.
-        clear: the smallest eigenvalue of the last information over its noise; infinite without noise.
+        variance: sum over arms of tr(M S_a M S_w), in squared outcome units, for the outcome session's records. M is
+            the other arm's sum of x x', S_a a line's covariance with its penalty's shrinkage, S_w that of w.
+        most: maximum of it over parts of these records: min over both orders of the largest eigenvalue of M^1/2 S_a
+            M^1/2 times tr(M S_w), as a part's matrix is M^1/2 P M^1/2 with 0 <= P <= 1.
+        records: noisy.
+        clear: smallest eigenvalue of the last information over its noise.
     """
 
     variance: float
@@ -41,12 +40,11 @@ class Nuisances:
     clear: float
 
     def of(self, records: float) -> float:
-        """Return the variance for ``records`` records, because the sums of two sessions may be over different
-        numbers."""
+        """Return the variance scaled to another session's records."""
         return self.variance * (records / self.records) ** 2 if self.records > 0 else np.inf
 
     def of_any_part(self, records: float) -> float:
-        """Return the largest variance for any part of ``records`` records."""
+        """Return the largest variance over parts of ``records`` records."""
         return self.most * (records / self.records) ** 2 if self.records > 0 else np.inf
 
 
@@ -58,16 +56,7 @@ def nuisances_of(
     published: Sequence[Values],
     place: int = 0,
 ) -> Nuisances:
-    """Compute the nuisances from the last round of the propensity and the outcome session.
-
-    Args:
-        schema: of the course.
-        rounds: releases of the propensity, in order.
-        outcome: release of the outcome session.
-        sums: its sums by arm, of each outcome.
-        published: the published lines, of each outcome.
-        place: of the outcome.
-    """
+    """Compute nuisances from propensity rounds and outcome session."""
     d, own, records = schema.width, sums[place], max(sum(sums[place].records), 1.0)
     information = np.asarray(rounds[-1].moments.H)
     smallest = float(np.linalg.eigvalsh((information + information.T) / 2)[0])
@@ -87,19 +76,12 @@ def nuisances_of(
 def nuisances_of_missing(
     schema: EffectSchema, rounds: Sequence[Release], outcome: Release, sums: ArmSums, line: Values, records: float
 ) -> Nuisances:
-    """Compute the nuisances of a trial with missing outcomes: the propensity of being observed and the lines, arm by
-    arm.
+    """Compute the nuisances of a trial with missing outcomes, arm by arm.
 
-    A record within the trim has ``(1 - o) <= o (1 - o) / trim``, so the sum of (1 - o) x x' over all of them, M, is no
-    more than the information of the last round in that arm, over the arm's probability and the trim.
+    A record within the trim has ``(1 - o) <= o (1 - o) / trim``. M, the sum of (1 - o) x x', is therefore at most the
+    last round's information in that arm, over the arm's probability and the trim.
 
-    Args:
-        schema: of the course.
-        rounds: releases of the propensity.
-        outcome: release of the outcome lines.
-        sums: of the outcome session, about the middle of the range, of records with an outcome.
-        line: published lines.
-        records: noisy number of all records, of the rounds.
+    ``sums`` are of records with an outcome, about the range's middle; ``records`` are all.
     """
     d, last, chance = schema.width, rounds[-1], schema.least_chances
     sigma, own = float(last.sigma["H"]), (line.real[:d], line.real[d : 2 * d])
@@ -124,7 +106,7 @@ def _of_any_part(M: Array, spread: Array, weights: Array) -> float:
 
 
 def _covariance_of_weights(last: Release, part: slice = slice(None)) -> Array:
-    """Return sampling and noise of the weights after the last round, or of a part of them: H^-1 + H^-1 V H^-1."""
+    """Return sampling and noise of the last round's weights: H^-1 + H^-1 V H^-1."""
     H, g = np.asarray(last.moments.H)[part, part], np.asarray(last.moments.g)[part]
     values, vectors = np.linalg.eigh((H + H.T) / 2)
     values = np.maximum(values, max(float(last.sigma["H"]), _LEAST * float(np.abs(values).max(initial=1.0))))
@@ -134,7 +116,6 @@ def _covariance_of_weights(last: Release, part: slice = slice(None)) -> Array:
 
 
 def _covariance_of_line(sums: ArmSums, arm: int, line: Array, residual: float) -> Array:
-    """Sampling, noise, and the square of what the penalty takes."""
     G, size = _positive(sums.G[arm]), penalty(sums.sigma_G, len(line))
     raised = G + (size + _LEAST * float(np.trace(G)) + np.finfo(np.float64).tiny) * np.eye(len(line))
     inverse = np.linalg.inv(raised)
@@ -152,11 +133,7 @@ def _noise(sigma_G: float, sigma_h: float, b: Array) -> Array:
 def _residual_variance(
     schema: EffectSchema, outcome: Release, sums: Sequence[ArmSums], lines: Sequence[tuple[Array, Array]]
 ) -> float:
-    """Return the variance of outcomes about both lines, at most B^2, and no less than the noise in the sum of
-    squares.
-
-    For several outcomes it is their sum, which is no less than any single one.
-    """
+    """Return outcomes' variance about both lines, from its noise to B^2; for several outcomes their sum."""
     middle, (first, *_) = schema.middle, sums
     records = max(sum(first.records), 1.0)
     squares = float(outcome.moments.q)
@@ -168,6 +145,5 @@ def _residual_variance(
 
 
 def _positive(G: Array) -> Array:
-    """Return the nearest matrix without negative eigenvalues."""
     values, vectors = np.linalg.eigh(G)
     return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)

@@ -1,4 +1,4 @@
-"""Ratios of noisy sums, and of noisy means, of independent records, with their intervals."""
+"""Ratios of noisy sums and means of independent records, with their intervals."""
 
 from __future__ import annotations
 
@@ -15,10 +15,8 @@ class RatioOfSums:
     """A ratio theta_0 + S / W of noisy sums of independent records.
 
     Attributes:
-        offset: theta_0.
-        S, W: the sums, in units of the outcome and in records.
-        variance: of S, sampling and noise together.
-        noise: the part of it that is noise.
+        variance: of S, noise included.
+        noise: noise part of it.
         sigma_W: noise standard deviation of W.
         degrees: of freedom of the variance.
     """
@@ -52,7 +50,7 @@ class RatioOfSums:
         return math.sqrt(variance + (self.S / self.W * self.sigma_W) ** 2) / self.W
 
     def interval(self, alpha: float) -> tuple[float, float]:
-        """Fieller's (1954): the t with ``(S - t W)^2 <= q^2 (variance + t^2 sigma_W^2)``, or all numbers."""
+        """Return Fieller's (1954) interval: ``(S - t W)^2 <= q^2 (variance + t^2 sigma_W^2)``, or all numbers."""
         q2, tau2 = quantile(alpha, self.degrees) ** 2, self.sigma_W**2
         square = self.W**2 - q2 * tau2
         if self.W <= 0 or square <= 0:
@@ -66,7 +64,7 @@ class RatioOfSums:
         return math.isfinite(self.interval(alpha)[0])
 
     def pvalue(self, null: float = 0.0) -> float:
-        """Two-sided; below alpha exactly where the interval at alpha is bounded and leaves ``null`` out."""
+        """Return the p-value: below alpha exactly where the interval is bounded and excludes ``null``."""
         if self.W <= 0:
             return 1.0
         t = null - self.offset
@@ -79,21 +77,15 @@ class RatioOfSums:
 
 @dataclass(frozen=True)
 class RatioOfMeans:
-    """The ratio rho_0 + S / W of two means, S the sum of psi_1 - rho_0 psi_0 and W that of psi_0.
+    """The ratio rho_0 + S / W of two means.
 
-    At a ratio rho the sum of psi_1 - rho psi_0 is S - t W with t = rho - rho_0. Its variance includes the covariance of
-    both parts, which is in no sum, so the largest possible value is used, ``(sd(S) + |t| sd(W))^2`` by Cauchy and
-    Schwarz: the interval holds however far the guess was from the ratio. With the variance at rho_0 alone the interval
-    misses up to 9 % instead of 5 % (benchmarks/inference/numbers.md).
+    S sums psi_1 - rho_0 psi_0, W sums psi_0. At a ratio rho the sum of psi_1 - rho psi_0 is S - t W with t = rho -
+    rho_0. Its variance includes a covariance that is in no sum. The largest possible value, ``(sd(S) + |t| sd(W))^2``
+    by Cauchy and Schwarz, makes the interval hold for any guess.
 
     Attributes:
-        offset: rho_0.
-        S, W: the sums.
-        spread: variance of S by sampling and nuisances.
-        below: variance of W by sampling.
-        noise: variance of S by noise.
-        sigma_W: noise standard deviation of W.
-        degrees: of freedom of the variance of S.
+        spread: sampling and nuisance variance of S.
+        below: sampling variance of W.
     """
 
     offset: float
@@ -107,7 +99,7 @@ class RatioOfMeans:
 
     @property
     def variance(self) -> float:
-        """Variance of S, sampling and noise together."""
+        """Variance of S, noise included."""
         return self.spread + self.noise
 
     @property
@@ -117,7 +109,7 @@ class RatioOfMeans:
 
     @property
     def error(self) -> float:
-        """Standard error, the covariance at its largest."""
+        """Standard error at the maximum covariance."""
         return math.sqrt(self._variance_at(self.S / self.W)) / self.W if self.W > 0 else math.inf
 
     @property
@@ -130,7 +122,7 @@ class RatioOfMeans:
         return sampling + self.noise + (t * self.sigma_W) ** 2
 
     def interval(self, alpha: float) -> tuple[float, float]:
-        """Return the range of ratios with ``(S - t W)^2 <= q^2 variance(t)``; or all numbers from 0."""
+        """Return ratios with ``(S - t W)^2 <= q^2 variance(t)``, or all."""
         q2 = quantile(alpha, self.degrees) ** 2
         square = self.W**2 - q2 * (self.below + self.sigma_W**2)
         if self.W <= 0 or square <= 0:
@@ -148,7 +140,7 @@ class RatioOfMeans:
         return math.isfinite(self.interval(alpha)[1])
 
     def pvalue(self, null: float = 1.0) -> float:
-        """Two-sided; below alpha only where the interval at alpha is bounded and leaves ``null`` out."""
+        """Return the p-value: below alpha only where the interval is bounded and excludes ``null``."""
         if self.W <= 0:
             return 1.0
         t = null - self.offset

@@ -1,4 +1,4 @@
-"""Effects on several outcomes and in subgroups, from the releases of one ``Effect`` course."""
+"""Read effects on several outcomes and in subgroups from one ``Effect`` course's releases."""
 
 from __future__ import annotations
 
@@ -24,14 +24,10 @@ from privstats.schema import EffectSchema
 @formerly(told="reported")
 @dataclass(frozen=True, eq=False)
 class EffectRows(RowTable):
-    """Effects with their intervals: for each outcome the effect in all records, then those in each subgroup.
+    """Effects with their intervals: per outcome in all records, then in each subgroup.
 
-    The course holds the owners' declaration from before the first session (:class:`~privstats.course.Analysis`); a row
-    that they did not declare is exploratory.
-
-    Attributes:
-        tables: one per row.
-        course: the course of the releases; None: every row is exploratory.
+    The ``course`` holds the owners' declaration (:class:`~privstats.course.Analysis`), made before the first session.
+    Undeclared rows are exploratory.
 
     Example:
         >>> from privstats import randomness
@@ -67,11 +63,7 @@ class EffectRows(RowTable):
         return len(self.tables)
 
     def __getitem__(self, asked: str | tuple[str, str]) -> EffectTable:
-        """Return the row of an outcome, or of an outcome and a subgroup.
-
-        Raises:
-            ReleaseError: there is none.
-        """
+        """Return the row of an outcome, perhaps in a subgroup."""
         name, subgroup = (asked, "") if isinstance(asked, str) else asked
         for table in self.tables:
             if (table.name, table.subgroup) == (name, subgroup):
@@ -81,24 +73,23 @@ class EffectRows(RowTable):
 
     @property
     def named(self) -> dict[str, EffectTable]:
-        """The rows by name: the outcome, the subgroup, or both."""
+        """Rows by outcome, subgroup, or both."""
         return {" ".join(filter(None, (each.name, each.subgroup))) or "all": each for each in self.tables}
 
     @property
     def reported(self) -> bool:
-        """Whether any effect is reported at the level .05."""
+        """Whether any effect is reported at .05."""
         return any(table.reported for table in self.tables)
 
     @property
     def analysis(self) -> Analysis | None:
-        """The declared analysis; None where nothing was declared."""
+        """The declared analysis, or None."""
         return None if self.course is None else self.course.analysis
 
     def pvalues_adjusted(self, method: str = "holm") -> Array:
-        """Return Holm's (1979) p-values, ``(rows,)``, over exactly the declared rows, separately for primary and
-        secondary ones.
+        """Return Holm's (1979) p-values over exactly the declared rows, ``(rows,)``; NaN for exploratory ones.
 
-        A declared row that is not reported counts with its p-value of 1. NaN for an exploratory row.
+        Primary and secondary rows are adjusted separately. A declared but unreported row counts with p-value 1.
 
         Raises:
             ReleaseError: another method, or nothing was declared.
@@ -117,31 +108,26 @@ class EffectRows(RowTable):
         return adjusted
 
     def by_arm(self, alpha: float = 0.05) -> ArmTable:
-        """Return numbers analysed, events and risks or means of both arms, and the effects: CONSORT's item 17a.
+        """Return both arms' numbers analysed, events and risks or means, and the effects (CONSORT 17a).
 
         Raises:
-            ReleaseError: the course omitted the outcome lines, which give these sums; or noise hides the records of
-                both arms.
+            ReleaseError: the course omitted the outcome lines, or noise hides the records.
         """
         assert self._read is not None  # noqa: S101  effects() has given it
         return by_arm(self, self._read, alpha)
 
     def conf_int(self, alpha: float = 0.05) -> Array:
-        """Return the ends of the intervals, ``(rows, 2)``, each at this level; -inf and inf where one is not reported.
-
-        Raises:
-            ReleaseError: alpha is not between 0 and 1.
-        """
+        """Return intervals, ``(rows, 2)``; infinite where hidden."""
         return np.stack([table.conf_int(alpha) for table in self.tables])
 
     def summary(self, alpha: float = 0.05) -> Summary:
-        """Return the table, with its assumptions first; undeclared rows carry the word exploratory."""
+        """Return the table."""
         from privstats.inference.treatment_effects.summary import effects_summary
 
         return effects_summary(self, alpha)
 
     def to_rows(self, alpha: float = 0.05) -> list[dict[str, object]]:
-        """Return the numbers of each row by name; those that are not reported are NaN."""
+        """Return each row's numbers by name."""
         named = [
             {"outcome": table.name, "subgroup": table.subgroup, **table.to_rows(alpha)[0]} for table in self.tables
         ]
@@ -154,26 +140,19 @@ class EffectRows(RowTable):
         ]
 
     def to_frame(self, alpha: float = 0.05) -> Any:
-        """Return a pandas ``DataFrame``, one row per effect; numbers that are not reported are NaN.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
+        """Return a ``DataFrame`` of :meth:`to_rows`."""
         return framed(self.to_rows(alpha))
 
 
 def effects(releases: Sequence[Release | None], course: Effect | None = None) -> EffectRows:
-    """Return the effects on all outcomes, in all records and in each subgroup, from the releases of an ``Effect``
-    course.
+    """Return the effects on all outcomes, in all records and in each subgroup.
 
-    Each effect is read as by :func:`effect`. Subgroups of several variables are reported for each variable alone. Where
-    the treatment was not randomised, a subgroup's interval includes the largest variance that errors of the propensity
-    and the lines can add in any part of the records.
+    Each effect is read as by :func:`effect`, subgroups by one variable at a time. Without randomisation a subgroup's
+    interval includes the largest variance that the nuisances' errors can add in any part of the records.
 
     Args:
-        releases: of every session, in order; None for one that ended without a sum.
-        course: the releases' course, for its declaration (:class:`~privstats.course.Analysis`). None: every row is
-            exploratory.
+        releases: of every session of one ``Effect`` course, in order; None for one without a sum.
+        course: their course, which holds the declaration. None: every row is exploratory.
 
     Raises:
         ReleaseError: as for :func:`effect`, or the releases are not of this course.
@@ -217,7 +196,6 @@ def effects(releases: Sequence[Release | None], course: Effect | None = None) ->
 
 
 def _places(tables: Sequence[EffectTable], family: str) -> list[int]:
-    """Return the indices of the rows declared in this family, reported or not."""
     return [place for place, table in enumerate(tables) if table.declared == family]
 
 
@@ -236,7 +214,7 @@ def _require_own(course: object, releases: Sequence[Release | None]) -> None:
 
 
 def subgroups_of(schema: EffectSchema) -> Iterator[tuple[str, str, list[int]]]:
-    """Yield every subgroup of each variable alone: the variable, its name, and its blocks of sums.
+    """Yield every variable's subgroups: variable, name, and blocks of sums.
 
     Example:
         >>> from privstats.inference.treatment_effects.rows import subgroups_of

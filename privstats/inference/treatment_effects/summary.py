@@ -1,4 +1,4 @@
-"""A treatment effect as a table for publication: the assumptions first, then the row, then the promise."""
+"""Format a treatment effect for publication: the assumptions, the row, then the guarantee."""
 
 from __future__ import annotations
 
@@ -44,13 +44,12 @@ _DIGITS = 16
 
 
 def effect_summary(table: EffectTable, alpha: float) -> Summary:
-    """Return the table of an effect at one level."""
+    """Return the table of one effect."""
     return _summary([(_ROWS[table.estimand], table)], table, alpha)
 
 
 def effects_summary(rows: EffectRows, alpha: float) -> Summary:
-    """Return the table of effects on several outcomes and in subgroups; its facts about all records are the first
-    row's."""
+    """Return the table of several effects."""
     plain = _summary(list(rows.named.items()), rows.tables[0], alpha, _preregistered(rows))
     if rows.analysis is None:
         return replace(plain, foot=(*plain.foot, "Nothing was declared before the first session: all is exploratory."))
@@ -69,7 +68,6 @@ def effects_summary(rows: EffectRows, alpha: float) -> Summary:
 
 
 def _declared(rows: EffectRows) -> list[str]:
-    """Return sentences on the declaration, how it is stored, and the plan's statements that no sum shows."""
     course, analysis = rows.course, rows.analysis
     assert course is not None  # noqa: S101  the course holds the declaration
     assert analysis is not None  # noqa: S101  likewise
@@ -133,12 +131,11 @@ def _measured(table: EffectTable) -> str:
 
 
 def source_of(table: EffectTable, alpha: float) -> Source:
-    """Return the releases behind an effect, and what its intervals rest on."""
+    """Return an effect's releases and assumptions."""
     return Source(table.release, alpha, _assumed(table), table.plans)
 
 
 def _named(name: str, table: EffectTable) -> list[tuple[str, EffectTable]]:
-    """Return the rows of one effect: where the plan asks for both, the difference and the ratio."""
     if table.as_ratio is None:
         return [(name, table)]
     before = "" if name in _ROWS.values() else f"{name}, "
@@ -152,8 +149,7 @@ def _assumed(table: EffectTable) -> str:
 
 
 def caution_of(table: EffectTable) -> str:
-    """Return the assumption that no sum can test, for a place above all numbers; empty for a trial without missing
-    outcomes."""
+    """Return the untestable assumption, if any."""
     if table.design != "trial":
         return _CONFOUNDING
     return _AT_RANDOM if table.missing else ""
@@ -186,12 +182,10 @@ def _estimated(table: EffectTable) -> str:
 
 
 def _counted(table: EffectTable) -> str:
-    """Return which texts count as 0 and as 1, where columns hold texts."""
     return "".join(f" Of texts, {text}." for _, text in texts_of(table.release))
 
 
 def _cells(table: EffectTable, alpha: float) -> tuple[str, ...]:
-    """Return a row's numbers as texts; no estimate where it is not reported."""
     (row,), (low, high) = table.to_rows(alpha), table.conf_int(alpha)
     if not row["told"]:
         return (*[HIDDEN] * 3, chance_of(table.pvalue), "-inf", "inf")
@@ -200,7 +194,6 @@ def _cells(table: EffectTable, alpha: float) -> tuple[str, ...]:
 
 
 def _hidden_rows(named: Sequence[tuple[str, EffectTable]], alpha: float) -> list[str]:
-    """Return one sentence for each reason, with the rows that it hides where there are several."""
     why: dict[str, list[str]] = {}
     for name, table in named:
         if text := table.why_at(alpha):
@@ -228,7 +221,7 @@ def _head(table: EffectTable) -> tuple[tuple[str, str], ...]:
 
 
 def records_phrase(table: EffectTable) -> str:
-    """Return the number of records, and the standard deviation of its noise."""
+    """Return the number of records and its noise."""
     sigma = InfluenceSums.of(table.release).sigma_n
     return f"{table.nobs:,.0f} (noisy, standard error {sigma:,.1f})" if sigma else f"{table.nobs:,.0f}"
 
@@ -247,7 +240,6 @@ def _as_ratio(table: EffectTable) -> str:
 
 
 def _after_weighting(table: EffectTable) -> list[str]:
-    """Return the largest difference of a column after weighting, where it was released."""
     if table.released_balance:
         after = table.balance().weighted
         if after is None or not np.isfinite(after).all():
@@ -258,7 +250,6 @@ def _after_weighting(table: EffectTable) -> list[str]:
 
 
 def _between_sites(named: Sequence[tuple[str, EffectTable]], alpha: float) -> list[str]:
-    """Return sentences on the heterogeneity of effects between groups of sites."""
     sentences = []
     for name, table in named:
         if table.in_groups:
@@ -296,7 +287,6 @@ def _population(table: EffectTable) -> str:
 
 
 def _few(table: EffectTable) -> list[str]:
-    """Return a warning about an arm of few records."""
     if table.arms is None:
         return []
     if min(table.arms) < _FEW or (table.design != "trial" and min(table.arms) < _RARE * sum(table.arms)):

@@ -1,7 +1,6 @@
-"""Treatment effects from the releases of an ``Effect`` course: one ratio of noisy sums, and the sums behind it.
+"""Read a treatment effect, one ratio of noisy sums, from an ``Effect`` course's releases.
 
-The influence values of a record have the effect as their mean, independent of the published lines. So their sum divided
-by the sum of weights is the estimate, and their squares, which cost nothing extra, give its error.
+A record's influence values have the effect as their mean, whatever the published lines.
 """
 
 from __future__ import annotations
@@ -54,27 +53,19 @@ class EffectTable(RowTable):
     """A treatment effect with its interval.
 
     Attributes:
-        name: of the outcome; empty for an outcome without one.
-        subgroup: of the records, such as ``"age: under 50"``; empty for all records.
-        declared: ``"primary"`` or ``"secondary"``, as its owners declared it before the first session; otherwise
-            ``"exploratory"``.
-        outcome: the public range of outcomes.
+        subgroup: such as ``"age: under 50"``; empty for all records.
+        declared: ``"primary"``, ``"secondary"`` or ``"exploratory"``.
+        outcome: public range of outcomes.
         estimand: ``"ate"``, ``"att"`` or ``"overlap"``.
-        probability: of treatment in a trial; None where the treatment was not randomised.
-        trim: records with a published propensity beyond it are not in the population; with missing outcomes, those with
-            a probability of being observed below it. None in a trial without missing outcomes.
-        measure: ``"difference"``, or ``"ratio"`` of the mean outcomes of both arms.
-        as_ratio: the effect as a ratio, where the plan requests both; otherwise None.
-        ratio: the numbers behind it.
-        hidden: why the effect is not reported at any level; empty where it can be.
-        nobs: records, noisy.
-        arms: records of the treated and of the others in all subgroups together, noisy; None where the course omitted
-            the outcome lines. With missing outcomes all count, observed or not.
-        r_: the standard error that errors of the propensity and the lines may have together, over that of the rest;
-            None where no propensity was fitted.
-        release: the last release.
+        probability: of treatment; None where not randomised.
+        trim: the population's limit of the propensity, or of being observed where outcomes may be missing; None in a
+            complete trial.
+        as_ratio: the ratio, where the plan requests both.
+        hidden: why no level reports the effect, or empty.
+        arms: noisy records by arm, over all subgroups, including missing outcomes, or None.
+        r_: standard error that nuisances may add, relative to the rest, or None.
         plans: of every session; one without a sum counts as the last, which costs no less.
-        missing: whether outcomes may be missing, and records weigh by their probability of being observed.
+        missing: whether outcomes may be missing; records then weigh by their probability of being observed.
 
     Example:
         >>> schema = ps.EffectSchema.of({"age": (20, 90)}, treatment="arm", outcome=(0, 1), probability=0.5)
@@ -116,71 +107,67 @@ class EffectTable(RowTable):
 
     @property
     def estimate(self) -> float:
-        """The effect, in units of the outcome, of a 0/1 outcome a difference of risks; or a ratio."""
+        """The effect in outcome units (0/1: a risk difference), or a ratio."""
         return self.ratio.estimate
 
     @property
     def bse(self) -> float:
-        """The effect's standard error, sampling and noise together."""
+        """Standard error, noise included."""
         return self.ratio.error
 
     @property
     def noise_bse(self) -> float:
-        """The part of it that the releases' noise has alone."""
+        """Standard error from noise alone."""
         return self.ratio.noise_error
 
     @property
     def reported(self) -> bool:
-        """Whether the effect is reported at the level .05."""
+        """Whether the effect is reported at .05."""
         return not self.why_not_reported
 
     @property
     def why_not_reported(self) -> str:
-        """One sentence on what hides the effect at the level .05; empty where it is reported."""
+        """Why the effect is hidden at .05, or empty."""
         return self.why_at(0.05)
 
     @property
     def pvalue(self) -> float:
-        """Two-sided p-value of "no effect", a difference of 0 or a ratio of 1; 1 where it is not reported at any
-        level."""
+        """Two-sided p-value of a difference of 0 or a ratio of 1; 1 where no level reports the effect."""
         return 1.0 if self.hidden else self.ratio.pvalue()
 
     def conf_int(self, alpha: float = 0.05) -> Array:
-        """Return the ends of the interval, ``(2,)``; -inf and inf where it is not reported at this level.
-
-        Raises:
-            ReleaseError: alpha is not between 0 and 1.
-        """
+        """Return the interval's ends, ``(2,)``; infinite where hidden."""
         require_level(alpha)
         return np.array(self.ratio.interval(alpha) if not self.hidden else (-math.inf, math.inf))
 
     @property
     def mean_weight(self) -> float | None:
-        """W over the records: of ``"ate"`` the share in the population, of ``"att"`` those of it that are treated, of
-        ``"overlap"`` the mean weight; None where no propensity was fitted."""
+        """W over the records; None without a propensity.
+
+        For ``"ate"`` the population's share, for ``"att"`` its treated share, for ``"overlap"`` the mean weight.
+        """
         return None if self.trim is None else self.ratio.W / self.nobs
 
     @property
     def measures(self) -> list[tuple[str, EffectTable]]:
-        """The difference, the ratio, or both, by name."""
+        """Difference, ratio, or both, by name."""
         return [(each.measure, each) for each in (self, self.as_ratio) if each is not None]
 
     @property
     def in_groups(self) -> bool:
-        """Whether sums are apart by groups of sites."""
+        """Whether sums are by groups of sites."""
         return self._groups is not None
 
     @property
     def released_balance(self) -> bool:
-        """Whether columns' balance after weighting was released."""
+        """Whether the weighted balance was released."""
         return self._sums is not None and self.release.sigma.get("b") is not None
 
     def balance(self, alpha: float = 0.05) -> Balance:
-        """Compare the columns of the treated with those of the others, before any weighting, and after it where it was
-        released.
+        """Compare the arms' columns before weighting, and after it where released.
 
         Raises:
-            ReleaseError: the course omitted the outcome lines, which give these sums.
+            ReleaseError: the course omitted the outcome lines.
         """
         require_level(alpha)
         if self._sums is None:
@@ -192,20 +179,16 @@ class EffectTable(RowTable):
         return replace(before, weighted=weighted_balance(self._sums, weighted, alpha))
 
     def balance_summary(self, alpha: float = 0.05) -> Summary:
-        """Return the balance as a table for publication.
-
-        Raises:
-            ReleaseError: as for :meth:`balance`.
-        """
+        """Return the balance as a table."""
         from privstats.inference.treatment_effects.balance import balance_summary
 
         return balance_summary(self, alpha)
 
     def heterogeneity(self) -> Heterogeneity:
-        """Return whether effects differ between groups of sites, and the effect at other sites like these.
+        """Return whether effects differ between groups of sites, and the mean effect.
 
         Raises:
-            ReleaseError: the sums are not apart by groups of sites, or noise hides how many records one has.
+            ReleaseError: no groups of sites, or noise hides a group's records.
         """
         if self._groups is None:
             raise ReleaseError(
@@ -215,50 +198,45 @@ class EffectTable(RowTable):
         return heterogeneity_of(self._groups, len(self.release.survivors))
 
     def summary(self, alpha: float = 0.05) -> Summary:
-        """Return the table, with its assumptions first."""
+        """Return the table, assumptions first."""
         from privstats.inference.treatment_effects.summary import effect_summary
 
         return effect_summary(self, alpha)
 
     def to_frame(self, alpha: float = 0.05) -> Any:
-        """Return a pandas ``DataFrame`` of one row; numbers that are not reported are NaN.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
+        """Return a one-row ``DataFrame``."""
         return framed(self.to_rows(alpha))
 
     def to_rows(self, alpha: float = 0.05) -> list[dict[str, object]]:
-        """Return the row of :meth:`to_frame`, as plain values."""
+        """Return the effect's numbers by name."""
         why, (low, high) = self.why_at(alpha), self.conf_int(alpha)
         shown = {"estimate": self.estimate, "std_error": self.bse, "noise_std_error": self.noise_bse}
         row = {"estimand": self.estimand, **{name: math.nan if why else value for name, value in shown.items()}}
         return [{**row, "p_value": self.pvalue, "conf_low": float(low), "conf_high": float(high), "told": not why}]
 
     def why_at(self, alpha: float) -> str:
-        """Return one sentence on what hides the effect at this level; empty where it is reported."""
+        """Return why this level hides the effect, or empty."""
         if self.hidden or self.ratio.reported(alpha):
             return self.hidden
         return "noise hides how many records there are: take more records, or a larger epsilon"
 
 
 def effect(releases: Sequence[Release | None]) -> EffectTable:
-    """Return the effect of a treatment from all releases of an ``Effect`` course, in order.
+    """Return the effect of a treatment from all releases of an ``Effect`` course.
 
-    In a trial it is the effect of *assignment*: non-compliers count where assigned. The outcome lines only make the
-    interval shorter; it holds whether they are right or wrong. Where the treatment was not randomised, it is an
-    adjusted difference in the records weighted by the *published* propensity. That is the effect if there is no
-    unmeasured confounding, which no sum can test, and if the propensity or the outcome lines are right among the
-    records within the trim.
+    In a trial it is the effect of *assignment*: non-compliers count where assigned. The outcome lines only shorten the
+    interval, which holds whether they are right or wrong. Without randomisation it is an adjusted difference in
+    records weighted by the *published* propensity. That is the effect only without unmeasured confounding, which no sum
+    can test, and if the propensity or the outcome lines are right within the trim.
 
     Where noise is small or an arm is rare, an effect is reported only if no record can weigh more than .4 of a standard
-    error: rare outcomes are skewed, and no interval of means holds before they are many.
+    error: no interval of means holds for a few rare outcomes.
 
     Args:
-        releases: of every session; None for one that ended without a sum.
+        releases: of every session, in order; None for one without a sum.
 
     Raises:
-        ReleaseError: the last release is missing, or releases of other courses, or out of order.
+        ReleaseError: the last release is missing, or releases are of other courses or out of order.
 
     Example:
         >>> from privstats import randomness
@@ -288,16 +266,7 @@ def question(
     blocks: Sequence[int] | None = None,
     declared: str = "exploratory",
 ) -> EffectTable:
-    """Return the effect on one outcome, in all records or in a subgroup.
-
-    Args:
-        read: the releases.
-        plans: of every session.
-        place: of the outcome.
-        subgroup: its name; empty for all records.
-        blocks: the subgroup's blocks of sums; None: all.
-        declared: what it was declared as.
-    """
+    """Return one outcome's effect, in all records or blocks."""
     schema, line, nuisances = read.schema, read.lines[place], read.nuisances(place)
     sums = InfluenceSums.of(read.last, place, blocks)
     arms = read.assigned if schema.missing or read.arms is None else read.arms[place]
@@ -322,19 +291,16 @@ def question(
 
 
 def _numbers(read: CourseSums) -> tuple[float, float] | None:
-    """Return the records of both arms, which add up to all."""
     split = split_of(read)
     return None if split is None else (split[0].value, split[1].value)
 
 
 def _with_both(schema: EffectSchema, table: EffectTable, sums: InfluenceSums) -> EffectTable:
-    """Return the difference, together with the ratio that was read from the same sums."""
     apart = difference_of(schema, sums, fitted=table._sums is not None)
     return replace(table, measure="difference", ratio=apart, as_ratio=replace(table, measure="ratio"))
 
 
 def _stated(schema: EffectSchema, place: int) -> dict[str, Any]:
-    """Return the schema's statements about the effect on an outcome, made before anything is measured."""
     return {
         "name": (schema.outcome_names or ("",))[place],
         "outcome": schema.outcome,
@@ -347,7 +313,6 @@ def _stated(schema: EffectSchema, place: int) -> dict[str, Any]:
 
 
 def _of_nuisances(found: Nuisances | None, read: CourseSums, place: int, blocks: Sequence[int] | None) -> float:
-    """Return the variance that they may add; of a subgroup the most that it is in any part of the records."""
     if found is None:
         return 0.0
     every = InfluenceSums.of(read.last, place).n
@@ -355,8 +320,6 @@ def _of_nuisances(found: Nuisances | None, read: CourseSums, place: int, blocks:
 
 
 def _misassigned(schema: EffectSchema, arms: ArmSums | None) -> str:
-    """Return why a trial is not reported when its arms do not fit its probability: a control coded as 2 is in no
-    sum."""
     if schema.probability is None or arms is None:
         return ""
     (treated, others), chances = arms.records, schema.probabilities
@@ -373,7 +336,6 @@ def _misassigned(schema: EffectSchema, arms: ArmSums | None) -> str:
 
 
 def _outweighed(schema: EffectSchema, sums: InfluenceSums, line: Values, ratio: RatioOfSums | RatioOfMeans) -> str:
-    """Return why an effect is not reported at any level: a record weighs too much compared with all others."""
     rarest = 0.5 if schema.probability is None else min(schema.least_chances) * (schema.trim or 1.0)
     quiet = sums.sigma_e < _QUIET
     if not quiet and rarest >= _RARE:
@@ -387,13 +349,11 @@ def _outweighed(schema: EffectSchema, sums: InfluenceSums, line: Values, ratio: 
 
 
 def _share_of(nuisance: float, variance: float) -> float:
-    """Return the standard error that nuisances may have over that of the rest."""
     rest = variance - nuisance
     return math.sqrt(nuisance / rest) if rest > 0 else math.inf
 
 
 def _unsettled(schema: EffectSchema, found: Nuisances | None, r: float | None) -> str:
-    """Return why errors of the nuisances hide an effect; empty where they do not."""
     if found is None or r is None:
         return ""
     if not found.clear > _CLEAR:

@@ -1,7 +1,4 @@
-"""Check an effect's fields, and partition its sums: one letter per outcome, one block per subgroup.
-
-The fields of the design are the chance of treatment, the measure, and what bounds the influence of one record.
-"""
+"""Check an effect's fields, and partition its sums by outcome and subgroup."""
 
 from __future__ import annotations
 
@@ -71,12 +68,12 @@ _LEAST_SEEN = (0.2, 0.8)
 
 @cache
 def rows_of(table: tuple[Statistic, ...], names: tuple[str, ...], apart: str) -> tuple[Statistic, ...]:
-    """Return the rows of several outcomes, of all records or of each block apart.
+    """Return the statistics of several outcomes, for all records or per block.
 
     Args:
-        table: the rows of one outcome over all records, the influence values last.
-        names: names of the outcomes, which divide the share of one outcome. Empty: one outcome without a name.
-        apart: what divides the records; empty where nothing does.
+        table: one outcome's statistics, influence values last.
+        names: outcomes, which divide the share.
+        apart: what divides the records, if anything.
     """
     *counts, influence = table
     share = None if influence.share is None else influence.share / max(len(names), 1)
@@ -93,7 +90,7 @@ def rows_of(table: tuple[Statistic, ...], names: tuple[str, ...], apart: str) ->
 
 @cache
 def with_balance(table: tuple[Statistic, ...], balance: float | None) -> tuple[Statistic, ...]:
-    """Add the row of weighted columns, whose share reduces the others' shares in proportion."""
+    """Add the weighted columns, reducing the other shares in proportion."""
     if balance is None:
         return table
     *counts, influence = (row if row.share is None else replace(row, share=row.share * (1 - balance)) for row in table)
@@ -102,20 +99,16 @@ def with_balance(table: tuple[Statistic, ...], balance: float | None) -> tuple[S
 
 @cache
 def with_excluded(table: tuple[Statistic, ...]) -> tuple[Statistic, ...]:
-    """Add the row of excluded records, with a share equal to all others' together.
+    """Add the excluded records, with a share equal to all others' together.
 
-    This costs nothing, because no record is both excluded and in the other sums.
+    No record is both excluded and in the other sums, so this costs nothing.
     """
     count, *others = (replace(row, share=None if row.share is None else row.share / 2) for row in table)
     return (count, _LEFT_OUT, *others)
 
 
 def checked_outcomes(names: Any) -> tuple[str, ...] | None:
-    """Names of one outcome or several.
-
-    Raises:
-        SchemaError: more than there are letters for.
-    """
+    """Return outcome names."""
     checked = checked_names("outcome_names", names)
     if checked is not None and not 1 <= len(checked) <= len(INFLUENCES):
         raise SchemaError(
@@ -125,7 +118,7 @@ def checked_outcomes(names: Any) -> tuple[str, ...] | None:
 
 
 def checked_site_groups(groups: Any, subgroups: object) -> int | None:
-    """Return the number of groups of sites with separate sums; None where all sites share one sum."""
+    """Return the number of site groups, None for one."""
     if groups is None or checked_groups(groups) == 1:
         return None
     if subgroups is not None:
@@ -134,11 +127,7 @@ def checked_site_groups(groups: Any, subgroups: object) -> int | None:
 
 
 def checked_subgroups(variables: Any) -> tuple[Variable, ...] | None:
-    """Variables that put every record into one subgroup.
-
-    Raises:
-        SchemaError: a record may be in none of them, or there are too many.
-    """
+    """Return the subgroups' variables."""
     if variables is None:
         return None
     if not isinstance(variables, tuple | list) or not variables:
@@ -156,11 +145,7 @@ def checked_subgroups(variables: Any) -> tuple[Variable, ...] | None:
 
 
 def checked_range(value: object, field: str = "outcome") -> tuple[float, float]:
-    """Return a public range, low below high.
-
-    Raises:
-        SchemaError: it is none.
-    """
+    """Return a public range."""
     ends = list(value) if isinstance(value, tuple | list) else []
     numbers = len(ends) == 2 and all(isinstance(end, int | float) and not isinstance(end, bool) for end in ends)
     if not numbers or not -_LARGEST <= ends[0] < ends[1] <= _LARGEST:
@@ -171,7 +156,7 @@ def checked_range(value: object, field: str = "outcome") -> tuple[float, float]:
 
 
 def check_maps(schema: EffectSchema) -> None:
-    """Refuse a transform that does not end in a constant and ``ByArm``; none is for rows that are mapped already."""
+    """Refuse a transform that does not end in a constant and ``ByArm``."""
     match schema.transform:
         case ():
             return
@@ -184,7 +169,7 @@ def check_maps(schema: EffectSchema) -> None:
 
 
 def check_columns(schema: EffectSchema) -> None:
-    """Refuse subgroups by an unknown column, by one column twice, or by the treatment."""
+    """Refuse subgroups by an unknown or repeated column, or by the treatment."""
     names, last = schema.feature_names or (), schema.transform[-1] if schema.transform else None
     first: Any = schema.transform[0] if schema.transform else None
     levels = first if first is not None and first.kind == "levels" else None
@@ -209,11 +194,6 @@ def check_columns(schema: EffectSchema) -> None:
 
 
 def _arm(names: Sequence[str], last: Transform | None) -> str | None:
-    """Return the treatment's name, where columns have names.
-
-    Raises:
-        SchemaError: its place is beyond them.
-    """
     if not isinstance(last, ByArm) or not names:
         return None
     if last.column >= len(names):
@@ -222,7 +202,6 @@ def _arm(names: Sequence[str], last: Transform | None) -> str | None:
 
 
 def _check_codes(subgroups: Variable, texts: Categories | None) -> None:
-    """Refuse subgroups by values that the column does not hold."""
     if isinstance(subgroups, Bins):
         return
     if texts is not None and set(subgroups.values) != set(texts.values):
@@ -232,11 +211,7 @@ def _check_codes(subgroups: Variable, texts: Categories | None) -> None:
 
 
 def check_design(schema: EffectSchema) -> None:
-    """Refuse a probability or a trim out of range, or what goes with another design.
-
-    Raises:
-        SchemaError: naming the field.
-    """
+    """Refuse design fields that are out of range or do not go together."""
     if schema.probability is None:
         settle(schema, trim=_checked_trim(schema.trim))
     else:
@@ -255,7 +230,6 @@ def check_design(schema: EffectSchema) -> None:
 
 
 def _check_missing(schema: EffectSchema) -> None:
-    """Refuse missing outcomes where no bound with their weights is proved, and a trim out of its range."""
     if schema.missing != "weights":
         raise SchemaError(f"missing must be 'weights' or left out, got {schema.missing!r}")
     if not isinstance(schema.probability, float):
@@ -283,11 +257,6 @@ def _check_missing(schema: EffectSchema) -> None:
 
 
 def _checked_probability(value: Any) -> float | tuple[float, ...]:
-    """Return a trial's probability of treatment, or one for each index of the roster where they differ.
-
-    Raises:
-        SchemaError: a value is out of range.
-    """
     several = list(value) if isinstance(value, tuple | list) else [value]
     least, most = _PROBABILITIES
     for pi in several or [None]:
@@ -301,11 +270,6 @@ def _checked_probability(value: Any) -> float | tuple[float, ...]:
 
 
 def _checked_trim(trim: Any) -> float:
-    """Return the propensity beyond which records are excluded, where the treatment was not assigned.
-
-    Raises:
-        SchemaError: a value is out of range.
-    """
     low, high = _TRIMS
     if not isinstance(trim, float | int) or isinstance(trim, bool) or not low <= trim <= high:
         raise SchemaError(
@@ -316,11 +280,6 @@ def _checked_trim(trim: Any) -> float:
 
 
 def _checked_balance(balance: Any) -> float | None:
-    """Return the part of the last session that balance takes; None for none.
-
-    Raises:
-        SchemaError: a value is out of range.
-    """
     if balance is None or (type(balance) in (int, float) and balance == 0):
         return None
     low, high = _BALANCES
@@ -330,11 +289,6 @@ def _checked_balance(balance: Any) -> float | None:
 
 
 def _checked_measure(schema: EffectSchema) -> Measure | None:
-    """Return the effect's measure: ``"ratio"``, ``"both"``, or None for a difference.
-
-    Raises:
-        SchemaError: another value, or a ratio where none is defined.
-    """
     measure: Any = schema.measure
     if measure in (None, "difference"):
         return None
@@ -355,13 +309,13 @@ def _checked_measure(schema: EffectSchema) -> Measure | None:
 
 
 def ratio_cap(treated: float, others: float, ratio: float) -> float:
-    """Return the maximum of ``psi_1 - ratio psi_0``, with outcomes and lines from 0 to 1.
+    """Return the maximum of ``psi_1 - ratio psi_0``, with outcomes and lines in 0..1.
 
-    A record has psi_a = m_a + [in arm a] (y - m_a) / p_a. For treated records psi_1 is from 1 - 1 / p_1 to 1 / p_1 and
-    psi_0 from 0 to 1; for the others the reverse.
+    psi_a = m_a + [in arm a] (y - m_a) / p_a. For treated records psi_1 is in 1 - 1 / p_1..1 / p_1 and psi_0 in 0..1;
+    for the others the reverse.
 
     Args:
-        treated, others: the smallest probability of each arm.
-        ratio: the guess that is subtracted.
+        treated, others: each arm's smallest probability.
+        ratio: the subtracted guess.
     """
     return max(1 / treated, 1 / treated - 1 + ratio, ratio / others, 1 + ratio * (1 / others - 1))

@@ -1,7 +1,4 @@
-"""Build an effect's schema from declared columns: ranges or texts by name become maps, norms and names.
-
-The result is a schema like any other, and its bounds hold for any fields; a plan states the fields alone.
-"""
+"""Build an effect's schema fields from declared columns."""
 
 from __future__ import annotations
 
@@ -18,11 +15,7 @@ from privstats.transforms.categories import Categories
 def fields_of(
     columns: Mapping[str, Any], treatment: str | Mapping[str, Any], outcome: Any, clip_norm: float | None
 ) -> dict[str, Any]:
-    """Return the fields of an ``EffectSchema`` that follow from the declaration in ``EffectSchema.of``.
-
-    Raises:
-        SchemaError: a range without width, ranges of outcomes that differ, or the treatment among the columns.
-    """
+    """Return the fields that ``EffectSchema.of`` determines."""
     if not isinstance(columns, Mapping) or not columns:
         raise SchemaError("columns must give a public range (low, high) by name, such as {'age': (20, 90)}")
     levels = _levels_of(columns, treatment, outcome)
@@ -46,17 +39,11 @@ def fields_of(
 
 
 def _is_worded(declared: Any, most: float = math.inf) -> bool:
-    """Return whether two or more texts stand where a range may."""
     texts = isinstance(declared, tuple | list) and all(isinstance(each, str) for each in declared)
     return texts and 2 <= len(declared) <= most
 
 
 def _levels_of(columns: Mapping[str, Any], treatment: str | Mapping[str, Any], outcome: Any) -> tuple[Levels, ...]:
-    """Return the declaration of all texts that stand in a range's place; none where there are none.
-
-    Raises:
-        SchemaError: a treatment that is no name, or names no two texts.
-    """
     arm = {} if isinstance(treatment, str) else treatment
     two = isinstance(arm, Mapping) and all(_is_worded(each, 2) for each in arm.values())
     if not isinstance(arm, Mapping) or (arm == treatment and (len(arm) != 1 or not two)):
@@ -76,16 +63,10 @@ def _levels_of(columns: Mapping[str, Any], treatment: str | Mapping[str, Any], o
 
 
 def _goals_of(outcome: Any) -> Mapping[str, Any]:
-    """Outcomes by name; none where one has none."""
     return outcome if isinstance(outcome, Mapping) else {}
 
 
 def _shared_range(outcome: Any) -> tuple[Any, tuple[str, ...] | None]:
-    """Return the one range of all outcomes, and their names where they have some; of two texts it is 0 to 1.
-
-    Raises:
-        SchemaError: they have several.
-    """
     if not isinstance(outcome, Mapping):
         return outcome, None
     for name, each in outcome.items():
@@ -101,7 +82,7 @@ def _shared_range(outcome: Any) -> tuple[Any, tuple[str, ...] | None]:
 
 
 def _range_of(declared: Any, field: str) -> tuple[float, float]:
-    """Return a public range; of two texts 0 to 1, and of more -1 to 1, which leaves columns of 0 and 1 as they are."""
+    """More than two texts have range -1 to 1, which leaves 0/1 columns unscaled."""
     if _is_worded(declared):
         return (0.0, 1.0) if len(declared) == 2 else (-1.0, 1.0)
     return checked_range(declared, field)

@@ -1,7 +1,6 @@
-"""Compute influence values on a treatment effect: its population, and each record's influence in integer steps.
+"""Compute an effect's population, and each record's influence in steps.
 
-Products are of integers below 2**53, and every other operation is a single IEEE operation per record: equal bits
-everywhere. ``effect`` adds the values up.
+Products are of integers below 2**53 and all else is single IEEE operations per record, so bits are equal everywhere.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from privstats import moments
 from privstats.kinds.effect.schema import EffectSchema
 from privstats.schema.public_values import Values
 
-_ONE = float(1 << 20)  # of a propensity
+_ONE = float(1 << 20)  # steps of a propensity of 1
 
 Whole = NDArray[np.float64]
 """Integers stored as float64."""
@@ -26,7 +25,7 @@ Whole = NDArray[np.float64]
 def in_steps(
     schema: EffectSchema, population: Population, influence: NDArray[np.float64], line: Values
 ) -> tuple[Whole, NDArray[np.bool_]]:
-    """Return (t, s) in integer steps, ``(n, 2)``, and which records keep the bound; the others count as dropped."""
+    """Return (t, s) in integer steps, ``(n, 2)``, and which records keep the bound; others count as dropped."""
     most = schema.unit(line) / schema.half
     steps, square = float(schema.steps), float(schema.steps) ** 2
     share = (influence - schema.guess(line) * population.weight) / most
@@ -36,16 +35,16 @@ def in_steps(
 
 
 def _steps(share: NDArray[np.float64], steps: float) -> tuple[Whole, Whole]:
-    """Return t in integer steps, and 1 - t^2 of that integer: of the unrounded t, both could pass the bound."""
+    """Compute 1 - t^2 of the integer t: with the unrounded t, both could exceed the bound."""
     t = np.rint(np.clip(share, -1.0, 1.0) * steps)
     return t, np.trunc((steps * steps - t * t) / steps)
 
 
 @dataclass(frozen=True, eq=False)
 class Population:
-    """Population of the effect, arrays ``(n,)``: probability of either arm, weight, and whether a record is included.
+    """Probability of either arm, weight, and inclusion, ``(n,)`` each.
 
-    Where outcomes may be missing, the probabilities are those of an arm with an observed outcome.
+    With missing outcomes, the probabilities are those of an arm with an observed outcome.
     """
 
     p: NDArray[np.float64]
@@ -57,10 +56,7 @@ class Population:
 def population_of(
     schema: EffectSchema, arm: NDArray[np.bool_], x: Whole, values: Mapping[str, Values], chance: float | None = None
 ) -> Population:
-    """Compute the population from the published propensity; records beyond the trim are excluded.
-
-    They are not truncated to the trim, because a truncated propensity is wrong.
-    """
+    """Compute the population from the published propensity; records beyond the trim are excluded, not truncated."""
     one, step, low = np.ones(len(x)), schema.clip_norm / float(schema.steps), schema.trim or 0.0
     if schema.probability is not None:
         p = (chance or schema.probabilities[0]) * one
@@ -85,9 +81,9 @@ def _by_arm(schema: EffectSchema, w: Values) -> tuple[Values, Values]:
 def influence_of(
     schema: EffectSchema, population: Population, arm: NDArray[np.bool_], x: Whole, y: NDArray[np.float64], line: Values
 ) -> NDArray[np.float64]:
-    """Influence values in units of B, ``(n,)``; where y is missing, NaN, nothing is added to the lines' difference.
+    """Return influence values in units of B, ``(n,)``; a missing y adds nothing to the lines' difference.
 
-    Outcome lines are cut to the range of outcomes, so that no published line moves an influence beyond its cap.
+    Lines are truncated to the outcome range, so no published line moves an influence beyond its cap.
     """
     p, kept = population.p, population.kept
     m1, m0 = _fitted(schema, x, line)
@@ -103,9 +99,9 @@ def influence_of(
 
 
 def weighted_rows(schema: EffectSchema, population: Population, arm: NDArray[np.bool_], x: Whole) -> Whole:
-    """Rows times what a record weighs for its arm, less where it is in the other, ``(n, d)``; 0 where it is dropped.
+    """Return rows times arm weights, negative for the other arm, 0 where dropped, ``(n, d)``.
 
-    The weight is at most 1 in whole steps and entries are cut toward zero, so no row becomes longer than it was.
+    Weights are at most 1 and entries are truncated toward zero, so no row grows.
     """
     p, kept, steps = population.p, population.kept, float(schema.steps)
     safe = np.where(kept, p, 0.5)
@@ -121,7 +117,7 @@ def weighted_rows(schema: EffectSchema, population: Population, arm: NDArray[np.
 
 
 def _fitted(schema: EffectSchema, x: Whole, line: Values) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return both lines at every record, truncated to the range of outcomes, in units of B about its middle."""
+    """Return both truncated lines, in units of B about the outcome range's middle."""
     d, step = schema.width, schema.clip_norm / float(schema.steps)
     b, unit = line.integers.astype(np.float64), math.ldexp(step / schema.half, -line.exponent)
     return _cut((x @ b[:d]) * unit), _cut((x @ b[d:-1]) * unit)
@@ -130,7 +126,7 @@ def _fitted(schema: EffectSchema, x: Whole, line: Values) -> tuple[NDArray[np.fl
 def ratio_in_steps(
     schema: EffectSchema, arm: NDArray[np.bool_], x: Whole, y: NDArray[np.float64], line: Values, p: NDArray[np.float64]
 ) -> tuple[Whole, dict[str, Whole]]:
-    """Return a ratio's contributions to W and e, ``(w, 1 - w^2)`` and ``(t, 1 - t^2)``, in integer steps ``(n, 2)``."""
+    """Return a ratio's ``(w, 1 - w^2)`` and ``(t, 1 - t^2)`` in steps, ``(n, 2)``."""
     goal, (m1, m0) = (y + 1) / 2, ((each + 1) / 2 for each in _fitted(schema, x, line))
     above = m1 + np.where(arm, (goal - m1) / p, 0.0)
     below = m0 + np.where(arm, 0.0, (goal - m0) / (1 - p))
@@ -141,12 +137,11 @@ def ratio_in_steps(
 
 
 def _cut(fitted: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return a line inside the range of outcomes."""
     return np.clip(fitted, -1.0, 1.0)
 
 
 def _propensity(x: Whole, w: Values, step: float) -> NDArray[np.float64]:
-    """1 / (1 + exp(-w'u)), cut to multiples of 2**-20, the same on every machine."""
+    """Return 1 / (1 + exp(-w'u)), truncated to multiples of 2**-20."""
     fitted = (x @ w.integers.astype(np.float64)) * math.ldexp(step, -w.exponent)
     pairs = np.stack([np.zeros_like(fitted), fitted], axis=1)
     return np.asarray(moments.gradient_map.probabilities(pairs, 0)[:, 1] / _ONE)

@@ -1,8 +1,4 @@
-"""The schema of a treatment effect: what each record's influence on it adds to three or four numbers.
-
-Bounds and shapes only; the map from records to integers is in ``sums``, and the course that publishes what it
-reads is :class:`~privstats.course.Effect`.
-"""
+"""Define a treatment effect's sums."""
 
 from __future__ import annotations
 
@@ -56,53 +52,41 @@ class EffectSchema(Schema):
     A record is x, an arm a in {0, 1} and an outcome y in a public range of half-width B. Let m_1 and m_0 be the
     published lines at x, truncated to the range, and p the ``probability`` of a trial or the published propensity. The
     record's influence is ``m_1 - m_0 + a (y - m_1) / p - (1 - a)(y - m_0) / (1 - p)`` minus the published guess of the
-    effect. Divided by its maximum C, the influence is t in -1..1. The record adds 1 to N and ``(t, 1 - t^2)`` to e; it
-    adds its weight to W where the treatment was not randomised. The square costs no budget in addition to t
-    (docs/sensitivity.md). No influence is clipped, because C follows from public caps.
+    effect. Divided by its maximum C, which follows from public caps, it is t in -1..1. The record adds 1 to N,
+    ``(t, 1 - t^2)`` to e, and to W its weight if a propensity is fitted, or a ratio's denominator. The square costs no
+    further budget (docs/sensitivity.md).
 
-    Each of several outcomes has its own influence values and letter: e, f, g and so on. Subgroups divide the records.
-    Each subgroup has separate sums and a record is in exactly one, so subgroups cost no budget; each sum has full
-    noise.
+    Outcomes have the letters e, f, g and so on. Subgroups have separate sums with full noise; a record is in exactly
+    one, so subgroups cost no budget.
 
     Args:
-        features: twice the number of columns after the transform, which ends in ``ConstantFeature`` and ``ByArm``;
-            :meth:`of` builds both from public ranges.
+        features: twice the number of columns after the transform, which ends in ``ConstantFeature`` and ``ByArm``.
         clip_norm: R, the norm to which rows are clipped.
-        outcome: the public range of y, (low, high); an outcome outside is truncated. Several outcomes share one range.
-        outcome_names: names of up to eight columns of y, for several or declared outcomes; None: one outcome.
-        subgroups: columns that divide the records, crossed where there are several, up to 64 subgroups: ``Categories``
-            of codes, or ``Bins``, with a bin for every value. None: all records together.
-        groups: F, 6 to 64; a site's sums go to the group of its roster index modulo F, so that a table can test whether
-            effects differ between sites. None: all sites together.
-        probability: of treatment in a randomised trial, from .05 to .95, or one for each index of the roster. None:
-            the treatment was not randomised.
-        missing: ``"weights"`` in a trial of one outcome: y may be missing at random given the arm and the columns, and
-            records weigh by the inverse of the published probability of being observed; None: every record has an
-            outcome.
-        measure: in a trial ``"ratio"`` of the mean outcomes of both arms (the risk ratio for 0/1 outcomes), or
-            ``"both"``, the ratio and the difference; None: the difference.
-        left_out: ``"counted"``: unreadable records are counted with noise, by arm and by whether their outcome or a
-            column is unreadable, at no further price (CONSORT 13b); None: each party sees only its own number.
-        balance: the part of the last session's budget for the columns' balance after weighting, from .05 to .5. None:
-            the balance is not released.
-        estimand: ``"ate"`` the mean effect; without a ``probability`` also ``"att"``, that of the treated, and
-            ``"overlap"``, that of records weighted by p (1 - p).
-        trim: without a ``probability``: records with a published propensity below it or above 1 minus it are excluded
-            from the estimate, from .02 to .4; for ``"att"`` only those above 1 minus it. With ``missing``: records with
-            a published probability of being observed, in either arm, below it, from .2 to .8. Otherwise None in a
-            trial.
+        outcome: the public range (low, high), to which all outcomes are truncated.
+        outcome_names: up to eight columns of y; None: one.
+        subgroups: columns that divide the records, crossed into up to 64 subgroups: ``Categories`` of codes, or
+            ``Bins`` that cover every value.
+        groups: F, 6 to 64, to test whether effects differ between sites; a site's group is its roster index modulo F.
+        probability: of treatment in a trial, .05 to .95, or one per roster index; None: not randomised.
+        missing: ``"weights"`` in a trial of one outcome: y may be missing at random given arm and columns, and records
+            weigh by the inverse published probability of being observed.
+        measure: in a trial ``"ratio"`` of the arms' mean outcomes, or ``"both"``, ratio and difference; None: the
+            difference.
+        left_out: ``"counted"``: unreadable records are counted with noise, by arm and by whether outcome or column is
+            unreadable, at no further price (CONSORT 13b).
+        balance: the last session's budget part for the columns' balance, .05 to .5.
+        estimand: ``"ate"``; if not randomised also ``"att"``, of the treated, or ``"overlap"``, weighted by p (1 - p).
+        trim: if not randomised, .02 to .4: excludes records with published propensities below it (not for ``"att"``) or
+            above 1 minus it. With ``missing``, .2 to .8: the smallest published probability of being observed, in
+            either arm.
         grid_bits: f; t has 2**f steps per 1.
-        transform, feature_names: as in :class:`ClassSchema`; the arm is one of the input columns.
+        transform, feature_names: as in :class:`ClassSchema`; the arm is an input column.
 
     Guarantee:
         Unit: one record. Under add-remove it moves (N, W, e) by at most (1, 1, 1), under replace-one by (0, 1, 2), for
-        *every* published line and propensity. The bound on e holds because ``t^2 + (1 - t^2)^2 <= 1``
-        (``dp.joint_mu``, docs/sensitivity.md). Squares of several outcomes add up. With subgroups, a replaced record
-        may change its subgroup, which moves N, W and each e by at most sqrt 2. An excluded record moves O by 1, and
-        no other sum.
-
-    Raises:
-        SchemaError: naming the field, its bound and the remedy.
+        *every* published line and propensity. The bound on e holds because ``t^2 + (1 - t^2)^2 <= 1`` (``dp.joint_mu``,
+        docs/sensitivity.md). Squares of several outcomes add up. With subgroups, a replaced record may change its
+        subgroup, which moves N, W and each e by at most sqrt 2. An excluded record moves O by 1, and no other sum.
 
     Example:
         >>> schema = ps.EffectSchema.of({"age": (20, 90)}, treatment="arm", outcome=(0, 1), probability=0.5)
@@ -156,7 +140,7 @@ class EffectSchema(Schema):
 
     @property
     def site_groups(self) -> int:
-        """The groups of the plan, or one of all sites."""
+        """Number of site groups."""
         return self.groups or 1
 
     @classmethod
@@ -178,21 +162,15 @@ class EffectSchema(Schema):
         missing: Missing | None = None,
         left_out: LeftOut | None = None,
     ) -> Self:
-        """Return the schema of columns with public ranges, which become -1 to 1.
+        """Return the schema of columns with public ranges, which are scaled to -1..1.
 
         Args:
-            columns: (low, high) by name, all measured before treatment; the treatment is not among them. Two texts in
-                place of a range, such as ``("female", "male")``, count as 0 and 1, and of more, such as ``("never",
-                "former", "current")``, each is compared with the first (:class:`~privstats.transforms.Levels`).
-            treatment: the name of the column of arms, 0 or 1; or ``{"arm": ("placebo", "drug")}``.
-            outcome: the public range, or that of each outcome by name; several must have the same one. Of two texts,
-                ``{"recovered": ("no", "yes")}``, it is 0 to 1.
-            probability, estimand, trim, grid_bits, subgroups, groups, measure, balance, missing, left_out: as for the
-                class.
-            clip_norm: R; None: sqrt(columns + 1), which cuts no record inside its ranges.
-
-        Raises:
-            SchemaError: as for the class, or a range without width, or the treatment among the columns.
+            columns: (low, high) by name, measured before treatment. Two texts instead count as 0 and 1; each of more
+                texts is compared with the first (:class:`~privstats.transforms.Levels`).
+            treatment: name of the column of arms, 0 or 1; or ``{"arm": ("placebo", "drug")}``.
+            outcome: the public range, or one equal range by name; two texts, ``{"recovered": ("no", "yes")}``, are 0
+                and 1.
+            clip_norm: R; None: sqrt(columns + 1), which clips no record inside its ranges.
         """
         return cls(
             **fields_of(columns, treatment, outcome, clip_norm),
@@ -210,7 +188,7 @@ class EffectSchema(Schema):
 
     @property
     def table(self) -> tuple[Statistic, ...]:
-        """The rows of the statistics: with the weights W where a propensity decides who is in the population."""
+        """The statistics; W is included for ratios and where a propensity is fitted."""
         counts = RATIO_TABLE if self.measure else EFFECT_TABLE if self.fits_propensity else TRIAL_TABLE
         apart = "group of sites" if self.groups else "subgroup" if self.blocks > 1 else ""
         rows = rows_of(with_balance(counts, self.balance), self.outcome_names or (), apart)
@@ -218,60 +196,58 @@ class EffectSchema(Schema):
 
     @property
     def statistics(self) -> str:
-        """Letters of what is sent, in wire order."""
+        """Sent letters."""
         return letters_of(self.table)
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Length of the axes, t and 1 - t^2, columns, and arms (others, treated, unknown) by what is unread (outcome,
-        column); and the number of subgroups or groups where there are some.
-        """
+        """Axis lengths; exclusions are arms (others, treated, unknown) by unreadable outcome or column."""
         blocks = {"block": self.blocks} if self.blocks > 1 else {}
         return {"power": 2, "feature": self.width, "exclusion": EXCLUSIONS, **blocks}
 
     @property
     def outcomes(self) -> int:
-        """The number of outcomes."""
+        """Number of outcomes."""
         return len(self.outcome_names or ("",))
 
     @property
     def crossed(self) -> tuple[int, ...]:
-        """The number of subgroups of each variable; the blocks of sums are their crossings, row by row."""
+        """Number of subgroups per variable."""
         return tuple(len(each.cells) for each in self.subgroups or ())
 
     @property
     def blocks(self) -> int:
-        """The number of disjoint parts of the records with separate sums."""
+        """Number of blocks."""
         return self.groups or math.prod(self.crossed)
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """Names of the published lines of each outcome, in order."""
+        """Names of the outcomes' published lines."""
         return ("line", *(f"line{place}" for place in range(2, self.outcomes + 1)))
 
     @property
     def fits_propensity(self) -> bool:
-        """Whether a propensity is fitted first: of treatment unless assigned, or of observation if outcomes miss."""
+        """Whether a propensity is fitted first."""
         return self.probability is None or self.missing is not None
 
     @property
     def width(self) -> int:
-        """Columns of one arm, the constant among them."""
+        """Columns of one arm, the constant included."""
         return self.features // 2
 
     @property
     def middle(self) -> float:
-        """The middle of the range of outcomes."""
+        """Middle of the outcome range."""
         return (self.outcome[0] + self.outcome[1]) / 2
 
     @property
     def half(self) -> float:
-        """B, half the width of that range."""
+        """B, half the outcome range."""
         return (self.outcome[1] - self.outcome[0]) / 2
 
     @property
     def rows(self) -> RidgeSchema:
-        """The ridge schema that reads records; its sums determine the outcome lines."""
+        """The ridge schema that reads records and fits outcome lines."""
         return RidgeSchema(
             self.features,
             self.outcomes,
@@ -284,7 +260,7 @@ class EffectSchema(Schema):
 
     @property
     def record(self) -> str:
-        """One record, as a phrase for data owners."""
+        """Description of one record."""
         arm = "the arm of a treatment among them" if self.transform else "by the arm of a treatment"
         names = ", ".join(self.outcome_names or ())
         goal = f"the outcomes {names}, each" if self.outcomes > 1 else f"the outcome {names}" if names else "an outcome"
@@ -293,45 +269,41 @@ class EffectSchema(Schema):
         return f"{self.columns}, {arm}, and {goal}" + f"; apart by {apart}" * bool(apart)
 
     def scale_of(self, statistic: str) -> float:
-        """Steps per 1: of t, of 1 - t^2 and of a weight 2**f."""
+        """Steps per 1: 2**f."""
         return by_letter(self.sent, statistic)[0].scale(1.0, float(self.steps))
 
     @property
     def needs(self) -> Mapping[str, tuple[int, ...]]:
-        """Shapes of each outcome's array, both lines and the guessed effect, ``(2 d + 1,)``, and of w.
-
-        Without a probability w has shape ``(d,)``. With missing outcomes w is of being observed in either arm, ``(2
-        d,)``.
-        """
+        """Each outcome's lines and guessed effect, ``(2 d + 1,)``; w ``(d,)``, or ``(2 d,)`` for missing outcomes."""
         line = dict.fromkeys(self.lines, (self.features + 1,))
         if not self.fits_propensity:
             return line
         return {**line, "w": (self.features if self.missing else self.width,)}
 
     def check_values(self, values: Mapping[str, Values]) -> None:
-        """Refuse published values of another shape, wider than 20 bits, tiny or enormous, before any record is read."""
+        """Refuse values of another shape, wider than 20 bits, tiny or enormous."""
         super().check_values(values)
         check_widths(values, _EXPONENTS)
 
     @property
     def probabilities(self) -> tuple[float, ...]:
-        """The distinct probabilities of a trial, smallest first; none where the treatment was not assigned."""
+        """Distinct probabilities of a trial, smallest first."""
         pi = self.probability
         return () if pi is None else tuple(sorted(set(pi))) if isinstance(pi, tuple) else (pi,)
 
     @property
     def least_chances(self) -> tuple[float, float]:
-        """The smallest chance of being treated, and of not being treated, that a record of a trial has."""
+        """A trial's smallest probabilities of treatment and of no treatment."""
         return self.probabilities[0], 1 - self.probabilities[-1]
 
     @property
     def deepest(self) -> int:
-        """The depth below 0 of a ratio's influence on the untreated mean, in steps of its maximum above 0."""
+        """Depth below 0 of a ratio's untreated influence, in steps of its maximum."""
         return math.floor(self.probabilities[-1] * self.steps)
 
     @property
     def cap(self) -> float:
-        """The largest influence, in units of B, before the guess of the effect is subtracted."""
+        """Largest influence in units of B, before the guess is subtracted."""
         if self.probability is not None:
             return 2 / (min(self.least_chances) * (self.trim or 1.0))
         low = self.trim or 0.0
@@ -339,36 +311,36 @@ class EffectSchema(Schema):
 
     @property
     def largest_weight(self) -> float:
-        """The unit of W: a record's largest weight, or for a ratio its largest contribution to the denominator."""
+        """The unit of W: a record's largest weight, or largest contribution to a ratio's denominator."""
         of_weights = 0.25 if self.estimand == "overlap" else 1.0
         return 1 / self.least_chances[1] if self.measure else of_weights
 
     @property
     def arm_weight(self) -> float:
-        """The largest weight of a record in its arm, where weights make the arms alike."""
+        """Largest weight of a record in its arm."""
         if self.probability is not None:
             return 1 / min(self.least_chances)
         low = self.trim or 0.0
         return {"ate": 1 / low, "att": (1 - low) / low, "overlap": 1 - low}[self.estimand]
 
     def guess(self, line: Values) -> float:
-        """Return the published guess of the effect in units of B, limited to -1..1; for a ratio 1/4..4; for both 1."""
+        """Return the published guess: in -1..1 units of B; a ratio in 1/4..4; for both 1."""
         if self.measure:
             return 1.0 if self.measure == "both" else min(MOST_RATIO, max(1 / MOST_RATIO, float(line.real[-1])))
         return min(1.0, max(-1.0, float(line.real[-1]) / self.half))
 
     def unit(self, line: Values) -> float:
-        """C, the unit of t, in units of the outcome; for a ratio in units of the outcome's range."""
+        """Return C, the unit of t, in outcome units; for a ratio in outcome ranges."""
         if self.measure:
             return ratio_cap(*self.least_chances, self.guess(line))
         return self.half * (self.cap + abs(self.guess(line)) * self.largest_weight)
 
     def plain_fields(self) -> dict[str, Any]:
-        """Return the subgroups as a plan file holds them."""
+        """Return the fields for a plan file."""
         return {} if self.subgroups is None else {"subgroups": [plain_variable(each) for each in self.subgroups]}
 
     def refuses_persons(self, *, averaged: bool) -> str:
-        """Return why persons are refused; averages are accepted where all sites sum all their rows in one way."""
+        """Return why persons are refused; averages need all sites to sum alike."""
         alone = self.groups is None and not isinstance(self.probability, tuple)
         if averaged and self.left_out:
             return "records left out are counted one by one, and a person's rows are averaged"

@@ -1,8 +1,6 @@
-"""Sums of influence values on a treatment effect: read, put on a grid, mapped, added up.
+"""Read records and sum their influence values on a treatment effect.
 
-The same bits in any batch, order and BLAS; ``influences`` has the map, ``schema`` the bounds, ``checks`` the checks
-of its fields. A record that is refused is refused at any published values: no answer depends on a record and the
-published values together.
+The bits are equal in any batch, order and BLAS. A record is refused at all published values or at none.
 """
 
 from __future__ import annotations
@@ -49,18 +47,13 @@ RealEffectMoments = in_real_units("Effect", EffectSchema, "Ne", f"W{INFLUENCES[1
 class EffectMoments(Moments):
     """The exact sums on the grid: N, e int64 ``(2,)``, and W where it is sent.
 
-    f, g and so on are sums of further outcomes. With subgroups all have one block per subgroup, first. With groups of
-    sites the sums are measured into group 0; a session moves them to the group of the site's index
-    (:meth:`for_client`).
+    Further outcomes have f, g and so on; with subgroups each array has one block per subgroup, first. With site groups,
+    sums are in group 0 until :meth:`for_client`.
 
     Attributes:
-        records: number of records measured; None where unknown. Private, and never sent.
-        published: digest of the values used; empty where unknown.
-        variants: where indices of the roster differ in their probability, the sums at each probability, smallest first;
-            a session selects those of its index (:meth:`for_client`).
-
-    Raises:
-        DataError: another shape than the schema's.
+        records: number of measured records; None: unknown. Private, never sent.
+        published: digest of the published values; empty: unknown.
+        variants: the sums at each roster probability, smallest first; :meth:`for_client` selects one.
     """
 
     shown: ClassVar[tuple[str, ...]] = ("estimand", "features")
@@ -83,11 +76,6 @@ class EffectMoments(Moments):
     variants: tuple[EffectMoments, ...] = field(default=(), compare=False)
 
     def __add__(self, other: EffectMoments) -> EffectMoments:
-        """The moments of both sets of records together, at each chance of treatment where places differ in it.
-
-        Raises:
-            DataError: as for all moments, or one of both is of a place already.
-        """
         total = super().__add__(other)
         if total is NotImplemented or not (self.variants or other.variants):
             return total
@@ -97,14 +85,14 @@ class EffectMoments(Moments):
 
     @property
     def counted(self) -> int | None:
-        """The number of records in these sums and of excluded records, which count towards one limit."""
+        """Number of summed and excluded records, which count towards one limit."""
         return self.records if self.records is None or self.O is None else self.records + int(self.O.sum())
 
     def for_client(self, index: int | None) -> EffectMoments:
-        """Return the sums at the probability of treatment of a site's index in the roster, and in its group.
+        """Return the sums at a roster index's probability of treatment, in its site group.
 
         Raises:
-            DataError: the probabilities differ and no index is passed, or these sums are of one index already.
+            DataError: the index is missing but needed, or was applied already.
         """
         chances = self.schema.probability
         if not isinstance(chances, tuple):
@@ -128,16 +116,15 @@ class EffectMoments(Moments):
         return EffectMoments.of_sums(self.schema, moved, records=self.records, published=self.published)
 
     def real(self) -> Any:
-        """Return the sums in real units, float64."""
+        """Return the sums in real units."""
         return RealEffectMoments.of_sums(self.schema, self.wire())
 
 
 @dataclass(frozen=True, eq=False)
 class Mapped:
-    """Contributions of records: blocks ``(n,)``, weights, ``(t, s)`` by letter, and weighted rows.
+    """Records' contributions in steps, with their blocks ``(n,)``.
 
-    Weights in steps are ``(n,)``, for a ratio ``(n, 2)``; ``(t, s)`` in steps ``(n, 2)``; weighted rows ``(n, d)``
-    exist where balance is requested.
+    A weight is one number, or a ratio's two; ``(t, s)`` are by outcome letter; weighted rows exist for balance.
     """
 
     blocks: NDArray[np.intp]
@@ -146,7 +133,7 @@ class Mapped:
     weighted: Whole | None = None
 
     def by_letter(self) -> dict[str, Whole]:
-        """Return each record's contribution to every sum, ``(n,)`` or ``(n, entries)``."""
+        """Return contributions by letter, ``(n,)`` or ``(n, entries)``."""
         balance = {} if self.weighted is None else {"b": self.weighted}
         return {"N": np.ones(len(self.blocks)), "W": self.weights, **self.influences, **balance}
 
@@ -159,12 +146,11 @@ def measured_effects(
     Guarantee:
         Every record adds 1 to N, an integer from 0 to 2**f to W, and for each outcome integers (t, s) with
         ``t^2 + s^2 <= 4**f``, s computed from t, for all admitted values and any record; all in the one block that the
-        record's own values determine. A record outside the published population has no weight: W 0, t 0 and s 2**f.
+        record's own values determine. A record outside the published population has W 0, t 0 and s 2**f.
 
     Raises:
-        DataError: arrays that are no records of this schema.
-        RecordError: a record has NaN or infinite entries, or an arm other than 0 and 1, or is in no subgroup, for any
-            published values.
+        RecordError: a record has NaN or infinite entries, an arm other than 0 and 1, or no subgroup, whatever was
+            published.
     """
     chances = schema.probabilities or (None,)
     several = [moments.grid.sums_of(schema, f"NWbO{INFLUENCES}") for _ in chances]
@@ -185,11 +171,7 @@ def measured_effects(
 
 
 def effect_terms(schema: EffectSchema, X: Any, y: Any, values: Mapping[str, Values], *_: Any) -> RecordTerms:
-    """Return each record's contribution; where probabilities of treatment differ, at the smallest.
-
-    Raises:
-        DataError, RecordError: as :func:`measured_effects`.
-    """
+    """Return each record's contribution; of several probabilities, at the smallest."""
     several = moments.rounds.pieces(schema.rows, X, y, progress=False)
     return moments.record_sums.RecordTerms.joined(_added(schema, rows, beside, values) for rows, beside in several)
 
@@ -208,7 +190,7 @@ def _added(
 def effect_terms_of_readable(
     schema: EffectSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
 ) -> tuple[RecordTerms, LeftOut]:
-    """Return the contributions of readable records in a subgroup, and the excluded records."""
+    """Return :func:`effect_terms` of readable records, and the excluded ones."""
     outside: list[LeftOut] = []
 
     def terms(schema: EffectSchema, batches: Any, _: None, *rest: Any) -> RecordTerms:
@@ -223,10 +205,7 @@ def effect_terms_of_readable(
 def effects_of_readable(
     schema: EffectSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
 ) -> tuple[EffectMoments, LeftOut]:
-    """Return the sums over readable records in a subgroup, and the excluded records.
-
-    If the schema counts excluded records, each counts by its arm and by what cannot be read.
-    """
+    """Return the sums over readable records, and the excluded ones."""
     outside: list[LeftOut] = []
     gone = np.zeros(EXCLUSIONS, np.int64)
     last = schema.transform[-1] if schema.transform else None
@@ -247,7 +226,6 @@ def effects_of_readable(
 def _placed(
     schema: EffectSchema, batches: Iterable[Any], outside: list[LeftOut], noted: Noted
 ) -> Iterator[tuple[Any, Any]]:
-    """Batches without the records that are in no subgroup; appends how many there were, and notes them."""
     for rows, targets in batches:
         cells = {variable.name: moments.cells.cells_in(variable, column) for variable, column in _columns(schema, rows)}
         every = np.ones(len(rows), np.bool_)
@@ -259,7 +237,6 @@ def _placed(
 
 
 def _columns(schema: EffectSchema, rows: NDArray[Any]) -> Iterator[tuple[Variable, Readings]]:
-    """Yield the columns that divide the records, as they came in."""
     names, levels = schema.feature_names or (), moments.code_rows.levels_of(schema)
     for variable in schema.subgroups or ():
         codes = rows[:, names.index(variable.name)].astype(np.float64)
@@ -268,11 +245,7 @@ def _columns(schema: EffectSchema, rows: NDArray[Any]) -> Iterator[tuple[Variabl
 
 
 def blocks_of(schema: EffectSchema, rows: NDArray[Any]) -> NDArray[np.intp]:
-    """Return the block of every record, ``(n,)``: that of its subgroup, from its own values alone.
-
-    Raises:
-        RecordError: one is in no subgroup.
-    """
+    """Return every record's block, ``(n,)``, from its own values alone."""
     cells = []
     for variable, column in _columns(schema, rows):
         cells.append(moments.cells.cells_in(variable, column))
@@ -281,7 +254,6 @@ def blocks_of(schema: EffectSchema, rows: NDArray[Any]) -> NDArray[np.intp]:
 
 
 def _in_blocks(schema: EffectSchema, blocks: NDArray[np.intp], added: Whole) -> Whole:
-    """Return the sum over the records of each block, blocks first; of all records where there is one block."""
     if schema.blocks == 1:
         return np.asarray(added.sum(axis=0))
     out = np.zeros((schema.blocks, *added.shape[1:]))
@@ -296,12 +268,7 @@ def mapped_records(
     values: Mapping[str, Values],
     chance: float | None = None,
 ) -> Mapped:
-    """Return every record's contribution in steps.
-
-    A record outside the population has a weight of 0 and (0, 2**f); a missing outcome, the difference of both lines.
-
-    ``chance`` is the probability of treatment in a trial; None: the smallest.
-    """
+    """Return every record's contribution in steps, at the trial's probability ``chance`` or the smallest."""
     arm, x = moments.rounds.arm_rows(schema, rows)
     blocks = blocks_of(schema, rows)
     real = moments.rounds.real_outcomes(targets, schema.outcomes, missing=schema.missing is not None)
@@ -325,16 +292,10 @@ def mapped_records(
 
 
 def _square(schema: EffectSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
-    """Return the square of mu of one record, for any published values.
+    """Return mu^2 of one record, for any published values.
 
-    A record adds, in one block, 1 to N, at most 1 to W, ``(t, 1 - t^2)`` with |t| <= 1 to the letter of each outcome,
-    and a row of norm at most 1 to b.
-
-    ``t^2 + (1 - t^2)^2 = 1 - t^2 (1 - t^2) <= 1``, and for two records of one block ``(t - t')^2 (1 + (t + t')^2) <=
-    4``, attained at t = 1 and t' = -1. A record that is excluded from every sum, because it cannot be read, has a
-    neighbour that is in all of them: then N moves, too. In two blocks every sum moves twice, each by at most one
-    record's. Where excluded records are counted, each adds 1 to one entry of O and nothing else: two of them are
-    sqrt 2 apart, and exchanging one for a record of the other sums moves both (docs/sensitivity.md).
+    In one block ``t^2 + (1 - t^2)^2 <= 1``, and ``(t - t')^2 (1 + (t + t')^2) <= 4`` for two records. An exchange with
+    an excluded record moves N too, and O by 1 if counted. Two blocks move every sum twice (docs/sensitivity.md).
     """
     weight, influence = weights.get("W", 0.0), sum(weights.get(letter, 0.0) for letter in f"b{INFLUENCES}")
     alone, left_out = weights.get("N", 0.0) + weight + influence, weights.get("O", 0.0)
@@ -345,9 +306,7 @@ def _square(schema: EffectSchema, weights: Mapping[str, float], adjacency: Adjac
 
 
 def _below(schema: EffectSchema) -> float:
-    """The square of how far two records are apart in W: weights are from 0 to 1, and below the line of a ratio lie
-    ``(w, 1 - w^2)`` with w from -k to 1, furthest apart at the ends (docs/sensitivity.md).
-    """
+    """Return the squared distance in W: weights are in 0..1, a ratio's ``(w, 1 - w^2)`` have w in -k..1."""
     if schema.measure is None:
         return 1.0
     k, one = schema.deepest, schema.steps
@@ -355,11 +314,6 @@ def _below(schema: EffectSchema) -> float:
 
 
 def _pairs(schema: EffectSchema, _: Mapping[str, float]) -> list[tuple[Record, Record]]:
-    """Return candidate worst pairs: the largest influence on every outcome, and records exchanged for it.
-
-    These are its opposite, a record without weight, and itself in another subgroup; for a ratio with the largest
-    influence below the line, at either end.
-    """
     R, further = schema.steps, INFLUENCES[1 : schema.outcomes]
     weight = [[0, R]] if "W" in schema.statistics else []
 

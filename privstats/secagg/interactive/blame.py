@@ -1,7 +1,6 @@
-"""Decide at the end of a step whether the session can continue, and attribute faults to clients.
+"""Decide whether the session can continue after a step, and attribute faults to clients.
 
-Pure functions of what the server has received; they return the remaining clients or raise ``AggregationError``. A fault
-is proven (``checks``, ``unmasking``) or an accusation, where the server cannot decide which of two clients is lying.
+A fault is proven, or an accusation: the server cannot decide which of two clients is lying.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ Failed = Mapping[int, tuple[int, ...]]
 
 
 def both_sides(failed: Failed) -> Failed:
-    """Map each client, in order, to all clients in dispute with it: in version 4 such a pair has no mask."""
+    """Map each client to those in dispute with it."""
     sides: dict[int, set[int]] = {}
     for holder, owners in failed.items():
         for owner in owners:
@@ -30,7 +29,7 @@ def both_sides(failed: Failed) -> Failed:
 
 
 def require_clients(remaining: Iterable[int], step: StepName, graph: Graph) -> None:
-    """Require that enough clients are left, and that each has enough neighbours among them."""
+    """Require enough remaining clients, each with enough neighbours among them."""
     here, parameters = frozenset(remaining), graph.parameters
     if len(here) < parameters.fewest_listed:
         raise AggregationError(
@@ -41,12 +40,12 @@ def require_clients(remaining: Iterable[int], step: StepName, graph: Graph) -> N
 
 
 def tolerance(parameters: Parameters, *, whole: bool = False) -> int:
-    """Return the maximum number of disputes with which a client may continue.
+    """Return the maximum number of disputes of a continuing client.
 
-    A dispute is between an owner and a holder that could not use the owner's shares. One of the two is lying, and the
-    server cannot decide which. A client with more disputes than there are liars is lying. In the complete graph the
-    maximum is the number of colluders, and at least one. In a sparse graph it is half of a neighbourhood's spare
-    shares; in version 4 what the graph's bounds allow for, and none where clients sign only a ``whole`` list.
+    A dispute is between an owner and a holder that could not use the owner's shares; one of them is lying. A client
+    with more disputes than there are liars is lying. The maximum is max(1, colluders) in the complete graph, else half
+    of a neighbourhood's spare shares, at least 1. In version 4 it is what a random graph's bounds allow for, and 0
+    where clients sign only a ``whole`` list.
     """
     if whole and parameters.hybrid:
         return 0
@@ -57,18 +56,18 @@ def tolerance(parameters: Parameters, *, whole: bool = False) -> int:
 
 
 def admitted(checked: Collection[int], failed: Failed, graph: Graph, *, whole: bool = False) -> frozenset[int]:
-    """Return the clients that continue to the mask step: those that checked, except any with too many disputes.
+    """Return the clients that may continue to the mask step.
 
-    An owner with too few good holders because of disputes is removed too, and so is a :func:`_suspect`. Clients are
-    removed one after the other, the one with most disputes first, because removing either side ends a dispute.
+    Clients with too many disputes, or too few good holders because of disputes, and each :func:`_suspect` are removed
+    one by one, the most disputed first, as a removal ends disputes.
 
-    Guarantee: in version 4's random graphs, and where clients sign only a ``whole`` list, no more honest clients are
-    removed than clients lie, while each client has more than t neighbours left: see :func:`_too_disputed`. In the
-    complete graph otherwise, while at most :func:`tolerance` clients lie and more than t honest others hold each one's
-    shares, no honest client is removed (t of them suffice if one client is lying, or if min_survivors is at least t and
-    the tolerance together); and where more than t continue, t of them can use the shares of every disputed client that
-    continues (where exactly t do, an owner has only t - 1 others). If t + 3 and min_survivors + 2 have checked, and one
-    liar and one other vanish after that, the remaining ones suffice for the sum.
+    Guarantee: in version 4's random graphs and with ``whole`` lists, no more honest clients are removed than clients
+    lie, while each client has more than t neighbours left (:func:`_too_disputed`). In the complete graph otherwise,
+    while at most :func:`tolerance` clients lie and more than t honest others hold each one's shares, no honest client
+    is removed; t suffice with one liar, or if min_survivors is at least t and the tolerance together. Then, if more
+    than t continue, t of them can use the shares of every disputed client that continues; if exactly t do, an owner has
+    only t-1 others. If t + 3 and min_survivors + 2 have checked, and one liar and one other vanish later, the remaining
+    ones suffice for the sum.
     """
     here = set(checked)
     disputes = {client: set[int]() for client in here}
@@ -87,7 +86,6 @@ def admitted(checked: Collection[int], failed: Failed, graph: Graph, *, whole: b
 def _outcast(
     disputes: Mapping[int, set[int]], failed: Failed, graph: Graph, most: int, charged: set[int] | None
 ) -> int | None:
-    """Return the next client to remove; None where all may continue."""
     order = sorted(disputes)
     disputed = _too_disputed(order, disputes, most, charged)
     if disputed is not None:
@@ -101,12 +99,11 @@ def _outcast(
 def _too_disputed(
     order: Sequence[int], disputes: Mapping[int, set[int]], most: int, charged: set[int] | None
 ) -> int | None:
-    """Return the next client to remove for more than ``most`` disputes; None where there is none.
+    """Return the client to remove for too many disputes, or None.
 
-    It is the client with most disputes. Unless ``charged`` is None, its removal is *charged* to another party of its
-    disputes, once a client. Where all of these are charged already, one of them is removed instead. So each removed
-    client is in a pair with another client, no two pairs share a client, and each pair has a liar: no more honest
-    clients are removed than there are liars. ``charged`` grows by the call.
+    Each removal is *charged* to another party of the disputes, once a client; if all are charged, one of them is
+    removed instead. So each removed client is in a pair, no two pairs share a client, and each pair has a liar: no more
+    honest clients are removed than there are liars. The call extends ``charged``; None disables it.
     """
 
     def most_disputed(clients: Iterable[int]) -> int:
@@ -125,10 +122,7 @@ def _too_disputed(
 
 
 def _starved(client: int, disputes: Mapping[int, set[int]], failed: Failed, graph: Graph) -> bool:
-    """Return whether disputes leave a client with too few good holders of its shares, or too few to mask with.
-
-    The latter applies to version 4, where a pair in dispute does not mask, whichever could not use a dealing.
-    """
+    """Version 4 disputes also reduce the clients to mask with."""
     holders, accusing = _holders(client, disputes, failed, graph)
     quorum, partners = graph.parameters.quorum, len(holders) - len(disputes[client])
     alone = graph.parameters.hybrid and partners < quorum <= len(holders)
@@ -136,11 +130,11 @@ def _starved(client: int, disputes: Mapping[int, set[int]], failed: Failed, grap
 
 
 def _suspect(owner: int, disputes: Mapping[int, set[int]], failed: Failed, graph: Graph) -> bool:
-    """Return whether one owner's lie explains several holders' reports, and only t good holders remain.
+    """Return whether one owner's lie explains several reports, and only t good holders remain.
 
-    If it vanished with one more client, both after the others have uploaded, too few shares would arrive. One liar
-    cannot bring an honest client here, because one of its accusers would be honest; two can. So it is removed only
-    where it matters, and where enough clients continue without it that one may still vanish.
+    If that owner and one more client vanished, too few shares would arrive. One liar cannot cast suspicion on an honest
+    client, because one accuser would be honest; two can. So the owner is removed only if enough clients remain that one
+    more may vanish.
     """
     holders, accusing = _holders(owner, disputes, failed, graph)
     explains = len(accusing) > 1 and all(disputes[holder] == {owner} for holder in accusing)
@@ -149,13 +143,12 @@ def _suspect(owner: int, disputes: Mapping[int, set[int]], failed: Failed, graph
 
 
 def _holders(owner: int, here: Collection[int], failed: Failed, graph: Graph) -> tuple[list[int], list[int]]:
-    """Return the neighbours that hold the owner's shares, and those of them that could not use them."""
     holders = [holder for holder in graph.neighbours(owner) if holder in here]
     return holders, [holder for holder in holders if owner in failed.get(holder, ())]
 
 
 def require_dealers(checked: Collection[int], failed: Failed, graph: Graph, *, whole: bool = False) -> frozenset[int]:
-    """Return the clients that continue; raises if they are too few, and names the disputes if these are the cause."""
+    """Return continuing clients, or raise, naming disputes."""
     dealers = admitted(checked, failed, graph, whole=whole)
     try:
         require_clients(dealers, "check", graph)
@@ -168,10 +161,9 @@ def require_dealers(checked: Collection[int], failed: Failed, graph: Graph, *, w
 
 
 def signers(survivors: Iterable[int], failed: Failed, graph: Graph) -> list[int]:
-    """Return the survivors that can sign the list of all survivors, in increasing order; the server asks only these.
+    """Return the survivors that can sign the list of all survivors.
 
-    A client to which too few survivors proved that they take part must refuse the list (:func:`check_proven`). The
-    fault is then the owner's of a bad box, or the client's own.
+    A client refuses if too few survivors proved that they take part (:func:`check_proven`).
     """
     listed = frozenset(survivors)
     willing = [client for client in sorted(listed) if _can_agree(client, listed, failed, graph)]
@@ -194,7 +186,7 @@ def _can_agree(client: int, listed: frozenset[int], failed: Failed, graph: Graph
 def quorums(
     signed: Collection[int], neighbours: Callable[[int], Iterable[int]], parameters: Parameters
 ) -> dict[int, tuple[int, ...]]:
-    """Map each signer, in order, to a quorum of neighbours that signed; a signer without a quorum cannot unmask."""
+    """Map each signer to a quorum of signing neighbours, if it has one."""
     shown: dict[int, tuple[int, ...]] = {}
     for client in sorted(signed):
         signers = tuple(other for other in neighbours(client) if other in signed)[: parameters.quorum]
@@ -210,13 +202,13 @@ def quorums(
 
 
 def accused(failed: Failed) -> tuple[RemoteProtocolError, ...]:
-    """Return one unproven error per owner of an unusable box, with the numbers of the holders who reported it."""
+    """Return one unproven error per owner of an unusable box."""
     owners = sorted({owner for each in failed.values() for owner in each})
     return tuple(_accusation(owner, sorted(holder for holder in failed if owner in failed[holder])) for owner in owners)
 
 
 def accusers(failed: Failed, parameters: Parameters) -> tuple[RemoteProtocolError, ...]:
-    """Return one unproven error per holder that disputes shares disputed by so few that all of these may lie."""
+    """Return one unproven error per holder that reports an owner with so few reporters that all may lie."""
     votes = Counter(owner for each in failed.values() for owner in each)
     most = max(1, parameters.colluders) if parameters.disputes else tolerance(parameters)
     doubtful = {holder: [owner for owner in failed[holder] if votes[owner] <= most] for holder in sorted(failed)}

@@ -1,11 +1,6 @@
-"""The checks of client and server on each message: each function prevents one kind of lie.
+"""Check messages: each function prevents one kind of lie.
 
-Pure functions of the message and of the checking machine's state; they return nothing or raise ``Refusal``.
-A client then ends; the server continues without the culprit. The tables in ``docs/protocol.md`` give the purpose of
-each check, and each has a test in which an attacker tries that lie.
-
-``check_opening`` is for engines, before a client exists: no budget is spent and no noise drawn for bytes that any
-sender could make. The client verifies them again when it receives them.
+They raise ``Refusal``. A client then ends; the server continues without the culprit.
 """
 
 from __future__ import annotations
@@ -36,7 +31,7 @@ _ANY = X25519PrivateKey.from_private_bytes(bytes(range(32)))
 
 
 def check_open(message: messages.Open | messages.HybridOpen, graph: Graph) -> None:
-    """Require the signature of the roster's server, for this client's plan, parameters and roster."""
+    """Require the roster's server's signature for this plan, parameters and roster."""
     if message.parameters != graph.parameters.digest:
         raise Refusal("wrong_plan", "the server runs another plan or other parameters")
     if message.roster != graph.roster.digest:
@@ -47,7 +42,7 @@ def check_open(message: messages.Open | messages.HybridOpen, graph: Graph) -> No
 
 
 def context_of_open(message: messages.Open | messages.HybridOpen, graph: Graph) -> bytes:
-    """Return the context that an opening begins, as its receiver computes it."""
+    """Return an opening's context, as its receiver computes it."""
     kem_key = message.kem_key if isinstance(message, messages.HybridOpen) else b""
     return context_of(graph, message.session, message.server_key, kem_key)
 
@@ -55,7 +50,7 @@ def context_of_open(message: messages.Open | messages.HybridOpen, graph: Graph) 
 def check_adverts(
     message: messages.Adverts | messages.HybridAdverts, graph: Graph, index: int, state: ClientState
 ) -> None:
-    """Require that the keys come from this client's neighbours, signed for this session."""
+    """Require keys of this client's neighbours, signed for this session."""
     _check_clients([advert.sender for advert in message.adverts], graph.neighbours(index))
     _check_quorum(len(message.adverts), graph, "advertised")
     for advert in message.adverts:
@@ -67,7 +62,7 @@ def check_adverts(
 
 
 def check_deliver(message: messages.Deliver, graph: Graph, state: ClientState) -> None:
-    """Require dealings of neighbours that advertised, enough of them that masks can be removed later."""
+    """Require dealings of enough advertised neighbours to remove masks later."""
     count = len(message.sharers)
     _check_clients(message.sharers, state.adverts)
     _check_quorum(count, graph, "shared")
@@ -77,10 +72,9 @@ def check_deliver(message: messages.Deliver, graph: Graph, state: ClientState) -
 
 
 def check_dealers(bitmap: bytes, graph: Graph, index: int, state: ClientState) -> None:
-    """Require that this client continues, with enough neighbours, all of which shared.
+    """Require this client and enough neighbours, all of which shared.
 
-    The server may leave out any neighbour: one that does not mask with this client may not be on its list of
-    survivors either (:func:`check_survivors`), and one that is left out here counts as one that never shared.
+    An excluded neighbour may not be on the survivor list (:func:`check_survivors`).
     """
     dealers = _members(bitmap, graph)
     here = dealers.intersection(graph.neighbours(index))
@@ -90,10 +84,10 @@ def check_dealers(bitmap: bytes, graph: Graph, index: int, state: ClientState) -
 
 
 def check_refused(graph: Graph, state: ClientState) -> None:
-    """Require that enough neighbours continue with which this client has no dispute: only these mask with it.
+    """Require enough neighbours without a dispute with this client (version 4).
 
-    Version 4. The pair of a dispute shares no secret; ``refused`` are those that could not use this client's dealing.
-    In a random graph no more disputes are allowed than its bounds assume: a server makes them up at will.
+    Pairs in dispute share no mask. A server can invent disputes, so a random graph limits them to what its bounds
+    assume.
     """
     _check_clients(state.refused, state.dealers)
     apart = unproven(state)
@@ -108,18 +102,17 @@ def check_refused(graph: Graph, state: ClientState) -> None:
 
 
 def unproven(state: ClientState) -> frozenset[int]:
-    """Return the dealers that proved nothing to this client, and, in version 4, that share no mask with it."""
+    """Return the dealers that proved nothing to this client or, in version 4, share no mask with it."""
     return frozenset(state.dealers).difference(state.held).union(state.refused)
 
 
 def check_survivors(bitmap: bytes, graph: Graph, index: int, state: ClientState) -> None:
-    """Require that the list holds this client, only clients that continued, enough of them, and isolates none.
+    """Require this client and enough others, all of which continued, and none isolated.
 
-    The last requirement is stronger than in SecAgg+: as t > k/2, a list that leaves every client t neighbours leaves
-    the ring graph connected, so a server cannot isolate a client by listing its neighbours as dropped. If an earlier
-    sum over chosen clients was unmasked, only the same list is accepted. Where sums over one list are compared, version
-    4 accepts it only if this client masks with all its neighbours on it: there the sum over a list need not hold who is
-    in dispute.
+    As t > k/2, a list that leaves every client t neighbours leaves the ring graph connected, so a server cannot isolate
+    a client by listing its neighbours as dropped; SecAgg+ requires less. With ``only``, no other list is accepted.
+    Where sums over one list are compared, version 4 also requires masks with all listed neighbours: a sum may omit
+    clients in dispute.
     """
     survivors = _members(bitmap, graph)
     if state.only and bitmap != state.only:
@@ -147,13 +140,11 @@ def check_survivors(bitmap: bytes, graph: Graph, index: int, state: ClientState)
 
 
 def check_proven(survivors: frozenset[int], graph: Graph, index: int, failed: Collection[int]) -> None:
-    """Require that enough listed clients proved to ``index`` that they take part, without those in ``failed``.
+    """Require enough listed clients that proved to ``index`` that they take part.
 
-    The boxes of ``failed`` did not open there. A neighbour counts only if its box opened: the box is keyed by this
-    client's fresh key, so it proves that its sender takes part in *this* session. An old signed advertisement proves no
-    such thing: a server that repeats its session name and key could replay one and pass off a client that has left as a
-    survivor. A neighbour that seals garbage is indistinguishable from that, so the refusal accuses no client. The
-    server knows ``failed`` from the check message and asks only the clients that this check lets sign.
+    Boxes of ``failed`` did not open. A box that opens is proof: it is keyed by this client's fresh key. An old signed
+    advertisement is none: a server that repeats its session name and key could replay that of a client that has left.
+    A neighbour that seals garbage looks identical, so no client is accused.
     """
     absent = survivors.intersection(failed)
     neighbours = len(survivors.intersection(graph.neighbours(index)))
@@ -170,7 +161,7 @@ def check_proven(survivors: frozenset[int], graph: Graph, index: int, failed: Co
 
 
 def check_agreement(message: messages.Agreement, graph: Graph, index: int, state: ClientState) -> None:
-    """Require that a quorum of surviving neighbours signed the same list as this client."""
+    """Require that a quorum of surviving neighbours signed this client's list."""
     _check_clients(message.signers, _members(state.survivors, graph).intersection(graph.neighbours(index)))
     _check_quorum(len(message.signers), graph, "signed")
     _check_length(message.signatures, wire.SIGNATURE_BYTES * len(message.signers))
@@ -208,7 +199,7 @@ def _members(bitmap: bytes, graph: Graph) -> frozenset[int]:
 def check_advertise(
     message: messages.Advertise | messages.HybridAdvertise, public: bytes, context: bytes, private: X25519PrivateKey
 ) -> None:
-    """Require that the identity on the roster signed these keys for this session, none of them of low order."""
+    """Require keys that the roster's identity signed for this session, none of low order."""
     statement = advert_statement(context, message.sender, *message.keys)
     if not verify(public, message.signature, statement):
         raise Refusal("bad_signature")
@@ -222,13 +213,13 @@ def check_advertise(
 
 
 def check_share(message: messages.Share, length: int) -> None:
-    """Require boxes of this length; ``dealing.verified`` checks the dealing's public part."""
+    """Require boxes of this length; ``dealing.verified`` checks the public part."""
     if len(message.boxes) != length:
         raise Refusal("wrong_length")
 
 
 def check_check(message: messages.Check, owners: Collection[int]) -> None:
-    """Require that the client reports only shares of clients that dealt to it as unusable."""
+    """Require reports of shares that were dealt to the client."""
     _check_owners(message.failed, owners)
     if isinstance(message, messages.HybridCheck):
         above = sum(owner > message.sender for owner in set(owners).difference(message.failed))
@@ -242,7 +233,7 @@ def check_mask(message: messages.Mask, wire_bytes: int) -> None:
 
 
 def check_agree(message: messages.Agree, public: bytes, statement: bytes) -> None:
-    """Require a signature over the one survivor list of this session."""
+    """Require a signature over the session's one survivor list."""
     if not verify(public, message.signature, statement):
         raise Refusal("bad_signature")
 
@@ -250,10 +241,11 @@ def check_agree(message: messages.Agree, public: bytes, statement: bytes) -> Non
 def check_unmask(
     message: messages.Unmask, *, is_self_key: Callable[[bytes], bool], owners: Collection[int], dealt: Dealt
 ) -> None:
-    """Require the sender's self-mask key, and only shares that were dealt, of the kind that the list requires.
+    """Require the sender's self-mask key, and only dealt shares of the listed kind.
 
-    ``owners`` are the owners of shares that the sender did not report as unusable: it must send one share of each.
-    ``dealt`` returns whether a share is the one that an owner dealt.
+    Args:
+        owners: owners of usable shares: one share each is due.
+        dealt: returns whether an owner dealt a share.
     """
     size = messages.SECRET_BYTES
     if not is_self_key(message.self_key):
@@ -268,7 +260,7 @@ def check_unmask(
 
 
 def check_layers(message: messages.UnmaskWithOpening, opened: int, commitment: bytes) -> None:
-    """Require the value that this client committed to before it knew who would be in the sum."""
+    """Require the value committed to before survivors were known."""
     if opening(message.opening, opened, 0) != commitment:
         raise Refusal("bad_opening", "its seeds of noise are not those that it committed to")
 
@@ -287,11 +279,12 @@ def _check_owners(listed: tuple[int, ...], owners: Collection[int]) -> None:
 
 
 def check_opening(parameters: Parameters, opening: bytes, *, roster: Roster) -> None:
-    """Refuse an opening that the roster's server did not sign for this plan and this roster.
+    """Refuse an opening that the roster's server did not sign for this plan and roster.
+
+    Engines call it before foreign bytes can cost budget or noise.
 
     Raises:
-        RemoteProtocolError: that, or the bytes are no opening, or its key is a point of low order.
-        LocalProtocolError: roster and parameters do not fit together.
+        RemoteProtocolError: that, malformed bytes, or a key of low order.
     """
     graph, view = Graph(parameters, roster), wire.view_of(opening)
     try:

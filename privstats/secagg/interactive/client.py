@@ -1,9 +1,6 @@
-"""The client machine of the interactive protocol: bytes in, bytes out; it verifies every message of the server.
+"""The client machine of the interactive protocol: it verifies every server message.
 
-No clock, socket or global; randomness is passed in. One instance serves one session, one call at a time, and wipes
-itself after its unmask message. The methods stand in the order in which they are read: what an engine calls, the
-handling of a message, and the six steps. What every client with one upload does is in
-:mod:`privstats.secagg.uploader`.
+It has no clock, socket or global, serves one session, and wipes itself after its unmask message.
 """
 
 from __future__ import annotations
@@ -45,24 +42,17 @@ class Client(Uploader):
     """One client in one aggregation.
 
     Args:
-        parameters: the public parameters that all parties agreed on.
-        vector: the client's contribution; masking copies it and never changes it.
-        index: this client's index on the roster.
-        identity: the signing key of that index.
-        roster: the public identities of all parties, the server's among them.
+        vector: the client's contribution; masking copies it.
+        identity: the signing key of this index.
         entropy: source of 32 uniform bytes, read once.
-        threads: processors to use for masks.
-        on_upload: called with the SHA-256 of the masked-vector message before it is sent, and again if the process was
-            killed in between. If it raises, nothing is sent. A client that has one is :attr:`charged`.
-        only: the one list of survivors that the client signs, in order; None where the parameters alone decide.
-        whole: sign only a list that the sum is certainly over: in version 4 without a client in dispute with this one.
-            A client with ``only`` does so anyway.
-        noise_root: where the parameters have levels, the 32 secret bytes from which the layers of the vector's noise
-            were drawn (:mod:`privstats.secagg.machines`).
+        on_upload: called with the masked-vector message's SHA-256 before it is sent, and again if the process was
+            killed in between. If it raises, nothing is sent. It makes the client :attr:`charged`.
+        only: the one list of survivors that the client signs.
+        whole: in version 4, sign no list that names a client in dispute with this one; ``only`` implies it.
+        noise_root: with levels, 32 secret bytes that seeded the vector's noise layers.
 
     Raises:
-        LocalProtocolError: vector, identity, roster or noise_root do not fit the parameters, or the graph is not
-            complete and the roster not numbered.
+        LocalProtocolError: arguments do not fit the parameters, or a graph that is not complete has no numbered roster.
 
     Guarantee: a server together with at most ``colluders`` clients learns from this client's messages nothing but sums
     over at least ``min_survivors`` clients, even if the server deviates; ``docs/protocol.md`` states the assumption for
@@ -113,7 +103,7 @@ class Client(Uploader):
 
     @staticmethod
     def check_place(parameters: Parameters, *, index: int, identity: Identity, roster: Roster) -> Graph:
-        """Return the graph, after the checks of the constructor that need no vector; raises as the class does."""
+        """Return the graph after the constructor's checks that need no vector."""
         graph = Graph(parameters, roster)
         if parameters.hybrid:
             kem.require_support()
@@ -133,13 +123,12 @@ class Client(Uploader):
         threads: int = 1,
         on_upload: OnUpload | None = None,
     ) -> Client:
-        """Return the client that :meth:`export` sealed, at the step where it was.
+        """Return the client that :meth:`export` sealed, at its step.
 
-        ``on_upload`` is called with the SHA-256 of the masked-vector message before it is sent, and if it raises,
-        nothing is sent; a client that is charged to a ledger uploads nothing without it.
+        If charged to a ledger, it uploads nothing without ``on_upload``.
 
         Raises:
-            LocalProtocolError: another key, place or plan, or damage.
+            LocalProtocolError: another key, index or plan, or damage.
         """
         client = cls.__new__(cls)
         graph = cls.check_place(parameters, index=index, identity=identity, roster=roster)
@@ -159,34 +148,30 @@ class Client(Uploader):
 
     @property
     def step(self) -> StepName:
-        """The step that this client waits to open; ``"done"`` or ``"failed"`` at the end."""
+        """The awaited step; ``"done"`` or ``"failed"`` at the end."""
         return self._state.step
 
     @property
     def faults(self) -> tuple[RemoteProtocolError, ...]:
-        """Faults of peers that did not stop this client: boxes that do not open, or shares that do not fit.
-
-        All these faults are unproven: the owner may have sealed garbage, or the server may have replaced the box.
-        """
+        """Peers' invalid boxes or shares; unproven, as the server may have spoilt them."""
         return tuple(self._faults)
 
     @property
     def ended(self) -> str:
-        """Why the server ended the session, a code of ``messages.ABORTS``; empty without a signed abort message."""
+        """The reason in the server's signed abort (``messages.ABORTS``); else empty."""
         return self._ended
 
     @property
     def agreed(self) -> tuple[int, ...]:
-        """The survivors in the sum that this client helped to unmask, in order; empty before that."""
+        """The survivors in the unmasked sum; empty before that."""
         listed = self._state.survivors if self._state.step == "done" else bytes((self.parameters.clients + 7) // 8)
         return tuple(sorted(members(listed, self.parameters.clients)))
 
     @property
     def agreement(self) -> dict[int, bytes]:
-        """The signed list of survivors, equal to this client's own, with its signature, by signer.
+        """The survivor list with its signature, by signer; empty before unmasking.
 
-        This client verified a quorum of signatures before it helped to unmask; empty before that. The statements are
-        public: a client that is not on the list can prove with them that its upload is in no sum.
+        These verified public statements let an unlisted client prove that its upload is in no sum.
         """
         return dict(self._state.agreement) if self._state.step == "done" else {}
 
@@ -197,10 +182,7 @@ class Client(Uploader):
 
     @property
     def receipt(self) -> bytes:
-        """Identifies this client's upload later, for ``session.free``; empty until the upload may be sent.
-
-        The transcript's hash, the client's index and the SHA-256 of the upload; ``non_inclusion`` reads it.
-        """
+        """Transcript hash, index and upload hash, for ``session.free``; empty until the upload may be sent."""
         state = self._state
         return state.transcript + wire.index(self.index) + state.uploaded if state.uploaded else b""
 
@@ -211,17 +193,14 @@ class Client(Uploader):
 
     @exclusive
     def receive(self, data: bytes | bytearray | memoryview) -> list[tuple[str, bytes]]:
-        """Process one message from the server and return what to send: ``[("server", bytes)]``, or an empty list.
+        """Process one server message and return ``[("server", bytes)]``, or an empty list.
 
-        An abort message wipes this client and leaves its code in :attr:`ended`. A repeat of the message that was
-        answered last gets the same bytes again, also after the end; a repeat of an earlier one gets no answer,
-        because the server has closed its step.
+        An abort wipes this client. A repeat of the last answered message gets identical bytes, also after the end; an
+        earlier one gets no answer.
 
         Raises:
-            RemoteProtocolError: the message is damaged, too large or comes after the end (the state is unchanged, and a
-                valid message is still accepted), or the server broke the protocol (this client has failed and wiped
-                itself).
-            LocalProtocolError: another call is still running.
+            RemoteProtocolError: the message is damaged, too large or late (the state is unchanged), or the server broke
+                the protocol (this client has failed and wiped itself).
         """
         answers = self._receive_message(wire.view_of(data))
         if answers:
@@ -230,10 +209,10 @@ class Client(Uploader):
 
     @exclusive
     def discard(self) -> None:
-        """End the session on this side and wipe this client, which can then receive and export nothing.
+        """End the session on this side and wipe this client.
 
         Raises:
-            LedgerError: nothing was sent, and the ledger could not record that; the client is wiped all the same.
+            LedgerError: the ledger could not record that nothing was sent; the client is wiped.
         """
         if self._state.step not in ENDS:
             self._wipe("failed")
@@ -289,7 +268,7 @@ class Client(Uploader):
         return answer
 
     def _saved(self) -> tuple[str, bytes]:
-        """Role and place for sealing; a client that has sent its unmask message must not be resumed."""
+        """A client that sent its unmask message must not be resumed."""
         if self._state.step in ENDS:
             raise LocalProtocolError(f"this client is {self._state.step}: {_ONE_SESSION}")
         self._state.faults = [(int(fault.peer), fault.step, fault.code) for fault in self._faults]
@@ -300,7 +279,6 @@ class Client(Uploader):
         return messages.decode(data if self._state.step == "advertise" else self._channel().open(data), kind)
 
     def _process_abort(self, data: memoryview) -> None:
-        """End this client if the roster's server signed the abort of this session; any other abort is refused."""
         messages.check_header(data, messages.Abort, self.parameters)
         message = messages.decode(data, messages.Abort)
         if message.session != self._state.session:
@@ -323,10 +301,7 @@ class Client(Uploader):
         return self._channel_cache
 
     def _wipe(self, end: StepName) -> None:
-        """Overwrite the root and drop everything derived from it, as far as Python allows.
-
-        After a successful end the last answer stays, sealed as it was sent, so that it can be repeated.
-        """
+        """Overwrite secrets as far as Python allows; after success the sealed answer remains, to be repeated."""
         old = self._state
         for secret in (old.root, old.noise_root, old.kem_secret):
             secret[:] = bytes(len(secret))
@@ -385,7 +360,7 @@ class Client(Uploader):
         return kind(state.session, self.index, state.reply_to, failed, *links, *commitment)  # type: ignore[no-any-return]
 
     def _keep_shares(self, owner: int, place: int, message: messages.Deliver) -> None:
-        """Keep the owner's shares; an invalid box costs only these shares, and its culprit cannot be proved."""
+        """An invalid box costs only the owner's shares; its culprit cannot be proved."""
         state, me = self._state, self.index
         try:
             box, secrets = part(message.boxes, place, messages.box_bytes(self.parameters)), cast("Any", self._secrets())
@@ -436,7 +411,7 @@ class Client(Uploader):
         return messages.Agree(state.session, self.index, state.reply_to, signature)
 
     def _unmask(self, message: messages.Agreement) -> messages.Unmask:
-        """The one place where shares are sent: the signed list alone decides which kind of each."""
+        """Only this method sends shares; the signed list alone decides which of each owner."""
         state, half = self._state, messages.SECRET_BYTES
         checks.check_agreement(message, self._graph, self.index, state)
         # As before: a signature of Ed25519 has no nonce.
@@ -454,7 +429,6 @@ class Client(Uploader):
         return messages.UnmaskWithOpening(*answer, self._opening(opened_layers(self.parameters.levels, proven)))
 
     def _opening(self, opened: int) -> bytes:
-        """Return the value that opens the ``opened`` lowest layers of this client's noise."""
         return opening(self._state.noise_root, self._layers, opened)
 
     @property
@@ -472,5 +446,4 @@ class Client(Uploader):
 
 
 def _by_kind(pairs: Iterable[bytes]) -> Iterator[tuple[bytes, ...]]:
-    """Yield the first halves of all pairs, then the second."""
     return zip(*((part(pair, 0, len(pair) // 2), part(pair, 1, len(pair) // 2)) for pair in pairs), strict=True)

@@ -1,12 +1,11 @@
 """Secrets of one client, all derived from one 32-byte root, and its channel to the server.
 
-Because they are derived and not stored, a wipe overwrites one buffer, and a resumed client repeats its messages byte
-for byte, so no key encrypts two different messages. Only the root is ever serialised, sealed.
+A wipe overwrites the root, which alone is ever serialised, sealed. A resumed client repeats identical messages, so no
+key encrypts two different messages.
 
-The channel between the client and the server, after the advertisement, has one key per message. Both ends derive the
-keys from the client's signed box key and the server's signed session key, so no third party can read, change or forge a
-message. The masked vector alone is only authenticated, not encrypted: it is uniform to any party without the masks. The
-channel does not restrict the server; the client's checks do.
+The channel has one key per message, from the client's signed box key and the server's signed session key: no third
+party can read, change or forge a message. The masked vector is only authenticated: it is uniform to any party without
+the masks. The channel does not restrict the server; the client's checks do.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ NONCE = bytes(12)
 
 
 class BoxKeys:
-    """Secrets that both versions derive from a client's root: its X25519 key, for boxes and for the channel."""
+    """A client's X25519 key for boxes and for the channel."""
 
     def __init__(self, root: bytes | bytearray) -> None:
         self._root = root
@@ -45,7 +44,7 @@ class BoxKeys:
         self._shared: dict[bytes, bytes] = {}
 
     def shared_with(self, public: bytes) -> bytes:
-        """Return the secret that the box key shares with ``public``; raises ``Refusal`` for a point of low order."""
+        """Agree on a secret; raises ``Refusal`` for a point of low order."""
         if public not in self._shared:
             try:
                 self._shared[public] = agree(self._box_private, public)
@@ -58,7 +57,7 @@ class BoxKeys:
 
 
 class ClientSecrets(BoxKeys):
-    """Secrets of one client in one session of version 3; the repr shows none of them."""
+    """One client's secrets in one session of version 3."""
 
     def __init__(self, root: bytes | bytearray) -> None:
         super().__init__(root)
@@ -68,21 +67,20 @@ class ClientSecrets(BoxKeys):
         self.mask_public, self.self_public = public_of(self._mask_key.private), public_of(self._self_key.private)
 
     def advertise(self, opening: Open, context: bytes, me: int, identity: Identity, state: ClientState) -> Advertise:
-        """Return the signed keys; raises ``Refusal`` for a server's key of low order."""
+        """Return signed keys; raises ``Refusal`` for a key of low order."""
         del state  # version 4 keeps a secret there
         self.shared_with(opening.server_key)
         keys = self.box_public, self.mask_public, self.self_public
         return Advertise(opening.session, me, *keys, identity.sign(advert_statement(context, me, *keys)))
 
     def channel_secret(self, state: ClientState) -> bytes:
-        """Return the secret from which the keys of the channel to the server are derived."""
+        """Return the secret behind the channel's keys."""
         return self.shared_with(state.server_key)
 
     def deal(self, transcript: bytes, owner: int, holders: Sequence[int], threshold: int) -> Dealing:
-        """Shares of both keys for the neighbours, and their proof; the same whenever the transcript is the same.
+        """Return proven shares of both keys for the neighbours.
 
-        The blinds of the shares depend on the transcript, so that no blind ever serves two challenges, even in a client
-        that was copied and asked twice.
+        Blinds depend on the transcript, so no blind serves two challenges, even in a copied client.
         """
         both = (
             self._secret(self._self_key, "self", transcript, threshold),
@@ -100,7 +98,7 @@ class ClientSecrets(BoxKeys):
         )
 
     def seal_box(self, shares: bytes, sender: int, receiver: Advertise, transcript: bytes) -> bytes:
-        """Return the box for ``receiver``: its two shares, bound to session, sender, receiver and step."""
+        """Seal two shares, bound to session, sender, receiver and step."""
         context = box_context(receiver.session, sender, receiver.sender)
         return self._box(receiver.box_key, sender, receiver.sender, transcript).encrypt(NONCE, shares, context)
 
@@ -113,45 +111,45 @@ class ClientSecrets(BoxKeys):
         return AESGCM(derive(self.shared_with(public), f"box/{sender}/{receiver}", salt=transcript))
 
     def pair_seed(self, me: int, other: Advertise, transcript: bytes) -> bytes:
-        """Return the mask seed shared with ``other``; raises ``Refusal`` for a point of low order."""
+        """Return the shared mask seed; raises ``Refusal`` for a point of low order."""
         try:
             return pair_seed(agree(self._mask_private, other.mask_key), transcript, (me, other.sender))
         except ValueError:
             raise Refusal("bad_key", f"client {other.sender}'s mask key is a point of low order") from None
 
     def links(self, state: ClientState) -> tuple[()]:
-        """None: the server finds both ends of a pair by its mask keys."""
+        """Return no links: mask keys reconstruct a pair's seed."""
         del state
         return ()
 
     def pair_seeds(self, others: Iterable[int], state: ClientState) -> Iterator[tuple[int, bytes]]:
-        """Yield each other client, in order, with the seed of their common mask."""
+        """Yield each other client, in order, with its mask seed."""
         me = state.advert.sender
         for other in others:
             yield other, self.pair_seed(me, cast("Advertise", state.adverts[other]), state.transcript)
 
     def revealed(self, transcript: bytes) -> bytes:
-        """Return the secret that a survivor reveals: the private half of its self-mask key."""
+        """Return the self-mask key's private half, which a survivor reveals."""
         del transcript
         return self.self_key
 
     def self_stream(self, transcript: bytes) -> bytes:
-        """Return the key of this client's self-mask."""
+        """Derive this client's self-mask key."""
         return self_stream(self.self_key, transcript)
 
 
 def pair_seed(shared: bytes, transcript: bytes, pair: tuple[int, int]) -> bytes:
-    """Return the mask seed of two clients from the secret that their mask keys share."""
+    """Derive two clients' mask seed from their mask keys' shared secret."""
     return derive(shared, f"mask/{min(pair)}/{max(pair)}", salt=transcript)
 
 
 def self_stream(self_key: bytes, transcript: bytes) -> bytes:
-    """Return the key of a self-mask."""
+    """Derive a self-mask key."""
     return derive(self_key, "self-mask", salt=transcript)
 
 
 def drawn(key: bytes, number: int) -> list[int]:
-    """Draw ``number`` uniform scalars from the keystream of ``key``."""
+    """Draw uniform scalars from the keystream of ``key``."""
     return uniform(reference_keystream(key, 0, 0, WIDE_BYTES * number))
 
 
@@ -159,13 +157,13 @@ _MASK, _SHARE = Mask.__struct_config__.tag, Share.__struct_config__.tag
 
 
 class Channel:
-    """Seals what this end sends and opens what the other end sent; one message per type."""
+    """Seals and opens the two ends' messages, one per type."""
 
     def __init__(self, secret: bytes, *, session: bytes, client: int, hybrid: bool = False) -> None:
         self._secret, self._session, self._client, self._hybrid = secret, session, client, hybrid
 
     def seal(self, message: bytearray) -> bytes:
-        """Encrypt all bytes after the header, and append the tag over the whole message."""
+        """Encrypt all bytes after the header, and append a tag over the full message."""
         key = self._key(type_of(message))
         if type_of(message) == _MASK:
             message += key.encrypt(NONCE, b"", message)
@@ -177,10 +175,10 @@ class Channel:
         return header + nonce + key.encrypt(nonce, body, header)
 
     def open(self, data: memoryview) -> memoryview:
-        """Verify the tag and return the message as it was before it was sealed.
+        """Verify the tag and return the unsealed message.
 
         Raises:
-            Refusal: another session, or the tag does not fit: damaged, forged, or another sender's.
+            Refusal: another session, or damaged, forged, or another sender's bytes.
         """
         if len(data) < HEADER_BYTES + TAG_BYTES:
             raise Refusal("malformed", "too short to carry a tag")
@@ -199,7 +197,7 @@ class Channel:
             raise Refusal("bad_tag") from None
 
     def _synthetic(self, message: bytearray | memoryview) -> bool:
-        """Return whether the nonce is a hash of the sealed content: repeated boxes of version 4 differ."""
+        """The nonce is a hash of the content, because a repeated version 4 ``Share`` has different boxes."""
         return self._hybrid and type_of(message) == _SHARE
 
     def _key(self, kind: int) -> AESGCM:

@@ -4,16 +4,10 @@ For each key a, the dealer shares a with a polynomial f and a nonce r with a pol
 and publishes z = u + e f at every point, where e = SHA-512(R || A || commitments) is Ed25519's challenge. As z has
 degree < t and (R, z(0)) verifies under A, f has degree < t and f(0) = a at the holders where f(x) and z(x) - e f(x) fit
 their commitments, unless one hash hits one of the few e that a lie fits; ``docs/protocol.md`` has the argument. u is
-used once: it follows from the root and the transcript, and so does e. Pure functions.
+used once: u and e follow from the root and the transcript.
 
-A dealing proves itself. Every key that a client shares is an X25519 key and an Ed25519 key at once, so that "these
-shares give back the key that I advertised" is an ordinary Ed25519 signature under it, with the nonce shared next to
-the key (``secagg/scalars.py``, ``interactive/dealing.py``). It costs no challenge, no answer of a holder and no group
-operation of ours. Three alternatives were rejected: a check of degrees by random combinations, which accepts honest
-shares of another key and which a server that picks the challenge can turn on the holders; verifiable sharing in the
-exponent, which needs a group that ``cryptography`` does not expose; and cut and choose, which fails with probability
-1/M. The shares' field is the keys' field, not GF(2^8). No party can prove who spoilt a box, so one more
-message, ``Check``, comes before the upload.
+Every shared key is an X25519 and an Ed25519 key at once, so the proof is an ordinary Ed25519 signature
+(``secagg/scalars.py``). No party can prove who spoilt a box, so ``Check`` comes before the upload.
 """
 
 from __future__ import annotations
@@ -46,10 +40,10 @@ class Secret:
     """The secret inputs of one key's dealing.
 
     Attributes:
-        key: the key.
+        key: the dealt key.
         nonce: the key pair that blinds it.
-        coefficients: those of the key's polynomial above the constant one, uniform.
-        blinds: those of the nonce's, uniform and used in this one dealing.
+        coefficients: the key polynomial's, above the constant, uniform.
+        blinds: the nonce polynomial's, uniform, used once.
     """
 
     key: KeyPair
@@ -59,7 +53,7 @@ class Secret:
 
 
 class Public(HiddenRepr, Struct, frozen=True):
-    """The public part of a dealing: pairs, joined, by the neighbours' points; challenges are one pair."""
+    """A dealing's public part: pairs in the order of the neighbours' points; ``challenges`` is one pair."""
 
     commitments: bytes
     responses: bytes
@@ -70,7 +64,7 @@ class Public(HiddenRepr, Struct, frozen=True):
 
 @dataclass(frozen=True, repr=False)
 class Dealing:
-    """A dealer's whole dealing: by the neighbours' points the pairs of shares, joined, and the public part."""
+    """A full dealing: pairs of shares in the order of the neighbours' points, and the public part."""
 
     shares: bytes
     commitments: bytes
@@ -79,12 +73,12 @@ class Dealing:
 
 
 def part(data: bytes | bytearray, place: int, size: int = PAIR_BYTES) -> bytes:
-    """Return the ``place``-th of equally long parts, from 0."""
+    """Return one of equally long parts, from 0."""
     return bytes(data[place * size : (place + 1) * size])
 
 
 def deal(secrets: tuple[Secret, Secret], transcript: bytes, owner: int, holders: Sequence[int]) -> Dealing:
-    """Return the dealing of ``owner``'s two keys to ``holders``, its neighbours in order."""
+    """Deal ``owner``'s two keys to ``holders``, its neighbours in order."""
     rows = [
         row for each in secrets for row in ((each.key.scalar, *each.coefficients), (each.nonce.scalar, *each.blinds))
     ]
@@ -104,7 +98,7 @@ Values: TypeAlias = NDArray[np.object_]
 
 
 def commitments_to(values: Values, transcript: bytes, owner: int, holders: Sequence[int]) -> bytes:
-    """Return a pair of commitments per neighbour."""
+    """Return commitments, a pair per neighbour."""
     return b"".join(
         share_commitment(transcript, kind, owner, holder, to_bytes(line[2 * k]), to_bytes(line[2 * k + 1]))
         for holder, line in zip(holders, values, strict=True)
@@ -126,19 +120,15 @@ def shares_in(values: Values) -> bytes:
 def verified(
     commitments: bytes, responses: bytes, proofs: bytes, *, advert: Advertise, transcript: bytes, weights: Sequence[int]
 ) -> Public:
-    """Check that responses have degree < t and prove both advertised keys; return the dealing's public part.
+    """Check that responses have degree < t and prove both advertised keys; return the public part.
 
     Args:
-        commitments: a pair per neighbour.
-        responses: likewise.
-        proofs: the proofs of the two keys.
-        advert: the owner's advertisement.
-        transcript: the transcript of the session.
+        commitments, responses: a pair per neighbour.
+        proofs: one per key.
         weights: from :func:`privstats.secagg.scalars.checks`, unknown to the owner.
 
     Raises:
-        Refusal: a length is wrong, a number is not below the order of the curve, or the shares are of no polynomial or
-            of another key.
+        Refusal: a wrong length, a number not below the curve's order, or shares of no polynomial or another key.
     """
     holders, challenges = len(weights) - 1, b""
     if (len(commitments), len(responses), len(proofs)) != (2 * HASH_BYTES * holders, PAIR_BYTES * holders, PROOF_BYTES):
@@ -171,14 +161,14 @@ def fits_share(
     owner: int,
     holder: int,
 ) -> bool:
-    """Return whether ``owner`` committed for ``holder`` to ``share`` and the blind that it determines, z - e f."""
+    """Return whether ``owner`` committed for ``holder`` to ``share`` and its blind, z - e f."""
     f, z = int.from_bytes(share, "little"), int.from_bytes(response, "little")
     blind = to_bytes((z - int.from_bytes(e, "little") * f) % ORDER)
     return f < ORDER and share_commitment(transcript, kind, owner, holder, share, blind) == commitment
 
 
 def fits_point(share: bytes, point: int, dealing: Public, k: int, transcript: bytes, owner: int, holder: int) -> bool:
-    """Return whether a share of the dealing's ``k``-th key fits, for the holder at this point."""
+    """Return whether a share of the ``k``-th key fits the dealing at this point."""
     at = len(KINDS) * (point - 1) + k
     values = part(dealing.commitments, at, HASH_BYTES), part(dealing.responses, at, HASH_BYTES)
     e = part(dealing.challenges, k, HASH_BYTES)

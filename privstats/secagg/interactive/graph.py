@@ -1,7 +1,7 @@
-"""The graph of neighbours that exchange masks: a function of the parameters and the roster alone.
+"""The graph of neighbours that exchange masks: a function of parameters and roster alone.
 
-Each client computes it, so the server cannot choose it. It is complete, or a random k-regular Harary graph: a
-permutation derived from public values puts the clients on a ring, neighbours are the k nearest.
+Each client computes it, so the server cannot choose it. It is complete, or a random k-regular Harary graph: a public
+permutation puts clients on a ring, neighbours are the k nearest.
 """
 
 from __future__ import annotations
@@ -24,9 +24,8 @@ class Graph:
     """The neighbours of every client, in increasing order.
 
     Raises:
-        LocalProtocolError: the roster does not fit the parameters, or the graph is not complete and the roster not
-            numbered: a client does not see the distant part of a sparse graph, where advertisements of another run
-            would go unnoticed, see ``docs/protocol.md``.
+        LocalProtocolError: the roster does not fit, or the graph is not complete and the roster not numbered: another
+            run's advertisements would go unnoticed in the part that a client does not see (``docs/protocol.md``).
     """
 
     parameters: Parameters
@@ -45,23 +44,23 @@ class Graph:
 
     @cached_property
     def place(self) -> bytes:
-        """64 bytes that stand for the session's setting: a saved state opens under no other."""
+        """Digests of parameters and roster, 64 bytes, to which saved states are bound."""
         return self.parameters.digest + self.roster.digest
 
     def neighbours(self, client: int) -> tuple[int, ...]:
-        """Return the clients that ``client`` exchanges masks and shares with, in increasing order."""
+        """Return a client's neighbours."""
         if self.parameters.complete:
             return tuple(other for other in range(self.parameters.clients) if other != client)
         return tuple(int(other) for other in self._table[client])
 
     def point(self, owner: int, holder: int) -> int:
-        """Return the Shamir point, 1 to 255, of ``holder``'s share of ``owner``'s secrets: its index as a neighbour."""
+        """Return the Shamir point, 1 to 255, of a share: the holder's neighbour index."""
         if self.parameters.complete:
             return holder + 1 if holder < owner else holder
         return int(np.searchsorted(self._table[owner], holder)) + 1
 
     def least_degree(self, members: frozenset[int]) -> int:
-        """Return the smallest number of neighbours of any of ``members`` among ``members``."""
+        """Return the smallest degree within ``members``."""
         if self.parameters.complete:
             return len(members) - 1
         present = np.zeros(self.parameters.clients, bool)
@@ -76,10 +75,9 @@ class Graph:
 
 @lru_cache(maxsize=4)
 def _harary(seed: bytes, clients: int, neighbours: int) -> NDArray[np.int32]:
-    """Neighbours by client, shape ``(clients, neighbours)``: those at ring distance up to half the degree.
+    """Return neighbours by client, ``(clients, neighbours)``.
 
-    Place p of the ring goes to the client with the p-th smallest of ``clients`` uint64 drawn from the seed's keystream.
-    Cached, because in a simulation every client of a session computes the same table.
+    Ring position p has the client with the p-th smallest of ``clients`` uint64 of the seed's keystream.
     """
     order = np.argsort(np.frombuffer(reference_keystream(seed, 0, 0, 8 * clients), "<u8"), kind="stable")
     half = neighbours // 2

@@ -1,18 +1,16 @@
 """Derive, deal and seal a client's keys of version 4, under X25519 and ML-KEM-768 together.
 
-The interface is that of :class:`~privstats.secagg.interactive.client_secrets.ClientSecrets`, which is version 3's. A
-client deals two random polynomials, g and f; g(0) is the key of the client's self-mask. The secret of a pair is the
-lower client's f at the upper's point: the upper holds it as its share, and t others can reconstruct it. Where the upper
-vanishes, the server follows the lower's *link*, the pair's seed under a pad from the upper's f. No key is shared, a
-dealing needs no group operation, and X25519 alone opens nothing.
+A client deals two random polynomials, g and f; g(0) keys its self-mask. A pair's secret is the lower client's f at the
+upper's point: the upper holds it as its share, and t others can reconstruct it. Where the upper vanishes, the server
+follows the lower's *link*, the pair's seed under a pad from the upper's f. No key is shared, and X25519 alone opens
+nothing.
 
-The degree of both polynomials is proved as in version 3, by the responses z = u + e f with blinds that are used once;
-here the challenge is a hash of commitments alone. No further proof is needed, because a verified share *is* the pair's
-secret. One pair of blinds is enough: a dealing that passes the test falsely can end a session, as in version 3, but
-cannot change a sum; a second pair would cost 64 bytes per neighbour each way.
+Degrees are proved as in version 3, by z = u + e f with blinds that are used once; the challenge is a hash of
+commitments. A verified share *is* the pair's secret. A dealing that passes the test falsely can end a session but
+cannot change a sum.
 
-Coefficients and blinds depend on the transcript, so a client that was copied or restored deals different polynomials
-in another session. Encapsulations are random: a repeated step yields different ciphertexts and keys.
+Coefficients and blinds depend on the transcript, so a copied or restored client deals other polynomials in another
+session. Encapsulations are random: a repeated step yields different ciphertexts.
 """
 
 from __future__ import annotations
@@ -61,7 +59,7 @@ _NAMES = ("self", "pair")
 
 
 class HybridSecrets(BoxKeys):
-    """Secrets of one client in one session of version 4; the repr shows none of them."""
+    """One client's secrets in one session of version 4."""
 
     def __init__(self, root: bytes | bytearray, graph: Graph, me: int) -> None:
         super().__init__(root)
@@ -75,7 +73,7 @@ class HybridSecrets(BoxKeys):
     def advertise(
         self, opening: HybridOpen, context: bytes, me: int, identity: Identity, state: ClientState
     ) -> HybridAdvertise:
-        """Return the signed keys; raises ``Refusal`` for a key of the server that is none, before the state changes."""
+        """Return the signed keys; an invalid server key raises ``Refusal`` first."""
         self.shared_with(opening.server_key)
         secret, ciphertext = _encapsulated(opening.kem_key)
         public = kem.public_of(self._kem)
@@ -85,12 +83,12 @@ class HybridSecrets(BoxKeys):
         return HybridAdvertise(opening.session, me, self.box_public, public, ciphertext, signature)
 
     def channel_secret(self, state: ClientState) -> bytes:
-        """Return the secret from which the keys of the channel to the server are derived."""
+        """Return the channel's secret."""
         ciphertext = cast("HybridAdvertise", state.advert).ciphertext
         return kem.combined(self.shared_with(state.server_key), bytes(state.kem_secret), ciphertext)
 
     def deal(self, transcript: bytes, owner: int, holders: Sequence[int], threshold: int) -> Dealing:
-        """Shares of both polynomials for the neighbours, and the proof of their degree; the same for a transcript."""
+        """Return shares of both polynomials, with proven degree."""
         rows = [
             drawn(derive(self._root, f"{name}-{what}", salt=transcript), threshold)
             for name in _NAMES
@@ -106,14 +104,14 @@ class HybridSecrets(BoxKeys):
         return Dealing(shares_in(values), commitments, responses_to(values, challenges), proofs)
 
     def seal_box(self, shares: bytes, sender: int, receiver: KnownAdvertise, transcript: bytes) -> bytes:
-        """Return the box for ``receiver``: a ciphertext of ML-KEM, and its two shares under a key of both secrets."""
+        """Seal two shares behind an ML-KEM ciphertext, under a key of both secrets."""
         context = box_context(receiver.session, sender, receiver.sender)
         secret, ciphertext = _encapsulated(receiver.kem_key)
         key = self._box(receiver.box_key, secret, ciphertext, (sender, receiver.sender), transcript)
         return ciphertext + key.encrypt(NONCE, shares, context)
 
     def open_box(self, box: bytes, receiver: int, sender: KnownAdvertise, transcript: bytes) -> bytes:
-        """Return the shares in ``sender``'s box; raises ``InvalidTag``."""
+        """Return a box's shares; raises ``InvalidTag``."""
         context = box_context(sender.session, sender.sender, receiver)
         ciphertext, sealed = box[: kem.CIPHERTEXT_BYTES], box[kem.CIPHERTEXT_BYTES :]
         secret = kem.decapsulate(self._kem, ciphertext)
@@ -125,7 +123,7 @@ class HybridSecrets(BoxKeys):
         return AESGCM(derive(both, f"box/{ends[0]}/{ends[1]}", salt=transcript))
 
     def links(self, state: ClientState) -> tuple[bytes]:
-        """Return the pair's seed for each usable owner above this client, under a pad that the owner's f removes."""
+        """Return the pair seed of each usable owner above this client, under a pad that the owner's f removes."""
         above = [owner for owner in state.sharers if owner > self._me and owner in state.held]
         joined = b""
         for owner, seed in self.pair_seeds(above, state):
@@ -133,34 +131,33 @@ class HybridSecrets(BoxKeys):
         return (joined,)
 
     def pair_seeds(self, others: Iterable[int], state: ClientState) -> Iterator[tuple[int, bytes]]:
-        """Yield each other client, in order, with the seed of their common mask."""
+        """Yield other clients, in order, with mask seeds."""
         for other in others:
             value = self._pair_value(other, state.transcript) if other > self._me else state.held[other][SECRET_BYTES:]
             yield other, pair_seed(value, state.transcript, (self._me, other))
 
     def _pair_value(self, other: int, transcript: bytes) -> bytes:
-        """Return the value of f that this client dealt to ``other``."""
         if transcript not in self._pair_values:
             row = drawn(derive(self._root, "pair-coefficients", salt=transcript), self._graph.parameters.threshold)
             self._pair_values = {transcript: split([row], self._graph.parameters.neighbours)[:, 0].tolist()}
         return to_bytes(self._pair_values[transcript][self._graph.point(self._me, other) - 1])
 
     def revealed(self, transcript: bytes) -> bytes:
-        """Return the secret that a survivor reveals: g(0)."""
+        """Return g(0), which a survivor reveals."""
         return to_bytes(drawn(derive(self._root, "self-coefficients", salt=transcript), 1)[0])
 
     def self_stream(self, transcript: bytes) -> bytes:
-        """Return the key of this client's self-mask."""
+        """Derive this client's self-mask key."""
         return self_stream(self.revealed(transcript), transcript)
 
 
 def link_pad(value: bytes, transcript: bytes, lower: int, upper: int) -> bytes:
-    """Return the pad of a link, from the upper client's f at the lower's point."""
+    """Derive a link's pad from the upper client's f at the lower's point."""
     return derive(value, f"link/{lower}/{upper}", salt=transcript)
 
 
 def xor(one: bytes, other: bytes) -> bytes:
-    """Return the exclusive or of two strings of 32 bytes."""
+    """XOR two 32-byte strings."""
     return to_bytes(int.from_bytes(one, "little") ^ int.from_bytes(other, "little"))
 
 
@@ -173,10 +170,11 @@ def verified_degrees(
     transcript: bytes,
     weights: tuple[Sequence[int], Sequence[int]],
 ) -> Public:
-    """Return the public part of a dealing of version 4, after the check that the responses of both have degree < t.
+    """Check that both polynomials' responses have degree < t; return the public part.
 
-    As :func:`~privstats.secagg.interactive.dealing.verified`; ``proofs`` are the commitment to g(0) and the response
-    for it, ``weights`` those for g, from 0, and for f, from 1.
+    Args:
+        proofs: the commitment to g(0) and its response.
+        weights: for g, from 0, and for f, from 1.
     """
     holders = len(weights[1])
     lengths = len(commitments), len(responses), len(proofs)
@@ -195,7 +193,7 @@ def verified_degrees(
 
 
 def is_self_key(key: bytes, dealing: Public, owner: int, transcript: bytes) -> bool:
-    """Return whether ``key`` is the g(0) that its owner committed to."""
+    """Return whether ``key`` is the committed g(0)."""
     e = part(dealing.challenges, 0, HASH_BYTES)
     at_zero, response = dealing.at_zero[:HASH_BYTES], dealing.at_zero[HASH_BYTES:]
     return fits_share(key, at_zero, response, e, transcript=transcript, kind=KINDS[0], owner=owner, holder=owner)

@@ -1,12 +1,9 @@
-"""Wire messages of the interactive protocol: strict types, and size limits that are checked before anything is parsed.
+"""Wire messages of the interactive protocol: strict types, with sizes checked before parsing.
 
-A message is ``version || msgpack array || tag``; ``channel`` encrypts what follows the session in most. Unknown types,
-missing or surplus fields, and byte strings of the wrong length do not parse. ``reply_to`` is the SHA-256 of the message
-that is answered. This module defines the format; the machines enforce the rules.
+A message is ``version || msgpack array || tag``. The channel encrypts all after the session field, except in openings,
+advertisements, masked vectors and aborts. ``reply_to`` is the SHA-256 of the answered message.
 
-All signed, hashed and authenticated statements are encoded here too, each under a label of its own. All fields are of
-fixed length or come last, so no two statements share an encoding; both machines use these functions of public values
-(commitments excepted), so that the encodings cannot differ.
+Statements each have their own label; their fields are of fixed length or come last, so no two share an encoding.
 """
 
 from __future__ import annotations
@@ -58,13 +55,11 @@ NONCE_BYTES = 12
 
 
 class _Message(wire.HiddenRepr, Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """The first field of all messages."""
-
     session: Bytes32
 
 
 class Open(_Message, frozen=True, tag=0):
-    """Server to client: a session begins under these parameters and this roster, signed by the roster's server."""
+    """The server's signed opening of a session under these parameters and roster."""
 
     parameters: Bytes32
     roster: Bytes32
@@ -73,7 +68,7 @@ class Open(_Message, frozen=True, tag=0):
 
 
 class Advertise(_Message, frozen=True, tag=1):
-    """Client to server: its public keys for this session, signed; the self-mask and mask keys are dealt later."""
+    """A client's signed session keys."""
 
     sender: Index
     box_key: Bytes32
@@ -83,21 +78,21 @@ class Advertise(_Message, frozen=True, tag=1):
 
     @property
     def keys(self) -> tuple[bytes, ...]:
-        """The keys that the signature and the leaf of the transcript cover."""
+        """The keys under the signature and in the transcript's leaf."""
         return self.box_key, self.mask_key, self.self_key
 
 
 class Adverts(_Message, frozen=True, tag=2):
-    """Server to client: its neighbours' advertisements, and the Merkle proof from them to the transcript."""
+    """The neighbours' advertisements, with their Merkle proof."""
 
     adverts: tuple[Advertise, ...]
     proof: bytes
 
 
 class Share(_Message, frozen=True, tag=3):
-    """Client to server: its dealing. One sealed box per advertised neighbour, in increasing order.
+    """A client's dealing: one sealed box per advertised neighbour, in increasing order.
 
-    Commitments and responses, a pair each per neighbour, advertised or not, and the two proofs are public.
+    Public: commitment and response pairs per neighbour, advertised or not, and two proofs.
     """
 
     sender: Index
@@ -109,7 +104,7 @@ class Share(_Message, frozen=True, tag=3):
 
 
 class Deliver(_Message, frozen=True, tag=4):
-    """Server to client: the neighbours that shared, and each one's dealing to it, in that order, with challenges."""
+    """The neighbours that shared and, in that order, their dealings."""
 
     sharers: tuple[Index, ...]
     boxes: bytes
@@ -119,7 +114,7 @@ class Deliver(_Message, frozen=True, tag=4):
 
 
 class Check(_Message, frozen=True, tag=11):
-    """Client to server: the owners of shares that it could not use."""
+    """Owners of shares that the sender could not use."""
 
     sender: Index
     reply_to: Bytes32
@@ -127,16 +122,13 @@ class Check(_Message, frozen=True, tag=11):
 
 
 class Dealers(_Message, frozen=True, tag=12):
-    """Server to client: the clients that continue, as a bitmap, least significant bit first.
-
-    The client masks with its neighbours among them.
-    """
+    """The continuing clients, as a bitmap."""
 
     dealers: bytes
 
 
 class Mask(_Message, frozen=True, tag=5):
-    """Client to server: the masked vector, packed."""
+    """The masked vector, packed."""
 
     sender: Index
     reply_to: Bytes32
@@ -144,13 +136,13 @@ class Mask(_Message, frozen=True, tag=5):
 
 
 class Survivors(_Message, frozen=True, tag=6):
-    """Server to client: the clients in the sum, as a bitmap, least significant bit first."""
+    """The clients in the sum, as a bitmap."""
 
     survivors: bytes
 
 
 class Agree(_Message, frozen=True, tag=7):
-    """Client to server: its signature over the survivor list that it received."""
+    """A client's signature over the survivor list."""
 
     sender: Index
     reply_to: Bytes32
@@ -158,14 +150,14 @@ class Agree(_Message, frozen=True, tag=7):
 
 
 class Agreement(_Message, frozen=True, tag=8):
-    """Server to client: its neighbours' signatures over the survivor list."""
+    """Neighbours' signatures over the survivor list."""
 
     signers: tuple[Index, ...]
     signatures: bytes
 
 
 class Unmask(_Message, frozen=True, tag=9):
-    """Client to server: its own self-mask key, and one share of each dealer that dealt to it."""
+    """The sender's self-mask key, and one share per dealer."""
 
     sender: Index
     reply_to: Bytes32
@@ -175,19 +167,19 @@ class Unmask(_Message, frozen=True, tag=9):
 
 
 class CheckWithCommitment(Check, frozen=True, tag=13):
-    """A :class:`Check` where clients remove excess noise: with the lowest value of the chain of its layers' seeds."""
+    """A :class:`Check` with the noise layers' lowest chain value."""
 
     commitment: Bytes32
 
 
 class UnmaskWithOpening(Unmask, frozen=True, tag=14):
-    """An :class:`Unmask` where clients remove excess noise: with the value that opens the superfluous layers."""
+    """An :class:`Unmask` that opens superfluous noise layers."""
 
     opening: Bytes32
 
 
 class HybridOpen(_Message, frozen=True, tag=15):
-    """Version 4's :class:`Open`: with the server's ML-KEM key."""
+    """Version 4's :class:`Open`, with an ML-KEM key."""
 
     parameters: Bytes32
     roster: Bytes32
@@ -197,7 +189,7 @@ class HybridOpen(_Message, frozen=True, tag=15):
 
 
 class KnownAdvertise(_Message, frozen=True, tag=17):
-    """A neighbour's :class:`HybridAdvertise` as the server shows it: with the hash of what is for the server alone."""
+    """A neighbour's :class:`HybridAdvertise`, with its ciphertext hashed."""
 
     sender: Index
     box_key: Bytes32
@@ -207,12 +199,12 @@ class KnownAdvertise(_Message, frozen=True, tag=17):
 
     @property
     def keys(self) -> tuple[bytes, ...]:
-        """The keys that the signature and the leaf of the transcript cover."""
+        """See :attr:`Advertise.keys`."""
         return self.box_key, sha256(self.kem_key).digest(), self.ciphertext_hash
 
 
 class HybridAdvertise(_Message, frozen=True, tag=16):
-    """Version 4's :class:`Advertise`: box key and ML-KEM key of one session, and a secret for the server, signed."""
+    """Version 4's :class:`Advertise`, with an encapsulated secret for the server."""
 
     sender: Index
     box_key: Bytes32
@@ -228,7 +220,7 @@ class HybridAdvertise(_Message, frozen=True, tag=16):
 
     @property
     def keys(self) -> tuple[bytes, ...]:
-        """The keys that the signature and the leaf of the transcript cover."""
+        """See :attr:`Advertise.keys`."""
         return self.known.keys
 
 
@@ -240,25 +232,25 @@ class HybridAdverts(_Message, frozen=True, tag=18):
 
 
 class HybridCheck(Check, frozen=True, tag=19):
-    """Version 4's :class:`Check`: with a link, 32 bytes, for every owner above the sender that is not in ``failed``."""
+    """Version 4's :class:`Check`, with a 32-byte link per usable owner above the sender."""
 
     links: bytes
 
 
 class HybridCheckWithCommitment(HybridCheck, frozen=True, tag=20):
-    """A check of version 4 where clients remove excess noise, as :class:`CheckWithCommitment`."""
+    """Version 4's :class:`CheckWithCommitment`."""
 
     commitment: Bytes32
 
 
 class HybridDealers(Dealers, frozen=True, tag=21):
-    """Version 4's :class:`Dealers`: with those of them that could not use the receiver's dealing."""
+    """Version 4's :class:`Dealers`; ``refused`` could not use the receiver's dealing."""
 
     refused: tuple[Index, ...]
 
 
 class Abort(_Message, frozen=True, tag=10):
-    """Server to client: the session is over, with a code from :data:`ABORTS`, signed by the roster's server."""
+    """The server's signed end of the session, with a code from :data:`ABORTS`."""
 
     code: Annotated[int, Meta(ge=0, le=127)]
     signature: Bytes64
@@ -284,7 +276,6 @@ Wire: TypeAlias = ClientMessage | ServerMessage
 
 
 def _limits(parameters: Parameters) -> dict[type[msgspec.Struct], int]:
-    """Return the exact maximum size in bytes of each type of message in a session with these parameters."""
     k, n = parameters.neighbours, parameters.clients
     index, neighbours = _index(n - 1), _array(k) + k * _index(n - 1)
     names = index + _bytes(HASH_BYTES)  # sender and reply_to
@@ -315,7 +306,6 @@ def _limits(parameters: Parameters) -> dict[type[msgspec.Struct], int]:
 
 
 def _hybrid_limits(parameters: Parameters, neighbours: int, names: int) -> dict[type[msgspec.Struct], int]:
-    """Return the size limits of version 4's messages, without header and tag."""
     k, n = parameters.neighbours, parameters.clients
     keys = _bytes(32) + _bytes(kem.PUBLIC_BYTES) + _bytes(SIGNATURE_BYTES)
     known = HEADER_BYTES - 1 + _index(n - 1) + keys + _bytes(HASH_BYTES)
@@ -331,7 +321,7 @@ def _hybrid_limits(parameters: Parameters, neighbours: int, names: int) -> dict[
 
 
 def box_bytes(parameters: Parameters) -> int:
-    """Return the size of a sealed box; version 4's has the ciphertext of its key in front."""
+    """Return a sealed box's size; version 4's starts with a ciphertext."""
     return BOX_BYTES + kem.CIPHERTEXT_BYTES * parameters.hybrid
 
 
@@ -340,81 +330,81 @@ encode, decode, is_kind, size_limit = _CODEC.encode, _CODEC.decode, _CODEC.is_ki
 
 
 def codec_of(parameters: Parameters) -> wire.Codec:
-    """Return the codec of the version that these parameters are for."""
+    """Return the version's codec."""
     return _HYBRID_CODEC if parameters.hybrid else _CODEC
 
 
 def check_header(data: memoryview, kind: type[Struct], parameters: Parameters) -> None:
-    """Check version, type and size of a message, before anything is parsed; raises ``Refusal``."""
+    """Check version, type and size before parsing; raises ``Refusal``."""
     codec_of(parameters).check_header(data, kind, parameters)
 
 
 def largest_answer(parameters: Parameters) -> int:
-    """Return the maximum size in bytes of a client's messages in a session with these parameters."""
+    """Return the maximum bytes of a client's message."""
     return codec_of(parameters).largest(get_args(ClientMessage), parameters)
 
 
 def largest_request(parameters: Parameters) -> int:
-    """Return the maximum size in bytes of the server's messages in a session with these parameters."""
+    """Return the maximum bytes of a server's message."""
     return codec_of(parameters).largest(get_args(ServerMessage), parameters)
 
 
 def _siblings(size: int, known: int) -> int:
-    """Return the maximum number of hashes in a proof for ``known`` of ``size`` leaves: w/2 on a level of w nodes."""
+    """Bound the hashes in a proof for ``known`` leaves: w/2 on a level of w nodes."""
     return sum(min(known, 1 << level) for level in range((size - 1).bit_length()))
 
 
 def context_of(graph: Graph, session: bytes, server_key: bytes, kem_key: bytes = b"") -> bytes:
-    """32 bytes that stand for suite, plan, parameters, roster, session and the server's session keys."""
+    """Hash suite, plan, parameters, roster, session and the server's keys."""
     keys = server_key + (sha256(kem_key).digest() if kem_key else b"")
     return labelled("context", graph.parameters.digest, graph.roster.digest, session, keys)
 
 
 def open_statement(context: bytes) -> bytes:
-    """The server signs this to open a session; the context fixes suite, plan, roster, session and its key."""
+    """Return the statement that opens a session."""
     return prefix("open") + context
 
 
 def abort_statement(context: bytes, code: int) -> bytes:
-    """The server signs this to end a session early."""
+    """Return the statement that ends a session early."""
     return prefix("abort") + context + bytes([code])
 
 
 def advert_statement(context: bytes, sender: int, *keys: bytes) -> bytes:
-    """Return the statement that a client signs when it advertises its keys, :attr:`Advertise.keys`."""
+    """Return what a client signs over :attr:`Advertise.keys`."""
     return prefix("advertise") + context + index(sender) + b"".join(keys)
 
 
 def advert_leaf(advert: Advertise | HybridAdvertise | KnownAdvertise) -> bytes:
-    """Return the leaf of one advertisement in the tree of all of them."""
+    """Return an advertisement's Merkle leaf."""
     return labelled("leaf", index(advert.sender), *advert.keys, advert.signature)
 
 
 def transcript_of(context: bytes, root: bytes) -> bytes:
-    """32 bytes that stand for everything that was advertised; ``root`` is that of the Merkle tree."""
+    """Hash everything advertised; ``root`` is the Merkle tree's."""
     return labelled("transcript", context, root)
 
 
 def box_context(session: bytes, sender: int, receiver: int) -> bytes:
-    """Return the associated data of a sealed box: session, sender, receiver, step."""
+    """Return a box's associated data."""
     return prefix("share") + session + index(sender) + index(receiver)
 
 
 def share_commitment(transcript: bytes, kind: bytes, owner: int, holder: int, share: bytes, blind: bytes) -> bytes:
-    """Return the commitment to one share and its blind; ``kind`` is ``b"s"`` (self-mask key) or ``b"k"`` (mask key)."""
+    """Commit to a share and its blind; ``kind`` is ``b"s"`` (self-mask key) or ``b"k"`` (mask key)."""
     return labelled("share-commitment", transcript, kind, index(owner), index(holder), share, blind)
 
 
 def dealing_challenge(transcript: bytes, kind: bytes, owner: int, commitments: bytes) -> bytes:
-    """Return the input of version 4's challenge of one dealt polynomial, with all commitments of the dealing."""
+    """Return version 4's challenge input for one polynomial, over all commitments."""
     return prefix("challenge") + transcript + kind + index(owner) + labelled("commitments", commitments)
 
 
 def dealing_statement(transcript: bytes, kind: bytes, owner: int, commitments: bytes) -> bytes:
-    """Return the message that proves one dealt key: all commitments of the dealing, which its challenge covers."""
+    """Return the message that proves one dealt key, over all commitments."""
     return prefix("dealing") + transcript + kind + index(owner) + labelled("commitments", commitments)
 
 
 def survivors_statement(transcript: bytes, survivors: bytes) -> bytes:
-    """Return the statement that a client signs for a survivor list; the transcript fixes session, plan and roster."""
+    """Return what a client signs for a survivor list."""
     return prefix("agree") + transcript + survivors

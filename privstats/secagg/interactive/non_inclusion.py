@@ -1,7 +1,6 @@
-"""Proof that an upload is in no sum, so that a second upload of the same data is no second release.
+"""Prove that an upload is in no sum, so that a second upload of its data is no second release.
 
-The proof is a list of survivors without the client, signed by enough clients. It serves a client that vanished,
-between two sessions, and reads the statements that the survivors publish; ``session.free`` records the result.
+The proof is a survivor list without the client, signed by enough clients.
 """
 
 from __future__ import annotations
@@ -26,9 +25,9 @@ class Receipt:
     """Identifies a client's own upload after the session.
 
     Attributes:
-        transcript: hash of the session and everything that was advertised in it.
-        index: the client's index on the roster.
-        upload: SHA-256 of the masked-vector message, as a ledger recorded it.
+        transcript: hash of session and advertisements.
+        index: the client's roster index.
+        upload: the masked-vector message's SHA-256.
     """
 
     transcript: bytes
@@ -37,11 +36,7 @@ class Receipt:
 
     @classmethod
     def decode(cls, data: bytes) -> Receipt:
-        """Return the receipt in ``data``.
-
-        Raises:
-            LocalProtocolError: there is none.
-        """
+        """Parse a receipt, or raise ``LocalProtocolError``."""
         if not isinstance(data, bytes) or len(data) != _RECEIPT_BYTES:
             raise LocalProtocolError(
                 f"a receipt of this protocol has {_RECEIPT_BYTES} bytes: give client.receipt of the one that uploaded"
@@ -53,23 +48,19 @@ class Receipt:
 def prove_excluded(
     parameters: Parameters, report: bytes, statements: Mapping[int, bytes], *, roster: Roster, panel: None = None
 ) -> bytes:
-    """Return the name of an upload that is in no sum and never can be: its SHA-256, as a ledger recorded it.
+    """Return the name of an upload that is in no sum and never can be: its SHA-256.
 
     Args:
-        parameters: of the session.
-        report: ``client.receipt`` of the client's own machine there.
-        statements: by client, the list that it signed there and its signature, as ``client.agreement`` of a survivor
-            holds them; any party may deliver them.
-        roster: of the session.
-        panel: None, because this protocol has none.
+        report: the client's own ``client.receipt``.
+        statements: by client, its signed list and signature (``client.agreement``), from any source.
 
     Raises:
         LocalProtocolError: the statements do not prove it, or the graph is not complete.
 
     Guarantee: a sum is unmasked over a list that t clients have signed, and an honest client signs one list. In the
-    complete graph 2 t > n + c, so with at most c colluders no second list can gather t signatures: if t clients
-    signed one without this client, its self-mask is never removed and its vector stays uniform to the rest, for ever.
-    In a sparse graph neighbourhoods may sign different lists, so a list proves nothing about another one.
+    complete graph 2 t > n + c, so with at most c colluders no second list can gather t signatures: if t clients signed
+    one without this client, its self-mask is never removed and its vector stays uniform to the rest, for ever. In a
+    sparse graph neighbourhoods may sign different lists, so a list proves nothing about another one.
     """
     del panel
     if not parameters.complete:

@@ -1,9 +1,4 @@
-"""The public parameters of one aggregation: clients, thresholds, ring and steps, agreed before it starts.
-
-Frozen and digested; the digest is bound into every signature and key, so parties with different parameters cannot talk.
-``Parameters.solve`` takes the neighbours and the threshold of a random graph from
-:mod:`privstats.secagg.interactive.random_graph`. Built by the plan; knows nothing of moments or noise.
-"""
+"""Solve the public parameters of one aggregation."""
 
 from __future__ import annotations
 
@@ -39,20 +34,18 @@ GraphKind: TypeAlias = Literal["auto", "complete", "sparse", "robust"]
 
 @dataclass(frozen=True)
 class Parameters:
-    """The public parameters of one aggregation; build them with :meth:`solve`.
+    """The public parameters of one aggregation, bound into every signature and key; build them with :meth:`solve`.
 
     Attributes:
         clients: parties on the roster, n.
         threshold: shares that reconstruct a secret, t; also the signatures over one survivor list before unmasking.
-        min_survivors: the minimum number of clients in a revealed sum.
-        colluders: clients that may work with the server without learning more than the sum.
-        neighbours: number of clients with which each client exchanges masks, k; ``clients - 1`` is the complete graph.
-        ring: the group of the summed vectors.
-        plan_digest: 32 bytes that identify everything else the parties agreed on.
-        server_may_lie: whether the promise covers a server that chooses who drops out; it does not in the sparse graph.
-        levels: the numbers of clients that remaining noise can be sized for, see ``secagg.machines``; empty where no
-            layers are opened.
-        key_agreement: ``"x25519"`` is version 3 of the protocol, ``"mlkem768-x25519"`` version 4.
+        min_survivors: minimum number of clients in a revealed sum.
+        colluders: clients that may work with the server and learn only the sum.
+        neighbours: clients that each client exchanges masks with, k; ``clients - 1`` is the complete graph.
+        plan_digest: 32-byte digest of everything else agreed on.
+        server_may_lie: the promise covers a server that chooses who drops out; not in a sparse graph.
+        levels: client counts that remaining noise can be sized for; empty without layers.
+        key_agreement: ``"x25519"``, version 3, or ``"mlkem768-x25519"``, version 4.
 
     Raises:
         PlanError: the numbers contradict each other.
@@ -118,30 +111,30 @@ class Parameters:
 
     @property
     def complete(self) -> bool:
-        """Whether every client is every other's neighbour."""
+        """Whether all clients are neighbours."""
         return self.neighbours == self.clients - 1
 
     @property
     def hybrid(self) -> bool:
-        """Whether keys are agreed on by X25519 and ML-KEM-768 together: version 4 of the protocol."""
+        """Whether keys need both X25519 and ML-KEM-768: version 4."""
         return self.key_agreement == HYBRID
 
     @property
     def quorum(self) -> int:
-        """The number of *others* that must answer a client: the client is a witness itself in the complete graph."""
+        """Number of *other* clients that must answer; in the complete graph the client itself counts."""
         return self.threshold - 1 if self.complete else self.threshold
 
     @property
     def disputes(self) -> int:
-        """The neighbours that may share no mask with a client: those it disputes with, in version 4's random graphs."""
+        """Neighbours that may share no mask with a client (version 4's random graphs)."""
         return DISPUTES if self.hybrid and not self.complete else 0
 
     @property
     def fewest_listed(self) -> int:
-        """The fewest clients on a list of survivors that a client signs.
+        """Minimum number of clients on a list that a client signs.
 
-        ``min_survivors``; in version 4's random graphs more. There a lying server can exclude from the sum any client
-        that is in dispute with all its neighbours in it.
+        ``min_survivors``, and more in version 4's random graphs: there a lying server can exclude from the sum any
+        client in dispute with all its neighbours in it.
         """
         if not self.disputes:
             return self.min_survivors
@@ -149,7 +142,7 @@ class Parameters:
 
     @property
     def bounds(self) -> FailureBounds:
-        """The remaining failure probabilities, as log2; minus infinity in the complete graph."""
+        """The remaining failure probabilities, as log2; -inf in the complete graph."""
         if self.complete:
             return CERTAIN
         return failure_bounds(
@@ -163,7 +156,7 @@ class Parameters:
 
     @property
     def digest(self) -> bytes:
-        """32 bytes that stand for these parameters, the plan and the cryptographic suite."""
+        """32-byte digest of parameters, plan and cryptographic suite."""
         numbers = (self.clients, self.threshold, self.min_survivors, self.colluders, self.neighbours)
         layers = (self.levels,) if self.levels else ()
         parts = (SUITES[self.key_agreement], numbers, self.ring.segments, self.plan_digest, *layers)
@@ -171,15 +164,15 @@ class Parameters:
 
     @property
     def upload_bytes(self) -> int:
-        """Size of a client's masked vector on the wire."""
+        """Bytes of a masked vector."""
         return self.ring.wire_bytes
 
     @property
     def failure(self) -> float:
-        """Bound on the probability, over the random graph, that masking shows more than the sum; 0 where complete.
+        """Bound on the probability, over the random graph, that masking reveals more than the sum.
 
-        The union of connectivity, privacy and, if :attr:`server_may_lie`, a lying server. Liveness is not among them: a
-        session that ends without a sum reveals no client.
+        The union of connectivity, privacy and, if :attr:`server_may_lie`, a lying server; 0 where complete. Liveness is
+        excluded: a session without a sum reveals no client.
         """
         if self.complete:
             return 0.0
@@ -191,12 +184,12 @@ class Parameters:
 
     @property
     def remedy(self) -> str:
-        """The change to a plan that makes :attr:`failure` smaller."""
+        """The remedy for too large a :attr:`failure`."""
         return f"expect fewer colluders or dropouts, or use a complete graph of at most {COMPLETE_LIMIT} clients"
 
     @property
     def condition(self) -> str:
-        """The only adversary that the promise holds against; empty if it holds against any server."""
+        """The only adversary covered by the promise; empty for any server."""
         return "" if self.server_may_lie else "against a server that follows the protocol"
 
     @classmethod
@@ -214,28 +207,22 @@ class Parameters:
         levels: tuple[int, ...] = (),
         key_agreement: str = CLASSICAL,
     ) -> Parameters:
-        """Return the smallest graph and threshold that keep the promise for this cohort.
+        """Return the smallest graph and threshold that keep the promise.
 
-        The complete graph takes t = floor((n + c) / 2) + 1, so that no two survivor lists can both gather t signatures
-        (2t > n + c). The other graphs have the smallest even k that :func:`solve_sparse` returns.
+        The complete graph has t = floor((n + c) / 2) + 1, so that no two survivor lists can both gather t signatures
+        (2t > n + c). Other graphs have the smallest even k of :func:`solve_sparse`.
 
         Args:
-            clients: parties on the roster.
-            min_survivors: the minimum number of clients in a revealed sum.
-            colluders: clients that may work with the server.
-            ring: what is summed.
-            plan_digest: 32 bytes that identify the plan.
             graph: ``"complete"``; ``"sparse"``; ``"robust"``: sparse, and safe against a server that chooses who drops;
                 or ``"auto"``: complete up to 256 clients, robust beyond.
-            helpers, noisy_helpers: 0 and False, because this protocol has no helpers.
-            levels, key_agreement: as in the class.
+            helpers, noisy_helpers: 0 and False.
 
         Raises:
-            PlanError: helpers, an unknown graph, or no threshold satisfies both the dropouts and the colluders.
+            PlanError: helpers, an unknown graph, or no threshold fits both dropouts and colluders.
 
-        Guarantee: see ``docs/protocol.md``. The complete graph covers a server that misreports dropouts, and the
-        robust graph does up to :attr:`bounds`. The sparse graph is for a server that follows the protocol: its bounds
-        assume that dropouts do not depend on the graph.
+        Guarantee: see ``docs/protocol.md``. The complete graph covers a server that misreports dropouts; the robust
+        graph does up to :attr:`bounds`. The sparse graph is for a server that follows the protocol: its bounds assume
+        that dropouts do not depend on the graph.
         """
         if helpers or noisy_helpers:
             raise PlanError("the interactive protocol has no helpers: leave panel out, or choose protocol='split'")

@@ -1,8 +1,7 @@
-"""Solve for the degree and the threshold of a random graph, and bound the probability that its promises fail.
+"""Solve for a random graph's degree and threshold, and bound its failure probabilities.
 
-Exact tail probabilities on random k-regular Harary graphs, as in SecAgg+ (Bell, Bonawitz, Gascon, Lepoint, Raykova
-2020); they assume that who colludes does not depend on the graph. :mod:`privstats.secagg.interactive.parameters` asks
-here; the complete graph needs nothing of it.
+Exact tails on random k-regular Harary graphs, as in SecAgg+ (Bell, Bonawitz, Gascon, Lepoint, Raykova 2020). They
+assume that who colludes does not depend on the graph.
 """
 
 from __future__ import annotations
@@ -22,14 +21,13 @@ _MAX_NEIGHBOURS = 255
 
 @dataclass(frozen=True)
 class FailureBounds:
-    """log2 of the probability that a promise fails, over the random graph; minus infinity where it cannot.
+    """log2 of the probability over the random graph that a promise fails; -inf where it cannot.
 
     Attributes:
-        connectivity: honest survivors fall into groups with separable sums.
-        privacy: a client's neighbours include enough colluders to reconstruct both of its secrets.
-        liveness: a secret has fewer than t shares, so that the session ends without a sum, although no more clients
-            vanish than the plan allows for.
-        lying_server: as connectivity, if the server chooses who "drops" after seeing the graph.
+        connectivity: honest survivors split into groups with separable sums.
+        privacy: a client's neighbours include enough colluders to reconstruct both its secrets.
+        liveness: no sum, as a secret has fewer than t shares although no more clients vanish than planned.
+        lying_server: as connectivity, if the server sees the graph before choosing who "drops".
     """
 
     connectivity: float
@@ -51,10 +49,10 @@ class SparseGraph:
 
 
 def excludable(clients: int, neighbours: int, disputes: int) -> int:
-    """Return how many clients on a list a lying server can leave out of the sum: m of docs/theorems.md, 8.
+    """Return m, the listed clients that a lying server can exclude from the sum.
 
-    ceil((n-k-1) / (k/2+1)) + 1 clients' windows of k neighbours cover the ring, and at most q clients are left out in
-    each (``disputes``).
+    ceil((n-k-1) / (k/2+1)) + 1 windows of k neighbours cover the ring, each excluding at most q clients (``disputes``):
+    docs/theorems.md, 8.
     """
     windows = -(-(clients - neighbours - 1) // (neighbours // 2 + 1)) + 1
     return disputes * windows
@@ -64,14 +62,13 @@ def excludable(clients: int, neighbours: int, disputes: int) -> int:
 def solve_sparse(
     clients: int, *, min_survivors: int, colluders: int, robust: bool = False, disputes: int = 0
 ) -> SparseGraph:
-    """Return the smallest even k, and its smallest t, with connectivity and privacy <= 2^-40 and liveness <= 2^-30.
+    """Return the smallest even k, and its smallest t, with small failure bounds.
+
+    Connectivity and privacy are at most 2^-40, liveness at most 2^-30.
 
     Args:
-        clients: parties on the roster.
-        min_survivors: the minimum number of clients in a revealed sum; the others may drop.
-        colluders: clients that may work with the server.
-        robust: also hold ``lying_server`` to 2^-40, which takes about a third more neighbours.
-        disputes: neighbours of a client that may share no mask with it; at most half of k - t.
+        robust: also hold ``lying_server`` to 2^-40.
+        disputes: neighbours that may share no mask with a client; at most half of k - t.
 
     Raises:
         PlanError: no even k up to 255 (or clients - 2) satisfies them.
@@ -109,20 +106,19 @@ def solve_sparse(
 def failure_bounds(
     clients: int, *, min_survivors: int, colluders: int, neighbours: int, threshold: int, disputes: int = 0
 ) -> FailureBounds:
-    """Return the failure bounds of a sparse graph with degree k and threshold t.
+    """Return the failure bounds of a sparse graph.
 
-    With c colluders and d = clients - min_survivors dropouts among n clients, of which a client shares no mask with at
-    most q neighbours (``disputes``; 0 in version 3), and m more clients on a list than in the sum (:func:`left_out`):
+    n clients have degree k, threshold t, c colluders and d = clients - min_survivors dropouts. A client shares no mask
+    with at most q neighbours (``disputes``; 0 in version 3), and m = :func:`excludable`.
 
-    - connectivity ``n * prod_{i<k/2} (c+d-i)/(n-i)``: k/2 places in a row on the ring hold no honest survivor;
-    - privacy ``n * P[Hyp(n-1, c, k) >= 2t-k]``: enough colluders to sign, and share, for two survivor lists;
-    - liveness ``n * P[Hyp(n-1, n-1-d+m, k) < t+q]``: of the n - d + m clients that must stay, too few are neighbours
-      to give t shares, or t signatures, without the q in dispute;
-    - lying_server ``n * P[Hyp(n-1, c, k/2) >= t-q-k/2]``: every client insists that everybody on the survivor list
-      keeps t neighbours on it, so next to k/2 places without honest survivors at least t-k/2 of these must be
-      colluders'; where q neighbours may share no mask, t-q-k/2 (docs/theorems.md, 8).
+    - connectivity ``n * prod_{i<k/2} (c+d-i)/(n-i)``: k/2 adjacent ring positions hold no honest survivor;
+    - privacy ``n * P[Hyp(n-1, c, k) >= 2t-k]``: enough colluders to sign, and share, for two lists;
+    - liveness ``n * P[Hyp(n-1, n-1-d+m, k) < t+q]``: fewer than t undisputed neighbours among the n - d + m clients
+      that must stay;
+    - lying_server ``n * P[Hyp(n-1, c, k/2) >= t-q-k/2]``: every listed client needs t listed neighbours, so next to k/2
+      positions without honest survivors at least t-q-k/2 must be colluders (docs/theorems.md, 8).
 
-    Source: SecAgg+, theorems 3.7 to 3.10, with exact hypergeometric tails for their bounds; the last is ours.
+    Source: SecAgg+, theorems 3.7 to 3.10, with exact hypergeometric tails; the last is ours.
     """
     from scipy.stats import hypergeom
 
@@ -138,7 +134,6 @@ def failure_bounds(
 
 
 def _connectivity(clients: int, lost: int, k: int) -> float:
-    """Return log2 of n * prod_{i<k/2} (lost - i)/(n - i); minus infinity once a factor reaches zero."""
     if lost < k // 2:
         return -inf
     return log2(clients) + sum(log2((lost - i) / (clients - i)) for i in range(k // 2))

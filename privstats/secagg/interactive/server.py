@@ -1,7 +1,6 @@
-"""The server machine of the interactive protocol: bytes in, bytes out; it learns the sum and can name a lying client.
+"""The server machine of the interactive protocol: it computes the sum and names lying clients.
 
-No clock, socket or global; it keeps one running sum, never n vectors. This module processes the messages;
-:mod:`privstats.secagg.interactive.server_steps` receives them and closes the steps.
+It has no clock, socket or global, and stores one running sum.
 """
 
 from __future__ import annotations
@@ -50,20 +49,16 @@ class Server(ServerSteps):
     """The aggregator of one session.
 
     Args:
-        parameters: the public parameters that all parties agreed on.
-        roster: the public identities of all parties, the server's among them.
-        identity: the signing key behind the roster's ``server``; it signs the opening, and an abort.
-        entropy: source of 64 uniform bytes: the session's name and the server's session key.
-        threads: processors to use for masks.
-        noise_due: the sum must have noise added before it is published; ``engines.journal`` allows only one draw.
-        whole: clients sign only a list without a client that they dispute with, so no dispute may remain.
+        identity: the roster's ``server`` key, which signs the opening and any abort.
+        entropy: source of 64 uniform bytes, for session name and session key.
+        noise_due: the sum needs noise before publication; ``engines.journal`` allows only one draw.
+        whole: clients sign no list that names a client they dispute with, so no dispute may remain.
 
     Raises:
         LocalProtocolError: roster, identity and parameters do not fit together, or the roster must be numbered.
 
-    Guarantee: :attr:`result` is the exact sum over its survivors, or there is none. An honest server trusts no client
-    for that: it checks each message against what the client signed. It does not check whether a client's *input* is
-    honest.
+    Guarantee: :attr:`result` is the exact sum over its survivors, or there is none. An honest server checks each
+    message against what the client signed. It does not check whether a client's *input* is honest.
 
     Example:
         >>> from privstats.engines import loopback
@@ -117,12 +112,9 @@ class Server(ServerSteps):
 
     @exclusive
     def abandon(self, code: str = "abandoned") -> Outbox:
-        """End the session and return the signed abort messages; each client still in the session then wipes itself.
+        """End the session and return signed aborts, at which clients wipe themselves.
 
-        After the end the call changes nothing, and the messages carry "finished" or the reason of the failure.
-
-        Raises:
-            LocalProtocolError: ``code`` is not in ``messages.ABORTS``.
+        ``code`` is one of ``messages.ABORTS``; after the end, messages carry "finished" or the failure's reason.
         """
         wire.require_word(code, messages.ABORTS)
         if self._state.step not in ENDS:
@@ -139,7 +131,7 @@ class Server(ServerSteps):
     def resume(
         cls, sealed: bytes, key: bytes, *, parameters: Parameters, roster: Roster, identity: Identity, threads: int = 1
     ) -> Server:
-        """Return the server that :meth:`export` sealed, at the step where it was.
+        """Return the server that :meth:`export` sealed, at its step.
 
         Raises:
             LocalProtocolError: another key or plan, or damage.
@@ -185,7 +177,6 @@ class Server(ServerSteps):
         return client, sealed
 
     def _sent_to(self, client: int) -> bytes:
-        """Return the hash of the message that opened this step at ``client``, computed again after an interruption."""
         if client not in self._sent:
             self._message(client)
         return self._sent[client]
@@ -210,32 +201,28 @@ class Server(ServerSteps):
             del self._private, self._kem  # they could still decrypt a recording of the session
 
     def _receivers(self, owner: int) -> tuple[int, ...]:
-        """Return the clients that ``owner`` makes boxes for: its neighbours that advertised, in order."""
         if owner not in self._receivers_cache:
             adverts = self._state.adverts
             self._receivers_cache[owner] = tuple(other for other in self._graph.neighbours(owner) if other in adverts)
         return self._receivers_cache[owner]
 
     def _owners(self, holder: int) -> set[int]:
-        """Return the owners of the shares that ``holder`` received, or those of them that continue."""
         here = self._state.sharers if self._state.step == "check" else self._state.dealers
         return here.intersection(self._receivers(holder))
 
     def _weights(self) -> list[int]:
-        """Random weights that test whether responses have low degree; derived from a secret, so unpredictable."""
+        """Weights that test the responses' degree, derived from a secret, so unpredictable."""
         if not self._weights_cache:
             self._weights_cache = self._drawn_weights("degree", 0)
         return self._weights_cache
 
     def _drawn_weights(self, label: str, first: int) -> list[int]:
-        """Draw the weights of responses at the points from ``first`` on."""
         k, t = self.parameters.neighbours, self.parameters.threshold
         spare = max(0, k + 1 - first - t)  # none where as many shares are needed as there are
         stream = reference_keystream(derive(self._state.secret, label), 0, 0, WIDE_BYTES * spare)
         return checks(k, uniform(stream), first)
 
     def _verified(self, sender: int, message: messages.Share) -> Public:
-        """Return the public part of a dealing; raises ``Refusal``."""
         public, transcript = (message.commitments, message.responses, message.proofs), self._state.transcript
         advert = self._state.adverts[sender]
         if isinstance(advert, messages.HybridAdvertise):
@@ -251,8 +238,6 @@ class Server(ServerSteps):
         return lambda key: is_key(key, advert.self_key)
 
     def _dealt_to(self, holder: int) -> Callable[[int, bytes], bool]:
-        """Return a test that an owner dealt a share to ``holder``, of the kind that the list requires."""
-
         def dealt(owner: int, share: bytes) -> bool:
             dealing, k = self._state.dealings[owner], 0 if owner in self._state.survivors else 1
             point = self._graph.point(owner, holder)

@@ -1,11 +1,7 @@
-"""Handle the server's messages: expected senders, repeats, the closing of steps, and the saving of its state.
+"""Handle the server's messages and saved states.
 
-This module knows the order of the steps; ``server`` has their cryptography. The engine that carries the messages calls
-this module.
-
-Boxes of shares are the largest part of the state: 1,168 n k bytes with n clients, k neighbours and ML-KEM-768. Above
-``SHELVED_ABOVE`` clients a journal stores them in its log alone, where each ``Share`` is written once. A server that is
-resumed there reads every ``Share`` back once, before it sends a box.
+Boxes of shares dominate the state: 1,168 n k bytes with n clients, k neighbours and ML-KEM-768. Above ``SHELVED_ABOVE``
+clients only a journal's log has them; a resumed server reads all back before it sends a box.
 """
 
 from __future__ import annotations
@@ -44,13 +40,13 @@ _UNPROVEN = ("wrong_reply",)  # this server may itself have lost the state in wh
 
 @dataclass(frozen=True)
 class StepActions:
-    """The server's functions for one step of ``STEPS``; each takes the server as its first argument.
+    """The server's functions for one step of ``STEPS``.
 
     Attributes:
-        opens: makes the message that opens the step at a client.
-        accepts: accepts a client's answer, or refuses it.
-        checks: raises if closing the step now would end the session without a sum.
-        closes: closes it with the clients that answered, and returns the clients that the next step is opened for.
+        opens: builds the message that opens the step.
+        accepts: accepts or refuses a client's answer.
+        checks: raises if closing now would yield no sum.
+        closes: closes the step; returns the next step's clients.
     """
 
     opens: Callable[[Any, int], messages.ServerMessage]
@@ -60,7 +56,7 @@ class StepActions:
 
 
 class ServerSteps(Exclusive):
-    """The server interface for engines; its subclass :class:`~privstats.secagg.Server` processes the messages."""
+    """The server interface for engines."""
 
     steps: ClassVar[tuple[str, ...]] = tuple(STEPS)
     accepted: int = 0
@@ -78,53 +74,51 @@ class ServerSteps(Exclusive):
 
     @abstractmethod
     def _opened(self, sender: int, data: memoryview, kind: type[Any]) -> memoryview:
-        """Return the message without its seal; a refusal here proves nothing against the sender."""
+        """A refusal here proves nothing against the sender."""
 
     @abstractmethod
     def _read(self, sender: int, data: memoryview, kind: type[Any]) -> Any:
-        """Return the opened message, parsed, after the check that it answers this server's message."""
+        """Parse and check an answer to this server's message."""
 
     @abstractmethod
     def _message(self, client: int) -> bytes:
-        """Return the message that opens this step at ``client``: the same bytes each time."""
+        """Return the client's opening message: identical bytes each time."""
 
     @abstractmethod
-    def _forget(self) -> None:
-        """Drop the caches of the step that has ended."""
+    def _forget(self) -> None: ...
 
     @abstractmethod
     def _receivers(self, owner: int) -> tuple[int, ...]:
-        """Return the clients that ``owner`` makes boxes for, in order."""
+        """Return clients that ``owner`` seals boxes for, in order."""
 
     @abstractmethod
-    def _channel(self, client: int) -> Channel:
-        """Return the channel between ``client`` and this server."""
+    def _channel(self, client: int) -> Channel: ...
 
     @property
     def roster(self) -> Roster:
-        """The public identities of all parties."""
+        """All parties' public identities."""
         return self._graph.roster
 
     @property
     def step(self) -> StepName:
-        """The step that the server collects answers for; ``"done"`` or ``"failed"`` at the end."""
+        """The step that collects answers; ``"done"`` or ``"failed"`` at the end."""
         return self._state.step
 
     @property
     def waiting_for(self) -> frozenset[int]:
-        """The clients that have not answered in this step."""
+        """Clients without an answer in this step."""
         return frozenset(self._state.expected)
 
     @property
     def outbox(self) -> Outbox:
-        """The messages that opened this step; after an interruption send them again to :attr:`waiting_for`."""
+        """The step's opening messages; after an interruption send them again to :attr:`waiting_for`."""
         return Outbox(sorted(self._state.asked), partial(self._make, self._state.step))
 
     @property
     def faults(self) -> tuple[RemoteProtocolError, ...]:
-        """Proven faults of clients, once per client, step and code; and, unproven, both sides of a dispute.
+        """Proven faults, once per client, step and code; and both sides of disputes, unproven.
 
-        Messages that any sender could have made, repeats and late answers are refused and counted as no fault.
+        Repeats, late answers and messages that any sender could have made do not count.
         """
         state = self._state
         proven = (RemoteProtocolError(*fault) for fault in sorted(state.faults))
@@ -132,16 +126,12 @@ class ServerSteps(Exclusive):
 
     @property
     def noise_due(self) -> bool:
-        """Whether the sum must not be published before noise is added to it: the plan's noise is central."""
+        """Whether central noise must be added before publication."""
         return self._state.noise_due
 
     @property
     def result(self) -> tuple[RingVector, tuple[int, ...]]:
-        """The sum and the clients it is over, in increasing order.
-
-        Raises:
-            LocalProtocolError: the session has not finished, or failed.
-        """
+        """The sum and its survivors; ``LocalProtocolError`` before the end."""
         state, total = self._state, self._sum
         if state.step != "done" or total is None:
             raise LocalProtocolError(f"there is no result: the session is at step '{state.step}'")
@@ -149,7 +139,7 @@ class ServerSteps(Exclusive):
 
     @property
     def openings(self) -> dict[int, Opening]:
-        """Opened layers of noise by client that helped to unmask; empty without levels."""
+        """Opened noise layers by client; empty without levels."""
         return {client: self._opened_by(client, value) for client, value in self._state.openings.items()}
 
     def _opened_by(self, client: int, value: bytes) -> Opening:
@@ -157,35 +147,30 @@ class ServerSteps(Exclusive):
         return Opening(self.parameters.levels[opened], layer_seeds(value, opened))
 
     def _opened_layers(self, client: int) -> int:
-        """Return the number of layers a client opens, from the number of survivors with shares that it could use."""
+        """A client counts only survivors with usable shares."""
         proven = self._state.survivors.difference(self._unproven.get(client, ()))
         return opened_layers(self.parameters.levels, len(proven))
 
     @property
     def _unproven(self) -> Failed:
-        """Clients that proved nothing to a client, which signs without them; in version 4 both sides of a dispute."""
+        """Version 4 counts both sides of a dispute as unproven."""
         return both_sides(self._state.failed) if self.parameters.hybrid else self._state.failed
 
     @property
     def agreement(self) -> dict[int, bytes]:
-        """The signed list of survivors with its signature, by client; empty until enough have signed.
+        """The survivor list with its signature, by client; empty before a quorum.
 
-        A client that uploaded and is not on the list can prove with these signatures that its upload is in no sum, even
-        if the session failed later.
+        With it an unlisted client can prove, even after a failed session, that its upload is in no sum.
         """
         return dict(self._state.agreement)
 
     def awaits(self, client: int) -> bool:
-        """Return whether the client's answer to this step is still to come."""
+        """Return whether the client's answer is due."""
         return client in self._state.expected
 
     @exclusive
     def start(self) -> Outbox:
-        """Return the messages that open the session, one per client of the roster.
-
-        Raises:
-            LocalProtocolError: called twice.
-        """
+        """Return the messages that open the session; ``LocalProtocolError`` if called twice."""
         state = self._state
         if state.step != "advertise" or state.asked:
             raise LocalProtocolError("the session has already started: a server serves one session")
@@ -194,18 +179,13 @@ class ServerSteps(Exclusive):
 
     @exclusive
     def receive(self, sender: int, data: bytes | bytearray | memoryview) -> Outbox:
-        """Record one message that the engine received from ``sender``; :meth:`end_step` closes the step.
+        """Record one message and return an empty outbox; :meth:`end_step` closes the step.
 
-        A message that was accepted at any earlier time is a repeat and changes nothing.
-
-        Returns:
-            An empty outbox: the server sends nothing before the step is closed.
+        A repeat of an accepted message changes nothing.
 
         Raises:
-            RemoteProtocolError: the message is refused and the state is unchanged; the session continues, without the
-                sender if no valid message follows. The error is proven and among the :attr:`faults` only if the sender
-                certainly made the message.
-            LocalProtocolError: another call is still running.
+            RemoteProtocolError: the message is refused and the state is unchanged. The error is proven and among the
+                :attr:`faults` only if the sender certainly made the message.
         """
         state, view = self._state, wire.view_of(data)
         wire.require_sender(sender)
@@ -237,11 +217,7 @@ class ServerSteps(Exclusive):
 
     @exclusive
     def step_status(self) -> StepStatus:
-        """Return the clients that have answered and those that have not, and whether :meth:`end_step` would now fail.
-
-        Raises:
-            LocalProtocolError: the session has not started, or has ended.
-        """
+        """Return the step's status."""
         state, abort = self._running(), None
         try:
             self._rows[state.step].checks(self)
@@ -252,14 +228,10 @@ class ServerSteps(Exclusive):
 
     @exclusive
     def end_step(self) -> Outbox:
-        """Close the step for good with the clients that answered; :meth:`step_status` predicts the outcome.
-
-        Returns:
-            The messages that open the next step; empty after the last.
+        """Close the step for good and return the next opening messages, if any.
 
         Raises:
             AggregationError: too few answered, or shares do not fit; the session has ended.
-            LocalProtocolError: the session has not started, or has ended before.
         """
         state = self._running()
         try:
@@ -278,24 +250,21 @@ class ServerSteps(Exclusive):
         return self.outbox
 
     def shelve(self, places: Mapping[int, bytes]) -> None:
-        """Note where a journal stores the shares of a large session; their boxes also stay in memory."""
+        """Note where a journal stores a large session's shares."""
         if self.parameters.clients > SHELVED_ABOVE and self._state.step == "share":
             self._state.places.update(places)
 
     @property
     def shelved(self) -> Iterable[bytes]:
-        """The places of the messages with boxes that are still needed."""
+        """The journal places of messages with boxes that are still needed."""
         return self._state.places.values()
 
     @exclusive
     def export(self, key: bytes, *, entropy: Entropy = os.urandom) -> bytes:
         """Return the server's state, sealed under 32 bytes of ``key``.
 
-        Save it before sending any message that it produced, and resume only the newest: an older one could seal two
-        different messages under one nonce. ``engines.journal`` does both.
-
-        Raises:
-            LocalProtocolError: the session has ended.
+        Save it before sending its messages, and resume only the newest: an older one could seal two different messages
+        under one nonce.
         """
         self._unfinished()
         self._read_back()
@@ -303,7 +272,7 @@ class ServerSteps(Exclusive):
 
     @exclusive
     def export_shelved(self, key: bytes) -> bytes:
-        """Return the sealed state for a journal that has all boxes in its log: the messages' places replace them."""
+        """Return the sealed state, without boxes that a journal has."""
         self._unfinished()
         in_log = self._state.places.keys() == self._state.dealings.keys()
         return self._sealed(replace(self._state, **{"inboxes" if in_log else "places": {}}), key, os.urandom)
@@ -313,35 +282,30 @@ class ServerSteps(Exclusive):
         return seal_state(state, key, role="server", place=self._graph.place, entropy=entropy)
 
     def _take(self, state: ServerState) -> Self:
-        """Continue from a saved state."""
         self._sum = self.parameters.ring.unpack(state.total) if state.total else None
         state.total = b""
         self._state = state
         return self
 
     def _put(self, sender: int, boxes: bytes) -> None:
-        """Put the boxes of one ``Share`` into the inboxes of their receivers."""
         size = messages.box_bytes(self.parameters)
         for place, receiver in enumerate(self._receivers(sender)):
             start = size * bisect_left(self._receivers(receiver), sender)
             self._inbox(receiver)[start : start + size] = part(boxes, place, size)
 
     def _inbox(self, receiver: int) -> bytearray:
-        """Return the boxes for ``receiver`` in memory, in the order of its neighbours."""
         if receiver not in self._state.inboxes:
             size = messages.box_bytes(self.parameters)
             self._state.inboxes[receiver] = bytearray(size * len(self._receivers(receiver)))
         return self._state.inboxes[receiver]
 
     def _read_back(self) -> None:
-        """Put boxes that only the journal has into the inboxes."""
         while self._absent:
             sender, place = next(iter(self._absent.items()))
             self._put(sender, self._stored_boxes(sender, memoryview(self.fetch(place))))
             del self._absent[sender]
 
     def _stored_boxes(self, sender: int, message: memoryview) -> bytes:
-        """Return the boxes in a stored ``Share``, which must be the sender's."""
         try:
             messages.check_header(message, messages.Share, self.parameters)
             return bytes(messages.decode(self._channel(sender).open(message), messages.Share).boxes)
@@ -371,7 +335,6 @@ class ServerSteps(Exclusive):
         return self._state
 
     def _end(self, end: StepName) -> None:
-        """Drop everything but the result, the faults, and the record of accepted messages."""
         old = self._state
         old.secret[:] = bytes(len(old.secret))
         self._state = ServerState(
@@ -392,7 +355,7 @@ class ServerSteps(Exclusive):
 
 
 def _is_proven(kind: type[messages.ClientMessage], refusal: Refusal) -> bool:
-    """Return whether refused content is proven to be the sender's: sealed, or under a valid signature."""
+    """Return whether refused content is certainly the sender's: sealed, or validly signed."""
     if kind in (messages.Advertise, messages.HybridAdvertise):
         return refusal.code == "bad_key"  # looked at only after the signature
     return refusal.code not in _UNPROVEN

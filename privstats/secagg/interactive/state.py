@@ -1,9 +1,6 @@
-"""The steps of the protocol, and the states of the two machines between messages.
+"""The steps of the protocol, and the two machines' states between messages.
 
-Both machines follow the table ``STEPS``: a client at a step waits for ``opens`` and sends ``answers``; the server
-at a step waits for ``answers`` from every remaining client and sends the next step's ``opens``. The states are plain
-data that can be sealed and resumed. All of a client's secrets are in ``root`` and ``noise_root``; the server's state
-holds nothing that would unmask a client.
+All client secrets are in ``root`` and ``noise_root``; the server's state would unmask no client.
 """
 
 from __future__ import annotations
@@ -21,7 +18,7 @@ from privstats.secagg.wire import HiddenRepr
 
 @dataclass(frozen=True)
 class Step:
-    """One row: what opens the step at a client, what it answers, and which step follows."""
+    """One step: the message that opens it at a client, the answer, and the next step."""
 
     opens: type[messages.ServerMessage]
     answers: type[messages.ClientMessage]
@@ -48,7 +45,7 @@ _HYBRID_STEPS: dict[StepName, Step] = {
 
 
 def steps_of(parameters: Parameters) -> dict[StepName, Step]:
-    """Return the steps of the version that these parameters are for."""
+    """Return the steps of the parameters' version."""
     return _HYBRID_STEPS if parameters.hybrid else STEPS
 
 
@@ -60,7 +57,7 @@ WITH_LAYERS: dict[StepName, type[messages.ClientMessage]] = {
 
 
 def answers_of(step: StepName, parameters: Parameters) -> type[messages.ClientMessage]:
-    """Return the type of a client's answer in this step under these parameters."""
+    """Return the type of a client's answer in this step."""
     usual = steps_of(parameters)[step].answers
     if not parameters.levels:
         return usual
@@ -71,16 +68,14 @@ _NONE_YET = Advertise(bytes(32), 0, bytes(32), bytes(32), bytes(32), bytes(64))
 
 
 class ClientState(HiddenRepr, Struct):
-    """A client's state; ``held`` maps an owner to its two shares, ``dealers`` are the neighbours it masked with.
+    """A client's state; ``vector`` and ``faults`` are for sealing only.
 
-    ``answered`` holds the hashes of the messages that were answered, the last of them with ``answer``. ``upload`` is
-    the hash of the masked-vector message, and ``uploaded`` is that hash once the message may be sent; ``charged`` marks
-    a client that must call ``on_upload`` first. ``agreement`` maps a signer to the list ``survivors`` and its
-    signature, after the end. ``noise_root`` opens all layers of the client's noise. ``only`` is the one list of
-    survivors that may be signed, empty where any may; ``whole`` marks a client that signs only a list without disputes
-    of its own. In version 4 ``kem_secret`` is shared with the server, and
-    ``refused`` are the dealers that could not use this client's dealing. ``vector`` and ``faults`` are filled in for
-    sealing only.
+    ``held`` maps an owner to its two shares; ``dealers`` are the neighbours it masked with. ``answered`` holds answered
+    messages' hashes; ``answer`` is for the last. ``upload`` is the masked-vector message's hash, ``uploaded`` that hash
+    once it may be sent; ``charged`` requires ``on_upload`` first. ``agreement`` maps a signer to ``survivors`` and its
+    signature, after the end. ``noise_root`` opens all noise layers. ``only`` is the one list that may be signed;
+    ``whole`` forbids lists that name a client in dispute with this one. In version 4 the server shares ``kem_secret``,
+    and the dealers ``refused`` could not use this client's dealing.
     """
 
     root: bytearray
@@ -112,16 +107,15 @@ class ClientState(HiddenRepr, Struct):
 
 
 class ServerState(HiddenRepr, Struct):
-    """The server's state; the running sum is stored separately, and ``total`` is filled in for sealing only.
+    """The server's state; ``total`` is for sealing only.
 
-    ``asked`` are the clients that the step was opened for, ``expected`` those of them that have not answered. ``heard``
-    holds the sender and the last bytes, a tag or signature, of every accepted message. ``inboxes`` has the boxes by
-    receiver; ``places`` are those of the messages with boxes in a journal, by sender. ``failed`` maps a client to the
-    owners of shares that it could not use; ``dealers`` are the clients that continued after that. ``listed`` is the
-    bitmap of this step. ``agreement``, which stays after the end, maps a client to the list of survivors and its
-    signature. ``openings`` maps a client to the value that opens layers of its noise, and ``commitments`` to the lowest
-    value of that chain. ``links`` has version 4's links, by sender and owner. ``whole``
-    marks a session whose clients sign only a list without disputes of theirs.
+    ``asked`` are the step's clients, ``expected`` those without an answer. ``heard`` holds each accepted message's
+    sender and last bytes, a tag or signature. ``inboxes`` has boxes by receiver; ``places`` locates those in a journal,
+    by sender. ``failed`` maps a client to the owners of shares that it could not use; ``dealers`` continued after that.
+    ``listed`` is this step's bitmap. ``agreement`` maps a client to survivor list and signature, also after the end.
+    ``openings`` maps a client to the value that opens noise layers, ``commitments`` to its chain's lowest value.
+    ``links`` has version 4's links, by sender and owner. With ``whole`` clients sign no list that names a client they
+    dispute with.
     """
 
     secret: bytearray

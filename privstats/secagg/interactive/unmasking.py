@@ -1,7 +1,6 @@
-"""The mathematics of the server's last step: from shares to secrets, from secrets to the masks still in the sum.
+"""Reconstruct secrets from shares and remove the masks still in the sum.
 
-It verifies every key against its owner's advertisement, so a lie names its owner and gives no wrong sum. The server
-machine calls it; it sends and receives nothing.
+Every key is verified against its owner's advertisement, so a lie names its owner and cannot change the sum.
 """
 
 from __future__ import annotations
@@ -28,22 +27,18 @@ T = TypeVar("T")
 
 
 def require_shares(state: ServerState, graph: Graph) -> None:
-    """Require enough shares of every secret that its owner did not reveal; :func:`unmask` verifies that they fit.
-
-    Raises:
-        AggregationError: they are too few.
-    """
+    """Require enough shares of every secret that its owner did not reveal."""
     for owner in (*_silent(state), *_vanished(state)):
         _enough(owner, state, graph)
 
 
 def unmask(total: RingVector, state: ServerState, graph: Graph, *, threads: int = 1) -> None:
-    """Remove from ``total``, in place, the survivors' self-masks and the pair masks of clients that vanished.
+    """Remove survivors' self-masks and vanished clients' pair masks from ``total``, in place.
 
-    Survivors that answered revealed their own self-mask key; other secrets are reconstructed from shares.
+    Survivors' answers reveal their self-mask key; other secrets are reconstructed.
 
     Raises:
-        AggregationError: shares are too few, or do not reconstruct the key that their owner advertised.
+        AggregationError: shares are too few, or do not reconstruct the advertised key.
     """
     if graph.parameters.hybrid:
         revealed = [answer.self_key for answer in state.answers.values()]
@@ -67,7 +62,6 @@ def unmask(total: RingVector, state: ServerState, graph: Graph, *, threads: int 
 
 
 def _recover(owners: Sequence[int], state: ServerState, graph: Graph, what: str) -> dict[int, int]:
-    """Reconstruct each owner's key from ``threshold`` holders' shares, verified against the advertised one."""
     keys: dict[int, int] = {}
     for owner in owners:
         points, shares = zip(*_enough(owner, state, graph), strict=True)
@@ -84,7 +78,6 @@ def _advert(client: int, state: ServerState) -> Advertise:
 
 
 def _enough(owner: int, state: ServerState, graph: Graph) -> list[tuple[int, bytes]]:
-    """Points and shares of the owner's secret, exactly ``threshold`` of them."""
     threshold = graph.parameters.threshold
     shares = list(islice(_shares_of(owner, state.answers, graph), threshold))
     if len(shares) < threshold:
@@ -104,24 +97,23 @@ def _shares_of(owner: int, answers: Mapping[int, Unmask], graph: Graph) -> Itera
 
 
 def _silent(state: ServerState) -> list[int]:
-    """Return the survivors that did not answer; their self-masks are in the sum."""
+    """Return survivors without an answer; their self-masks are in the sum."""
     return sorted(state.survivors.difference(state.answers))
 
 
 def _vanished(state: ServerState) -> list[int]:
-    """Return the clients that continued and did not upload; their pair masks are in the survivors' uploads."""
+    """Return clients without an upload; their pair masks are in survivors' uploads."""
     return sorted(state.dealers - state.survivors)
 
 
 def _misdealt(owner: int, what: str) -> AggregationError:
-    """Return the error for shares of a verified dealing that do not reconstruct: docs/protocol.md, Dealings."""
     error = AggregationError("unmask", "misdealt", f"client {owner} dealt shares that do not give back its {what}")
     error.__cause__ = RemoteProtocolError(owner, "share", "misdealt", f"its shares do not give back its {what}")
     return error
 
 
 def _orphans(keys: Mapping[int, int], state: ServerState, graph: Graph) -> Iterator[tuple[bytes, bool]]:
-    """Seeds of the pair masks between a survivor and a vanished client, and whether the survivor added the mask."""
+    """Yield orphaned pairs' seeds, and whether the survivor added the mask."""
     for vanished, key in keys.items():
         for survivor in graph.neighbours(vanished):
             if survivor in state.survivors:
@@ -130,17 +122,16 @@ def _orphans(keys: Mapping[int, int], state: ServerState, graph: Graph) -> Itera
 
 
 def _interpolated(owner: int, state: ServerState, graph: Graph, at: int = 0) -> int:
-    """Interpolate the owner's polynomial at a point, in version 4: g of a survivor, else f."""
+    """Interpolate version 4's polynomial at a point: a survivor's g, else f."""
     points, shares = zip(*_enough(owner, state, graph), strict=True)
     return combine(points, [scalar_of(share) for share in shares], at)
 
 
 def _linked_orphans(state: ServerState, graph: Graph) -> Iterator[tuple[bytes, bool]]:
-    """Yield version 4's seeds of orphaned pairs: from the lower client's f, or from its link, opened by the upper's f.
+    """Yield version 4's orphaned pair seeds, from the lower client's f or its link.
 
-    Pairs in dispute do not mask. A value that its holder sent was checked; the others are interpolated, and must fit
-    the commitment that the holder did not dispute. So a dealing that passed the test of its degree falsely ends the
-    session and cannot change the sum.
+    Pairs in dispute do not mask. Values that holders sent were checked; interpolated ones must fit an undisputed
+    commitment. So a falsely verified dealing ends the session and cannot change the sum.
     """
     apart = both_sides(state.failed)
     for vanished in _vanished(state):

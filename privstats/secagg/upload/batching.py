@@ -1,7 +1,4 @@
-"""Batches of reports for the helpers: assignment of reports to parts, the helpers' answers, and settled parts.
-
-It makes batches and tracks which are due; it adds no vectors and relies on the leader's checks.
-"""
+"""Batch reports for the helpers, and record the helpers' answers until a part is settled."""
 
 from __future__ import annotations
 
@@ -33,11 +30,8 @@ class ReportBatches:
     """Batches of one leader's reports.
 
     Args:
-        state: the leader's state; this class maintains its ``open``, ``parts`` and ``closed``.
-        identity: the leader's signing key.
-        parameters: the public parameters of the run.
-        context: the context of the run.
-        boxes: returns the boxes of a report in a part, read back if the report is shelved.
+        state: the leader's; this class maintains ``open``, ``parts`` and ``closed``.
+        boxes: returns a report's boxes, read back if shelved.
     """
 
     def __init__(
@@ -58,7 +52,7 @@ class ReportBatches:
         return sum(bool(part.bodies) for part in self._state.parts.values()) >= IN_FLIGHT
 
     def add(self, sender: int, head: Head, body: bytearray) -> int | None:
-        """Add a report to the open part; return the part's number if this closed it, else None."""
+        """Add a report; return the part's number if this closed it."""
         part = self._state.open
         part.heads[sender], part.bodies[sender] = head, body
         count = len(part.heads)
@@ -66,7 +60,7 @@ class ReportBatches:
         return self.close() if full else None
 
     def close(self) -> int | None:
-        """Close the open part and return its number, or None if it is empty."""
+        """Close the open part and return its number, or None if empty."""
         state = self._state
         if not state.open.heads:
             return None
@@ -77,9 +71,9 @@ class ReportBatches:
         return number
 
     def shelve(self, places: Mapping[int, bytes]) -> list[bytearray]:
-        """Note where a journal holds these reports; return their bodies, which are needed no longer.
+        """Note where a journal holds these reports; return their surplus bodies.
 
-        Boxes of a kilobyte go too: with each snapshot they would be written once more.
+        Large boxes go too, as each snapshot would rewrite them.
         """
         freed = []
         for part in (self._state.open, *self._state.parts.values()):
@@ -93,8 +87,9 @@ class ReportBatches:
         return freed
 
     def _coins(self, number: int, part: Part) -> bytes:
-        """Return the coins for a part's proofs: unknown to others before the batch leaves, and bound to every report in
-        it, bodies included, so that a restored leader draws the same coins for the same reports only.
+        """Return coins that are unknown before the batch leaves and bound to all its reports, bodies included.
+
+        A restored leader draws equal coins for equal reports only.
         """
         named = sha256()
         for sender, head in sorted(part.heads.items()):
@@ -107,7 +102,7 @@ class ReportBatches:
         return min((number for number, part in self._state.parts.items() if place not in part.bitmaps), default=None)
 
     def batch(self, number: int, place: int) -> bytes:
-        """Return the message with a part for a helper: the same bytes each time."""
+        """Return the message with a part for a helper: identical bytes each time."""
         part = self._state.parts[number]
         heads = dict(sorted(part.heads.items()))
         suite, row = self._parameters.suite, self._parameters.boxed.index(place)
@@ -130,15 +125,15 @@ class ReportBatches:
         return message
 
     def batch_digest(self, number: int, place: int) -> bytes:
-        """Return the hash of the whole message that :meth:`batch` returns."""
+        """Return the hash of the message that :meth:`batch` returns."""
         if (number, place) not in self._digests:
             self.batch(number, place)
         return self._digests[number, place]
 
     def answered(self, number: int, place: int, bitmap: bytes, answers: Words | None = None) -> Part | None:
-        """Record a helper's answer; return the part if it was the last one, so that the part is settled.
+        """Record a helper's answer; return the part if this settled it.
 
-        ``answers`` are to the proofs of the reports that it accepts, in their order; None where they carry none.
+        ``answers`` are to the accepted proofs, in order; None without proofs.
         """
         part = self._state.parts[number]
         part.bitmaps[place] = bitmap
@@ -158,18 +153,17 @@ def accepted_by(part: Part, place: int) -> frozenset[int]:
 
 
 def accepted_by_all(part: Part) -> list[int]:
-    """Return the senders of the reports that every helper accepts, in increasing order."""
+    """Return the senders that every helper accepts, in increasing order."""
     return sorted(reduce(and_, (accepted_by(part, place) for place in part.bitmaps)))
 
 
 def answers_to(part: Part) -> dict[int, Words]:
-    """Return the summed helpers' answers to each report's proof, by sender; complete once all have answered."""
+    """Return the helpers' summed answers to each proof, by sender."""
     table = np.frombuffer(part.answers, "<u8").astype(np.uint64).reshape(len(part.heads), -1)
     return dict(zip(sorted(part.heads), table, strict=True))
 
 
 def _added(part: Part, place: int, answers: Words, claim: Claim) -> Words:
-    """Return the sum of the answers so far with one helper's, a row for each report of the part."""
     count = len(part.heads)
     table = np.zeros((count, answers.shape[1]), np.uint64)
     if part.answers:

@@ -1,7 +1,4 @@
-"""The checks of leader and helpers on each message: each function prevents one kind of lie.
-
-Pure functions; they return what they read or raise ``Refusal``. They implement the tables of ``docs/one_upload.md``.
-"""
+"""Check messages: each function prevents one kind of lie, or raises ``Refusal``."""
 
 from __future__ import annotations
 
@@ -41,10 +38,10 @@ def check_report(
     private: Any,
     body: bytearray,
 ) -> bytes:
-    """Require that the client on the roster signed these boxes and the key of this body, and that the body opens.
+    """Require the client's signature over the boxes and the body's key; open the body into ``body``.
 
-    It is opened into ``body``, of ``parameters.upload_bytes``. A body that does not open proves nothing against the
-    client: any party on the way can flip a bit of it under a valid signature.
+    A body that does not open proves nothing against the client: any party on the way can flip a bit under a valid
+    signature.
 
     Returns:
         The hash of the signed statement.
@@ -70,11 +67,7 @@ def _keys_of(message: messages.Report | messages.ProvedReport, parameters: Uploa
 def sealed_body(
     message: messages.Report | messages.ProvedReport, sender: int, parameters: UploadParameters, private: Any
 ) -> tuple[Schedule, memoryview]:
-    """Return the body of an accepted report that was read back, sealed, and what opens it and nothing else.
-
-    Raises:
-        LocalProtocolError: it is another report.
-    """
+    """Return a stored report's sealed body and its keys; ``LocalProtocolError`` for another report."""
     try:
         if message.sender != sender:
             raise hpke.UnopenedError
@@ -90,7 +83,7 @@ def reopen(
     private: Any,
     body: bytearray,
 ) -> None:
-    """Open the body of an accepted report that was read back; raises ``LocalProtocolError`` if it is another one."""
+    """Open a stored report's body; ``LocalProtocolError`` for another report."""
     try:
         hpke.open_into(body, *sealed_body(message, sender, parameters, private))
     except hpke.UnopenedError:
@@ -98,10 +91,10 @@ def reopen(
 
 
 def check_body(claim: Claim, body: bytearray, message: messages.ProvedReport) -> None:
-    """Require that the client signed the parts of this share of the leader.
+    """Require that the client signed the parts of the leader's share.
 
-    A mismatch is a fault of the client, because no other party can seal another body under its signed key. The fault is
-    unproven, because only the leader has opened the body.
+    A mismatch is the client's fault, because no other party can seal another body under its signed key; unproven,
+    because only the leader has opened it.
     """
     try:
         is_signed = claim.is_signed(body, message.context, message.sender, message.commits, message.parts)
@@ -112,7 +105,7 @@ def check_body(claim: Claim, body: bytearray, message: messages.ProvedReport) ->
 
 
 def stated(message: messages.Report | messages.ProvedReport, parameters: UploadParameters) -> bytes:
-    """Return the statement that a report's client signs: it names the body by its key and the boxes by their root."""
+    """Return a report's signed statement: it names the body by its key and the boxes by their root."""
     suite = parameters.suite
     if len(message.boxes) != len(parameters.boxed) * suite.box_bytes:
         raise Refusal("wrong_length", "one box per member", proven=False)
@@ -130,10 +123,7 @@ def stated(message: messages.Report | messages.ProvedReport, parameters: UploadP
 def check_checked(
     message: messages.Checked | messages.ProvedChecked, public: bytes, place: int, batch: bytes, count: int
 ) -> frozenset[int]:
-    """Require the helper's signature on this batch, and a bitmap of its length.
-
-    Returns:
-        The places in the batch of the reports that it accepts.
+    """Require the helper's signature on this batch and a bitmap of its length; return the accepted places.
 
     Raises:
         Refusal: ``proven`` only if the helper itself signed the invalid content.
@@ -152,11 +142,7 @@ def check_checked(
 
 
 def check_answers(message: messages.ProvedChecked, accepted: int, claim: Claim) -> Words:
-    """Require an answer to the proof of each accepted report, of elements of the field.
-
-    Returns:
-        One row per report.
-    """
+    """Require one answer of field elements per accepted proof; return one row each."""
     if len(message.answers) != accepted * claim.answer_bytes:
         raise Refusal("wrong_length", "one answer per accepted report")
     return _words(message.answers, claim).reshape(accepted, claim.answer_bytes // _WORD)
@@ -165,7 +151,7 @@ def check_answers(message: messages.ProvedChecked, accepted: int, claim: Claim) 
 def check_reveal(
     message: messages.Reveal, public: bytes, place: int, roll: bytes, parameters: UploadParameters
 ) -> None:
-    """Require the helper's signed answer to this list, of the right length; where reports carry proofs, of elements."""
+    """Require the helper's signed answer to this list, of the right length; with proofs, of field elements."""
     statement = statements.reveal_statement(message.context, place, message.roll, message.answer)
     if not verify(public, message.signature, statement):
         raise Refusal("bad_signature", proven=False)
@@ -178,7 +164,6 @@ def check_reveal(
 
 
 def _words(column: bytes | memoryview, claim: Claim) -> Words:
-    """Parse a column that a helper signed into elements of the field."""
     try:
         return claim.words(column)
     except ValueError:
@@ -192,11 +177,7 @@ def check_abandoned(message: messages.Abandoned, public: bytes, place: int) -> N
 
 
 def check_listed(message: messages.Listed, public: bytes, place: int, parameters: UploadParameters) -> dict[int, bytes]:
-    """Require the helper's signature that this is the one list that it answered.
-
-    Returns:
-        The clients on it, each with the hash of its signed statement.
-    """
+    """Require the helper's signed answered list; return its statement hashes."""
     try:
         senders = sorted(members(message.bitmap, parameters.clients))
     except ValueError:
@@ -213,13 +194,13 @@ def check_listed(message: messages.Listed, public: bytes, place: int, parameters
 
 
 def signed_by(leader: bytes, signature: bytes, statement: bytes) -> None:
-    """Require the signature of the panel's leader, the only party that may query a helper."""
+    """Require the panel leader's signature: no other party may query a helper."""
     if not verify(leader, signature, statement):
         raise Refusal("bad_signature", proven=False)
 
 
 class Entry(NamedTuple):
-    """The part of one report that a helper receives; commitments and parts are empty where reports carry no proof."""
+    """A helper's part of one report; without a proof, commitments and parts are empty."""
 
     sender: int
     enc: bytes
@@ -233,7 +214,7 @@ class Entry(NamedTuple):
 def check_batch(
     message: messages.Batch | messages.ProvedBatch, named: Callable[[int], bool], parameters: UploadParameters
 ) -> None:
-    """Require columns of equal height, and increasing senders that no earlier part named, accepted there or not."""
+    """Require columns of equal height, and increasing senders that no earlier part named."""
     count = len(message.senders)
     if any(len(column) != width * count for column, width in _columns(message, parameters)):
         raise Refusal("wrong_length", "the columns of a batch have one row per sender")
@@ -243,7 +224,6 @@ def check_batch(
 
 
 def _columns(message: messages.Batch | messages.ProvedBatch, parameters: UploadParameters) -> list[tuple[bytes, int]]:
-    """Return the columns of a batch and the widths of their rows, in the order of :class:`Entry`."""
     columns = [
         (message.encs, parameters.suite.head_bytes),
         (message.proofs, messages.proof_bytes(parameters)),
@@ -256,7 +236,7 @@ def _columns(message: messages.Batch | messages.ProvedBatch, parameters: UploadP
 
 
 def entries_of(message: messages.Batch | messages.ProvedBatch, parameters: UploadParameters) -> list[Entry]:
-    """Return the rows of a batch that :func:`check_batch` has passed."""
+    """Return the rows of a checked batch."""
     count = len(message.senders)
     columns = [rows(column, width) if width else [b""] * count for column, width in _columns(message, parameters)]
     return [Entry(sender, *row) for sender, *row in zip(message.senders, *columns, strict=True)]
@@ -265,11 +245,11 @@ def entries_of(message: messages.Batch | messages.ProvedBatch, parameters: Uploa
 def opened(
     entry: Entry, publics: Sequence[bytes], place: int, context: bytes, parameters: UploadParameters, private: Any
 ) -> tuple[bytes, bytes]:
-    """Return a report's piece for this helper, and the hash of its client's signed statement.
+    """Return a report's piece for this helper, and its statement's hash.
 
     Raises:
-        Refusal: ``stranger`` or ``bad_signature`` (the leader invented it); ``bad_box`` (its client sealed garbage, or
-            copied a box: ``info`` names sender, receiver and run; or what it sealed is not what it committed to).
+        Refusal: ``stranger`` or ``bad_signature`` (the leader invented it); ``bad_box`` (its client sealed garbage or
+            an uncommitted piece, or copied a box: ``info`` names sender, receiver and run).
     """
     if entry.sender >= len(publics):
         raise Refusal("stranger")
@@ -300,11 +280,7 @@ def check_survivors(
     accepted: Callable[[int], bool],
     digest: Callable[[int], bytes],
 ) -> list[int]:
-    """Require that the list holds only reports that this helper accepted, with the same contents, and enough of them.
-
-    Returns:
-        The survivors, in increasing order.
-    """
+    """Require enough listed reports that this helper accepted, unchanged; return the senders."""
     try:
         listed = sorted(members(message.bitmap, parameters.clients))
     except ValueError:
@@ -319,22 +295,16 @@ def check_survivors(
 
 
 def rows(column: bytes, width: int) -> list[bytes]:
-    """Return a column cut into rows of ``width`` bytes."""
+    """Split a column into rows of ``width`` bytes."""
     return [column[start : start + width] for start in range(0, len(column), width)]
 
 
 @dataclass(frozen=True)
 class EarlyCheck:
-    """Public facts with which a carrier checks a run's reports by their first bytes, before the body is read.
+    """Public facts that check a report's first bytes, before a carrier reads its body.
 
-    A client signs the boxes and the body's beginning, which together identify the body; the signature is the report's
-    last 64 bytes. The machine checks the complete report again, and only its result counts; this check decides only
-    whether a carrier reads on.
-
-    Attributes:
-        parameters: the public parameters of the run.
-        context: the 32 bytes that every message of the run carries.
-        publics: the clients' public keys, by index.
+    A client signs the boxes and the body's beginning, which identify the body; the signature is the last 64 bytes. Only
+    the machine's later complete check counts.
     """
 
     parameters: UploadParameters
@@ -342,20 +312,16 @@ class EarlyCheck:
     publics: Sequence[bytes]
 
     def report_bytes(self, sender: int) -> int:
-        """Return the length of this sender's report, exactly."""
+        """Return a report's exact length."""
         return self._fixed + size_of_index(sender)
 
     def head_bytes(self, sender: int) -> int:
-        """Return the length of the first bytes that :meth:`check` reads: up to what the client signs of the body."""
+        """Return the length up to the signed start of the body."""
         tail = self.parameters.body_bytes + SIGNATURE_BYTES + 2
         return self.report_bytes(sender) - tail + self.parameters.suite.head_bytes
 
     def check(self, sender: int, head: bytes | bytearray | memoryview, signature: bytes) -> None:
-        """Require that the client at this place signed what ``head`` begins.
-
-        Raises:
-            Refusal: another version, type, run or sender, or no such signature.
-        """
+        """Require that this client signed what ``head`` begins; raises ``Refusal``."""
         view = memoryview(head)[: self.head_bytes(sender)]
         kind = messages.kinds_of(self.parameters).report
         if view[:1] != bytes((messages.VERSION,)):
@@ -375,7 +341,6 @@ class EarlyCheck:
     def _completed(
         self, view: memoryview, kind: type[messages.Report] | type[messages.ProvedReport]
     ) -> messages.Report | messages.ProvedReport:
-        """Return the report with zeros in place of what has not come."""
         missing = self.parameters.body_bytes - self.parameters.suite.head_bytes
         seal = b"\xc4" + bytes((SIGNATURE_BYTES,)) + bytes(SIGNATURE_BYTES)
         message = memoryview(b"".join((view, bytes(missing), seal)))
@@ -383,7 +348,6 @@ class EarlyCheck:
 
     @cached_property
     def _fixed(self) -> int:
-        """The bytes of a report without its sender."""
         parameters = self.parameters
         boxes = size_of_bytes(len(parameters.boxed) * parameters.suite.box_bytes)
         fixed = HEADER_BYTES + boxes + size_of_bytes(parameters.body_bytes)

@@ -1,7 +1,6 @@
-"""The client machine of an upload: it sends one report and receives no message.
+"""The client machine of an upload.
 
-No socket or global; randomness is passed in, and the clock is read only for the end of the panel's box keys. As it
-accepts no message, no party can lie to it; it trusts only its arguments: roster, run and panel.
+It has no socket or global, reads the clock only for box keys' ends, and trusts only its arguments.
 """
 
 from __future__ import annotations
@@ -36,21 +35,16 @@ class Client(Uploader):
     """One client in one run.
 
     Args:
-        parameters: the public parameters that all parties agreed on.
-        vector: the client's contribution; masking copies it and never changes it.
-        index: this client's index on the roster.
-        identity: the signing key of that index.
-        roster: the public identities of all parties, or the 32 bytes of the roster's digest, agreed like them.
-        panel: leader and helpers, by the identities that the plan names.
+        vector: the client's contribution; masking copies it.
+        identity: the signing key of this index.
+        roster: all parties' public identities, or the roster's 32-byte digest, agreed on likewise.
         entropy: source of 32 uniform bytes, read once.
-        threads: processors to use for masks.
         on_upload: called with :attr:`upload` before the report is sent, and again if the process was killed in between.
-            If it raises, nothing is sent. A client that has one is :attr:`charged`.
-        allow_reproducible: accept ``entropy`` of a generator that others may reproduce: in tests.
+            If it raises, nothing is sent. It makes the client :attr:`charged`.
+        allow_reproducible: in tests, accept a reproducible ``entropy``, which otherwise raises ``RandomnessError``.
 
     Raises:
-        LocalProtocolError: vector, identity, roster or panel do not fit the parameters.
-        RandomnessError: ``entropy`` is reproducible and ``allow_reproducible`` is not set.
+        LocalProtocolError: arguments do not fit the parameters.
 
     Guarantee: an adversary that controls the leader, all helpers but one, and ``colluders`` clients of the roster
     learns from this client's report one sum over at least ``min_survivors`` clients, if no copy of the honest helper's
@@ -90,11 +84,7 @@ class Client(Uploader):
 
     @staticmethod
     def check_place(parameters: UploadParameters, *, index: int, identity: Identity, roster: Roster | bytes) -> None:
-        """Check that the roster has this place and that it is this identity's.
-
-        Raises:
-            LocalProtocolError: index or identity do not fit the roster.
-        """
+        """Raise ``LocalProtocolError`` unless the roster has this index with this identity."""
         require_identity(identity)
         if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < parameters.clients:
             got = index if isinstance(index, int) else type(index).__name__
@@ -119,7 +109,7 @@ class Client(Uploader):
 
     @property
     def step(self) -> StepName:
-        """``"report"`` until :meth:`start`, then ``"done"``; ``"failed"`` if it was discarded before."""
+        """``"report"`` until :meth:`start`, then ``"done"``; ``"failed"`` if discarded before."""
         return self._state.step
 
     @property
@@ -139,32 +129,26 @@ class Client(Uploader):
 
     @property
     def receipt(self) -> bytes:
-        """Identifies this client's upload later, for ``session.free``: its signed statement of the report."""
+        """The report's signed statement, which identifies the upload for ``session.free``."""
         return self._state.stated if self._state.uploaded or self._state.step == "failed" else b""
 
     @exclusive
     def prepare(self) -> bool:
-        """Make the report, if there is none, and tell no party: save the client before :meth:`start` names it.
+        """Build the report without sending it; return whether this call built it.
 
-        A report cannot always be made twice to the bit, and the ledger must never know one that is lost.
-
-        Returns:
-            Whether this call made it.
-
-        Raises:
-            LocalProtocolError: as :meth:`start`.
+        Save the client before :meth:`start`: a lost report cannot always be rebuilt, and the ledger must never record
+        it.
         """
         self._require_startable()
         return self._prepared()
 
     @exclusive
     def start(self) -> list[tuple[str, bytes]]:
-        """Return the report: ``[("server", bytes)]``, the same bytes in each call, until :meth:`discard`.
+        """Return the report, ``[("server", bytes)]``: identical bytes until :meth:`discard`.
 
         Raises:
-            LocalProtocolError: the client was discarded, a box key of the panel ended before anything was sent, or
-                another call is still running.
-            LedgerError: it is :attr:`charged` and was resumed without ``on_upload``; nothing is sent.
+            LocalProtocolError: the client was discarded, or a box key ended before anything was sent.
+            LedgerError: it is :attr:`charged` and resumed without ``on_upload``; nothing is sent.
         """
         self._require_startable()
         self._prepared()
@@ -189,21 +173,16 @@ class Client(Uploader):
 
     @exclusive
     def receive(self, data: bytes | bytearray | memoryview) -> NoReturn:
-        """Refuse: an upload has no message for a client.
-
-        Raises:
-            RemoteProtocolError: always.
-            LocalProtocolError: ``data`` is not bytes.
-        """
+        """Raise ``RemoteProtocolError``: an upload has no message for a client."""
         wire.view_of(data)
         raise RemoteProtocolError(_SERVER, self._state.step, "not_expected", "a client receives no message")
 
     @exclusive
     def discard(self) -> None:
-        """Remove root, vector and report, so that nothing can be sent afterwards.
+        """Remove root, vector and report, so that nothing can be sent.
 
         Raises:
-            LedgerError: nothing was sent, and the ledger could not record that; the client is wiped all the same.
+            LedgerError: the ledger could not record that nothing was sent; the client is wiped.
         """
         self._forget()
         uploaded = self._state.uploaded
@@ -212,7 +191,7 @@ class Client(Uploader):
         give_back(self._on_upload, uploaded)
 
     def _saved(self) -> tuple[str, bytes]:
-        """Role and place for sealing; the state holds root and vector before the report, then the report alone."""
+        """The state holds root and vector before the report, then the report alone."""
         if self._state.step == "failed":
             raise LocalProtocolError("this client was discarded: there is nothing to save")
         return _bound_to(self.parameters, self.index, self._roster)
@@ -230,10 +209,10 @@ class Client(Uploader):
         threads: int = 1,
         on_upload: OnUpload | None = None,
     ) -> Self:
-        """Return the client that :meth:`export` sealed, with its panel; its report has identical bytes.
+        """Return the client that :meth:`export` sealed; its report has identical bytes.
 
         Raises:
-            LocalProtocolError: another key, place, plan or roster, or damage.
+            LocalProtocolError: another key, index, plan or roster, or damage.
         """
         client = cls.__new__(cls)
         role, place = _bound_to(parameters, index, digest_of(roster))
@@ -243,7 +222,6 @@ class Client(Uploader):
         return client
 
     def _report(self) -> tuple[bytes, bytes]:
-        """Return the report and its signed statement, with a hash that names the report without reading the body."""
         if self._vector is None:
             raise LocalProtocolError("the saved state holds no vector to send")
         hidden = self._scheme.cover(self._vector, self._state.root, self.index)
@@ -260,7 +238,6 @@ class Client(Uploader):
         return frame.signed(self._identity.sign(statement)), statement
 
     def _unsigned(self, boxes: bytes, hidden: Hidden) -> messages.Report | messages.ProvedReport:
-        """Return the report without its body and its signature."""
         place, end = (self._context, self.index, boxes), (memoryview(b""), bytes(64))
         if self.parameters.claim is None:
             return messages.Report(*place, *end)
@@ -278,5 +255,4 @@ class Client(Uploader):
 
 
 def _bound_to(parameters: UploadParameters, index: int, roster: bytes) -> tuple[str, bytes]:
-    """Role and place of a client's saved state."""
     return f"upload client {index}", parameters.digest + roster

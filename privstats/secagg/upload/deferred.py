@@ -1,7 +1,7 @@
-"""Let other processes sum settled parts: the input of a part's sum, the sum itself, and its addition to the total.
+"""Let other processes sum settled parts for the leader.
 
-A part is settled when every helper has answered it: its senders are fixed from then on, and any process may sum its
-bodies. Until the sum is in, the journal stores the messages, so a lost sum can be recomputed, by the leader too.
+A part is settled when every helper has answered it; its senders are then fixed. The journal stores its messages until
+the sum arrives.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ADDED_BYTES = 16 << 20
 
 @dataclass(frozen=True, repr=False)
 class SealedBody:
-    """The body of one report as it arrived, and what opens it and nothing else.
+    """A report's sealed body, and the key that opens this body alone.
 
     Attributes:
         key: AES-256-GCM, 32 bytes.
@@ -49,11 +49,7 @@ class SealedBody:
 
 
 def bodies_in(content: bytes, openers: bytes) -> Iterator[SealedBody]:
-    """Yield concatenated bodies of one length, with the :attr:`SealedBody.opener` of each in that order.
-
-    Raises:
-        LocalProtocolError: the numbers of bodies and of openers differ.
-    """
+    """Yield concatenated bodies of one length, each with its :attr:`SealedBody.opener`."""
     count, rest = divmod(len(openers), _OPENER_BYTES)
     if rest or not count or len(content) % count:
         raise LocalProtocolError("the part's bodies are not as many as their keys")
@@ -64,10 +60,10 @@ def bodies_in(content: bytes, openers: bytes) -> Iterator[SealedBody]:
 
 
 def sum_of(ring: Group, bodies: Iterable[SealedBody]) -> bytes:
-    """Return the packed sum of some bodies, as the leader adds them up: the same for every order and every cut.
+    """Return the packed sum of some bodies, equal for every order and partition.
 
     Raises:
-        LocalProtocolError: one does not open: it is another one, or it was changed.
+        LocalProtocolError: a body was changed or exchanged.
 
     Example:
         >>> from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -84,7 +80,7 @@ def sum_of(ring: Group, bodies: Iterable[SealedBody]) -> bytes:
 
 
 def sum_part(ring: Group, content: bytes, openers: bytes) -> bytes:
-    """Return the packed sum of concatenated bodies: :func:`sum_of` of :func:`bodies_in`."""
+    """Return concatenated bodies' packed sum."""
     return sum_of(ring, bodies_in(content, openers))
 
 
@@ -103,12 +99,11 @@ class DeferredSums(LeaderSteps):
     _scheme: MaskingScheme
 
     @abstractmethod
-    def _sealed_body(self, part: Part, sender: int) -> SealedBody:
-        """Return a report's body as it arrived, read back."""
+    def _sealed_body(self, part: Part, sender: int) -> SealedBody: ...
 
     @property
     def defers(self) -> bool:
-        """Whether settled parts wait for :meth:`add_part_sum`; reports with proofs are added at once all the same."""
+        """Whether settled parts wait for :meth:`add_part_sum`; reports with proofs never do."""
         return self._state.defers
 
     @defers.setter
@@ -117,25 +112,18 @@ class DeferredSums(LeaderSteps):
 
     @property
     def unsummed(self) -> Mapping[int, tuple[int, ...]]:
-        """The settled parts that are not in the total, by number, and the senders of each."""
+        """The senders of each settled part outside the total, by number."""
         return {number: tuple(part.heads) for number, part in sorted(self._state.settled.items())}
 
     @exclusive
     def sealed(self, number: int, senders: Sequence[int]) -> list[SealedBody]:
-        """Bodies of a part that waits for its sum, read back from the journal.
-
-        Raises:
-            LocalProtocolError: no such part waits.
-        """
+        """Read a waiting part's bodies back, or raise ``LocalProtocolError``."""
         part = self._waiting(number)
         return [self._sealed_body(part, sender) for sender in senders]
 
     @exclusive
     def add_part_sum(self, number: int, packed: bytes) -> bool:
-        """Add the sum of a part, as :func:`sum_of` gives it; a second one changes nothing.
-
-        Returns:
-            Whether it was awaited.
+        """Add a part's sum; return whether it was awaited. A second one changes nothing.
 
         Raises:
             LocalProtocolError: it is no packed vector of the ring; nothing changes.
@@ -152,15 +140,11 @@ class DeferredSums(LeaderSteps):
 
     @exclusive
     def sum_part(self, number: int) -> None:
-        """Add the bodies of a part that waits, here.
-
-        Raises:
-            LocalProtocolError: no such part waits.
-        """
+        """Sum a waiting part here; ``LocalProtocolError`` for any other part."""
         self._sum_here(number)
 
     def _sum_here(self, number: int) -> None:
-        """Sum a part before it is added to the total, so that an error leaves the total unchanged."""
+        """An error before the addition leaves the total unchanged."""
         part, total = self._waiting(number), self._scheme.zeros()
         remaining, size = iter(part.heads), max(1, _ADDED_BYTES // self.parameters.upload_bytes)
         while some := [memoryview(self._body(part, sender)) for sender in islice(remaining, size)]:
@@ -173,7 +157,7 @@ class DeferredSums(LeaderSteps):
             self._sum_here(number)
 
     def _defer(self, number: int, part: Part, accepted: list[int]) -> bool:
-        """List a settled part's senders, and leave its sum to others; False where the leader is to add it now."""
+        """Defer a settled part's sum; False if the leader must add it now."""
         if not self.defers or self.parameters.claim is not None or not part.places.keys() >= set(accepted):
             return False
         self._state.settled[number] = Part(
@@ -196,6 +180,6 @@ class DeferredSums(LeaderSteps):
 
     @property
     def shelved(self) -> Iterator[bytes]:
-        """The places of the reports that wait for a helper, or for their part's sum."""
+        """The places of reports that wait for a helper or for their part's sum."""
         for part in (self._state.open, *self._state.parts.values(), *self._state.settled.values()):
             yield from part.places.values()

@@ -1,7 +1,7 @@
-"""The helper machine of an upload: it opens the boxes that clients sealed to it, and answers one list, once.
+"""The helper machine of an upload, which answers one list, once.
 
-No clock, socket, global or randomness. A refusal never changes its state: it depends on public data alone, and if a bad
-message ended a helper, any sender could end the run.
+It has no clock, socket, global or randomness. A refusal depends on public data alone and never changes its state, else
+any sender could end the run.
 """
 
 from __future__ import annotations
@@ -36,26 +36,21 @@ class Helper(Exclusive):
     """One helper in one run.
 
     Args:
-        parameters: the public parameters that all parties agreed on.
-        keys: identity and box key; the helper uses up the box key, so a second helper from the same keys is refused.
-        roster: the public identities of all parties, from the roster's owner and *not from the leader*: a leader could
-            make a roster of clients that it controls.
-        panel: leader and helpers, by the identities that the plan names.
-        noise: if the parameters require noise of every helper, the function that draws it, a vector of the ring, from
-            32 secret bytes. These are derived from the box key and the answered list, so one list has one draw.
-        threads: processors to use for keystreams.
-        allow_reproducible: accept keys that were drawn from a generator that others may reproduce: in tests.
+        keys: identity and box key, which the helper uses up.
+        roster: all parties' public identities, from the roster's owner and *not from the leader*, who could list
+            clients that it controls.
+        noise: where required, draws a ring vector from 32 secret bytes, derived from box key and answered list: one
+            list has one sample.
+        allow_reproducible: in tests, accept reproducible keys, which otherwise raise ``RandomnessError``.
 
     Raises:
-        LocalProtocolError: keys, roster or panel do not fit, or the keys were used; or the parameters require noise and
-            ``noise`` is missing, or the reverse.
-        RandomnessError: the keys are reproducible and ``allow_reproducible`` is not set.
+        LocalProtocolError: keys, roster, panel or noise do not fit, or the keys were used.
 
     Guarantee: the helper adds up streams over one list, of at least ``min_survivors`` reports that keys on the roster
-    signed and that the helper accepted, and then destroys every key. If this helper alone is honest, and no copy of its
-    box key exists, every report that is not on that list stays uniform to all other parties together. If the parameters
-    require noise, one draw of it is in the answer, and no party sees the sum over that list without that draw. A second
-    machine with the same box key answers an equal list with an equal draw, so repeated answers do not average it away.
+    signed and that it accepted, and then destroys every key. If this helper alone is honest, and no copy of its box key
+    exists, every report that is not on that list stays uniform to all other parties together. If noise is required, one
+    sample is in the answer, and no party sees the sum over that list without it. A second machine with the same box key
+    answers an equal list with an equal sample, so repeated answers do not average it away.
 
     Example:
         >>> from privstats.engines import loopback
@@ -101,11 +96,7 @@ class Helper(Exclusive):
 
     @staticmethod
     def check_noise(parameters: UploadParameters, noise: object) -> None:
-        """Refuse a helper without the noise that a run requires, or with noise that it does not require.
-
-        Raises:
-            LocalProtocolError: parameters and noise do not fit.
-        """
+        """Raise ``LocalProtocolError`` for missing or surplus noise."""
         if parameters.noisy_helpers and not callable(noise):
             raise LocalProtocolError(
                 "every helper of this plan adds noise to its answer: give noise=session.helper_noise(plan), or the "
@@ -116,12 +107,12 @@ class Helper(Exclusive):
 
     @property
     def step(self) -> StepName:
-        """``"check"`` until the one answer, then ``"done"``; ``"failed"`` if the run was abandoned."""
+        """``"check"`` until the one answer, then ``"done"``; ``"failed"`` if abandoned."""
         return self._step
 
     @property
     def index(self) -> int:
-        """The helper's number among the peers of the run: helpers come after the clients."""
+        """The helper's peer number, after the clients'."""
         return self.parameters.clients + self.place - 1
 
     @property
@@ -131,7 +122,7 @@ class Helper(Exclusive):
 
     @property
     def answer(self) -> bytes:
-        """The one answer, to be sent again; empty before it is made."""
+        """The one answer, to be sent again; empty before it exists."""
         return self._answer
 
     @property
@@ -146,31 +137,30 @@ class Helper(Exclusive):
 
     @property
     def faults(self) -> tuple[RemoteProtocolError, ...]:
-        """Boxes that a client signed and that do not open; reports in a signed batch that no client made."""
+        """Signed boxes that do not open; invented reports in a signed batch."""
         return tuple(self._faults)
 
     @property
     def parts(self) -> int:
-        """The number of parts that it has answered."""
+        """Number of answered parts."""
         return len(self._parts)
 
     @property
     def evidence(self) -> dict[str, bytes]:
-        """The first refused message that the leader signed, by code of refusal: transferable evidence."""
+        """The first refused message that the leader signed, by code: transferable evidence."""
         return dict(self._evidence)
 
     @exclusive
     def start(self) -> list[tuple[str, bytes]]:
-        """Return an empty list: a helper only answers messages."""
+        """Return an empty list: a helper only answers."""
         return []
 
     @exclusive
     def receive(self, data: bytes | bytearray | memoryview) -> list[tuple[str, bytes]]:
-        """Process one message from the leader and return the answer; the same bytes get the same answer.
+        """Answer one leader message; identical bytes get identical answers.
 
         Raises:
             RemoteProtocolError: the message is refused and the state is unchanged.
-            LocalProtocolError: another call is still running.
         """
         return [(_SERVER, self._refusing(self._receive_message, data))]
 
@@ -185,16 +175,12 @@ class Helper(Exclusive):
 
     @exclusive
     def take(self, data: bytes | bytearray | memoryview) -> None:
-        """Process a batch again without answering it, for a journal that replays what it was sent.
-
-        Raises:
-            RemoteProtocolError, LocalProtocolError: as :meth:`receive`.
-        """
+        """Process a batch without an answer, for a journal's replay."""
         self._refusing(self._take_message, data)
 
     @exclusive
     def abandon(self) -> list[tuple[str, bytes]]:
-        """Destroy box key and pieces, and sign that no answer was given and none can be.
+        """Destroy box key and pieces, and sign that no answer can exist.
 
         Raises:
             LocalProtocolError: an answer was begun, and may have been sent.
@@ -213,10 +199,9 @@ class Helper(Exclusive):
 
     @exclusive
     def export(self, key: bytes) -> NoReturn:  # noqa: ARG002
-        """Refuse: a helper's state is the list of messages that it received, which ``engines.journal`` stores.
+        """Raise ``LocalProtocolError``: a saved helper could answer a second list.
 
-        Raises:
-            LocalProtocolError: always; a saved helper would be a second one, and could answer a second list.
+        ``engines.journal`` stores the helper's received messages instead.
         """
         raise LocalProtocolError("a helper is not saved whole: engines.journal.JournaledHelper keeps what it was sent")
 
@@ -235,7 +220,7 @@ class Helper(Exclusive):
         self._guarded(self._accepted, view)
 
     def _check_size(self, view: memoryview) -> None:
-        """Refuse a message that is larger than any of the leader's; unproven, because its signature was not read."""
+        """Unproven, because the signature was not read."""
         try:
             wire.check_size(view, messages.largest_request(self.parameters))
         except Refusal as refusal:
@@ -246,7 +231,7 @@ class Helper(Exclusive):
             raise Refusal("session_over", f"this helper is {self._step}, and its box key is gone", proven=False)
 
     def _guarded(self, act: Callable[[memoryview], _T], view: memoryview) -> _T:
-        """Process a message completely or refuse it; an interruption ends this helper."""
+        """An interruption ends this helper."""
         try:
             return act(view)
         except Refusal:
@@ -259,7 +244,7 @@ class Helper(Exclusive):
         return self._checked(self._accepted(view))
 
     def _accepted(self, view: memoryview) -> messages.Batch | messages.ProvedBatch:
-        """Accept or refuse each report of a batch and return the batch; a repeated batch changes nothing."""
+        """Accept or refuse each report; a repeated batch changes nothing."""
         kind = messages.kinds_of(self.parameters).batch
         message = messages.decode(view, kind, self.parameters, self._context)
         name, number = sha256(view).digest(), message.part
@@ -308,7 +293,7 @@ class Helper(Exclusive):
         return messages.encode(messages.ProvedChecked(self._context, message.part, bitmap, answers, signature))
 
     def _answers(self, scheme: ProvingScheme, message: messages.ProvedBatch, bitmap: bytes) -> Iterator[bytes]:
-        """Yield the answer to each accepted report's proof, always from the same batch: one rho per report, ever."""
+        """Each proof is answered from one batch only: one rho per report, ever."""
         entries = checks.entries_of(message, self.parameters)
         for place in sorted(wire.members(bitmap, len(entries))):
             entry = entries[place]
@@ -337,7 +322,7 @@ class Helper(Exclusive):
         return reveal
 
     def _drawn(self, roll: bytes) -> RingVector | None:
-        """Return the noise of the one answer, bound to the list with this roll; None if the parameters require none."""
+        """Bind the one answer's noise to the list with this roll."""
         if self._noise is None:
             return None
         noise = self._noise(statements.derive(self._secret, f"noise/{roll.hex()}", self._context))
@@ -370,7 +355,7 @@ class Helper(Exclusive):
 
 
 class _Evidence:
-    """Stores the first message of each code that was refused after the leader's signature was verified."""
+    """Stores the first refused message per code under the leader's verified signature."""
 
     def __init__(self, stored: dict[str, bytes], view: memoryview) -> None:
         self._evidence_for, self._view = stored, view

@@ -1,7 +1,4 @@
-"""A panel member's keys for one run: a box key in memory, given to one machine, once, without a copy.
-
-In production the journal of ``engines`` holds a helper's key.
-"""
+"""A panel member's keys for one run: a box key that one machine receives once, without a copy."""
 
 from __future__ import annotations
 
@@ -21,24 +18,18 @@ class HelperKeys(Exclusive):
 
     Args:
         identity: the signing key that the plan's panel names.
-        place: the member's place in the panel.
-        parameters: the public parameters of the run.
-        roster: the public identities of all parties and the run's name.
-        until: the second since 1970 at which the box key ends; 30 days from now when omitted.
+        until: second since 1970 at which the box key ends; by default in 30 days.
         entropy: source of 32 uniform bytes, read once.
 
     Attributes:
-        identity: the signing key.
-        place: the member's place in the panel.
-        offer: the box key's public half for the panel, signed.
-        reproducible: the box key came from a generator that others may reproduce; machines then refuse it unless
-            ``allow_reproducible`` is set.
+        offer: the box key's signed public half.
+        reproducible: others may reproduce the box key; machines refuse it unless ``allow_reproducible`` is set.
 
     Raises:
-        LocalProtocolError: the parameters have no such place, the run has no name, or the end has passed.
+        LocalProtocolError: no such place, the run has no name, or the end has passed.
 
-    Guarantee: :meth:`take` returns the box key once, so no second machine can answer a second list with it. The
-    guarantee does not cover a copy of the whole process or a restored journal: see ``docs/one_upload.md``.
+    Guarantee: :meth:`take` returns the box key once, so no second machine can answer a second list with it. It does not
+    cover a copy of the process or a restored journal: see ``docs/one_upload.md``.
 
     Example:
         >>> leader, helper, *parties = (ps.secagg.Identity.generate(os.urandom) for _ in range(5))
@@ -67,7 +58,7 @@ class HelperKeys(Exclusive):
     def from_private(
         cls, identity: Identity, place: int, parameters: UploadParameters, roster: Roster, private: bytes, *, until: int
     ) -> HelperKeys:
-        """Return the keys around a box key from a journal, with the end in its offer."""
+        """Rebuild the keys around a journal's box key."""
         keys = cls.__new__(cls)
         keys._fill(identity, place, parameters, roster, private, until)
         return keys
@@ -88,8 +79,8 @@ class HelperKeys(Exclusive):
         """Return the box key, once; the caller wipes it.
 
         Raises:
-            LocalProtocolError: it was taken before; a second machine could answer another list.
-            RandomnessError: it is reproducible and ``allow_reproducible`` is not set; it is not taken then.
+            LocalProtocolError: a second call: another machine could answer another list.
+            RandomnessError: it is reproducible; it is not used up then.
         """
         if self._private is None:
             raise LocalProtocolError("these keys were used: one box key answers in one machine, for one run")
@@ -106,6 +97,6 @@ class HelperKeys(Exclusive):
 
 
 def reproducible(entropy: Entropy) -> bool:
-    """Return whether a source of entropy is a generator that declares itself reproducible."""
+    """Return whether a source of entropy declares itself reproducible."""
     source = getattr(entropy, "__self__", None)
     return isinstance(source, Generator) and source.reproducible

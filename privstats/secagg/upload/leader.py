@@ -1,8 +1,6 @@
-"""The leader machine of an upload: it collects reports, queries the helpers, and unmasks the one sum.
+"""The leader machine of an upload.
 
-No clock, socket, global or randomness; it keeps one running sum, and the bodies of the parts that the helpers have not
-answered or, if a journal has the reports, their places there. It relies on no client and no helper for the sum's
-being a sum; either can shift it, as a client can.
+It has no clock, socket, global or randomness. Clients and helpers can shift the sum, but it is always a sum.
 """
 
 from __future__ import annotations
@@ -35,17 +33,12 @@ class Leader(DeferredSums):
     """The aggregator of one run. Peers 0 to n - 1 are the clients, n to n + h - 1 the helpers 1 to h.
 
     Args:
-        parameters: the public parameters that all parties agreed on.
-        keys: the keys of place 0 of the panel, for this run.
-        roster: the public identities of all parties and the run's name.
-        panel: leader and helpers, by the identities that the plan names.
-        threads: processors to use.
-        noise_due: noise must be added to the sum before it is published; ``engines.journal`` allows only one draw.
-        allow_reproducible: accept keys that were drawn from a generator that others may reproduce: in tests.
+        keys: the panel's place 0, for this run.
+        noise_due: the sum needs noise before publication; ``engines.journal`` allows only one draw.
+        allow_reproducible: in tests, accept reproducible keys, which otherwise raise ``RandomnessError``.
 
     Raises:
         LocalProtocolError: keys, roster and panel do not fit together, or the keys were used.
-        RandomnessError: the keys are reproducible and ``allow_reproducible`` is not set.
 
     Guarantee: with honest helpers :attr:`result` is absent or the exact sum over its survivors, for any behaviour of
     clients and network. A helper, like this leader, can add any vector to the sum undetected.
@@ -159,7 +152,6 @@ class Leader(DeferredSums):
         return Outbox() if following is None else self._outbox({place: following})
 
     def _settle(self, number: int, part: Part) -> None:
-        """Add the reports that every helper accepts and that have valid proofs; each rejection becomes a fault."""
         state = self._state
         for place in sorted(part.bitmaps):
             for sender in part.heads.keys() - accepted_by(part, place):
@@ -180,7 +172,6 @@ class Leader(DeferredSums):
             self._spare += bodies.values()
 
     def _body(self, part: Part, sender: int) -> bytearray:
-        """Return a report's body, opened once more if it has been shelved."""
         if sender in part.bodies:
             return part.bodies.pop(sender)
         message = self._read_back(part, sender)
@@ -200,7 +191,7 @@ class Leader(DeferredSums):
         return SealedBody(keys.key, keys.nonce, content)
 
     def _proved(self, part: Part, bodies: dict[int, bytearray]) -> list[int]:
-        """Return the senders of valid proofs; record an unproven fault for each other sender."""
+        """Return the senders of valid proofs; others get an unproven fault."""
         if self.parameters.claim is None:
             return list(bodies)
         scheme, answers, proved = proving(self._scheme), answers_to(part), []
@@ -213,7 +204,7 @@ class Leader(DeferredSums):
         return proved
 
     def shelve(self, places: Mapping[int, bytes]) -> None:
-        """Hold these reports no longer in memory: a journal has them, and :attr:`fetch` reads them back."""
+        """Drop reports from memory; :attr:`fetch` reads them back from a journal."""
         freed = self._book.shelve(places)
         if self._state.step == "report":
             self._spare += freed
@@ -272,7 +263,7 @@ class Leader(DeferredSums):
         identity: Identity,
         threads: int = 1,
     ) -> Self:
-        """Return the leader that :meth:`export` sealed, at the step where it was and with its panel.
+        """Return the leader that :meth:`export` sealed, with its panel.
 
         Raises:
             LocalProtocolError: another key, plan, roster or identity, or damage.
@@ -284,7 +275,7 @@ class Leader(DeferredSums):
         return leader
 
     def _forget_key(self) -> None:
-        """Destroy the box key: after the last part a stolen machine can open no recorded report."""
+        """After the last part a stolen machine can open no recorded report."""
         self._state.private[:] = bytes(len(self._state.private))
         self._private = self.parameters.suite.private_of(bytes(32))
         self._spare.clear()

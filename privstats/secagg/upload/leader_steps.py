@@ -1,8 +1,4 @@
-"""Handle the leader's messages: expected senders, repeats, the closing of steps, and the saving of its state.
-
-This module knows the order of the steps; :class:`~privstats.secagg.upload.leader.Leader` has their cryptography. The
-engine that carries the messages calls this module.
-"""
+"""Handle the leader's messages and saved states."""
 
 from __future__ import annotations
 
@@ -34,7 +30,7 @@ _NO_FAULT = ("busy", "already_here")
 
 
 class LeaderSteps(Exclusive):
-    """The leader interface for engines; :class:`~privstats.secagg.upload.leader.Leader` processes the messages."""
+    """The leader interface for engines."""
 
     steps: ClassVar[tuple[str, ...]] = STEPS
     accepted: int = 0
@@ -50,8 +46,7 @@ class LeaderSteps(Exclusive):
     _closers: ClassVar[dict[StepName, Callable[[Any], None]]]
 
     @abstractmethod
-    def _receive_message(self, sender: int, view: memoryview) -> Outbox:
-        """Process a message of a sender that is expected at this step, or refuse it."""
+    def _receive_message(self, sender: int, view: memoryview) -> Outbox: ...
 
     @abstractmethod
     def _listed(self, place: int) -> bytes:
@@ -63,15 +58,14 @@ class LeaderSteps(Exclusive):
 
     @abstractmethod
     def _body(self, part: Part, sender: int) -> bytearray:
-        """Return the body of a report in a part, taken out of it or read back."""
+        """Remove a report's body from the part, or read it back."""
 
     @abstractmethod
     def _boxes(self, part: Part, sender: int) -> bytes:
-        """Return the boxes of a report in a part, read back if they have been shelved."""
+        """Return a report's boxes, read back if shelved."""
 
     @abstractmethod
-    def _forget_key(self) -> None:
-        """Destroy the box key."""
+    def _forget_key(self) -> None: ...
 
     @property
     def step(self) -> StepName:
@@ -80,7 +74,7 @@ class LeaderSteps(Exclusive):
 
     @property
     def waiting_for(self) -> frozenset[int]:
-        """The clients that have not reported, or the helpers that have not answered."""
+        """Clients without a report, or helpers without an answer."""
         state, places = self._state, range(1, self.parameters.helpers + 1)
         if state.step == "report":
             return frozenset(range(self.parameters.clients)) - state.reported.keys()
@@ -92,7 +86,7 @@ class LeaderSteps(Exclusive):
 
     @property
     def outbox(self) -> Outbox:
-        """Messages for the helpers: the part that is due, or the list to be answered; the same bytes each time."""
+        """The helpers' due part or list; identical bytes each time."""
         state, places = self._state, range(1, self.parameters.helpers + 1)
         if state.step == "reveal":
             return self._outbox(dict.fromkeys(places))
@@ -101,10 +95,10 @@ class LeaderSteps(Exclusive):
 
     @property
     def faults(self) -> tuple[RemoteProtocolError, ...]:
-        """Proven faults of helpers, and unproven faults of clients with boxes that a helper could not open.
+        """Helpers' proven faults, and unproven ones of clients with unopened boxes.
 
-        Messages that any sender could have made, repeats and late reports are refused and counted as no fault. If more
-        proofs fail than the plan has colluders, the panel is named too; passing that threshold proves nothing.
+        Repeats, late reports and messages that any sender could have made do not count. If more proofs fail than the
+        plan has colluders, the panel is named too; that proves nothing.
         """
         named = tuple(
             RemoteProtocolError(self._name(peer), step, code, detail, proven=peer >= self.parameters.clients)
@@ -117,44 +111,40 @@ class LeaderSteps(Exclusive):
 
     @property
     def unproved(self) -> int:
-        """Number of reports that are not in the sum because their proof failed."""
+        """Number of reports excluded because their proof failed."""
         return sum(code == BAD_PROOF for _, _, code, _ in self._state.faults)
 
     @property
     def refused(self) -> dict[str, int]:
-        """The number of refused messages that count as no party's fault, by code."""
+        """Number of refused messages that are no party's fault, by code."""
         return dict(self._state.refused)
 
     @property
     def heard(self) -> Mapping[int, bytes]:
-        """The last 64 bytes of each peer's last accepted message, from which the leader recognises a repeat."""
+        """The last 64 bytes of each peer's last accepted message, to recognise repeats."""
         return MappingProxyType(self._state.heard)
 
     @property
     def abandoned(self) -> dict[int, bytes]:
-        """The ``Abandoned`` messages by place, also after a failure; if all helpers sent one, a repeat is harmless."""
+        """The ``Abandoned`` messages by place; if all helpers sent one, a repeat is harmless."""
         return dict(self._state.abandoned)
 
     @property
     def statements(self) -> dict[int, bytes]:
-        """The helpers' signed statements on the run's end, by place: nothing answered, or the one answered list.
+        """Each helper's signed end of the run, by place: abandoned, or the one answered list.
 
-        The statements of all helpers prove to a client that its report is in no sum, for ``session.free``.
+        Together they prove to a client that its report is in no sum.
         """
         return {place: self._listed(place) for place in self._state.revealed} | self.abandoned
 
     @property
     def noise_due(self) -> bool:
-        """Whether the sum must not be published before noise is added to it: central, or a panel leader's own."""
+        """Whether central or a panel leader's noise must be added before publication."""
         return self._state.noise_due
 
     @property
     def result(self) -> tuple[RingVector, tuple[int, ...]]:
-        """The sum and the clients it is over, in increasing order.
-
-        Raises:
-            LocalProtocolError: the run has not finished, or failed.
-        """
+        """The sum and its survivors; ``LocalProtocolError`` before the end."""
         if self._state.step != "done":
             raise LocalProtocolError(f"there is no result: the run is at step '{self._state.step}'")
         return self._sum, tuple(sorted(self._state.listed))
@@ -165,7 +155,7 @@ class LeaderSteps(Exclusive):
         return {}
 
     def awaits(self, peer: int) -> bool:
-        """Return whether a message of this peer could still be accepted."""
+        """Return whether this peer's message could still be accepted."""
         state, n = self._state, self.parameters.clients
         if state.step in ENDS or not 0 <= peer < n + self.parameters.helpers:
             return False
@@ -175,20 +165,17 @@ class LeaderSteps(Exclusive):
 
     @exclusive
     def start(self) -> Outbox:
-        """Return the messages to send now: none before the first part is closed."""
+        """Return an empty outbox until the first part is closed."""
         return self.outbox
 
     @exclusive
     def receive(self, sender: int, data: bytes | bytearray | memoryview) -> Outbox:
-        """Process one message that the engine received from ``sender``.
-
-        Returns:
-            The messages for helpers: a part that this report closed, or the next one that this helper is to answer.
+        """Process one message from ``sender``; return any batches that are then due.
 
         Raises:
             RemoteProtocolError: the message is refused and the state is unchanged. ``busy`` and ``already_here`` are no
                 faults: the client may send again later, or its report was accepted.
-            LocalProtocolError: another call is still running; or ``sender`` is not an int, or ``data`` not bytes.
+            LocalProtocolError: an argument of a wrong type.
         """
         view = wire.view_of(data)
         wire.require_sender(sender)
@@ -211,12 +198,12 @@ class LeaderSteps(Exclusive):
         return following
 
     def _gives_up(self, sender: int, view: memoryview) -> bool:
-        """Return whether this is a helper's late ``Abandoned`` of a failed run: clients need one from each helper."""
+        """Clients of a failed run need every helper's ``Abandoned``, even a late one."""
         of_a_helper = sender >= self.parameters.clients and messages.is_kind(view, messages.Abandoned)
         return of_a_helper and self._state.step == "failed"
 
     def _refusal(self, sender: int, refusal: Refusal) -> RemoteProtocolError:
-        """Record a fault only for signed content; count other refusals, except those that are no fault at all."""
+        """Record a fault only for signed content."""
         state = self._state
         if refusal.proven:
             state.faults.add((sender, state.step, refusal.code, ""))
@@ -226,11 +213,7 @@ class LeaderSteps(Exclusive):
 
     @exclusive
     def step_status(self) -> StepStatus:
-        """Return the peers that have answered and those that have not, and whether :meth:`end_step` would now fail.
-
-        Raises:
-            LocalProtocolError: the run has ended.
-        """
+        """Return the step's status."""
         self._unfinished()
         step, waiting = self._state.step, self.waiting_for
         peers = range(self.parameters.clients)
@@ -241,14 +224,10 @@ class LeaderSteps(Exclusive):
 
     @exclusive
     def end_step(self) -> Outbox:
-        """Close the step for good; :meth:`step_status` predicts the outcome.
-
-        Returns:
-            The next messages for the helpers; empty after the last step.
+        """Close the step for good and return the helpers' next messages.
 
         Raises:
-            AggregationError: too few clients are left, or a helper has not answered; the run has ended.
-            LocalProtocolError: it had ended before.
+            AggregationError: too few clients remain, or a helper has not answered; the run has ended.
         """
         self._unfinished()
         obstacle = self._obstacle()
@@ -263,7 +242,6 @@ class LeaderSteps(Exclusive):
         return self.outbox
 
     def _obstacle(self) -> AggregationError | None:
-        """Return the error if closing this step now would end without a sum."""
         state, least = self._state, self.parameters.min_survivors
         if state.abandoned:
             return self._absent(sorted(state.abandoned), "have abandoned the run")
@@ -286,11 +264,7 @@ class LeaderSteps(Exclusive):
 
     @exclusive
     def abandon(self, code: str = "abandoned") -> Outbox:
-        """End the run, if it has not ended, without a message: no party waits for this leader.
-
-        Raises:
-            LocalProtocolError: ``code`` is not ``"abandoned"``, the only code of this protocol.
-        """
+        """End the run without a message: no party waits for this leader."""
         wire.require_word(code, ("abandoned",))
         if self._state.step not in ENDS:
             self._end("failed")
@@ -298,10 +272,9 @@ class LeaderSteps(Exclusive):
 
     @exclusive
     def export(self, key: bytes, *, entropy: Entropy = os.urandom) -> bytes:
-        """Return the leader's state, sealed under the 32 bytes of ``key``; save it before sending its messages.
+        """Return the leader's state, sealed under 32 bytes of ``key``.
 
-        Raises:
-            LocalProtocolError: the run has ended.
+        Save it before sending its messages.
         """
         self._unfinished()
         state = self._state
@@ -313,7 +286,7 @@ class LeaderSteps(Exclusive):
 
     @exclusive
     def export_shelved(self, key: bytes) -> bytes:
-        """Return the sealed state for a journal that stores the reports: references replace them."""
+        """Return the sealed state, with references to a journal's reports."""
         self._unfinished()
         return self._sealed(replace(self._state), key, os.urandom)
 
@@ -331,7 +304,6 @@ class LeaderSteps(Exclusive):
             raise LocalProtocolError(f"the run is {self._state.step}: make a new leader, and new offers, for a new one")
 
     def _end(self, end: StepName) -> None:
-        """Drop everything but the result, the faults, and the record of accepted messages."""
         self._forget_key()
         old = self._state
         self._state = LeaderState(
@@ -351,7 +323,6 @@ class LeaderSteps(Exclusive):
             self._sum = None
 
     def _outbox(self, asked: dict[int, int | None]) -> Outbox:
-        """Messages by place: the batch with the part's number, or the list if the number is None."""
         numbers = {self._peer(place): number for place, number in asked.items()}
         return Outbox(sorted(numbers), lambda peer: self._make(peer, numbers[peer]))
 
@@ -375,5 +346,5 @@ class LeaderSteps(Exclusive):
 
 
 def place_of(parameters: UploadParameters, roster: Roster) -> bytes:
-    """Return the digests that a leader's state is bound to; the state itself holds the panel."""
+    """Return digests that bind a leader's state."""
     return parameters.digest + roster.digest

@@ -1,9 +1,7 @@
-"""Masking of a vector in the one upload: a body for the leader, a piece for each helper, and the helpers' answers.
+"""Mask a vector in the one upload: a body for the leader, a piece per helper, and the helpers' answers.
 
-``MaskingScheme`` is the interface for client, helper and leader, and ``Streams`` the scheme of ``split``: the vector
-minus one AES keystream per helper, which holds the seed and adds its streams up. ``body = x - sum_j P(stream_j)``; a
-helper's answer is the sum of its streams over the survivors; bodies plus answers give the sum. Another scheme brings
-its own lengths of bodies and pieces, which ``messages`` defines. The helper decides whether a query is answered.
+``Streams`` is the scheme of ``split``: ``body = x - sum_j P(stream_j)``, with one AES keystream per helper, which holds
+the seed. A helper's answer sums its streams over the survivors; bodies plus answers give the sum.
 """
 
 from __future__ import annotations
@@ -34,10 +32,10 @@ class Hidden:
     """A client's vector, hidden for one report.
 
     Attributes:
-        secret: 32 bytes from which everything else of the report is derived.
-        body: for the leader, in pieces of bytes; one is valid until the next is requested.
+        secret: 32 bytes that derive the rest.
+        body: chunks for the leader, each valid until the next is requested.
         pieces: one per helper, place 1 first.
-        commits, parts: what its client signs of its proof; empty where reports carry none.
+        commits, parts: signed parts of the proof; may be empty.
     """
 
     secret: bytes
@@ -51,14 +49,14 @@ class Hidden:
 
 
 class MaskingScheme(Protocol):
-    """A masking scheme: leader and helpers together unmask a sum and nothing else; it has no state."""
+    """A stateless scheme: leader and helpers together unmask a sum and nothing else."""
 
     @property
     def answer_bytes(self) -> int:
-        """The length of a helper's answer."""
+        """Length of a helper's answer."""
 
     def cover(self, vector: RingVector, root: bytes | bytearray, sender: int) -> Hidden:
-        """Hide a vector for one report under a secret of this run, sender, vector and root alone."""
+        """Hide a vector under a secret of this run, sender, vector and root alone."""
 
     def zeros(self) -> Any:
         """Return a total over no client."""
@@ -67,10 +65,10 @@ class MaskingScheme(Protocol):
         """Add bodies to a total, in place."""
 
     def answer(self, pieces: Iterable[tuple[int, bytes]], out: memoryview) -> None:
-        """Write a helper's answer over these senders and their pieces to ``out``, which holds zeros."""
+        """Write a helper's answer over these pieces to ``out``, which holds zeros."""
 
     def uncover(self, total: Any, answers: Mapping[int, bytes | memoryview], survivors: int) -> RingVector:
-        """Return the sum from a total and the answers by place; consumes the total.
+        """Unmask a total, which is consumed, with the answers by place.
 
         Raises:
             AggregationError: total and answers give no sum.
@@ -79,19 +77,19 @@ class MaskingScheme(Protocol):
 
 @runtime_checkable
 class ProvingScheme(MaskingScheme, Protocol):
-    """The masking scheme of reports that carry a proof; ``commits`` and ``parts`` are what the client signed of it."""
+    """The masking scheme of reports with a signed proof."""
 
     def helped(self, seed: bytes, sender: int, commits: bytes, parts: bytes, rho: bytes) -> Words:
-        """Return a helper's answer to one report's proof under the leader's coins, from the seed of its share."""
+        """Return a helper's answer to one proof under the leader's coins."""
 
     def refused(
         self, body: bytearray, sender: int, commits: bytes, parts: bytes, rho: bytes, helped: Words
     ) -> tuple[str, ...]:
-        """Return the checks that a report fails, from the leader's body and the sum of the helpers' answers."""
+        """Return a report's failed checks, from the leader's body and the helpers' summed answers."""
 
 
 def scheme_of(parameters: UploadParameters, context: bytes, *, threads: int = 1) -> MaskingScheme:
-    """Return the masking scheme that these parameters name."""
+    """Return the masking scheme."""
     if parameters.claim is None:
         return Streams(parameters.ring, parameters.helpers, context, threads=threads)
     scheme: MaskingScheme = parameters.claim.scheme(parameters.ring, parameters.helpers, context)
@@ -99,11 +97,7 @@ def scheme_of(parameters: UploadParameters, context: bytes, *, threads: int = 1)
 
 
 def proving(scheme: MaskingScheme) -> ProvingScheme:
-    """Return the scheme if its reports carry proofs; refuse a scheme that proves nothing.
-
-    Raises:
-        LocalProtocolError: the scheme proves nothing.
-    """
+    """Return the scheme, or raise ``LocalProtocolError`` if it proves nothing."""
     if not isinstance(scheme, ProvingScheme):
         raise LocalProtocolError("reports of this session carry proofs, and the masking scheme verifies none")
     return scheme
@@ -116,10 +110,8 @@ class Streams:
     """The masking scheme of one run of ``split``.
 
     Args:
-        ring: the ring of the summed vectors.
-        helpers: the number of helpers.
-        context: the context of the run; no stream of one run appears in another.
-        threads: processors to use for keystreams.
+        context: of the run; no stream of one run appears in another.
+        threads: processors for keystreams.
 
     Guarantee: a body is uniform to any party without one of the seeds. A seed is derived from a secret that the client
     makes for this run, this vector and this sender, and a stream from the seed for this sender alone.
@@ -134,12 +126,12 @@ class Streams:
         return self._ring.wire_bytes
 
     def cover(self, vector: RingVector, root: bytes | bytearray, sender: int) -> Hidden:
-        """Body and seeds under :func:`secret_of` the vector."""
+        """Return body and seeds under the vector's :func:`secret_of`."""
         secret = secret_of(root, self._context, sender, vector)
         return Hidden(secret, *self.hide(vector, secret, sender))
 
     def hide(self, vector: RingVector, secret: bytes, sender: int) -> tuple[Iterator[memoryview], list[bytes]]:
-        """Body and seeds; the vector does not change."""
+        """Return body and seeds; the vector does not change."""
         seeds = [derive(secret, f"seed/{place}", self._context) for place in range(1, self._helpers + 1)]
         streams = [self._stream(seed, sender) for seed in seeds]
         return masked_tiles(vector, minus=streams, threads=self._threads), seeds
@@ -153,13 +145,13 @@ class Streams:
         add_packed(total, *bodies)
 
     def answer(self, pieces: Iterable[tuple[int, bytes]], out: memoryview) -> None:
-        """The sum of the streams of these senders, added up in the message's buffer."""
+        """Sum these senders' streams in the message's buffer."""
         streams = (self._stream(seed, sender) for sender, seed in pieces)
         while chunk := list(islice(streams, _CIPHERS)):
             add_masks_packed(self._ring, out, plus=chunk, threads=self._threads)
 
     def uncover(self, total: RingVector, answers: Mapping[int, bytes | memoryview], survivors: int) -> RingVector:  # noqa: ARG002
-        """Total and answers, added up; every answer is some element of the ring, so none is refused here."""
+        """Add the answers, which are arbitrary ring elements, to the total."""
         add_packed(total, *(memoryview(answer) for answer in answers.values()))
         reduce(total)
         return total
@@ -169,10 +161,10 @@ class Streams:
 
 
 def secret_of(root: bytes | bytearray, context: bytes, sender: int, vector: RingVector, witness: bytes = b"") -> bytes:
-    """Return the secret from which a whole report is derived: a function of root, run, sender, vector *and witness*.
+    """Derive a report's secret from root, run, sender, vector *and witness*.
 
-    The same root with a second vector, witness or sender (a forked or cloned machine) gives another secret. Otherwise
-    the leader alone could read the difference of two vectors, and one key of AES-GCM would encrypt two bodies.
+    A cloned machine's second vector, witness or sender gives another secret. Otherwise the leader could read the
+    difference of two vectors, and one AES-GCM key would encrypt two bodies.
     """
     encryptor = Cipher(algorithms.AES256(derive(root, "hedge", context)), modes.GCM(bytes(12))).encryptor()
     encryptor.authenticate_additional_data(encoded_index(sender))
@@ -184,7 +176,6 @@ def secret_of(root: bytes | bytearray, context: bytes, sender: int, vector: Ring
 
 
 def _cut(vector: RingVector) -> Iterator[memoryview]:
-    """Yield the lanes reduced to their widths, as little-endian bytes."""
     for lane, (_, bits) in zip(vector.lanes, vector.ring.segments, strict=True):
         fills_lane = bits == 8 * lane.itemsize
         reduced = lane if fills_lane else lane & lane.dtype.type((1 << bits) - 1)
@@ -200,15 +191,11 @@ class _Tile(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Number of entries."""
         return int(self.entries.stop - self.entries.start)
 
 
 def masked_tiles(vector: RingVector, *, minus: Sequence[bytes], threads: int = 1) -> Iterator[memoryview]:
-    """Yield the packed bytes of ``vector`` minus the masks of these seeds, in pieces; the vector is left as it is.
-
-    A piece is valid until the next one is requested.
-    """
+    """Yield ``vector`` minus these seeds' masks, packed; a chunk is valid until the next."""
     ciphers = [AESGCM(seed) for seed in minus]
     tiles = list(_tiles(vector.ring))
     if threads <= 1 or len(tiles) == 1:
@@ -220,7 +207,7 @@ def masked_tiles(vector: RingVector, *, minus: Sequence[bytes], threads: int = 1
 
 
 class _Masker:
-    """Masks one tile after another in a buffer of its own: allocating memory costs as much as a mask."""
+    """Masks tiles in one buffer: allocating memory costs as much as a mask."""
 
     def __init__(self, vector: RingVector, ciphers: Sequence[AESGCM], size: int) -> None:
         self._vector, self._masks = vector, TileMasks((), ciphers, size)
@@ -239,7 +226,7 @@ class _Masker:
 
 
 def add_masks_packed(ring: Group, packed: memoryview, *, plus: Sequence[bytes], threads: int = 1) -> None:
-    """Add the masks of these seeds to a packed vector, in place."""
+    """Add masks to a packed vector, in place."""
     ciphers, tiles = [AESGCM(seed) for seed in plus], list(_tiles(ring))
     if threads <= 1 or len(tiles) == 1:
         _add(packed, tiles, ciphers)
@@ -260,12 +247,10 @@ def _add(packed: memoryview, tiles: Sequence[_Tile], ciphers: Sequence[AESGCM]) 
 
 
 def _largest(tiles: Sequence[_Tile]) -> int:
-    """Bytes of the largest tile's entries."""
     return max((tile.size * (4 if tile.bits <= 32 else 8) for tile in tiles), default=0)
 
 
 def _tiles(ring: Group) -> Iterator[_Tile]:
-    """Yield every tile's entries in its lane and bytes on the wire, in the order of the wire."""
     start = 0
     for lane, (size, bits) in enumerate(ring.segments):
         for number, first in enumerate(range(0, size, TILE)):

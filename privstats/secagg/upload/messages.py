@@ -1,7 +1,7 @@
-"""Define the wire messages of an upload: strict types, and size limits checked before anything is parsed.
+"""Wire messages of an upload: strict types, with sizes checked before parsing.
 
-A message is ``01 || msgpack array``; the first elements are its type and the run's context. A replay from another
-run, plan, roster or panel is refused unread. This module defines the format; the machines enforce the rules.
+A message is ``01 || msgpack array`` and begins with type and context: a replay from another run, plan, roster or panel
+is refused unread.
 """
 
 from __future__ import annotations
@@ -28,13 +28,11 @@ _SEAL = b"\xc4\x40"  # how a last element of 64 bytes begins
 
 
 class _Message(wire.HiddenRepr, Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """The first field of all messages."""
-
     context: Bytes32
 
 
 class Report(_Message, frozen=True, tag=0):
-    """Client to leader: the boxes, lowest place first, and the masked vector, sealed for the leader."""
+    """Client to leader: the boxes, lowest place first, and the sealed masked vector."""
 
     sender: Index
     boxes: bytes
@@ -43,9 +41,9 @@ class Report(_Message, frozen=True, tag=0):
 
 
 class Batch(_Message, frozen=True, tag=1):
-    """Leader to helper: reports without their bodies, and only this helper's boxes.
+    """Leader to helper: reports without bodies, and only this helper's boxes.
 
-    ``encs`` are the keys that the bodies begin with, and empty where a body's key is in a box.
+    ``encs`` are the keys that the bodies begin with, empty where a box has the body's key.
     """
 
     part: Index
@@ -58,7 +56,7 @@ class Batch(_Message, frozen=True, tag=1):
 
 
 class Checked(_Message, frozen=True, tag=2):
-    """Helper to leader: which reports of a batch it accepts, as a bitmap over the batch's places."""
+    """Helper to leader: a batch's accepted places, as a bitmap."""
 
     part: Index
     bitmap: bytes
@@ -66,7 +64,7 @@ class Checked(_Message, frozen=True, tag=2):
 
 
 class Survivors(_Message, frozen=True, tag=3):
-    """Leader to helper: the clients in the sum, as a bitmap, and the hash of their reports, the roll."""
+    """Leader to helper: the clients in the sum, as a bitmap, and their reports' hash, the roll."""
 
     bitmap: bytes
     roll: Bytes32
@@ -82,16 +80,15 @@ class Reveal(_Message, frozen=True, tag=6):
 
 
 class Abandoned(_Message, frozen=True, tag=7):
-    """Helper to leader: the statement that its box key is destroyed and that it never gave an answer."""
+    """Helper to leader: its box key is destroyed, and it never gave an answer."""
 
     signature: Bytes64
 
 
 class Listed(_Message, frozen=True, tag=8):
-    """The one list that a helper answered, with the signature over that answer, for a client that is not in the sum.
+    """A helper's one answered list with its signature, for clients outside the sum.
 
-    It is built from a :class:`Reveal` and the list with its roll: ``digests`` are the hashes of the statements that
-    the reports' clients signed, in the order of ``bitmap``, and ``answer`` is the SHA-256 of the answer.
+    ``digests`` are the listed statements' hashes, in the order of ``bitmap``; ``answer`` is the answer's SHA-256.
     """
 
     bitmap: bytes
@@ -101,7 +98,7 @@ class Listed(_Message, frozen=True, tag=8):
 
 
 class ProvedReport(_Message, frozen=True, tag=9):
-    """A :class:`Report` that carries a proof: ``commits`` to the helpers' seeds, and the hashes of the two ``parts``.
+    """A :class:`Report` with a proof: ``commits`` to the helpers' seeds, and the two ``parts``' hashes.
 
     The body holds the blind and then its share, 8 bytes a word.
     """
@@ -115,7 +112,7 @@ class ProvedReport(_Message, frozen=True, tag=9):
 
 
 class ProvedBatch(_Message, frozen=True, tag=10):
-    """A :class:`Batch` of such reports, and ``rho``, the leader's coins for their proofs."""
+    """A :class:`Batch` of proved reports, with ``rho``, the leader's coins."""
 
     part: Index
     senders: Annotated[tuple[Index, ...], Meta(min_length=1, max_length=MAX_PART)]
@@ -130,7 +127,7 @@ class ProvedBatch(_Message, frozen=True, tag=10):
 
 
 class ProvedChecked(_Message, frozen=True, tag=11):
-    """A :class:`Checked` with the helper's ``answers`` to the proofs of the reports it accepts, in their order."""
+    """A :class:`Checked` with ``answers`` to the accepted reports' proofs, in order."""
 
     part: Index
     bitmap: bytes
@@ -139,7 +136,7 @@ class ProvedChecked(_Message, frozen=True, tag=11):
 
 
 class Kinds(NamedTuple):
-    """The messages of a session for reports, batches, and answers to batches."""
+    """A session's message types for reports, batches and their answers."""
 
     report: type[Report] | type[ProvedReport]
     batch: type[Batch] | type[ProvedBatch]
@@ -150,7 +147,7 @@ _PLAIN, _PROVED = Kinds(Report, Batch, Checked), Kinds(ProvedReport, ProvedBatch
 
 
 def kinds_of(parameters: UploadParameters) -> Kinds:
-    """Return the message types of a session's reports and batches; machines refuse others as ``wrong_type``."""
+    """Return a session's message types; others are refused as ``wrong_type``."""
     return _PLAIN if parameters.claim is None else _PROVED
 
 
@@ -167,7 +164,7 @@ T = TypeVar("T", bound=_Message)
 
 
 def encode(message: Wire) -> bytes:
-    """Return the message in its wire format."""
+    """Encode a message."""
     name = _LARGE.get(type(message))
     if name is None:
         return bytes(_CODEC.encode(message))
@@ -178,14 +175,14 @@ def encode(message: Wire) -> bytes:
 
 
 class Frame:
-    """A message that is signed last, with a large element that is written in place and never copied.
+    """A message signed last; its large element is written in place.
 
     Args:
-        message: the message without its large element and its signature.
+        message: without its large element and signature.
         size: bytes of the large element.
 
     Attributes:
-        large: the buffer for the large element; initially zeros.
+        large: its buffer; initially zeros.
     """
 
     def __init__(self, message: Report | ProvedReport | Reveal, size: int) -> None:
@@ -201,7 +198,7 @@ class Frame:
         self.large = self._file.getbuffer()[len(start) : len(start) + size]
 
     def signed(self, signature: bytes) -> bytes:
-        """Sign and return the message, once; the large element can no longer be written."""
+        """Sign and return the message, once; the large element is then final."""
         self.large.release()
         self._file.seek(-SIGNATURE_BYTES, io.SEEK_END)
         self._file.write(signature)
@@ -209,17 +206,15 @@ class Frame:
 
 
 def _bin_header(size: int) -> bytes:
-    """Return the header of msgpack's shortest encoding of ``size`` bytes."""
     width = 1 if size < 1 << 8 else 2 if size < 1 << 16 else 4
     return {1: b"\xc4", 2: b"\xc5", 4: b"\xc6"}[width] + size.to_bytes(width, "big")
 
 
 def decode(data: memoryview, kind: type[T], parameters: UploadParameters, context: bytes) -> T:
-    """Parse a message of type ``kind``, after checking version, type, size and context.
+    """Parse a message, after checking version, type, size and context.
 
     Raises:
-        Refusal: another version or type, too many bytes, another run, or anything that the schema does not allow;
-            always unproven, because the signature that names the sender is inside.
+        Refusal: any of these differs, or the schema; always unproven, because the signature is inside.
     """
     try:
         _CODEC.check_header(data, kind, parameters)
@@ -231,10 +226,10 @@ def decode(data: memoryview, kind: type[T], parameters: UploadParameters, contex
 
 
 def signed_part(data: memoryview) -> memoryview:
-    """Return the signed bytes of a message: everything before its last element, the signature.
+    """Return a message's signed bytes: everything before its signature.
 
     Raises:
-        Refusal: the last element does not begin as 64 bytes must, so the signed bytes would be ambiguous.
+        Refusal: another encoding of 64 bytes would make the signed bytes ambiguous.
     """
     end = len(data) - SIGNATURE_BYTES - len(_SEAL)
     if data[end : end + len(_SEAL)] != _SEAL:
@@ -243,12 +238,11 @@ def signed_part(data: memoryview) -> memoryview:
 
 
 def proof_bytes(parameters: UploadParameters) -> int:
-    """Return the length of the Merkle proof from one box to the root of all."""
+    """Return the length of a box's Merkle proof."""
     return HASH_BYTES * (len(parameters.boxed) - 1).bit_length()
 
 
 def _limits(parameters: UploadParameters) -> dict[type[Struct], int]:
-    """Return the exact maximum size in bytes of each type of message under these parameters."""
     n, h, size = parameters.clients, parameters.helpers, parameters.ring.wire_bytes
     sender, part, count = _index(n - 1), _index(n - 1), min(n, parameters.most_in_part)
     seal, bitmap = _bytes(SIGNATURE_BYTES), _bytes((n + 7) // 8)
@@ -279,10 +273,10 @@ is_kind, size_limit = _CODEC.is_kind, _CODEC.size_limit
 
 
 def largest_answer(parameters: UploadParameters) -> int:
-    """Return the maximum size in bytes of a client's or helper's messages under these parameters, offers included."""
+    """Return the maximum bytes of a client's or helper's message, offers included."""
     return _CODEC.largest((kinds_of(parameters).report, kinds_of(parameters).checked, Reveal, Abandoned), parameters)
 
 
 def largest_request(parameters: UploadParameters) -> int:
-    """Return the maximum size in bytes of the leader's messages to a helper under these parameters."""
+    """Return the maximum bytes of a leader's message."""
     return _CODEC.largest((kinds_of(parameters).batch, Survivors), parameters)

@@ -1,8 +1,4 @@
-"""Proof that a report is in no sum, so that a second run over the same data is no second release.
-
-The proof is a signed statement of every helper. It serves a client, between two runs; ``session.free`` records the
-result in the ledger.
-"""
+"""Prove by every helper's signed statement that a report is in no sum."""
 
 from __future__ import annotations
 
@@ -26,13 +22,12 @@ _BEGINNING = 256
 def check_abandoned_by_all(
     statements: Mapping[int, bytes], *, parameters: UploadParameters, roster: Roster | bytes, panel: Panel
 ) -> None:
-    """Verify a statement of every helper that it destroyed its box key for this run and gave no answer.
+    """Verify that every helper signed that it destroyed its box key and gave no answer.
 
     Args:
-        statements: the ``Abandoned`` messages by the helper's place, as :attr:`Leader.abandoned` holds them.
-        parameters: of the run that failed.
-        roster: of that run, or its digest.
-        panel: the panel that the client's own report was made for, :attr:`Client.panel`, and no other.
+        statements: the ``Abandoned`` messages by helper's place (:attr:`Leader.abandoned`).
+        roster: of the failed run, or its digest.
+        panel: that of the client's own report, :attr:`Client.panel`, and no other.
 
     Raises:
         LocalProtocolError: a helper's statement is missing, or is not signed by it for this run.
@@ -65,27 +60,25 @@ def prove_excluded(
     roster: Roster | bytes,
     panel: Panel,
 ) -> bytes:
-    """Return the name of a report that is in no sum and never can be: its SHA-256, as a ledger recorded it.
+    """Return the name of a report that is in no sum and never can be: its SHA-256.
 
-    The name is a hash over the run's context, so a report of another panel than the abandoned one has another name:
-    abandoning one panel cannot free a report that was sent for a second one.
+    The name hashes the run's context, so abandoning one panel cannot free a report that was sent for a second one.
 
     Args:
         parameters, roster, panel: as for :func:`check_abandoned_by_all`.
-        statements: by the helper's place, its signed statement on the run's end, as :attr:`Leader.statements` holds it:
-            ``Abandoned``, or ``Listed`` of the one list that it answered.
-        report: ``client.receipt`` of the client's own report, or the whole report.
+        statements: by helper's place, ``Abandoned``, or ``Listed`` of its one answered list
+            (:attr:`Leader.statements`).
+        report: the client's own ``client.receipt``, or the full report.
 
     Raises:
         LocalProtocolError: the statements do not prove it, or the report is not of this run and panel.
 
-    With ``key_agreement="mlkem768-x25519"`` no report can be made again: a client that is restored to an earlier state
-    makes another, with another name, over the same vector. So there no report of its index may be on any list.
+    With ``key_agreement="mlkem768-x25519"`` no report of the client's index may be on any list: a restored client makes
+    another report of its vector, under another name.
 
-    Guarantee: an honest helper answers one list, or signs that it answered none, and destroys its key with that. So
-    if every helper has done either, and this report is on no list, the stream of the honest one among them is gone,
-    and the report stays uniform to the rest of the world together, for ever, except for a proof's answers,
-    which reveal nothing of it.
+    Guarantee: an honest helper answers one list, or signs that it answered none, and destroys its key with that. If
+    every helper has done either, and this report is on no list, the honest helper's stream is gone. The report then
+    stays uniform to the rest of the world together, for ever, except for a proof's answers, which reveal nothing of it.
     """
     run = _Run(parameters, panel.context(parameters, roster), panel)
     lists = {place: _read(statements, place, run, _listed) for place in range(1, parameters.helpers + 1)}
@@ -98,8 +91,6 @@ def prove_excluded(
 
 @dataclass(frozen=True)
 class _Run:
-    """The run that the helpers' statements are about."""
-
     parameters: UploadParameters
     context: bytes
     panel: Panel
@@ -109,7 +100,6 @@ _Reader: TypeAlias = Callable[[memoryview, int, _Run], dict[int, bytes]]
 
 
 def _read(statements: Mapping[int, bytes], place: int, run: _Run, reader: _Reader) -> dict[int, bytes]:
-    """Return a helper's signed list by sender; ``LocalProtocolError`` if its statement is missing or invalid."""
     if place not in statements:
         raise LocalProtocolError(
             f"helper {place} has signed no statement that it abandoned the run or which list it answered: count the "
@@ -125,14 +115,13 @@ def _read(statements: Mapping[int, bytes], place: int, run: _Run, reader: _Reade
 
 
 def _abandoned(view: memoryview, place: int, run: _Run) -> dict[int, bytes]:
-    """Verify a helper's statement that it gave no answer; its list is empty."""
     message = messages.decode(view, messages.Abandoned, run.parameters, run.context)
     checks.check_abandoned(message, run.panel.identities[place], place)
     return {}
 
 
 def _listed(view: memoryview, place: int, run: _Run) -> dict[int, bytes]:
-    """Return the reports on a helper's one list; none if it gave no answer."""
+    """A helper that gave no answer has an empty list."""
     if not messages.is_kind(view, messages.Listed):
         return _abandoned(view, place, run)
     message = messages.decode(view, messages.Listed, run.parameters, run.context)
@@ -140,7 +129,6 @@ def _listed(view: memoryview, place: int, run: _Run) -> dict[int, bytes]:
 
 
 def _name_of(report: bytes, run: _Run) -> tuple[bytes, int]:
-    """Return the name under which a ledger recorded a report of this run, and the sender in it."""
     view = wire.view_of(report)
     signed = "report" if run.parameters.claim is None else "proved-report"
     beginning = statements.prefix(signed) + run.context

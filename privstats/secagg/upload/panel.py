@@ -1,7 +1,6 @@
-"""The panel: leader and helpers, by identities that the plan names, each with a box key of its own for one run.
+"""The panel: leader and helpers, by identities that the plan names, each with a box key for one run.
 
-Values and their checks; any party may deliver offers, but identities come from the plan. The panel's digest goes into
-the context of every message.
+Any party may deliver offers. The panel's digest goes into every message's context.
 """
 
 from __future__ import annotations
@@ -29,13 +28,13 @@ _RUN_BYTES = 16
 
 @dataclass(frozen=True)
 class Offer:
-    """One party's box key for one run, signed.
+    """One party's signed box key for one run.
 
     Attributes:
-        place: 0 for the leader, 1 to h for the helpers.
-        identity: its Ed25519 key, 32 bytes.
-        box_key: its key for this run alone: X25519, 32 bytes, or X-Wing, 1,216.
-        until: the second since 1970 at which the key is destroyed; clients seal nothing to it from then on.
+        place: 0 for the leader, 1 to h for helpers.
+        identity: Ed25519 key, 32 bytes.
+        box_key: for this run alone: X25519, 32 bytes, or X-Wing, 1,216.
+        until: second since 1970 at which the key is destroyed; clients seal nothing to it afterwards.
         signature: over parameters, roster, place, box key and end, 64 bytes.
 
     Example:
@@ -65,23 +64,23 @@ class Offer:
         *,
         until: int,
     ) -> Offer:
-        """Build the offer of the box key with the private half ``private``."""
+        """Build the offer of the box key with this private half."""
         suite = parameters.suite
         box_key = suite.public_of(private)
         signature = identity.sign(offer_statement(suite.offer, parameters.digest, roster.digest, place, box_key, until))
         return cls(place, identity.public, box_key, until, signature)
 
     def encode(self) -> bytes:
-        """``place || identity || box key || u64 until || signature``, 137 or 1,321 bytes."""
+        """Return ``place || identity || box key || u64 until || signature``, 137 or 1,321 bytes."""
         end = self.until.to_bytes(8, "big")
         return bytes([self.place]) + self.identity + self.box_key + end + self.signature
 
     @classmethod
     def decode(cls, data: bytes) -> Offer:
-        """Return the offer that :meth:`encode` wrote.
+        """Parse an encoded offer.
 
         Raises:
-            LocalProtocolError: not 137 or 1,321 bytes; the 129 of earlier versions are refused by name.
+            LocalProtocolError: not 137 or 1,321 bytes, such as an earlier version's 129.
         """
         if isinstance(data, bytes) and len(data) == _BEFORE:
             raise LocalProtocolError(
@@ -95,11 +94,10 @@ class Offer:
         return cls(data[0], data[1:33], data[33:-72], int.from_bytes(until, "big"), signature)
 
     def check(self, identity: bytes, parameters: UploadParameters, roster: bytes) -> None:
-        """Require that the member with this key made the offer for these parameters and the roster of this digest.
+        """Require this member's offer for these parameters and roster digest.
 
         Raises:
-            LocalProtocolError: another identity, a box key of the other key agreement, a key of low order, or no such
-                signature.
+            LocalProtocolError: another identity or key agreement, a key of low order, or no such signature.
         """
         suite = parameters.suite
         if len(self.box_key) != suite.key_bytes:
@@ -120,13 +118,13 @@ class Panel:
     """Leader and helpers of one run.
 
     Args:
-        identities: the Ed25519 keys that the *plan* names, the leader's first. Never take them from an offer: a leader
-            that makes the panel itself controls leader and helpers, and reads every vector.
+        identities: the Ed25519 keys that the *plan* names, the leader's first. Never copy them from an offer: a leader
+            that forges the panel controls every helper, and reads every vector.
         offers: one per place, in any order, from any source.
 
     Raises:
-        LocalProtocolError: an identity is named twice, an offer's identity is not the plan's at its place, a place has
-            no offer or two, box keys are equal, or an identity or box key has low order.
+        LocalProtocolError: a duplicate identity, place or box key, a missing offer, another identity than the plan's,
+            or a key of low order.
 
     Example:
         >>> panel = [ps.secagg.Identity.generate(os.urandom).public.hex() for _ in range(3)]
@@ -161,7 +159,7 @@ class Panel:
 
     @classmethod
     def of(cls, offers: Iterable[bytes]) -> Panel:
-        """Return the panel that was checked when a machine was made, from its offers in that machine's sealed state."""
+        """Rebuild a checked panel from the offers in a machine's sealed state."""
         decoded = tuple(map(Offer.decode, offers))
         return cls(tuple(offer.identity for offer in decoded), decoded)
 
@@ -172,25 +170,21 @@ class Panel:
 
     @cached_property
     def digest(self) -> bytes:
-        """32 bytes that stand for the identities and box keys of all members."""
+        """32-byte digest of all members' identities and box keys."""
         return panel_digest((offer.identity, offer.box_key) for offer in self.offers)
 
     @property
     def until(self) -> int:
-        """The second since 1970 at which the first of its box keys ends."""
+        """The second since 1970 at which the first box key ends."""
         return min(offer.until for offer in self.offers)
 
     @property
     def ended(self) -> bool:
-        """Whether one of its box keys has ended, by this machine's clock."""
+        """Whether a box key has ended, by this machine's clock."""
         return time.time() >= self.until
 
     def require_open(self) -> None:
-        """Refuse a panel with a box key that has ended: its member could no longer open a box.
-
-        Raises:
-            LocalProtocolError: a box key has ended.
-        """
+        """Raise ``LocalProtocolError`` if a box key has ended: its member can open no more boxes."""
         if self.ended:
             raise LocalProtocolError(
                 "the box keys of this run have ended, so nothing is sealed to them: set this machine's clock if it is "
@@ -202,16 +196,14 @@ class Panel:
         return self.offers[place].box_key
 
     def context(self, parameters: UploadParameters, roster: Roster | bytes) -> bytes:
-        """Return the context of the run, after all possible checks.
+        """Return the run's context, after all possible checks.
 
         Args:
-            parameters: the public parameters of the run.
-            roster: the roster, or only its digest at a client; its members are checked with the roster only.
+            roster: at a client its digest suffices, without a check of members.
 
         Raises:
-            LocalProtocolError: the panel is for another number of helpers, an offer was made for other parameters or
-                another roster, an identity is among the roster's clients, the leader is not the roster's server, or
-                the run has no proper name.
+            LocalProtocolError: another number of helpers, an offer for other parameters or another roster, a member
+                that is also a client, another leader than the roster's server, or no proper run name.
         """
         if self.helpers != parameters.helpers:
             raise LocalProtocolError(f"the parameters name {parameters.helpers} helpers, the panel {self.helpers}")
@@ -237,10 +229,10 @@ class Panel:
 
 
 def end_of(until: int | None) -> int:
-    """Return the end of a box key: the given second since 1970, or 30 days from now.
+    """Return a box key's end: this second since 1970, or 30 days from now.
 
     Raises:
-        LocalProtocolError: ``until`` is not a whole number of seconds, or has passed.
+        LocalProtocolError: ``until`` is not an integer, or has passed.
 
     Example:
         >>> import time
@@ -260,21 +252,13 @@ def end_of(until: int | None) -> int:
 
 
 def check_run(roster: Roster) -> None:
-    """Refuse a roster without a proper run name: two runs with one name would share their offers.
-
-    Raises:
-        LocalProtocolError: fewer than 16 bytes, or more than 32.
-    """
+    """Require a run name of 16 to 32 bytes: runs with one name would share offers."""
     if not _RUN_BYTES <= len(roster.run) <= 2 * _RUN_BYTES:
         raise LocalProtocolError("an upload's run is named by 16 to 32 bytes: Roster.numbered, or run=os.urandom(16)")
 
 
 def digest_of(roster: Roster | bytes) -> bytes:
-    """Return the digest of a roster, or the digest itself.
-
-    Raises:
-        LocalProtocolError: ``roster`` is neither.
-    """
+    """Return a roster's digest, or the digest itself."""
     if isinstance(roster, Roster):
         return roster.digest
     if not isinstance(roster, bytes) or len(roster) != 32:

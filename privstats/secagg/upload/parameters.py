@@ -1,8 +1,4 @@
-"""The public parameters of one upload: clients, helpers and ring, agreed before it starts.
-
-Frozen and digested; the digest is bound into every signature and key, so parties with different parameters cannot talk.
-The plan builds them; they do not depend on moments or noise.
-"""
+"""The public parameters of one upload, bound into every signature and key by their digest."""
 
 from __future__ import annotations
 
@@ -36,20 +32,19 @@ class UploadParameters:
 
     Attributes:
         clients: parties on the roster, n.
-        min_survivors: the minimum number of clients in a revealed sum.
-        colluders: clients *of the whole roster* that may work with the leader and with helpers; the leader chooses
-            which reports to accept, so silent clients count too.
-        helpers: number of parties in addition to the leader, h.
-        tolerated: helpers that may work with the leader; all but one.
-        protocol: the masking scheme; always ``"split"``.
-        ring: the ring of the summed vectors.
-        plan_digest: 32 bytes that identify everything else the parties agreed on.
-        noisy_helpers: every helper adds separate noise to its answer, so that no party sees the exact sum.
-        claim: the claim that every report proves of its vector; None where reports carry no proof.
-        key_agreement: ``"x25519"`` or ``"mlkem768-x25519"``, under which boxes are sealed.
+        min_survivors: minimum number of clients in a revealed sum.
+        colluders: clients *of the full roster* that may work with leader and helpers; silent ones count, as the leader
+            picks the reports.
+        helpers: parties in addition to the leader, h.
+        tolerated: helpers that may work with the leader: all but one.
+        protocol: always ``"split"``.
+        plan_digest: 32-byte digest of everything else agreed on.
+        noisy_helpers: every helper adds noise, so no party sees the exact sum.
+        claim: what every report proves, or None.
+        key_agreement: ``"x25519"`` or ``"mlkem768-x25519"``, for boxes.
 
     Raises:
-        PlanError: the numbers contradict each other, or a body is larger than one call of AES-GCM takes.
+        PlanError: the numbers contradict each other, or a body exceeds one AES-GCM call.
 
     Example:
         >>> cohort = {"clients": 10, "min_survivors": 8, "colluders": 2, "ring": ps.encoding.Ring(((4, 16),))}
@@ -106,12 +101,12 @@ class UploadParameters:
 
     @property
     def fewest_listed(self) -> int:
-        """The minimum number of reports on a list: here the same as in a sum."""
+        """The minimum number of listed reports: here the same as in a sum."""
         return self.min_survivors
 
     @property
     def digest(self) -> bytes:
-        """32 bytes that stand for these parameters, the plan and the cryptographic suite."""
+        """32-byte digest of these parameters, the plan and the cryptographic suite."""
         numbers = (self.clients, self.min_survivors, self.colluders, self.helpers, self.tolerated)
         suite = self.suite.names[self.claim is not None]
         stated: tuple[object, ...] = (suite, self.protocol, numbers, self.ring.segments, self.plan_digest)
@@ -129,7 +124,7 @@ class UploadParameters:
 
     @property
     def boxed(self) -> range:
-        """The places of the panel that a report has a box for."""
+        """The panel places with a box in each report."""
         return range(self.suite.first, self.helpers + 1)
 
     @property
@@ -139,22 +134,22 @@ class UploadParameters:
 
     @property
     def statement(self) -> Any:
-        """The statement that every report proves, as the proof reads it; None where reports carry no proof."""
+        """The statement that every report proves; None without proofs."""
         return None if self.claim is None else self.claim.statement
 
     @property
     def upload_bytes(self) -> int:
-        """Size of a client's masked vector on the wire, with its proof."""
+        """Size of a client's masked vector, with its proof."""
         return self.ring.wire_bytes if self.claim is None else self.claim.upload_bytes
 
     @property
     def answer_bytes(self) -> int:
-        """Bytes of a helper's answer to one report's proof; 0 where there is none."""
+        """Bytes of a helper's answer to one proof; 0 without proofs."""
         return 0 if self.claim is None else self.claim.answer_bytes
 
     @property
     def most_in_part(self) -> int:
-        """The most reports in one batch: what helpers answer to it is at most 32 MiB, or one answer."""
+        """The maximum number of reports in a batch: its answers take at most 32 MiB, or one answer."""
         return MAX_PART if not self.answer_bytes else min(MAX_PART, max(1, _ANSWERS // self.answer_bytes))
 
     @property
@@ -177,10 +172,10 @@ class UploadParameters:
         claim: Claim | None = None,
         key_agreement: str = CLASSICAL,
     ) -> UploadParameters:
-        """Return the parameters of ``split`` for this cohort and number of helpers.
+        """Return the parameters of ``split`` for this cohort.
 
         Raises:
-            PlanError: as for the class; or a graph other than ``"auto"``: an upload has none.
+            PlanError: as for the class; or a graph other than ``"auto"``.
 
         Guarantee: see ``docs/one_upload.md``. Leader, all helpers but one, and ``colluders`` clients of the roster
         together learn one sum over at least ``min_survivors`` clients, at least two of them honest.

@@ -1,7 +1,6 @@
-"""The steps of an upload, and the states of client and leader between messages.
+"""The steps of an upload, and the sealable states of client and leader between messages.
 
-Plain data that can be sealed and resumed. All of a client's secrets are in ``root``; the leader's box key is in
-``private``. A helper has no such state: its journal is the list of messages that it received.
+All client secrets are in ``root``; the leader's box key is in ``private``.
 """
 
 from __future__ import annotations
@@ -21,9 +20,8 @@ UPLOAD_STEP: StepName = "report"
 class ClientState(HiddenRepr, Struct):
     """A client's state: root and vector before its report exists, the report alone afterwards.
 
-    The step is ``"report"`` until :meth:`Client.start`. ``answer`` is the report and ``stated`` its signed statement.
-    ``upload`` is the statement's hash, which names the report, and ``uploaded`` is that hash once the report may be
-    sent; ``charged`` marks a client that must call ``on_upload`` first.
+    ``stated`` is the report's signed statement, ``upload`` that statement's hash. ``uploaded`` is the hash once the
+    report may be sent; ``charged`` requires ``on_upload`` first.
     """
 
     root: bytearray
@@ -38,9 +36,9 @@ class ClientState(HiddenRepr, Struct):
 
 
 class Head(HiddenRepr, Struct, frozen=True):
-    """A report without its body: its fields for the helpers, and the hash of the client's signed statement.
+    """A report without its body; ``digest`` hashes the client's signed statement.
 
-    ``commits`` and ``parts`` are of its proof, and empty where reports carry none.
+    ``commits`` and ``parts`` are its proof's, empty without one.
     """
 
     enc: bytes
@@ -52,14 +50,11 @@ class Head(HiddenRepr, Struct, frozen=True):
 
 
 class Part(HiddenRepr, Struct):
-    """Reports that travel to the helpers together; bodies are stored until all helpers have answered, then added.
+    """Reports that travel together; bodies are stored until all helpers have answered.
 
-    ``bitmaps`` holds the places of the batch that a helper accepts, by the helper's place. ``rho`` determines the coins
-    of the reports' proofs from the closing of the part on, and ``answers`` is the sum of the helpers' answers, one row
-    per report; both are empty where reports carry no proof.
-
-    A report in a journal has its place in ``places``, and no body here; ``hashes`` has the body's hash where reports
-    carry proofs.
+    ``bitmaps`` holds the places that a helper accepts, by the helper's place. ``rho`` fixes the proofs' coins from the
+    part's closing; ``answers`` sums the helpers' answers, one row per report. A report in a journal has its place in
+    ``places``, and no body here; ``hashes`` then has its body's hash if it carries a proof.
     """
 
     heads: dict[int, Head] = field(default_factory=dict)
@@ -72,14 +67,11 @@ class Part(HiddenRepr, Struct):
 
 
 class LeaderState(HiddenRepr, Struct):
-    """The leader's state; the running sum is stored separately, and ``total`` is filled in for sealing only.
+    """The leader's state; ``total`` is filled in for sealing only.
 
-    ``settled`` holds the parts that are ``listed`` and not in the sum, with the reports of the listed senders alone, if
-    the leader ``defers`` sums.
-
-    ``reported`` maps a sender to the hash of its signed statement; ``open`` is the part that is being filled, ``parts``
-    are those that have been closed and not settled, by number; ``listed`` maps the clients in the sum to the hashes of
-    their signed statements; ``revealed`` has, by helper, the hash of its answer and its signature, which stay.
+    ``reported`` maps a sender to its statement's hash, and ``listed`` the clients in the sum to theirs. ``open`` is
+    being filled; ``parts`` are closed and not settled, by number; ``settled`` are ``listed`` parts outside the sum, if
+    the leader ``defers`` sums. ``revealed`` has each helper's answer hash and signature, which stay.
     """
 
     private: bytearray

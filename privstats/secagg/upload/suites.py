@@ -1,7 +1,6 @@
-"""Seal a report in one of two ways: X25519 alone, or X-Wing, which is X25519 and ML-KEM-768 together.
+"""Seal a report under X25519 alone, or under X-Wing, which is X25519 and ML-KEM-768 together.
 
-A plan's ``key_agreement`` names the suite. The name is in the digest of the parameters, and so in every context, offer
-and signature. Suites differ in keys, boxes and the key of a body; nothing else in an upload depends on them.
+A plan's ``key_agreement`` names the suite; the name is in every context, offer and signature.
 """
 
 from __future__ import annotations
@@ -32,18 +31,17 @@ class Suite:
     """A row of :data:`SUITES`.
 
     Attributes:
-        names: in the digest of parameters, without and with proofs.
-        offer: the label of a signed box key.
-        key_bytes, enc_bytes: of a box key, and of the key that a box begins with.
-        first: the first place that a report has a box for: 1 where the body is the leader's box, else 0.
-        redrawn: the library draws what boxes are sealed with, so no report can be made twice.
-        private_of, public_of: the private key and the box key of 32 secret bytes.
-        check: raises ``ValueError`` for a box key to which nothing can be sealed.
-        body_key: of the leader's box key, derived keys and ``info``: what a body begins with, what it is sealed under,
-            and what goes into boxes before the helpers' pieces.
-        seal: of box key, place, content, derived keys and ``info``: a box.
-        open_box: of private key, box and ``info``: its content; raises ``UnopenedError``.
-        opening: of the leader's private key, boxes, body and ``info``: what opens this body alone; raises the same.
+        names: in the parameters' digest, without and with proofs.
+        offer: label of a signed box key.
+        key_bytes, enc_bytes: size of a box key, and of a box's first key.
+        first: first place with a box: 1 where the body is the leader's box, else 0.
+        redrawn: sealing is randomised, so no report can be made twice.
+        private_of, public_of: private key and box key from 32 secret bytes.
+        check: raises ``ValueError`` for an unusable box key.
+        body_key: what a body begins with, its sealing key, and what boxes hold before the helpers' pieces.
+        seal: seals content for a place's box key.
+        open_box: opens a box, or raises ``UnopenedError``.
+        opening: returns what opens this body alone, or raises ``UnopenedError``.
     """
 
     names: tuple[bytes, bytes]
@@ -67,17 +65,17 @@ class Suite:
 
     @property
     def offer_bytes(self) -> int:
-        """The length of a signed box key: place, identity, box key, end and signature."""
+        """The length of an offer: place, identity, box key, end and signature."""
         return 1 + 32 + self.key_bytes + 8 + 64
 
     @property
     def head_bytes(self) -> int:
-        """The length of the key that a body begins with, which its client signs."""
+        """The length of the signed key that a body begins with."""
         return self.enc_bytes * self.first
 
 
 def _alone(key: bytes) -> Schedule:
-    """Return the schedule of a key that seals one body, ever: its secret is of this run, sender and vector alone."""
+    """A key with a secret of this run, sender and vector alone seals one body, ever."""
     return Schedule(key, bytes(hpke.NONCE_BYTES))
 
 

@@ -1,8 +1,4 @@
-"""A rehearsal of a study on tables that one may look at: what a model of all parties is worth, and what it costs.
-
-Under ``privstats try`` and ``privstats.rehearse``. Facts that a study must state are read from the tables here, so
-no result is a release.
-"""
+"""Rehearse a study on tables that one may look at; no result is a release."""
 
 from typing import TYPE_CHECKING
 

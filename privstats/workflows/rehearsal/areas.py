@@ -1,10 +1,7 @@
-"""Measure how well the models of a rehearsal order records, and what they predict: a rare class may never be the
-likeliest.
+"""Measure how well a rehearsal's models order records, and what they predict.
 
-Areas under the ROC curve, and the difference of two on the same records, each with its standard error. A record's
-influence is the amount by which it moves an area; its influence on a difference of areas is the difference of its two
-influences (DeLong, DeLong and Clarke-Pearson 1988). Influences of one person's records are added first (Obuchowski
-1997).
+A record's influence is the amount by which it moves an area (DeLong, DeLong and Clarke-Pearson 1988); a person's
+influences are added first (Obuchowski 1997).
 """
 
 from __future__ import annotations
@@ -29,9 +26,8 @@ class Auc:
     """An AUC (one-vs-rest mean for more than two classes), or the difference between two AUCs.
 
     Attributes:
-        value: of it.
-        error: its standard error over the records that it is of, for the models as they are; None where a class has
-            fewer than two of them (of persons, two persons).
+        value: the area or difference.
+        error: for fixed models; None for fewer than two records or persons in a class.
     """
 
     value: float
@@ -39,31 +35,26 @@ class Auc:
 
 
 class Held(NamedTuple):
-    """Records held out for scoring.
-
-    Attributes:
-        y: index of each record's class, ``(n,)``; every class occurs.
-        ids: each record's person, ``(n,)``; None without a column of ids.
-    """
+    """Records held out for scoring: class indices ``(n,)`` (every class occurs), and any persons' ids."""
 
     y: NDArray[np.intp]
     ids: NDArray[np.object_] | None = None
 
 
 def auc(held: Held, shares: Shares) -> Auc:
-    """Return the area that measures how well probabilities order the records of the classes."""
+    """Return the probabilities' AUC."""
     value, moves = _area(held.y, shares)
     return Auc(value, _error(held, moves))
 
 
 def gain(held: Held, shares: Shares, than: Shares) -> Auc:
-    """Return the difference of two areas: how much better ``shares`` order the records than ``than``."""
+    """Return ``shares``' area minus ``than``'s."""
     (value, moves), (other, others) = _area(held.y, shares), _area(held.y, than)
     return Auc(value - other, _error(held, moves - others))
 
 
 def _area(y: NDArray[np.intp], shares: Shares) -> tuple[float, NDArray[Any]]:
-    """Return the area, and the influence of each record, ``(n,)``; of two classes that of the second."""
+    """Return the area, for two classes the second's, and records' influences, ``(n,)``."""
     classes = shares.shape[1]
     areas = [area_influences(y == place, shares[:, place]) for place in (range(classes) if classes > 2 else (1,))]
     return float(np.mean([area for area, _ in areas])), np.mean([moves for _, moves in areas], axis=0)
@@ -83,18 +74,16 @@ _MISSED = 0.5
 
 @dataclass(frozen=True)
 class Decided:
-    """The predictions of a model for records held out.
+    """A model's predictions for held-out records.
 
     Attributes:
-        classes: their names.
-        shares: of each class among the records summed.
-        predicted: how often each is predicted, as a share.
-        expected: its mean probability.
-        balanced: mean of the recalls, where the likeliest class is predicted.
-        by_shares: the same where probabilities are divided by ``shares`` first; of two classes that is a threshold.
-        by_expected: the same with ``expected``.
-        sensitivity, specificity: of two classes, the recalls of the second and the first by ``shares``
-            (``predict(threshold="prevalence")``); None of more.
+        shares: of each class among the summed records.
+        predicted: share of predictions per class.
+        expected: mean probability per class.
+        balanced: mean recall when predicting the likeliest class.
+        by_shares: likewise, with probabilities divided by ``shares``.
+        by_expected: likewise, by ``expected``.
+        sensitivity, specificity: of two classes with ``predict(threshold="prevalence")``; else None.
     """
 
     classes: tuple[str, ...]
@@ -111,8 +100,7 @@ class Decided:
     def of(
         cls, classes: Sequence[str], summed: NDArray[np.intp], y: NDArray[np.intp], probabilities: NDArray[np.float64]
     ) -> Self:
-        """Summarise probabilities ``(n, C)`` for records of the classes ``y``, ``(n,)``; ``summed`` are the classes of
-        the training records."""
+        """Summarise probabilities ``(n, C)``; ``summed`` are the training records' classes."""
         shares, expected = np.bincount(summed, minlength=len(classes)) / len(summed), probabilities.mean(axis=0)
         likeliest = probabilities.argmax(axis=1)
         predicted = np.bincount(likeliest, minlength=len(classes)) / len(y)
@@ -127,12 +115,12 @@ class Decided:
 
     @property
     def one_class(self) -> bool:
-        """Whether one class is predicted for all of these records."""
+        """Whether all records get one predicted class."""
         return max(self.predicted) == 1
 
     @property
     def remark(self) -> str:
-        """Explanation of the balanced accuracy where classes are missed, with the remedy; empty where none is."""
+        """Remedy for missed classes, or empty."""
         each = zip(self.classes, self.shares, self.predicted, strict=True)
         missed = [
             f"{name} is {share:.1%} of the records summed and is predicted for {text:.1%} of those held out"

@@ -1,7 +1,6 @@
-"""Options of a rehearsal, and the facts that it treats as public: read here from a file, where a study states them.
+"""Infer a rehearsal's public facts from its first file, where a study states them.
 
-Kinds of columns, values of texts, classes and the number of records are looked up in full columns of the first file.
-Under a promise that is a leak, so a study contains nothing of this module.
+Reading them from full columns would leak under a guarantee, so a study contains nothing of this module.
 """
 
 from __future__ import annotations
@@ -28,16 +27,12 @@ _PAIR = 2
 
 @dataclass(frozen=True)
 class Asked:
-    """Options of a rehearsal; None leaves an option to the rehearsal's default.
+    """Options of a rehearsal; None leaves the default.
 
     Attributes:
-        target: the column that is predicted.
-        epsilon: of the promise.
-        delta: of the promise; None: the rehearsal's default, as for the others.
-        adjacency, model: of the promise.
-        test: about the share of the records that is held out.
-        drop: excluded columns.
-        persons: the column of the persons' ids, which makes the promise one per person; None: per record.
+        epsilon, delta, adjacency, model: of the guarantee.
+        test: approximate held-out share.
+        persons: id column, for a guarantee per person; None: per record.
     """
 
     target: str
@@ -50,7 +45,7 @@ class Asked:
     persons: str | None = None
 
     def privacy(self, parties: int) -> Privacy:
-        """Return the promise that is rehearsed."""
+        """Return the rehearsed guarantee."""
         terms: Any = {name: getattr(self, name) for name in ("delta", "adjacency", "model")}
         words = {name: word for name, (word, _) in words_of(parties).items()}
         chosen = {name: words[name] if value is None else value for name, value in terms.items()}
@@ -60,7 +55,7 @@ class Asked:
 
 
 def words_of(parties: int, *, persons: bool = False) -> Mapping[str, tuple[Any, str]]:
-    """Return the defaults of a rehearsal's options, each with the question that a study considers before it chooses."""
+    """Return the options' defaults, each with a study's question."""
     one, protected = "record", "one record is protected; of a patient with several less is promised"
     if persons:
         one = "person"
@@ -99,7 +94,7 @@ _BOOK = "its code book; here the first file alone, and what another file has bes
 
 
 class Sentence(NamedTuple):
-    """One fact that the rehearsal treats as public."""
+    """One fact treated as public."""
 
     what: str
     assumed: str
@@ -111,13 +106,9 @@ class Assumed:
     """Facts that a rehearsal treats as public.
 
     Attributes:
-        columns: their declarations.
-        left_out: excluded columns, each with the reason.
-        target: the column that is predicted.
-        classes: its values, in order.
-        records: the number of records summed, over all files.
-        persons: the number of their persons, likewise; None without a column of ids.
-        gaps: by column, the words that are read as gaps, as everywhere, and may be values.
+        left_out: excluded columns, with reasons.
+        records, persons: numbers summed, over all files.
+        gaps: by column, words read as gaps that may be values.
     """
 
     columns: tuple[Column, ...]
@@ -130,7 +121,7 @@ class Assumed:
 
     @property
     def sentences(self) -> tuple[Sentence, ...]:
-        """Each fact, its value here, and where a study finds it."""
+        """Each fact, its value, and its place in a study."""
         named = {kind: [each.name for each in self.columns if isinstance(each, kind)] for kind in _KINDS}
         kinds = "; ".join(f"{word}: {_few(named[kind])}" for kind, word in _KINDS.items() if named[kind])
         lists = [each for each in self.columns if isinstance(each, Categories)]
@@ -160,13 +151,7 @@ _KINDS: Mapping[type, str] = {Numeric: "numbers", Dates: "dates", Truth: "yes or
 
 
 def assumed_of(table: Mapping[str, Readings], target: str, records: int, *, persons: str | None = None) -> Assumed:
-    """Infer the declarations of a table's columns from its values.
-
-    Args:
-        table: values of one file, as they are read, by name.
-        target: one of the names.
-        records: of all files together.
-        persons: the column of the persons' ids, which is not in the table.
+    """Infer column declarations from one file's values; ``records`` counts all files.
 
     Raises:
         DataError: the target has one value or too many, or no usable column remains.
@@ -191,7 +176,7 @@ def assumed_of(table: Mapping[str, Readings], target: str, records: int, *, pers
 
 
 def kinds_of(table: Mapping[str, Readings]) -> dict[str, Column | str]:
-    """Return the declaration that fits each column, or why it is left out."""
+    """Return columns' declarations, or reasons for exclusion."""
     return {name: _accepted(name, values) for name, values in table.items()}
 
 
@@ -203,7 +188,6 @@ def _accepted(name: str, readings: Readings) -> Column | str:
 
 
 def _kind_of(name: str, readings: Readings) -> Column | str:
-    """Return the declaration of a column, or why it is left out."""
     non_missing = len(readings.numbers) - int(readings.missing.sum())
     if not non_missing:
         return "empty"
@@ -249,7 +233,6 @@ def _by_count(item: tuple[str, int]) -> tuple[int, str]:
 
 
 def _first_accepted(make: Callable[[], Column], less: Callable[[], Column]) -> Column:
-    """Return the first declaration, or the second where its values are none that a plan may list."""
     try:
         return make()
     except SchemaError:

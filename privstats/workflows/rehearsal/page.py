@@ -1,8 +1,4 @@
-"""The page of a rehearsal: one file for showing, stamped as a rehearsal.
-
-It holds no release and no plan. A table lists the kinds, values, classes and sizes that were read from the files and
-treated as public; the plan that one could copy has a question mark for each of them.
-"""
+"""Write a rehearsal's page, one file stamped as a rehearsal, without any release."""
 
 from __future__ import annotations
 
@@ -44,14 +40,7 @@ _READ = ("transform", "features", "classes", "class_names")
 
 @dataclass(frozen=True)
 class Bar:
-    """One model's area under the ROC curve.
-
-    Attributes:
-        name: of the model.
-        value: the area.
-        error: its standard error; None where none is known.
-        private: whether it is the one under the promise.
-    """
+    """One model's AUC and error; ``private`` marks a guarantee."""
 
     name: str
     value: float
@@ -60,7 +49,7 @@ class Bar:
 
     @property
     def shown(self) -> str:
-        """The area, as a person reads it."""
+        """The area as text."""
         return f"{self.value:.3f}{_spread(self.error)}"
 
 
@@ -69,7 +58,7 @@ def _spread(error: float | None) -> str:
 
 
 def assumptions(what: Opened) -> tuple[Sentence, ...]:
-    """Return the facts treated as public and the defaults used, each with where a study states it."""
+    """Return public facts and defaults, with their place in a study."""
     words = words_of(len(what.parties), persons=what.asked.persons is not None)
     chosen = {name: getattr(what.asked, name, None) for name in words}
     promise = [
@@ -88,7 +77,7 @@ def assumptions(what: Opened) -> tuple[Sentence, ...]:
 
 
 def promised(what: Opened) -> str:
-    """Return the promise that is rehearsed, in one line."""
+    """Return the guarantee in one line."""
     privacy = what.privacy
     unit = "record" if what.asked.persons is None else "person at one party"
     return (
@@ -97,7 +86,7 @@ def promised(what: Opened) -> str:
 
 
 def scored_on(what: Opened) -> str:
-    """Return which records the areas are computed on."""
+    """Return which records are scored."""
     if what.asked.persons is None:
         return "records of all parties that were in no sum"
     return "records of persons of all parties who were in no sum"
@@ -105,19 +94,14 @@ def scored_on(what: Opened) -> str:
 
 @dataclass(frozen=True)
 class Worth:
-    """Value of the joint model to one party, on that party's own held-out records.
-
-    Attributes:
-        bars: the party's own model, and the joint model under the promise.
-        conclusion: a sentence on the difference.
-    """
+    """The joint model's value on one party's held-out records."""
 
     bars: tuple[Bar, Bar]
     conclusion: str
 
 
 def worths(rehearsal: Rehearsal) -> list[Worth]:
-    """Return the joint model's value to every party, in order."""
+    """Return every party's value."""
     joint = f"all together, epsilon {rehearsal.opened.privacy.epsilon:g}"
     whose = "records" if rehearsal.opened.asked.persons is None else "patients"
     return [
@@ -143,7 +127,7 @@ def _worth(whose: str, own: Own) -> str:
 
 
 def bars(rehearsal: Rehearsal) -> list[Bar]:
-    """Return each party alone, all without noise, all under the promise; on the records that all of them hold out."""
+    """Return areas: each party alone, all without noise, all with the guarantee."""
     alone = [Bar(f"{name} alone, no privacy", auc.value, auc.error) for name, auc in rehearsal.alone.items()]
     exact = Bar("all together, no privacy", rehearsal.exact.value, rehearsal.exact.error)
     epsilon = rehearsal.opened.privacy.epsilon
@@ -155,12 +139,12 @@ def bars(rehearsal: Rehearsal) -> list[Bar]:
 
 
 def oddities(what: Opened) -> list[str]:
-    """Return the remarks on each file's odd columns."""
+    """Return remarks on odd columns."""
     return [remark for party in what.parties for remark in party.odd]
 
 
 def costs(found: Rehearsal) -> list[tuple[str, str]]:
-    """Return the rows of costs: budget spent, bytes sent, seconds."""
+    """Return budget, bytes and seconds."""
     what = found.opened
     excluded = [(label, sum(getattr(party, name) for party in what.parties)) for name, label in _LEFT.items()]
     sizes = [("records", what.public.records, sum(int(party.test.sum()) for party in what.parties))]
@@ -183,7 +167,6 @@ def costs(found: Rehearsal) -> list[tuple[str, str]]:
 
 
 def _flagged(decided: Decided) -> Iterator[tuple[str, str]]:
-    """Yield sensitivity and specificity of a rare class by its share, of two classes."""
     if decided.sensitivity is not None and decided.specificity is not None:
         name, share = decided.classes[1], decided.shares[1]
         yield (
@@ -193,7 +176,7 @@ def _flagged(decided: Decided) -> Iterator[tuple[str, str]]:
 
 
 def text_of(rehearsal: Rehearsal) -> str:
-    """Areas and costs as plain text."""
+    """Return areas and costs as text."""
     lines = [
         STAMP,
         "",
@@ -214,7 +197,7 @@ def text_of(rehearsal: Rehearsal) -> str:
 
 
 def facts(found: Rehearsal) -> dict[str, Any]:
-    """Return the results as plain values, for scripts."""
+    """Return plain values, for scripts."""
     return {
         "stamp": STAMP,
         "own_records": {name: _own_facts(own) for name, own in found.own.items()},
@@ -248,14 +231,12 @@ def _own_facts(own: Own) -> dict[str, Any]:
 
 
 def _faint(course: Course) -> list[tuple[str, str]]:
-    """Return a row where the noise of the counts hides cut points; else nothing."""
     remark = course.remark if isinstance(course, Binned) else ""
     return [("how faintly cut points are seen", remark)] if remark else []
 
 
 def study_plan(what: Opened) -> str:
-    """Return the plan that a study would write, with a question mark for what this rehearsal read from files or
-    chose."""
+    """Return a study's plan; inferred facts have question marks."""
     tables: Mapping[str, Any] = what.plan.tables
     columns = [{"name": each.name, "kind": _OPEN} for each in what.public.columns]
     schema = {key: value for key, value in tables["schema"].items() if key not in _READ}
@@ -275,10 +256,7 @@ def study_plan(what: Opened) -> str:
 
 
 def next_commands(what: Opened, *, kept: bool) -> list[tuple[str, str]]:
-    """Return the next commands of a study, each with what it is for; without the first where its file was ``kept``.
-
-    They run as they stand here, from the folder where the files were named.
-    """
+    """Return a study's next commands with purposes; ``kept`` omits the first."""
     first, target, persons = _words(what.files[0]), quote(what.asked.target), what.asked.persons
     drop = "".join(f" --drop {quote(name)}" for name in dict.fromkeys((*what.asked.drop, *filter(None, [persons]))))
     unit, key, rows = ("", "", "") if persons is None else _of_persons(quote(persons))
@@ -303,7 +281,7 @@ def next_commands(what: Opened, *, kept: bool) -> list[tuple[str, str]]:
 
 
 def before_a_score(what: Opened) -> tuple[str, str]:
-    """Return the command by which every party of the study holds records out, so that the model can be scored later."""
+    """Return the command that holds records out."""
     file, persons = _words(what.files[0]), what.asked.persons
     whose = "" if persons is None else f" --persons {quote(persons)}"
     return (
@@ -315,7 +293,6 @@ def before_a_score(what: Opened) -> tuple[str, str]:
 
 
 def _of_persons(column: str) -> tuple[str, str, str]:
-    """Return the options per person of the commands that make a plan, look at a file and name its records."""
     return (
         f" --unit person --person-clip {MOST_ROWS} --max-records-per-person {MOST_ROWS}",
         f" --key {column}",
@@ -328,11 +305,7 @@ def _words(file: Source) -> str:
 
 
 def shape(found: Rehearsal) -> Figure:
-    """Return the points of the columns that decide most, as a picture.
-
-    Raises:
-        MissingExtraError: matplotlib is not installed.
-    """
+    """Draw the points of the columns that decide most."""
     hidden = len(found.card.columns) - len(decisive(found.card))
     others = f" The other {hidden} columns decide less." if hidden else ""
     return Figure.of_png(
@@ -346,7 +319,7 @@ def shape(found: Rehearsal) -> Figure:
 
 
 def write_page(rehearsal: Rehearsal, path: str | os.PathLike[str], *, kept: bool = False) -> None:
-    """Render the page and write it whole; ``kept``: columns.toml is written already.
+    """Render the page and write it to ``path``; ``kept``: columns.toml exists.
 
     Raises:
         MissingExtraError: jinja2 or matplotlib is not installed.

@@ -1,7 +1,4 @@
-"""Read the files of a rehearsal once as its parties' records, hold a part out, and score on that part.
-
-It also reports the columns of one party's file that look odd compared with the first file.
-"""
+"""Read a rehearsal's files as parties' records, and hold a part out for scoring."""
 
 from __future__ import annotations
 
@@ -29,11 +26,10 @@ from privstats.workflows.rehearsal.sources import HeldTable, Source, name_of
 
 
 def odd(file: Source, columns: tuple[Column, ...], readings: Mapping[str, Readings]) -> tuple[str, ...]:
-    """Return a sentence for each column that may need mending, with the name of the file, as ``privstats look`` writes
-    it.
+    """Return a sentence, with the file's name, for each column that may need mending.
 
-    Unlisted values alone are no oddity, because a rehearsal lists the most frequent ones of the first file. A column of
-    unlisted values only is an oddity, and so is a value that differs from a listed one by case alone.
+    Unlisted values alone are normal, because a rehearsal lists only the first file's frequent ones. Odd are a column of
+    unlisted values only, and values that differ from listed ones by case alone.
     """
     name = file.path if isinstance(file, HeldTable) else Path(os.fspath(file.path)).name
     return tuple(f"{name}: {remark}" for column in columns for remark in _of_column(column, readings[column.name]))
@@ -63,16 +59,13 @@ class Party:
     """One file's records.
 
     Attributes:
-        name: of the file, without its ending.
-        table: columns by name, as a party measures them.
-        codes: the columns' codes, ``(n, J)``.
+        name: file name without ending.
+        codes: ``(n, J)``.
         y: index of each record's class, ``(n,)``.
-        test: whether each record is held out of every sum, ``(n,)``.
-        unlabelled: the number of records without a class, which are excluded.
-        broken: lines that are no records.
-        ids: each record's person, ``(n,)``; None without a column of ids.
-        unowned: the number of records with a class but no id, which are excluded where a column of ids is named.
-        odd: sentences on what the data holder may want to mend.
+        test: whether held out, ``(n,)``.
+        unlabelled: excluded records without a class.
+        ids: each record's person, ``(n,)``, or None.
+        unowned: excluded records with a class but no id.
     """
 
     name: str
@@ -88,26 +81,25 @@ class Party:
 
     @property
     def shard(self) -> tuple[Any, ...]:
-        """The party's contribution to the sums: columns, classes and, with a column of ids, each record's person."""
+        """Summed columns, classes and any persons' ids."""
         ids = () if self.ids is None else (self.ids[~self.test],)
         return {name: values[~self.test] for name, values in self.table.items()}, self.y[~self.test], *ids
 
     @property
     def held_out(self) -> dict[str, NDArray[Any]]:
-        """The columns of the held-out records, on which models are scored."""
+        """Columns of the held-out records."""
         return {name: values[self.test] for name, values in self.table.items()}
 
     def persons(self, *, test: bool) -> int:
-        """Return the number of persons held out (``test``), or summed; 0 without a column of ids."""
+        """Return the number of persons held out or summed."""
         return 0 if self.ids is None else len(set(self.ids[self.test == test]))
 
 
 def shared_names(files: Sequence[Source], target: str, drop: Sequence[str], persons: str | None = None) -> list[str]:
-    """Return the columns that all files have, as the first one writes them, without the ids; no record is read.
+    """Return the columns that all files have, without the ids, from headers alone.
 
     Raises:
-        DataError: a file cannot be read, or lacks the target, a column to exclude or the column of ids; or the target
-            is the column of ids.
+        DataError: a file cannot be read or lacks a named column, or the target is the id column.
     """
     headers, ids = [file.columns for file in files], () if persons is None else (persons,)
     for file, names in zip(files, headers, strict=True):
@@ -130,7 +122,7 @@ def shared_names(files: Sequence[Source], target: str, drop: Sequence[str], pers
 
 
 class Found(NamedTuple):
-    """Contents of a file: columns, the number of lines that are no records, and each record's person."""
+    """A file's columns, number of broken lines, and persons."""
 
     columns: Columns
     broken: int
@@ -138,7 +130,7 @@ class Found(NamedTuple):
 
 
 def read_file(file: Source, names: Sequence[str], persons: str | None = None) -> Found:
-    """Return the values of some columns, and of another one the ids.
+    """Return some columns' values, and any ids.
 
     Raises:
         DataError: the file cannot be read, or has no record.
@@ -152,11 +144,12 @@ def read_file(file: Source, names: Sequence[str], persons: str | None = None) ->
 
 
 def parties_of(files: Sequence[Source], sources: Sequence[Found], public: Assumed, share: float) -> tuple[Party, ...]:
-    """Return the records of each file, of which about a share is held out: each record by its own values alone, or
-    where ids are read all of a person by the id alone.
+    """Return each file's records, with about a share held out.
+
+    A record is held out by its own values, or by its person's id.
 
     Raises:
-        DataError: a file has no record to learn from or to score on, or no class of its own two.
+        DataError: a file has too few records of a class to learn or to score.
     """
     cells = Cells(public.columns)
     named = zip(_names(files), files, sources, strict=True)

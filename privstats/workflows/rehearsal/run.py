@@ -1,7 +1,7 @@
 """Run a rehearsal: a complete study on the parties' files, compared with each party alone.
 
-The masks, the messages, the noise and the course are the real ones. The statements of a study are read from the files
-(``assumed``), and one process sees the records of all parties, so no result is a release.
+Masks, messages, noise and course are real, but facts are read from the files and one process sees all records: no
+result is a release.
 """
 
 from __future__ import annotations
@@ -56,15 +56,7 @@ _DRAWS = 40
 
 @dataclass(frozen=True)
 class Opened:
-    """The files, read, and the facts treated as public before anything was computed.
-
-    Attributes:
-        asked: what was asked for.
-        public: the facts treated as public.
-        parties: the records of each file.
-        seconds: that reading took.
-        files: as they were named, and how they are written; or tables in memory.
-    """
+    """The read files, and the facts treated as public."""
 
     asked: Asked
     public: Assumed
@@ -74,12 +66,12 @@ class Opened:
 
     @property
     def privacy(self) -> Privacy:
-        """The promise that is rehearsed."""
+        """The rehearsed guarantee."""
         return self.asked.privacy(len(self.parties))
 
     @property
     def plan(self) -> Plan:
-        """Plan with the total promise, which all sessions keep together."""
+        """Plan with the total guarantee."""
         cells = Cells(self.public.columns)
         names = self.public.classes
         schema = ClassSchema(len(names), cells.width, "NAB", clip_norm=1.0, class_names=names, transform=(cells,))
@@ -94,7 +86,7 @@ class Opened:
 
     @property
     def course(self) -> Course:
-        """Course of the rehearsal: cut points where columns have none, then the recipe for this number of classes."""
+        """Course: any cut points, then the recipe for these classes."""
         two, size = len(self.public.classes) == _PAIR, self.public.persons or self.public.records
         if not Cells(self.public.columns).open:
             return (Rounds if two else Centred).within(self.plan, expected_records=size)
@@ -103,14 +95,7 @@ class Opened:
 
 @dataclass(frozen=True)
 class Own:
-    """Gain of one party on its own held-out records, for which its own model was made.
-
-    Attributes:
-        records: the number of held-out records.
-        alone: the area of the recipe on the party's own records, without any promise.
-        private: the area of the joint model under the promise.
-        gain: ``private`` minus ``alone``.
-    """
+    """Areas of one party's own and the joint private model, on its own held-out records."""
 
     records: int
     alone: Auc
@@ -123,17 +108,14 @@ class Rehearsal:
     """Results of a rehearsal; ``print`` shows areas and costs.
 
     Attributes:
-        opened: the inputs.
-        own: by party, on its own records held out.
-        private: the area of the joint model under the promise, on the held-out records of all parties.
-        exact: the area of the same recipe on the exact sums of all parties, without any promise, on the same records.
-        alone: by party, the area of that recipe on its own records, on the same held-out records: the value of its
-            model to the others.
-        decided: the private model's predictions for the held-out records.
-        releases: of every session.
-        card: the points of the private model, with bands of the noise.
-        upload_bytes: bytes of masked numbers that each party sent.
-        seconds: the run's time, from reading the files on.
+        own: by party, on its own held-out records.
+        private: joint private model's area, on all held-out records.
+        exact: likewise from exact sums, without privacy.
+        alone: by party, its own model's area on all held-out records.
+        decided: the private model's predictions.
+        card: the private model's points, with bands.
+        upload_bytes: masked bytes per party.
+        seconds: reading included.
     """
 
     opened: Opened
@@ -154,17 +136,7 @@ class Rehearsal:
 
 
 def opened(files: Sequence[Source], asked: Asked) -> Opened:
-    """Read the files, and take for public what a study must know.
-
-    Args:
-        files: a table per party, at least two.
-        asked: what was asked for.
-
-    Raises:
-        DataError: files that cannot be read, have no common columns, or too few records of a class.
-        SchemaError: more columns than a plan may declare.
-        PlanError: a promise out of its bounds.
-    """
+    """Read the files, and infer public facts; errors as for :func:`rehearse`."""
     start = perf_counter()
     asked.privacy(len(files))
     if not 0 < asked.test < 1:
@@ -187,10 +159,7 @@ def opened(files: Sequence[Source], asked: Asked) -> Opened:
 def rehearsed(what: Opened, advance: Callable[[int], None], rng: Generator | None = None) -> Rehearsal:
     """Run the sessions with masks and noise, and fit each model.
 
-    Args:
-        what: the parties' records.
-        advance: called ``len(what.parties) + 3`` times.
-        rng: a generator of test randomness; the operating system's when omitted.
+    ``advance`` is called once per party and 3 times more.
     """
     start = perf_counter()
     releases = _releases(what, rng)
@@ -242,12 +211,10 @@ def _head(what: Opened) -> Any:
 
 
 def _fitted(head: Any, releases: Sequence[Release]) -> Any:
-    """Return a head of gradient rounds, or of a course without any."""
     return head.fit_releases(releases) if hasattr(head, "fit_releases") else head.fit_release(list(releases))
 
 
 def _without_noise(what: Opened, learned: Sequence[Party]) -> list[Shares]:
-    """Fit the recipe on the exact sums of some parties' records, and score the records that each party holds out."""
     codes = np.concatenate([party.codes[~party.test] for party in learned])
     y = np.concatenate([party.y[~party.test] for party in learned])
     cells = _at_quantiles(Cells(what.public.columns), codes)
@@ -263,14 +230,6 @@ def _without_noise(what: Opened, learned: Sequence[Party]) -> list[Shares]:
 
 
 def _refined(release: Release, discriminant: Any, codes: NDArray[np.float64], y: NDArray[np.intp]) -> WhitenedRule:
-    """Refine a release of exact sums by the private course's recipe without noise, over all of its records.
-
-    Args:
-        release: the exact counts, sums and second moments of the records.
-        discriminant: the linear rule of the release.
-        codes: of the records, ``(n, J)``.
-        y: index of each record's class, ``(n,)``.
-    """
     schema: Any = release.plan.schema
     alone: Any = recipe_of([release])
     recipe = replace(alone, rounds=advised_rounds(schema, math.inf), clip=alone.constants.cell_clip)
@@ -288,14 +247,13 @@ def _refined(release: Release, discriminant: Any, codes: NDArray[np.float64], y:
 
 
 def _tiles(cells: Cells, codes: NDArray[np.float64]) -> Iterator[NDArray[np.float64]]:
-    """Form the rows of some codes, a part at a time: all rows together would need memory for every record."""
+    """Yield the codes' rows in parts, to bound memory."""
     size = max(1, _TILE_BYTES // (8 * cells.width))
     for start in range(0, len(codes), size):
         yield cells.apply(codes[start : start + size])
 
 
 def _at_quantiles(cells: Cells, codes: NDArray[np.float64]) -> Cells:
-    """Return the declaration with the exact quantiles of these codes for cut points."""
     quantiles = {}
     for place, column in enumerate(cells.columns):
         if not isinstance(column, Numeric | Dates) or column.edges is not None:
@@ -321,32 +279,31 @@ def rehearse(
     page: str | os.PathLike[str] | None = None,
     rng: Generator | None = None,
 ) -> Rehearsal:
-    """Rehearse a study on tables that you may look at, with real masks and real noise: ``privstats try`` in Python.
+    """Rehearse a study on tables that you may look at: ``privstats try`` in Python.
 
-    Facts that a study must know beforehand are read from the tables, so **no result is a release**. Numbers and
-    page are those that the command makes of the same tables as files; its next commands name a CSV file per table.
+    Masks and noise are real. Facts that a study must know beforehand are read from the tables, so **no result is a
+    release**.
 
     Args:
-        tables: one per party, at least two, by the party's name or in a sequence: frames of pandas or polars, tables of
-            Arrow, relations of DuckDB, mappings of columns, or paths of CSV and Parquet files.
-        target: the column that is predicted, of a few classes.
-        epsilon: of the promise.
-        delta, adjacency, model: of the promise; the rehearsal's default if omitted.
-        test: about the share of the records to score on, 0 to 1.
+        tables: one per party, at least two, by name or in sequence: pandas or polars frames, Arrow tables, DuckDB
+            relations, mappings of columns, or paths of CSV and Parquet files.
+        target: the predicted column, of a few classes.
+        epsilon: of the guarantee.
+        delta, adjacency, model: likewise; by default the rehearsal's.
+        test: approximate share of the records to score on, 0 to 1.
         drop: columns to exclude.
-        persons: the column of the persons' ids. The promise is then one per person, and a person's rows at one party
-            weigh at most one together. All rows of a person are either summed or scored on, by the id alone, in every
-            table; rows without an id are excluded. None: per record, and rows of one person may be on both sides.
-        page: where to write the page, which is replaced; None: nowhere.
-        rng: a generator of test randomness; the operating system's when omitted.
+        persons: id column, for a guarantee per person: a person's rows at one party together weigh at most one. The id
+            decides whether all rows of a person, in every table, are summed or scored on; rows without an id are
+            excluded. None: per record, and a person's rows may be on both sides.
+        page: file for the page, which is replaced.
+        rng: test randomness; the operating system's when omitted.
 
     Raises:
-        DataError: tables without common columns, without names, without the column of ids, or with too few records of a
-            class.
+        DataError: tables without common columns, names or ids, or with too few records of a class.
         SchemaError: more columns than a plan may declare.
-        PlanError: a promise out of its bounds.
-        PrivstatsError: the page cannot be written there.
-        MissingExtraError: a page, and jinja2 or matplotlib is not installed.
+        PlanError: a privacy parameter out of its bounds.
+        PrivstatsError: the page cannot be written.
+        MissingExtraError: a page without jinja2 or matplotlib.
 
     Example:
         >>> dose = np.random.default_rng(0).normal(size=(2, 400))
@@ -365,7 +322,7 @@ def rehearse(
 
 
 def with_progress(what: Opened, rng: Generator | None = None) -> Rehearsal:
-    """Run :func:`rehearsed` with its progress bar, in one thread: its matrices are small."""
+    """Run :func:`rehearsed` with progress, in one thread."""
     from threadpoolctl import threadpool_limits
 
     with progress_bar("rehearsing", len(what.parties) + 3) as advance, threadpool_limits(1):
@@ -373,11 +330,6 @@ def with_progress(what: Opened, rng: Generator | None = None) -> Rehearsal:
 
 
 def _sources_of(tables: Mapping[str, Any] | Sequence[Any], target: str) -> list[Source]:
-    """Files and tables by the name of their party; those of a sequence are numbered.
-
-    Raises:
-        DataError: fewer than two.
-    """
     named = isinstance(tables, Mapping)
     pairs = list(tables.items()) if isinstance(tables, Mapping) else [("", each) for each in tables]
     if len(pairs) < 2:

@@ -1,8 +1,4 @@
-"""The points of a private model over the values of its columns, as small panels that a phone can show.
-
-``inference.plot_scorecard`` has a row for every cell, to read numbers off; here a column of numbers or dates is one
-stepped curve with the band of its noise.
-"""
+"""Draw a private model's points over its columns' values, in small panels for a phone."""
 
 from __future__ import annotations
 
@@ -31,7 +27,7 @@ _NOTHING = 1e-6
 
 
 def decisive(card: Scorecard) -> list[int]:
-    """Return the indices of the columns with the largest variance of points over the records, in the table's order."""
+    """Return the columns with the largest variance of points, in table order."""
     row = len(card.outcomes) - 1
     spans = ((each.within(each.points, np.mean)[row], each.shares) for each in card.columns)
     weights = [float((np.clip(shares, 0, None) * points**2).sum()) for points, shares in spans]
@@ -40,11 +36,7 @@ def decisive(card: Scorecard) -> list[int]:
 
 
 def drawn(card: Scorecard) -> bytes:
-    """Return a PNG file with a panel for each of the decisive columns, of the last outcome.
-
-    Raises:
-        MissingExtraError: matplotlib is not installed.
-    """
+    """Return a PNG with a panel per decisive column."""
     from privstats import optional_dependencies
 
     places, row = decisive(card), len(card.outcomes) - 1
@@ -72,10 +64,7 @@ def drawn(card: Scorecard) -> bytes:
 
 
 def _extent(columns: Sequence[ColumnPoints], row: int) -> tuple[float, float] | None:
-    """Return the ends of the axis of points: those of the bands of cells that hold records; None where no cell does.
-
-    An empty cell has a wide band about no finding, which would flatten every curve.
-    """
+    """Return the points' axis ends: empty cells' wide bands would flatten every curve."""
     steps = [column.filled[column.intervals.of_steps] for column in columns]
     low = [column.low[row, filled] for column, filled in zip(columns, steps, strict=True)]
     high = [column.high[row, filled] for column, filled in zip(columns, steps, strict=True)]
@@ -85,7 +74,6 @@ def _extent(columns: Sequence[ColumnPoints], row: int) -> tuple[float, float] | 
 
 
 def _part(figure: Any, panels: Any) -> None:
-    """Slant the names below a panel, and make room for them, where two of them would touch."""
     figure.draw_without_rendering()
     for axes in panels:
         boxes = [label.get_window_extent() for label in axes.get_xticklabels()]
@@ -97,7 +85,6 @@ def _part(figure: Any, panels: Any) -> None:
 
 
 def _curve(axes: Any, column: ColumnPoints, declared: Numeric | Dates, marks: NDArray[Any], row: int) -> None:
-    """Draw steps between the cut points, with their band behind them; the gap's points are drawn to the right."""
     span = float(marks[-1] - marks[0]) or 1.0
     ends = np.concatenate([[marks[0] - _MARGIN * span], marks, [marks[-1] + _MARGIN * span]])
     points, reported = column.points[row, :-1], column.reported[row, column.intervals.of_steps[:-1]]
@@ -120,7 +107,7 @@ def _values(axes: Any, column: ColumnPoints, row: int) -> None:
 
 
 def _mark(axes: Any, x: float, column: ColumnPoints, row: int, place: int) -> None:
-    """Draw one cell by itself, with its band; an empty cell has a dot, no further out than the axis."""
+    """Draw one cell with its band; an empty cell is a dot within the axis."""
     colour, points = _INK if column.reported[row, place] else _GREY, float(column.points[row, place])
     if column.filled[place]:
         axes.plot([x, x], [column.low[row, place], column.high[row, place]], color=colour, alpha=0.4, linewidth=3)

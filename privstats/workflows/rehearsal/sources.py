@@ -1,8 +1,4 @@
-"""Sources of a party's records in a rehearsal: a file, from which its dialect is guessed, or a table in memory.
-
-A study guesses no dialect, because a guess follows from all records together; the parties state it. A rehearsal may
-look at its files.
-"""
+"""Read a party's records in a rehearsal from a file or from a table in memory."""
 
 from __future__ import annotations
 
@@ -31,7 +27,7 @@ class HeldTable:
 
     Attributes:
         path: the party's name.
-        data: a frame, a table of Arrow, a relation, or a mapping of columns.
+        data: frame, Arrow table, relation, or mapping of columns.
     """
 
     separator: ClassVar[str] = ","
@@ -42,11 +38,7 @@ class HeldTable:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of its columns.
-
-        Raises:
-            DataError: it is no table, or a column has no name.
-        """
+        """Column names; raises ``DataError`` for no table or an unnamed column."""
         names = names_of_columns(self.data)
         if not names or not all(isinstance(name, str) for name in names):
             raise DataError(
@@ -56,10 +48,10 @@ class HeldTable:
         return tuple(names)
 
     def table(self, names: Sequence[str]) -> Table:
-        """Some columns, in any case, as they stand.
+        """Return some columns, in any case.
 
         Raises:
-            DataError: it cannot be read, or columns have different lengths.
+            DataError: unreadable, or columns of different lengths.
         """
         own, data = self.columns, in_memory(self.data)
         columns = {own[place]: data[own[place]] for place in places_in(names, own) if place is not None}
@@ -73,12 +65,12 @@ Source: TypeAlias = RecordFile | HeldTable
 
 
 def name_of(source: Source) -> str:
-    """Return a party's name: a file's name without its ending, or a table's own."""
+    """Return a party's name."""
     return source.path if isinstance(source, HeldTable) else Path(source.path).stem
 
 
 def file_of(source: Source) -> str:
-    """Return the file that a study's commands name: of a table in memory the CSV file of its name."""
+    """Return the file that a study's commands name."""
     return f"{source.path}.csv" if isinstance(source, HeldTable) else os.fspath(source.path)
 
 
@@ -89,12 +81,7 @@ _COMMA, _POINT = re.compile(r"[+-]?[0-9]+,[0-9]+"), re.compile(r"[+-]?[0-9]+\.[0
 
 
 def written_as(file: RecordFile, settings: Sequence[str | None]) -> RecordFile:
-    """Return the file with the stated encoding, separator and decimal mark, and detected ones where they are omitted.
-
-    Args:
-        file: of any kind; a Parquet file needs none of these settings.
-        settings: encoding, separator and decimal mark, None for one to detect.
-    """
+    """Return the file with its encoding, separator and decimal mark."""
     path = Path(file.path)
     if path.suffix.lower() == ".parquet" or not path.is_file():  # the reader refuses it
         stated: Any = {name: each for name, each in zip(_NAMES, settings, strict=True) if each is not None}
@@ -108,9 +95,10 @@ def written_as(file: RecordFile, settings: Sequence[str | None]) -> RecordFile:
 
 
 def detect_dialect(path: Path) -> Dialect:
-    """Return the separator that parts the first line into most names, a decimal comma where values have one, and UTF-8
-    unless
-    its bytes are none."""
+    """Return a file's separator, decimal mark and encoding.
+
+    The separator yields the largest number of names; the encoding is UTF-8 if valid.
+    """
     with path.open("rb") as file:
         lines = [line.rstrip(b"\r\n") for line in islice(file, _LINES)]
     text = b"\n".join(lines).removeprefix(codecs.BOM_UTF8)
@@ -126,8 +114,7 @@ def detect_dialect(path: Path) -> Dialect:
 
 
 def options_of(file: Source) -> str:
-    """Return the options that tell any command how the file is written, with a space before each; nothing of a usual
-    one."""
+    """Return the command options for an unusual dialect."""
     usual, dialect = Dialect(), file.dialect
     options = {"encoding": dialect.encoding, "separator": {"\t": "tab"}.get(dialect.separator, dialect.separator)}
     options["decimal"] = dialect.decimal

@@ -1,10 +1,7 @@
-"""Two printed pages for an ethics board: what will be computed from people's records, before any of it is.
+"""Print two pages for an ethics board about what will be computed from people's records.
 
-From a plan, or the course that it begins, alone: no date, no release, no ledger, so that everybody who has the plan
-makes the same bytes. Lines that only people can fill in are left empty. Needs the ``report`` extra (jinja2).
-
-Words for a kind of schema or course stand with the kind (``makes``, ``why``); those for a protocol, a unit and an
-adjacency stand here, one row each, and a kind without a row is refused by its name.
+They follow from a plan or its course alone, so everyone with the plan gets identical bytes. A kind without words is
+refused. Needs the ``report`` extra (jinja2).
 """
 
 from __future__ import annotations
@@ -81,32 +78,20 @@ WORDS: tuple[tuple[str, str], ...] = (
 
 
 def use_of_sums(schema: Schema) -> str:
-    """Return a phrase for what is computed from a schema's sums.
-
-    Raises:
-        SchemaError: this kind has no phrase.
-    """
+    """Return a phrase for the sums' use."""
     rows = {task: kind.makes for task, kind in KINDS.items() if kind.makes}
     return row_of(rows, schema, "sentence for an ethics board")
 
 
 def sessions_of(course: Course) -> str:
-    """Return a sentence for why a course has several sessions.
-
-    Raises:
-        PlanError: this kind has no sentence.
-    """
+    """Return why a course has several sessions."""
     kind = course_kind(course)
     why = word_for({kind.name: kind.why} if kind.why else {}, kind.name, "courses of the kind")
     return why if isinstance(why, str) else why(course)
 
 
 def keys_of(plan: Plan) -> list[tuple[str, str, str]]:
-    """Return who holds which keys, and what these open.
-
-    Raises:
-        PlanError: this protocol has no rows.
-    """
+    """Return who holds which keys, and what these open."""
     helpers = "one helper" if plan.helpers == 1 else f"{plan.helpers} helpers"
     colluders = plan.cohort.colluders
     more = f"more than {colluders} others" if colluders else "another party"
@@ -116,11 +101,7 @@ def keys_of(plan: Plan) -> list[tuple[str, str, str]]:
 
 
 def word_for(rows: Mapping[str, _Row], name: str, what: str) -> _Row:
-    """Return the row of a name.
-
-    Raises:
-        PlanError: it has none; it is named.
-    """
+    """Return the row of a name, or raise ``PlanError``."""
     if name not in rows:
         raise PlanError(
             f"the pages for an ethics board have no words for {what} {name!r} yet, and no other words stand in for "
@@ -152,13 +133,12 @@ _WITHDRAWN = {
 def ethics_page(statement: Statement) -> str:
     """Return the pages as HTML in one file, A4 in print, with nothing to fetch.
 
-    Args:
-        statement: a plan, and the course that it begins; nothing else of it is read.
+    Of the statement only plan and course are read.
 
     Raises:
         MissingExtraError: jinja2 is not installed.
-        SchemaError: a schema of a kind without a phrase for what is computed from its sums.
-        PlanError: the same for a course, a protocol, a unit or an adjacency.
+        SchemaError: a schema of a kind without a phrase.
+        PlanError: a course, protocol, unit or adjacency without words.
 
     Example:
         >>> from privstats.workflows.report import Statement, ethics_page
@@ -252,8 +232,7 @@ def _computed(sessions: list[Session]) -> list[str]:
 
 
 def promise_of(plan: Plan, kept: Guarantee) -> Guarantee:
-    """Return the guarantee that bounds every guess about one unit; for devices, about one answer exchanged for another,
-    over all runs."""
+    """Return the guarantee per unit; for devices, for an exchanged answer over all runs."""
     if plan.devices is None or plan.noise is None or not isinstance(plan.privacy, Privacy):
         return kept
     return _stated_promise(plan, plan.devices, plan.noise, plan.privacy)
@@ -267,7 +246,6 @@ def _stated_promise(plan: Plan, devices: Devices, noise: Noise, privacy: Privacy
 
 
 def _promise(plan: Plan, course: Course | None, kept: Guarantee) -> Table | None:
-    """Return the promise in words for one patient; None where there is none."""
     privacy, noise = plan.privacy, plan.noise
     if noise is None or not isinstance(privacy, Privacy):
         return None
@@ -304,7 +282,7 @@ def _how_well(plan: Plan, course: Course | None) -> str:
 
 
 def _guess(kept: Guarantee) -> str:
-    """Return the advantage of the best attacker, as people say it; rounded up to a tenth of a hundredth."""
+    """Return the best attacker's advantage, rounded up to a tenth of a hundredth."""
     right = math.ceil(500 * (1 + kept.operating_point()[2])) / 10
     return (
         f"An attacker who must decide which of two equally likely cases is true is right in at most {right:g} of 100, "
@@ -347,7 +325,6 @@ def _chosen(plan: Plan) -> list[str]:
 
 
 def _more_keys(plan: Plan) -> Iterator[tuple[str, str, str]]:
-    """Yield the opener of the exact total, and the keys that devices add."""
     if plan.noise is None or plan.noise.trust.drawn_by == "server":
         yield "Who opens the total", "no key more", "the total as it is" + _before_noise(plan)
     if plan.devices is not None:

@@ -1,7 +1,4 @@
-"""A plan's numbers in plain words, for people who answer for data and not for statistics.
-
-Sentences and tables of sentences; every number in them is the plan's own. No layout: ``layout`` has that.
-"""
+"""Explain a plan's numbers in plain words, for people who answer for data."""
 
 from __future__ import annotations
 
@@ -38,12 +35,12 @@ _SEVERAL: dict[Unit, tuple[str, tuple[int, ...]]] = {
 
 
 def hits(guarantee: Guarantee) -> float:
-    """Return how many of 100 records an attacker finds at most at 1 false alarm in 100; rounded up to a tenth."""
+    """Return how many of 100 records an attacker finds at most, at 1 false alarm in 100; rounded up to a tenth."""
     return math.ceil(1000 * guarantee.tpr(_FALSE_ALARMS)) / 10
 
 
 def headline(plan: Plan, guarantee: Guarantee | None = None) -> str:
-    """Explain in one sentence what the promise of a plan, or of the course that it begins, is worth."""
+    """State what a plan's or course's guarantee is worth."""
     guarantee = total_of(plan).guarantee if guarantee is None else guarantee
     if math.isinf(guarantee.mu):
         return (
@@ -60,7 +57,7 @@ def headline(plan: Plan, guarantee: Guarantee | None = None) -> str:
 
 
 def suppressed(plan: Plan) -> list[str]:
-    """Explain what happens to rare classes; nothing where no minimum count is set."""
+    """Explain rare classes' treatment."""
     if not plan.min_count:
         return []
     return [
@@ -70,12 +67,12 @@ def suppressed(plan: Plan) -> list[str]:
 
 
 def bounded(schema: Schema) -> list[str]:
-    """State what happens to a record before it is added up, and what bounds its weight."""
+    """Explain a record's treatment before summation, and its bound."""
     return [*_mapped(schema), schema.clipping]
 
 
 def persons(plan: Plan) -> list[str]:
-    """Explain what happens to several rows of one patient."""
+    """Explain the treatment of one patient's rows."""
     if plan.person_clip is None:
         return []
     most = f"{plan.person_clip.records:.3g}"
@@ -93,7 +90,6 @@ def persons(plan: Plan) -> list[str]:
 
 
 def _mapped(schema: Schema) -> list[str]:
-    """Explain what happens to a record before it is added up."""
     cells, maps = cells_of(schema), ", ".join(step.kind for step in schema.transform)
     if cells is None:
         levels = levels_of(schema)
@@ -112,20 +108,20 @@ def _mapped(schema: Schema) -> list[str]:
 
 
 def promised(plan: Plan, course: Course | None = None) -> Table:
-    """Return a table of who is promised what about the releases, and what each promise rests on."""
+    """Return the guarantees: who has each, and their basis."""
     rows = [*_people(plan, total_of(course or plan)), _parties(plan)]
     return Table("what is promised", ("to whom", "what is promised", "what it rests on"), rows, words=True)
 
 
 def conditions(plan: Plan, course: Course | None = None) -> list[str]:
-    """Return the conditions outside the plans that the promise needs to hold; none without DP."""
+    """Return the guarantee's conditions outside the plans; none without DP."""
     plans = (plan,) if course is None else course.priced
     every = dict.fromkeys(condition for each in plans for condition in each.budget().conditions)
     return [f"{_sentence(condition)}." for condition in every]
 
 
 def not_promised(plan: Plan, course: Course | None = None) -> list[str]:
-    """Return what a reader could mistake for promised."""
+    """Return what a reader could mistake for guaranteed."""
     total = total_of(course or plan)
     out = []
     if plan.noise is None:
@@ -157,7 +153,6 @@ def not_promised(plan: Plan, course: Course | None = None) -> list[str]:
 
 
 def _recorded(plan: Plan) -> str:
-    """Explain what a recording of all messages reveals once X25519 is broken."""
     if plan.key_agreement == HYBRID:
         return (
             "Permanent secrecy, should X25519 and ML-KEM-768 both be broken: breaking one alone opens no stored "
@@ -172,7 +167,7 @@ def _recorded(plan: Plan) -> str:
 
 
 def worth(plan: Plan, noise: Noise, course: Course | None = None) -> Table:
-    """Return a table of the promise's worth to a person, by how many of the records are theirs."""
+    """Return the guarantee's worth to a person, by number of records."""
     total = total_of(course or plan)
     header: tuple[Text, ...] = (
         Cell(_SEVERAL[_unit(plan)][0]),
@@ -187,14 +182,14 @@ def worth(plan: Plan, noise: Noise, course: Course | None = None) -> Table:
 
 
 def of_group(plan: Plan, noise: Noise, count: int) -> Guarantee:
-    """Return the guarantee for ``count`` records together, or for a patient at ``count`` parties."""
+    """Return the guarantee for ``count`` records, or a patient at ``count`` parties."""
     if noise.pure or plan.person_clip is not None:
         return noise.guarantee.of_group(count)
     return Guarantee(max(noise.mu, group_mu(plan.schema, noise.sigma, _adjacency(plan), count)))
 
 
 def dropouts(plan: Plan, course: Course | None = None) -> Table:
-    """Return a table of what happens when parties vanish from a session, by number of parties."""
+    """Return what happens when parties vanish."""
     cohort, noise, total = plan.cohort, plan.noise, total_of(course or plan)
     of = "of the release" if total.sessions == 1 else "of the first session's release alone"
     together = (
@@ -226,8 +221,7 @@ def dropouts(plan: Plan, course: Course | None = None) -> Table:
 
 
 def budget_table(plan: Plan, course: Course | None = None) -> Table:
-    """Return the budget of a plan, with every term explained in place; the last row is the total, or the course's
-    total."""
+    """Return the budget, every term explained."""
     budget, together = plan.budget(), total_of(course or plan)
     private = math.isfinite(budget.mu)
     meanings = {row.letter: row.meaning for row in plan.schema.sent}
@@ -249,18 +243,16 @@ def budget_table(plan: Plan, course: Course | None = None) -> Table:
 
 
 def times_as_likely(total: Total) -> str:
-    """Return how much likelier one record makes any outcome, at most."""
+    """Return the maximum factor by which one record makes any outcome likelier."""
     return f"{math.exp(min(total.epsilon, 700)):.3g} times"
 
 
 def _answer_guarantee(plan: Plan, noise: Noise, runs: int) -> Guarantee:
-    """Return the guarantee that bounds distinguishing one answer from another, over this many runs."""
     assert isinstance(plan.privacy, Privacy)  # noqa: S101  a plan with noise has one
     return Guarantee(math.sqrt(runs) * exchanged_mu(plan.schema, plan.privacy, noise))
 
 
 def _invited(plan: Plan, devices: Devices, noise: Noise) -> tuple[str, str, str]:
-    """Return the promise to a person who is publicly known to have answered."""
     runs = "this run" if devices.most_runs == 1 else f"{devices.most_runs} runs together"
     epsilon, delta = devices.stated_epsilon or math.inf, plan.budget().delta
     panel = noise.trust.drawn_by == "member"
@@ -302,7 +294,7 @@ def _people(plan: Plan, total: Total) -> Iterator[tuple[str, str, str]]:
 
 
 def rests_on(plan: Plan, noise: Noise) -> str:
-    """Explain which parties the promise of the noise trusts, in numbers."""
+    """Explain which parties the noise's guarantee trusts, in numbers."""
     honest = plan.cohort.min_survivors - plan.cohort.colluders
     if noise.trust.divided:
         return f"At least {honest} honest parties add their part of the noise; the server need not be trusted"
@@ -324,7 +316,6 @@ def _parties(plan: Plan) -> tuple[str, str, str]:
 
 
 def _limits(plan: Plan, noise: Noise) -> Iterator[str]:
-    """Yield the cases that the promise of the noise does not cover."""
     cohort = plan.cohort
     if _unit(plan) == "record":
         yield "As much for a person with several records: the table above says how much less."
@@ -349,7 +340,7 @@ def _unless(delta: float) -> str:
 
 
 def chance(delta: float) -> str:
-    """Return a small chance in words; of delta's decimal text, because ``1 / 1e-5`` is below 100,000."""
+    """Return a small chance in words; from decimal text, because ``1 / 1e-5`` is below 100,000."""
     return f"1 in {int(1 / Decimal(repr(delta))):,} (delta {delta:.2g})"
 
 

@@ -1,8 +1,6 @@
-"""The one sheet that every page is written on, and the sections that other packages add to it.
+"""Lay out every page on one self-contained sheet, and load other packages' sections.
 
-Style, tables and pictures are all inside the file. Pages bring a template that extends ``layout.html`` and the values
-for it, from whatever package they are in. Audits and attacks reach the officer's page through the entry points of
-``privstats.findings``, functions from a plan to findings, because the library must not import its attacker. Needs the
+Audits and attacks enter through ``privstats.findings``, because the library must not import its attacker. Needs the
 ``report`` extra (jinja2; pictures need matplotlib).
 """
 
@@ -24,12 +22,7 @@ from privstats.version import __version__
 
 @dataclass(frozen=True)
 class Cell:
-    """A table's cell with more than a text.
-
-    Attributes:
-        text: its content.
-        notes: small lines under it.
-        colour: of the tag around the text; no tag where empty.
+    """A table's cell: a text, small notes below, and a tag's colour, if any.
 
     Example:
         >>> from privstats.workflows.report import Cell, Table
@@ -48,13 +41,7 @@ Text: TypeAlias = str | Cell
 
 @dataclass(frozen=True)
 class Table:
-    """A table in a box of its own, inside which it scrolls where the window is narrow.
-
-    Attributes:
-        label: what it is, for who cannot see it.
-        header: one cell per column; its notes explain the term.
-        rows: as wide as the header.
-        words: whether its cells are sentences rather than numbers.
+    """A table in its own scrolling box; ``label`` is for screen readers, ``words`` marks sentences.
 
     Example:
         >>> from privstats.workflows.report import Table
@@ -74,10 +61,9 @@ class Figure:
     """A picture inside the page.
 
     Attributes:
-        title: for who cannot see it.
-        caption: what it shows.
-        source: the picture itself, as a data URI.
-        width: of the picture where there is room, in CSS pixels; 0 for all the room there is.
+        title: for screen readers.
+        source: picture as a data URI.
+        width: maximum CSS pixels; 0 for all available.
 
     Example:
         >>> from privstats.workflows.report import Figure
@@ -92,8 +78,7 @@ class Figure:
 
     @classmethod
     def of_png(cls, title: str, caption: str, png: bytes) -> Self:
-        """Return a figure of the bytes of a PNG file of 150 dots an inch; at most a quarter larger than it was
-        drawn."""
+        """Return a figure of a 150 dpi PNG file, enlarged by at most a quarter."""
         dots = int.from_bytes(png[16:20])  # the width in the file's header
         width = round(dots / 150 * 96 * 1.25)
         return cls(title, caption, "data:image/png;base64," + base64.b64encode(png).decode(), width)
@@ -103,12 +88,8 @@ def render(package: str, template: str, **values: Any) -> str:
     """Return a page as HTML in one file that fetches nothing.
 
     Args:
-        package: the template's package; ``layout.html`` and ``parts.html`` may be there or in this package.
-        template: its file name.
-        values: the template's variables; texts are escaped. ``version`` is always defined.
-
-    Raises:
-        MissingExtraError: jinja2 is not installed.
+        package: with the template; ``layout.html`` and ``parts.html`` come from there or here.
+        values: variables; texts are escaped, and ``version`` is predefined.
     """
     jinja2 = optional_dependencies.load("jinja2", by="a page")
     packages = (package, __package__)
@@ -131,14 +112,10 @@ class Finding:
     """One section of the page.
 
     Attributes:
-        title: its heading.
-        summary: what was found, in a sentence or two.
-        tables: the numbers.
-        notes: sentences under the tables.
-        figures: pictures under the notes.
-        violated: whether it contradicts a promise of the plan.
-        whole: whether it covers everything that was released, not only the plan, which may begin a course.
-        measured: by an attacker's goal, the most that an attack reached, as a phrase.
+        summary: the finding, in a sentence or two.
+        violated: whether it contradicts a guarantee.
+        whole: whether it covers everything released, not only the plan.
+        measured: best attack's result, by goal.
 
     Example:
         >>> from privstats.workflows.report import Finding
@@ -159,12 +136,9 @@ class Finding:
 
 @dataclass(frozen=True)
 class Search:
-    """Effort and seed of a search by audits or attacks.
+    """Effort and seed of audits or attacks.
 
-    Attributes:
-        seed: reproduces the findings; None for the operating system's randomness.
-        trials: how often; None for as often as the finder thinks right.
-        tick: called as work is done.
+    None leaves the finder's choice; ``tick`` is called as work is done.
 
     Example:
         >>> from privstats.workflows.report import Search
@@ -182,11 +156,11 @@ Finder: TypeAlias = Callable[[Plan, Search], Sequence[Finding]]
 
 
 def finder(name: str) -> Finder:
-    """Return the finder of that name, from whatever package brings it.
+    """Return the named finder from any installed package.
 
     Raises:
-        MissingExtraError: no installed package does.
-        PrivstatsError: two do, or the one that does cannot be loaded.
+        MissingExtraError: no installed package offers it.
+        PrivstatsError: two do, or it cannot be loaded.
 
     Example:
         >>> from privstats.workflows.report import finder

@@ -1,7 +1,4 @@
-"""A one-page report: a picture, the budget, the facts, the plan.
-
-It knows nothing of how the numbers came about. Needs the ``report`` extra (matplotlib, jinja2).
-"""
+"""Write a one-page report: a picture, the budget, the facts, the plan; needs the ``report`` extra."""
 
 from __future__ import annotations
 
@@ -21,11 +18,7 @@ from privstats.workflows.score import Point
 
 @dataclass(frozen=True)
 class Curve:
-    """A score against epsilon.
-
-    Attributes:
-        name: for the legend.
-        points: at least one, in any order, each with an epsilon that is positive and finite.
+    """A score against positive, finite epsilons, at least one.
 
     Example:
         >>> from privstats.workflows.report import Curve
@@ -41,12 +34,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Chart:
-    """Curves over the same epsilons.
-
-    Attributes:
-        metric: label of the vertical axis.
-        curves: at least one.
-        lines: horizontal reference lines, name and height.
+    """Curves, at least one, over common epsilons, with horizontal reference ``lines`` by name and height.
 
     Example:
         >>> from privstats.workflows.report import Chart, Curve
@@ -85,15 +73,12 @@ class Page:
 
     @property
     def budget(self) -> Budget:
-        """The budget of the plan."""
+        """The plan's budget."""
         return self.plan.budget()
 
 
 def require_extra(*packages: str) -> None:
-    """Refuse early where packages of the ``report`` extra are missing: these, or any of it.
-
-    Raises:
-        MissingExtraError: with the line that installs it.
+    """Raise ``MissingExtraError`` where packages of the ``report`` extra are missing.
 
     Example:
         >>> from privstats.workflows.report import require_extra
@@ -104,7 +89,7 @@ def require_extra(*packages: str) -> None:
 
 
 def write_page(page: Page, path: str | os.PathLike[str]) -> None:
-    """Render ``page`` and write it whole to ``path``.
+    """Render ``page`` and write it atomically to ``path``.
 
     Example:
         >>> from privstats.workflows.report import Chart, Curve, Page, write_page

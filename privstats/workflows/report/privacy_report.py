@@ -1,8 +1,4 @@
-"""The page for who answers for the data: what is collected, promised and not promised, spent, released and tried.
-
-It puts words and numbers of a plan, a release, a ledger and findings in their order; each is made elsewhere. An
-authority's questions have a separate page (``evidence``). Needs the ``report`` extra (jinja2).
-"""
+"""Write the privacy officer's page: what is collected, guaranteed and not, spent, released, tried; needs jinja2."""
 
 from __future__ import annotations
 
@@ -30,14 +26,15 @@ from privstats.workflows.report.sessions import collected, collected_table, cour
 
 
 def model_finding(head: Any, plan: Plan) -> Finding:
-    """Return the finding about a model on its plan's page: it contradicts the plan where no promise covers the model.
+    """Return the finding about a model on its plan's page.
+
+    A model that no guarantee covers contradicts a plan with noise.
 
     Args:
-        head: a fitted head, as ``heads.load`` gives it.
-        plan: the page's plan.
+        head: fitted, from ``heads.load``.
 
     Raises:
-        HeadError: the head was made under another plan, or its file names none.
+        HeadError: the head was built under another plan, or its file names none.
 
     Example:
         >>> from privstats.workflows.report import model_finding
@@ -79,19 +76,16 @@ _PACKAGES = ("numpy", "scipy", "cryptography")
 
 @dataclass(frozen=True)
 class Statement:
-    """Content of a privacy page: a plan, and what is known about its release.
+    """Content of a privacy page: a plan, and facts about its release.
 
     Attributes:
         plan: the plan, or a course's first plan.
-        release: the release under the plan, if there is one.
-        accounts: of the data owner's ledger, if there is one.
-        findings: of audits and attacks.
-        at: when the page was made.
-        course: the course that the plan begins, if any; the page then states the course's promise.
+        accounts: of the data owner's ledger, if any.
+        course: begun by the plan, if any; the page then states its guarantee.
 
     Raises:
-        ReleaseError: the release was made under another plan.
-        PlanError: cut points of the plan are open, and no course estimates them.
+        ReleaseError: the release is under another plan.
+        PlanError: cut points are open, and no course estimates them.
 
     Example:
         >>> from privstats.workflows.report import Statement
@@ -123,7 +117,7 @@ class Statement:
 
     @property
     def guarantee(self) -> Guarantee:
-        """Guarantee of all releases that the page covers together; its mu is infinite without DP."""
+        """Guarantee of all covered releases; mu is infinite without DP."""
         return total_of(self.course or self.plan).guarantee
 
     def _repr_html_(self) -> str:
@@ -131,15 +125,12 @@ class Statement:
 
     @property
     def violated(self) -> bool:
-        """Whether a finding contradicts a promise."""
+        """Whether a finding contradicts a guarantee."""
         return any(finding.violated for finding in self.findings)
 
 
 def page_of(statement: Statement) -> str:
     """Return the page as HTML in one file, with nothing to fetch.
-
-    Raises:
-        MissingExtraError: jinja2 is not installed.
 
     Example:
         >>> from privstats.workflows.report import Statement, page_of
@@ -190,7 +181,7 @@ def _of_plan(plan: Plan, course: Course | None) -> dict[str, Any]:
 
 
 def _documents(plan: Plan, course: Course | None) -> list[tuple[str, str]]:
-    """Return the files behind the page; a course's origin is among them, because it states the total promise."""
+    """A course's origin states the total guarantee."""
     if course is None or course_kind(course).single:
         return [("The plan itself", plan.to_toml())]
     from privstats.course.document import texts
@@ -200,8 +191,7 @@ def _documents(plan: Plan, course: Course | None) -> list[tuple[str, str]]:
 
 
 def _worst(guarantee: Guarantee, found: Sequence[spending.Together]) -> float | None:
-    """Return how many of 100 records are found at most, in this release or together with earlier spends; None without a
-    bound."""
+    """Return how many of 100 records are found at most, earlier spends included, or None."""
     every = (guarantee, *(each.guarantee for each in found))
     return None if any(math.isinf(each.mu) for each in every) else max(map(explanations.hits, every))
 

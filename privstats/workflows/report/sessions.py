@@ -1,7 +1,4 @@
-"""Explain the sessions of a course on pages: what each collects and costs, and what a record is in it.
-
-A plan alone is one session.
-"""
+"""Explain a course's sessions on pages; a plan alone is one session."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ from privstats.workflows.report.layout import Cell, Table, Text
 
 @dataclass(frozen=True)
 class Session:
-    """Sessions that follow one another and sum the same."""
+    """Consecutive sessions with equal sums."""
 
     name: str
     times: int
@@ -29,7 +26,7 @@ class Session:
 
 
 def sessions_in(plan: Plan, course: Course | None) -> Iterator[Session]:
-    """Yield the sessions of a course in order, those together that sum the same; the one of a plan alone."""
+    """Yield a course's sessions in order, equal ones grouped."""
     if course is None:
         yield Session("the one session", 1, plan)
         return
@@ -50,8 +47,7 @@ def _alike(plan: Plan) -> tuple[object, ...]:
 
 
 def collected(plan: Plan, course: Course | None = None) -> list[str]:
-    """Explain what a party sends, what a record is in every session, and what bounds a record, a patient and a
-    class."""
+    """Explain what a party sends, and its bounds."""
     sessions = list(sessions_in(plan, course))
     return [
         _leaves(plan, total_of(course or plan)),
@@ -74,7 +70,7 @@ def _leaves(plan: Plan, total: Total) -> str:
 
 
 def records_of(sessions: Sequence[Session]) -> list[str]:
-    """State once what a record is, then what bounds its weight, and name the sessions where these differ."""
+    """State once what a record is and its bound, by session where these differ."""
     records = by_session(sessions, lambda plan: [plan.schema.record])
     bounds = by_session(sessions, lambda plan: explanations.bounded(plan.schema))
     phrases = (f"{record} (in session {where})" if where else record for record, where in records.items())
@@ -83,7 +79,7 @@ def records_of(sessions: Sequence[Session]) -> list[str]:
 
 
 def by_session(sessions: Sequence[Session], phrases: Callable[[Plan], Sequence[str]]) -> dict[str, str]:
-    """Return each phrase once, with the sessions that have it, ``"2 to 9"``; empty where all sessions have it."""
+    """Return each phrase with its sessions, ``"2 to 9"``, or empty for all."""
     names: dict[str, list[str]] = {}
     for each in sessions:
         for phrase in phrases(each.plan):
@@ -92,7 +88,7 @@ def by_session(sessions: Sequence[Session], phrases: Callable[[Plan], Sequence[s
 
 
 def persons_in_sessions(course: Course | None) -> list[str]:
-    """Explain what happens to a patient's rows in every session of a course."""
+    """Explain a patient's rows in a course's sessions."""
     if course is None or course.first.person_clip is None:
         return []
     limit = "The limit counts what one patient adds to all sessions together."
@@ -109,8 +105,7 @@ def persons_in_sessions(course: Course | None) -> list[str]:
 
 
 def collected_table(plan: Plan, course: Course | None = None) -> Table:
-    """Return the statistics that are summed, how many numbers each has, and in which session where there are
-    several."""
+    """Return summed statistics, their sizes and sessions."""
     sessions = list(sessions_in(plan, course))
     rows = [(each.name, *row) for each in sessions for row in _sums(each.plan)]
     header = ("session", "statistic", "what it is", "numbers")
@@ -124,8 +119,7 @@ def _sums(plan: Plan) -> list[tuple[str, str, str]]:
 
 
 def course_table(course: Course) -> Table:
-    """Return the sessions of a course, what each collects and what it spends; those in a row that do the same as
-    one."""
+    """Return a course's sessions with sums and spending."""
     header: tuple[Text, ...] = (
         Cell("session", ("in the order in which they are run",)),
         Cell("statistics", ("what is summed",)),
@@ -149,6 +143,5 @@ def course_table(course: Course) -> Table:
 
 
 def _spent(plan: Plan) -> tuple[str, str, str, str]:
-    """Return a session's sums, its mu, its epsilon alone and the bytes of a party."""
     budget = plan.budget()
     return plan.schema.statistics, f"{budget.mu:.4g}", f"{budget.epsilon:.4g}", f"{plan.masking.upload_bytes:,}"

@@ -1,7 +1,4 @@
-"""The ledger's part of the privacy officer's page: what was spent, and what this release is worth together with it.
-
-It reads accounts and composes; it changes nothing.
-"""
+"""Report the ledger's spending, and what a release is worth together with it."""
 
 from __future__ import annotations
 
@@ -20,12 +17,11 @@ _WHOM = {"record": "records", "client": "parties (each with all its records)", "
 
 @dataclass(frozen=True)
 class Together:
-    """Guarantee of a release together with the spends of one account.
+    """Guarantee of a release together with one account's spends.
 
     Attributes:
-        guarantee: of all these releases, under the account's unit and adjacency; its mu is infinite where exact sums
-            are among them.
-        statement: the guarantee in words.
+        guarantee: under the account's unit and adjacency; mu is infinite with exact sums.
+        statement: in words.
     """
 
     guarantee: Guarantee
@@ -33,13 +29,11 @@ class Together:
 
 
 def together(plan: Plan, kept: Guarantee, digests: Sequence[str], accounts: Sequence[Account]) -> list[Together]:
-    """Return one value for every account that was charged for this release; where none was, for every one with spends.
+    """Return one value per account charged for this release; if none was, per account with spends.
 
     Args:
-        plan: what was released, or will be.
-        kept: by everything that it promises, of a course all sessions.
+        kept: guarantee of the release, or of all the course's sessions.
         digests: under which a ledger charges it.
-        accounts: of the ledger.
 
     Guarantee:
         Releases of mu_i under one unit and adjacency are together sqrt(sum mu_i^2)-GDP (Dong, Roth and Su 2022,
@@ -52,7 +46,7 @@ def together(plan: Plan, kept: Guarantee, digests: Sequence[str], accounts: Sequ
 
 
 def headline(plan: Plan, kept: Guarantee, found: Sequence[Together]) -> str:
-    """Explain what the promise is worth, alone and together with the ledger's spends."""
+    """State the guarantee's worth, alone and with earlier spends."""
     alone = explanations.headline(plan, kept)
     if not found or math.isinf(kept.mu):
         return alone
@@ -60,7 +54,7 @@ def headline(plan: Plan, kept: Guarantee, found: Sequence[Together]) -> str:
 
 
 def accounts_table(accounts: Sequence[Account]) -> Table:
-    """Return every data set of the ledger, spent against its cap."""
+    """Return the ledger's data sets, spent against caps."""
     header: tuple[Text, ...] = (
         Cell("data set"),
         Cell("protects", ("whom, against what change",)),
@@ -79,7 +73,7 @@ def accounts_table(accounts: Sequence[Account]) -> Table:
 
 
 def rooms(accounts: Sequence[Account]) -> list[str]:
-    """Explain what remains of each account's cap, and why the epsilons of releases do not add up."""
+    """Explain each account's remaining cap."""
     out = [f"{account.dataset}: {room(account)}." for account in accounts if account.cap is not None]
     if any(len(account.counted) > 1 and math.isinf(account.pure) for account in accounts):
         out.append("Epsilons of releases do not add up; the squares of their mu do, and epsilon follows from the sum.")
@@ -87,7 +81,7 @@ def rooms(accounts: Sequence[Account]) -> list[str]:
 
 
 def charges(digests: Sequence[str], accounts: Sequence[Account]) -> Iterator[str]:
-    """Yield a sentence for each account that was charged for this very release."""
+    """Yield a sentence for each charged account."""
     for account in accounts:
         for entry in account.entries:
             if entry.plan in digests:
@@ -100,8 +94,7 @@ def _spent(account: Account) -> Guarantee:
 
 
 def _with_this(plan: Plan, guarantee: Guarantee, account: Account) -> Together:
-    """Return the guarantee of this release with an account that was not charged for it, in case their records are
-    the same."""
+    """Return this release's guarantee with an account not charged for it, as if of equal records."""
     where, cap, privacy = f"If it is of the same records, with {_releases(account)}", account.cap, plan.privacy
     if cap is None or isinstance(privacy, NoPrivacy):
         return _row(account, Guarantee(math.inf), where)

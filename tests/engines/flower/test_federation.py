@@ -66,20 +66,16 @@ def next_session(federation):
 
 @pytest.mark.ci
 @pytest.mark.waits
-def test_five_processes_give_the_exact_sum_when_one_is_killed_and_comes_back(tmp_path):
-    """The one session in every run of ``.ci/run`` that sees Flower's programs and ours meet, over TLS."""
+def test_five_processes_give_the_exact_sum(tmp_path):
+    """The one session in every run of ``.ci/run`` in which Flower's programs and ours meet, over TLS.
+
+    Flower notices only after a minute that a node was killed: the sessions with kills are of the night.
+    """
     study = study_of(tmp_path, **with_noise())
     open_accounts(study)
     app = hostile_app(tmp_path)
     with Federation(study, tmp_path / "federation") as federation:
-        back = federation.homes[2]
-        federation.shut(f"{back.name}.{MASK}")
-        run = federation.start_session(app)
-        federation.wait_for(f"{back.name}.{MASK}.asked")
-        federation.kill_node(back)
-        federation.open(f"{back.name}.{MASK}")
-        federation.finish_session(run)
-        check(federation, range(5))
+        nothing_fails(federation, app)
         assert not (tmp_path / shipped.RAN).exists(), "what was shipped ran, on a node or on the SuperLink"
 
 
