@@ -5,16 +5,11 @@ Part of ``benchmarks/tables.py``, which writes them into the page.
 
 from __future__ import annotations
 
-from benchmarks.measuring import Row
+from benchmarks.measuring import Row, Rows
 from benchmarks.table import Cells, Shown, Table, Tables, by_name, titled
 from threat_models.bounds import clopper_pearson
 
 __all__ = ["TABLES"]
-
-
-def _auc(row: Row) -> str:
-    spread = row["logistic se"]
-    return f"{row['logistic']:.3f}" + ("" if spread is None else f" ± {spread:.3f}")
 
 
 def _guessed(row: Row) -> str:
@@ -24,10 +19,16 @@ def _guessed(row: Row) -> str:
     return f"{row['guessed']:.2f} ({low:.2f} to {high:.2f})"
 
 
+def _spread(row: Row) -> str:
+    spread = row["logistic se"]
+    return f"{row['logistic']:.3f}" + ("" if spread is None else f" ± {spread:.3f}")
+
+
+_PEERS, _LEARNERS = ("AIM", "MST"), ("logistic", "boosting")
 _ROWS: dict[str, Shown] = {
     "epsilon": lambda row: "-" if row["epsilon"] is None else f"{row['epsilon']:g}",
     "rows": "{way}",
-    "AUC, logistic": _auc,
+    "AUC, logistic": _spread,
     "AUC, boosting": "{boosting:.3f}",
     "two-way": "{two-way:.3f}",
     "three-way": "{three-way:.3f}",
@@ -36,18 +37,48 @@ _ROWS: dict[str, Shown] = {
 }
 
 
+def _measured(name: str) -> list[Row]:
+    """Every row of one table: by epsilon, then by way."""
+    ways = ("ours", "AIM", "MST", "mbi AIM", "mbi MST", "OpenDP AIM", "OpenDP MST")
+    found = [row for way in ways for title, rows in _titled(f"{way}: {name}, ") for row in rows]
+    return sorted(found, key=lambda row: (row["epsilon"], ways.index(row["way"])))
+
+
+def _titled(start: str) -> list[tuple[str, Rows]]:
+    return titled("synthetic.rows", start)
+
+
 def synthetic_rows() -> Cells:
     """benchmarks/synthetic/numbers.md: every way on every table, by epsilon."""
-    peers = titled("synthetic.rows", "peers: ")
     lines = [["table", *_ROWS]]
-    for name, rows in titled("synthetic.rows", "rows: "):
-        first, *ours, last = rows
-        theirs = [row for title, found in peers if title.startswith(f"{name}, ") for row in found]
-        between = sorted([*ours, *theirs], key=lambda row: float(row["epsilon"]))
-        for place, row in enumerate([first, *between, last]):
+    for name, (first, last) in _titled("ends: "):
+        for place, row in enumerate([first, *_measured(name), last]):
             cells = (shown.format_map(row) if isinstance(shown, str) else shown(row) for shown in _ROWS.values())
             lines.append([name if not place else "", *cells])
     return lines
+
+
+def synthetic_beside() -> Cells:
+    """benchmarks/synthetic/numbers.md: AUC of ours less that of each mechanism, on the splits that both have."""
+    lines = [
+        ["table", "epsilon", "less AIM, logistic", "less AIM, boosting", "less MST, logistic", "less MST, boosting"]
+    ]
+    for name, _ in _titled("ends: "):
+        rows = {(row["epsilon"], row["way"]): row for row in _measured(name)}
+        for epsilon in sorted({epsilon for epsilon, way in rows if way in _PEERS}):
+            ours = rows.get((epsilon, "ours"))
+            cells = [_less(ours, rows.get((epsilon, way)), score) for way in _PEERS for score in _LEARNERS]
+            lines.append([name, f"{epsilon:g}", *cells])
+    return lines
+
+
+def _less(ours: Row | None, theirs: Row | None, learner: str) -> str:
+    """The mean difference over the splits of both; "-" where one was not measured."""
+    if ours is None or theirs is None:
+        return "-"
+    one, other = ours[f"{learner} by split"], theirs[f"{learner} by split"]
+    both = min(len(one), len(other))
+    return f"{sum(one[:both]) / both - sum(other[:both]) / both:+.3f}"
 
 
 _MASKS: dict[str, Shown] = {
@@ -58,12 +89,18 @@ _MASKS: dict[str, Shown] = {
     "masked": "{masked s:.1f} s",
     "one curator": "{one curator s:.1f} s",
 }
-_ATTACKS: dict[str, Shown] = {
+_MEMBERSHIP: dict[str, Shown] = {
     "epsilon": "{epsilon:g}",
+    "attack": "{attack}",
     "copies": "{copies}",
     "mu claimed": "{claimed:.3f}",
     "mu at least": "{least:.3f}",
     "AUC": "{auc:.2f}",
+    "worlds": "{worlds}",
+}
+_INFERENCE: dict[str, Shown] = {
+    "epsilon": "{epsilon:g}",
+    "hidden": "{hidden}",
     "guessed, 95 %": _guessed,
     "baseline": "{baseline:.2f}",
     "ceiling": "{ceiling:.2f}",
@@ -71,7 +108,8 @@ _ATTACKS: dict[str, Shown] = {
 }
 
 TABLES: Tables = {
-    **by_name(synthetic_rows),
+    **by_name(synthetic_rows, synthetic_beside),
     "synthetic_masks": Table("synthetic.rows", "seconds of all sessions", _MASKS),
-    "synthetic_attacks": Table("synthetic.attacks", "attacks", _ATTACKS),
+    "synthetic_membership": Table("synthetic.attacks", "membership", _MEMBERSHIP),
+    "synthetic_inference": Table("synthetic.attacks", "inference", _INFERENCE),
 }

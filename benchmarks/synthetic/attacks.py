@@ -2,58 +2,85 @@
 
     python -m benchmarks.synthetic.attacks --save
 
-Four columns of three values; the target is alone with its values, and the attacker knows every other record.
+Four columns of three values; the target is alone with its values, and the attacker knows every other record. In place
+of the last column a code is hashed into 16 buckets: the attacker has a dictionary of six codes in different buckets,
+among which is the target's.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 
 import numpy as np
 
 import privstats as ps
 from benchmarks.measuring import Row, Tables, command
-from privstats.contrib.synthetic.columns import schema_of
+from privstats.contrib.synthetic.columns import Column, Hashed, coded, schema_of
 from privstats.contrib.synthetic.course import Synthetic
 from privstats.randomness import seeded
-from threat_models.audits.synthetic_rows import inference, membership
+from threat_models.audits.synthetic_rows import Inference, inference, membership
 
 __all__ = ["EPSILONS"]
 
 EPSILONS = (1.0, 10.0)
-_VALUES, _NAMES, _RECORDS = ("a", "b", "c"), "wxyz", 100
+_VALUES, _NAMES, _RECORDS, _CODES = ("a", "b", "c"), "wxyz", 100, 6
+_LISTED = tuple(ps.Categories(name, _VALUES) for name in _NAMES)
+_HASHED = (*_LISTED[:3], Hashed("icd", 16))
 
 
-def _row(epsilon: float, trials: int) -> Row:
-    columns = [ps.Categories(name, _VALUES) for name in _NAMES]
+def _course(columns: Sequence[Column], epsilon: float) -> Synthetic:
     privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=epsilon, delta=1e-6)
-    plan = ps.Plan(schema=schema_of(columns), cohort=ps.Cohort(2, 2, 10_000), privacy=privacy)
-    course, rng = Synthetic.within(plan), np.random.default_rng(0)
-    records = {name: list(rng.choice(_VALUES[:2], _RECORDS)) for name in _NAMES}
+    return Synthetic.within(
+        ps.Plan(schema=schema_of(columns), cohort=ps.Cohort(2, 2, 10_000), privacy=privacy),
+    )
+
+
+def _records(names: Sequence[str]) -> dict[str, list[str]]:
+    rng = np.random.default_rng(0)
+    return {name: list(rng.choice(_VALUES[:2], _RECORDS)) for name in names}
+
+
+def _membership(epsilon: float, trials: int) -> list[Row]:
     target = dict.fromkeys(_NAMES, _VALUES[2])
-    member = membership(course, records, target, seeded(1), trials=trials)
-    guess = inference(course, records, target, _NAMES[-1], _VALUES, seeded(2), trials=trials)
-    return {
-        "epsilon": epsilon,
-        "copies": member.copies,
-        "claimed": member.claimed,
-        "least": member.least,
-        "auc": member.auc,
-        "guessed": guess.guessed,
-        "baseline": guess.baseline,
-        "ceiling": guess.ceiling,
-        "worlds": trials,
-    }
+    found = membership(_course(_LISTED, epsilon), _records(_NAMES), target, seeded(1), trials=trials)
+    return [{"epsilon": epsilon, **vars(each), "worlds": trials} for each in found]
+
+
+def _listed(epsilon: float, trials: int) -> Row:
+    course, target = _course(_LISTED, epsilon), dict.fromkeys(_NAMES, _VALUES[2])
+    found = inference(course, _records(_NAMES), target, _NAMES[-1], _VALUES, seeded(2), trials=trials)
+    return _row(epsilon, "one of 3 listed values", found, trials)
+
+
+def _hashed(epsilon: float, trials: int) -> Row:
+    """Guess the target's code from a dictionary, of which no other record holds a code."""
+    icd, course, names = _HASHED[-1], _course(_HASHED, epsilon), _NAMES[:3]
+    codes = {icd.bucket(f"I{code}"): f"I{code}" for code in range(200)}
+    dictionary = [codes[bucket] for bucket in sorted(codes)[:_CODES]]
+    common = [codes[bucket] for bucket in sorted(codes)[_CODES:]]
+    texts = [str(each) for each in np.random.default_rng(1).choice(common, _RECORDS)]
+    records = {name: list(values) for name, values in coded(_HASHED, {**_records(names), "icd": texts}).items()}
+    target = dict.fromkeys(names, _VALUES[2])
+    buckets = [icd.bucket(code) for code in dictionary]
+    found = inference(course, records, target, "icd", buckets, seeded(3), trials=trials)
+    return _row(epsilon, f"one of {_CODES} hashed codes", found, trials)
+
+
+def _row(epsilon: float, hidden: str, found: Inference, trials: int) -> Row:
+    rates = {"guessed": found.guessed, "baseline": found.baseline, "ceiling": found.ceiling}
+    return {"epsilon": epsilon, "hidden": hidden, **rates, "worlds": trials}
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--trials", type=int, default=120)
+    parser.add_argument("--trials", type=int, default=400)
 
 
 def tables(chosen: argparse.Namespace) -> Tables:
-    """One row for each epsilon."""
-    trials = 20 if chosen.quick else chosen.trials
-    yield "attacks", [_row(epsilon, trials) for epsilon in EPSILONS[: 1 if chosen.quick else None]]
+    """One row for each epsilon and attack."""
+    trials, epsilons = (20, EPSILONS[:1]) if chosen.quick else (chosen.trials, EPSILONS)
+    yield "membership", [row for epsilon in epsilons for row in _membership(epsilon, trials)]
+    yield "inference", [attack(epsilon, trials) for attack in (_listed, _hashed) for epsilon in epsilons]
 
 
 if __name__ == "__main__":

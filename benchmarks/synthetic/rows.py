@@ -1,12 +1,15 @@
 """Models learnt from synthetic rows and scored on real ones, and distances of two-way and three-way tables.
 
-    PRIVSTATS_OPENDP_MBI=PYTHON python -m benchmarks.synthetic.rows --save
+    PRIVSTATS_MBI=PYTHON PRIVSTATS_MBI_MECHANISMS=FOLDER python -m benchmarks.synthetic.rows --save
 
-Raw tables of ``benchmarks.raw_tables``, a quarter held out. Every way gets the same public cells: 32 even ones for a
-number, the twelve most frequent values of a text. "ours" is the course of three sessions; "AIM" and "MST" are OpenDP's
-at the same epsilon and delta, run by one curator who sees all records, in an interpreter of their own
-(``pip install "opendp[mbi]" polars``). "independent columns" are the real columns, each shuffled; "real rows" are the
-records themselves, and their distances are those between the held-out records and the others.
+Raw tables of ``benchmarks.raw_tables`` and Adult, a quarter held out. Every way gets the same public cells: 32 even
+ones for a number, the twelve most frequent values of a text. "ours" is the course of three sessions. The others are run
+by one curator who sees all records, at the same epsilon and delta: "AIM" and "MST" over this library's fit
+(``one_curator``); "mbi AIM" and "mbi MST", the authors' code, in an interpreter with ``mbi`` (the folder is
+``mechanisms`` of a checkout of ``ryan112358/mbi``); "OpenDP AIM" and "OpenDP MST" with ``PRIVSTATS_OPENDP_MBI``, an
+interpreter with ``opendp[mbi]``. Adult is ``data/adult.csv`` of the same checkout; name it in ``PRIVSTATS_ADULT``.
+"independent columns" are the real columns, each shuffled. "real rows" are the records; their distances are those
+between the held-out records and the others. What is not measured keeps its saved rows.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import combinations, product
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -32,27 +35,35 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 import privstats as ps
-from benchmarks.measuring import Row, Tables, child, command, results, standard_error
+from benchmarks.measuring import RESULTS, Row, Tables, child, command, results, standard_error
 from benchmarks.raw_tables.sets import TABLES, code_book
+from benchmarks.synthetic.one_curator import aim, mst
 from privstats.contrib.synthetic.columns import Column, coded, schema_of
 from privstats.contrib.synthetic.course import Synthetic
 from privstats.contrib.synthetic.rows import fit_of
 from privstats.intake.columns import read
 from privstats.moments.cells import cells_in
+from privstats.randomness import seeded
 
-__all__ = ["DATA", "EPSILONS", "WAYS"]
+__all__ = ["DATA", "EPSILONS", "MBI", "WAYS", "Coded", "coded_table", "course_of"]
 
 Codes: TypeAlias = NDArray[np.int64]
 
-MBI = os.environ.get("PRIVSTATS_OPENDP_MBI", "")
+MBI = os.environ.get("PRIVSTATS_MBI", "")
+"""An interpreter that has mbi."""
+OPENDP = os.environ.get("PRIVSTATS_OPENDP_MBI", "")
 """An interpreter that has OpenDP with mbi."""
+ADULT = os.environ.get("PRIVSTATS_ADULT", "")
 EPSILONS = (0.3, 1.0, 3.0, 10.0)
-DATA = ("fair", "health insurance", "credit", "flchain", "default")
+DATA = ("adult", "fair", "health insurance", "default", "credit", "flchain", "churn")
 DELTA = 1e-6
-PEERS = ("AIM", "MST")
-WAYS = ("independent columns", "ours", *PEERS, "real rows")
+CURATORS = {"AIM": aim, "MST": mst}
+AUTHORS = ("mbi AIM", "mbi MST")
+OPENDP_PEERS = ("OpenDP AIM", "OpenDP MST")
+WAYS = ("independent columns", "ours", *CURATORS, *AUTHORS, *OPENDP_PEERS, "real rows")
 _CELLS, _TARGET, _TRIPLES, _PARTIES = 32, "target", 60, 20
 _HELD_OUT = 0.25
+_ADULT_NUMBERS = ("age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week")
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,8 +102,8 @@ class Coded:
 
 
 def coded_table(name: str) -> Coded:
-    """A raw table with cells as a code book would have them: 32 even ones between the ends of each number."""
-    frame, y = next(each for each in TABLES if each.name == name).load()
+    """Load a table with cells as a code book would have them: 32 even ones between the ends of each number."""
+    frame, y = _adult() if name == "adult" else next(each for each in TABLES if each.name == name).load()
     columns: list[Column] = []
     for column, category in code_book(frame).items():
         if category is None:
@@ -103,6 +114,13 @@ def coded_table(name: str) -> Coded:
     columns.append(ps.Truth(_TARGET))
     table = {**{str(each): _worded(frame[each]) for each in frame}, _TARGET: y}
     return Coded(name, tuple(columns), coded(columns, table))
+
+
+def _adult() -> tuple[pd.DataFrame, NDArray[np.intp]]:
+    """Load Adult: codes as numbers and as words, and whether the income exceeds 50,000."""
+    frame = pd.read_csv(ADULT)
+    y = frame.pop("income>50K").to_numpy(np.intp)
+    return frame.astype({name: str for name in frame if name not in _ADULT_NUMBERS}), y
 
 
 def _texts(values: Sequence[Any]) -> tuple[str, ...]:
@@ -129,15 +147,17 @@ class Drawn:
 
 def ours(table: Coded, train: NDArray[Any], epsilon: float, seed: int) -> Drawn:
     """Rows of the course."""
-    course = _course(table, epsilon, "central", 2)
+    course = course_of(table, epsilon, "central", 2)
     begun = time.perf_counter()
-    releases = ps.private_releases(course, table.part(train), ledger="uncharged")
+    noise = seeded(seed)  # so that the rows can be drawn again
+    releases = ps.private_releases(course, table.part(train), ledger="uncharged", rng=noise, allow_reproducible=True)
     fit, rng = fit_of(course, releases), np.random.default_rng(seed)
     rows = fit.fine_cells(fit.model.draw(len(train), rng), rng)
     return Drawn(rows.astype(np.int64), time.perf_counter() - begun)
 
 
-def _course(table: Coded, epsilon: float, model: Any, parties: int) -> Synthetic:
+def course_of(table: Coded, epsilon: float, model: Any, parties: int) -> Synthetic:
+    """The course of a table's one-way tables, with the promise of this epsilon."""
     privacy = ps.Privacy(model=model, unit="record", adjacency="add-remove", epsilon=epsilon, delta=DELTA)
     cohort = ps.Cohort(parties, max(2, parties - parties // 5), 1 << 17)
     return Synthetic.within(ps.Plan(schema=table.schema, cohort=cohort, privacy=privacy))
@@ -147,27 +167,29 @@ def masked_seconds(table: Coded, parties: int) -> tuple[float, float]:
     """Seconds of all sessions of parties that mask, in one process; and of one curator."""
     chosen = np.arange(len(table.codes))
     parts = [(table.part(chosen[k::parties]), None) for k in range(parties)]
-    course = _course(table, 1.0, "distributed", parties)
+    course = course_of(table, 1.0, "distributed", parties)
     begun = time.perf_counter()
     ps.simulate(course, parts)
     masked = time.perf_counter() - begun
     begun = time.perf_counter()
-    ps.private_releases(_course(table, 1.0, "central", 2), table.part(chosen), ledger="uncharged")
+    ps.private_releases(course_of(table, 1.0, "central", 2), table.part(chosen), ledger="uncharged")
     return masked, time.perf_counter() - begun
 
 
-def peers(jobs: Sequence[tuple[Codes, Sequence[int], float, str]]) -> list[Drawn]:
-    """Rows of OpenDP's AIM and MST, in an interpreter that has them."""
-    asked: dict[str, Any] = {}
-    for place, (codes, sizes, epsilon, way) in enumerate(jobs):
-        asked |= {f"codes{place}": codes, f"sizes{place}": np.array(sizes), f"way{place}": way}
-        asked[f"rho{place}"] = rho_of(epsilon, DELTA)
+def peer(way: str, codes: Codes, sizes: Sequence[int], epsilon: float, seed: int) -> Drawn:
+    """Rows of a mechanism of one curator; others' code runs in an interpreter that has it."""
+    if way in CURATORS:
+        begun = time.perf_counter()
+        rows = CURATORS[way](codes, sizes, rho_of(epsilon, DELTA), np.random.default_rng(seed))
+        return Drawn(rows, time.perf_counter() - begun)
+    job: dict[str, Any] = {"codes0": codes, "sizes0": np.array(sizes), "way0": way, "seed0": seed}
     with tempfile.TemporaryDirectory() as folder:
-        given, told = Path(folder) / "asked.npz", Path(folder) / "told.npz"
-        np.savez(given, **asked)
-        child([MBI, str(Path(__file__).with_name("mbi_peer.py")), str(given), str(told)])
-        with np.load(told) as found:
-            return [Drawn(found[f"rows{place}"], float(found[f"seconds{place}"])) for place in range(len(jobs))]
+        jobs, out = Path(folder) / "jobs.npz", Path(folder) / "rows.npz"
+        np.savez(jobs, **job, rho0=rho_of(epsilon, DELTA))
+        interpreter = OPENDP if way in OPENDP_PEERS else MBI
+        child([interpreter, str(Path(__file__).with_name("mbi_peer.py")), str(jobs), str(out)])
+        with np.load(out) as found:
+            return Drawn(found["rows0"], float(found["seconds0"]))
 
 
 def rho_of(epsilon: float, delta: float) -> float:
@@ -254,76 +276,78 @@ def _split(table: Coded, seed: int) -> _Split:
     return _Split(order[held:], table.codes[order[held:]], table.codes[order[:held]])
 
 
-def _rows(table: Coded, epsilons: Sequence[float], seeds: int) -> list[Row]:
-    found: dict[tuple[Any, str], list[dict[str, float]]] = {}
-    for seed in range(seeds):
-        split = _split(table, seed)
-        rng = np.random.default_rng(seed)
+def _ends(table: Coded, splits: Sequence[int]) -> list[Row]:
+    """Independent columns, and the records themselves."""
+    blind, exact = [], []
+    for seed in splits:
+        split, rng = _split(table, seed), np.random.default_rng(seed)
         shuffled = np.column_stack([rng.permutation(column) for column in split.real.T])
-        blind = Drawn(shuffled, 0.0)
-        found.setdefault((None, WAYS[0]), []).append(_scored(table, blind, split.real, split.test))
-        exact = _scored(table, Drawn(split.real, 0.0), split.real, split.test)
-        exact |= dict(zip(("two-way", "three-way"), distances(table, split.test, split.real), strict=True))
-        found.setdefault((None, WAYS[-1]), []).append(exact)
-        for epsilon in epsilons:
+        blind.append(_scored(table, Drawn(shuffled, 0.0), split.real, split.test))
+        apart = dict(zip(("two-way", "three-way"), distances(table, split.test, split.real), strict=True))
+        exact.append({**_scored(table, Drawn(split.real, 0.0), split.real, split.test), **apart})
+    return [_row(None, WAYS[0], blind), _row(None, WAYS[-1], exact)]
+
+
+def _way_rows(table: Coded, epsilon: float, way: str, splits: Sequence[int]) -> list[Row]:
+    scores = []
+    for seed in splits:
+        split = _split(table, seed)
+        if way == "ours":
             drawn = ours(table, split.train, epsilon, seed)
-            found.setdefault((epsilon, "ours"), []).append(_scored(table, drawn, split.real, split.test))
-    return [_row(epsilon, way, scores) for (epsilon, way), scores in sorted(found.items(), key=_order)]
-
-
-def _peer_rows(table: Coded, epsilon: float, way: str) -> list[Row]:
-    """AIM or MST on the first split."""
-    split = _split(table, 0)
-    (drawn,) = peers([(split.real, table.sizes, epsilon, way)])
-    return [_row(epsilon, way, [_scored(table, drawn, split.real, split.test)])]
-
-
-def _order(item: tuple[tuple[Any, str], Any]) -> tuple[float, int]:
-    (epsilon, way), _ = item
-    return epsilon or (0.0 if way == WAYS[0] else math.inf), WAYS.index(way)
+        else:
+            drawn = peer(way, split.real, table.sizes, epsilon, seed)
+        scores.append(_scored(table, drawn, split.real, split.test))
+    return [_row(epsilon, way, scores)]
 
 
 def _row(epsilon: float | None, way: str, scores: Sequence[Mapping[str, float]]) -> Row:
+    """Means over the splits, and the AUCs of each split, from split 0."""
     means = {name: float(np.mean([each[name] for each in scores])) for name in scores[0]}
     spread = standard_error([each["logistic"] for each in scores]) if len(scores) > 1 else None
-    return {"epsilon": epsilon, "way": way, **means, "logistic se": spread, "seeds": len(scores)}
+    each = {f"{name} by split": [score[name] for score in scores] for name in _LEARNERS}
+    return {"epsilon": epsilon, "way": way, **means, "logistic se": spread, "seeds": len(scores), **each}
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--tables", nargs="+", default=list(DATA), help="names of raw tables")
+    parser.add_argument("--tables", nargs="+", default=list(DATA), help="names of raw tables, or adult")
     parser.add_argument("--epsilons", nargs="+", type=float, default=list(EPSILONS))
-    parser.add_argument("--seeds", type=int, default=2, help="splits of ours")
-    parser.add_argument("--peer-tables", nargs="*", default=list(DATA[:2]), help="tables for AIM and MST")
-    parser.add_argument("--peers-only", action="store_true", help="measure AIM and MST, and keep the committed rows")
+    parser.add_argument("--ways", nargs="+", default=["ends", "ours", *CURATORS, "masks"], help="what to measure")
+    parser.add_argument("--seeds", type=int, default=3, help="splits of each way")
+    parser.add_argument("--missing", action="store_true", help="measure only what has no saved rows")
 
 
 def _before(chosen: argparse.Namespace) -> Mapping[str, Any]:
-    if not chosen.peers_only:
+    saved = RESULTS / "synthetic.rows.json"
+    if chosen.quick or not saved.exists():
         return {}
     return {title: rows for title, rows in results("synthetic.rows").items() if title != "machine"}
 
 
 def tables(chosen: argparse.Namespace) -> Tables:
-    """Rows by table, then the price of masks."""
-    names, epsilons, seeds = chosen.tables, chosen.epsilons, chosen.seeds
+    """Rows by table, epsilon and way, then the price of masks; one by one, so that a run may be stopped."""
+    names = [name for name in chosen.tables if name != "adult" or ADULT]
+    epsilons, splits, parties = chosen.epsilons, range(chosen.seeds), _PARTIES
     if chosen.quick:
-        names, epsilons, seeds = names[:1], [1.0], 1
-    if not chosen.peers_only:
-        yield from _own_tables([coded_table(name) for name in names], epsilons, seeds, quick=chosen.quick)
-    for name in chosen.peer_tables if MBI and not chosen.quick else ():
-        for way, epsilon in product(PEERS, epsilons):  # one by one, so that a run may be stopped
-            yield f"peers: {name}, {way}, {epsilon:g}", _peer_rows(coded_table(name), epsilon, way)
+        names, epsilons, splits, parties = [name for name in names if name != "adult"][:1], [1.0], range(1), 3
+    saved = _before(chosen) if chosen.missing else {}
+    loaded = cache(coded_table)
+    if "ends" in chosen.ways:
+        for name in names:
+            if f"ends: {name}" not in saved:
+                yield f"ends: {name}", _ends(loaded(name), splits)
+    for way, epsilon, name in product(chosen.ways, epsilons, names):
+        able = way in ("ours", *CURATORS) or bool(MBI and way in AUTHORS) or bool(OPENDP and way in OPENDP_PEERS)
+        title = f"{way}: {name}, {epsilon:g}"
+        if able and title not in saved and not (chosen.quick and way != "ours"):
+            yield title, _way_rows(loaded(name), epsilon, way, splits)
+    if "masks" in chosen.ways:
+        yield "seconds of all sessions", [_masks(loaded(name), parties) for name in names]
 
 
-def _own_tables(loaded: Sequence[Coded], epsilons: Sequence[float], seeds: int, *, quick: bool) -> Tables:
-    for table in loaded:
-        yield f"rows: {table.name}", _rows(table, epsilons, seeds)
-    costs: list[Row] = []
-    for table in loaded:
-        masked, alone = masked_seconds(table, 3 if quick else _PARTIES)
-        about = {"table": table.name, "records": len(table.codes), "columns": len(table.columns)}
-        costs.append({**about, "parties": _PARTIES, "masked s": masked, "one curator s": alone})
-    yield "seconds of all sessions", costs
+def _masks(table: Coded, parties: int) -> Row:
+    masked, alone = masked_seconds(table, parties)
+    about = {"table": table.name, "records": len(table.codes), "columns": len(table.columns), "parties": parties}
+    return {**about, "masked s": masked, "one curator s": alone}
 
 
 if __name__ == "__main__":

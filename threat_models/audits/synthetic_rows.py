@@ -1,9 +1,10 @@
-"""Attack synthetic rows: is this record among those that they were made of, and what is its hidden attribute?
+"""Attack synthetic rows: is this record among those that were counted, and what is its hidden attribute?
 
-Both attackers see the rows alone, know the plan, every other record and the way rows are made, and choose the target
-to be as visible as a record can be. Their scores are those of query-based shadow attacks (Houssiau et al., TAPAS, 2022;
-Meeus et al. 2023): the shares of rows that agree with the target in one and in two columns, weighed by a discriminant
-that is fitted to worlds with and without the target. The ceiling is the promise of the whole course.
+Attackers see rows alone, as many as they like. They know the plan, every other record and how rows are drawn, and
+choose a target that is as visible as a record can be. The ceiling is the promise of the whole course.
+
+Sources: shadow worlds with counting queries (Houssiau et al., TAPAS, 2022), densities of measured tables at the target
+(Golob et al., Privacy vulnerabilities in marginals-based synthetic data, 2024), and closest rows (Yao et al. 2025).
 """
 
 from __future__ import annotations
@@ -30,6 +31,11 @@ from threat_models.ceilings import reconstruction
 
 Records = Mapping[str, Sequence[Any]]
 Codes = NDArray[np.intp]
+Features = NDArray[np.float64]
+
+SHADOW, DENSITY, CLOSEST = "shadow worlds", "density of measured tables", "closest rows"
+_ROWS_PER_RECORD = 20
+"""Rows cost nothing, and with many the sampling error of their shares vanishes."""
 
 
 @dataclass(frozen=True)
@@ -37,12 +43,14 @@ class Membership:
     """Success in distinguishing rows with a group of copies of one record from rows without.
 
     Attributes:
+        attack: name of the score.
         copies: records in the group.
         claimed: the promise of the course, mu of one record.
         least: lower bound on mu of one record, at the stated confidence.
-        auc: how often rows with the group score higher.
+        auc: how often rows with the group score higher; .5 is guessing.
     """
 
+    attack: str
     copies: int
     claimed: float
     least: float
@@ -59,10 +67,10 @@ class Inference:
     """Success in guessing the hidden attribute of a record from the rows.
 
     Attributes:
-        guessed: share of worlds, with its interval.
+        guessed: share of worlds.
         interval: of the share.
         baseline: the share that the prior alone gives.
-        ceiling: the most that the promise allows.
+        ceiling: the maximum that the promise allows.
     """
 
     guessed: float
@@ -84,30 +92,43 @@ def membership(
     *,
     trials: int,
     confidence: float = 0.95,
-) -> Membership:
-    """Distinguish rows made with copies of a target from rows made without, and bound mu from below.
+) -> tuple[Membership, ...]:
+    """Distinguish rows made with copies of a target from rows made without, by three scores, and bound mu from below.
 
     Args:
-        course: whose sessions one curator releases, drawn from ``rng``.
+        course: its sessions are released by one curator, with noise from ``rng``.
         records: all others, as its count tables read them.
         target: a value of each column.
         rng: of the worlds; seeded in tests.
-        trials: worlds of each kind; half of them fit the discriminant.
-        confidence: of the bound.
+        trials: worlds of each kind; the first half fits the discriminant of shadow worlds.
+        confidence: of all bounds together.
     """
     copies = max(1, round(GROUP_MU / course.mu))
-    own = _cells(course, {name: [value] for name, value in target.items()})[0]
-    out, present = (
-        np.array([_agreement(_rows(course, _joined(records, target, times), rng), own) for _ in range(trials)])
-        for times in (0, copies)
-    )
+    own, others = _cells(course, {name: [value] for name, value in target.items()})[0], _cells(course, records)
+    worlds = [[_World.of(course, _joined(records, target, k), rng) for _ in range(trials)] for k in (0, copies)]
     half = trials // 2
+    out, present = (np.array([_agreement(world.rows, own) for world in kind]) for kind in worlds)
     learner = LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")
     learner.fit(np.vstack([out[:half], present[:half]]), np.repeat([0, 1], half))
-    scores, inside = (np.asarray(learner.decision_function(each[half:]), np.float64) for each in (out, present))
+    densities = [np.array([_density(world, own, others) for world in kind]) for kind in worlds]
+    closest = [np.array([_nearness(world.rows, own) for world in kind]) for kind in worlds]
+    scores = {
+        SHADOW: [np.asarray(learner.decision_function(each[half:]), np.float64) for each in (out, present)],
+        DENSITY: densities,
+        CLOSEST: closest,
+    }
     delta = 0.0 if course.promise is None else course.promise.delta
-    least = lower_bounds(scores, inside, confidence, delta).mu / copies
-    return Membership(copies, course.mu, least, float((inside[:, None] > scores[None]).mean()))
+    each = 1 - (1 - confidence) / len(scores)
+    return tuple(
+        Membership(
+            name,
+            copies,
+            course.mu,
+            lower_bounds(without, inside, each, delta).mu / copies,
+            float((inside[:, None] > without[None]).mean()),
+        )
+        for name, (without, inside) in scores.items()
+    )
 
 
 def inference(
@@ -121,50 +142,86 @@ def inference(
     trials: int,
     confidence: float = 0.95,
 ) -> Inference:
-    """Guess an attribute of the target that is drawn evenly, so that nothing but its own record tells it.
+    """Guess an attribute of the target that is drawn evenly, so that nothing but its own record reveals it.
+
+    A code in a column of ``Hashed`` is attacked by a dictionary: ``values`` are then the buckets of all its codes.
 
     Args:
         course, records, target, rng, confidence: as in :func:`membership`.
         hidden: the attribute; its value in ``target`` is replaced.
         values: those that it may have.
-        trials: worlds; a first half learns what rows look like for each value.
+        trials: worlds; the first half learns how rows differ where a value is the target's.
     """
     truth = (uniform(trials, rng) * len(values)).astype(int)
     owns = [_cells(course, {name: [value] for name, value in {**target, hidden: each}.items()})[0] for each in values]
-    scores = np.array(
-        [
-            np.concatenate([_agreement(rows, own) for own in owns])
-            for value in truth
-            for rows in [_rows(course, _joined(records, {**target, hidden: values[value]}, 1), rng)]
-        ]
-    )
+    place = [variable.name for variable in course.schema.variables].index(hidden)
+    features = np.empty((trials, len(values), len(owns[0])))
+    for at, value in enumerate(truth):
+        world = _World.of(course, _joined(records, {**target, hidden: values[value]}, 1), rng)
+        features[at] = [_with_hidden(world.rows, own, place) for own in owns]
     half = trials // 2
-    learner = LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto").fit(scores[:half], truth[:half])
-    right = int((learner.predict(scores[half:]) == truth[half:]).sum())
+    features -= features[:half].mean(axis=0)
+    features /= features[:half].std(axis=0) + 1e-9
+    right = truth[:, None] == np.arange(len(values))
+    learner = LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")
+    learner.fit(features[:half].reshape(-1, features.shape[2]), right[:half].ravel())
+    scores = learner.decision_function(features[half:].reshape(-1, features.shape[2]))
+    guesses = scores.reshape(-1, len(values)).argmax(axis=1)
+    hits = int((guesses == truth[half:]).sum())
     blind = 1 / len(values)
     ceiling = reconstruction(Guarantee(course.mu), blind)
-    return Inference(right / (trials - half), clopper_pearson(right, trials - half, confidence), blind, ceiling)
+    return Inference(hits / (trials - half), clopper_pearson(hits, trials - half, confidence), blind, ceiling)
+
+
+@dataclass(frozen=True, eq=False)
+class _World:
+    """Rows in fine cells, and the places of the measured pairs."""
+
+    rows: Codes
+    pairs: Sequence[tuple[int, int]]
+
+    @classmethod
+    def of(cls, course: Synthetic, records: Records, rng: Generator) -> _World:
+        releases = ps.private_releases(course, records, ledger="uncharged", rng=rng, allow_reproducible=True)
+        fit = fit_of(course, releases)
+        own = np.random.default_rng(int(uniform(1, rng)[0] * 2**53))
+        rows = _ROWS_PER_RECORD * len(next(iter(records.values())))
+        names = [variable.name for variable in fit.fine]
+        pairs = [(names.index(a), names.index(b)) for a, b in fit.pairs]
+        return cls(fit.fine_cells(fit.model.draw(rows, own), own), pairs)
 
 
 def _joined(records: Records, target: Mapping[str, Any], times: int) -> dict[str, list[Any]]:
     return {name: [*values, *[target[name]] * times] for name, values in records.items()}
 
 
-def _rows(course: Synthetic, records: Records, rng: Generator) -> Codes:
-    """Return as many synthetic rows as there are records, in fine cells."""
-    releases = ps.private_releases(course, records, ledger="uncharged", rng=rng, allow_reproducible=True)
-    fit = fit_of(course, releases)
-    own = np.random.default_rng(int(uniform(1, rng)[0] * 2**53))
-    rows = len(next(iter(records.values())))
-    return fit.fine_cells(fit.model.draw(rows, own), own)
-
-
 def _cells(course: Synthetic, records: Records) -> Codes:
     return np.column_stack([cells_in(each, read(records[each.name])) for each in course.schema.variables])
 
 
-def _agreement(rows: Codes, own: Codes) -> NDArray[np.float64]:
-    """Return the shares of rows that agree with a record in each column and in each pair of columns."""
+def _agreement(rows: Codes, own: Codes) -> Features:
+    """Return the shares of rows that agree with a record in each column, in each pair of columns, and in all."""
     same = (rows == own).astype(np.float64)
     pairs = [(same[:, a] * same[:, b]).mean() for a, b in combinations(range(same.shape[1]), 2)]
-    return np.array([*same.mean(axis=0), *pairs])
+    return np.array([*same.mean(axis=0), *pairs, same.prod(axis=1).mean()])
+
+
+def _with_hidden(rows: Codes, own: Codes, hidden: int) -> Features:
+    """Return the shares of rows that agree in the hidden column, alone and together with each other column."""
+    same = (rows == own).astype(np.float64)
+    return np.asarray((same * same[:, [hidden]]).mean(axis=0))
+
+
+def _nearness(rows: Codes, own: Codes) -> float:
+    """Return minus the mean number of columns that differ, over the nearest hundredth of the rows."""
+    differing = np.sort((rows != own).sum(axis=1))
+    return -float(differing[: max(1, len(rows) // 100)].mean())
+
+
+def _density(world: _World, own: Codes, others: Codes) -> float:
+    """Return the mean ratio, over measured pairs, of the density at the target in the rows and in the other records."""
+    ratios = []
+    for pair in world.pairs:
+        rows, known = ((each[:, list(pair)] == own[list(pair)]).all(axis=1).mean() for each in (world.rows, others))
+        ratios.append(rows / (known + 1 / len(others)))
+    return float(np.mean(ratios))

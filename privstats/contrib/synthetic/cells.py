@@ -1,4 +1,4 @@
-"""Merge the fine cells of a variable into the coarser ones that pairs are counted in, from noisy one-way counts."""
+"""Merge a variable's fine cells by noisy one-way counts."""
 
 from __future__ import annotations
 
@@ -15,16 +15,10 @@ _CLEAR = 3.0  # standard deviations of noise above which a category is counted b
 
 
 def merged(variable: Variable, counts: Array, sigma: float, levels: int) -> Variable:
-    """Return a variable with at most this many cells, not counting ``other`` and ``missing``.
+    """Return a variable with at most ``levels`` cells besides ``other`` and ``missing``.
 
-    Neighbouring bins are merged to hold about equally many records. Frequent categories keep their own cell, and the
-    rest share the cell ``other``, which is added where the variable has none and too many values.
-
-    Args:
-        variable: with fine cells.
-        counts: noisy, one per fine cell.
-        sigma: noise standard deviation of each count.
-        levels: maximum number of cells, at least 2.
+    Neighbouring bins are merged to hold similar counts. Frequent categories stay; the rest share ``other``. ``counts``
+    have noise ``sigma``.
 
     Example:
         >>> from privstats.contrib.synthetic.cells import merged
@@ -42,7 +36,6 @@ def merged(variable: Variable, counts: Array, sigma: float, levels: int) -> Vari
 
 
 def _edges(edges: tuple[float, ...], held: Array, levels: int) -> tuple[float, ...]:
-    """Return the outer edges and those nearest to equal shares of the records; where counts are 0, all alike."""
     weights = held + max(held.sum(), 1.0) * 1e-6 / len(held)
     below = np.cumsum(weights)[:-1] / weights.sum()
     inner = {int(np.argmin(np.round(np.abs(below - part / levels), 9))) + 1 for part in range(1, levels)}
@@ -50,12 +43,7 @@ def _edges(edges: tuple[float, ...], held: Array, levels: int) -> tuple[float, .
 
 
 def lump(fine: Variable, coarse: Variable) -> Codes:
-    """Return the coarse cell of each fine cell.
-
-    Args:
-        fine: of one column.
-        coarse: of the same column, as :func:`merged` returns it.
-    """
+    """Return each fine cell's coarse cell."""
     if isinstance(fine, Bins) and isinstance(coarse, Bins):
         known = np.searchsorted(np.array(coarse.edges), np.array(fine.edges[:-1]), side="right") - 1
         return np.append(known, len(coarse.edges) - 1) if fine.missing else known

@@ -1,8 +1,6 @@
-"""Choose the pairs of columns that are measured: a public rule over released counts, so it spends nothing.
+"""Choose the pairs of columns to measure, by a public rule over released counts that spends nothing.
 
-Source: McKenna, Mullins, Sheldon, Miklau, AIM (2022). Their score is the distance of a pair's table from the model, in
-records, less what its noise adds. There one curator draws a pair by its exact score. Here every pair has been released
-under the promise already, so the rule reads noisy tables and draws nothing.
+Source: McKenna, Mullins, Sheldon, Miklau, AIM (2022): a pair's distance from the model, less noise.
 """
 
 from __future__ import annotations
@@ -20,13 +18,13 @@ from privstats.contrib.synthetic.junction_tree import Array, JunctionTree
 Pair = tuple[int, int]
 
 MAX_CELLS = 1 << 16
-"""Cells of a junction tree: a fit of several hundred steps then takes seconds."""
+"""Cells of a junction tree; a fit then takes seconds."""
 _MEAN_ABSOLUTE = math.sqrt(2 / math.pi)
 _DIGITS = 9
 _CHANCE = 1.0
 """Standard deviations of a score that noise and chance may make."""
 NOISE_WEIGHT = 0.25
-"""Part of a table's noise that remains after the fit, which makes all tables agree."""
+"""Part of a table's noise that remains after the fit."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,10 +32,10 @@ class Screened:
     """Noisy tables of all pairs.
 
     Attributes:
-        tables: counts of each pair of variables, in records.
+        tables: counts per pair.
         sigma: noise standard deviation of a count.
         sizes: cells of each variable in the model.
-        noise: noise standard deviation of the next session, where it measures one pair.
+        noise: sigma of the next session for a single pair.
     """
 
     tables: Mapping[Pair, Array]
@@ -47,12 +45,12 @@ class Screened:
 
     @cached_property
     def shares(self) -> dict[Pair, Array]:
-        """Probabilities near each table: negative counts are 0."""
+        """Probabilities near each table."""
         return {pair: _shares(table) for pair, table in self.tables.items()}
 
     @cached_property
     def alone(self) -> dict[int, Array]:
-        """Probabilities of each variable: the mean over its pairs."""
+        """Probabilities of each variable."""
         sides: dict[int, list[Array]] = {}
         for (a, b), table in self.tables.items():
             sides.setdefault(a, []).append(table.sum(axis=1))
@@ -60,30 +58,32 @@ class Screened:
         return {each: _shares(np.mean(sums, axis=0)) for each, sums in sides.items()}
 
     def score(self, pair: Pair, expected: Array) -> float:
-        """Return by how many records a table is away from expected shares, less what noise adds on average.
+        """Return a table's estimated distance from expected shares, in records; 0 where noise may explain it.
 
-        Chance adds like noise: two columns that do not go together differ from independence by chance, too. The score
-        is 0 where noise and chance alone pass it in one of six pairs.
+        Counts are assumed to deviate in proportion to independent columns' counts. Squared deviations, less their
+        variance, estimate that proportion with precision weights.
         """
         table = self.tables[pair]
-        counts = max(float(table.sum()), 0.0) * expected
-        variance = self.sigma**2 + counts
-        away = float(np.abs(table - counts).sum() - _MEAN_ABSOLUTE * np.sqrt(variance).sum())
-        hidden = away < _CHANCE * math.sqrt((1 - 2 / math.pi) * float(variance.sum()))
-        return 0.0 if hidden else round(away, _DIGITS)
+        records = max(float(table.sum()), 0.0)
+        apart = records * np.outer(self.alone[pair[0]], self.alone[pair[1]])
+        variance = self.sigma**2 + records * expected
+        weights = np.square(apart / (self.sigma**2 + apart)) if records else np.zeros(table.shape)
+        excess = float((weights * (np.square(table - records * expected) - variance)).sum())
+        hidden = _CHANCE * math.sqrt(2 * float(np.square(weights * variance).sum()))
+        if excess <= hidden:
+            return 0.0
+        relative = math.sqrt((excess - hidden) / float((weights * np.square(apart)).sum()))
+        return round(_MEAN_ABSOLUTE * records * relative, _DIGITS)
 
     def conditional(self, b: int, a: int) -> Array:
-        """Return the probabilities of b given a, ``(cells of a, cells of b)``."""
+        """Return probabilities of b given a, ``(cells of a, cells of b)``."""
         joint = self.shares[a, b] if a < b else self.shares[b, a].T
         sums = joint.sum(axis=1, keepdims=True)
         return np.where(sums > 0, joint / np.where(sums > 0, sums, 1.0), self.alone[b])
 
 
 def chosen_pairs(screened: Screened) -> tuple[Pair, ...]:
-    """Return the pairs to measure: a tree of the largest scores, then pairs that this tree explains least.
-
-    A pair is added while the junction tree stays small, and while the sum of the scores less the noise of the next
-    session grows: its noise grows with the square root of the number of pairs.
+    """Return a tree of the largest scores, then pairs it explains least, while scores exceed noise.
 
     Example:
         >>> from privstats.contrib.synthetic.choice import Screened, chosen_pairs
@@ -100,7 +100,7 @@ def chosen_pairs(screened: Screened) -> tuple[Pair, ...]:
 
 
 def _worth(screened: Screened, ranked: Sequence[tuple[float, Pair]]) -> tuple[Pair, ...]:
-    """Return the leading pairs with the largest total score above noise; the best pair where none exceeds it."""
+    """Return the leading pairs with the largest score above noise, at least one."""
     selected, gain, cells, best, worth = list[Pair](), 0.0, 0, 1, -math.inf
     for score, pair in ranked:
         if (selected and not score) or JunctionTree(screened.sizes, (*selected, pair)).cells > MAX_CELLS:
@@ -119,7 +119,7 @@ def _ranked(scored: tuple[float, Pair]) -> tuple[float, Pair]:
 
 
 def _tree(scores: Mapping[Pair, float], variables: int) -> tuple[Pair, ...]:
-    """Return the spanning tree of the largest scores, largest first (Kruskal)."""
+    """Return the spanning tree of the largest scores (Kruskal)."""
     group, out = list(range(variables)), list[Pair]()
     for _, (a, b) in sorted(((score, pair) for pair, score in scores.items()), key=_ranked):
         if group[a] != group[b]:
@@ -129,7 +129,6 @@ def _tree(scores: Mapping[Pair, float], variables: int) -> tuple[Pair, ...]:
 
 
 def _along(screened: Screened, tree: Sequence[Pair], pair: Pair) -> Array:
-    """Return a pair's shares as the tree explains them, along its path."""
     path = _path(tree, *pair)
     steps = screened.conditional(path[1], path[0])
     for before, after in pairwise(path[1:]):

@@ -1,7 +1,4 @@
-"""Declare the columns of a synthetic table, and map each record's values to what a count table reads.
-
-Every map here is public and reads one value of one record, so counting mapped values costs what counting values costs.
-"""
+"""Declare the columns of a synthetic table, and map values one by one to what count tables read."""
 
 from __future__ import annotations
 
@@ -28,22 +25,21 @@ _EPOCH = datetime(1970, 1, 1)
 
 @dataclass(frozen=True)
 class Hashed:
-    """A column of codes without a public list of values, counted by the bucket of a public hash.
+    """A column of codes without a public list, counted by the bucket of a public hash.
 
     Args:
         name: of the column.
-        buckets: number of buckets, 2 to 1,024. Codes in one bucket cannot be distinguished in any table.
-        salt: a public text. Another salt puts other codes together.
+        buckets: 2 to 1,024. No table distinguishes codes in one bucket.
+        salt: a public text; another salt groups other codes.
 
     Guarantee:
-        The bucket is a function of the salt and of this one value, both fixed before any record is read. A record
-        therefore counts 1 in exactly one bucket, or in the cell for a missing value, whatever it and others hold. The
-        squared sensitivity of J count tables stays J (add-remove) and 2 J (replace-one), as ``CountSchema`` proves for
-        listed categories: no further budget is spent. The hash itself hides nothing, because anyone can hash a guessed
-        code. Only the noise of the counts protects a code, and no session names one.
+        The bucket is a function of the salt and one value, both fixed before any record is read. So a record counts 1
+        in exactly one bucket or in the missing cell. J count tables keep their squared sensitivity: J (add-remove), 2 J
+        (replace-one), as in ``CountSchema``. The hash hides nothing, because anyone can hash a guessed code: only the
+        noise protects a code.
 
     Raises:
-        SchemaError: naming the field, its bound and the remedy.
+        SchemaError: a field is out of range.
 
     Example:
         >>> from privstats.contrib.synthetic.columns import Hashed
@@ -64,11 +60,11 @@ class Hashed:
             raise SchemaError(f"salt of {self.name} must be a text, got {type(self.salt).__name__}")
 
     def bucket(self, value: Any) -> int | None:
-        """Return the bucket of one value; None where nothing is given."""
+        """Return a value's bucket; None where it is missing."""
         return self.codes([value])[0]  # type: ignore[no-any-return]
 
     def codes(self, values: Any) -> NDArray[Any]:
-        """Return the bucket of every value as objects, ``(n,)``; None where nothing is given."""
+        """Return each value's bucket, ``(n,)``; None where it is missing."""
         readings = read(values)
         out = np.full(len(readings.numbers), None, object)
         numbers, places = np.unique(readings.numbers[~np.isnan(readings.numbers)], return_inverse=True)
@@ -88,11 +84,11 @@ Column: TypeAlias = Numeric | Dates | Truth | Categories | Hashed
 
 
 def schema_of(columns: Sequence[Column]) -> CountSchema:
-    """Return the one-way tables of declared columns, in which every value has a cell.
+    """Return the one-way tables of declared columns; every value has a cell.
 
     Args:
-        columns: numeric columns and dates need at least three public edges; the outer two are the range in which
-            values are drawn, and values beyond it count in the outer bins.
+        columns: numbers and dates need at least three public edges. Values are drawn within the outer two; those
+            beyond count in the outer bins.
 
     Raises:
         SchemaError: edges are missing, or a column is no declaration.
@@ -125,14 +121,10 @@ def _variable(column: Any) -> Variable:
 
 
 def coded(columns: Sequence[Column], table: Any) -> dict[str, Any]:
-    """Map a party's table to the columns that the count tables of :func:`schema_of` read.
-
-    Args:
-        columns: as declared.
-        table: a mapping from names to values, or a frame.
+    """Map a party's frame, or mapping of columns, to what :func:`schema_of` counts.
 
     Raises:
-        DataError: a column is missing, or two columns have its name.
+        DataError: a column is missing or ambiguous.
 
     Example:
         >>> from privstats.contrib.synthetic.columns import coded
@@ -162,7 +154,7 @@ def _values(column: Column, values: Any) -> NDArray[Any]:
 
 
 def restored(column: Column, values: Sequence[Any]) -> list[Any]:
-    """Return drawn values in the words of their declaration: dates as ISO texts, truths as True and False."""
+    """Return drawn values, dates as ISO texts and truths as bools."""
     match column:
         case Dates():
             return [None if value is None else _date(value) for value in values]

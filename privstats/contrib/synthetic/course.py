@@ -1,8 +1,6 @@
 """Plan the sessions of a synthetic table: at most three count sessions under one promise.
 
-One-way tables come first. Their released counts decide how fine cells are merged. A screening session then counts all
-pairs, and the last session counts the pairs that ``choice`` selects from it. Nothing but released counts decides what
-is counted next, so no party's file decides alone, and nothing more is spent on the choice.
+Released one-way tables merge fine cells. A screening counts all pairs; ``choice`` selects those of the last session.
 """
 
 from __future__ import annotations
@@ -32,35 +30,33 @@ from privstats.schema import CountSchema, Variable
 Pairs = tuple[tuple[str, str], ...]
 
 _FEW = 3
-"""Columns up to which all pairs are measured at once, without a screening."""
+"""Number of columns up to which all pairs are measured without a screening."""
 _MOST_COLUMNS = 60
 _SCREENED_LEVELS = 8
-_CLEARNESS = 2.0
-"""Records of a pair's average cell over the noise of a cell, when the number of levels is chosen."""
+_CLEARNESS, _SCREENED_CLEARNESS = 3.0, 6.0
+"""Records of a pair's average cell, in standard deviations of its noise."""
+_LEAST_LEVELS = 2
 _USUAL_ONES, _USUAL_SCREEN, _USUAL_LEVELS = 0.2, 0.2, 16
 
 
 @dataclass(frozen=True)
 class Synthetic(Planned):
-    """One-way tables, a screening of all pairs, then the chosen pairs: what synthetic rows are drawn from.
+    """The sessions from which synthetic rows are drawn: one-way tables, a screening, then the chosen pairs.
 
     Args:
-        plan: of the first session: a ``CountSchema`` with the one-way table of each variable, and its part of the
-            promise. If the promise of all sessions is given, :meth:`within` divides it.
-        share: the first session's part of mu^2, from 1/64 to .9.
-        screen: the screening's part of mu^2; with three columns or fewer there is none, and the pairs get its part.
-        levels: the most cells of a variable in a table of pairs, 2 to 64.
-        promise: the owners' promise for all sessions together.
+        plan: of the first session: a ``CountSchema`` with each variable's one-way table, and its part of the promise.
+        share: the first session's part of mu^2, 1/64 to .9.
+        screen: the screening's part. With three columns or fewer the pairs get it.
+        levels: maximum number of cells of a variable in a pair, 2 to 64.
+        promise: the owners' promise for all sessions.
 
     Raises:
-        PlanError: not one-way tables of 2 to 60 variables, no DP, delta 0, a number out of range, or a promise that the
-            sessions do not keep.
+        PlanError: not one-way tables of 2 to 60 variables, no DP, delta 0, a number out of range, or a broken promise.
 
     Guarantee:
-        All sessions together are mu-GDP with :attr:`mu`, for the unit and adjacency of the plan. Each session is a
-        ``CountSchema`` with a sensitivity that depends on the number of its tables alone, and its noise is sized for
-        its own mu with the tables that it has. Cells and pairs are functions of released counts. Rows drawn from the
-        releases are post-processing, so any number of rows keeps the same promise.
+        All sessions together are mu-GDP with :attr:`mu`, for the plan's unit and adjacency. A session's sensitivity
+        depends on its number of tables alone, and its noise is sized for its own mu. Cells and pairs are functions of
+        released counts. Rows are post-processing: any number of rows keeps the promise.
 
     Example:
         >>> from privstats.contrib.synthetic.columns import schema_of
@@ -88,14 +84,11 @@ class Synthetic(Planned):
         screen: float = _USUAL_SCREEN,
         levels: int = _USUAL_LEVELS,
     ) -> Synthetic:
-        """Return the course that keeps a plan's promise as a whole.
+        """Return the course that keeps a plan's promise in total.
 
         Args:
-            whole: one-way tables (``columns.schema_of``), and what all sessions may spend together.
+            whole: one-way tables and the total promise.
             share, screen, levels: as for the class.
-
-        Raises:
-            PlanError: as for the class.
         """
         require_plan("whole", whole)
         _check_numbers(share, screen, levels)
@@ -149,16 +142,16 @@ class Synthetic(Planned):
 
     @cached_property
     def priced(self) -> tuple[Plan, ...]:
-        """The plans; those after the first cost the same with any cells and pairs."""
+        """The plans; later ones cost the same with any cells and pairs."""
         fine, coarse = self._cells(None)
         screening = (self._screening(coarse),) if self.screens else ()
         return (self.first, *screening, self._measuring(fine, self._neighbours if self.screens else self.all_pairs))
 
     def next(self, releases: Releases) -> Plan | None:
-        """Return the screening, then the chosen pairs, then nothing.
+        """Return the next session's plan, or None.
 
         Raises:
-            PlanError: a release is of another plan than this course's.
+            PlanError: a release is of another course.
         """
         if len(releases) >= self.most:
             return None
@@ -168,10 +161,7 @@ class Synthetic(Planned):
         return self._measuring(fine, self.pairs(releases))
 
     def pairs(self, releases: Releases) -> Pairs:
-        """Return the pairs that the last session measures, after these releases.
-
-        Where the screening ended without a sum, neighbouring columns of the plan are paired.
-        """
+        """Return the last session's pairs; neighbouring columns if the screening had no sum."""
         if not self.screens:
             return self.all_pairs
         release = releases[1] if len(releases) > 1 else None
@@ -193,7 +183,7 @@ class Synthetic(Planned):
         return tuple((names[a], names[b]) for a, b in pairs)
 
     def measurements(self, releases: Releases) -> tuple[tuple[Variable, ...], list[Measurement]]:
-        """Return the model's variables and every released table as a measurement of their cells."""
+        """Return the model's variables, and released tables in their cells."""
         model, _ = self._cells(self._counts(releases))
         names = [variable.name for variable in model]
         measurements = []
@@ -216,18 +206,18 @@ class Synthetic(Planned):
         return release
 
     def _cells(self, ones: Release | None) -> tuple[tuple[Variable, ...], tuple[Variable, ...]]:
-        """Return the variables as the pairs' session and as the screening counts them, after the first session."""
         variables, many = self.schema.variables, len(self.all_pairs)
         held: Mapping[Any, Array] = {} if ones is None else tables_of(ones)
         counts = [held.get((each.name,), np.ones(len(each.cells))) for each in variables]
         sigma = 0.0 if ones is None else ones.sigma["T"]
         records = max(float(np.mean([each.sum() for each in counts])), 1.0) if ones else float(_USUAL_LEVELS**4)
         pairs = len(variables) - 1 if self.screens else many
-        levels = _levels(records, self._noise(self._part(self._pairs_share), pairs), self.levels)
+        levels = _levels(records, self._noise(self._part(self._pairs_share), pairs), self.levels, _CLEARNESS)
         fine = tuple(merged(each, own, sigma, levels) for each, own in zip(variables, counts, strict=True))
         if not self.screens:
             return fine, fine
-        coarse = _levels(records, self._noise(self._part(self.screen), many), min(levels, _SCREENED_LEVELS))
+        noise = self._noise(self._part(self.screen), many)
+        coarse = _levels(records, noise, min(levels, _SCREENED_LEVELS), _SCREENED_CLEARNESS)
         while coarse > 2 and many * (coarse + 2) ** 2 > 1 << 16:
             coarse -= 1
         lumped = map(_lumped, variables, fine, counts)
@@ -238,11 +228,9 @@ class Synthetic(Planned):
         return 1 - self.share - (self.screen if self.screens else 0.0)
 
     def _part(self, share: float) -> float:
-        """Return a session's mu^2 over that of the first session."""
         return share / self.share
 
     def _noise(self, part: float, tables: int) -> float:
-        """Return the noise of a count in a session of this many tables, up to the rounding of its promise."""
         one = mu_of(self.plan) * math.sqrt(part)
         assert self.plan.noise is not None  # noqa: S101  a plan without DP has been refused
         own = self.plan.noise.released_sigma(self.plan.cohort.clients)["T"] * mu_of(self.plan)
@@ -258,16 +246,15 @@ class Synthetic(Planned):
 
 
 def tables_of(release: Release) -> dict[tuple[str, ...], Array]:
-    """Return the released counts of each table, in its shape."""
+    """Return each table's released counts, in its shape."""
     schema = release.plan.schema
     assert isinstance(schema, CountSchema)  # noqa: S101  a course has refused others
     counts = np.asarray(release.moments.T, np.float64)
     return {table: counts[schema.place(table)].reshape(schema.shape(table)) for table in schema.tables}
 
 
-def _levels(records: float, noise: float, most: int) -> int:
-    """Return the levels at which a pair's average cell holds a few times its noise."""
-    return int(min(max(math.isqrt(int(records / (_CLEARNESS * noise))), 3), most)) if most > 3 else most
+def _levels(records: float, noise: float, most: int, clearness: float) -> int:
+    return min(max(math.isqrt(int(records / (clearness * noise))), _LEAST_LEVELS), most)
 
 
 def _lumped(variable: Variable, model: Variable, counts: Array) -> Array:
@@ -277,7 +264,7 @@ def _lumped(variable: Variable, model: Variable, counts: Array) -> Array:
 def _in_cells(
     variables: tuple[Variable, ...], model: tuple[Variable, ...], counts: Array
 ) -> tuple[Array, tuple[Any, ...]]:
-    """Return counts no finer than the model's cells, and the measured cell of each of the model's cells."""
+    """Return counts no finer than the model's cells, and each model cell's measured cell."""
     lumps = []
     for axis, (variable, own) in enumerate(zip(variables, model, strict=True)):
         if len(variable.cells) > len(own.cells):
@@ -291,7 +278,6 @@ def _in_cells(
 
 
 def _merged_size(variables: tuple[Variable, ...], model: tuple[Variable, ...]) -> float:
-    """Return how many measured cells one of the model's cells holds on average."""
     sizes = ((len(variable.cells), len(own.cells)) for variable, own in zip(variables, model, strict=True))
     return math.prod(max(1.0, measured / own) for measured, own in sizes)
 

@@ -1,4 +1,4 @@
-"""Compute the marginals of a graphical model exactly, by belief propagation over a junction tree.
+"""Compute exact marginals of a graphical model by belief propagation over a junction tree.
 
 Source: Koller and Friedman, Probabilistic Graphical Models (2009), chapters 9 and 10.
 """
@@ -20,12 +20,7 @@ Clique = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Link:
-    """A clique below its parent in a junction tree.
-
-    Attributes:
-        child, parent: places of the cliques.
-        shared: variables of both, in order.
-    """
+    """A clique, its parent (indices), and the variables they share."""
 
     child: int
     parent: int
@@ -34,11 +29,11 @@ class Link:
 
 @dataclass(frozen=True)
 class JunctionTree:
-    """Cliques of variables that hold every given edge, joined so that each variable's cliques are connected.
+    """Cliques that hold every edge, joined so that each variable's cliques are connected.
 
     Attributes:
-        sizes: number of cells of each variable.
-        edges: pairs of variables that some clique must hold.
+        sizes: cells of each variable.
+        edges: pairs of variables.
 
     Example:
         >>> from privstats.contrib.synthetic.junction_tree import JunctionTree
@@ -52,7 +47,7 @@ class JunctionTree:
 
     @cached_property
     def cliques(self) -> tuple[Clique, ...]:
-        """Maximal cliques of the triangulated graph; the vertex with the smallest clique is eliminated first."""
+        """Maximal cliques of the triangulated graph, smallest eliminated first."""
         near: dict[int, set[int]] = {vertex: set() for vertex in range(len(self.sizes))}
         for a, b in self.edges:
             near[a].add(b)
@@ -71,7 +66,7 @@ class JunctionTree:
 
     @property
     def cells(self) -> int:
-        """Number of cells of all cliques together."""
+        """Cells of all cliques."""
         return sum(map(self._cells, self.cliques))
 
     def _cells(self, variables: Iterable[int]) -> int:
@@ -79,7 +74,7 @@ class JunctionTree:
 
     @cached_property
     def links(self) -> tuple[Link, ...]:
-        """Every clique but the first below its parent, parents first: a spanning tree of largest separators."""
+        """Each clique but the first with its parent, parents first, by largest separators."""
         joined, out = [0], list[Link]()
         remaining = list(range(1, len(self.cliques)))
         while remaining:
@@ -94,25 +89,25 @@ class JunctionTree:
     def _shared(self, one: int, other: int) -> Clique:
         return tuple(sorted(set(self.cliques[one]) & set(self.cliques[other])))
 
+    def holds(self, variables: Sequence[int]) -> bool:
+        """Return whether a clique holds all these variables."""
+        return any(set(variables) <= set(clique) for clique in self.cliques)
+
     def holding(self, variables: Sequence[int]) -> int:
-        """Return the place of the smallest clique that holds these variables."""
+        """Return the smallest clique that holds these variables."""
         places = [place for place, clique in enumerate(self.cliques) if set(variables) <= set(clique)]
         return min(places, key=lambda place: self._cells(self.cliques[place]))
 
     def axes(self, clique: Clique, variables: Sequence[int]) -> tuple[int, ...]:
-        """Return the axes of a clique's array on which these variables do not lie."""
+        """Return the axes of a clique's array without these variables."""
         return tuple(axis for axis, each in enumerate(clique) if each not in variables)
 
     def widened(self, table: Array, variables: Clique, clique: Clique) -> Array:
-        """Return a table of some variables, in order, shaped to broadcast over a clique's array."""
+        """Shape a table to broadcast over a clique's array."""
         return table.reshape([self.sizes[each] if each in variables else 1 for each in clique])
 
     def marginals(self, potentials: Sequence[Array]) -> tuple[list[Array], float]:
-        """Return each clique's probabilities, and the log of the normaliser.
-
-        Args:
-            potentials: log-potential of each clique, in its shape.
-        """
+        """Return each clique's probabilities from log-potentials, and the log normaliser."""
         beliefs = [np.array(each) for each in potentials]
         upward: dict[int, Array] = {}
         for link in reversed(self.links):

@@ -1,7 +1,7 @@
 """Fit the maximum-entropy model under noisy tables, and draw cells from it.
 
-Source: McKenna, Sheldon, Miklau, Graphical-model based estimation and inference for differential privacy (2019). The
-fit here is the dual of their problem with a small weight of the entropy, which makes it smooth and unconstrained.
+Source: McKenna, Sheldon, Miklau, Graphical-model based estimation and inference for differential privacy (2019); here
+the dual of their problem, with a small entropy weight.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from privstats.contrib.synthetic.junction_tree import Array, Clique, JunctionTre
 Codes = NDArray[np.intp]
 
 ENTROPY_WEIGHT = 0.03
-"""Weight of the entropy times the smallest sigma: a cell of that noise moves by 3 % of sigma a nat."""
+"""Entropy weight times the smallest sigma: one nat moves a cell of that noise by 3 % of sigma."""
 _MIN_SMOOTHING = 1e-3
 """Smoothing of tables without noise, in squared records."""
 _MAX_STEPS = 250
@@ -31,13 +31,13 @@ _TOLERANCE = 1e-10
 
 @dataclass(frozen=True, eq=False)
 class Measurement:
-    """One noisy table: counts of the model's cells, some of them lumped together.
+    """One noisy table of the model's cells, some lumped together.
 
     Attributes:
         variables: in increasing order.
-        lumps: per variable the measured cell of each of the model's cells.
-        counts: noisy, one axis per variable.
-        sigma: noise standard deviation of every count.
+        lumps: per variable, each model cell's measured cell.
+        counts: one axis per variable.
+        sigma: noise standard deviation of a count.
     """
 
     variables: Clique
@@ -46,7 +46,7 @@ class Measurement:
     sigma: float
 
     def lumped(self, table: Array) -> Array:
-        """Return the measured cells of a table in the model's cells."""
+        """Return a table's measured cells."""
         for axis, matrix in enumerate(self._matrices):
             if matrix is not None:
                 table = np.moveaxis(np.tensordot(matrix, table, (0, axis)), 0, axis)
@@ -54,12 +54,12 @@ class Measurement:
 
     @cached_property
     def _matrices(self) -> list[Array | None]:
-        """Per variable the matrix that adds lumped cells; None where every cell is measured by itself."""
+        """Per variable the matrix that lumps cells; None without lumps."""
         pairs = zip(self.lumps, self.counts.shape, strict=True)
         return [None if np.array_equal(lump, np.arange(cells)) else _one_hot(lump, cells) for lump, cells in pairs]
 
     def spread(self, table: Array) -> Array:
-        """Return the value of its measured cell for each of the model's cells."""
+        """Return each model cell's value of its measured cell."""
         return table if not any(each is not None for each in self._matrices) else table[np.ix_(*self.lumps)]
 
 
@@ -70,10 +70,7 @@ def _one_hot(places: Codes, cells: int) -> Array:
 
 
 def margins(pairs: Sequence[Measurement]) -> list[Measurement]:
-    """Return the one-way counts that pairs of one session hold: of each variable the mean over its pairs.
-
-    They are what tables outside the model add to it.
-    """
+    """Return each variable's one-way counts, averaged over one session's pairs."""
     sides: dict[int, list[tuple[Measurement, int]]] = {}
     for pair in pairs:
         for axis, variable in enumerate(pair.variables):
@@ -87,7 +84,7 @@ def margins(pairs: Sequence[Measurement]) -> list[Measurement]:
 
 
 def total(measurements: Sequence[Measurement]) -> float:
-    """Return the number of records: the mean of all tables' totals, each weighted by its precision; at least 1."""
+    """Return the precision-weighted mean of all totals, at least 1."""
     weights = [1 / max(each.counts.size * each.sigma**2, _MIN_SMOOTHING) for each in measurements]
     totals = [float(each.counts.sum()) for each in measurements]
     return max(1.0, math.fsum(w * t for w, t in zip(weights, totals, strict=True)) / math.fsum(weights))
@@ -95,13 +92,7 @@ def total(measurements: Sequence[Measurement]) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A distribution over cells of all variables.
-
-    Attributes:
-        tree: the junction tree.
-        potentials: log-potential of each clique.
-        records: estimated number of records.
-    """
+    """Log-potentials of a junction tree's cliques, and the estimated number of records."""
 
     tree: JunctionTree
     potentials: tuple[Array, ...]
@@ -113,15 +104,14 @@ class Model:
         return self.tree.marginals(self.potentials)[0]
 
     def marginal(self, variables: Clique) -> Array:
-        """Return the probabilities of some variables of one clique, in increasing order."""
+        """Return probabilities of some variables of one clique, in increasing order."""
         place = self.tree.holding(variables)
         return np.asarray(self.beliefs[place].sum(axis=self.tree.axes(self.tree.cliques[place], variables)))
 
     def draw(self, rows: int, rng: np.random.Generator) -> Codes:
         """Draw cells, ``(rows, variables)``, clique by clique.
 
-        Within one group of equal parents cells are drawn by systematic sampling: each count is within one record of
-        its expectation, so drawing adds as little error as whole records can.
+        Each count, given its parents, is within one record of its expectation.
         """
         out = np.full((rows, len(self.tree.sizes)), -1, np.intp)
         self._fill(out, 0, (), rng)
@@ -145,7 +135,7 @@ class Model:
 
 
 def systematic(groups: Codes, weights: Array, rng: np.random.Generator) -> Codes:
-    """Draw one cell for each row from the weights of its group, ``(groups, cells)``, by systematic sampling."""
+    """Draw one cell per row from its group's weights, ``(groups, cells)``, by systematic sampling."""
     rows = len(groups)
     shuffled = rng.permutation(rows)
     order = shuffled[np.argsort(groups[shuffled], kind="stable")]
@@ -162,15 +152,14 @@ def systematic(groups: Codes, weights: Array, rng: np.random.Generator) -> Codes
     return out
 
 
-def fitted(sizes: tuple[int, ...], edges: Sequence[tuple[int, int]], measurements: Sequence[Measurement]) -> Model:
-    """Return the model of largest weighted entropy minus half the tables' squared error in standard deviations.
+def fitted(tree: JunctionTree, measurements: Sequence[Measurement]) -> Model:
+    """Maximise the weighted entropy minus half the tables' squared errors in sigmas.
 
     Args:
-        sizes: cells of each variable.
-        edges: pairs of variables with a joint table in the model.
-        measurements: noisy tables of one variable, or of an edge.
+        tree: of the model.
+        measurements: noisy tables of one variable, or of two that a clique holds.
     """
-    tree, records = JunctionTree(sizes, tuple(edges)), total(measurements)
+    records = total(measurements)
     fit = _Fit(tree, records, tuple(measurements))
     options: Any = {"maxiter": _MAX_STEPS, "maxcor": 20, "ftol": _TOLERANCE}
     solution = minimize(fit.value, fit.start, jac=True, method="L-BFGS-B", options=options)
@@ -179,7 +168,7 @@ def fitted(sizes: tuple[int, ...], edges: Sequence[tuple[int, int]], measurement
 
 @dataclass(frozen=True, eq=False)
 class _Fit:
-    """The dual problem: one parameter per measured cell, in units in which its curvature is about 1."""
+    """The dual problem: one parameter per measured cell, scaled to a curvature of about 1."""
 
     tree: JunctionTree
     records: float
@@ -201,14 +190,14 @@ class _Fit:
 
     @cached_property
     def units(self) -> Array:
-        """One over the square root of each parameter's curvature in the solution, up to noise."""
+        """Inverse square root of each parameter's curvature at the solution."""
         tables = zip(self.measurements, self.smoothing, strict=True)
         curvature = [np.maximum(each.counts, max(each.sigma, 0.5)).ravel() + c for each, c in tables]
         return 1 / np.sqrt(np.concatenate(curvature) / self.records)
 
     @cached_property
     def start(self) -> Array:
-        """Independent columns: each variable's finest table alone."""
+        """Independent columns: each variable's finest table."""
         finest: dict[int, int] = {}
         for place, each in enumerate(self.measurements):
             if len(each.variables) == 1 and each.counts.size == self.tree.sizes[each.variables[0]]:
@@ -232,7 +221,7 @@ class _Fit:
         return out
 
     def value(self, flat: Array) -> tuple[float, Array]:
-        """Return the objective and its gradient, both in records."""
+        """Return the objective and its gradient, per record."""
         beliefs, normaliser = self.tree.marginals(self.potentials(flat))
         value, gradients = self.records * normaliser, []
         for part, each, home, c in zip(self.parts(flat), self.measurements, self.homes, self.smoothing, strict=True):

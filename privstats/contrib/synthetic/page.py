@@ -1,7 +1,4 @@
-"""Write a page about synthetic rows: their promise, and each released table next to the same table of the rows.
-
-Needs the ``report`` extra (jinja2 and matplotlib). Everything shown was released, or is a function of releases.
-"""
+"""Write a page of synthetic rows next to the released tables; needs the ``report`` extra."""
 
 from __future__ import annotations
 
@@ -20,17 +17,13 @@ from privstats.inference.figures import INK, LINES, SMALL, figure_of
 from privstats.workflows.report.layout import Figure, Table, render
 
 _MOST_PICTURES = 24
-"""Pictures of one-way tables, and of two-way tables, on a page."""
+"""Pictures of each kind on a page."""
 _NORMAL = 1.959963984540054
 _BAR_INCHES, _PAIR_INCHES, _LONGEST = 0.16, 1.9, 18
 
 
 def write_page(rows: SyntheticRows, path: str | os.PathLike[str]) -> None:
     """Write the page as one HTML file, complete or not at all.
-
-    Args:
-        rows: drawn rows, which hold the released tables that they were fitted to.
-        path: of the file.
 
     Raises:
         MissingExtraError: jinja2 or matplotlib is not installed.
@@ -54,7 +47,7 @@ def write_page(rows: SyntheticRows, path: str | os.PathLike[str]) -> None:
 
 
 def distance_table(distances: Sequence[Distance]) -> Table:
-    """Return the distance of each released table, with its interval."""
+    """Return each released table's distance, with its interval."""
     return Table(
         "distances",
         ("table", "session", "from the released table", "from the exact table, 95 %"),
@@ -66,7 +59,7 @@ def distance_table(distances: Sequence[Distance]) -> Table:
 
 
 def one_way(table: Distance) -> Any:
-    """Draw the shares of a one-way table: rows as bars, released shares as dots with 95 % of their noise."""
+    """Draw rows as bars, released shares as dots with 95 % noise."""
     (cells,) = table.cells
     figure = figure_of(0.8 + _BAR_INCHES * len(cells))
     axes, at = figure.subplots(), np.arange(len(cells))
@@ -83,7 +76,7 @@ def one_way(table: Distance) -> Any:
 
 
 def two_way(table: Distance) -> Any:
-    """Draw the shares of a two-way table: released on the left, those of the rows on the right, in one scale."""
+    """Draw released shares left, the rows' right, in one scale."""
     figure = figure_of(_PAIR_INCHES)
     panels = figure.subplots(1, 2, sharey=True)
     top = float(max(table.released.max(), table.rows.max(), 1e-9))

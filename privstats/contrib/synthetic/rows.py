@@ -1,7 +1,4 @@
-"""Draw synthetic rows from the releases of a ``Synthetic`` course, and state how far they are from what was released.
-
-Everything here reads releases alone: it is post-processing, which keeps the promise of the course and spends nothing.
-"""
+"""Draw synthetic rows from a course's releases alone, and state their distance from released tables."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ import numpy as np
 from privstats.contrib.synthetic.cells import lump
 from privstats.contrib.synthetic.columns import Column, restored
 from privstats.contrib.synthetic.course import Pairs, Synthetic, tables_of
-from privstats.contrib.synthetic.junction_tree import Array
+from privstats.contrib.synthetic.junction_tree import Array, JunctionTree
 from privstats.contrib.synthetic.model import Codes, Model, fitted, margins, systematic
 from privstats.course.base import Releases
 from privstats.course.promise import total_of
@@ -34,7 +31,7 @@ NO_INTERVALS = (
 )
 _MAX_ROWS = 10_000_000
 _LEVEL_NOISE, _LEVEL_TOTAL = 1.959963984540054, 2.241402727604947
-"""Normal quantiles at 97.5 %, one-sided and two-sided: both bounds of an interval hold together with 95 %."""
+"""Normal quantiles at 97.5 %, one-sided and two-sided: an interval's two parts hold together with 95 %."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,15 +39,15 @@ class Distance:
     """Distance of the synthetic rows from the records in one released table.
 
     Attributes:
-        columns: one or two column names.
-        session: the session that released the table, from 0.
-        value: total variation distance between the rows and the released table, 0 to 1.
-        low, high: 95 % interval for the distance between the rows and the exact table. It allows for the noise alone,
-            and holds although the rows were fitted to the same noisy table.
-        cells: names of the table's cells, per column.
-        released: released shares of the cells, in the shape of the table; noise makes some negative.
-        rows: the rows' shares of the same cells.
-        noise: standard deviation of the noise of a released share.
+        columns: one or two names.
+        session: from 0.
+        value: total variation distance between rows and released table, 0 to 1.
+        low, high: 95 % interval for the distance from the exact table, for noise alone; it holds although the rows were
+            fitted to that noise.
+        cells: names of cells, per column.
+        released: released shares, in the table's shape; some may be negative.
+        rows: the rows' shares.
+        noise: noise standard deviation of a released share.
     """
 
     columns: tuple[str, ...]
@@ -66,15 +63,14 @@ class Distance:
 
 @dataclass(frozen=True, eq=False)
 class SyntheticRows(Mapping[str, list[Any]]):
-    """Synthetic rows as a mapping from column names to values, and what they may be used for.
+    """Synthetic rows as a mapping from column names to values.
 
     Attributes:
-        drawn: each column's values; None where a value is missing. A value that the plan did not list is
-            ``"other"``.
-        promise: the promise of all sessions together, in words.
-        pairs: pairs of columns with a measured joint table, which the model reproduces.
-        distances: of every released one-way and two-way table.
-        records: estimated number of records in the sums.
+        drawn: each column's values: None is missing, ``"other"`` a value that the plan does not list.
+        promise: of all sessions, in words.
+        pairs: with a measured joint table.
+        distances: of every released table.
+        records: estimated number of records.
 
     Example:
         >>> from privstats.contrib.synthetic.columns import schema_of
@@ -109,12 +105,12 @@ class SyntheticRows(Mapping[str, list[Any]]):
 
     @property
     def note(self) -> str:
-        """The promise, what was measured, and what the rows must not be used for."""
+        """The promise, what was measured, and the warning against intervals."""
         measured = ", ".join(" x ".join(pair) for pair in self.pairs)
         return f"Synthetic rows, no records: {self.promise}. Pairs measured: {measured}. {NO_INTERVALS}"
 
     def summary(self) -> str:
-        """Return the note, and a line for each released table."""
+        """Return the note, and a line per released table."""
         lines = [
             f"{' x '.join(each.columns)}: distance {each.value:.3f} from the released table, "
             f"{each.low:.3f} to {each.high:.3f} from the exact one (session {each.session})"
@@ -123,9 +119,9 @@ class SyntheticRows(Mapping[str, list[Any]]):
         return "\n".join([self.note, *lines])
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the rows as CSV and the summary next to them as ``NAME.txt``, each complete or not at all.
+        """Write the rows as CSV and the summary as ``NAME.txt``, each complete or not at all.
 
-        The CSV has one more column, ``privstats synthetic rows``: every reader of records refuses a table that has it.
+        The CSV's column ``privstats synthetic rows`` makes every reader of records refuse it.
         """
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
@@ -141,11 +137,11 @@ def synthetic(
     """Draw rows from the maximum-entropy model under the released tables.
 
     Args:
-        course: the course of the releases.
-        releases: of its sessions, in order; None for one without a sum.
-        rows: number of rows, 1 to 10 million. The number of records is in the releases: ``.records``.
-        seed: a whole number. The same releases and seed give the same rows; rows of several seeds cost nothing more.
-        columns: declarations that values are written by: dates as ISO texts, truths as True and False.
+        course: of the releases.
+        releases: in order; None for a session without a sum.
+        rows: 1 to 10 million.
+        seed: an integer; it fixes the rows.
+        columns: declarations by which dates and truths are written.
 
     Raises:
         ReleaseError: no session has a sum, or rows or seed is out of range.
@@ -171,15 +167,14 @@ def synthetic(
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """A model fitted under a course's releases.
+    """A model fitted to a course's releases.
 
     Attributes:
-        fine: variables with the cells of the first session.
-        variables: the same with the model's cells.
+        fine: variables with the first session's cells.
+        variables: with the model's cells.
         model: over the model's cells.
-        inside: per variable the weight of each fine cell.
-        pairs: in the model.
-        releases: that it was fitted to.
+        inside: per variable, the weight of each fine cell.
+        pairs, releases: of the model.
     """
 
     fine: tuple[Variable, ...]
@@ -190,7 +185,7 @@ class Fit:
     releases: Releases
 
     def fine_cells(self, codes: Codes, rng: np.random.Generator) -> Codes:
-        """Draw each row's fine cells from its cells of the model."""
+        """Draw each row's fine cells given its model cells."""
         out = np.empty_like(codes)
         for axis, (fine, own, weights) in enumerate(zip(self.fine, self.variables, self.inside, strict=True)):
             lumps = lump(fine, own)
@@ -200,7 +195,7 @@ class Fit:
         return out
 
     def distances(self, fine: Codes) -> Iterator[Distance]:
-        """Return the distance of rows, given by their fine cells, from each released table."""
+        """Return the distance of rows, in fine cells, from each released table."""
         names = [variable.name for variable in self.fine]
         for session, release in enumerate(self.releases):
             if release is None:
@@ -221,9 +216,9 @@ class Fit:
 def distance(variables: Sequence[Variable], session: int, shares: Array, counts: Array, sigma: float) -> Distance:
     """Return the total variation distance of shares from noisy counts, with an interval for the exact counts.
 
-    By the triangle inequality the distance from the exact counts differs by at most half the sum of the noise's
-    absolute values over the number of records, plus half the relative error of that number. Each is bounded at 97.5 %:
-    the mean of ``|noise|`` is ``sigma sqrt(2 / pi)``, its variance ``sigma^2 (1 - 2 / pi)``.
+    By the triangle inequality the two differ by at most half the sum of ``|noise|`` over the number of records, plus
+    half that number's relative error. Each is bounded at 97.5 %: ``|noise|`` has mean ``sigma sqrt(2 / pi)`` and
+    variance ``sigma^2 (1 - 2 / pi)``.
     """
     records = max(float(counts.sum()), 1.0)
     value = float(np.abs(shares - counts / records).sum() / 2)
@@ -236,11 +231,10 @@ def distance(variables: Sequence[Variable], session: int, shares: Array, counts:
 
 
 def fit_of(course: Synthetic, releases: Releases) -> Fit:
-    """Fit the model under a course's releases.
+    """Fit the model to a course's releases.
 
     Raises:
-        ReleaseError: no session has a sum.
-        PlanError: a release is not of this course.
+        ReleaseError, PlanError: as of :func:`synthetic`.
     """
     if not isinstance(course, Synthetic):
         raise ReleaseError(f"course must be a Synthetic course, got {type(course).__name__}; give that of the releases")
@@ -253,9 +247,10 @@ def fit_of(course: Synthetic, releases: Releases) -> Fit:
     names = [variable.name for variable in variables]
     pairs = course.pairs(releases)
     edges = [(names.index(a), names.index(b)) for a, b in pairs]
-    held = [each for each in measurements if len(each.variables) == 1 or each.variables in edges]
-    others = [each for each in measurements if len(each.variables) == 2 and each.variables not in edges]
-    model = fitted(tuple(len(each.cells) for each in variables), edges, [*held, *margins(others)])
+    tree = JunctionTree(tuple(len(each.cells) for each in variables), tuple(edges))
+    held = [each for each in measurements if tree.holds(each.variables)]
+    others = [each for each in measurements if not tree.holds(each.variables)]
+    model = fitted(tree, [*held, *margins(others)])
     ones = {} if releases[0] is None else tables_of(releases[0])
     sigma = 0.0 if releases[0] is None else releases[0].sigma["T"]
     inside = tuple(
@@ -266,7 +261,7 @@ def fit_of(course: Synthetic, releases: Releases) -> Fit:
 
 
 def promise_of(course: Synthetic) -> str:
-    """Return the promise of all sessions together, in words."""
+    """Return the promise of all sessions, in words."""
     total, privacy = total_of(course), course.plan.privacy
     return (
         f"epsilon {total.epsilon:.4g} at delta {total.delta:.3g} for one {privacy.unit} "  # type: ignore[union-attr]
@@ -275,10 +270,7 @@ def promise_of(course: Synthetic) -> str:
 
 
 def _inside(fine: Variable, own: Variable, counts: Array | None, sigma: float) -> Array:
-    """Return the weights of fine cells within their cells of the model: noisy counts, drawn towards their mean.
-
-    Positive-part James-Stein: where the counts of a cell differ by no more than their noise, they are taken as equal.
-    """
+    """Return fine cells' counts, shrunk to their model cell's mean (positive-part James-Stein)."""
     if counts is None:
         return np.ones(len(fine.cells))
     lumps, out = lump(fine, own), np.empty(len(fine.cells))
@@ -292,7 +284,6 @@ def _inside(fine: Variable, own: Variable, counts: Array | None, sigma: float) -
 
 
 def _drawn(variable: Variable, cells: Codes, rng: np.random.Generator) -> list[Any]:
-    """Return a value inside each cell: of bins uniform between its edges, of categories their value."""
     if not isinstance(variable, Bins):
         named = np.array(
             [*variable.values, *["other"] * bool(variable.other), *[None] * bool(variable.missing)], object

@@ -49,3 +49,36 @@ def test_the_junction_tree_stays_small():
     pairs = chosen_pairs(Screened(tables, 0.1, (size,) * many, 0.001))
     assert len(pairs) > many - 1
     assert JunctionTree((size,) * many, pairs).cells <= MAX_CELLS
+
+
+def _score(table: np.ndarray, sigma: float, seed: int) -> float:
+    """Score the pair 0 x 1 next to eight columns that stand alone, from which margins are known."""
+    rng, records = np.random.default_rng(seed), table.sum()
+    shares = [table.sum(axis=1) / records, table.sum(axis=0) / records, *[np.full(4, 0.25)] * 8]
+    tables = {(a, b): records * np.outer(shares[a], shares[b]) for a in range(10) for b in range(a + 1, 10)}
+    tables[0, 1] = table
+    noisy = {pair: counts + rng.normal(0, sigma, counts.shape) for pair, counts in tables.items()}
+    screened = Screened(noisy, sigma, tuple(map(len, shares)), 1.0)
+    return screened.score((0, 1), np.outer(screened.alone[0], screened.alone[1]))
+
+
+def test_a_score_estimates_the_distance_in_records():
+    table = 1_000.0 * (np.full((4, 4), 1.0) + 0.6 * np.outer([1, 1, -1, -1], [1, 1, -1, -1]))
+    distance = np.abs(table - 1_000.0).sum()
+    scores = [_score(table, 60.0, seed) for seed in range(20)]
+    assert 0.7 * distance < np.mean(scores) < distance
+
+
+def test_columns_that_stand_alone_score_little_and_mostly_nothing():
+    table = np.full((4, 4), 1_000.0)
+    scores = np.array([_score(table, 60.0, seed) for seed in range(60)])
+    assert (scores == 0).mean() > 0.7
+    assert scores.max() < 0.05 * table.sum()
+
+
+def test_an_empty_cell_hides_no_dependence():
+    """Cells for missing values hold noise alone, which has no weight."""
+    full = 300.0 * (np.full((2, 2), 1.0) + 0.5 * np.outer([1, -1], [1, -1]))
+    padded = np.pad(full, ((0, 6), (0, 6)))
+    found = [np.mean([_score(table, 60.0, seed) > 0 for seed in range(40)]) for table in (full, padded)]
+    assert min(found) > 0.6

@@ -39,3 +39,10 @@ def test_every_edge_lies_in_a_clique_and_each_variables_cliques_are_connected(ed
 def test_sums_over_no_axis_are_the_values():
     values = np.array([1.0, 2.0])
     assert log_sums(values, ()) is values
+
+
+def test_a_cycle_holds_the_pair_that_its_triangles_add():
+    tree = JunctionTree((2, 2, 2, 2, 2), ((0, 1), (1, 2), (2, 3), (0, 3)))
+    assert tree.holds((0, 2)) or tree.holds((1, 3))
+    assert tree.holds((4,))
+    assert not tree.holds((0, 4))

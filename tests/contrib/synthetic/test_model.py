@@ -5,9 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from privstats.contrib.synthetic.junction_tree import JunctionTree
 from privstats.contrib.synthetic.model import Measurement, fitted, margins, systematic, total
 
 SIZES = (3, 4, 2)
+CHAIN = JunctionTree(SIZES, ((0, 1), (1, 2)))
 
 
 def _tables(seed: int, records: int = 20_000) -> tuple[np.ndarray, list[Measurement]]:
@@ -26,7 +28,7 @@ def _measured(variables, counts, sigma=0.0):
 @given(st.integers(0, 1 << 16))
 def test_marginals_converge_to_the_measured_ones_without_noise(seed):
     counts, measured = _tables(seed)
-    model = fitted(SIZES, [(0, 1), (1, 2)], measured)
+    model = fitted(CHAIN, measured)
     assert np.isclose(model.records, counts.sum())
     for each in measured:
         assert np.abs(model.marginal(each.variables) - each.counts / counts.sum()).max() < 1e-4
@@ -34,7 +36,7 @@ def test_marginals_converge_to_the_measured_ones_without_noise(seed):
 
 def test_what_is_not_measured_is_independent_given_what_is():
     _, measured = _tables(3)
-    model = fitted(SIZES, [(0, 1), (1, 2)], measured)
+    model = fitted(CHAIN, measured)
     assert set(model.tree.cliques) == {(0, 1), (1, 2)}
     left, right = model.marginal((0, 1)), model.marginal((1, 2))
     assert np.allclose(left.sum(axis=0), right.sum(axis=1))
@@ -47,7 +49,7 @@ def test_what_is_not_measured_is_independent_given_what_is():
 def test_lumped_cells_are_matched_together():
     lumps = (np.array([0, 0, 1]), np.array([0, 1, 1, 1]))
     counts = np.array([[60.0, 20.0], [10.0, 110.0]])
-    model = fitted(SIZES[:2], [(0, 1)], [Measurement((0, 1), lumps, counts, 0.0)])
+    model = fitted(JunctionTree(SIZES[:2], ((0, 1),)), [Measurement((0, 1), lumps, counts, 0.0)])
     found = model.marginal((0, 1))
     assert np.allclose(200 * found[:2, :1].sum(), 60, atol=0.1)
     assert np.allclose(200 * found[2, 1:].sum(), 110, atol=0.1)
@@ -56,7 +58,7 @@ def test_lumped_cells_are_matched_together():
 
 def test_the_precise_table_counts_for_more():
     rough, fine = _measured((0,), np.array([500.0, 500.0]), 100.0), _measured((0,), np.array([900.0, 100.0]), 1.0)
-    model = fitted((2,), [], [rough, fine])
+    model = fitted(JunctionTree((2,), ()), [rough, fine])
     assert abs(1_000 * model.marginal((0,))[0] - 900) < 3
     assert abs(total([rough, fine]) - 1_000) < 1
 
@@ -64,7 +66,7 @@ def test_the_precise_table_counts_for_more():
 def test_noisy_tables_that_disagree_and_are_negative_have_a_fit():
     rng = np.random.default_rng(0)
     noisy = [_measured((0, 1), rng.normal(0, 30, (3, 4)), 30.0), _measured((1,), rng.normal(5, 30, 4), 30.0)]
-    model = fitted(SIZES, [(0, 1)], noisy)
+    model = fitted(JunctionTree(SIZES, ((0, 1),)), noisy)
     assert all(np.isfinite(each).all() and np.isclose(each.sum(), 1) for each in model.beliefs)
 
 
@@ -85,7 +87,7 @@ def test_systematic_draws_are_within_one_of_their_expectation(seed, rows):
 @pytest.mark.parametrize("seed", range(3))
 def test_rows_have_the_pairs_of_the_model(seed):
     counts, measured = _tables(seed)
-    model = fitted(SIZES, [(0, 1), (1, 2)], measured)
+    model = fitted(CHAIN, measured)
     codes = model.draw(20_000, np.random.default_rng(seed))
     for each in measured:
         drawn = np.zeros(each.counts.shape)
