@@ -26,7 +26,8 @@ __all__ = ["EPSILONS"]
 EPSILONS = (1.0, 10.0)
 _VALUES, _NAMES, _RECORDS, _CODES = ("a", "b", "c"), "wxyz", 100, 6
 _LISTED = tuple(ps.Categories(name, _VALUES) for name in _NAMES)
-_HASHED = (*_LISTED[:3], Hashed("icd", 16))
+_ICD = Hashed("icd", 16)
+_HASHED: tuple[Column, ...] = (*_LISTED[:3], _ICD)
 
 
 def _course(columns: Sequence[Column], epsilon: float) -> Synthetic:
@@ -55,14 +56,14 @@ def _listed(epsilon: float, trials: int) -> Row:
 
 def _hashed(epsilon: float, trials: int) -> Row:
     """Guess the target's code from a dictionary, of which no other record holds a code."""
-    icd, course, names = _HASHED[-1], _course(_HASHED, epsilon), _NAMES[:3]
-    codes = {icd.bucket(f"I{code}"): f"I{code}" for code in range(200)}
+    course, names = _course(_HASHED, epsilon), _NAMES[:3]
+    codes = {place: code for code in map("I{}".format, range(200)) if (place := _ICD.bucket(code)) is not None}
     dictionary = [codes[bucket] for bucket in sorted(codes)[:_CODES]]
     common = [codes[bucket] for bucket in sorted(codes)[_CODES:]]
     texts = [str(each) for each in np.random.default_rng(1).choice(common, _RECORDS)]
     records = {name: list(values) for name, values in coded(_HASHED, {**_records(names), "icd": texts}).items()}
     target = dict.fromkeys(names, _VALUES[2])
-    buckets = [icd.bucket(code) for code in dictionary]
+    buckets = [_ICD.bucket(code) for code in dictionary]
     found = inference(course, records, target, "icd", buckets, seeded(3), trials=trials)
     return _row(epsilon, f"one of {_CODES} hashed codes", found, trials)
 

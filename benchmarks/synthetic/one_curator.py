@@ -150,7 +150,8 @@ def _noisy(clique: Clique, counts: Array, sigma: float, rng: np.random.Generator
 def _merged(one: Measurement, places: Codes, cells: int) -> Measurement:
     """Return a one-way table in fewer cells, the rare ones together in the last; its sigma is a mean over cells."""
     sigma = one.sigma * math.sqrt(len(places) / cells)
-    return Measurement(one.variables, (np.arange(cells),), np.bincount(places, one.counts, cells), sigma)
+    counts = np.bincount(places, one.counts, cells).astype(np.float64)
+    return Measurement(one.variables, (np.arange(cells),), counts, sigma)
 
 
 def _exponential(scores: Mapping[Clique, float], epsilon: float, rng: np.random.Generator) -> Clique:
