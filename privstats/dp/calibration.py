@@ -35,9 +35,9 @@ from privstats.schema import COUNT_SCALE, Schema
 
 LEAST_TOTAL = 64.0
 """Least guaranteed sigma of a segment, in grid steps."""
-# The same bound holds for a layer. Proof: docs/privacy.md, Distributed, fact 1; the 1e-66 is in the logarithm.
 LEAST_SHARE = 4.0
-"""Least sigma of one client's share, in grid steps: sums of shares are then discrete Gaussians up to 1e-66."""
+"""Least sigma of one client's share or layer, in grid steps. Sums of shares are then discrete Gaussians up to 1e-66 in
+the logarithm; proof: docs/privacy.md, Distributed, fact 1."""
 
 
 @dataclass(frozen=True)

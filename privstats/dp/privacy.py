@@ -30,9 +30,9 @@ Drawer: TypeAlias = Literal["server", "client", "member"]
 Sampler: TypeAlias = Callable[[float, int, Generator], NDArray[np.int64]]
 """Samples of one law: sigma in grid steps, how many, and where the randomness comes from."""
 
-# A discrete Gaussian of variance s^2 protects like a continuous one of s^2 - 4: docs/privacy.md, Distributed, fact 2.
 ROUNDING_VARIANCE = 4.0
-"""Variance by which a discrete Gaussian falls short of a continuous one, in squared grid steps; docs/privacy.md."""
+"""Squared grid steps by which noise is discounted: a discrete Gaussian of variance s^2 protects like a continuous one of
+s^2 - 4 (docs/privacy.md, Distributed, fact 2)."""
 
 MARGIN = 1 - 2.0**-40
 """Factor on the promised epsilon and delta before noise is sized: covers rounding, and the slack of a model.

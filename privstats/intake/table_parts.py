@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from privstats.intake.record_files import RecordFile
 
 Asked: TypeAlias = Declaration | tuple[str, ...] | None
-"""What is asked for of a table: declared columns, names of features, or all."""
+"""The requested columns of a table: declared ones, names of features, or None for all."""
 
 
 @dataclass(frozen=True, repr=False)

@@ -264,7 +264,7 @@ def _of_record(schema: RidgeSchema, record: Record) -> Sums:
 
 
 RecordSchema: TypeAlias = ClassSchema | RidgeSchema
-"""The kinds of plain sums over records: no published map before them, no function of one party's sums after."""
+"""The kinds that add up records' own terms, without a published map, and release no function of one party's sums."""
 
 KIND = replace(
     CLASSES,  # measured like classes, with targets instead of labels

@@ -20,9 +20,8 @@ if TYPE_CHECKING:
 _NEARLY_ALL = 0.9
 """Share of the rows that a clip may shorten without a remark."""
 
-# Share of the targets that a bound may shorten without a remark.
 _MANY = 0.1
-"""The same of targets: a slope is pulled to 0 by about the share of them that a bound shortens."""
+"""Share of the targets that a bound may shorten without a remark: slopes shrink by about that share."""
 
 _BINS_PER_OCTAVE = 16
 
@@ -144,9 +143,8 @@ _FIRST_CELL = int(_cells(NORM_EDGES[:1])[0]) - 1
 
 _STARTS = (np.arange(_FIRST_CELL, int(_cells(NORM_EDGES[-1:])[0]) + 2) << 46).view(np.float64)
 
-# Number of edges below each cell's start. The first and the last cell hold all norms outside the edges.
 _BELOW = np.searchsorted(NORM_EDGES, _STARTS, side="left")
-"""Edges below each cell's start; the first and the last cell stand for all before and behind the edges."""
+"""Number of edges below each cell's start. The first and the last cell hold all norms outside the edges."""
 
 _WITHIN = np.where(
     _cells(np.append(NORM_EDGES, 0.0)[_BELOW]) == _cells(_STARTS), np.append(NORM_EDGES, np.inf)[_BELOW], np.inf

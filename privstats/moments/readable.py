@@ -86,9 +86,8 @@ Noted: TypeAlias = "Callable[[NDArray[np.bool_], Any, NDArray[np.bool_]], None]"
 """Receives which records are included, the rows (NaN where an entry is unreadable), and which y are readable."""
 Beside: TypeAlias = Literal["labels", "targets", "unread"]
 """The kind of y: labels of classes, targets of a regression, or values that are not read."""
-# Masks of unreadable entries, by column and reason.
 _Why: TypeAlias = dict[tuple[str, str], NDArray[np.bool_]]
-"""By column and what it holds, where it does, ``(n,)``."""
+"""Masks of unreadable entries ``(n,)``, by column and reason."""
 
 _ROWS = 1 << 14
 _ENTRIES = 1 << 22  # entries of dense rows at once: one gap must not expand all sparse rows in memory

@@ -328,4 +328,4 @@ _COHORTS: Mapping[str, Callable[[Any, Cohort, Privacy | NoPrivacy, bool], None]]
     "sites": _check_sites,
     "effect": _check_places,
 }
-"""By the schema's task: the kinds whose sums are no sums over records."""
+"""Further checks of the cohort, by the schema's task: these kinds' sums depend on a party's records together."""

@@ -57,7 +57,7 @@ Charging: TypeAlias = Account | Literal["uncharged"] | None
 """The account to charge; None is for plans without DP."""
 
 CHARGED_BEFORE: Final = "uncharged"
-"""The charge of a release that a ledger holds already: its round was marked, or the caller charges it."""
+"""The ``charge`` for a release that is in a ledger already: its round was marked, or the caller has charged it."""
 
 
 def charge_of(plan: Plan, charge: Charging) -> Account | None:

@@ -38,10 +38,9 @@ if TYPE_CHECKING:
     from privstats.moments.record_sums import Product, RecordTerms
 
 
-# The six entries of O count excluded records by arm (untreated, treated, unknown), then by reason (outcome, column).
 RealEffectMoments = in_real_units("Effect", EffectSchema, "Ne", f"W{INFLUENCES[1:]}bO")
-"""N, e ``(2,)`` of t and 1 - t^2, W where it is sent, and f, g and so on, those of further outcomes, blocks first; O
-``(6,)``, records left out, others, treated and of no arm, each for its outcome and for a column."""
+"""Sums in real units, blocks first: N, e ``(2,)`` of t and 1 - t^2, W where it is sent, and f, g and so on for further
+outcomes; O ``(6,)`` counts excluded records by arm (untreated, treated, unknown), then by reason (outcome, column)."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

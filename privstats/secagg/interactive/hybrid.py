@@ -55,7 +55,7 @@ from privstats.secagg.scalars import ORDER, scalar_of, split, to_bytes
 from privstats.secagg.wire import HASH_BYTES, Refusal
 
 _NAMES = ("self", "pair")
-"""Of the two polynomials, g and f, in the order of :data:`~privstats.secagg.interactive.dealing.KINDS`."""
+"""Names of the two polynomials g and f, in the order of :data:`~privstats.secagg.interactive.dealing.KINDS`."""
 
 
 class HybridSecrets(BoxKeys):

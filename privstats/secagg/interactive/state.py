@@ -53,7 +53,7 @@ WITH_LAYERS: dict[StepName, type[messages.ClientMessage]] = {
     "check": messages.CheckWithCommitment,
     "unmask": messages.UnmaskWithOpening,
 }
-"""What a client answers instead where the parameters have levels, so that its noise has layers."""
+"""The message types by step of a client whose noise has layers, because the parameters have levels."""
 
 
 def answers_of(step: StepName, parameters: Parameters) -> type[messages.ClientMessage]:

@@ -23,9 +23,8 @@ from privstats.secagg.upload.parameters import UploadParameters
 from privstats.secagg.upload.state import STEPS, LeaderState, Part, StepName
 from privstats.secagg.wire import SIGNATURE_BYTES, Refusal
 
-# Its client, or any one member of the panel, lies; no party can decide which.
 BAD_PROOF = "bad_proof"
-"""The fault of a report whose proof fails: its client's, or that of any one member, which no party can tell."""
+"""The fault of a report whose proof fails. Its client or one member of the panel lies; no party can decide which."""
 
 _NO_FAULT = ("busy", "already_here")
 
