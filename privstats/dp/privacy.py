@@ -31,8 +31,8 @@ Sampler: TypeAlias = Callable[[float, int, Generator], NDArray[np.int64]]
 """Samples of one law: sigma in grid steps, how many, and where the randomness comes from."""
 
 ROUNDING_VARIANCE = 4.0
-"""Squared grid steps by which noise is discounted: a discrete Gaussian of variance s^2 protects like a continuous one of
-s^2 - 4 (docs/privacy.md, Distributed, fact 2)."""
+"""Squared grid steps by which noise is discounted: a discrete Gaussian of variance s^2 protects like a continuous one
+of s^2 - 4 (docs/privacy.md, Distributed, fact 2)."""
 
 MARGIN = 1 - 2.0**-40
 """Factor on the promised epsilon and delta before noise is sized: covers rounding, and the slack of a model.
