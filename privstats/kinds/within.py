@@ -246,7 +246,8 @@ def _square(schema: WithinSchema, weights: Mapping[str, float], adjacency: Adjac
     """Return mu^2 of one record, with t = ``schema.weight``; replacing is removing and adding.
 
     A record z moves Q by ``(1 - t) z z' + t a (m - z)(m - z)'``, m the others' mean, a < 1; the largest has |x| = R,
-    m_x = -x, m of another class. Truncation adds at most one step per entry (docs/sensitivity.md).
+    m_x = -x, m of another class. Truncation adds at most one step per entry and client; a replaced record may move to
+    another client (docs/sensitivity.md).
     """
     t, radius, step = schema.weight, schema.clip_norm, 1 / schema.scale
     C, d = schema.classes, schema.features
@@ -256,7 +257,7 @@ def _square(schema: WithinSchema, weights: Mapping[str, float], adjacency: Adjac
         "B": (radius**2 * (1 + 3 * t), d * step * step),
     }
     twice = 1 if adjacency == "add-remove" else 2
-    blocks = [weights.get(name, 0.0) * (twice * far + cut) ** 2 for name, (far, cut) in moved.items()]
+    blocks = [weights.get(name, 0.0) * (twice * (far + cut)) ** 2 for name, (far, cut) in moved.items()]
     return twice * weights.get("N", 0.0) + math.fsum(blocks)
 
 

@@ -313,7 +313,7 @@ def _within(schema: Table, w: Table, swap: bool, _: int) -> Any:
     far = {"L": root(COUNT**2 * (1 + 3 * t * t))[1], "A": root(square * (1 + 2 * t + 5 * t * t))[1]}
     far["B"] = square * (1 + 3 * t)
     steps = {"L": schema["classes"], "A": root(Fraction(schema["classes"] * d))[1], "B": d}
-    return times * COUNT**2 * w["N"] + sum((w[s] * (times * far[s] + steps[s]) ** 2 for s in far), ZERO)
+    return times * COUNT**2 * w["N"] + sum((w[s] * (times * (far[s] + steps[s])) ** 2 for s in far), ZERO)
 
 
 def _float(number: Any) -> Fraction:
