@@ -3,8 +3,8 @@
 Pure arithmetic on the schema and the promise, without data or randomness.
 
 Excess noise comes in layers. A client's share, sized for the fewest survivors, is a base, sized for *all* clients, plus
-one layer per level, each with its own secret seed. After the session each client opens the superfluous layers' seeds;
-the server subtracts them.
+one layer for each step from one level to the next. Each layer has its own secret seed. After the session each client
+opens the superfluous layers' seeds; the server subtracts them.
 Statement and proof: docs/theorems.md, 6; the idea is XNoise's (Jiang, Wang and Chen, Dordis, EuroSys 2024).
 
 A class below the minimum count is suppressed by its noisy count only, so the decision costs no privacy.

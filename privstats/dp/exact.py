@@ -1,6 +1,6 @@
 """Compute tail probabilities of the rounded and discrete Gaussian and the discrete Laplace law in integers.
 
-A fixed-point number with b bits is an int in units of 2**-b; results are within ERROR units of exact.
+A fixed-point number with b bits is an int in units of 2**-b. Results are exact up to ERROR units.
 """
 
 from __future__ import annotations

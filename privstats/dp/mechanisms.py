@@ -1,6 +1,7 @@
 """Draw a release's noise on the flat integer layout: central, distributed, local and a panel's.
 
-A client adds its share before the ring, a panel member in it, and the server after it and before the centre lift.
+Clients add shares before they encode into the ring, and helpers add noise to their answers in the ring. A server adds
+noise to the ring sum, before the lift to integers around zero.
 """
 
 from __future__ import annotations

@@ -171,7 +171,7 @@ def laplace_tail(scale: float, reach: float) -> float:
     P(|X| > t) <= 2 exp(-t / scale), so t = scale reach^2 / 2. The sum of m >= 2 such entries exceeds sqrt(m) t with no
     higher probability: its moment generating function is at most the continuous law's 1 / (1 - (scale s)^2), as sinh(y)
     / y grows; at s = 1.12 / (sqrt(m) scale) Chernoff's exponent is 1.12 reach^2 / 2 - 3.4, above reach^2 / 2 from
-    reach^2 / 2 = 28.4 on, and no plan has less: it is at least ln(2 / ``plan.cohort.WRAP_PROBABILITY``).
+    reach^2 / 2 = 28.4 on. Every plan's reach^2 / 2 is at least ln(2 / ``plan.cohort.WRAP_PROBABILITY``) = 28.42.
     """
     return scale * reach / 2
 

@@ -33,10 +33,10 @@ def joint_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency) 
 
     Guarantee:
         Unit: one record. A release with this noise on the named statistics is mu-GDP. Some pair of adjacent data sets
-        attains it or comes arbitrarily close, so that no smaller mu holds, except for six upper bounds: gradients,
-        calibrations, sums within clients, and under replace-one numbers by group next to tables, effects with weights
-        W, and a logistic regression's score and information with w_H R^2 / w_g > (11 + 5 sqrt 5) / 2. Assumes that
-        every record obeys the schema's bounds, which the client enforces when it clips and quantises.
+        attains it or comes arbitrarily close, so that no smaller mu holds, except for seven upper bounds: gradients,
+        calibrations, sums within clients, and under replace-one hazards, numbers by group next to tables, effects with
+        weights W, and a logistic regression's score and information with w_H R^2 / w_g > (11 + 5 sqrt 5) / 2. Assumes
+        that every record obeys the schema's bounds, which the client enforces when it clips and quantises.
 
     Raises:
         PlanError: a statistic that the schema does not send, a sigma not above 0, an unknown adjacency.

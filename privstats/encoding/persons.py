@@ -25,7 +25,7 @@ class PersonClip:
 
     Attributes:
         records: the limit c; a person with at most c rows counts in full.
-        weights: share / sensitivity^2 by letter; rows ``v`` weigh ``sqrt(sum_s w_s ||v_s||^2)`` worst-case records.
+        weights: share / sensitivity^2 by letter; rows ``v`` weigh ``sqrt(sum_s w_s ||v_s||^2)``, in worst-case records.
 
     Guarantee:
         One person's contribution follows from that person's rows and this value alone. It weighs at most ``records``,

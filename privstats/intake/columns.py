@@ -91,7 +91,7 @@ class Readings:
 
     @property
     def missing(self) -> NDArray[np.bool_]:
-        """Which values are missing, ``(n,)``."""
+        """Mask of missing values, ``(n,)``."""
         return np.isnan(self.numbers) & ~self.are_texts
 
     @property

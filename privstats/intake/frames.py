@@ -132,7 +132,7 @@ def _batches_of_file(part: Any, names: list[str]) -> Generator[Any]:
 
 
 def _joined(parts: list[Any]) -> Any:
-    """Return one column of several files, as texts where types differ."""
+    """Return one column of several files, as texts where types differ: readers read a number and its text alike."""
     arrow = sys.modules["pyarrow"]
     kinds = {part.type for part in parts if part.type != arrow.null()} or {arrow.null()}
     if len(kinds) > 1:

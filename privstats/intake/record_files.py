@@ -49,7 +49,8 @@ class Records:
         A record's part follows from its own features and the seed alone. So under add-remove a part keeps the promise
         of all records. Under replace-one a record may leave its part, as if removed: the promise holds where
         ``dp.joint_mu`` of the noise is no larger under add-remove, as for class sums with usual shares. With a
-        ``SitesSchema`` and a share of .99 on N that mu is seven times as large; a party's folder refuses that split.
+        ``SitesSchema`` and a share of .99 on N, mu under add-remove is seven times mu under replace-one; a party's
+        folder refuses that split.
 
         With ``persons`` a person's rows are in one part, by the seed and the id alone. A promise per person then holds
         under both adjacencies (docs/sensitivity.md, One person).

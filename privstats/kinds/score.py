@@ -129,7 +129,7 @@ class ScoreSchema(Round):
 
     @property
     def parts(self) -> tuple[slice, ...]:
-        """Slices of w that no record reads together."""
+        """Slices of w, of which each record reads only one."""
         half = self.features // 2
         return (slice(0, half), slice(half, None)) if self._in_arms and self.missing else (slice(None),)
 

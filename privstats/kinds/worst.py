@@ -64,7 +64,7 @@ def first(schema: Schema, sign: int = 1) -> list[list[int]]:
 
 
 def vectors(schema: Any, weights: Mapping[str, float]) -> list[tuple[Record, Record]]:
-    """Return pairs: crossed, opposed, of another class, slanted."""
+    """Return candidate pairs: orthogonal, opposite, of different classes, and at an angle."""
     one, second = record_of(first(schema)), [[1, schema.steps]]
     others = [record_of(second), record_of(second, cell=1), record_of(first(schema), cell=1)]
     if schema.nonnegative:

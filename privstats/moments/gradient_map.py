@@ -48,7 +48,7 @@ Whole = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Mapped:
-    """Contributions of records, all integers: g = residuals^T rows; the sum kappa adds up ``kappa``.
+    """Contributions of records, all integers: g = residuals^T rows; the round's k is the sum of ``kappa``.
 
     Attributes:
         rows: u, ``(n, k)``, of norm at most 2**f.

@@ -255,7 +255,7 @@ class Schema(ABC):
     def clipping(self) -> str:
         """Explanation of a record's bounded weight."""
         if len(self.transform) == 1 and self.transform[0].reads_cells and self.clip_norm == 1.0:
-            return "Its row of cells has length 1 whatever the table holds, in whole numbers, so no record weighs more."
+            return "Its row of cells has length at most 1 for any table, in integers, so no record weighs more."
         return (
             f"Then it is shortened to the length {self.clip_norm:g} where it is longer, so that no record weighs more, "
             f"and rounded to steps of {1 / self.scale:.2g}."

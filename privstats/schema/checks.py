@@ -170,7 +170,7 @@ _LARGEST_PULL = 1e9
 
 
 def checked_pull(field: str, value: object, remedy: str, beyond: str) -> float:
-    """Return a pull, up to 1e9; ``beyond`` is the kind to suggest for larger ones."""
+    """Return a pull (lambda, in records), at most 1e9; ``beyond`` names the kind to suggest for larger ones."""
     if isinstance(value, int | float) and not isinstance(value, bool) and value == 0:
         return 0.0
     pull = size(field, value, remedy)

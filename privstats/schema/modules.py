@@ -39,7 +39,7 @@ Whole: TypeAlias = NDArray[np.float64]
 
 
 class Module(ABC):
-    """A model of classes for gradient rounds, of the linear softmax's rows u, ``(d + 1,)``.
+    """A classifier that gradient rounds train on the linear softmax's rows u, ``(d + 1,)``.
 
     u is the whitened row at norm ``sqrt(1 - a^2)``, then the constant a = 0.1, so its norm is 1. A module's size is its
     only hyperparameter; its numbers are equal on every machine.

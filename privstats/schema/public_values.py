@@ -117,7 +117,7 @@ class Values:
     def near(self, other: Values, tolerance: float = 2.0**-16) -> bool:
         """Return whether entries differ by at most ``tolerance`` times the largest entry of both arrays.
 
-        Machines' eigenvectors differ in last digits.
+        Eigenvectors differ in their last digits from machine to machine.
         """
         mine, theirs = self.real, other.real
         if mine.shape != theirs.shape:

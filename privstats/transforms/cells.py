@@ -130,7 +130,7 @@ _BITS = (8, 20)
 
 @dataclass(frozen=True)
 class Cells(Transform):
-    """Rows of norm 1 from a table's declared columns (texts, gaps, any numbers), without a clip norm or range.
+    """Rows of norm at most 1 from a table's declared columns (texts, gaps, any numbers), without a clip norm or range.
 
     Column j of J has a block b_j of norm 1, and the row is (b_1, ..., b_J) / sqrt(J):
 

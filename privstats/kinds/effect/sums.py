@@ -295,7 +295,8 @@ def _square(schema: EffectSchema, weights: Mapping[str, float], adjacency: Adjac
     """Return mu^2 of one record, for any published values.
 
     In one block ``t^2 + (1 - t^2)^2 <= 1``, and ``(t - t')^2 (1 + (t + t')^2) <= 4`` for two records. An exchange with
-    an excluded record moves N too, and O by 1 if counted. Two blocks move every sum twice (docs/sensitivity.md).
+    an excluded record moves N too, and O by 1 if counted. An exchange between two blocks changes both in full
+    (docs/sensitivity.md).
     """
     weight, influence = weights.get("W", 0.0), sum(weights.get(letter, 0.0) for letter in f"b{INFLUENCES}")
     alone, left_out = weights.get("N", 0.0) + weight + influence, weights.get("O", 0.0)

@@ -416,7 +416,7 @@ class Client(Uploader):
         """Send one share per owner: the signed list alone decides which. No other method sends shares."""
         state, half = self._state, messages.SECRET_BYTES
         checks.check_agreement(message, self._graph, self.index, state)
-        # As before: a signature of Ed25519 has no nonce.
+        # The signature that the agreement carried: Ed25519 derives its nonce from key and message.
         own = self._identity.sign(messages.survivors_statement(state.transcript, state.survivors))
         size = wire.SIGNATURE_BYTES
         signed = {other: part(message.signatures, place, size) for place, other in enumerate(message.signers)}

@@ -134,7 +134,7 @@ class ClientSecrets(BoxKeys):
         return self.self_key
 
     def self_stream(self, transcript: bytes) -> bytes:
-        """Derive this client's self-mask key."""
+        """Derive the key of this client's self-mask stream from its self-mask key."""
         return self_stream(self.self_key, transcript)
 
 
@@ -144,7 +144,7 @@ def pair_seed(shared: bytes, transcript: bytes, pair: tuple[int, int]) -> bytes:
 
 
 def self_stream(self_key: bytes, transcript: bytes) -> bytes:
-    """Derive a self-mask key."""
+    """Derive the key of a self-mask stream from a client's self-mask key."""
     return derive(self_key, "self-mask", salt=transcript)
 
 

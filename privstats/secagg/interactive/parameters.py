@@ -133,8 +133,8 @@ class Parameters:
     def fewest_listed(self) -> int:
         """Minimum number of clients on a list that a client signs.
 
-        ``min_survivors``, and more in version 4's random graphs: there a lying server can exclude from the sum any
-        client in dispute with all its neighbours in it.
+        ``min_survivors``, and more in version 4's random graphs. There a lying server can exclude a client from the
+        sum if that client is in dispute with all its neighbours in the sum.
         """
         if not self.disputes:
             return self.min_survivors

@@ -1,6 +1,8 @@
 """Reconstruct secrets from shares and remove the masks still in the sum.
 
-Every key is verified against its owner's advertisement, so a lie names its owner and cannot change the sum.
+Version 3 verifies each recovered key against its owner's advertisement. Version 4 verifies shares and revealed keys
+against commitments. There a silent survivor's interpolated g(0) may differ from the key that masked its vector, which
+changes that client's own input alone (docs/theorems.md, 7).
 """
 
 from __future__ import annotations
@@ -131,7 +133,7 @@ def _linked_orphans(state: ServerState, graph: Graph) -> Iterator[tuple[bytes, b
     """Yield version 4's orphaned pair seeds, from the lower client's f or its link.
 
     Pairs in dispute do not mask. Values that holders sent were checked; interpolated ones must fit an undisputed
-    commitment. So a falsely verified dealing ends the session and cannot change the sum.
+    commitment. So a falsely verified dealing of f ends the session and cannot change the sum.
     """
     apart = both_sides(state.failed)
     for vanished in _vanished(state):
