@@ -135,7 +135,7 @@ class Release:
     def digest(self) -> str:
         """SHA-256 of plan, survivors and sums, in 64 hex digits, whichever version wrote the file.
 
-        A digest alone only lets its holder check a release that they have.
+        The digest alone reveals no sum; it confirms a guess of the whole release.
         """
         layers = (self.left_for,) if self.left_for else ()
         facts = (self.plan.digest, self.survivors, self.suppressed, self.reproducible)

@@ -22,9 +22,9 @@ from privstats.python_values import check_number
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
 _DIRECT_FROM_MU = 1.0
 _DEEPEST = 38.0
-_ALL_OF_IT = 2.0**53  # from this mu on epsilon is mu^2 / 2, or beyond float64
+_ALL_OF_IT = 2.0**53  # from this mu on, epsilon equals mu^2 / 2 in float64, or exceeds float64
 _FAR = 1e3
-_LEAST_GAP = 2.0**-53  # least 1 - m(s + mu) / m(s), where s + mu rounds to s; log phi(s) is far larger
+_LEAST_GAP = 2.0**-53  # lower limit of 1 - m(s + mu) / m(s) before its log: 0 if s + mu rounds to s
 _LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
 _SOLVED = 4096  # cached roots: a session parses its plan again with every message
 

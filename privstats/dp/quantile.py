@@ -90,11 +90,12 @@ class _Scaled(NamedTuple):
 def position_of(magnitude: Integers, sigma: float) -> Position:
     """Return sigma z, z = -Phi^-1(u), for uniforms u in [m, m + 1) / 2**64 with 2**-16 <= u < 1/2; 0 <= m < 2**63.
 
-    With Q(z) = P(Z > z) and u = Q(t) - phi(t) w, Taylor's series is z = t + w + t w^2/2 + (2 t^2 + 1) w^3/6 + ...; its
-    n-th derivative is P_n(z) exp(n (z^2 - t^2) / 2). The knot is nearest to the middle of the uniforms of the same
-    leading bits, which are within 2**-13 of it, relatively, so within 2**-12.6 in z (Q / phi <= 1.26). With |z - t| <=
-    2**-11 + 2**-12.6 < 2**-10.58 and z < 4.2 the seventh term and what follows is below 2**-64.1. As |w| is below W =
-    2**-10.57, the sixth is Chebyshev's: w^6 = (48 W^2 w^4 - 18 W^4 w^2 + W^6) / 32, up to W^6 / 32.
+    With Q(z) = P(Z > z) and u = Q(t) - phi(t) w, Taylor's series is z = t + w + t w^2/2 + (2 t^2 + 1) w^3/6 + ...; the
+    n-th derivative of z is P_n(z) exp(n (z^2 - t^2) / 2), P_1 = 1, P_(n+1) = P_n' + n z P_n. The knot t is nearest to
+    the middle of the uniforms of the same leading bits, which are within 2**-13 of it, relatively, so within 2**-12.6
+    in z (Q / phi <= 1.26). With |z - t| <= 2**-11 + 2**-12.6 < 2**-10.58 and z < 4.2 the seventh term and what follows
+    is below 2**-64.1. As |w| is below W = 2**-10.57, the sixth is Chebyshev's: w^6 = (48 W^2 w^4 - 18 W^4 w^2 + W^6) /
+    32, up to W^6 / 32.
 
     The difference g of the integers Q(t) and m, below 2**53, is exact, and w = d g with d = 2**-64 / phi(t), correctly
     rounded. Horner's rule has the coefficients sigma c_n d^n, of which the lowest, sigma d, has two relative errors of

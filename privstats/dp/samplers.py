@@ -138,9 +138,10 @@ class _Law(Protocol):
 class _Continuous:
     """Base class of the laws that are a rounded normal up to a known small distance.
 
-    |X| = round(multiplier * z) with z = -Phi^-1(u). ndtri is accurate to a few units in the last place, its argument to
-    two, and the 64 bits leave u open by 2**-65. Where u >= 2**-16 all that shifts z by less than 32 |z| + 8 units of
-    2**-53 plus 1.26 2**-49, because Phi(-z) / phi(z) <= sqrt(pi / 2). Below 2**-16 nothing counts as certain.
+    |X| = round(multiplier * z) with z = -Phi^-1(u). scipy's ndtri is accurate to a few units in the last place
+    (measured in ``tests/dp/test_samplers.py``, not proved), its argument to two, and the 64 bits leave u open by
+    2**-65. Where u >= 2**-16 all that shifts z by less than 32 |z| + 8 units of 2**-53 plus 1.26 2**-49, because
+    Phi(-z) / phi(z) <= sqrt(pi / 2). Below 2**-16 nothing counts as certain.
     """
 
     sigma: float

@@ -279,8 +279,8 @@ def measured_gaussians(
     """Return a client's Gaussian, or its part in the round; labels are not read.
 
     Guarantee:
-        In integers, for every admitted S: entries are at most n R^2 on the diagonal and half of that off it, in grid
-        steps. In the norm of ``client_clip`` the complete message is at most n records long.
+        For every admitted S, in integers: entries on the diagonal are at most n R^2, in grid steps, and entries off it
+        at most half of that. Measured as ``client_clip`` measures, the message is at most as long as n records.
     """
     del y
     gaussian = client_gaussian(schema, X, progress)

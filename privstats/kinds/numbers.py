@@ -199,7 +199,7 @@ def _apart(number: Number, T: float, x: float, q: float) -> float:
 
 
 def _turn(x: float, q: float) -> float:
-    """Return the d in [1, 2) that maximises ``d^2 (x + q (2 - d)^2)``; 1 where it rises up to d = 2."""
+    """Return the d in [1, 2) with the largest ``d^2 (x + q (2 - d)^2)``; 1 where d = 2 has the largest."""
     return (3 - math.sqrt(1 - 2 * x / q)) / 2 if 2 * x < q else 1.0
 
 

@@ -210,7 +210,7 @@ def direction(blocks: Sequence[Block], classes: int, features: int, start: Value
 
     Args:
         blocks: all rows of the party, in steps of 2**-16.
-        start: initial weights ``(C, d)``, truncated to about 2**10 for rows of norm 1; None: zero.
+        start: initial weights ``(C, d)``, clipped to about +-2**10 for rows of norm 1; None: zero.
 
     Raises:
         DataError: more than 2**27 records.
@@ -227,7 +227,7 @@ def direction(blocks: Sequence[Block], classes: int, features: int, start: Value
     for step in range(_STEPS):
         before, weights = weights, ahead - np.rint(_gradient(blocks, ahead, exponent) / energy * pace)
         ahead = np.clip(weights + np.rint((weights - before) * (step / (step + 3))), -_MOST, _MOST)
-    moved = classes * (weights - began) - (weights - began).sum(axis=0)  # all classes share rounding of probabilities
+    moved = classes * (weights - began) - (weights - began).sum(axis=0)  # C times (change - its mean over classes)
     length = math.sqrt(sum(entry**2 for entry in moved.astype(np.int64).ravel().tolist()))
     return np.asarray(moved / (length or 1.0))
 

@@ -64,7 +64,7 @@ class ScoreSchema(Round):
         family: ``"logistic"`` or ``"poisson"``.
         target_bound: Y, for Poisson.
         rate: a public guess of the mean outcome, to start from.
-        outcomes: with rows by arm, the number of unread columns of y.
+        outcomes: with rows by arm, the number of columns of y; none is read.
         features, clip_norm, grid_bits, nonnegative, transform, feature_names: as in :class:`ClassSchema`. After
             ``ByArm`` the outcome is the arm, u the row of either arm, and y adds nothing: a propensity of treatment
             (:class:`~privstats.Effect`).
@@ -135,7 +135,7 @@ class ScoreSchema(Round):
 
     @property
     def appended(self) -> int:  # type: ignore[override]
-        """Number of appended features; negative for rows by arm."""
+        """Number of features beyond the transform's; rows by arm have half of them, so it is negative."""
         if not self.by_arm:
             return 0
         outputs = output_features(self.transform)  # declared columns may determine the features

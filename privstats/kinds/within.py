@@ -245,9 +245,9 @@ def measured_within(schema: WithinSchema, X: Any, y: Any, _: Mapping[str, Values
 def _square(schema: WithinSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
     """Return mu^2 of one record, with t = ``schema.weight``; replacing is removing and adding.
 
-    A record z moves Q by ``(1 - t) z z' + t a (m - z)(m - z)'``, m the others' mean, a < 1; the largest has |x| = R,
-    m_x = -x, m of another class. Truncation adds at most one step per entry and client; a replaced record may move to
-    another client (docs/sensitivity.md).
+    A record z = (e_y, x) moves Q by ``(1 - t) z z' + t a (m - z)(m - z)'``, m the mean of the client's others, a < 1.
+    The move is largest where |x| = R, m's x part is -x, and the others are of another class. Truncation adds at most
+    one step per entry and client; a replaced record may move to another client (docs/sensitivity.md).
     """
     t, radius, step = schema.weight, schema.clip_norm, 1 / schema.scale
     C, d = schema.classes, schema.features

@@ -36,7 +36,7 @@ def chunk_rows(schema: RecordSchema) -> int:
 
 
 class CpuAccumulator:
-    """Exact sums over tiles of records; ``sums`` may replace the schema's."""
+    """Sum records exactly, chunk by chunk, into the schema's sums or into ``sums``."""
 
     def __init__(self, schema: RecordSchema, sums: Any = None) -> None:
         size = chunk_rows(schema)

@@ -215,7 +215,7 @@ def gram(torch: Any, rows: Any, *, limbs: bool) -> Any:
 
 
 def _require_right(torch: Any, rows: Any, gram: Any) -> None:
-    """Raise where X'X v is not X'(X v): entries below 2**45 sqrt(d) are exact in float64 up to 2**16 columns."""
+    """Raise where (X'X) v differs from X'(X v), which float64 computes exactly for up to 2**16 columns."""
     # The vector is fixed, so this finds a device's faults, and not errors that an attacker builds around it.
     vector = torch.from_numpy(1 + (key_weights(rows.shape[1]) >> 40 & 1)).to(rows.device)
     expected = rows.T @ (rows @ vector.to(torch.float64))

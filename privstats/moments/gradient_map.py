@@ -121,10 +121,10 @@ def residual_of_units(
 
 
 def shortened(rows: Whole, step: float, exponent: int, steps: int) -> tuple[Whole, NDArray[np.float64]]:
-    """Shorten ``rows * step * 2**-exponent`` to norm 1, in ``steps`` per 1, truncated toward zero.
+    """Multiply rows by ``step * 2**-exponent``, shorten those longer than 1, and truncate toward zero.
 
     Returns:
-        Integers ``(n, k)``, and each row's factor, ``(n,)``, at most 1.
+        Integers ``(n, k)``, ``steps`` of which are 1; and the factors, ``(n,)``, that shortened the rows, 1 for others.
     """
     z = rows.copy()
     exponents = _cut(z)

@@ -82,7 +82,7 @@ class Grid:
         return squares
 
     def outside(self, squares: NDArray[np.float64]) -> NDArray[np.intp]:
-        """Return the indices of squared norms beyond the radius; larger integers stay larger under rounding."""
+        """Return the indices of squared norms beyond the radius; rounding to float64 keeps the order of integers."""
         return np.flatnonzero(squares > float(self.radius) ** 2)
 
     def shrink(self, rows: Any) -> tuple[Any, Any, Any]:

@@ -37,6 +37,7 @@ class Kind:
         stays: an unreadable record counts as zeros: the number of records is public.
         readable: ``measure`` that excludes unreadable records; None: ``measure`` on readable batches.
         terms: each record's contribution; None: no promise per person.
+        terms_of_readable: ``terms`` that exclude unreadable records; None: ``terms`` on readable batches.
         in_batches: whether records may come in batches.
         named: columns read by name, without targets.
         again: ``measure`` with an earlier round's results, if any.

@@ -95,7 +95,10 @@ def required_survivors(plan: Plan) -> tuple[int, ...] | None:
 
 
 def needs_full_list(plan: Plan) -> bool:
-    """Return whether another sum is over this sum's list: an alignment's first sum without noise, or a round."""
+    """Return whether this sum and another one must be over the same clients.
+
+    So it is for every round of an alignment, and for its first sum without noise.
+    """
     return required_survivors(plan) is not None or (plan.schema.followed and plan.noise is None)
 
 

@@ -79,7 +79,7 @@ def step_of(bits: int, parts: int) -> int:
 
 
 def _numeric(column: Numeric | Dates, shape: Shape) -> Block:
-    edges = column.edges or (0.0,) * shape.signs  # of an open column nobody reads the table, but its step is known
+    edges = column.edges or (0.0,) * shape.signs  # a column without edges has no table yet, but its step is known
     cuts, places = np.array(edges), max(shape.signs, len(edges))
     parts, marks = shape.columns * (1 + shape.ramp), cuts
     q = step_of(shape.bits, parts * len(edges))

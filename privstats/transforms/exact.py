@@ -174,8 +174,8 @@ def unscaled(values: Any, exponents: Any) -> Any:
 def row_norms(rows: Rows, columns: int | None = None) -> RowNorms:
     """Return Euclidean norms of rows, to about 11 digits and independent of the order of summation.
 
-    ``columns`` is the full width d of rows that omit zeros. Entries are split as hi + lo 2**-b with an error of at most
-    2**-(b+1), which moves a norm by at most sqrt(d) 2**-(b+1); products are exact.
+    ``columns`` is the full width d of rows that omit zeros. An entry is split into integers, hi + lo 2**-b, with an
+    error of at most 2**-(b+1), which moves a norm by at most sqrt(d) 2**-(b+1); products of the integers are exact.
     """
     xp = arrays_of(rows)
     columns = int(rows.shape[1]) if columns is None else columns  # a tensor while torch.jit traces

@@ -298,7 +298,7 @@ class EffectSchema(Schema):
 
     @property
     def deepest(self) -> int:
-        """Depth below 0 of a ratio's untreated influence, in steps of its maximum."""
+        """Largest negative influence of an untreated record on a ratio, in steps; a treated one's is ``steps``."""
         return math.floor(self.probabilities[-1] * self.steps)
 
     @property
