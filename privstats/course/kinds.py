@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from inspect import signature
 from itertools import chain
 from pathlib import Path
@@ -72,12 +72,13 @@ class CourseKind:
         labels: names of priced plans in a table.
         ended: sentence at a run's end.
         admits: refuses records early that only a later round would refuse, with ``measured`` for lazy data; None: the
-            first round reads all.
+            first round reads all. It has no default, so that every kind states it.
     """
 
     name: str
     what: str
     place: str | type[Any]
+    admits: Admits | None = field(kw_only=True)
     charge: Literal["plan", "course", "registry"] = "course"
     part: Literal["records", "changes"] = "records"
     gives_back: bool = False
@@ -91,7 +92,6 @@ class CourseKind:
     weighs: Callable[[Any], bool] = lambda _: False
     labels: Callable[[Any], Sequence[str]] = _numbered
     ended: Callable[[Any, Releases, Path], str] = _rounds_ended
-    admits: Admits | None = None
 
     @property
     def type(self) -> type[Any]:
@@ -198,12 +198,14 @@ KINDS: dict[str, CourseKind] = by_name(
             charge="plan",
             gives_back=True,
             promise=None,
+            admits=None,
         ),
         CourseKind(
             "rounds",
             "refinement rounds",
             "privstats.course.rounds:Rounds",
             why="The first session makes a model, and each of the others improves it a step.",
+            admits=None,
         ),
         CourseKind(
             "alignment",
@@ -212,6 +214,7 @@ KINDS: dict[str, CourseKind] = by_name(
             why="Parties are asked again until their measurements can be made alike; each session begins with what "
             "the last one found.",
             task="gaussians",
+            admits=None,
         ),
         CourseKind(
             "stream",
@@ -228,6 +231,7 @@ KINDS: dict[str, CourseKind] = by_name(
             weighs=lambda stream: stream.row.correlated,
             labels=lambda stream: [f"each of {stream.most}"],
             ended=_epoch_ended,
+            admits=None,
         ),
         CourseKind(
             "newton",
@@ -235,6 +239,7 @@ KINDS: dict[str, CourseKind] = by_name(
             "privstats.course.newton:Newton",
             why="The regression is found in steps; each session begins with what the last one found.",
             task="score",
+            admits=None,
         ),
         CourseKind(
             "hazard",
@@ -268,6 +273,7 @@ KINDS: dict[str, CourseKind] = by_name(
             "privstats.course.standardised:Standardised",
             why="The first session finds the ranges of the columns; the second makes the regression within them.",
             asked="standardised",
+            admits=None,
         ),
         CourseKind(
             "parties",
@@ -275,6 +281,7 @@ KINDS: dict[str, CourseKind] = by_name(
             "privstats.course.rounds:PartyRounds",
             why="Each party is asked twice for one direction: the first makes a model, the second improves it.",
             task="party-softmax",
+            admits=None,
         ),
         CourseKind(
             "binned",
@@ -292,6 +299,7 @@ KINDS: dict[str, CourseKind] = by_name(
             why="The first session counts each column, the next all pairs of columns roughly; the last counts the "
             "pairs that go together most. Rows of no real person are drawn from these counts.",
             asked="synthetic",
+            admits=None,
         ),
     ],
     lambda kind: kind.name,

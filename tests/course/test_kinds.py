@@ -196,5 +196,7 @@ def test_a_taken_name_or_class_is_refused(name: str, kind: type) -> None:
     with pytest.raises(
         PlanError, match=f"a course kind '{name}', or one of {kind.__name__}, is registered; name another"
     ):
-        register(CourseKind(name, "strange", kind, charge="plan", part="records", gives_back=True, promise=None))
+        register(
+            CourseKind(name, "strange", kind, charge="plan", part="records", gives_back=True, promise=None, admits=None)
+        )
     assert before == KINDS
