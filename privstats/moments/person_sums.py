@@ -1,7 +1,7 @@
 """Form clipped integer sums for many persons at once.
 
-The result equals each person's ``clip.clipped`` bit for bit: float64 sums stay below 2**53, and integers decide where
-rounding might.
+The result equals each person's ``clip.clipped`` bit for bit: float64 sums stay below 2**53, and exact integers decide
+where rounding could change the result.
 """
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ def of_readable(
 
     Args:
         beside: the kind of y; None: as the schema's ``rows`` require.
-        kept: an unreadable record counts as zeros: the number of records is not secret.
+        kept: count an unreadable record as zeros, where the number of records is public, instead of excluding it.
         noted: receives which records are readable.
     """
 

@@ -192,7 +192,7 @@ _MIX = 0x9E3779B97F4A7C15 - (1 << 64)
 
 @lru_cache(maxsize=64)
 def key_weights(entries: int) -> NDArray[np.int64]:
-    """Return odd 64-bit weights ``(entries,)``: a record's key is their product with its integers, modulo 2**64."""
+    """Return odd 64-bit weights ``(entries,)``: a record's key is their inner product with its integers, mod 2**64."""
     weights = np.array([_splitmix(i) | 1 for i in range(entries)], np.uint64).view(np.int64)
     weights.setflags(write=False)
     return weights

@@ -119,7 +119,7 @@ class Categories(Declared):
 
     @property
     def is_scale(self) -> bool:
-        """Whether a sign for each step from value to value encodes it; other values count as missing."""
+        """Whether each step from value to value is encoded by a sign; other values then count as missing."""
         return len(self.values) == 2 or (self.ordered and bool(self.values))
 
     @cached_property
