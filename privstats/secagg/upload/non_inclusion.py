@@ -16,7 +16,7 @@ from privstats.secagg.upload.panel import Panel
 from privstats.secagg.upload.parameters import UploadParameters
 
 _BEGINNING = 256
-"""The first bytes of what a client gives: more than the label and the context with which a receipt begins."""
+"""Leading bytes that are compared with a receipt's label and context, which are shorter."""
 
 
 def check_abandoned_by_all(
