@@ -326,7 +326,7 @@ class Client(Uploader):
     def _advertise(self, message: Any) -> messages.Advertise | messages.HybridAdvertise:
         checks.check_open(message, self._graph)
         state, secrets, context = self._state, self._secrets(), checks.context_of_open(message, self._graph)
-        # it refuses a bad key before the state changes
+        # A bad server key is refused before the state changes.
         state.advert = secrets.advertise(message, context, self.index, self._identity, state)
         state.session, state.server_key, state.context = message.session, message.server_key, context
         return state.advert
