@@ -92,8 +92,8 @@ class PersonAverage:
     """The rule that a person counts as one record, the average of that person's rows.
 
     Guarantee:
-        One person's contribution follows from that person's rows alone. In any norm it is no longer than the longest
-        row, for any number of rows (docs/sensitivity.md, One person).
+        One person's contribution follows from that person's rows alone. In any weighted L1 or L2 norm it is no longer
+        than the longest row, for any number of rows (docs/sensitivity.md, One person).
 
     Example:
         >>> schema, ids = ps.ClassSchema(2, 2, "NA", 1.0), ["anna", "anna", "anna", "anna", "ben"]

@@ -113,7 +113,7 @@ class CountSchema(Schema):
 
     @property
     def read(self) -> tuple[Variable | Number, ...]:
-        """Read columns, variables first."""
+        """The columns to read, variables first."""
         return (*self.variables, *(self.numbers or ()))
 
     @property

@@ -57,9 +57,9 @@ class PartySchema(Schema):
     Guarantee:
         Unit one client, which counts as one record (``max_records_per_client=1``). ``|V|_F <= 2**f`` holds in integers
         for *every* set of records (:func:`shortened`). So mu = 1 / sigma for a party added or removed, and 2 / sigma
-        for one exchanged; both are attained. A party without records sends zeros. Source: the Gaussian mechanism on a
-        vector clipped per party, as in DP-FedAvg (McMahan et al. 2018, arXiv:1710.06963); docs/sensitivity.md. No
-        promise covers one record: it may turn its party's whole direction.
+        for one exchanged; both are attained up to truncation. A party without records sends zeros. Source: the
+        Gaussian mechanism on a vector clipped per party, as in DP-FedAvg (McMahan et al. 2018, arXiv:1710.06963);
+        docs/sensitivity.md. No promise covers one record: it may turn its party's whole direction.
 
     Args:
         classes: C, 2 to 8,192; labels are 0..C-1.
@@ -76,7 +76,8 @@ class PartySchema(Schema):
         (True, [[-0.71, 0.0], [0.71, 0.0]])
     """
 
-    task: ClassVar[str] = "party-softmax"  # another direction needs another word: parties of one plan send the same
+    # A changed direction needs another word, because all parties of a plan must compute the same one.
+    task: ClassVar[str] = "party-softmax"
     makes: ClassVar[str] = "a rule that distinguishes the classes, to which each party gives one direction, as one vote"
     table: ClassVar[tuple[Statistic, ...]] = _TABLE
     statistics: ClassVar[str] = letters_of(_TABLE)
@@ -308,7 +309,7 @@ def measured_parties(
 
 
 def cut(V: NDArray[np.float64], steps: int) -> NDArray[np.int64]:
-    """Return ``V steps`` in integers, truncated toward zero and no longer than ``steps``; NaN becomes 0.
+    """Return ``V * steps`` in integers, truncated toward zero and no longer than ``steps``; NaN becomes 0.
 
     Guarantee:
         ``sum out**2 <= steps**2`` holds exactly, in integers, for every float64 array.

@@ -32,7 +32,7 @@ def helper_noise(plan: Plan) -> Callable[[bytes], RingVector] | None:
     Guarantee:
         A draw is the full noise of the plan (``dp.draw_member``), equal for equal bytes and unrelated for different
         bytes. An answer that contains it is mu-GDP toward the leader and all other helpers together, if the bytes stay
-        with this helper and no other bytes draw for the same sum.
+        with this helper and no other bytes are used for the same sum.
 
     Example:
         >>> panel = [ps.secagg.Identity.generate(os.urandom).public.hex() for _ in range(2)]
