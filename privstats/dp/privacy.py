@@ -38,12 +38,12 @@ MARGIN = 1 - 2.0**-40
 """Factor on the promised epsilon and delta before noise is sized: covers rounding, and the slack of a model.
 
 A plan is sized for mu with delta(mu, m epsilon) = m delta, where m = 1 - g; float arithmetic (the root, the shares, the
-squares of the joint mu) yields mu (1 + r). To first order delta rises by r mu phi(a), with a = epsilon / mu - mu
-/ 2, and the margin has lowered it by g phi(a) (epsilon R(b) + R(a) - R(b)), with b = a + mu and Mills' ratio R, because
-d delta / d mu = phi(a), d delta / d epsilon = -e^epsilon Phi(-b) = -phi(a) R(b) and delta = phi(a) (R(a) - R(b)). So g
->= K r is enough, with K = mu / (epsilon R(b) + R(a) - R(b)) <= 2 (proved in docs/privacy.md). Here g = 2**-40 = 9e-13
-covers r up to 4e-13; the largest r measured in plans is 1e-15. The slack of distributed noise is below 1e-20
-(docs/privacy.md). The margin costs 1e-12 of the noise.
+squares of the joint mu) yields mu (1 + r). To first order delta rises by r mu phi(a), with a = epsilon / mu - mu / 2,
+and the margin has lowered it by g phi(a) (epsilon R(b) + R(a) - R(b)), with b = a + mu and Mills' ratio R, because d
+delta / d mu = phi(a), d delta / d epsilon = -e^epsilon Phi(-b) = -phi(a) R(b) and delta = phi(a) (R(a) - R(b)). So g >=
+K r is enough, with K = mu / (epsilon R(b) + R(a) - R(b)) <= 2 (proved in docs/privacy.md). Here g = 2**-40 = 9e-13
+covers r up to 4e-13; plans have less than 1e-15 (``tests/dp/test_float_margin.py``). The slack of distributed noise is
+below 1e-20 (docs/privacy.md). The margin costs 1e-12 of the noise.
 """
 
 
