@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from inspect import signature
 from itertools import chain
 from pathlib import Path
@@ -19,14 +19,12 @@ if TYPE_CHECKING:
     from privstats.course import Stream
     from privstats.course.base import Course, Releases
     from privstats.course.binned import Binned
-    from privstats.course.centred import Centred
     from privstats.course.effect import Effect
     from privstats.course.hazard import Hazard
-    from privstats.moments.measurement import Unreadable
     from privstats.schema import Schema
 
 Admits: TypeAlias = Callable[..., None]
-"""Checks a course, X and y, with the treatment of unreadable records and the function that measures lazy data."""
+"""Checks X and y, with the treatment of unreadable records and the function that measures lazy data."""
 
 
 def _never(_: Any, place: int) -> bool:  # noqa: ARG001
@@ -71,14 +69,11 @@ class CourseKind:
         weighs: whether the server weighs exact sums with earlier ones before noise is due.
         labels: names of priced plans in a table.
         ended: sentence at a run's end.
-        admits: refuses records early that only a later round would refuse, with ``measured`` for lazy data; None: the
-            first round reads all. It has no default, so that every kind states it.
     """
 
     name: str
     what: str
     place: str | type[Any]
-    admits: Admits | None = field(kw_only=True)
     charge: Literal["plan", "course", "registry"] = "course"
     part: Literal["records", "changes"] = "records"
     gives_back: bool = False
@@ -182,12 +177,6 @@ def _hazard_labels(course: Hazard) -> Sequence[str]:
     return ["0: counts", *(str(place) for place in range(1, len(course.priced)))]
 
 
-def _reads_every_row(
-    course: Binned | Centred | Effect | Hazard, X: Any, y: Any, unreadable: Unreadable, *measured: Any
-) -> None:
-    course.admits(X, y, unreadable, *measured)
-
-
 KINDS: dict[str, CourseKind] = by_name(
     [
         CourseKind(
@@ -198,14 +187,12 @@ KINDS: dict[str, CourseKind] = by_name(
             charge="plan",
             gives_back=True,
             promise=None,
-            admits=None,
         ),
         CourseKind(
             "rounds",
             "refinement rounds",
             "privstats.course.rounds:Rounds",
             why="The first session makes a model, and each of the others improves it a step.",
-            admits=None,
         ),
         CourseKind(
             "alignment",
@@ -214,7 +201,6 @@ KINDS: dict[str, CourseKind] = by_name(
             why="Parties are asked again until their measurements can be made alike; each session begins with what "
             "the last one found.",
             task="gaussians",
-            admits=None,
         ),
         CourseKind(
             "stream",
@@ -231,7 +217,6 @@ KINDS: dict[str, CourseKind] = by_name(
             weighs=lambda stream: stream.row.correlated,
             labels=lambda stream: [f"each of {stream.most}"],
             ended=_epoch_ended,
-            admits=None,
         ),
         CourseKind(
             "newton",
@@ -239,7 +224,6 @@ KINDS: dict[str, CourseKind] = by_name(
             "privstats.course.newton:Newton",
             why="The regression is found in steps; each session begins with what the last one found.",
             task="score",
-            admits=None,
         ),
         CourseKind(
             "hazard",
@@ -248,7 +232,6 @@ KINDS: dict[str, CourseKind] = by_name(
             why="The first session counts; the others find the survival analysis in steps.",
             task="hazard",
             labels=_hazard_labels,
-            admits=_reads_every_row,
         ),
         CourseKind(
             "centred",
@@ -257,7 +240,6 @@ KINDS: dict[str, CourseKind] = by_name(
             why="The first session finds the average of every column; the next measures from there, which needs less "
             "noise for the same promise.",
             asked="centred",
-            admits=_reads_every_row,
         ),
         CourseKind(
             "effect",
@@ -265,7 +247,6 @@ KINDS: dict[str, CourseKind] = by_name(
             "privstats.course.effect:Effect",
             why=_effect_why,
             task="effect",
-            admits=_reads_every_row,
         ),
         CourseKind(
             "standardised",
@@ -273,7 +254,6 @@ KINDS: dict[str, CourseKind] = by_name(
             "privstats.course.standardised:Standardised",
             why="The first session finds the ranges of the columns; the second makes the regression within them.",
             asked="standardised",
-            admits=None,
         ),
         CourseKind(
             "parties",
@@ -281,7 +261,6 @@ KINDS: dict[str, CourseKind] = by_name(
             "privstats.course.rounds:PartyRounds",
             why="Each party is asked twice for one direction: the first makes a model, the second improves it.",
             task="party-softmax",
-            admits=None,
         ),
         CourseKind(
             "binned",
@@ -290,7 +269,6 @@ KINDS: dict[str, CourseKind] = by_name(
             why="The first sessions count, to find where columns are cut into groups; then the study itself begins.",
             means=_has_open_columns,
             labels=_counts_first,
-            admits=_reads_every_row,
         ),
         CourseKind(
             "synthetic",
@@ -299,7 +277,6 @@ KINDS: dict[str, CourseKind] = by_name(
             why="The first session counts each column, the next all pairs of columns roughly; the last counts the "
             "pairs that go together most. Rows of no real person are drawn from these counts.",
             asked="synthetic",
-            admits=None,
         ),
     ],
     lambda kind: kind.name,
@@ -342,9 +319,11 @@ def kind_for(schema: Schema, asked: Container[str]) -> CourseKind:
 
 
 def admits_of(course: Course) -> Admits | None:
-    """Return :attr:`CourseKind.admits`."""
-    row = _row_of(course)
-    return None if row is None else row.admits
+    """Return the course's method ``admits``, which refuses records early that only a later round would refuse.
+
+    None: the first round reads all that later rounds read.
+    """
+    return getattr(course, "admits", None)
 
 
 def _row_of(course: Course) -> CourseKind | None:
