@@ -169,6 +169,11 @@ class SoftmaxRounds(ClassRounds):
         whitening, states = self.states(releases)
         return {"M": Values.rounded(whitening.matrix), "W": Values.rounded(whitening.published(states[-1].weights))}
 
+    def rounds_behind(self, releases: Sequence[Release]) -> list[tuple[float, float]]:
+        """Return kappa and the gradient's noise of every round but a calibration."""
+        rounds = releases[1:-1] if _calibrated(releases) else releases[1:]
+        return [(float(each.moments.k), float(each.sigma["g"])) for each in rounds]
+
     def temperature(self, releases: Sequence[Release], before: float = 1.0) -> float:
         """Return the temperature for scores divided by ``before``; 1 without calibration."""
         if not _calibrated(releases):
@@ -426,11 +431,12 @@ def recipe_of(releases: Sequence[Release]) -> AnyRecipe:
     try:
         mu = text.course_mu if text else _alone_mu(first.plan, records)
         recipe = _divided(first.plan, records, mu, rest, getattr(text, "module", None), clip)
+        recipe, schemas = _with_pairs(recipe, rest)
     except PlanError as error:
         raise ReleaseError(f"no rounds follow on this first release: {error}") from None
     if rest and isinstance(recipe, SoftmaxRounds) and rest[-1].plan.schema == recipe.calibration:
         rest.pop()
-    if any(each.plan.schema != recipe.schema for each in rest) or (mean and mean.plan.schema != recipe.mean):
+    if any(each.plan.schema not in schemas for each in rest) or (mean and mean.plan.schema != recipe.mean):
         raise ReleaseError("after the first release only those of rounds of its course can follow; give those of one")
     behind = rest and (mean or recipe.mean_share)
     if behind and not (_pays(recipe, first.plan, rest[0].plan) and _follows(rest[0], [first, mean])):
@@ -439,6 +445,17 @@ def recipe_of(releases: Sequence[Release]) -> AnyRecipe:
             "order, and None for one without a sum; a course of an older version is read by that version"
         )
     return recipe
+
+
+def _with_pairs(recipe: AnyRecipe, rest: Sequence[Release]) -> tuple[AnyRecipe, list[Schema]]:
+    """Return the recipe, of pairs if a session searched for them, and the schemas of its rounds."""
+    from privstats.course.pair_rounds import PairRounds
+
+    of_pairs = isinstance(recipe, SoftmaxRounds) and any(getattr(each.plan.schema, "module", None) for each in rest)
+    if not of_pairs:
+        return recipe, [recipe.schema]
+    other = PairRounds.after(recipe)
+    return other, [other.schema, other.schema_of(other.searching), other.schema_of(other.joint)]
 
 
 def _follows(release: Release, before: Releases) -> bool:

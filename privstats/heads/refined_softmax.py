@@ -20,6 +20,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from privstats.course import Releases
+from privstats.course.pair_rounds import PairTables, paired_of
 from privstats.course.recipes import ClassRounds, ModuleRounds, recipe_of
 from privstats.errors import HeadError, ReleaseError
 from privstats.estimates import denoise, recipes, softmax
@@ -146,7 +147,8 @@ class RefinedSoftmax(ClassHead):
             self._settle_module(recipe.network, whitening, states[-1], counts, len(states) - 1)
         else:
             self._calibrate(recipe, have, whitening, states, discriminant)
-            self._settle(whitening, states[-1].weights, discriminant, counts, len(states) - 1)
+            tables = paired_of(recipe, have)
+            self._settle(whitening, states[-1].weights, discriminant, counts, len(states) - 1, tables)
         provenance = Provenance.of([*before, *have])  # last: where no rule follows, an earlier one is still there
         self.provenance_ = replace(provenance, public=None if discriminant is None else discriminant.provenance_.public)
         self._remember_scores(have[0])
@@ -251,19 +253,26 @@ class RefinedSoftmax(ClassHead):
         self.temperature_ = recipe.temperature(have, self.link_[0])
         self._mean_noise = None
         if len(self.classes_) == _PAIR and len(states) > 1:
-            rounds = [(float(each.moments.k), float(each.sigma["g"])) for each in have[1 : len(states)]]
+            rounds = recipe.rounds_behind(have)
             heat = self.link_[0] * self.temperature_
             self._mean_noise = mean_noise(recipe.constants, recipe.sums(have[0]), whitening, states, rounds, heat)
 
     def _settle(
-        self, whitening: softmax.SoftmaxWhitening, weights: Array, discriminant: Any, counts: Array, rounds: int
+        self,
+        whitening: softmax.SoftmaxWhitening,
+        weights: Array,
+        discriminant: Any,
+        counts: Array,
+        rounds: int,
+        tables: PairTables | None = None,
     ) -> Self:
         self.weights_ = whitening.published(_averaged(whitening, weights, discriminant))
         (coef, intercept), (divisor, offset) = softmax.coefficients(self.weights_), self.link_
         heat = self.temperature_
         shifted = intercept / divisor + offset + self._shift(counts)
-        rule = WhitenedRule(whitening.matrix, coef / divisor / heat, shifted / heat)
-        return self._ruled(rule, rounds, counts)
+        linear = WhitenedRule(whitening.matrix, coef / divisor / heat, shifted / heat)
+        self.pairs_ = () if tables is None else tables.names
+        return self._ruled(linear if tables is None else tables.rule(linear, divisor * heat), rounds, counts)
 
     def _shift(self, counts: Array) -> Array:
         return log_priors(self.priors, counts) - log_priors("counts", counts)
