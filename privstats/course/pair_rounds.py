@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from privstats.course.pair_codes import CODES, GROUPS, PairCodes
 from privstats.course.recipes import SoftmaxRounds
 from privstats.errors import PlanError
+from privstats.estimates import denoise, recipes, softmax
 from privstats.estimates import pairs as estimates
-from privstats.estimates import recipes, softmax
 from privstats.estimates.denoise import Array
 from privstats.estimates.filter_bank import Filter
 from privstats.plan import Plan
@@ -289,7 +289,7 @@ class PairRounds(SoftmaxRounds):
 
     def _groups(self, first: Release) -> Groups:
         sums = self.sums(first)
-        return Groups.of(self.cells, sums.A.sum(axis=0) / sums.records)
+        return Groups.of(self.cells, sums.A.sum(axis=0) / denoise.counts(sums.N, sums.sigma["N"]).sum())
 
     def _walked(self, releases: Sequence[Release]) -> tuple[softmax.SoftmaxWhitening, list[Filter], PairState | None]:
         sums, whitening = self.sums(releases[0]), self._whitening(releases[0])
