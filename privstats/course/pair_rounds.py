@@ -12,13 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.course.pair_codes import CODES, GROUPS, PairCodes
-from privstats.course.recipes import SoftmaxRounds
+from privstats.course.pair_codes import CODES, ENTRIES, GROUPS, PairCodes
+from privstats.course.recipes import RoundSums, SoftmaxRounds
 from privstats.errors import PlanError
 from privstats.estimates import denoise, recipes, softmax
 from privstats.estimates import pairs as estimates
-from privstats.estimates.denoise import Array
-from privstats.estimates.filter_bank import Filter
+from privstats.estimates.denoise import Array, NoisyClassSums
 from privstats.plan import Plan
 from privstats.release import Release
 from privstats.schema import GradientSchema
@@ -36,6 +35,7 @@ _COLUMNS, _CLASSES = range(3, 65), 2
 
 _SIGNS = np.array([[1.0, 1.0, 1.0], [1.0, -1.0, -1.0], [-1.0, -1.0, 1.0], [-1.0, 1.0, -1.0]])
 _SIZES = np.array([1.0, 0.6, 0.5])
+_LEAST_LENGTH = 1e-3
 _LEVELS = (0.25, 0.5, 0.75)
 
 
@@ -146,6 +146,17 @@ class Groups:
         own = np.array([column.sizes for column in self.columns])
         return np.asarray(own[pairs[:, 0], :, None] * own[pairs[:, 1], None, :])
 
+    def alignment(self, sums: NoisyClassSums) -> Array:
+        """Return how far columns' codes move together, 0 to 1, ``(J, J)``, from the released second moments."""
+        slopes, shift = self.code_maps(np.arange(len(self.columns)))
+        maps = np.dstack([slopes, shift]).reshape(-1, self.cells.width + 1)
+        total, mean = _total(sums), sums.A.sum(axis=0)[:, None]
+        moments = maps @ np.block([[sums.B, mean], [mean.T, np.array([[total]])]]) @ maps.T / total
+        J = len(self.columns)
+        lengths = np.sqrt(np.square(moments).reshape(J, CODES, J, CODES).sum(axis=(1, 3)))
+        own = np.sqrt(np.maximum(np.diag(lengths), _LEAST_LENGTH))
+        return np.minimum(lengths / np.outer(own, own), 1.0)
+
     def functionals(self, inverse: Array) -> Array:
         """Return E for rows behind a map with this inverse, ``(J, 5, d)``."""
         every = np.zeros((len(self.columns), GROUPS + 1, self.cells.width))
@@ -161,11 +172,15 @@ class Groups:
         return slopes, np.array([self.columns[place].shift for place in places]).reshape(-1, CODES)
 
 
-class PairState(NamedTuple):
-    """Chosen pairs, ``(m, 2)``, and the filter of their weights, ``(2, 9 m)``."""
+def _total(sums: NoisyClassSums) -> float:
+    return float(denoise.counts(sums.N, sums.sigma["N"]).sum())
+
+
+class PairWalk(NamedTuple):
+    """Chosen pairs, ``(m, 2)``, and their sums in each session."""
 
     pairs: NDArray[np.intp]
-    filter: Filter
+    sums: tuple[estimates.PairSums, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,26 +189,31 @@ class PairTables:
 
     Attributes:
         groups: of all columns.
-        pairs: columns of each, ``(m, 2)``.
-        weights: of each pair's codes, ``(2, 9 m)``.
+        walk: the chosen pairs and their sums.
+        shape: their codes.
     """
 
     groups: Groups
-    pairs: NDArray[np.intp]
-    weights: Array
+    walk: PairWalk
+    shape: estimates.PairShape
+
+    @cached_property
+    def weights(self) -> Array:
+        """Weights of each pair's codes, ``(2, 9 m)``."""
+        return estimates.walked(self.walk.sums, self.shape)[-1].weights
 
     @property
     def names(self) -> tuple[tuple[str, str], ...]:
         """Names of the pairs' columns."""
         columns = [column.name for column in self.groups.cells.columns]
-        return tuple((columns[one], columns[other]) for one, other in self.pairs)
+        return tuple((columns[one], columns[other]) for one, other in self.walk.pairs)
 
     def rule(self, linear: Any, heat: float) -> Any:
         """Return a whitened rule with these tables, their scores divided by ``heat``."""
         from privstats.heads.rules.paired import PairedRule
 
         maps: list[Array] = []
-        for places, wide in zip(self.pairs.T, (True, False), strict=True):
+        for places, wide in zip(self.walk.pairs.T, (True, False), strict=True):
             slopes, shift = self.groups.code_maps(places)
             order = np.repeat(np.arange(CODES), CODES) if wide else np.tile(np.arange(CODES), CODES)
             maps += [slopes[:, order].reshape(-1, slopes.shape[-1]).T, shift[:, order].ravel()]
@@ -231,50 +251,51 @@ class PairRounds(SoftmaxRounds):
         """Return a round's schema with a module."""
         return replace(self.schema, module=f"pairs/{module.columns}-{module.pairs}")
 
-    def states(self, releases: Sequence[Release]) -> tuple[softmax.SoftmaxWhitening, list[Filter]]:
-        """Return the map, and the linear softmax's filter after every release that moved it."""
-        whitening, states, _ = self._walked(releases)
-        return whitening, states
-
-    def rounds_behind(self, releases: Sequence[Release]) -> list[tuple[float, float]]:
-        """Return kappa and the noise of every round that moved the linear softmax."""
-        pairs, rounds = self._walked(releases)[2], []
+    def rounds_behind(self, releases: Sequence[Release]) -> list[RoundSums]:
+        """Return the sums of every round that moved the linear softmax, as those of a linear round."""
+        walk, rounds = self._walk(releases), []
         for release in releases[1:]:
-            if (module := _module_in(release)) != self.searching:
-                alpha = 1.0 if module is None or pairs is None else self._scales(len(pairs.pairs))[0]
-                rounds.append((float(release.moments.k), float(release.sigma["g"]) / alpha))
+            if (module := _module_in(release)) is None:
+                rounds.append(RoundSums.of(release))
+            elif module != self.searching and walk is not None:
+                alpha, _ = self._scales(len(walk.pairs))
+                half = release.moments.g[0][: self.first.features + 1] / (math.sqrt(2) * alpha)
+                sigma = float(release.sigma["g"]) / alpha
+                rounds.append(RoundSums(np.stack([-half, half]), float(release.moments.k), sigma))
         return rounds
 
     def tables(self, releases: Sequence[Release]) -> PairTables | None:
         """Return the chosen pairs' tables, if any."""
-        pairs = self._walked(releases)[2]
-        return pairs and PairTables(self._groups(releases[0]), pairs.pairs, pairs.filter.weights)
+        walk, groups = self._walk(releases), self._groups(releases[0])
+        if walk is None:
+            return None
+        crowd = estimates.crowds(groups.alignment(self.sums(releases[0])), walk.pairs)
+        return PairTables(groups, walk, estimates.PairShape(groups.sizes(walk.pairs), crowd, self.constants.ridge))
 
     def values(self, releases: Sequence[Release]) -> dict[str, Values]:
         """Return the values of the next round of the softmax, and of the chosen pairs if any."""
-        _, states, pairs = self._walked(releases)
-        if pairs is None:
+        tables = self.tables(releases)
+        if tables is None:
             return super().values(releases)
-        scales = self._scales(len(pairs.pairs))
-        return self._published(self.joint, releases, scales, (states[-1], pairs.filter), pairs.pairs)
+        scales = self._scales(len(tables.walk.pairs))
+        return self._published(self.joint, releases, scales, tables.walk.pairs, tables.weights)
 
     def search_values(self, releases: Sequence[Release]) -> dict[str, Values]:
         """Return the values of the session for all pairs."""
-        every, (_, states, _) = self._groups(releases[0]).pairs, self._walked(releases)
-        return self._published(self.searching, releases, (0.0, len(every) ** -0.5), states[-1:], every)
+        every = self._groups(releases[0]).pairs
+        return self._published(self.searching, releases, (0.0, len(every) ** -0.5), every, np.zeros((2, 0)))
 
     def _published(
         self,
         module: PairCodes,
         releases: Sequence[Release],
         scales: tuple[float, float],
-        states: Sequence[Filter],
         pairs: NDArray[np.intp],
+        weights: Array,
     ) -> dict[str, Values]:
-        whitening, groups = self._whitening(releases[0]), self._groups(releases[0])
+        (whitening, states), groups = self.states(releases), self._groups(releases[0])
         inverse = (whitening.vectors / whitening.scale) @ whitening.vectors.T
-        linear, *others = [each.weights for each in states]
-        scores = np.hstack([whitening.published(linear), *others])
+        scores = np.hstack([whitening.published(states[-1].weights), weights])
         codes = np.array([column.codes for column in groups.columns])
         w = module.published_of(scales, scores[1] - scores[0], pairs, codes, groups.functionals(inverse))
         return {"M": Values.rounded(whitening.matrix), "w": Values.rounded(w)}
@@ -284,39 +305,29 @@ class PairRounds(SoftmaxRounds):
         J = len(self.cells.columns)
         return math.sqrt(J / (J + pairs)), math.sqrt(1 / (J + pairs))
 
-    def _whitening(self, first: Release) -> softmax.SoftmaxWhitening:
-        return softmax.SoftmaxWhitening.of(self.sums(first), self.constants.floor)
-
     def _groups(self, first: Release) -> Groups:
         sums = self.sums(first)
-        return Groups.of(self.cells, sums.A.sum(axis=0) / denoise.counts(sums.N, sums.sigma["N"]).sum())
+        return Groups.of(self.cells, sums.A.sum(axis=0) / _total(sums))
 
-    def _walked(self, releases: Sequence[Release]) -> tuple[softmax.SoftmaxWhitening, list[Filter], PairState | None]:
-        sums, whitening = self.sums(releases[0]), self._whitening(releases[0])
-        groups, n, ridge = self._groups(releases[0]), sums.records, self.constants.ridge
-        states: list[Filter] = [softmax.started(self.constants, sums, whitening)]
-        pairs: PairState | None = None
+    def _walk(self, releases: Sequence[Release]) -> PairWalk | None:
+        """Return the chosen pairs and their sums so far; None before the session for all pairs, or if none passed."""
+        sums, groups, walk = self.sums(releases[0]), self._groups(releases[0]), None
         for release in releases[1:]:
-            real, sigma, module = release.moments, float(release.sigma["g"]), _module_in(release)
-            if module is None:
-                states.append(softmax.refined(self.constants, sums, whitening, states[-1], real.g, real.k, sigma))
+            if (module := _module_in(release)) is None:
                 continue
-            u, codes = np.split(real.g[0], [self.first.features + 1])
-            scale = softmax.hessian_scale(self.constants, sums, real.k)
+            scale = softmax.hessian_scale(self.constants, sums, release.moments.k)
+            codes, sigma = release.moments.g[0][self.first.features + 1 :], float(release.sigma["g"])
             if module == self.searching:
-                found = estimates.PairSums.of(codes, sigma, len(groups.pairs) ** -0.5, n, scale)
+                beta = len(groups.pairs) ** -0.5
+                found = estimates.PairSums.of(codes, sigma, beta, sums.records, scale)
                 places = estimates.passing(found, groups.sizes(groups.pairs))
-                if len(places):
-                    own, sizes = groups.pairs[places], groups.sizes(groups.pairs[places])
-                    pairs = PairState(own, estimates.started(estimates.chosen(found, places), sizes, ridge))
-            elif pairs is not None:
-                alpha, beta = self._scales(len(pairs.pairs))
-                half = u / (math.sqrt(2) * alpha)
-                rows = np.stack([-half, half])
-                states.append(softmax.refined(self.constants, sums, whitening, states[-1], rows, real.k, sigma / alpha))
-                later = estimates.PairSums.of(codes[: pairs.filter.weights.shape[1]], sigma, beta, n, scale)
-                pairs = PairState(pairs.pairs, estimates.refined(pairs.filter, later, groups.sizes(pairs.pairs), ridge))
-        return whitening, states, pairs
+                walk = PairWalk(groups.pairs[places], (found.at(places),)) if len(places) else None
+            elif walk is not None:
+                _, beta = self._scales(len(walk.pairs))
+                own = codes[: ENTRIES * len(walk.pairs)]
+                later = estimates.PairSums.of(own, sigma, beta, sums.records, scale)
+                walk = PairWalk(walk.pairs, (*walk.sums, later))
+        return walk
 
 
 def paired_of(recipe: object, releases: Sequence[Release]) -> PairTables | None:

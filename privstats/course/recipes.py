@@ -138,6 +138,19 @@ class ClassRounds(Recipe):
         return NoisyClassSums(N, A, (B + B.T) / 2, dict(release.sigma))
 
 
+class RoundSums(NamedTuple):
+    """A round's gradient ``(C, d + 1)``, kappa, and the gradient's noise."""
+
+    gradient: Any
+    kappa: float
+    sigma: float
+
+    @classmethod
+    def of(cls, release: Release) -> RoundSums:
+        """Return a linear round's sums."""
+        return cls(release.moments.g, float(release.moments.k), float(release.sigma["g"]))
+
+
 @dataclass(frozen=True)
 class SoftmaxRounds(ClassRounds):
     """Rounds of a linear softmax."""
@@ -159,9 +172,8 @@ class SoftmaxRounds(ClassRounds):
         sums = self.sums(releases[0])
         whitening = softmax.SoftmaxWhitening.of(sums, self.constants.floor)
         states = [softmax.started(self.constants, sums, whitening)]
-        for release in releases[1:-1] if _calibrated(releases) else releases[1:]:
-            real, sigma = release.moments, release.sigma["g"]
-            states.append(softmax.refined(self.constants, sums, whitening, states[-1], real.g, real.k, sigma))
+        for each in self.rounds_behind(releases):
+            states.append(softmax.refined(self.constants, sums, whitening, states[-1], *each))
         return whitening, states
 
     def values(self, releases: Sequence[Release]) -> dict[str, Values]:
@@ -169,10 +181,10 @@ class SoftmaxRounds(ClassRounds):
         whitening, states = self.states(releases)
         return {"M": Values.rounded(whitening.matrix), "W": Values.rounded(whitening.published(states[-1].weights))}
 
-    def rounds_behind(self, releases: Sequence[Release]) -> list[tuple[float, float]]:
-        """Return kappa and the gradient's noise of every round but a calibration."""
+    def rounds_behind(self, releases: Sequence[Release]) -> list[RoundSums]:
+        """Return the sums of every round but a calibration."""
         rounds = releases[1:-1] if _calibrated(releases) else releases[1:]
-        return [(float(each.moments.k), float(each.sigma["g"])) for each in rounds]
+        return [RoundSums.of(each) for each in rounds]
 
     def temperature(self, releases: Sequence[Release], before: float = 1.0) -> float:
         """Return the temperature for scores divided by ``before``; 1 without calibration."""

@@ -253,7 +253,7 @@ class RefinedSoftmax(ClassHead):
         self.temperature_ = recipe.temperature(have, self.link_[0])
         self._mean_noise = None
         if len(self.classes_) == _PAIR and len(states) > 1:
-            rounds = recipe.rounds_behind(have)
+            rounds = [(each.kappa, each.sigma) for each in recipe.rounds_behind(have)]
             heat = self.link_[0] * self.temperature_
             self._mean_noise = mean_noise(recipe.constants, recipe.sums(have[0]), whitening, states, rounds, heat)
 

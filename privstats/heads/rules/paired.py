@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from privstats.heads.evidence import Array
-from privstats.heads.rules.rule import Rule, lengths, units_in_graph
+from privstats.heads.rules.rule import Rule, WhitenedRule, units_in_graph
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +29,11 @@ class PairedRule(Rule):
     pairs: Array
     kind: ClassVar[str] = "paired"
 
+    @property
+    def linear(self) -> WhitenedRule:
+        """The rule without pairs."""
+        return WhitenedRule(self.matrix, self.coef, self.intercept)
+
     def lifted(self, basis: Array) -> PairedRule:
         """Fold the basis into the maps."""
         maps = {name: basis @ getattr(self, name) for name in ("matrix", "left", "right")}
@@ -36,16 +41,13 @@ class PairedRule(Rule):
 
     def scores(self, X: Array) -> Array:
         """Compute scores by five matrix products."""
-        mapped = X @ self.matrix
-        out: Array = mapped @ self.coef.T
-        out /= lengths(mapped)
+        out = self.linear.scores(X)
         products = X @ self.left
         products += self.left_shift
         other = X @ self.right
         other += self.right_shift
         products *= other
         out += products @ self.pairs.T
-        out += self.intercept
         return out
 
     def in_graph(self, buffers: Any, rows: Any) -> Any:
