@@ -84,7 +84,7 @@ def under_other_noise(head: Any, releases: Sequence[Release], draws: int) -> Ite
     Noise is seeded by the releases' digests: one release has one table. That noise hides nothing: any reader can sample
     more.
     """
-    rng = _generator(releases)
+    rng = generator(releases)
     rounds = isinstance(head.rule_, WhitenedRule | PairedRule)
     remade = _refined(head, releases) if rounds else _closed_form(head, releases)
     for _ in range(draws):
@@ -218,7 +218,8 @@ def _normal(shape: tuple[int, ...], rng: Generator) -> Array:
     return np.asarray(ndtri(uniform(int(np.prod(shape)), rng))).reshape(shape)
 
 
-def _generator(releases: Sequence[Release]) -> Generator:
+def generator(releases: Sequence[Release]) -> Generator:
+    """Return a generator seeded by the releases' digests."""
     digests = "".join(each.digest for each in releases).encode()
     return seeded(int.from_bytes(hashlib.sha256(digests).digest(), "big"))
 
