@@ -56,6 +56,8 @@ class RefinedSoftmax(ClassHead):
         priors: as in ``LDA``.
         calibrated: :meth:`fit_private` ends in a calibration; :meth:`fit` chooses the temperature on its records.
         module: word of a module (:class:`~privstats.schema.modules.Module`), in place of linear scores.
+        pairs: whether :meth:`fit_private` searches pairs of declared columns; None follows a public rule
+            (``Rounds.within``).
 
     Attributes:
         weights_: W before ``priors``, ``(C, d + 1)``, for rows ``u``; a module's weights ``(P,)``.
@@ -63,6 +65,7 @@ class RefinedSoftmax(ClassHead):
         temperature_: as in ``LDA``.
         link_: T and b ``(C,)``. For declared columns scores are ``W u / T + b``, because clipped residuals make W
             overconfident (:mod:`~privstats.estimates.clip_link`); else 1 and 0.
+        pairs_: names of the pairs of columns whose tables add to the scores.
 
     Guarantee:
         As in :meth:`ClassHead.fit_private`, for the releases of one course: the first and all rounds together. Rows are
@@ -81,7 +84,13 @@ class RefinedSoftmax(ClassHead):
     """
 
     entry: ClassVar[Entry] = Entry(any_of="B", after_rounds=True)
-    bounds: ClassVar[Bounds] = {"rounds": (NONE, Whole(1)), "priors": PRIORS, "calibrated": SWITCH, "module": MODULE}
+    bounds: ClassVar[Bounds] = {
+        "rounds": (NONE, Whole(1)),
+        "priors": PRIORS,
+        "calibrated": SWITCH,
+        "module": MODULE,
+        "pairs": (NONE, *SWITCH),
+    }
     has_calibration: ClassVar[bool] = True
     unit_rows: ClassVar[bool] = True
 
@@ -89,6 +98,7 @@ class RefinedSoftmax(ClassHead):
     priors: Priors | ArrayLike = "counts"
     calibrated: bool = False
     module: str | None = None
+    pairs: bool | None = None
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit on local records, without noise; rows are scaled to norm 1.
@@ -174,7 +184,7 @@ class RefinedSoftmax(ClassHead):
         require_public(public, schema, labels.names)
         rows = promise.counted(records)
         numbered = records.labelled(labels.places if promise.declared else labels.numbers)
-        options = {"rounds": self.rounds, "calibrated": self.calibrated, "module": self.module}
+        options = {name: getattr(self, name) for name in ("rounds", "calibrated", "module", "pairs")}
         self.releases_, course = promise.releases("rounds", schema, rows.n, numbered, **options)
         self.fit_releases(self.releases_, labels.names.tolist(), public=public)
         return self._assuming(labels.assumed + rows.assumed, course)
@@ -235,6 +245,7 @@ class RefinedSoftmax(ClassHead):
     ) -> Self:
         self.weights_ = network.published(state)
         self.temperature_, self.link_ = _NO_CALIBRATION
+        self.pairs_ = ()
         self._mean_noise = None
         return self._ruled(network.rule(whitening, state, self._shift(counts)), rounds, counts)
 

@@ -63,7 +63,7 @@ def counts_plan(epsilon: float = 1.0) -> ps.Plan:
 
 SAMPLES = {
     "single": Single(plan_of()),
-    "rounds": rounds(OF_CLOSED, 4),
+    "rounds": replace(rounds(OF_CLOSED, 4), clip=0.3),
     "alignment": Alignment(first()),
     "stream": stream_of(4, "tree"),
     "newton": _newton(ps.Cohort(2, 2, 2_000)),
