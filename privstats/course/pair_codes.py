@@ -135,7 +135,8 @@ class _Parts:
         left_codes[:, left == right] = 0.0
         products = left_codes[:, :, :, None] * right_codes[:, :, None, :]
         products *= 2.0**-bits
-        return np.trunc(products, out=products).reshape(n, -1)
+        np.trunc(products, out=products)
+        return np.asarray(products.reshape(n, -1))
 
 
 def pairs(size: str) -> PairCodes:

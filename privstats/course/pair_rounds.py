@@ -134,7 +134,10 @@ class Groups:
     def of(cls, cells: Cells, mean: Array) -> Groups:
         """Group all columns by the mean row."""
         rows = zip(cells.columns, cells.tables, cells.blocks, strict=True)
-        return cls(cells, tuple(ColumnGroups.of(c, table * 2.0**-cells.bits, mean[block]) for c, table, block in rows))
+        return cls(
+            cells,
+            tuple(ColumnGroups.of(c, np.asarray(table * 2.0**-cells.bits), mean[block]) for c, table, block in rows),
+        )
 
     @cached_property
     def pairs(self) -> NDArray[np.intp]:
@@ -148,14 +151,14 @@ class Groups:
 
     def alignment(self, sums: NoisyClassSums) -> Array:
         """Return how far columns' codes move together, 0 to 1, ``(J, J)``, from the released second moments."""
-        slopes, shift = self.code_maps(np.arange(len(self.columns)))
-        maps = np.dstack([slopes, shift]).reshape(-1, self.cells.width + 1)
+        slopes, shift = self.code_maps(range(len(self.columns)))
+        maps = np.column_stack([slopes, shift])
         total, mean = _total(sums), sums.A.sum(axis=0)[:, None]
         moments = maps @ np.block([[sums.B, mean], [mean.T, np.array([[total]])]]) @ maps.T / total
         J = len(self.columns)
         lengths = np.sqrt(np.square(moments).reshape(J, CODES, J, CODES).sum(axis=(1, 3)))
         own = np.sqrt(np.maximum(np.diag(lengths), _LEAST_LENGTH))
-        return np.minimum(lengths / np.outer(own, own), 1.0)
+        return np.asarray(np.minimum(lengths / np.outer(own, own), 1.0))
 
     def functionals(self, inverse: Array) -> Array:
         """Return E for rows behind a map with this inverse, ``(J, 5, d)``."""
@@ -164,12 +167,13 @@ class Groups:
             every[place, :, block] = column.functionals
         return np.asarray(every @ inverse)
 
-    def code_maps(self, places: NDArray[np.intp]) -> tuple[Array, Array]:
-        """Return columns' codes as linear functions of a row, ``(m, 3, d)`` and ``(m, 3)``."""
+    def code_maps(self, places: Any, order: Any = slice(None)) -> tuple[Array, Array]:
+        """Return columns' codes as linear functions of a row, ``(3 m, d)`` and ``(3 m,)``; ``order`` picks of three."""
         slopes = np.zeros((len(places), CODES, self.cells.width))
         for slope, place in zip(slopes, places, strict=True):
             slope[:, self.cells.blocks[place]] = self.columns[place].slopes
-        return slopes, np.array([self.columns[place].shift for place in places]).reshape(-1, CODES)
+        shift = np.array([self.columns[place].shift for place in places]).reshape(-1, CODES)
+        return slopes[:, order].reshape(-1, self.cells.width), shift[:, order].ravel()
 
 
 def _total(sums: NoisyClassSums) -> float:
@@ -212,12 +216,13 @@ class PairTables:
         """Return a whitened rule with these tables, their scores divided by ``heat``."""
         from privstats.heads.rules.paired import PairedRule
 
-        maps: list[Array] = []
-        for places, wide in zip(self.walk.pairs.T, (True, False), strict=True):
-            slopes, shift = self.groups.code_maps(places)
-            order = np.repeat(np.arange(CODES), CODES) if wide else np.tile(np.arange(CODES), CODES)
-            maps += [slopes[:, order].reshape(-1, slopes.shape[-1]).T, shift[:, order].ravel()]
-        return PairedRule(linear.matrix, linear.coef, linear.intercept, *maps, self.weights / heat)
+        first, second = np.divmod(np.arange(ENTRIES), CODES)
+        (left, left_shift), (right, right_shift) = (
+            self.groups.code_maps(places, order)
+            for places, order in zip(self.walk.pairs.T, (first, second), strict=True)
+        )
+        own = linear.matrix, linear.coef, linear.intercept
+        return PairedRule(*own, left.T, left_shift, right.T, right_shift, self.weights / heat)
 
 
 @dataclass(frozen=True)
@@ -233,7 +238,8 @@ class PairRounds(SoftmaxRounds):
     @property
     def cells(self) -> Cells:
         """The table's declaration."""
-        cells: Cells = self.first.transform[0]
+        first: Any = self.first.transform[0]
+        cells: Cells = first
         return cells
 
     @cached_property

@@ -463,8 +463,8 @@ def _with_pairs(recipe: AnyRecipe, rest: Sequence[Release]) -> tuple[AnyRecipe, 
     """Return the recipe, of pairs if a session searched for them, and the schemas of its rounds."""
     from privstats.course.pair_rounds import PairRounds
 
-    of_pairs = isinstance(recipe, SoftmaxRounds) and any(getattr(each.plan.schema, "module", None) for each in rest)
-    if not of_pairs:
+    searched = any(getattr(each.plan.schema, "module", None) for each in rest)
+    if not isinstance(recipe, SoftmaxRounds) or not searched:
         return recipe, [recipe.schema]
     other = PairRounds.after(recipe)
     return other, [other.schema, other.schema_of(other.searching), other.schema_of(other.joint)]

@@ -282,7 +282,7 @@ class RefinedSoftmax(ClassHead):
         heat = self.temperature_
         shifted = intercept / divisor + offset + self._shift(counts)
         linear = WhitenedRule(whitening.matrix, coef / divisor / heat, shifted / heat)
-        self.pairs_ = () if tables is None else tables.names
+        self.pairs_: tuple[tuple[str, str], ...] = () if tables is None else tables.names
         return self._ruled(linear if tables is None else tables.rule(linear, divisor * heat), rounds, counts)
 
     def _shift(self, counts: Array) -> Array:

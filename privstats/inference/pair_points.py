@@ -78,7 +78,7 @@ def pair_points(head: Any, releases: Sequence[Release], draws: int, alpha: float
         middle, *others = [each[place] for each in points]
         spread = np.std(others, axis=0, ddof=1) * float(-ndtri(alpha / 2))
         bias = np.sqrt(np.square(np.mean(others, axis=0) - middle).mean())
-        levels = tuple(_levels(tables.groups, int(column)) for column in (first, second))
+        levels = (_levels(tables.groups, int(first)), _levels(tables.groups, int(second)))
         shown = tuple(slice(len(each)) for each in levels)
         groups = tuple(tables.groups.columns[int(column)].groups for column in (first, second))
         wide, middle = (spread + bias)[shown], middle[shown]

@@ -147,7 +147,8 @@ def test_codes_have_norm_1_and_follow_linearly_from_the_row() -> None:
     codes[0, 0] = codes[1, 1] = codes[2, 3] = np.nan
     rows, cells = CELLS.apply(codes), CELLS.indices(codes)
     groups = Groups.of(CELLS, rows.mean(axis=0))
-    slopes, shift = groups.code_maps(np.arange(J))
+    slopes, shift = groups.code_maps(range(J))
+    slopes, shift = slopes.reshape(J, 3, -1), shift.reshape(J, 3)
     for j, column in enumerate(groups.columns):
         lengths = np.linalg.norm(column.codes[: int(column.groups[:-1].max()) + 1], axis=1)
         np.testing.assert_allclose(lengths, 1.0)
