@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
+import sqlite3
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,6 +28,7 @@ from privstats.schema.public_values import Published, Values
 from privstats.testing import check_module
 from tests.course.cases import plan_of
 
+GUIDE = Path(__file__).parents[2] / "docs" / "cells.md"
 EDGES = (-1.0, -0.5, 0.0, 0.5, 1.0)
 CELLS = ps.Cells(
     (
@@ -345,3 +350,43 @@ def test_a_card_adds_up_to_the_head_with_its_pairs(releases: list[ps.Release]) -
     assert card.explain(record).score == pytest.approx(float(scores[0]))
     assert "bands do not cover that choice" in " ".join(str(card).split())
     assert len([row for row in card.to_rows() if row["variable"] == "a and b"]) == pair.points.size
+
+
+def test_the_query_of_the_guide_adds_the_points_of_pairs(releases: list[ps.Release]) -> None:
+    head = ps.heads.RefinedSoftmax().fit_releases(releases)
+    card = ps.inference.scorecard(head, releases, draws=2)
+    columns, _ = table(400, seed=2)
+    scope: dict[str, Any] = {"ps": ps, "np": np}
+    (guide,) = re.findall(r"^def literal.*?AS t\"$", GUIDE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    exec(guide, scope)
+    typed = pd.DataFrame(columns).replace({"e": {"": None}})
+    with sqlite3.connect(":memory:") as base:
+        typed.to_sql("visits", base, index=False)
+        found = pd.read_sql_query(scope["in_sql"](card, "visits"), base)
+    assert card.pairs
+    np.testing.assert_allclose(found["log_odds"], card.scores(columns)[:, 0], atol=1e-8)
+
+
+def test_every_export_and_file_of_a_head_has_its_pairs(releases: list[ps.Release], tmp_path: Path) -> None:
+    head = ps.heads.RefinedSoftmax().fit_releases(releases)
+    columns, _ = table(200, seed=4)
+    wanted = head.predict_proba(columns)
+    head.save(tmp_path / "head")
+    np.testing.assert_array_equal(ps.heads.load(tmp_path / "head").predict_proba(columns), wanted)
+    runtime = pytest.importorskip("onnxruntime")
+    head.to_onnx(tmp_path / "head.onnx")
+    session = runtime.InferenceSession(tmp_path / "head.onnx")
+    (found,) = session.run(["probabilities"], {"rows": head.preprocessing_.ordered(columns)})
+    np.testing.assert_allclose(found, wanted, atol=1e-12)
+    torch = pytest.importorskip("torch")
+    rows = torch.from_numpy(head.preprocessing_.ordered(columns))
+    scores = ps.heads.to_module(head)(rows).numpy()
+    np.testing.assert_allclose(scores, head.rule_.scores(head.preprocessing_.apply(rows.numpy())), atol=1e-9)
+
+
+def test_a_rule_of_pairs_is_lifted_with_its_scores() -> None:
+    rng = np.random.default_rng(0)
+    basis = np.linalg.qr(rng.normal(size=(6, 4)))[0]
+    arrays = [rng.normal(size=shape) for shape in ((4, 4), (2, 4), (2,), (4, 9), (9,), (4, 9), (9,), (2, 9))]
+    rule, X = PairedRule(*arrays), rng.normal(size=(7, 6))
+    np.testing.assert_allclose(rule.lifted(basis).scores(X), rule.scores(X @ basis))
