@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import SchemaError
-from privstats.moments.gradient_map import PROBABILITY_BITS, SHY, residuals_of, shortened
+from privstats.moments.gradient_map import PROBABILITY_BITS, SHY, residuals_of
 from privstats.schema.modules import Module, Whole
 from privstats.schema.public_values import Values
 
@@ -85,19 +85,23 @@ class PairCodes(Module):
         self, units: Whole, labels: NDArray[np.intp], weights: Values, *, classes: int, norm: float, grid_bits: int
     ) -> tuple[Whole, Whole]:
         """Return each record's row and kappa."""
-        d, parts = units.shape[1] - 1, _Parts.of(self, units.shape[1] - 1, weights, grid_bits)
-        rows = np.empty((len(units), self.weights(d, classes)))
-        rows[:, : d + 1], rows[:, d + 1 :] = units, parts.codes_of(units[:, :d], grid_bits)
-        scores = np.zeros((len(rows), 2))
-        scores[:, 1] = rows @ parts.scores
+        d = units.shape[1] - 1
+        parts = _Parts.of(self, d, weights, grid_bits)
+        places = parts.places_of(units[:, :d])
+        scores = np.zeros((len(units), 2))
+        scores[:, 1] = units @ parts.scores[: d + 1] + parts.products_with(parts.scores[d + 1 :])[places].sum(axis=1)
         r, square = residuals_of(scores, weights.exponent + grid_bits, labels)
-        rows[:, : d + 1] *= parts.alpha
-        rows[:, d + 1 :] *= parts.beta
-        rows *= r[:, 1:]
-        exponent = PROBABILITY_BITS + grid_bits + weights.exponent
-        rows, shorter = shortened(rows, math.sqrt(2) / norm, exponent, 4**grid_bits)
+        step = np.ldexp(r[:, 1] * (math.sqrt(2) / norm), -(PROBABILITY_BITS + weights.exponent + grid_bits))
+        codes = np.square(parts.products).sum(axis=1)[places].sum(axis=1)
+        length = np.abs(step) * np.sqrt(parts.alpha**2 * np.vecdot(units, units) + parts.beta**2 * codes)
+        shorter = 1 / np.maximum(length, 1.0)
+        step *= shorter * (4**grid_bits * SHY)
+        rows = np.empty((len(units), self.weights(d, classes)))
+        np.multiply(units, (step * parts.alpha)[:, None], out=rows[:, : d + 1])
+        taken = parts.products.take(places, axis=0).reshape(len(units), -1)
+        np.multiply(taken, (step * parts.beta)[:, None], out=rows[:, d + 1 :])
         remaining = 1 - np.minimum(np.ldexp(square, -2 * PROBABILITY_BITS), 1.0)
-        return rows, np.floor(remaining * shorter * ((1 << grid_bits) * SHY))
+        return np.trunc(rows, out=rows), np.floor(remaining * shorter * ((1 << grid_bits) * SHY))
 
     def _of_rounds(self, *_: Any, **__: Any) -> Any:
         raise SchemaError("pairs/J-m is a part of Rounds(pairs=True), and no module of its own: leave module out")
@@ -107,11 +111,20 @@ class PairCodes(Module):
 
 @dataclass(frozen=True, eq=False)
 class _Parts:
+    """Published values, as integers in float64.
+
+    Attributes:
+        scores: of u and of the pairs' codes.
+        pairs: columns of each pair, ``(m, 2)``.
+        products: codes of every pair's 25 pairs of groups, in steps of 2**-f, ``(25 m, 9)``.
+        functionals: E, ``(5 J, d)``.
+    """
+
     alpha: float
     beta: float
     scores: Whole
-    places: NDArray[np.intp]
-    tables: Whole
+    pairs: NDArray[np.intp]
+    products: Whole
     functionals: Whole
 
     @classmethod
@@ -123,20 +136,24 @@ class _Parts:
         tables = np.zeros((J, GROUPS + 1, CODES))
         wide = np.ldexp(codes, bits - values.exponent).reshape(J, GROUPS, CODES)
         tables[:, :GROUPS] = np.trunc(np.clip(wide, -float(1 << bits), float(1 << bits)))
-        return cls(scales[0], scales[1], scores, columns.reshape(m, 2), tables, functionals.reshape(-1, features))
-
-    def codes_of(self, rows: Whole, bits: int) -> Whole:
-        """Return the pairs' codes in steps of 2**-bits, ``(n, 9 m)``."""
-        n, J = len(rows), len(self.tables)
-        groups = (rows @ self.functionals.T).reshape(n, J, GROUPS + 1).argmax(axis=2)
-        codes = self.tables[np.arange(J), groups]
-        left, right = self.places.T
-        left_codes, right_codes = codes[:, left], codes[:, right]
-        left_codes[:, left == right] = 0.0
-        products = left_codes[:, :, :, None] * right_codes[:, :, None, :]
-        products *= 2.0**-bits
+        left, right = columns.reshape(m, 2).T
+        products = tables[left][:, :, None, :, None] * tables[right][:, None, :, None, :]
+        products *= (left != right)[:, None, None, None, None] * 2.0**-bits
         np.trunc(products, out=products)
-        return np.asarray(products.reshape(n, -1))
+        whole = products.reshape(-1, ENTRIES)
+        return cls(scales[0], scales[1], scores, columns.reshape(m, 2), whole, functionals.reshape(-1, features))
+
+    def places_of(self, rows: Whole) -> NDArray[np.intp]:
+        """Return each record's row of ``products`` for every pair, ``(n, m)``."""
+        n, m, several = len(rows), len(self.pairs), GROUPS + 1
+        groups = (rows @ self.functionals.T).reshape(n, -1, several).argmax(axis=2)
+        left, right = self.pairs.T
+        return np.asarray(groups[:, left] * several + groups[:, right] + np.arange(m) * several**2)
+
+    def products_with(self, weights: Whole) -> Whole:
+        """Return the scores of every row of ``products``, ``(25 m,)``."""
+        own = np.repeat(weights.reshape(-1, ENTRIES), (GROUPS + 1) ** 2, axis=0)
+        return np.asarray((self.products * own).sum(axis=1))
 
 
 def pairs(size: str) -> PairCodes:
