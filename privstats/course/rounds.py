@@ -187,6 +187,13 @@ class Rounds(Planned):
         part = SELECTION_SHARE * (1 / self._share - 1)
         return self._after(self.recipe.schema_of(self.recipe.searching), part_of(self.first, part, self.recipe.shares))
 
+    @cached_property
+    def joint(self) -> Plan | None:
+        """The plan of a round with chosen pairs at placeholder weights; its price is that of any other round."""
+        if self.search is None or not isinstance(self.recipe, PairRounds):
+            return None
+        return self._round(self.recipe.schema_of(self.recipe.joint))
+
     def _round(self, schema: Schema) -> Plan:
         part = ((1 - self.recipe.mean_share) / self._share - 1) / self._divided
         part *= 1 - SELECTION_SHARE if self.pairs else 1.0
@@ -224,8 +231,12 @@ class Rounds(Planned):
 
     @property
     def priced(self) -> tuple[Plan, ...]:
-        """The first plan, the mean, rounds, retries, and the session for pairs or the calibration."""
-        last = [each for each in (self.search, self.calibration) if each is not None]
+        """The first plan, the mean, rounds, retries, and the calibration; with pairs the longer of two equal prices."""
+        if self.joint is not None and self.search is not None:
+            before = self.rounds - JOINT_ROUNDS
+            later = max(self.template, self.joint, key=lambda plan: plan.layout.size)
+            return (*self._begun, *[self.template] * before, self.search, *[later] * (self._divided - before))
+        last = () if self.calibration is None else (self.calibration,)
         return (*self._begun, *[self.template] * self._divided, *last)
 
     def _content(self) -> bytes:
@@ -256,8 +267,8 @@ class Rounds(Planned):
         values = self.recipe.values(have)
         if plan is self.search and isinstance(self.recipe, PairRounds):
             values = self.recipe.search_values(have)
-        elif isinstance(self.recipe, PairRounds) and "w" in values:
-            plan = self._round(self.recipe.schema_of(self.recipe.joint))
+        elif self.joint is not None and "w" in values:
+            plan = self.joint
         return replace(plan, published=Published.of(values, history(releases)))
 
     def _following(self, releases: Releases) -> Plan | None:
@@ -291,10 +302,8 @@ class Rounds(Planned):
 
     def _like(self, schema: Schema) -> Plan:
         """Return this course's plan with a later session's schema, or the template."""
-        if self.search is None or not isinstance(self.recipe, PairRounds):
-            return self.template
-        plans = (self.search, self._round(self.recipe.schema_of(self.recipe.joint)))
-        return next((plan for plan in plans if plan.schema == schema), self.template)
+        plans = (self.search, self.joint)
+        return next((plan for plan in plans if plan is not None and plan.schema == schema), self.template)
 
     def _check(self, releases: Releases) -> None:
         for place, release in enumerate(releases):
