@@ -158,6 +158,8 @@ class RefinedSoftmax(ClassHead):
         else:
             self._calibrate(recipe, have, whitening, states, discriminant)
             tables = paired_of(recipe, have)
+            if tables is not None:
+                self._mean_noise = None  # it holds for sums over columns alone
             self._settle(whitening, states[-1].weights, discriminant, counts, len(states) - 1, tables)
         provenance = Provenance.of([*before, *have])  # last: where no rule follows, an earlier one is still there
         self.provenance_ = replace(provenance, public=None if discriminant is None else discriminant.provenance_.public)
