@@ -212,17 +212,13 @@ class PairTables:
         columns = [column.name for column in self.groups.cells.columns]
         return tuple((columns[one], columns[other]) for one, other in self.walk.pairs)
 
-    def rule(self, linear: Any, heat: float) -> Any:
-        """Return a whitened rule with these tables, their scores divided by ``heat``."""
-        from privstats.heads.rules.paired import PairedRule
-
+    @property
+    def maps(self) -> tuple[Array, Array, Array, Array]:
+        """The codes of the pairs' first and second columns as linear functions of a row: ``(d, 9 m)``, ``(9 m,)``."""
         first, second = np.divmod(np.arange(ENTRIES), CODES)
-        (left, left_shift), (right, right_shift) = (
-            self.groups.code_maps(places, order)
-            for places, order in zip(self.walk.pairs.T, (first, second), strict=True)
-        )
-        own = linear.matrix, linear.coef, linear.intercept
-        return PairedRule(*own, left.T, left_shift, right.T, right_shift, self.weights / heat)
+        left, left_shift = self.groups.code_maps(self.walk.pairs[:, 0], first)
+        right, right_shift = self.groups.code_maps(self.walk.pairs[:, 1], second)
+        return left.T, left_shift, right.T, right_shift
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ from privstats.heads.private import Labels, Promise, arrays, require_public
 from privstats.heads.provenance import EXACT, UNKNOWN, Provenance, behind_counts, present
 from privstats.heads.registry import MODULE, NONE, PRIORS, SWITCH, Bounds, Entry, Whole, check_parameters, head_class
 from privstats.heads.released_scores import remember
-from privstats.heads.rules import Preprocessing, Rule, WhitenedRule, local, take_columns
+from privstats.heads.rules import PairedRule, Preprocessing, Rule, WhitenedRule, local, take_columns
 from privstats.kinds.calibration import FACTORS
 from privstats.progress import progress_bar
 from privstats.release import Release
@@ -283,9 +283,12 @@ class RefinedSoftmax(ClassHead):
         (coef, intercept), (divisor, offset) = softmax.coefficients(self.weights_), self.link_
         heat = self.temperature_
         shifted = intercept / divisor + offset + self._shift(counts)
-        linear = WhitenedRule(whitening.matrix, coef / divisor / heat, shifted / heat)
+        numbers = whitening.matrix, coef / divisor / heat, shifted / heat
         self.pairs_: tuple[tuple[str, str], ...] = () if tables is None else tables.names
-        return self._ruled(linear if tables is None else tables.rule(linear, divisor * heat), rounds, counts)
+        rule: Rule = WhitenedRule(*numbers)
+        if tables is not None:
+            rule = PairedRule(*numbers, *tables.maps, tables.weights / (divisor * heat))
+        return self._ruled(rule, rounds, counts)
 
     def _shift(self, counts: Array) -> Array:
         return log_priors(self.priors, counts) - log_priors("counts", counts)
