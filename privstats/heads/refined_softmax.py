@@ -247,7 +247,7 @@ class RefinedSoftmax(ClassHead):
     ) -> Self:
         self.weights_ = network.published(state)
         self.temperature_, self.link_ = _NO_CALIBRATION
-        self.pairs_ = ()
+        self.pairs_: tuple[tuple[str, str], ...] = ()
         self._mean_noise = None
         return self._ruled(network.rule(whitening, state, self._shift(counts)), rounds, counts)
 
@@ -284,7 +284,7 @@ class RefinedSoftmax(ClassHead):
         heat = self.temperature_
         shifted = intercept / divisor + offset + self._shift(counts)
         numbers = whitening.matrix, coef / divisor / heat, shifted / heat
-        self.pairs_: tuple[tuple[str, str], ...] = () if tables is None else tables.names
+        self.pairs_ = () if tables is None else tables.names
         rule: Rule = WhitenedRule(*numbers)
         if tables is not None:
             rule = PairedRule(*numbers, *tables.maps, tables.weights / (divisor * heat))
