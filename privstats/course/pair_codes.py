@@ -23,7 +23,10 @@ CODES, GROUPS = 3, 4
 """Numbers of a column's code, and the most groups of its cells."""
 ENTRIES = CODES * CODES
 """Numbers of a pair."""
+SEARCH_SHARE = 0.25
+"""Part of the mu^2 behind the first release that the session for all pairs gets."""
 
+_KIND, _CLASSES = "pairs", 2
 _MOST_COLUMNS = 64
 """A power of two that scales the published places of columns to at most 1."""
 _SIZE = re.compile("([1-9][0-9]{0,2})-([1-9][0-9]{0,4})")  # one word for one module
@@ -55,8 +58,20 @@ class PairCodes(Module):
     columns: int
     pairs: int
 
-    def weights(self, features: int, classes: int) -> int:  # noqa: ARG002 - the signature of Module
+    @property
+    def word(self) -> str:
+        """The module's name in plans."""
+        return f"{_KIND}/{self.columns}-{self.pairs}"
+
+    @property
+    def searches(self) -> bool:
+        """Whether it is that of the session for all pairs."""
+        return self.pairs == math.comb(self.columns, 2)
+
+    def weights(self, features: int, classes: int) -> int:
         """Return the entries of u, and nine per pair."""
+        if classes != _CLASSES:
+            raise SchemaError(f"module {self.word} reads two classes, got {classes}; leave module out")
         return features + 1 + ENTRIES * self.pairs
 
     def values(self, features: int, classes: int) -> int:
@@ -104,7 +119,7 @@ class PairCodes(Module):
         return np.trunc(rows, out=rows), np.floor(remaining * shorter * ((1 << grid_bits) * SHY))
 
     def _of_rounds(self, *_: Any, **__: Any) -> Any:
-        raise SchemaError("pairs/J-m is a part of Rounds(pairs=True), and no module of its own: leave module out")
+        raise SchemaError(f"{self.word} is a part of Rounds(pairs=True), and no module of its own: leave module out")
 
     started = refined = published = exact = rule = _of_rounds
 
@@ -154,6 +169,17 @@ class _Parts:
         """Return the scores of every row of ``products``, ``(25 m,)``."""
         own = np.repeat(weights.reshape(-1, ENTRIES), (GROUPS + 1) ** 2, axis=0)
         return np.asarray((self.products * own).sum(axis=1))
+
+
+def codes_in(schema: Any) -> PairCodes | None:
+    """Return the module of pairs that a round's schema names, if any.
+
+    Example:
+        >>> codes_in(ps.ClassSchema(2, 2, "NA", 1.0)) is None
+        True
+    """
+    word = str(getattr(schema, "module", None))
+    return pairs(word.partition("/")[2]) if word.startswith(f"{_KIND}/") else None
 
 
 def pairs(size: str) -> PairCodes:

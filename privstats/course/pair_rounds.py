@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.course.pair_codes import CODES, ENTRIES, GROUPS, PairCodes
+from privstats.course.pair_codes import CODES, ENTRIES, GROUPS, PairCodes, codes_in
 from privstats.course.recipes import RoundSums, SoftmaxRounds
 from privstats.errors import PlanError
 from privstats.estimates import denoise, recipes, softmax
@@ -21,13 +21,10 @@ from privstats.estimates.denoise import Array, NoisyClassSums
 from privstats.plan import Plan
 from privstats.release import Release
 from privstats.schema import GradientSchema
-from privstats.schema.modules import module_of
 from privstats.schema.public_values import Values
 from privstats.transforms import Cells
 from privstats.transforms.categories import Categories
 
-SELECTION_SHARE = 0.25
-"""Part of the mu^2 behind the first release that the session for all pairs gets."""
 JOINT_ROUNDS, PAIR_ROUNDS = 3, 7
 """Rounds behind that session, and all of them by default."""
 _LEAST_SIGNAL = 150.0
@@ -177,7 +174,7 @@ class Groups:
 
 
 def _total(sums: NoisyClassSums) -> float:
-    return float(denoise.counts(sums.N, sums.sigma["N"]).sum())
+    return max(float(denoise.counts(sums.N, sums.sigma["N"]).sum()), 1.0)
 
 
 class PairWalk(NamedTuple):
@@ -242,24 +239,24 @@ class PairRounds(SoftmaxRounds):
     def searching(self) -> PairCodes:
         """The module of the session for all pairs."""
         J = len(self.cells.columns)
-        return _module(J, math.comb(J, 2))
+        return PairCodes(J, math.comb(J, 2))
 
     @cached_property
     def joint(self) -> PairCodes:
         """The module of later rounds."""
-        return _module(len(self.cells.columns), estimates.MOST_PAIRS)
+        return PairCodes(len(self.cells.columns), estimates.MOST_PAIRS)
 
     def schema_of(self, module: PairCodes) -> GradientSchema:
         """Return a round's schema with a module."""
-        return replace(self.schema, module=f"pairs/{module.columns}-{module.pairs}")
+        return replace(self.schema, module=module.word)
 
     def rounds_behind(self, releases: Sequence[Release]) -> list[RoundSums]:
         """Return the sums of every round that moved the linear softmax, as those of a linear round."""
         walk, rounds = self._walk(releases), []
         for release in releases[1:]:
-            if (module := _module_in(release)) is None:
+            if (module := codes_in(release.plan.schema)) is None:
                 rounds.append(RoundSums.of(release))
-            elif module != self.searching and walk is not None:
+            elif not module.searches and walk is not None:
                 alpha, _ = self._scales(len(walk.pairs))
                 half = release.moments.g[0][: self.first.features + 1] / (math.sqrt(2) * alpha)
                 sigma = float(release.sigma["g"]) / alpha
@@ -315,11 +312,11 @@ class PairRounds(SoftmaxRounds):
         """Return the chosen pairs and their sums so far; None before the session for all pairs, or if none passed."""
         sums, groups, walk = self.sums(releases[0]), self._groups(releases[0]), None
         for release in releases[1:]:
-            if (module := _module_in(release)) is None:
+            if (module := codes_in(release.plan.schema)) is None:
                 continue
             scale = softmax.hessian_scale(self.constants, sums, release.moments.k)
             codes, sigma = release.moments.g[0][self.first.features + 1 :], float(release.sigma["g"])
-            if module == self.searching:
+            if module.searches:
                 beta = len(groups.pairs) ** -0.5
                 found = estimates.PairSums.of(codes, sigma, beta, sums.records, scale)
                 places = estimates.passing(found, groups.sizes(groups.pairs))
@@ -335,14 +332,3 @@ class PairRounds(SoftmaxRounds):
 def paired_of(recipe: object, releases: Sequence[Release]) -> PairTables | None:
     """Return the tables of a recipe with pairs, if any were chosen."""
     return recipe.tables(releases) if isinstance(recipe, PairRounds) else None
-
-
-def _module(columns: int, pairs: int) -> PairCodes:
-    module = module_of(f"pairs/{columns}-{pairs}")
-    assert isinstance(module, PairCodes)  # noqa: S101  the library announces it
-    return module
-
-
-def _module_in(release: Release) -> PairCodes | None:
-    schema: Any = release.plan.schema
-    return None if schema.module is None else schema.network

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from privstats.course.base import Releases, history
+from privstats.course.pair_codes import SEARCH_SHARE, codes_in
 from privstats.course.promise import record_mu, rounded_down
 from privstats.errors import PlanError, ReleaseError
 from privstats.estimates import recipes, regression, softmax
@@ -442,7 +443,8 @@ def recipe_of(releases: Sequence[Release]) -> AnyRecipe:
     clip = norm if norm in recipes.CELL_CLIPS.values() else recipes.GRADIENT_CLIP
     try:
         mu = text.course_mu if text else _alone_mu(first.plan, records)
-        recipe = _divided(first.plan, records, mu, rest, getattr(text, "module", None), clip)
+        module = None if codes_in(text) else getattr(text, "module", None)
+        recipe = _divided(first.plan, records, mu, rest, module, clip)
         recipe, schemas = _with_pairs(recipe, rest)
     except PlanError as error:
         raise ReleaseError(f"no rounds follow on this first release: {error}") from None
@@ -463,8 +465,7 @@ def _with_pairs(recipe: AnyRecipe, rest: Sequence[Release]) -> tuple[AnyRecipe, 
     """Return the recipe, of pairs if a session searched for them, and the schemas of its rounds."""
     from privstats.course.pair_rounds import PairRounds
 
-    searched = any(getattr(each.plan.schema, "module", None) for each in rest)
-    if not isinstance(recipe, SoftmaxRounds) or not searched:
+    if not isinstance(recipe, SoftmaxRounds) or not any(codes_in(each.plan.schema) for each in rest):
         return recipe, [recipe.schema]
     other = PairRounds.after(recipe)
     return other, [other.schema, other.schema_of(other.searching), other.schema_of(other.joint)]
@@ -486,9 +487,12 @@ def _pays(recipe: AnyRecipe, first: Plan, each: Plan) -> bool:
 def _divided(
     first: Plan, records: int, mu: float, rest: Sequence[Release], module: str | None, clip: float
 ) -> AnyRecipe:
-    if not rest:
+    codes = [codes_in(each.plan.schema) for each in rest]
+    own = [each for each, code in zip(rest, codes, strict=True) if code is None or not code.searches]
+    if not own:
         return recipe_for(first, records, mu, 1, module, clip)
-    remaining, each = mu**2 - record_mu(first) ** 2, record_mu(rest[0].plan) ** 2
+    searched = SEARCH_SHARE if len(own) < len(rest) else 0.0
+    remaining, each = (mu**2 - record_mu(first) ** 2) * (1 - searched), record_mu(own[0].plan) ** 2
     for share in (MEAN_SHARE, 0.0):
         recipe = recipe_for(first, records, mu, max(1, round((remaining - share * mu**2) / each)), module, clip)
         if recipe.mean_share == share:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
@@ -13,13 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.course.base import PLACEHOLDER, Releases, history
-from privstats.course.pair_rounds import (
-    JOINT_ROUNDS,
-    PAIR_ROUNDS,
-    SELECTION_SHARE,
-    PairRounds,
-    pairs_pay,
-)
+from privstats.course.pair_codes import SEARCH_SHARE, codes_in
+from privstats.course.pair_rounds import JOINT_ROUNDS, PAIR_ROUNDS, PairRounds, pairs_pay
 from privstats.course.planned import Planned, require_plan
 from privstats.course.promise import CALIBRATION_SHARE, Promise, part_of, record_mu, rounded_down
 from privstats.course.recipes import Recipe, SoftmaxRounds, advised_clip, advised_rounds, recipe_for, total_mu
@@ -55,8 +49,8 @@ class Rounds(Planned):
         module: name of a :class:`~privstats.schema.modules.Module` that replaces the linear softmax.
         clip: c, the norm to which a linear softmax's residuals are clipped: .3, .5, .7 or 1. :meth:`within` sets .3, or
             follows a public rule for ``Cells``.
-        pairs: whether a session behind all rounds but three searches all pairs of a table's columns for effects, at a
-            quarter of the mu^2 behind the first release. The last three rounds fit the pairs that pass
+        pairs: whether a session behind the first T - 3 rounds searches all pairs of a table's columns for effects, at a
+            quarter of the mu^2 behind the first release. Later rounds fit the pairs that pass
             (:class:`~privstats.course.pair_codes.PairCodes`). For ``Cells`` of 3 to 64 columns and two classes;
             :meth:`within` follows a public rule.
         promise: the owners' total promise, for files and audits; comparing courses ignores it.
@@ -108,6 +102,8 @@ class Rounds(Planned):
                 f"clip must be one of {', '.join(map(str, sorted(clips)))} for a linear softmax and be left out for "
                 f"anything else, got {self.clip!r}; Rounds.within chooses one"
             )
+        if codes_in(self) is not None:
+            raise PlanError("rounds of pairs set their own module: leave module out, and set pairs=True")
         if type(self.pairs) is not bool:
             raise PlanError(f"pairs must be True or False, got {self.pairs!r}")
         _ = self.template  # forces the noise of a round
@@ -184,7 +180,7 @@ class Rounds(Planned):
             raise PlanError("pairs belong to a linear softmax without calibration or proofs of sums: leave pairs out")
         if self.rounds <= JOINT_ROUNDS:
             raise PlanError(f"pairs have {JOINT_ROUNDS} rounds behind their session and some before it: raise rounds")
-        part = SELECTION_SHARE * (1 / self._share - 1)
+        part = SEARCH_SHARE * (1 / self._share - 1)
         return self._after(self.recipe.schema_of(self.recipe.searching), part_of(self.first, part, self.recipe.shares))
 
     @cached_property
@@ -196,7 +192,7 @@ class Rounds(Planned):
 
     def _round(self, schema: Schema) -> Plan:
         part = ((1 - self.recipe.mean_share) / self._share - 1) / self._divided
-        part *= 1 - SELECTION_SHARE if self.pairs else 1.0
+        part *= 1 - SEARCH_SHARE if self.pairs else 1.0
         return self._after(schema, part_of(self.first, part, self.recipe.shares))
 
     @cached_property
@@ -233,7 +229,7 @@ class Rounds(Planned):
     def priced(self) -> tuple[Plan, ...]:
         """The first plan, the mean, rounds, retries, and the calibration; with pairs the longer of two equal prices."""
         if self.joint is not None and self.search is not None:
-            before = self.rounds - JOINT_ROUNDS
+            before = self._before
             later = max(self.template, self.joint, key=lambda plan: plan.layout.size)
             return (*self._begun, *[self.template] * before, self.search, *[later] * (self._divided - before))
         last = () if self.calibration is None else (self.calibration,)
@@ -275,19 +271,23 @@ class Rounds(Planned):
         if len(releases) < len(self._begun):
             return self.mean
         rounds = releases[len(self._begun) :]
-        if self.pairs:
-            before = self.rounds - JOINT_ROUNDS
-            place = next((place for place, have in enumerate(_counted(rounds)) if have == before), None)
-            if place == len(rounds):
+        if self.search is not None:
+            if len(rounds) == self._before:
                 return self.search
-            rounds = rounds if place is None else (*rounds[:place], *rounds[place + 1 :])
-        ends = (place for place, have in enumerate(_counted(rounds)) if have == self.rounds or place == self._divided)
+            rounds = (*rounds[: self._before], *rounds[self._before + 1 :])
+        released = accumulate((each is not None for each in rounds), initial=0)
+        ends = (place for place, have in enumerate(released) if have == self.rounds or place == self._divided)
         end = next(ends, None)
         return self.template if end is None else self.calibration if end == len(rounds) else None
 
     @property
     def _begun(self) -> tuple[Plan, ...]:
         return (self.first,) if self.mean is None else (self.first, self.mean)
+
+    @property
+    def _before(self) -> int:
+        """Sessions between the first release and the search: a place of one price, whichever of them had a sum."""
+        return self.rounds - JOINT_ROUNDS
 
     @property
     def _divided(self) -> int:
@@ -300,27 +300,24 @@ class Rounds(Planned):
         share, own = self.recipe.constants.release_share, (record_mu(self.first) / self.recipe.mu) ** 2
         return share if math.isclose(share, own, rel_tol=1e-6) else own
 
-    def _like(self, schema: Schema) -> Plan:
-        """Return this course's plan with a later session's schema, or the template."""
-        plans = (self.search, self.joint)
-        return next((plan for plan in plans if plan is not None and plan.schema == schema), self.template)
+    def _at(self, place: int, schema: Schema) -> Plan:
+        """Return this course's plan of a session, at placeholder weights; behind the search one of two."""
+        if place < len(self._begun):
+            return self._begun[place]
+        behind = place - len(self._begun) - self._before
+        if self.search is None or self.joint is None or behind < 0:
+            return self.template
+        return self.search if behind == 0 else self.template if codes_in(schema) is None else self.joint
 
     def _check(self, releases: Releases) -> None:
         for place, release in enumerate(releases):
             if release is None:
                 continue
-            own, published = self._like(release.plan.schema), release.plan.published
-            if place < len(self._begun):
-                own = self._begun[place]
-            elif published is not None:
-                own = replace(own, published=published)
+            own, published = self._at(place, release.plan.schema), release.plan.published
+            if place >= len(self._begun) and published is not None:
+                own = replace(own, published=published) if own.schema == release.plan.schema else own
             if release.plan != own:
                 raise PlanError(f"release {place} is not of this course; give the releases of its own rounds, in order")
-
-
-def _counted(releases: Releases) -> Iterator[int]:
-    """Yield the number of sums before each session, and at the end."""
-    return accumulate((each is not None for each in releases), initial=0)
 
 
 def _check_number(field: str, value: object, least: int, most: int = _MOST_ROUNDS) -> None:

@@ -20,6 +20,7 @@ from privstats.course.pair_codes import PairCodes
 from privstats.course.pair_rounds import Groups, PairRounds, can_have_pairs
 from privstats.course.recipes import recipe_of
 from privstats.estimates import pairs as estimates
+from privstats.estimates.denoise import NoisyClassSums
 from privstats.heads.rules import PairedRule, WhitenedRule
 from privstats.moments.gradient_map import unit_rows
 from privstats.randomness import seeded
@@ -244,19 +245,64 @@ def test_without_a_pair_or_a_sum_the_linear_rounds_go_on() -> None:
     assert following.schema.module is None
 
 
-def test_lost_rounds_move_the_session_for_pairs_and_spend_the_retries() -> None:
+def test_lost_rounds_spend_the_retries_and_the_search_keeps_its_place() -> None:
     whole = course(pairs=True, retries=2)
     assert whole.most == 1 + 7 + 2 + 1
     releases: list[Any] = []
     words, lost = [], {2, 3}
     while (following := whole.next(releases)) is not None:
         words.append(getattr(following.schema, "module", None))
-        own = shards(table())
-        got = ps.simulate(following, own, rng=seeded(len(releases)))
+        got = ps.simulate(following, shards(table()), rng=seeded(len(releases)))
         releases.append(None if len(releases) in lost else got)
-    assert words == [None] * 7 + ["pairs/5-10"] + ["pairs/5-12"] * 3
+    assert words == [None] * 5 + ["pairs/5-10"] + ["pairs/5-12"] * 5
     assert len(releases) == whole.most
     assert ps.heads.RefinedSoftmax().fit_releases(releases).pairs_[0] == ("a", "b")
+
+
+def test_a_place_has_one_price_whatever_a_server_says_was_released(releases: list[ps.Release]) -> None:
+    """A party that keeps no history may be asked for the same place once only: it must not cost more in another one."""
+    whole, first, linear = course(retries=1), releases[0], releases[1:5]
+    prices: dict[int, set[float]] = {}
+    for lost in range(5):
+        told: list[Any] = [first, *[None] * lost, *linear]
+        for place in range(1, len(told) + 1):
+            try:
+                following = whole.next(told[:place])
+            except ps.PlanError:  # a linear round where the search has its place
+                continue
+            if following is not None:
+                prices.setdefault(place, set()).add(round(ps.course.base.mu_of(following), 9))
+    assert all(len(each) == 1 for each in prices.values())
+    (search,), (other,) = prices[5], prices[4]
+    assert search > other
+
+
+def test_sessions_in_another_order_are_no_course(releases: list[ps.Release]) -> None:
+    first, linear, search, joint = releases[0], releases[1:5], releases[5], releases[6:]
+    for told in ([first, search], [first, *joint], [first, *linear, search, search], [first, *linear, linear[0]]):
+        with pytest.raises(ps.PlanError, match="not of this course"):
+            course().next(told)
+
+
+def test_a_search_without_any_round_before_it_is_read_back() -> None:
+    whole = course()
+    releases: list[Any] = [ps.simulate(whole.first, shards(table()), rng=seeded(0)), None, None, None, None]
+    following = whole.next(releases)
+    assert following is not None
+    assert getattr(following.schema, "module", None) == "pairs/5-10"
+    releases.append(ps.simulate(following, shards(table()), rng=seeded(1)))
+    assert ps.heads.RefinedSoftmax().fit_releases(releases).pairs_[0] == ("a", "b")
+
+
+def test_a_recipe_read_from_releases_is_the_course_s(releases: list[ps.Release]) -> None:
+    for until in (6, 7, 9):
+        assert recipe_of(releases[:until]) == course().recipe
+
+
+def test_a_first_release_of_false_counts_leads_to_finite_values(releases: list[ps.Release]) -> None:
+    groups, zero = Groups.of(CELLS, _mean(releases[0])), np.zeros((2, D))
+    sums = NoisyClassSums(np.zeros(2), zero, np.zeros((D, D)), dict.fromkeys("NAB", 1.0))
+    assert np.isfinite(groups.alignment(sums)).all()
 
 
 @pytest.mark.parametrize(
@@ -264,13 +310,12 @@ def test_lost_rounds_move_the_session_for_pairs_and_spend_the_retries() -> None:
     [
         ({}, {"rounds": 7}),
         ({}, {"calibrated": True}),
-        ({}, {"module": "pairs/5-12"}),
         ({"epsilon": 1.0}, {}),
         ({"schema": ps.ClassSchema(3, D, "NAB", 1.0, transform=(CELLS,))}, {}),
         ({"schema": ps.ClassSchema(2, D, "NAB", 1.0, transform=(CELLS, ps.transforms.UnitNorm()))}, {}),
         ({"schema": ps.ClassSchema(2, statistics="NAB", clip_norm=1.0, transform=(ps.Cells(CELLS.columns[:2]),))}, {}),
     ],
-    ids=["stated rounds", "calibrated", "module", "small budget", "classes", "another row", "two columns"],
+    ids=["stated rounds", "calibrated", "small budget", "classes", "another row", "two columns"],
 )
 def test_pairs_are_on_by_public_numbers_alone(changes: dict[str, Any], options: dict[str, Any]) -> None:
     """Where they are off, the course and its digest are as before there were any."""
@@ -287,7 +332,7 @@ def test_pairs_are_on_by_public_numbers_alone(changes: dict[str, Any], options: 
     [
         ({"rounds": 3}, "raise rounds"),
         ({"calibrated": True}, "without calibration or proofs"),
-        ({"module": "pairs/5-12"}, "leave pairs out"),
+        ({"module": "pairs/5-12"}, "set their own module"),
     ],
 )
 def test_pairs_that_cannot_be_are_refused(options: dict[str, Any], said: str) -> None:
@@ -303,6 +348,14 @@ def test_a_module_of_pairs_is_no_model_of_its_own() -> None:
         module_of("pairs/5-12").started(None, None, None)  # type: ignore[arg-type]
     with pytest.raises(ps.errors.SchemaError, match="such as 19-10"):
         module_of("pairs/5")
+    with pytest.raises(ps.PlanError, match="set pairs=True"):
+        ps.Rounds.within(plan(), module="pairs/5-12")
+
+
+def test_a_third_class_is_refused_before_any_record_is_read() -> None:
+    """A record of it would have raised an error, which tells that it is there."""
+    with pytest.raises(ps.errors.SchemaError, match="reads two classes, got 3"):
+        ps.GradientSchema(4, 3, residual_norm=1.0, expected_records=N, course_mu=1.0, module="pairs/3-3")
 
 
 def test_noise_alone_lets_few_pairs_pass_and_an_effect_does() -> None:
