@@ -60,7 +60,8 @@ class Rounds(Planned):
         round's noise is sized for its own mu at any weights and map, and rounds compose (:class:`Course`). A client in
         fewer rounds spent less. Trust is the first plan's: central, if the server draws every round's noise;
         distributed, if in every round ``min_survivors - colluders`` honest clients survive, ``colluders`` counting
-        every party that the server could call in any of them; local, no party.
+        every party that the server could call in any of them; local, no party. The search for pairs has a place of its
+        own, so that a session's price follows from its place, whatever a server invents of earlier ones.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NAB", clip_norm=1.0, transform=(ps.transforms.UnitNorm(),))

@@ -157,10 +157,7 @@ class RefinedSoftmax(ClassHead):
             self._settle_module(recipe.network, whitening, states[-1], counts, len(states) - 1)
         else:
             self._calibrate(recipe, have, whitening, states, discriminant)
-            tables = paired_of(recipe, have)
-            if tables is not None:
-                self._mean_noise = None  # it holds for sums over columns alone
-            self._settle(whitening, states[-1].weights, discriminant, counts, len(states) - 1, tables)
+            self._settle(whitening, states[-1].weights, discriminant, counts, len(states) - 1, paired_of(recipe, have))
         provenance = Provenance.of([*before, *have])  # last: where no rule follows, an earlier one is still there
         self.provenance_ = replace(provenance, public=None if discriminant is None else discriminant.provenance_.public)
         self._remember_scores(have[0])
@@ -287,6 +284,7 @@ class RefinedSoftmax(ClassHead):
         self.pairs_ = () if tables is None else tables.names
         rule: Rule = WhitenedRule(*numbers)
         if tables is not None:
+            self._mean_noise = None  # which is about sums over columns alone
             rule = PairedRule(*numbers, *tables.maps, tables.weights / (divisor * heat))
         return self._ruled(rule, rounds, counts)
 
