@@ -120,7 +120,7 @@ def crowds(alignment: Array, pairs: NDArray[np.intp]) -> Array:
     one, other = pairs.T
     straight = alignment[np.ix_(one, one)] * alignment[np.ix_(other, other)]
     crossed = alignment[np.ix_(one, other)] * alignment[np.ix_(other, one)]
-    return np.asarray(np.maximum(straight, crossed).sum(axis=1))
+    return np.asarray(np.maximum(np.maximum(straight, crossed).sum(axis=1), 1.0))
 
 
 def walked(sums: Sequence[PairSums], shape: PairShape) -> list[Filter]:

@@ -302,7 +302,9 @@ def test_a_recipe_read_from_releases_is_the_course_s(releases: list[ps.Release])
 def test_a_first_release_of_false_counts_leads_to_finite_values(releases: list[ps.Release]) -> None:
     groups, zero = Groups.of(CELLS, _mean(releases[0])), np.zeros((2, D))
     sums = NoisyClassSums(np.zeros(2), zero, np.zeros((D, D)), dict.fromkeys("NAB", 1.0))
-    assert np.isfinite(groups.alignment(sums)).all()
+    alignment = groups.alignment(sums)
+    assert np.isfinite(alignment).all()
+    assert estimates.crowds(alignment, groups.pairs).min() >= 1  # a step is never longer than Newton's
 
 
 @pytest.mark.parametrize(
