@@ -24,6 +24,7 @@ _OURS, _RIVALS, _PROBABILITIES = "raw_tables.cells", "raw_tables.rivals", "raw_t
 _LOSSES = "raw_tables.losses"
 _MEAN = "mean probability less the rate"
 _RARE = "AUC and log loss by the share of positives"
+_PAIRS = "AUC and log loss without pairs and with them"
 _HALF, _DIM = "half for the counts", 5.0
 _TITLE, _ABOUT = "AUC: ", "tables"
 _EXACT = ("boosting", "boosting, whole", "the same rows, no privacy")
@@ -248,6 +249,19 @@ def raw_tables_rare() -> Cells:
     return [[*head, "LDA over rounds", "RidgeClassifier over rounds"], *lines]
 
 
+def raw_tables_pairs() -> Cells:
+    """Pairs of columns over none, where the public rule turns them on."""
+    lines = []
+    for row in results("raw_tables.pairs")[_PAIRS]:
+        if row["on"]:
+            aucs = Lead(row["data"], "", row["aucs, gap"], row["aucs, se"], row["splits"])
+            loss = f"{_lost(row['losses, gap'])} ± {_lost(row['losses, se'])[1:]}"
+            base = f"{_digits(np.mean(row['additive, aucs']))}, {_digits(np.mean(row['additive, losses']))}"
+            passed = " ".join(str(round(each)) for each in row["pairs, passed"])
+            lines.append([row["data"], _short(row["epsilon"]), f"{row['signal']:.0f}", base, str(aucs), loss, passed])
+    return [["table", "epsilon", "s", "without pairs", "AUC with pairs", "log loss with pairs", "pairs"], *lines]
+
+
 def _auc_and_loss(row: Row, least: float) -> str:
     loss = _digits(row["loss"])
     return f"{_digits(row['mean'])} ± {_digits(row['se'])}, {f'**{loss}**' if row['loss'] == least else loss}"
@@ -393,7 +407,7 @@ def _short(epsilon: float) -> str:
 
 TABLES: Tables = {
     **by_name(raw_tables_sets, raw_tables_others, raw_tables_cuts, raw_tables_dim, raw_tables_ramp, raw_tables_goals),
-    **by_name(raw_tables_rare, raw_tables_mean_probability, raw_tables_corrections),
+    **by_name(raw_tables_pairs, raw_tables_rare, raw_tables_mean_probability, raw_tables_corrections),
     "raw_tables_probabilities_at_one": partial(_probabilities, 1.0),
     "raw_tables_probabilities_at_three": partial(_probabilities, 3.0),
     "raw_tables_at_one": partial(_beside, 1.0),

@@ -58,6 +58,10 @@ class Terms:
     module: Annotated[
         str | None, option("KIND/SIZE: rounds of a module that another package defines. Default: a linear softmax.")
     ] = None
+    pairs: Annotated[
+        bool | None,
+        option("Search pairs of a table's columns. Default: by the plan.", flag="--pairs/--no-pairs"),
+    ] = None
     centred: Annotated[
         bool, option("First the mean of all rows, then the plan's centred sums; no gradient rounds.", flag="--centred")
     ] = False
@@ -126,12 +130,13 @@ def init(
 
 
 def _new_course(whole: ps.Plan, options: Mapping[str, Any]) -> Written:
-    """None and False mark options that were not given."""
+    """Options that have their defaults were not given."""
     from privstats.course.hazard import require_times
     from privstats.course.kinds import kind_for
 
     require_times(whole.schema)
-    chosen = {name: value for name, value in options.items() if value is not None and value is not False}
+    usual = vars(Terms())
+    chosen = {name: value for name, value in options.items() if value != usual[name]}
     kind = kind_for(whole.schema, chosen)
     flags = [kind.asked] if kind.asked and kind.asked not in kind.options else []
     takes = [*flags, *kind.options]

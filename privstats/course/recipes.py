@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from privstats.course.base import Releases, history
+from privstats.course.pair_codes import SEARCH_SHARE, codes_in
 from privstats.course.promise import record_mu, rounded_down
 from privstats.errors import PlanError, ReleaseError
 from privstats.estimates import recipes, regression, softmax
@@ -138,6 +139,19 @@ class ClassRounds(Recipe):
         return NoisyClassSums(N, A, (B + B.T) / 2, dict(release.sigma))
 
 
+class RoundSums(NamedTuple):
+    """A round's gradient ``(C, d + 1)``, kappa, and the gradient's noise."""
+
+    gradient: Any
+    kappa: float
+    sigma: float
+
+    @classmethod
+    def of(cls, release: Release) -> RoundSums:
+        """Return a linear round's sums."""
+        return cls(release.moments.g, float(release.moments.k), float(release.sigma["g"]))
+
+
 @dataclass(frozen=True)
 class SoftmaxRounds(ClassRounds):
     """Rounds of a linear softmax."""
@@ -159,15 +173,19 @@ class SoftmaxRounds(ClassRounds):
         sums = self.sums(releases[0])
         whitening = softmax.SoftmaxWhitening.of(sums, self.constants.floor)
         states = [softmax.started(self.constants, sums, whitening)]
-        for release in releases[1:-1] if _calibrated(releases) else releases[1:]:
-            real, sigma = release.moments, release.sigma["g"]
-            states.append(softmax.refined(self.constants, sums, whitening, states[-1], real.g, real.k, sigma))
+        for each in self.rounds_behind(releases):
+            states.append(softmax.refined(self.constants, sums, whitening, states[-1], *each))
         return whitening, states
 
     def values(self, releases: Sequence[Release]) -> dict[str, Values]:
         """Return the next round's M and W."""
         whitening, states = self.states(releases)
         return {"M": Values.rounded(whitening.matrix), "W": Values.rounded(whitening.published(states[-1].weights))}
+
+    def rounds_behind(self, releases: Sequence[Release]) -> list[RoundSums]:
+        """Return the sums of every round but a calibration."""
+        rounds = releases[1:-1] if _calibrated(releases) else releases[1:]
+        return [RoundSums.of(each) for each in rounds]
 
     def temperature(self, releases: Sequence[Release], before: float = 1.0) -> float:
         """Return the temperature for scores divided by ``before``; 1 without calibration."""
@@ -425,12 +443,14 @@ def recipe_of(releases: Sequence[Release]) -> AnyRecipe:
     clip = norm if norm in recipes.CELL_CLIPS.values() else recipes.GRADIENT_CLIP
     try:
         mu = text.course_mu if text else _alone_mu(first.plan, records)
-        recipe = _divided(first.plan, records, mu, rest, getattr(text, "module", None), clip)
+        module = None if codes_in(text) else getattr(text, "module", None)
+        recipe = _divided(first.plan, records, mu, rest, module, clip)
+        recipe, schemas = _with_pairs(recipe, rest)
     except PlanError as error:
         raise ReleaseError(f"no rounds follow on this first release: {error}") from None
     if rest and isinstance(recipe, SoftmaxRounds) and rest[-1].plan.schema == recipe.calibration:
         rest.pop()
-    if any(each.plan.schema != recipe.schema for each in rest) or (mean and mean.plan.schema != recipe.mean):
+    if any(each.plan.schema not in schemas for each in rest) or (mean and mean.plan.schema != recipe.mean):
         raise ReleaseError("after the first release only those of rounds of its course can follow; give those of one")
     behind = rest and (mean or recipe.mean_share)
     if behind and not (_pays(recipe, first.plan, rest[0].plan) and _follows(rest[0], [first, mean])):
@@ -439,6 +459,16 @@ def recipe_of(releases: Sequence[Release]) -> AnyRecipe:
             "order, and None for one without a sum; a course of an older version is read by that version"
         )
     return recipe
+
+
+def _with_pairs(recipe: AnyRecipe, rest: Sequence[Release]) -> tuple[AnyRecipe, list[Schema]]:
+    """Return the recipe, of pairs if a session searched for them, and the schemas of its rounds."""
+    from privstats.course.pair_rounds import PairRounds
+
+    if not isinstance(recipe, SoftmaxRounds) or not any(codes_in(each.plan.schema) for each in rest):
+        return recipe, [recipe.schema]
+    other = PairRounds.after(recipe)
+    return other, [other.schema, other.schema_of(other.searching), other.schema_of(other.joint)]
 
 
 def _follows(release: Release, before: Releases) -> bool:
@@ -457,9 +487,12 @@ def _pays(recipe: AnyRecipe, first: Plan, each: Plan) -> bool:
 def _divided(
     first: Plan, records: int, mu: float, rest: Sequence[Release], module: str | None, clip: float
 ) -> AnyRecipe:
-    if not rest:
+    codes = [codes_in(each.plan.schema) for each in rest]
+    own = [each for each, code in zip(rest, codes, strict=True) if code is None or not code.searches]
+    if not own:
         return recipe_for(first, records, mu, 1, module, clip)
-    remaining, each = mu**2 - record_mu(first) ** 2, record_mu(rest[0].plan) ** 2
+    searched = SEARCH_SHARE if len(own) < len(rest) else 0.0
+    remaining, each = (mu**2 - record_mu(first) ** 2) * (1 - searched), record_mu(own[0].plan) ** 2
     for share in (MEAN_SHARE, 0.0):
         recipe = recipe_for(first, records, mu, max(1, round((remaining - share * mu**2) / each)), module, clip)
         if recipe.mean_share == share:

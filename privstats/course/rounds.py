@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.course.base import PLACEHOLDER, Releases, history, mu_of
+from privstats.course.pair_codes import SEARCH_SHARE, codes_in
+from privstats.course.pair_rounds import JOINT_ROUNDS, PAIR_ROUNDS, PairRounds, pairs_pay
 from privstats.course.planned import Planned, require_plan
 from privstats.course.promise import CALIBRATION_SHARE, Promise, part_of, record_mu, rounded_down
 from privstats.course.recipes import Recipe, SoftmaxRounds, advised_clip, advised_rounds, recipe_for, total_mu
@@ -47,6 +49,10 @@ class Rounds(Planned):
         module: name of a :class:`~privstats.schema.modules.Module` that replaces the linear softmax.
         clip: c, the norm to which a linear softmax's residuals are clipped: .3, .5, .7 or 1. :meth:`within` sets .3, or
             follows a public rule for ``Cells``.
+        pairs: whether a session behind the first T - 3 rounds searches all pairs of a table's columns for effects, at a
+            quarter of the mu^2 behind the first release. Later rounds fit the pairs that pass
+            (:class:`~privstats.course.pair_codes.PairCodes`). For ``Cells`` of 3 to 64 columns and two classes;
+            :meth:`within` follows a public rule.
         promise: the owners' total promise, for files and audits; comparing courses ignores it.
 
     Guarantee:
@@ -54,7 +60,8 @@ class Rounds(Planned):
         round's noise is sized for its own mu at any weights and map, and rounds compose (:class:`Course`). A client in
         fewer rounds spent less. Trust is the first plan's: central, if the server draws every round's noise;
         distributed, if in every round ``min_survivors - colluders`` honest clients survive, ``colluders`` counting
-        every party that the server could call in any of them; local, no party.
+        every party that the server could call in any of them; local, no party. The search for pairs has a place of its
+        own, so that a session's price follows from its place, whatever a server invents of earlier ones.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NAB", clip_norm=1.0, transform=(ps.transforms.UnitNorm(),))
@@ -75,6 +82,7 @@ class Rounds(Planned):
     calibrated: bool = field(default=False, metadata={"usual": False})
     module: str | None = None
     clip: float = field(default=GRADIENT_CLIP, metadata={"usual": GRADIENT_CLIP})
+    pairs: bool = field(default=False, metadata={"usual": False})
 
     def _require(self) -> None:
         require_plan("first", self.first)
@@ -95,8 +103,13 @@ class Rounds(Planned):
                 f"clip must be one of {', '.join(map(str, sorted(clips)))} for a linear softmax and be left out for "
                 f"anything else, got {self.clip!r}; Rounds.within chooses one"
             )
+        if codes_in(self) is not None:
+            raise PlanError("rounds of pairs set their own module: leave module out, and set pairs=True")
+        if type(self.pairs) is not bool:
+            raise PlanError(f"pairs must be True or False, got {self.pairs!r}")
         _ = self.template  # forces the noise of a round
         _ = self.calibration
+        _ = self.search
 
     @classmethod
     def within(
@@ -108,14 +121,18 @@ class Rounds(Planned):
         retries: int = 0,
         calibrated: bool = False,
         module: str | None = None,
+        pairs: bool | None = None,
     ) -> Rounds:
         """Return the course that keeps a plan's promise in total.
 
         Args:
             whole: the first plan, with the total promise.
             rounds: T; None: 4, and 6 for a softmax from mu .7 on (:func:`~privstats.estimates.recipes.advised_rounds`).
+                With pairs None means 7.
+            pairs: None follows a public rule: on for two classes, ``Cells`` of 3 to 64 columns and ``n mu / (C
+                sqrt d)`` of at least 150, with ``rounds`` None and without a calibration, module or ``validity``.
         """
-        mu, records = record_mu(whole), python_value(expected_records) or whole.cohort.max_records
+        mu, records, free = record_mu(whole), python_value(expected_records) or whole.cohort.max_records, rounds is None
         rounds, retries = (
             advised_rounds(whole.schema, mu) if rounds is None else python_value(rounds),
             python_value(retries),
@@ -124,12 +141,16 @@ class Rounds(Planned):
         _check_number("retries", retries, 0)
         remaining = 1 - CALIBRATION_SHARE if calibrated else 1.0
         own = mu * math.sqrt(remaining)
+        if pairs is None:
+            pairs = free and not calibrated and module is None and pairs_pay(whole, records, own)
+        if pairs and free:
+            rounds = PAIR_ROUNDS
         constants = recipe_for(whole, records, own, rounds + retries, module).constants
         clip = advised_clip(whole, records, own) if module is None else GRADIENT_CLIP
         share = rounded_down(constants.release_share)  # one number for both parts, which add up to 1 then
         privacy = part_of(whole, share * remaining, constants.release_shares)
         first = replace(whole, privacy=privacy)
-        return cls(first, rounds, expected_records, retries, share, Promise.of(whole), calibrated, module, clip)
+        return cls(first, rounds, expected_records, retries, share, Promise.of(whole), calibrated, module, clip, pairs)
 
     @property
     def records(self) -> int:
@@ -143,13 +164,37 @@ class Rounds(Planned):
             mu = total_mu(self.first, self.records, self._divided)
         else:
             mu = rounded_down(record_mu(self.first) / math.sqrt(self.release_share))
-        return recipe_for(self.first, self.records, mu, self._divided, self.module, self.clip)
+        recipe = recipe_for(self.first, self.records, mu, self._divided, self.module, self.clip)
+        return PairRounds.after(recipe) if self.pairs and isinstance(recipe, SoftmaxRounds) else recipe
 
     @cached_property
     def template(self) -> Plan:
         """A round's plan at placeholder weights."""
+        return self._round(self.recipe.schema)
+
+    @cached_property
+    def search(self) -> Plan | None:
+        """The plan of the session for all pairs at placeholder weights, if any."""
+        if not self.pairs:
+            return None
+        if not isinstance(self.recipe, PairRounds) or self.calibrated or self.first.validity is not None:
+            raise PlanError("pairs belong to a linear softmax without calibration or proofs of sums: leave pairs out")
+        if self.rounds <= JOINT_ROUNDS:
+            raise PlanError(f"pairs have {JOINT_ROUNDS} rounds behind their session and some before it: raise rounds")
+        part = SEARCH_SHARE * (1 / self._share - 1)
+        return self._after(self.recipe.schema_of(self.recipe.searching), part_of(self.first, part, self.recipe.shares))
+
+    @cached_property
+    def joint(self) -> Plan | None:
+        """The plan of a round with chosen pairs at placeholder weights; its price is that of any other round."""
+        if self.search is None or not isinstance(self.recipe, PairRounds):
+            return None
+        return self._round(self.recipe.schema_of(self.recipe.joint))
+
+    def _round(self, schema: Schema) -> Plan:
         part = ((1 - self.recipe.mean_share) / self._share - 1) / self._divided
-        return self._after(self.recipe.schema, part_of(self.first, part, self.recipe.shares))
+        part *= 1 - SEARCH_SHARE if self.pairs else 1.0
+        return self._after(schema, part_of(self.first, part, self.recipe.shares))
 
     @cached_property
     def mean(self) -> Plan | None:
@@ -189,7 +234,11 @@ class Rounds(Planned):
 
     @property
     def priced(self) -> tuple[Plan, ...]:
-        """The first plan, the mean, rounds, retries, and the calibration."""
+        """The first plan, the mean, rounds, retries, and the calibration; with pairs the longer of two equal prices."""
+        if self.joint is not None and self.search is not None:
+            before = self._before
+            later = max(self.template, self.joint, key=lambda plan: plan.layout.size)
+            return (*self._begun, *[self.template] * before, self.search, *[later] * (self._divided - before))
         last = () if self.calibration is None else (self.calibration,)
         return (*self._begun, *[self.template] * self._divided, *last)
 
@@ -198,6 +247,8 @@ class Rounds(Planned):
         content = (*numbers, *["calibrated"] * self.calibrated, *([self.module] if self.module else []))
         if self.clip != GRADIENT_CLIP:
             content = (*content, f"clip {self.clip}")
+        if self.pairs:
+            content = (*content, "pairs 1")
         if self.recipe.revision > 1:
             content = (*content, f"recipe {self.recipe.revision}")
         return msgspec.json.encode(content)
@@ -216,12 +267,21 @@ class Rounds(Planned):
         if plan is self.mean:
             return plan
         have = [each for each in releases if each is not None]
-        return replace(plan, published=Published.of(self.recipe.values(have), history(releases)))
+        values = self.recipe.values(have)
+        if plan is self.search and isinstance(self.recipe, PairRounds):
+            values = self.recipe.search_values(have)
+        elif self.joint is not None and "w" in values:
+            plan = self.joint
+        return replace(plan, published=Published.of(values, history(releases)))
 
     def _following(self, releases: Releases) -> Plan | None:
         if len(releases) < len(self._begun):
             return self.mean
         rounds = releases[len(self._begun) :]
+        if self.search is not None:
+            if len(rounds) == self._before:
+                return self.search
+            rounds = (*rounds[: self._before], *rounds[self._before + 1 :])
         released = accumulate((each is not None for each in rounds), initial=0)
         ends = (place for place, have in enumerate(released) if have == self.rounds or place == self._divided)
         end = next(ends, None)
@@ -230,6 +290,11 @@ class Rounds(Planned):
     @property
     def _begun(self) -> tuple[Plan, ...]:
         return (self.first,) if self.mean is None else (self.first, self.mean)
+
+    @property
+    def _before(self) -> int:
+        """Sessions between the first release and the search: a place of one price, whichever of them had a sum."""
+        return self.rounds - JOINT_ROUNDS
 
     @property
     def _divided(self) -> int:
@@ -242,15 +307,22 @@ class Rounds(Planned):
         share, own = self.recipe.constants.release_share, (record_mu(self.first) / self.recipe.mu) ** 2
         return share if math.isclose(share, own, rel_tol=1e-6) else own
 
+    def _at(self, place: int, schema: Schema) -> Plan:
+        """Return this course's plan of a session, at placeholder weights; behind the search one of two."""
+        if place < len(self._begun):
+            return self._begun[place]
+        behind = place - len(self._begun) - self._before
+        if self.search is None or self.joint is None or behind < 0:
+            return self.template
+        return self.search if behind == 0 else self.template if codes_in(schema) is None else self.joint
+
     def _check(self, releases: Releases) -> None:
         for place, release in enumerate(releases):
             if release is None:
                 continue
-            own, published = self.template, release.plan.published
-            if place < len(self._begun):
-                own = self._begun[place]
-            elif published is not None:
-                own = replace(own, published=published)
+            own, published = self._at(place, release.plan.schema), release.plan.published
+            if place >= len(self._begun) and published is not None:
+                own = replace(own, published=published) if own.schema == release.plan.schema else own
             if release.plan != own:
                 raise PlanError(f"release {place} is not of this course; give the releases of its own rounds, in order")
 

@@ -20,6 +20,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from privstats.course import Releases
+from privstats.course.pair_rounds import PairTables, paired_of
 from privstats.course.recipes import ClassRounds, ModuleRounds, recipe_of
 from privstats.errors import HeadError, ReleaseError
 from privstats.estimates import denoise, recipes, softmax
@@ -35,7 +36,7 @@ from privstats.heads.private import Labels, Promise, arrays, require_public
 from privstats.heads.provenance import EXACT, UNKNOWN, Provenance, behind_counts, present
 from privstats.heads.registry import MODULE, NONE, PRIORS, SWITCH, Bounds, Entry, Whole, check_parameters, head_class
 from privstats.heads.released_scores import remember
-from privstats.heads.rules import Preprocessing, Rule, WhitenedRule, local, take_columns
+from privstats.heads.rules import PairedRule, Preprocessing, Rule, WhitenedRule, local, take_columns
 from privstats.kinds.calibration import FACTORS
 from privstats.progress import progress_bar
 from privstats.release import Release
@@ -55,6 +56,8 @@ class RefinedSoftmax(ClassHead):
         priors: as in ``LDA``.
         calibrated: :meth:`fit_private` ends in a calibration; :meth:`fit` chooses the temperature on its records.
         module: word of a module (:class:`~privstats.schema.modules.Module`), in place of linear scores.
+        pairs: whether :meth:`fit_private` searches pairs of declared columns; None follows a public rule
+            (``Rounds.within``).
 
     Attributes:
         weights_: W before ``priors``, ``(C, d + 1)``, for rows ``u``; a module's weights ``(P,)``.
@@ -62,6 +65,7 @@ class RefinedSoftmax(ClassHead):
         temperature_: as in ``LDA``.
         link_: T and b ``(C,)``. For declared columns scores are ``W u / T + b``, because clipped residuals make W
             overconfident (:mod:`~privstats.estimates.clip_link`); else 1 and 0.
+        pairs_: names of the pairs of columns whose tables add to the scores.
 
     Guarantee:
         As in :meth:`ClassHead.fit_private`, for the releases of one course: the first and all rounds together. Rows are
@@ -80,7 +84,13 @@ class RefinedSoftmax(ClassHead):
     """
 
     entry: ClassVar[Entry] = Entry(any_of="B", after_rounds=True)
-    bounds: ClassVar[Bounds] = {"rounds": (NONE, Whole(1)), "priors": PRIORS, "calibrated": SWITCH, "module": MODULE}
+    bounds: ClassVar[Bounds] = {
+        "rounds": (NONE, Whole(1)),
+        "priors": PRIORS,
+        "calibrated": SWITCH,
+        "module": MODULE,
+        "pairs": (NONE, *SWITCH),
+    }
     has_calibration: ClassVar[bool] = True
     unit_rows: ClassVar[bool] = True
 
@@ -88,6 +98,7 @@ class RefinedSoftmax(ClassHead):
     priors: Priors | ArrayLike = "counts"
     calibrated: bool = False
     module: str | None = None
+    pairs: bool | None = None
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit on local records, without noise; rows are scaled to norm 1.
@@ -146,7 +157,7 @@ class RefinedSoftmax(ClassHead):
             self._settle_module(recipe.network, whitening, states[-1], counts, len(states) - 1)
         else:
             self._calibrate(recipe, have, whitening, states, discriminant)
-            self._settle(whitening, states[-1].weights, discriminant, counts, len(states) - 1)
+            self._settle(whitening, states[-1].weights, discriminant, counts, len(states) - 1, paired_of(recipe, have))
         provenance = Provenance.of([*before, *have])  # last: where no rule follows, an earlier one is still there
         self.provenance_ = replace(provenance, public=None if discriminant is None else discriminant.provenance_.public)
         self._remember_scores(have[0])
@@ -172,7 +183,7 @@ class RefinedSoftmax(ClassHead):
         require_public(public, schema, labels.names)
         rows = promise.counted(records)
         numbered = records.labelled(labels.places if promise.declared else labels.numbers)
-        options = {"rounds": self.rounds, "calibrated": self.calibrated, "module": self.module}
+        options = {name: getattr(self, name) for name in ("rounds", "calibrated", "module", "pairs")}
         self.releases_, course = promise.releases("rounds", schema, rows.n, numbered, **options)
         self.fit_releases(self.releases_, labels.names.tolist(), public=public)
         return self._assuming(labels.assumed + rows.assumed, course)
@@ -233,6 +244,7 @@ class RefinedSoftmax(ClassHead):
     ) -> Self:
         self.weights_ = network.published(state)
         self.temperature_, self.link_ = _NO_CALIBRATION
+        self.pairs_: tuple[tuple[str, str], ...] = ()
         self._mean_noise = None
         return self._ruled(network.rule(whitening, state, self._shift(counts)), rounds, counts)
 
@@ -251,18 +263,29 @@ class RefinedSoftmax(ClassHead):
         self.temperature_ = recipe.temperature(have, self.link_[0])
         self._mean_noise = None
         if len(self.classes_) == _PAIR and len(states) > 1:
-            rounds = [(float(each.moments.k), float(each.sigma["g"])) for each in have[1 : len(states)]]
+            rounds = [(each.kappa, each.sigma) for each in recipe.rounds_behind(have)]
             heat = self.link_[0] * self.temperature_
             self._mean_noise = mean_noise(recipe.constants, recipe.sums(have[0]), whitening, states, rounds, heat)
 
     def _settle(
-        self, whitening: softmax.SoftmaxWhitening, weights: Array, discriminant: Any, counts: Array, rounds: int
+        self,
+        whitening: softmax.SoftmaxWhitening,
+        weights: Array,
+        discriminant: Any,
+        counts: Array,
+        rounds: int,
+        tables: PairTables | None = None,
     ) -> Self:
         self.weights_ = whitening.published(_averaged(whitening, weights, discriminant))
         (coef, intercept), (divisor, offset) = softmax.coefficients(self.weights_), self.link_
         heat = self.temperature_
         shifted = intercept / divisor + offset + self._shift(counts)
-        rule = WhitenedRule(whitening.matrix, coef / divisor / heat, shifted / heat)
+        numbers = whitening.matrix, coef / divisor / heat, shifted / heat
+        self.pairs_ = () if tables is None else tables.names
+        rule: Rule = WhitenedRule(*numbers)
+        if tables is not None:
+            self._mean_noise = None  # which is about sums over columns alone
+            rule = PairedRule(*numbers, *tables.maps, tables.weights / (divisor * heat))
         return self._ruled(rule, rounds, counts)
 
     def _shift(self, counts: Array) -> Array:

@@ -20,7 +20,7 @@ from privstats.estimates.denoise import Array, denoise_spectrum
 from privstats.heads.diagnostics import FewRecordsWarning
 from privstats.heads.evidence import ClassEvidence, Released, class_evidence
 from privstats.heads.provenance import Provenance, behind_counts
-from privstats.heads.rules import LinearRule, Rule, WhitenedRule
+from privstats.heads.rules import LinearRule, PairedRule, Rule, WhitenedRule
 from privstats.inference.cell_design import Intervals, has_ramp
 from privstats.progress import progress_bar
 from privstats.randomness import Generator, seeded, uniform
@@ -29,7 +29,7 @@ from privstats.schema import ClassSchema
 from privstats.transforms import Cells, Centre, UnitNorm
 
 if TYPE_CHECKING:
-    from privstats.course.recipes import SoftmaxRounds
+    from privstats.course.recipes import RoundSums, SoftmaxRounds
 
 
 _NOT_LINEAR = "points need a head with linear scores: LDA, or RefinedSoftmax without a module"
@@ -66,6 +66,8 @@ def linear_scores(rule: Rule, releases: Sequence[Release]) -> LinearScores:
     """
     if isinstance(rule, LinearRule):
         return LinearScores(rule.coef, rule.intercept)
+    if isinstance(rule, PairedRule):
+        rule = rule.linear
     if not isinstance(rule, WhitenedRule):
         raise HeadError(_NOT_LINEAR)
     recipe = _softmax_recipe(releases)
@@ -82,8 +84,9 @@ def under_other_noise(head: Any, releases: Sequence[Release], draws: int) -> Ite
     Noise is seeded by the releases' digests: one release has one table. That noise hides nothing: any reader can sample
     more.
     """
-    rng = _generator(releases)
-    remade = _refined(head, releases) if isinstance(head.rule_, WhitenedRule) else _closed_form(head, releases)
+    rng = generator(releases)
+    rounds = isinstance(head.rule_, WhitenedRule | PairedRule)
+    remade = _refined(head, releases) if rounds else _closed_form(head, releases)
     for _ in range(draws):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FewRecordsWarning)
@@ -129,8 +132,8 @@ def _refined(head: Any, releases: Sequence[Release]) -> Callable[[Generator], Li
     whitening, states = recipe.states(releases)
     counts = denoise.counts(sums.N, sums.sigma["N"])
     measured = [
-        _Round.of(release, whitening, whitening.published(state.weights))
-        for release, state in zip(releases[1:], states[:-1], strict=False)  # behind the rounds may be a calibration
+        _Round.of(sums_of, whitening, whitening.published(state.weights))
+        for sums_of, state in zip(recipe.rounds_behind(releases), states[:-1], strict=True)
     ]
     second = _sure_second_moment(class_evidence(releases[0])[0])
 
@@ -160,10 +163,9 @@ class _Round:
     sigma: float
 
     @classmethod
-    def of(cls, release: Release, whitening: softmax.SoftmaxWhitening, weights: Array) -> _Round:
+    def of(cls, sums: RoundSums, whitening: softmax.SoftmaxWhitening, weights: Array) -> _Round:
         lengths = _to_rows(whitening)
-        gradient = np.linalg.solve(lengths, release.moments.g.T).T
-        return cls(weights @ lengths, gradient, release.moments.k, float(release.sigma["g"]))
+        return cls(weights @ lengths, np.linalg.solve(lengths, sums.gradient.T).T, sums.kappa, sums.sigma)
 
     def moved(self, whitening: softmax.SoftmaxWhitening, weights: Array, hessian: Array) -> Array:
         lengths = _to_rows(whitening)
@@ -216,7 +218,8 @@ def _normal(shape: tuple[int, ...], rng: Generator) -> Array:
     return np.asarray(ndtri(uniform(int(np.prod(shape)), rng))).reshape(shape)
 
 
-def _generator(releases: Sequence[Release]) -> Generator:
+def generator(releases: Sequence[Release]) -> Generator:
+    """Return a generator seeded by the releases' digests."""
     digests = "".join(each.digest for each in releases).encode()
     return seeded(int.from_bytes(hashlib.sha256(digests).digest(), "big"))
 

@@ -15,12 +15,14 @@ from privstats.errors import DataError
 from privstats.estimates.denoise import Array
 from privstats.heads.evidence import Released
 from privstats.inference.cell_design import Intervals
+from privstats.inference.pair_points import PairPoints, pair_points
 from privstats.inference.releases import require_level
 from privstats.inference.reporting import Source, listed
 from privstats.inference.scorecard_points import (
     Rows,
     cell_points,
     class_sums,
+    generator,
     half_widths,
     linear_scores,
     noisy,
@@ -34,6 +36,11 @@ from privstats.transforms import Cells
 _BANDS = (
     "Bands cover the points of these records without noise: the noise's spread, and the head's bias under it. They do "
     "not cover other records."
+)
+
+_OF_PAIRS = (
+    "Points of a pair add to those of its two columns; a record with either value missing has none. These pairs were "
+    "chosen because their sums exceeded noise and chance, and bands do not cover that choice."
 )
 
 
@@ -117,6 +124,7 @@ class Scorecard(RowTable):
         base: score of a record of mean points, per outcome.
         alpha: 1 minus the level of the bands.
         exact: whether scores are the head's own, without a common row length.
+        pairs: tables of pairs of columns, whose points add to the columns'.
 
     Example:
         >>> cells = ps.Cells((ps.Numeric("age", (40, 65)), ps.Truth("smoker")))
@@ -138,6 +146,7 @@ class Scorecard(RowTable):
     releases: tuple[Release, ...]
     promise: str
     exact: bool
+    pairs: tuple[PairPoints, ...] = ()
 
     @property
     def noisy(self) -> bool:
@@ -150,6 +159,8 @@ class Scorecard(RowTable):
         out = np.tile(self.base, (len(places), 1))
         for j, column in enumerate(self.columns):
             out += column.points[:, places[:, j]].T
+        for pair in self.pairs:
+            out[:, 0] += pair.of_cells(*(places[:, j] for j in self._places(pair)))
         return out
 
     def predict_proba(self, table: Any) -> NDArray[np.float64]:
@@ -175,6 +186,10 @@ class Scorecard(RowTable):
             (column.name, column.cells[column.intervals.of_steps[place]], float(column.points[row, place]))
             for column, place in zip(self.columns, places, strict=True)
         ]
+        for pair in self.pairs:
+            first, second = (int(places[j]) for j in self._places(pair))
+            if (level := pair.level(first, second)) is not None:
+                parts.append((pair.name, level, float(pair.of_cells(np.array([first]), np.array([second]))[0])))
         return Explanation(
             self.outcomes[row], float(self.base[row]), tuple(sorted(parts, key=lambda part: -abs(part[2])))
         )
@@ -199,6 +214,20 @@ class Scorecard(RowTable):
             for row, outcome in enumerate(self.outcomes)
             for column in self.columns
             for step, place in enumerate(column.intervals.of_steps)
+        ] + [
+            {
+                "class": self.outcomes[0],
+                "variable": pair.name,
+                "level": f"{first}, {second}",
+                "points": float(pair.points[i, j]),
+                "conf_low": float(pair.low[i, j]),
+                "conf_high": float(pair.high[i, j]),
+                "proportion": math.nan,
+                "told": bool(pair.low[i, j] > 0 or pair.high[i, j] < 0),
+            }
+            for pair in self.pairs
+            for i, first in enumerate(pair.levels[0])
+            for j, second in enumerate(pair.levels[1])
         ]
 
     def plot(self, path: Any = None, column: str | None = None, outcome: str | None = None) -> Any:
@@ -209,6 +238,10 @@ class Scorecard(RowTable):
         if not shown:
             raise DataError(f"{column!r} is no column of the card; it has {', '.join(c.name for c in self.columns)}")
         return plot_scorecard(replace(self, columns=tuple(shown)), path, row=self._row(outcome))
+
+    def _places(self, pair: PairPoints) -> list[int]:
+        names = [column.name for column in self.columns]
+        return [names.index(name) for name in pair.names]
 
     def _row(self, outcome: str | None) -> int:
         if outcome is None and len(self.outcomes) == 1:
@@ -226,7 +259,7 @@ def scorecard(
     ``f_j(cell) = w_j . b_j(cell) - w_j . mean b_j`` with the mean over the records, sum_c A_c / sum_c N_c, and ``base =
     b + sum_j w_j . mean b_j``: the score is base + sum_j f_j. This is exact for LDA. RefinedSoftmax divides each row by
     its own length after the whitening, or by that of the row minus a released mean; the card uses one root mean square
-    length, and ``exact`` is False.
+    length, and ``exact`` is False. Its pairs of columns have tables of their own, :attr:`Scorecard.pairs`.
 
     Bands are ``points +- (z s + b)``: s is the standard deviation over ``draws`` replicates of the releases' noise, b
     the column's bias, shown by the replicates' mean. **Bands are about these records' points without noise**, not about
@@ -274,7 +307,8 @@ def scorecard(
     )
     outcomes = tuple(map(str, head.classes_[1:] if len(head.classes_) == 2 else head.classes_))
     exact = scores.coef is getattr(head.rule_, "coef", None) and rows.length == 1
-    return Scorecard(outcomes, base, columns, alpha, cells, tuple(have), str(head.provenance_), exact)
+    pairs = tuple(pair_points(head, have, draws, alpha, generator(have)))
+    return Scorecard(outcomes, base, columns, alpha, cells, tuple(have), str(head.provenance_), exact, pairs)
 
 
 def card_summary(card: Scorecard) -> Summary:
@@ -295,6 +329,7 @@ def card_summary(card: Scorecard) -> Summary:
     foot = (
         f"A record's score is the base and its points: {meant}",
         *(() if card.exact else ("Rows are taken at one length; the head divides each by its own.",)),
+        *((_OF_PAIRS,) if card.pairs else ()),
         "Points in parentheses: noise alone could show so few records, so they are no finding.",
         _BANDS,
         promise,
@@ -316,6 +351,10 @@ def _rows(card: Scorecard) -> Iterator[tuple[str, ...]]:
             for place, cell in enumerate(column.cells):
                 share = f"{100 * max(column.shares[place], 0.0):.0f} %"
                 yield first if not place else "", cell, share, *_points(column, row, place)
+    for pair in card.pairs:
+        for i, j in np.ndindex(pair.points.shape):
+            ends = [f"{each[i, j]:+.2f}" for each in (pair.points, pair.low, pair.high)]
+            yield pair.name if not i + j else "", f"{pair.levels[0][i]}, {pair.levels[1][j]}", "", *ends
 
 
 def _points(column: ColumnPoints, row: int, place: int) -> tuple[str, str, str]:

@@ -153,12 +153,12 @@ class GradientSchema(Round):
 
     @property
     def needs(self) -> Mapping[str, tuple[int, ...]]:
-        """M ``(d, d)``, and W ``(C, d + 1)``; a module's w ``(P,)``; or w ``(d,)`` and c."""
+        """M ``(d, d)``, and W ``(C, d + 1)``; a module's w, ``(P,)`` or longer; or w ``(d,)`` and c."""
         square = (self.features, self.features)
         if self.classes is None:
             return {"M": square, "w": (self.features,), "c": ()}
-        if self.module is not None:
-            return {"M": square, "w": (self.sizes["feature"],)}
+        if self.network is not None:
+            return {"M": square, "w": (self.network.values(self.features, self.classes or 1),)}
         return {"M": square, "W": (self.classes, self.features + 1)}
 
     @property
@@ -285,8 +285,7 @@ def _map(
     """Return records' contributions, and which are finite; others add zero."""
     fine = rows.fine
     if schema.network is not None:
-        labels = targets.astype(np.intp)
-        gradients, kappa = checked_gradients(schema, schema.network, rows.unit, labels, values["w"])
+        gradients, kappa = checked_gradients(schema, schema.network, rows.unit, targets.astype(np.intp), values["w"])
         mapped = moments.gradient_map.Mapped(gradients, np.ones((len(kappa), 1)), kappa)  # a row, with residual 1
     elif isinstance(read, ClassSchema) or rows.grid is None:
         mapped = moments.gradient_map.softmax_of_units(schema, rows.unit, targets.astype(np.intp), values["W"])
@@ -296,8 +295,7 @@ def _map(
         fine = fine & finite
         on_grid = np.empty_like(goals)
         moments.grid.target_grid(read).quantize(np.where(finite[:, None], goals, 0.0), on_grid)
-        reads = values["w"], values["c"]
-        mapped = moments.gradient_map.residual_of_units(schema, rows.unit, rows.grid, on_grid, reads)
+        mapped = moments.gradient_map.residual_of_units(schema, rows.unit, rows.grid, on_grid, values["w"], values["c"])
     if fine.all():
         return mapped, fine
     return moments.gradient_map.Mapped(mapped.rows, mapped.residuals * fine[:, None], mapped.kappa * fine), fine

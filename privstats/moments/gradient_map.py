@@ -101,18 +101,15 @@ def short_rows(schema: GradientSchema, rows: Whole, M: Values) -> Whole:
     return shortened(rows @ M.floats, schema.clip_norm / 2.0**ROW_BITS, M.exponent, schema.steps)[0]
 
 
-def residual_of_units(
-    schema: GradientSchema, unit: Whole, rows: Whole, targets: Whole, values: tuple[Values, Values]
-) -> Mapped:
+def residual_of_units(schema: GradientSchema, unit: Whole, rows: Whole, targets: Whole, w: Values, c: Values) -> Mapped:
     """Compute a regression round at the published w and c.
 
     Args:
         unit: :func:`short_rows`, ``(n, d)``.
         rows: grid vectors ``(n, d)`` of norm at most 2**16.
         targets: on their grid, ``(n, 1)``, at most 2**16.
-        values: weights w, and the scalar c to which residuals are clipped.
+        w, c: weights, and the scalar to which residuals are clipped.
     """
-    w, c = values
     fitted = (rows @ w.floats) * math.ldexp(schema.clip_norm / 2.0**ROW_BITS, -w.exponent)
     residual = targets[:, 0] * ((schema.target_bound or 1.0) / 2.0**ROW_BITS) - fitted
     share = residual / math.ldexp(float(c.integers), -c.exponent)

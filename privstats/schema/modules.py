@@ -65,6 +65,10 @@ class Module(ABC):
     def weights(self, features: int, classes: int) -> int:
         """Return P, the number of weights."""
 
+    def values(self, features: int, classes: int) -> int:
+        """Return the number of published values, P by default."""
+        return self.weights(features, classes)
+
     @abstractmethod
     def gradients(
         self, units: Whole, labels: NDArray[np.intp], weights: Values, *, classes: int, norm: float, grid_bits: int
@@ -74,7 +78,7 @@ class Module(ABC):
         Args:
             units: integer rows u in steps of 2**-f, ``(n, d + 1)``, at most 2**f long.
             labels: ``(n,)``, 0..classes-1.
-            weights: published, ``(P,)``.
+            weights: published, ``(P,)``, or as many as :meth:`values`.
             norm: the norm to which g is clipped.
             grid_bits: f.
 

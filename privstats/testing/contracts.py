@@ -40,7 +40,7 @@ def check_module(word: str, *, features: int = 5, classes: int = 3, grid_bits: i
     """
     module, rng = module_of(word), np.random.default_rng(seed)
     units, labels = _units(features, grid_bits, rng), rng.integers(0, classes, _ROWS)
-    for weights in _published(module.weights(features, classes), rng):
+    for weights in _published(module.values(features, classes), rng):
         norm = float(rng.choice([module.norm, 0.1]))
 
         def of(index: NDArray[np.intp], weights: Values = weights, norm: float = norm) -> tuple[Whole, Whole]:

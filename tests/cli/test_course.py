@@ -157,7 +157,19 @@ WORDS: dict[str, list[str]] = {
     "effect": ["--share", ".2", "--retries", "1"],
     "alignment": ["--step", "published"],
     "parties": [],
-    "binned": ["--then", "rounds", "--rounds", "2", "--expected-records", "500", "--sessions", "2", "--share", ".2"],
+    "binned": [
+        "--then",
+        "rounds",
+        "--rounds",
+        "2",
+        "--expected-records",
+        "500",
+        "--sessions",
+        "2",
+        "--share",
+        ".2",
+        "--no-pairs",
+    ],
     "synthetic": ["--synthetic", "--share", ".25", "--screen", ".1", "--levels", "8"],
 }
 
@@ -174,7 +186,9 @@ def wanted(kind: str) -> Any:
         "effect": lambda: ps.Effect.within(whole, share=0.2, retries=1),
         "alignment": lambda: Alignment.within(whole, step="published"),
         "parties": lambda: ps.PartyRounds.within(whole),
-        "binned": lambda: ps.Binned.within(whole, "rounds", rounds=2, expected_records=500, sessions=2, share=0.2),
+        "binned": lambda: ps.Binned.within(
+            whole, "rounds", rounds=2, expected_records=500, sessions=2, share=0.2, pairs=False
+        ),
         "synthetic": lambda: Synthetic.within(whole, share=0.25, screen=0.1, levels=8),
     }[kind]()
 

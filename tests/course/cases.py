@@ -17,6 +17,7 @@ TABLE = ps.Cells((ps.Numeric("age"), ps.Numeric("sodium"), ps.Truth("ill"), ps.C
 """Two columns whose cuts nobody knows, and two of public values."""
 CLOSED = TABLE.with_edges({"age": (40.0, 60.0), "sodium": (140.0,)})
 OF_CELLS = ps.ClassSchema(2, TABLE.width, "NAB", 1.0, transform=(TABLE,))
+OF_CLOSED = ps.ClassSchema(2, CLOSED.width, "NAB", 1.0, transform=(CLOSED,))
 HELPERS = tuple(ps.secagg.Identity.generate(os.urandom).public.hex() for _ in range(3))
 
 

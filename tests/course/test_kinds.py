@@ -19,7 +19,7 @@ from privstats.workflows.simulate import _THROUGH
 from tests.contrib.alignment.cohort import first
 from tests.contrib.streams.streams import plan_of as stream_plan
 from tests.contrib.streams.streams import stream_of
-from tests.course.cases import OF_CELLS, parties_plan, plan_of, promise, rounds, shards
+from tests.course.cases import OF_CELLS, OF_CLOSED, parties_plan, plan_of, promise, rounds, shards
 
 SCORES = ps.ScoreSchema(4, 2.0, transform=(ConstantFeature(1.0),))
 
@@ -63,7 +63,7 @@ def counts_plan(epsilon: float = 1.0) -> ps.Plan:
 
 SAMPLES = {
     "single": Single(plan_of()),
-    "rounds": rounds(),
+    "rounds": replace(rounds(OF_CLOSED, 4), clip=0.3),
     "alignment": Alignment(first()),
     "stream": stream_of(4, "tree"),
     "newton": _newton(ps.Cohort(2, 2, 2_000)),
@@ -79,14 +79,15 @@ SAMPLES = {
 CHANGED = {
     "single": {"plan": plan_of(epsilon=4.1)},
     "rounds": {
-        "first": plan_of(epsilon=1.1),
-        "rounds": 3,
+        "first": plan_of(OF_CLOSED, epsilon=1.1),
+        "rounds": 5,
         "expected_records": 9_999,
         "retries": 1,
         "release_share": 0.3,
         "calibrated": True,
         "module": "adapter/4",
         "clip": 0.5,
+        "pairs": True,
     },
     "alignment": {"first": first(cohort=ps.Cohort(14, 12, 3_000)), "step": "published"},
     "stream": {

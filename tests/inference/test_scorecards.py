@@ -299,7 +299,7 @@ def test_the_query_of_the_guide_gives_the_same_scores_of_a_typed_table() -> None
     table, release, head = _exact()
     card = ps.inference.scorecard(head, release)
     table.loc[0, "age"] = -9
-    scope: dict[str, Any] = {"ps": ps}
+    scope: dict[str, Any] = {"ps": ps, "np": np}
     (guide,) = re.findall(r"^def literal.*?AS t\"$", GUIDE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
     exec(guide, scope)
     query = scope["in_sql"]

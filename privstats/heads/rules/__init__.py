@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from privstats.heads.rules.low_rank import LowRankRule as LowRankRule
     from privstats.heads.rules.quadratic import QuadraticRule as QuadraticRule
     from privstats.heads.rules.rule import LinearRule as LinearRule
+    from privstats.heads.rules.rule import PairedRule as PairedRule
     from privstats.heads.rules.rule import Preprocessing as Preprocessing
     from privstats.heads.rules.rule import Rule as Rule
     from privstats.heads.rules.rule import WhitenedRule as WhitenedRule
