@@ -7,9 +7,9 @@ from privstats.lazy_names import lazy_names
 if TYPE_CHECKING:
     from privstats.heads.rules.low_rank import DiagonalRule as DiagonalRule
     from privstats.heads.rules.low_rank import LowRankRule as LowRankRule
+    from privstats.heads.rules.paired import PairedRule as PairedRule
     from privstats.heads.rules.quadratic import QuadraticRule as QuadraticRule
     from privstats.heads.rules.rule import LinearRule as LinearRule
-    from privstats.heads.rules.rule import PairedRule as PairedRule
     from privstats.heads.rules.rule import Preprocessing as Preprocessing
     from privstats.heads.rules.rule import Rule as Rule
     from privstats.heads.rules.rule import WhitenedRule as WhitenedRule
