@@ -40,7 +40,7 @@ from benchmarks.raw_tables.running import DELTA
 from benchmarks.raw_tables.sets import TABLES, RawTable, Split, splits
 from privstats import heads
 from privstats.course.alone import single_party_plan
-from privstats.course.recipes import recipe_of
+from privstats.course.read_recipe import recipe_of
 from privstats.estimates.softmax import INTERCEPT
 from privstats.heads.provenance import behind_counts, present
 from privstats.heads.rules import rows_of

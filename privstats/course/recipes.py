@@ -15,14 +15,12 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from privstats.course.base import Releases, history
-from privstats.course.pair_codes import SEARCH_SHARE, codes_in
 from privstats.course.promise import record_mu, rounded_down
-from privstats.errors import PlanError, ReleaseError
+from privstats.errors import PlanError
 from privstats.estimates import recipes, regression, softmax
 from privstats.estimates.denoise import NoisyClassSums, NoisyGram, NoisyMean
 from privstats.estimates.filter_bank import Filter
-from privstats.estimates.recipes import MEAN_SHARE, RidgeRecipe
+from privstats.estimates.recipes import RidgeRecipe
 from privstats.kinds.calibration import FACTORS
 from privstats.plan import Plan
 from privstats.release import Release
@@ -357,10 +355,6 @@ def _calibrated(releases: Sequence[Release]) -> bool:
     return isinstance(releases[-1].plan.schema, CalibrationSchema)
 
 
-_MOST_LOST = 127  # with 64 rounds and 64 retries
-_SAME_SHARE = 1e-5  # promises have nine digits; of T <= 128 rounds, (1 - a / (63 / 64)) T is 5e-5 T off a whole number
-
-
 def _of_classes(first: Plan, records: int, mu: float, rounds: int, module: str | None, clip: float) -> AnyRecipe:
     schema: Any = first.schema
     if schema.statistics != "NAB" or schema.clip_norm != 1.0:
@@ -430,79 +424,6 @@ def _refined(schema: Schema) -> _Refined:
     if result is None:
         raise PlanError(f"no recipe refines a {type(schema).__name__}; start with a ClassSchema or RidgeSchema")
     return result
-
-
-def recipe_of(releases: Sequence[Release]) -> AnyRecipe:
-    """Return the recipe of a course's releases, read from their plans."""
-    first, *rest = releases
-    kinds = GradientSchema | CalibrationSchema
-    text = next((each.plan.schema for each in rest if isinstance(each.plan.schema, kinds)), None)
-    records = text.expected_records if text else first.plan.cohort.max_records
-    mean = rest.pop(0) if rest and is_mean(rest[0]) else None
-    norm: Any = getattr(text, "residual_norm", None)  # a course of an older version has another than today's advice
-    clip = norm if norm in recipes.CELL_CLIPS.values() else recipes.GRADIENT_CLIP
-    try:
-        mu = text.course_mu if text else _alone_mu(first.plan, records)
-        module = None if codes_in(text) else getattr(text, "module", None)
-        recipe = _divided(first.plan, records, mu, rest, module, clip)
-        recipe, schemas = _with_pairs(recipe, rest)
-    except PlanError as error:
-        raise ReleaseError(f"no rounds follow on this first release: {error}") from None
-    if rest and isinstance(recipe, SoftmaxRounds) and rest[-1].plan.schema == recipe.calibration:
-        rest.pop()
-    if any(each.plan.schema not in schemas for each in rest) or (mean and mean.plan.schema != recipe.mean):
-        raise ReleaseError("after the first release only those of rounds of its course can follow; give those of one")
-    behind = rest and (mean or recipe.mean_share)
-    if behind and not (_pays(recipe, first.plan, rest[0].plan) and _follows(rest[0], [first, mean])):
-        raise ReleaseError(
-            "the rounds were not measured behind this first release and mean: give all releases of one course, in "
-            "order, and None for one without a sum; a course of an older version is read by that version"
-        )
-    return recipe
-
-
-def _with_pairs(recipe: AnyRecipe, rest: Sequence[Release]) -> tuple[AnyRecipe, list[Schema]]:
-    """Return the recipe, of pairs if a session searched for them, and the schemas of its rounds."""
-    from privstats.course.pair_rounds import PairRounds
-
-    if not isinstance(recipe, SoftmaxRounds) or not any(codes_in(each.plan.schema) for each in rest):
-        return recipe, [recipe.schema]
-    other = PairRounds.after(recipe)
-    return other, [other.schema, other.schema_of(other.searching), other.schema_of(other.joint)]
-
-
-def _follows(release: Release, before: Releases) -> bool:
-    """Return whether a release's published values follow from these, and any lost rounds."""
-    text = release.plan.published
-    lost = range(_MOST_LOST + 1)
-    return text is not None and any(text.after == history([*before, *[None] * k]).hex() for k in lost)
-
-
-def _pays(recipe: AnyRecipe, first: Plan, each: Plan) -> bool:
-    """Return whether a round has this recipe's noise; older versions left nothing for a mean."""
-    remaining = recipe.mu**2 * (1 - recipe.mean_share) - record_mu(first) ** 2
-    return math.isclose(remaining, recipe.rounds * record_mu(each) ** 2, rel_tol=_SAME_SHARE)
-
-
-def _divided(
-    first: Plan, records: int, mu: float, rest: Sequence[Release], module: str | None, clip: float
-) -> AnyRecipe:
-    codes = [codes_in(each.plan.schema) for each in rest]
-    own = [each for each, code in zip(rest, codes, strict=True) if code is None or not code.searches]
-    if not own:
-        return recipe_for(first, records, mu, 1, module, clip)
-    searched = SEARCH_SHARE if len(own) < len(rest) else 0.0
-    remaining, each = (mu**2 - record_mu(first) ** 2) * (1 - searched), record_mu(own[0].plan) ** 2
-    for share in (MEAN_SHARE, 0.0):
-        recipe = recipe_for(first, records, mu, max(1, round((remaining - share * mu**2) / each)), module, clip)
-        if recipe.mean_share == share:
-            break
-    return recipe
-
-
-def _alone_mu(first: Plan, records: int) -> float:
-    """Return the mu to read a lone first release; exact sums count as infinite budget."""
-    return math.inf if first.noise is None else total_mu(first, records, 1)
 
 
 def total_mu(first: Plan, records: int, rounds: int) -> float:

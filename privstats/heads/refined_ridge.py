@@ -10,7 +10,8 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from privstats.course import Releases
-from privstats.course.recipes import RidgeRounds, recipe_of
+from privstats.course.read_recipe import recipe_of
+from privstats.course.recipes import RidgeRounds
 from privstats.errors import ReleaseError
 from privstats.estimates import regression
 from privstats.estimates.denoise import NoisyGram

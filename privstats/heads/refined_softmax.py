@@ -21,7 +21,8 @@ from sklearn.utils.validation import validate_data
 
 from privstats.course import Releases
 from privstats.course.pair_rounds import PairTables, paired_of
-from privstats.course.recipes import ClassRounds, ModuleRounds, recipe_of
+from privstats.course.read_recipe import recipe_of
+from privstats.course.recipes import ClassRounds, ModuleRounds
 from privstats.errors import HeadError, ReleaseError
 from privstats.estimates import denoise, recipes, softmax
 from privstats.estimates.clip_link import link_of

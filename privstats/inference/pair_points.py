@@ -60,7 +60,7 @@ class PairPoints:
 def pair_points(head: Any, releases: Sequence[Release], draws: int, alpha: float, rng: Generator) -> list[PairPoints]:
     """Return the tables of a head's pairs, with bands for the releases' noise."""
     from privstats.course.pair_rounds import paired_of
-    from privstats.course.recipes import recipe_of
+    from privstats.course.read_recipe import recipe_of
 
     tables = paired_of(recipe_of(releases), releases) if getattr(head, "pairs_", ()) else None
     if tables is None:

@@ -103,7 +103,8 @@ def class_sums(releases: Sequence[Release]) -> tuple[Release, int]:
 
 def _softmax_recipe(releases: Sequence[Release]) -> SoftmaxRounds:
     """Refuse modules of other packages."""
-    from privstats.course.recipes import SoftmaxRounds, recipe_of
+    from privstats.course.read_recipe import recipe_of
+    from privstats.course.recipes import SoftmaxRounds
 
     recipe = recipe_of(releases)
     if not isinstance(recipe, SoftmaxRounds):

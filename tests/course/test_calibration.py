@@ -9,7 +9,7 @@ import pytest
 
 import privstats as ps
 from privstats.course import read, verify_next, write
-from privstats.course.recipes import recipe_of
+from privstats.course.read_recipe import recipe_of
 from tests.course.cases import RIDGE, C, D, plan_of, rounds, shards
 from tests.made import refused
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import privstats as ps
 from privstats.course.pair_codes import PairCodes
 from privstats.course.pair_rounds import Groups, PairRounds, can_have_pairs
-from privstats.course.recipes import recipe_of
+from privstats.course.read_recipe import recipe_of
 from privstats.estimates import pairs as estimates
 from privstats.estimates.denoise import NoisyClassSums
 from privstats.heads.rules import PairedRule, WhitenedRule

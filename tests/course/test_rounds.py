@@ -10,7 +10,8 @@ import pytest
 
 import privstats as ps
 from privstats.course import Course, history, iter_rounds, verify_next
-from privstats.course.recipes import SoftmaxRounds, recipe_for, recipe_of, total_mu
+from privstats.course.read_recipe import recipe_of
+from privstats.course.recipes import SoftmaxRounds, recipe_for, total_mu
 from privstats.estimates.recipes import SoftmaxRecipe
 from privstats.randomness import seeded
 from privstats.schema.public_values import Published, Values

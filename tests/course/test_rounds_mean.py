@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.course.recipes import recipe_of
+from privstats.course.read_recipe import recipe_of
 from privstats.estimates.recipes import RidgeRecipe
 from privstats.randomness import seeded
 from tests import made

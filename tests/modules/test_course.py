@@ -11,7 +11,8 @@ import pytest
 
 import privstats as ps
 from privstats.course import read, verify_next, write
-from privstats.course.recipes import ModuleRounds, recipe_of
+from privstats.course.read_recipe import recipe_of
+from privstats.course.recipes import ModuleRounds
 from privstats.errors import MissingExtraError, PlanError, SchemaError
 from privstats.randomness import seeded
 from tests.course.cases import RIDGE, C, D, plan_of, rounds, shards

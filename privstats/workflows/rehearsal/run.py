@@ -20,7 +20,8 @@ from scipy.special import softmax
 
 from privstats.course import Binned, Centred, Rounds
 from privstats.course.base import Course
-from privstats.course.recipes import advised_rounds, recipe_of
+from privstats.course.read_recipe import recipe_of
+from privstats.course.recipes import advised_rounds
 from privstats.dp import Privacy
 from privstats.dp.privacy import MODELS
 from privstats.errors import DataError, SchemaError, UnreadableRecordsWarning
