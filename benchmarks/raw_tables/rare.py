@@ -57,11 +57,11 @@ def tables(options: argparse.Namespace) -> Tables:
     kept = {} if options.quick else results("raw_tables.rare")
     if options.by_epsilon:
         yield TITLE, kept[TITLE]
-        rows = [row for row in kept.get(BY_EPSILON, ()) if row["data"] not in options.by_epsilon]
+        further = [row for row in kept.get(BY_EPSILON, ()) if row["data"] not in options.by_epsilon]
         for name, epsilon in product(options.by_epsilon, EPSILONS):
             row = _row(*there[name].load(), 2 * options.splits, epsilon)
-            rows = [*rows, {"data": name, "epsilon": epsilon, **row}]
-            yield BY_EPSILON, rows
+            further.append({"data": name, "epsilon": epsilon, **row})
+            yield BY_EPSILON, further
         return
     asked = {"cancer": (0.2,)} if options.quick else _ASKED
     rows: list[Row] = []
