@@ -23,8 +23,11 @@ EBM, EBM_WHOLE = "DP-EBM", "DP-EBM, whole"
 _OURS, _RIVALS, _PROBABILITIES = "raw_tables.cells", "raw_tables.rivals", "raw_tables.probabilities"
 _LOSSES = "raw_tables.losses"
 _MEAN = "mean probability less the rate"
-_RARE = "AUC and log loss by the share of positives"
 _PAIRS = "AUC and log loss without pairs and with them"
+_RARE, _RARE_BY_EPSILON = "AUC and log loss by the share of positives", "AUC and log loss by epsilon"
+_HEADS = {"rounds": "RefinedSoftmax", "LDA": "LDA", "ridge": "RidgeClassifier"}
+_OF_HEADS = tuple(f"{head}: AUC, log loss" for head in _HEADS.values())
+_OVER_ROUNDS = ("LDA over rounds", "RidgeClassifier over rounds")
 _HALF, _DIM = "half for the counts", 5.0
 _TITLE, _ABOUT = "AUC: ", "tables"
 _EXACT = ("boosting", "boosting, whole", "the same rows, no privacy")
@@ -236,17 +239,24 @@ def raw_tables_corrections() -> Cells:
 
 def raw_tables_rare() -> Cells:
     """Rounds, the discriminant and least squares where few records are positive."""
-    ways = {"rounds": "RefinedSoftmax", "LDA": "LDA", "ridge": "RidgeClassifier"}
-    head = ["table", "records", "rate", *(f"{way}: AUC, log loss" for way in ways.values())]
     lines = []
     for row in results("raw_tables.rare")[_RARE]:
-        cells = [f"{_digits(row[way])}, {_digits(row[f'{way}, loss'])}" for way in ways]
-        leads = [
-            Lead(row["data"], "", row[f"{way}, lead"], row[f"{way}, se"], row["splits"]) for way in ("LDA", "ridge")
-        ]
         thinned = row["data"] if row["own"] else f"{row['data']}, thinned"
-        lines.append([thinned, f"{row['records']:,}", _digits(row["rate"]), *cells, *map(str, leads)])
-    return [[*head, "LDA over rounds", "RidgeClassifier over rounds"], *lines]
+        lines.append([thinned, f"{row['records']:,}", _digits(row["rate"]), *_beside_rounds(row)])
+    return [["table", "records", "rate", *_OF_HEADS, *_OVER_ROUNDS], *lines]
+
+
+def raw_tables_by_epsilon() -> Cells:
+    """The same heads on two tables, by epsilon."""
+    rows = results("raw_tables.rare")[_RARE_BY_EPSILON]
+    lines = [[row["data"], _short(row["epsilon"]), _digits(row["rate"]), *_beside_rounds(row)] for row in rows]
+    return [["table", "epsilon", "rate", *_OF_HEADS, *_OVER_ROUNDS], *lines]
+
+
+def _beside_rounds(row: Row) -> list[str]:
+    cells = [f"{_digits(row[way])}, {_digits(row[f'{way}, loss'])}" for way in _HEADS]
+    leads = [Lead(row["data"], "", row[f"{way}, lead"], row[f"{way}, se"], row["splits"]) for way in ("LDA", "ridge")]
+    return [*cells, *map(str, leads)]
 
 
 def raw_tables_pairs() -> Cells:
@@ -407,7 +417,8 @@ def _short(epsilon: float) -> str:
 
 TABLES: Tables = {
     **by_name(raw_tables_sets, raw_tables_others, raw_tables_cuts, raw_tables_dim, raw_tables_ramp, raw_tables_goals),
-    **by_name(raw_tables_pairs, raw_tables_rare, raw_tables_mean_probability, raw_tables_corrections),
+    **by_name(raw_tables_pairs, raw_tables_rare, raw_tables_by_epsilon),
+    **by_name(raw_tables_mean_probability, raw_tables_corrections),
     "raw_tables_probabilities_at_one": partial(_probabilities, 1.0),
     "raw_tables_probabilities_at_three": partial(_probabilities, 3.0),
     "raw_tables_at_one": partial(_beside, 1.0),

@@ -130,11 +130,10 @@ class ClippedSums:
         """
         if not self.shrunk:
             return sums
-        real = self._real[owner, None]
-        cut = sums * real
-        np.trunc(cut, out=cut)
+        real = sums * self._real[owner, None]
+        cut = np.trunc(real)
         if max(-sums.min(initial=0.0), sums.max(initial=0.0)) * self.factors.max(initial=0) >= 2.0**53:
-            row, entry = np.nonzero((cut == sums * real) & (cut != 0) & (self.factors[owner, None] > 0))
+            row, entry = np.nonzero((cut == real) & (cut != 0) & (self.factors[owner, None] > 0))
             own = owner[row]
             cut[row, entry] = _scaled(sums[row, entry].astype(np.int64), self.factors[own], self.shifts[own])
         return np.asarray(cut)

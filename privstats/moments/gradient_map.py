@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from privstats.schema import GradientSchema, Schema
 from privstats.schema.public_values import Values
 from privstats.schema.rounds import ROW_BITS
-from privstats.transforms.exact import limb_bits
+from privstats.transforms.exact import arrays_of, limb_bits
 
 _INTERCEPT = 0.1  # a, the constant entry of u
 SHY = 1 - 2.0**-40  # shortens by more than the rounding of a root, a product and a quotient can lengthen
@@ -136,7 +136,7 @@ def shortened(rows: Whole, step: float, exponent: int, steps: int) -> tuple[Whol
 def _cut(z: Whole) -> NDArray[np.intc]:
     """Truncate rows in place, so that squared norms are exact; return the number of bits removed."""
     bits = limb_bits(z.shape[1])
-    _, sizes = np.frexp(np.maximum(z.max(axis=1, initial=0.0), -z.min(axis=1, initial=0.0)))
+    _, sizes = np.frexp(arrays_of(z).row_max(z))
     exponents = np.maximum(sizes - bits, 0)
     z *= np.ldexp(1.0, -exponents)[:, None]
     np.trunc(z, out=z)

@@ -23,7 +23,7 @@ from privstats.schema.base import Statistic
 _EXACT = 1 << 53
 # Persons with more rows are summed one by one, which is cheap at that size.
 _MAX_BATCHED_ROWS = 1 << 10
-_TILE = 1 << 19  # entries of persons' sums in memory at once
+_TILE = 1 << 20  # entries of persons' sums in memory at once
 _FORMED = 1 << 16  # entries of products of rows in memory at once, used while cached
 _SIDE = 32  # rows of a strip of products; each strip omits the columns after it
 
@@ -183,14 +183,14 @@ class _Part:
         if not self.formed:
             _add_apart(total, cut.of(self.sums.reshape(len(owner), -1), owner), block)
             return
-        factors = cut.exact_factors(owner, np.square(self.sums).sum(axis=1).max(axis=1))
+        factors = cut.exact_factors(owner, np.einsum("pij,pij->pj", self.sums, self.sums).max(axis=1))
         for each in np.unique(block).tolist():
             into, of_block = total[each].reshape(self.sums.shape[2:] * 2), block == each
             add_gram(self.sums[of_block & (factors == 1)].reshape(-1, len(into)), into)
-            exact = np.flatnonzero(of_block & (factors > 0) & (factors != 1))
-            rest = np.flatnonzero(of_block & (factors == 0))
-            rows, by = self.sums[exact], factors[exact, None, None]
-            _add_products(into, rows, rows * by, exact, lambda sums, _: np.trunc(sums, out=sums))
+            exact, rest = np.flatnonzero(of_block & (factors % 1 > 0)), np.flatnonzero(of_block & (factors == 0))
+            rows = self.sums if len(exact) == len(owner) else self.sums[exact]
+            scaled = rows * factors[exact, None, None]
+            _add_products(into, rows, scaled, exact, lambda sums, _: np.trunc(sums, out=sums))
             _add_products(into, self.sums[rest], self.sums[rest], owner[rest], cut.of)
 
 
@@ -202,7 +202,8 @@ def _add_products(into: Whole, left: Whole, right: Whole, owner: NDArray[np.intp
         for first in range(0, len(left), step):
             at = slice(first, first + step)
             products = left[at, :, side].transpose(0, 2, 1) @ right[at, :, : side.stop]
-            strip += clip(products.reshape(len(products), -1), owner[at]).sum(axis=0).reshape(strip.shape)
+            clipped = clip(products.reshape(len(products), -1), owner[at])
+            strip += np.dot(np.ones(len(products)), clipped).reshape(strip.shape)
 
 
 def _add_apart(total: Whole, rows: Whole, block: NDArray[np.intp]) -> None:
@@ -239,9 +240,9 @@ def _parts(rows_of: Mapping[str, Statistic], term: Term, persons: int, rows: int
             yield _alike(letter, product, persons, rows, rows_of[letter].factor)
         return
     owner = np.repeat(np.arange(persons), rows)
-    order = np.lexsort((term.blocks, owner))
-    owner, blocks = owner[order], term.blocks[order]
-    starts = np.flatnonzero((np.diff(owner, prepend=-1) != 0) | (np.diff(blocks, prepend=-1) != 0))
+    place = owner * (int(term.blocks.max(initial=0)) + 1) + term.blocks
+    order = np.argsort(place, kind="stable")
+    owner, blocks, starts = owner[order], term.blocks[order], np.flatnonzero(np.diff(place[order], prepend=-1))
     for letter, (left, right) in term.products.items():
         if right is None:
             sums = csr_array((np.ones(len(order)), order, np.append(starts, len(order)))) @ left

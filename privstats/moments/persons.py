@@ -244,7 +244,7 @@ def _both(left: Any, right: Any) -> Any:
 def _by_size(codes: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     known = np.flatnonzero(codes >= 0)
     sizes = np.bincount(codes[known])
-    order = known[np.lexsort((codes[known], sizes[codes[known]]))]
+    order = known[np.argsort(sizes[codes[known]] * len(sizes) + codes[known], kind="stable")]
     return order, np.sort(sizes[sizes > 0])
 
 

@@ -90,7 +90,7 @@ class _Numpy:
 
     @staticmethod
     def row_max(rows: Any) -> Any:
-        return np.abs(rows).max(axis=1, initial=0.0)
+        return np.maximum(rows.max(axis=1, initial=0.0), -rows.min(axis=1, initial=0.0))
 
     @staticmethod
     def relu(rows: Any) -> Any:
