@@ -212,29 +212,42 @@ def _probabilities(epsilon: float) -> Cells:
     return [["table", "rate", "ours: mean p less the rate", *(f"{way}: AUC, log loss" for way in ways)], *lines]
 
 
-def raw_tables_mean_probability() -> Cells:
+def _mean_probability(*, fresh: bool) -> Cells:
     """Where the mean probability departs from the rate: its parts, and what chance and noise explain."""
-    parts = ("rounds", "clip", "discriminant", "link")
-    head = ["table", "epsilon", "test records", "training records", *parts, "noise of a release", "as predicted"]
+    parts = ("rounds", "clip", "discriminant", "link", "gradient")
+    head = ["table", "epsilon", "test records", "training records", *parts, "one release", "noise, as predicted"]
     lines = []
-    for row in results("raw_tables.mean_probability")[_MEAN]:
+    for row in _mean_rows(fresh=fresh):
         means = [f"{_signed(row[name])} ± {_digits(row[f'{name}, se'])}" for name in ("tested", "trained")]
-        spreads = [_digits(row[name]) for name in ("noise", "predicted", "chance")]
-        lines.append([row["data"], _short(row["epsilon"]), *means, *(_signed(row[part]) for part in parts), *spreads])
-    return [[*head, "chance of the test records"], *lines]
+        spreads = [_digits(row[name]) for name in ("predicted", "chance")]
+        release = _digits(float(np.std(row["by split"], ddof=1)))
+        ends = [release, *spreads, _signed(row["trained by the rate"])]
+        lines.append([row["data"], _short(row["epsilon"]), *means, *(_signed(row[part]) for part in parts), *ends])
+    return [[*head, "chance of the test records", "with the training rate"], *lines]
 
 
-def raw_tables_corrections() -> Cells:
-    """Free corrections of the mean probability: the deviation, and the log loss less the recipe's."""
-    ways = {"newton": "Newton step", "weighted": "the step, weighted", "held": "mean score held"}
+def _corrections(*, fresh: bool) -> Cells:
+    """Free corrections of the mean probability: the deviation, and the log loss less that of the link alone."""
+    ways = {
+        "newton": "Newton step",
+        "weighted": "the step, weighted",
+        "held": "mean score held",
+        "matched": "last gradient matched: the recipe",
+    }
     lines = []
-    for row in results("raw_tables.mean_probability")[_MEAN]:
+    for row in _mean_rows(fresh=fresh):
         cells = [
             f"{_signed(row[f'{way}, gap'])}, {_lost(row[f'{way}, loss'])} ± {_lost(row[f'{way}, loss, se'])[1:]}"
             for way in ways
         ]
-        lines.append([row["data"], _short(row["epsilon"]), _signed(row["tested"]), *cells])
-    return [["table", "epsilon", "the recipe", *(f"{name}: deviation, log loss" for name in ways.values())], *lines]
+        lines.append([row["data"], _short(row["epsilon"]), _signed(row["alone"]), *cells])
+    return [["table", "epsilon", "link alone", *(f"{name}: deviation, log loss" for name in ways.values())], *lines]
+
+
+def _mean_rows(*, fresh: bool) -> Rows:
+    from benchmarks.raw_tables.mean_probability import FRESH
+
+    return [row for row in results("raw_tables.mean_probability")[_MEAN] if (row["data"] in FRESH) == fresh]
 
 
 def raw_tables_rare() -> Cells:
@@ -418,7 +431,10 @@ def _short(epsilon: float) -> str:
 TABLES: Tables = {
     **by_name(raw_tables_sets, raw_tables_others, raw_tables_cuts, raw_tables_dim, raw_tables_ramp, raw_tables_goals),
     **by_name(raw_tables_pairs, raw_tables_rare, raw_tables_by_epsilon),
-    **by_name(raw_tables_mean_probability, raw_tables_corrections),
+    "raw_tables_mean_probability": partial(_mean_probability, fresh=False),
+    "raw_tables_mean_probability_fresh": partial(_mean_probability, fresh=True),
+    "raw_tables_corrections": partial(_corrections, fresh=False),
+    "raw_tables_corrections_fresh": partial(_corrections, fresh=True),
     "raw_tables_probabilities_at_one": partial(_probabilities, 1.0),
     "raw_tables_probabilities_at_three": partial(_probabilities, 3.0),
     "raw_tables_at_one": partial(_beside, 1.0),

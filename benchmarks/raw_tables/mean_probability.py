@@ -3,14 +3,16 @@
     python -m benchmarks.raw_tables.mean_probability --save --keep
 
 The recipe as it comes, from the columns alone, a tenth of the cells missing, on the splits of ``probabilities``. Every
-split is released several times with other noise from known seeds. On the training records four parts add up:
+split is released several times with other noise from known seeds. On the training records five parts add up:
 
 - *rounds*: the mean of the clipped residuals at the last weights, 0 where the rounds have ended at their optimum;
 - *clip*: the mean of what the clip cuts off the residuals there;
 - *discriminant*: what the step toward the discriminant changes;
-- *link*: what the clip's link changes, which is to make up for the clip.
+- *link*: what the clip's link alone changes, which is to make up for the clip;
+- *gradient*: what the link's shift by the last released gradient changes.
 
-Corrections without a price are scored beside it, each a shift of the scores, with its log loss less that of the recipe:
+*Alone* is the recipe without that shift. Corrections without a price are scored beside it, each a shift of the scores,
+with its log loss less that of the link alone; *matched* is the recipe as it comes:
 
 - *newton*: one Newton step of the intercept by the last released gradient;
 - *weighted*: the same step times the share of its variance that noise does not explain, a deviation of .01 a priori;
@@ -41,12 +43,13 @@ from benchmarks.raw_tables.sets import TABLES, RawTable, Split, splits
 from privstats import heads
 from privstats.course.alone import single_party_plan
 from privstats.course.read_recipe import recipe_of
+from privstats.estimates.clip_link import link_of
 from privstats.estimates.softmax import INTERCEPT
 from privstats.heads.provenance import behind_counts, present
 from privstats.heads.rules import rows_of
 from privstats.randomness import seeded
 
-__all__ = ["LINES", "PARTS", "TITLE", "WAYS"]
+__all__ = ["FRESH", "LINES", "PARTS", "TITLE", "WAYS"]
 
 LINES = (
     *("biopsy", "titanic", "mgus", "attrition", "cells", "rotterdam", "credit", "spam", "monica", "churn", "default"),
@@ -54,11 +57,16 @@ LINES = (
 )
 """The tables of ``probabilities``."""
 TITLE = "mean probability less the rate"
-PARTS = ("rounds", "clip", "discriminant", "link")
+PARTS = ("rounds", "clip", "discriminant", "link", "gradient")
 _SPLITS, _DRAWS = 10, 2
 _SEEDS = 1_000
-WAYS = ("newton", "weighted", "held")
-_JUDGED = ("tested", "trained", *(f"{way}, loss" for way in WAYS))
+WAYS = ("newton", "weighted", "held", "matched")
+FRESH = (
+    *("rossi", "gbsg", "mroz", "anes", "nhefs", "cancer", "cps", "cps, with family income", "fair", "flchain"),
+    *("randhie", "health insurance", "remote work"),
+)
+"""Tables on which no part of the link was chosen."""
+_JUDGED = ("tested", "trained", "alone", *(f"{way}, loss" for way in WAYS))
 _A_PRIORI, _LEAST_CURVATURE = 0.01, 0.03
 
 
@@ -89,19 +97,25 @@ def parts_of(split: Split, releases: list[Any]) -> Row:
     residual = last - np.eye(2)[split.y]
     kept = np.minimum(1.0, recipe.clip / np.maximum(np.linalg.norm(residual, axis=1), 1e-300))
     shares, tested = (head.predict_proba(frame)[:, 1] for frame in (split.gaps, split.gaps_test))
+    _, before = link_of(whitening, recipe.sums(have[0]), whitening.turned(head.weights_), recipe.clip)
+    matched = float(np.diff(head.link_[1])[0] - np.diff(before)[0])
+    unmoved, alone = _moved(shares, -matched), _moved(tested, -matched)
     return {
         "tested": float(tested.mean() - split.y_test.mean()),
         "trained": float(shares.mean() - split.y.mean()),
         "rounds": float((kept * residual[:, 1]).mean()),
         "clip": float(((1 - kept) * residual[:, 1]).mean()),
         "discriminant": float(averaged - last[:, 1].mean()),
-        "link": float(shares.mean() - averaged),
+        "link": float(unmoved.mean() - averaged),
+        "gradient": float(shares.mean() - unmoved.mean()),
+        "alone": float(alone.mean() - split.y_test.mean()),
         "chance": _chance(tested, split.y_test),
+        "trained by the rate": float(_moved(tested, _shift(shares, split.y.mean())).mean() - split.y_test.mean()),
         "loss": _loss(tested, split.y_test),
         "best": _loss(_moved(tested, _shift(shares, split.y.mean())), split.y_test),
         "residual norm": recipe.clip,
         "predicted": head._mean_noise or 0.0,
-        **_corrected(tested, split.y_test, _shifts(head, recipe, have)),
+        **_corrected(alone, split.y_test, {**_shifts(head, recipe, have), "matched": matched}),
     }
 
 

@@ -6,14 +6,17 @@ probabilities p*, gradients add up to 0 where ``sum_y p*_y q_y (p - e_y) = 0``, 
     p*_y  is proportional to  p_y max(1, |p - e_y| / c).
 
 So p is more confident than p*. The nearest temperature T and shifts b replace this link, so that scores stay sums over
-columns.
+columns. Of two classes, the last released gradient then moves b, because rounds end before their optimum.
 """
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import log_softmax, ndtri, softmax
+from scipy.special import expit, log_softmax, ndtri, softmax
 
 from privstats.estimates import denoise
 from privstats.estimates.denoise import Array, NoisyClassSums
@@ -24,6 +27,31 @@ _STEPS = 100
 _SHIFT_VARIANCE = 0.3**2  # of a class's shift a priori
 _LEAST_SPREAD = 1e-3
 _LEAST_SLOPE = 1 / 16
+_PAIR = 2
+_MEAN_DEVIATION = 0.02  # of a mean probability from its rate a priori
+_LEAST_VARIANCE = 1e-3  # of a label
+_NEWTON_STEPS, _LONGEST_STEP = 8, 0.5
+_QUANTILES = ndtri((np.arange(6) + 0.5) / 6)
+_TINY = float(np.finfo(np.float64).tiny)
+
+
+@dataclass(frozen=True)
+class LastGradient:
+    """The last released gradient, and the weights at which it was summed, each ``(C, k)`` in the filter's coordinates.
+
+    Attributes:
+        weights, gradient: W, and the noisy sum of ``q r u'``.
+        sigma: noise standard deviation of its entries.
+
+    Example:
+        >>> from privstats.estimates.clip_link import LastGradient
+        >>> LastGradient(weights=np.zeros((2, 3)), gradient=np.ones((2, 3)), sigma=0.5).gradient.shape
+        (2, 3)
+    """
+
+    weights: Array
+    gradient: Array
+    sigma: float
 
 
 def unclipped(probabilities: Array, clip: float) -> Array:
@@ -40,11 +68,14 @@ def unclipped(probabilities: Array, clip: float) -> Array:
     return np.asarray(weighted / weighted.sum(axis=1, keepdims=True))
 
 
-def link_of(whitening: SoftmaxWhitening, sums: NoisyClassSums, weights: Array, clip: float) -> tuple[float, Array]:
+def link_of(
+    whitening: SoftmaxWhitening, sums: NoisyClassSums, weights: Array, clip: float, last: LastGradient | None = None
+) -> tuple[float, Array]:
     """Return T and b, ``(C,)``, for which ``softmax(W u / T + b)`` is nearest to p*.
 
     Scores are assumed normal over the records, with means at which p* has the class shares. Shifts are shrunk by the
-    counts' noise. Computed from releases alone.
+    counts' noise. Of two classes, b then moves toward the value at which the probabilities predict the mean clipped
+    residual that ``last`` releases. Computed from releases alone.
 
     Example:
         >>> from privstats.estimates.denoise import NoisyClassSums
@@ -62,14 +93,71 @@ def link_of(whitening: SoftmaxWhitening, sums: NoisyClassSums, weights: Array, c
     temperature, shifts = _nearest(scores, unclipped(softmax(scores, axis=1), clip))
     noise = sums.sigma["N"] ** 2 * (1 / np.square(counts) + 1 / np.square(counts.sum() - counts))
     shifts = shifts * _SHIFT_VARIANCE / (_SHIFT_VARIANCE + noise)
-    return temperature, shifts - shifts.mean()
+    shifts = shifts - shifts.mean()
+    if last is not None and len(counts) == _PAIR:
+        shifts = _matched(whitening, sums, weights, clip, last, scores, temperature, shifts)
+    return temperature, shifts
+
+
+def _matched(
+    whitening: SoftmaxWhitening,
+    sums: NoisyClassSums,
+    weights: Array,
+    clip: float,
+    last: LastGradient,
+    scores: Array,
+    temperature: float,
+    shifts: Array,
+) -> Array:
+    """Return two classes' shifts, moved toward those that predict the last gradient along the mean row.
+
+    The margins at the gradient's weights are normal given the final ones. The most likely shift weighs the gradient's
+    noise against a mean probability within .02 of its rate a priori.
+    """
+    row = np.append(sums.A.sum(axis=0) @ whitening.vectors * (whitening.scale * whitening.stretch), 0.0) / sums.records
+    row[-1] = INTERCEPT
+    length = float(row @ row)
+    released = float((last.gradient[1] - last.gradient[0]) @ row) / (2 * length * sums.records)
+    noise = last.sigma / (math.sqrt(2 * length) * sums.records)
+    margins = scores[:, 1] - scores[:, 0]
+    before = _margins_before(whitening, row, weights[1] - weights[0], last.weights[1] - last.weights[0], margins)
+    p, limit = expit(before), clip / math.sqrt(2)
+    over, under = np.minimum(p, limit).mean(axis=1), np.minimum(1 - p, limit).mean(axis=1)
+    start = float(shifts[1] - shifts[0])
+    eta = expit(margins / temperature + start)
+    prior = (_MEAN_DEVIATION / max(float((eta * (1 - eta)).mean()), _LEAST_VARIANCE)) ** 2
+    shift = start
+    for _ in range(_NEWTON_STEPS):
+        eta = expit(margins / temperature + shift)
+        missed = float(((1 - eta) * over - eta * under).mean()) - released
+        slope = float((eta * (1 - eta) * (over + under)).mean())
+        step = (slope * missed * prior - (shift - start) * noise**2) / (slope**2 * prior + noise**2 + _TINY)
+        shift += min(max(step, -_LONGEST_STEP), _LONGEST_STEP)
+    return np.asarray(shifts + np.array([-0.5, 0.5]) * (shift - start))
+
+
+def _margins_before(whitening: SoftmaxWhitening, row: Array, final: Array, before: Array, margins: Array) -> Array:
+    """Return quantiles, ``(n, 6)``, of the margins at earlier weights, given those at the final ones."""
+    curvature = _curvature(whitening)
+    own, both, other = (
+        float((one * two)[:-1] @ curvature) for one, two in ((final, final), (final, before), (before, before))
+    )
+    own = max(own, _LEAST_SPREAD**2)
+    centre = float(margins.mean())
+    spread = math.sqrt(max(other - both**2 / own, 0.0) / own) * float(margins.std())
+    moved = centre + float((before - final) @ row) + both / own * (margins - centre)
+    return np.asarray(moved[:, None] + spread * _QUANTILES)
+
+
+def _curvature(whitening: SoftmaxWhitening) -> Array:
+    curvature = (1 - INTERCEPT**2) * whitening.values * np.square(whitening.scale) / whitening.spread
+    curvature[whitening.values.argmax()] = 0.0  # along the mean, which moves all scores alike
+    return np.asarray(curvature)
 
 
 def _covariance(whitening: SoftmaxWhitening, sums: NoisyClassSums, weights: Array, counts: Array) -> Array:
     slopes = weights[:, :-1] - weights[:, :-1].mean(axis=0)
-    curvature = (1 - INTERCEPT**2) * whitening.values * np.square(whitening.scale) / whitening.spread
-    curvature[whitening.values.argmax()] = 0.0  # along the mean, which moves all scores alike
-    within = (slopes * curvature) @ slopes.T
+    within = (slopes * _curvature(whitening)) @ slopes.T
     means = slopes @ (whitening.vectors * (whitening.scale * whitening.stretch)).T @ (sums.A / counts[:, None]).T
     share = counts / counts.sum()
     apart = means - (means @ share)[:, None]

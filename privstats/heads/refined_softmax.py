@@ -25,7 +25,7 @@ from privstats.course.read_recipe import recipe_of
 from privstats.course.recipes import ClassRounds, ModuleRounds
 from privstats.errors import HeadError, ReleaseError
 from privstats.estimates import denoise, recipes, softmax
-from privstats.estimates.clip_link import link_of
+from privstats.estimates.clip_link import LastGradient, link_of
 from privstats.estimates.denoise import NoisyClassSums
 from privstats.estimates.discriminant import Priors, log_priors
 from privstats.estimates.mean_noise import mean_noise
@@ -260,7 +260,8 @@ class RefinedSoftmax(ClassHead):
         self.link_ = _NO_CALIBRATION[1]
         if len(have) > 1 and any(step.reads_cells for step in recipe.first.transform):
             weights = _averaged(whitening, states[-1].weights, discriminant)
-            self.link_ = link_of(whitening, recipe.sums(have[0]), weights, recipe.clip)
+            last = None if len(states) == 1 else _last_gradient(whitening, states, have[len(states) - 1])
+            self.link_ = link_of(whitening, recipe.sums(have[0]), weights, recipe.clip, last)
         self.temperature_ = recipe.temperature(have, self.link_[0])
         self._mean_noise = None
         if len(self.classes_) == _PAIR and len(states) > 1:
@@ -306,6 +307,11 @@ def _of_modules() -> HeadError:
 
 _PAIR = 2
 _NO_CALIBRATION: tuple[float, tuple[float, Any]] = 1.0, (1.0, 0.0)
+
+
+def _last_gradient(whitening: softmax.SoftmaxWhitening, states: Sequence[Any], release: Any) -> LastGradient:
+    gradient = whitening.turned(np.asarray(release.moments.g))
+    return LastGradient(states[-2].weights, gradient, float(release.sigma["g"]))
 
 
 def _averaged(whitening: softmax.SoftmaxWhitening, weights: Array, discriminant: Any) -> Array:

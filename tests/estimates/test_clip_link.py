@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import expit, softmax
 
-from privstats.estimates.clip_link import link_of, unclipped
+from privstats.estimates.clip_link import LastGradient, link_of, unclipped
 from privstats.estimates.denoise import NoisyClassSums
-from privstats.estimates.softmax import INTERCEPT, SoftmaxWhitening
+from privstats.estimates.softmax import INTERCEPT, SoftmaxWhitening, exact_gradient
 
 
 @given(st.integers(2, 6), st.floats(0.1, 1.5), st.floats(0.1, 8.0), st.integers(0, 10_000))
@@ -28,21 +28,12 @@ def test_where_classes_have_the_probabilities_of_the_link_clipped_pulls_add_up_t
 @pytest.mark.parametrize(("clip", "rate"), [(0.3, 0.5), (0.5, 0.1), (0.7, 0.2), (1.0, 0.04)])
 def test_a_clipped_fit_of_a_logistic_model_gets_its_rate_and_its_log_loss_back(clip, rate):
     """Records of a logistic model, weights where the clipped gradient is 0: the truth is nearly a line away."""
-    rng, n, d = np.random.default_rng(3), 40_000, 6
-    X = rng.normal(size=(n, d)) / np.sqrt(d)
-    X[:, 0] = np.sqrt(np.maximum(0.0, 2 - np.square(X[:, 1:]).sum(axis=1)))  # a long mean, as rows of Cells have
-    X /= np.linalg.norm(X, axis=1, keepdims=True)
-    truth = X[:, 1:] @ np.array([5.0, -4.0, 2.0, 0.0, 1.0])
-    truth += minimize(lambda b: (expit(truth + b).mean() - rate) ** 2, [np.log(rate / (1 - rate))]).x
-    y = (rng.random(n) < expit(truth)).astype(int)
-    A = np.eye(2)[y].T @ X
-    sums = NoisyClassSums(np.bincount(y).astype(float), A, X.T @ X, dict.fromkeys("NAB", 1e-9))
-    whitening = SoftmaxWhitening.of(sums, 0.1)
+    X, y, truth = _logistic_records(rate)
+    sums, whitening = _exact_sums(X, y)
     U = whitening.rows(X)
     half = _clipped_fit(U, y, clip)
     weights = np.stack([-half, half])
-    turned = np.hstack([weights[:, :-1] @ whitening.vectors, weights[:, -1:]])
-    temperature, shifts = link_of(whitening, sums, turned, clip)
+    temperature, shifts = link_of(whitening, sums, whitening.turned(weights), clip)
     raw = 2 * U @ half
     found = raw / temperature + shifts[1] - shifts[0]
     best = _log_loss(y, truth)
@@ -52,6 +43,108 @@ def test_a_clipped_fit_of_a_logistic_model_gets_its_rate_and_its_log_loss_back(c
         assert _log_loss(y, found) < _log_loss(y, raw) - 0.001
     assert temperature >= 1
     assert U[0, -1] == INTERCEPT
+
+
+@pytest.mark.parametrize(
+    ("clip", "rate"), [(0.3, 0.5), (0.5, 0.1), (0.7, 0.05), (0.7, 0.8), (1.0, 0.05), (1.5, 0.3), (1.5, 0.05)]
+)
+@pytest.mark.parametrize("off", [-0.5, 0.5])
+def test_the_last_gradient_brings_the_mean_probability_of_unfinished_rounds_to_the_rate(clip, rate, off):
+    """Without noise; the last weights are half way from a wrong intercept, and no residual reaches a clip of 1.5."""
+    X, y, _ = _logistic_records(rate)
+    sums, whitening = _exact_sums(X, y)
+    U = whitening.rows(X)
+    before = _clipped_fit(U, y, clip)
+    before[-1] += off / (2 * INTERCEPT)
+    final = before.copy()
+    final[-1] -= off / (4 * INTERCEPT)
+    unfinished, moved = (
+        abs(_mean_probability(U, final, *_link(sums, whitening, final, clip, last)) - rate)
+        for last in (None, _last(U, y, whitening, before, clip, sigma=0.0))
+    )
+    assert moved < max(0.01, unfinished / 2)
+    assert unfinished > 0.01 or moved <= unfinished + 0.003
+
+
+def test_a_gradient_that_noise_hides_moves_nothing_and_a_clear_one_moves_more_the_clearer_it_is():
+    X, y, _ = _logistic_records(0.2)
+    sums, whitening = _exact_sums(X, y)
+    U = whitening.rows(X)
+    weights = _clipped_fit(U, y, 0.5)
+    weights[-1] += 0.5 / (2 * INTERCEPT)
+    _, alone = _link(sums, whitening, weights, 0.5, None)
+    moves = [
+        abs(_link(sums, whitening, weights, 0.5, _last(U, y, whitening, weights, 0.5, sigma))[1] - alone)[1]
+        for sigma in (1e9, 2_000.0, 200.0, 0.0)
+    ]
+    assert moves[0] < 1e-6
+    assert (np.diff(moves) > 0.001).all()
+
+
+@given(
+    st.floats(0.0, 1e6),
+    st.floats(-1e6, 1e6),
+    st.floats(0.0, 60.0),
+    st.sampled_from([0.3, 0.7, 1.0]),
+    st.floats(0.0, 1e3),
+)
+def test_any_last_gradient_gives_a_finite_link_of_the_same_temperature(sigma, pull, length, clip, noise):
+    sums = NoisyClassSums(
+        np.array([60.0, 40.0]), np.diag([60.0, 40.0]), np.diag([60.0, 40.0]), dict.fromkeys("NAB", noise)
+    )
+    whitening = SoftmaxWhitening.of(sums)
+    weights = length * np.array([[1.0, -1.0, 0.0], [-1.0, 1.0, 0.0]])
+    gradient = pull * np.array([[-1.0, 0.5, 0.1], [1.0, -0.5, -0.1]])
+    temperature, shifts = link_of(whitening, sums, weights, clip, LastGradient(weights / 2, gradient, sigma))
+    assert temperature == link_of(whitening, sums, weights, clip)[0]
+    assert np.isfinite(shifts).all()
+    assert abs(shifts.sum()) < 1e-9
+
+
+def test_more_than_two_classes_have_the_link_that_they_had():
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(300, 4)), np.arange(300) % 3
+    sums, whitening = _exact_sums(X / np.linalg.norm(X, axis=1, keepdims=True), y)
+    weights, gradient = rng.normal(size=(2, 3, 5))
+    temperature, shifts = link_of(whitening, sums, weights, 0.5)
+    again, same = link_of(whitening, sums, weights, 0.5, LastGradient(weights, 9 * gradient, 1.0))
+    assert again == temperature
+    np.testing.assert_array_equal(same, shifts)
+
+
+def _logistic_records(rate: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows of norm 1 with a long mean, as those of Cells have, labels of a logistic model, and its log odds."""
+    rng, n, d = np.random.default_rng(3), 40_000, 6
+    X = rng.normal(size=(n, d)) / np.sqrt(d)
+    X[:, 0] = np.sqrt(np.maximum(0.0, 2 - np.square(X[:, 1:]).sum(axis=1)))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    truth = X[:, 1:] @ np.array([5.0, -4.0, 2.0, 0.0, 1.0])
+    truth += minimize(lambda b: (expit(truth + b).mean() - rate) ** 2, [np.log(rate / (1 - rate))]).x
+    return X, (rng.random(n) < expit(truth)).astype(int), truth
+
+
+def _exact_sums(X: np.ndarray, y: np.ndarray) -> tuple[NoisyClassSums, SoftmaxWhitening]:
+    A = np.eye(y.max() + 1)[y].T @ X
+    sums = NoisyClassSums(np.bincount(y).astype(float), A, X.T @ X, dict.fromkeys("NAB", 1e-9))
+    return sums, SoftmaxWhitening.of(sums, 0.1)
+
+
+def _last(
+    U: np.ndarray, y: np.ndarray, whitening: SoftmaxWhitening, half: np.ndarray, clip: float, sigma: float
+) -> LastGradient:
+    weights = np.stack([-half, half])
+    gradient, _ = exact_gradient(U, y, weights, clip)
+    return LastGradient(whitening.turned(weights), whitening.turned(gradient), sigma)
+
+
+def _link(
+    sums: NoisyClassSums, whitening: SoftmaxWhitening, half: np.ndarray, clip: float, last: LastGradient | None
+) -> tuple[float, np.ndarray]:
+    return link_of(whitening, sums, whitening.turned(np.stack([-half, half])), clip, last)
+
+
+def _mean_probability(U: np.ndarray, half: np.ndarray, temperature: float, shifts: np.ndarray) -> float:
+    return float(expit(2 * U @ half / temperature + shifts[1] - shifts[0]).mean())
 
 
 def _clipped_fit(U: np.ndarray, y: np.ndarray, clip: float) -> np.ndarray:

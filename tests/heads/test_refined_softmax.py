@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
 import privstats as ps
+from privstats.course.alone import single_party_plan
+from privstats.course.recipes import recipe_of
 from privstats.dp import Ledger
 from privstats.errors import DataError, HeadError, ReleaseError
+from privstats.estimates.clip_link import LastGradient, link_of
 from privstats.randomness import seeded
 from tests.course.cases import RIDGE, SOFTMAX, C, D, N, rounds, shards
 from tests.drawing import named
@@ -180,3 +184,29 @@ def test_few_records_are_told_once_with_the_heads_that_do_better() -> None:
         said.message
     )
     assert said.filename == __file__
+
+
+@pytest.mark.parametrize("calibrated", [False, True])
+def test_the_probabilities_of_two_classes_follow_the_last_released_gradient(calibrated: bool) -> None:
+    """Of a rare outcome; a calibration behind the rounds changes nothing of it."""
+    rng, n = np.random.default_rng(5), 6_000
+    age = rng.normal(60, 10, n)
+    ill = (rng.random(n) < 1 / (1 + np.exp(4 - 0.08 * (age - 50)))).astype(int)
+    table = {"age": age.tolist(), "ward": rng.choice(["a", "b", "c"], n).tolist()}
+    columns = (ps.Numeric("age", (50.0, 60.0, 70.0)), ps.Categories("ward", ("a", "b", "c")))
+    schema = ps.ClassSchema(2, statistics="NAB", clip_norm=1.0, transform=(ps.Cells(columns),))
+    privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=8.0, delta=1e-6)
+    course = ps.Rounds.within(single_party_plan(schema, privacy), 3, expected_records=n, calibrated=calibrated)
+    releases = ps.private_releases(course, table, ill, ledger="uncharged", rng=seeded(1), allow_reproducible=True)
+    head = ps.heads.RefinedSoftmax().fit_releases(releases)
+    assert abs(head.predict_proba(table)[:, 1].mean() - ill.mean()) < 0.01
+    recipe: Any = recipe_of(releases)
+    whitening, states = recipe.states(releases)
+    sums, weights = recipe.sums(releases[0]), whitening.turned(head.weights_)
+    g = whitening.turned(np.asarray(releases[3].moments.g))
+    last = LastGradient(states[2].weights, g, float(releases[3].sigma["g"]))
+    temperature, shifts = link_of(whitening, sums, weights, recipe.clip, last)
+    assert head.link_[0] == pytest.approx(temperature, rel=1e-6)
+    np.testing.assert_allclose(head.link_[1], shifts, atol=1e-6)
+    _, alone = link_of(whitening, sums, weights, recipe.clip)
+    assert abs(shifts - alone).max() > 1e-4
