@@ -157,8 +157,9 @@ class RefinedSoftmax(ClassHead):
         if isinstance(recipe, ModuleRounds):
             self._settle_module(recipe.network, whitening, states[-1], counts, len(states) - 1)
         else:
-            self._calibrate(recipe, have, whitening, states, discriminant)
-            self._settle(whitening, states[-1].weights, discriminant, counts, len(states) - 1, paired_of(recipe, have))
+            tables = paired_of(recipe, have)
+            self._calibrate(recipe, have, whitening, states, discriminant, paired=tables is not None)
+            self._settle(whitening, states[-1].weights, discriminant, counts, len(states) - 1, tables)
         provenance = Provenance.of([*before, *have])  # last: where no rule follows, an earlier one is still there
         self.provenance_ = replace(provenance, public=None if discriminant is None else discriminant.provenance_.public)
         self._remember_scores(have[0])
@@ -256,18 +257,23 @@ class RefinedSoftmax(ClassHead):
         whitening: softmax.SoftmaxWhitening,
         states: Sequence[Any],
         discriminant: Any,
+        *,
+        paired: bool,
     ) -> None:
-        self.link_ = _NO_CALIBRATION[1]
+        self.link_, rounds = _NO_CALIBRATION[1], recipe.rounds_behind(have)
         if len(have) > 1 and any(step.reads_cells for step in recipe.first.transform):
             weights = _averaged(whitening, states[-1].weights, discriminant)
-            last = None if len(states) == 1 else _last_gradient(whitening, states, have[len(states) - 1])
+            last = None  # residuals of pairs are not of the linear scores that the link knows
+            if rounds and not paired:
+                gradient = whitening.turned(np.asarray(rounds[-1].gradient))
+                last = LastGradient(states[-2].weights, gradient, rounds[-1].sigma)
             self.link_ = link_of(whitening, recipe.sums(have[0]), weights, recipe.clip, last)
         self.temperature_ = recipe.temperature(have, self.link_[0])
         self._mean_noise = None
         if len(self.classes_) == _PAIR and len(states) > 1:
-            rounds = [(each.kappa, each.sigma) for each in recipe.rounds_behind(have)]
+            noise = [(each.kappa, each.sigma) for each in rounds]
             heat = self.link_[0] * self.temperature_
-            self._mean_noise = mean_noise(recipe.constants, recipe.sums(have[0]), whitening, states, rounds, heat)
+            self._mean_noise = mean_noise(recipe.constants, recipe.sums(have[0]), whitening, states, noise, heat)
 
     def _settle(
         self,
@@ -307,11 +313,6 @@ def _of_modules() -> HeadError:
 
 _PAIR = 2
 _NO_CALIBRATION: tuple[float, tuple[float, Any]] = 1.0, (1.0, 0.0)
-
-
-def _last_gradient(whitening: softmax.SoftmaxWhitening, states: Sequence[Any], release: Any) -> LastGradient:
-    gradient = whitening.turned(np.asarray(release.moments.g))
-    return LastGradient(states[-2].weights, gradient, float(release.sigma["g"]))
 
 
 def _averaged(whitening: softmax.SoftmaxWhitening, weights: Array, discriminant: Any) -> Array:

@@ -1,6 +1,7 @@
 """Choose the pairs of columns to measure, by a public rule over released counts that spends nothing.
 
-Source: McKenna, Mullins, Sheldon, Miklau, AIM (2022): a pair's distance from the model, less noise.
+Source: McKenna, Mullins, Sheldon, Miklau, AIM (2022): a pair's distance from the model of the pairs chosen before it,
+less noise. AIM asks the records for each next pair; here a screening of all pairs answers, at no further price.
 """
 
 from __future__ import annotations
@@ -8,12 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import pairwise
+from functools import cached_property, lru_cache
 
 import numpy as np
 
 from privstats.contrib.synthetic.junction_tree import Array, JunctionTree
+from privstats.contrib.synthetic.model import Measurement, Model, fitted, margins
+from privstats.contrib.synthetic.projection import projected
 
 Pair = tuple[int, int]
 
@@ -25,6 +27,13 @@ _CHANCE = 1.0
 """Standard deviations of a score that noise and chance may make."""
 NOISE_WEIGHT = 0.25
 """Part of a table's noise that remains after the fit."""
+_FIT_STEPS = 30
+"""Steps of each fit, which begins at the last one's solution."""
+_PATIENCE = 4
+"""Pairs in a row that may cost more than they explain."""
+_LEAST_SHARE = 1e-6
+_REMEMBERED = 8
+"""Screenings whose pairs are stored: a course derives its last plan several times."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,10 +52,21 @@ class Screened:
     sizes: tuple[int, ...]
     noise: float
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Screened) and self._content == other._content
+
+    def __hash__(self) -> int:
+        return hash(self._content)
+
     @cached_property
-    def shares(self) -> dict[Pair, Array]:
-        """Probabilities near each table."""
-        return {pair: _shares(table) for pair, table in self.tables.items()}
+    def _content(self) -> tuple[object, ...]:
+        tables = tuple((pair, table.shape, table.tobytes()) for pair, table in self.tables.items())
+        return tables, self.sigma, self.sizes, self.noise
+
+    @cached_property
+    def records(self) -> float:
+        """Estimated number of records, at least 1."""
+        return max(1.0, float(np.mean([table.sum() for table in self.tables.values()])))
 
     @cached_property
     def alone(self) -> dict[int, Array]:
@@ -55,35 +75,53 @@ class Screened:
         for (a, b), table in self.tables.items():
             sides.setdefault(a, []).append(table.sum(axis=1))
             sides.setdefault(b, []).append(table.sum(axis=0))
-        return {each: _shares(np.mean(sums, axis=0)) for each, sums in sides.items()}
+        return {each: _shares(np.mean(sums, axis=0)) for each, sums in sorted(sides.items())}
+
+    @cached_property
+    def _contrasts(self) -> dict[int, tuple[Array, Array]]:
+        return {each: _contrasts(shares) for each, shares in self.alone.items()}
+
+    def independent(self, pair: Pair) -> Array:
+        """Return a pair's probabilities if its columns are independent."""
+        return np.outer(self.alone[pair[0]], self.alone[pair[1]])
 
     def score(self, pair: Pair, expected: Array) -> float:
         """Return a table's estimated distance from expected shares, in records; 0 where noise may explain it.
 
-        Counts are assumed to deviate in proportion to independent columns' counts. Squared deviations, less their
-        variance, estimate that proportion with precision weights.
+        Only contrasts between cells of both columns count, in which the noise of one-way counts cancels. They are
+        assumed to deviate alike, so squared deviations, less their variance, have precision weights.
         """
-        table = self.tables[pair]
-        records = max(float(table.sum()), 0.0)
-        apart = records * np.outer(self.alone[pair[0]], self.alone[pair[1]])
-        variance = self.sigma**2 + records * expected
-        weights = np.square(apart / (self.sigma**2 + apart)) if records else np.zeros(table.shape)
-        excess = float((weights * (np.square(table - records * expected) - variance)).sum())
-        hidden = _CHANCE * math.sqrt(2 * float(np.square(weights * variance).sum()))
+        (rows, wide), (columns, high) = self._contrasts[pair[0]], self._contrasts[pair[1]]
+        deviations = rows.T @ (self.tables[pair] - self.records * expected) @ columns
+        variances = self.sigma**2 * np.outer(wide, high) + self.records
+        weights = 1 / variances
+        excess = float((weights * (weights * np.square(deviations) - 1)).sum())
+        squared = float(np.square(weights).sum())
+        hidden = _CHANCE * math.sqrt(2 * squared)
         if excess <= hidden:
             return 0.0
-        relative = math.sqrt((excess - hidden) / float((weights * np.square(apart)).sum()))
-        return round(_MEAN_ABSOLUTE * records * relative, _DIGITS)
+        relative = math.sqrt(excess - hidden) * float(weights.sum()) / squared
+        return round(_MEAN_ABSOLUTE * relative, _DIGITS)
 
-    def conditional(self, b: int, a: int) -> Array:
-        """Return probabilities of b given a, ``(cells of a, cells of b)``."""
-        joint = self.shares[a, b] if a < b else self.shares[b, a].T
-        sums = joint.sum(axis=1, keepdims=True)
-        return np.where(sums > 0, joint / np.where(sums > 0, sums, 1.0), self.alone[b])
+    def model(self, pairs: Sequence[Pair], before: Model | None) -> Model:
+        """Return the model under the screened tables of some pairs; ``before`` is that of the first of them."""
+        tree = JunctionTree(tuple(len(shares) for shares in self.alone.values()), tuple(pairs))
+        measured = [*margins(list(self._measured.values())), *(self._measured[pair] for pair in pairs)]
+        return fitted(tree, measured, before=before, steps=_FIT_STEPS)
+
+    @cached_property
+    def _measured(self) -> dict[Pair, Measurement]:
+        return {
+            pair: Measurement(pair, tuple(np.arange(cells) for cells in table.shape), table, self.sigma)
+            for pair, table in self.tables.items()
+        }
 
 
+@lru_cache(_REMEMBERED)
 def chosen_pairs(screened: Screened) -> tuple[Pair, ...]:
-    """Return a tree of the largest scores, then pairs it explains least, while scores exceed noise.
+    """Return a tree of the largest scores, then pairs that the model explains least, while scores exceed noise.
+
+    Each pair is scored against the model of the pairs chosen before it.
 
     Example:
         >>> from privstats.contrib.synthetic.choice import Screened, chosen_pairs
@@ -91,27 +129,66 @@ def chosen_pairs(screened: Screened) -> tuple[Pair, ...]:
         >>> chosen_pairs(Screened({(0, 1): alike, (0, 2): apart, (1, 2): apart}, 1.0, (2, 2, 2), 1.0))
         ((0, 1),)
     """
-    alone = screened.alone
-    scores = {pair: screened.score(pair, np.outer(alone[pair[0]], alone[pair[1]])) for pair in screened.tables}
-    tree = _tree(scores, len(screened.sizes))
-    extra = {pair: screened.score(pair, _along(screened, tree, pair)) for pair in scores if pair not in tree}
-    ranked = [*((scores[pair], pair) for pair in tree), *sorted(((s, p) for p, s in extra.items()), key=_ranked)]
-    return _worth(screened, ranked)
-
-
-def _worth(screened: Screened, ranked: Sequence[tuple[float, Pair]]) -> tuple[Pair, ...]:
-    """Return the leading pairs with the largest score above noise, at least one."""
-    selected, gain, cells, best, worth = list[Pair](), 0.0, 0, 1, -math.inf
+    scores = {pair: screened.score(pair, screened.independent(pair)) for pair in screened.tables}
+    ranked = sorted(((scores[pair], pair) for pair in _tree(scores, len(screened.sizes))), key=_ranked)
+    selected, gains = list[Pair](), list[float]()
     for score, pair in ranked:
-        if (selected and not score) or JunctionTree(screened.sizes, (*selected, pair)).cells > MAX_CELLS:
-            continue
-        selected.append(pair)
-        gain += score
-        cells += math.prod(screened.sizes[each] for each in pair)
-        noise = _MEAN_ABSOLUTE * screened.noise * math.sqrt(len(selected)) * cells
-        if gain - NOISE_WEIGHT * noise > worth:
-            best, worth = len(selected), gain - NOISE_WEIGHT * noise
+        if not selected or (score and _small(screened, selected, pair)):
+            selected.append(pair)
+            gains.append(score)
+    model, best = None, _most_worth(screened, selected, gains)
+    while len(selected) - best < _PATIENCE:
+        model = screened.model(selected, model)
+        found = _next(screened, model, selected, scores)
+        if found is None:
+            break
+        selected.append(found)
+        gains.append(scores[found])
+        best = _most_worth(screened, selected, gains)
     return tuple(sorted(selected[:best]))
+
+
+def _next(screened: Screened, model: Model, selected: Sequence[Pair], scores: dict[Pair, float]) -> Pair | None:
+    """Return the pair that gains most beyond its own noise, and update its score.
+
+    A larger model explains more, so old scores rank the pairs and only the leading ones are scored again.
+    """
+    noise = _noise(screened, len(selected) + 1)
+
+    def gain(pair: Pair) -> float:
+        return scores[pair] - noise * _cells(screened, pair)
+
+    fresh = set[Pair]()
+    waiting = {pair for pair, score in scores.items() if score and pair not in selected}
+    while waiting:
+        pair = min(waiting, key=lambda each: (-gain(each), each))
+        if pair in fresh:
+            return pair
+        if _small(screened, selected, pair):
+            scores[pair] = screened.score(pair, projected(model, pair))
+            fresh.add(pair)
+        if pair not in fresh or not scores[pair]:
+            waiting.discard(pair)
+    return None
+
+
+def _most_worth(screened: Screened, selected: Sequence[Pair], gains: Sequence[float]) -> int:
+    """Return how many leading pairs have the largest gain above noise, at least one."""
+    cells = np.cumsum([_cells(screened, pair) for pair in selected])
+    noise = np.array([_noise(screened, many) for many in range(1, len(selected) + 1)])
+    return int(np.argmax(np.cumsum(gains) - noise * cells)) + 1
+
+
+def _noise(screened: Screened, pairs: int) -> float:
+    return NOISE_WEIGHT * _MEAN_ABSOLUTE * screened.noise * math.sqrt(pairs)
+
+
+def _cells(screened: Screened, pair: Pair) -> int:
+    return math.prod(screened.sizes[each] for each in pair)
+
+
+def _small(screened: Screened, selected: Sequence[Pair], pair: Pair) -> bool:
+    return JunctionTree(screened.sizes, (*selected, pair)).cells <= MAX_CELLS
 
 
 def _ranked(scored: tuple[float, Pair]) -> tuple[float, Pair]:
@@ -128,21 +205,17 @@ def _tree(scores: Mapping[Pair, float], variables: int) -> tuple[Pair, ...]:
     return tuple(out)
 
 
-def _along(screened: Screened, tree: Sequence[Pair], pair: Pair) -> Array:
-    path = _path(tree, *pair)
-    steps = screened.conditional(path[1], path[0])
-    for before, after in pairwise(path[1:]):
-        steps = steps @ screened.conditional(after, before)
-    return screened.alone[pair[0]][:, None] * steps
+def _contrasts(shares: Array) -> tuple[Array, Array]:
+    """Return contrasts of a variable's cells, ``(cells, cells - 1)``, and their squared norms.
 
-
-def _path(tree: Sequence[Pair], start: int, end: int) -> list[int]:
-    paths = [[start]]
-    while paths[-1][-1] != end:
-        path = paths.pop()
-        near = (sum(pair) - path[-1] for pair in tree if path[-1] in pair)
-        paths = [*paths, *([*path, each] for each in near if each not in path)]
-    return paths[-1]
+    Under the shares each has mean 0 and variance 1, and any two are uncorrelated. So a pair's contrasts have a squared
+    sum of chi-squared over its records. Their squared norms, by which noise enters, are apart as far as can be: rare
+    cells have contrasts of their own.
+    """
+    root = np.sqrt(np.maximum(shares, _LEAST_SHARE) / np.maximum(shares, _LEAST_SHARE).sum())
+    beside = np.linalg.qr(np.column_stack([root, np.eye(len(root))[:, 1:]]))[0][:, 1:]
+    norms, turned = np.linalg.eigh(beside.T @ (beside / root[:, None] ** 2))
+    return beside @ turned / root[:, None], norms
 
 
 def _shares(counts: Array) -> Array:

@@ -1,7 +1,13 @@
 """Pairs are chosen by what one-way tables explain least, from released counts alone."""
 
-import numpy as np
+from dataclasses import replace
 
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from privstats.contrib.synthetic import choice
 from privstats.contrib.synthetic.choice import MAX_CELLS, Screened, chosen_pairs
 from privstats.contrib.synthetic.junction_tree import JunctionTree
 
@@ -82,3 +88,69 @@ def test_an_empty_cell_hides_no_dependence():
     padded = np.pad(full, ((0, 6), (0, 6)))
     found = [np.mean([_score(table, 60.0, seed) > 0 for seed in range(40)]) for table in (full, padded)]
     assert min(found) > 0.6
+
+
+@given(st.lists(st.floats(0.0, 1.0), min_size=2, max_size=9).filter(lambda each: sum(each) > 0.1))
+def test_contrasts_have_mean_zero_and_variance_one_and_their_norms_are_stated(weights):
+    shares = np.array(weights) / sum(weights)
+    contrasts, norms = choice._contrasts(shares)
+    held = np.maximum(shares, 1e-6) / np.maximum(shares, 1e-6).sum()
+    assert contrasts.shape == (len(shares), len(shares) - 1)
+    assert np.allclose(contrasts.T @ held, 0, atol=1e-8)
+    assert np.allclose(contrasts.T @ (held[:, None] * contrasts), np.eye(len(norms)), atol=1e-7)
+    assert np.allclose(np.square(contrasts).sum(axis=0), norms, rtol=1e-6)
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_a_wrong_one_way_count_does_not_move_a_score(seed):
+    rng = np.random.default_rng(seed)
+    screened = _screened(_chain(10_000.0), seed=seed % 1_000)
+    right = screened.independent((0, 1))
+    rows, columns = screened.alone[0], screened.alone[1]
+    wrong = right + np.outer(rng.normal(0, 0.1, 3), columns) + np.outer(rows, rng.normal(0, 0.1, 3))
+    assert screened.score((0, 1), wrong) == pytest.approx(screened.score((0, 1), right), rel=1e-6)
+
+
+def _switched(columns: int, records: float) -> np.ndarray:
+    """A hidden switch: off, all columns have value 0; on, each draws value 1 or 2 by itself."""
+    off, on = np.array([1.0, 0.0, 0.0]), np.array([0.0, 0.5, 0.5])
+    names = "abcdef"[:columns]
+    apart = [np.einsum(f"{','.join(names)}->{names}", *[each] * columns) for each in (off, on)]
+    return records * (0.4 * apart[0] + 0.6 * apart[1])
+
+
+def test_each_pair_is_scored_against_the_pairs_before_it(monkeypatch):
+    """Without the model of the pairs before, all pairs look alike and are measured."""
+    screened = _screened(_switched(6, 20_000.0), sigma=60.0, noise=20.0)
+    chosen = chosen_pairs(screened)
+    assert 5 <= len(chosen) < 10
+    right = choice.projected
+    monkeypatch.setattr(choice, "projected", lambda model, pair: np.outer(*(right(model, (each,)) for each in pair)))
+    assert len(chosen_pairs.__wrapped__(screened)) == 15
+
+
+def _remembered_apart() -> bool:
+    """Return whether two screenings that differ in their counts alone get pairs of their own."""
+    chosen_pairs.cache_clear()
+    chain = _screened(_chain(10_000.0))
+    turned = Screened(
+        {
+            (0, 1): chain.tables[0, 2],
+            (0, 2): chain.tables[0, 1],
+            **{p: t for p, t in chain.tables.items() if p[0] or p[1] > 2},
+        },
+        chain.sigma,
+        chain.sizes,
+        chain.noise,
+    )
+    own = [chosen_pairs.__wrapped__(each) for each in (chain, turned)]
+    return own[0] != own[1] and [chosen_pairs(each) for each in (chain, turned)] == own
+
+
+def test_remembered_pairs_are_those_of_the_same_counts(monkeypatch):
+    """Planted: a memory that ignores the counts gives a course the pairs of another one's records."""
+    assert _remembered_apart()
+    assert _screened(_chain(500.0)) == _screened(_chain(500.0)) != replace(_screened(_chain(500.0)), noise=3.0)
+    monkeypatch.setattr(Screened, "_content", property(lambda screened: screened.sizes))
+    assert not _remembered_apart()
+    chosen_pairs.cache_clear()

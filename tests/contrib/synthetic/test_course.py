@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import privstats as ps
+from privstats.contrib.synthetic import course as course_module
 from privstats.contrib.synthetic.columns import schema_of
 from privstats.contrib.synthetic.course import Synthetic
 from privstats.course import iter_rounds, verify_next
@@ -39,10 +40,21 @@ def test_plans_follow_from_releases_alone():
     assert own.next(releases) is None
 
 
+def test_pairs_that_do_not_follow_from_the_releases_are_refused(monkeypatch):
+    """Planted: a server that picks pairs itself, as one who looked at a party's records would."""
+    own, releases = released()
+    with monkeypatch.context() as planted:
+        planted.setattr(course_module, "chosen_pairs", lambda screened: ((0, 4), (1, 3)))
+        wished = own.next(releases[:2])
+    with pytest.raises(PlanError):
+        verify_next(Synthetic(own.plan, share=own.share, screen=own.screen, levels=own.levels), wished, releases[:2])
+
+
 def test_pairs_that_go_together_are_measured():
     own, releases = released()
-    assert {("age", "ward"), ("ward", "icd")} <= set(own.pairs(releases))
-    assert ("smoker", "admitted") not in own.pairs(releases)
+    pairs = own.pairs(releases)
+    assert {("age", "ward"), ("ward", "icd"), ("age", "death")} <= set(pairs)
+    assert sum(bool({"smoker", "admitted"} & set(pair)) for pair in pairs) <= 2  # of nine that stand alone
 
 
 def test_no_pair_is_finer_than_its_levels():
