@@ -124,16 +124,21 @@ def _matched(
     p, limit = expit(before), clip / math.sqrt(2)
     over, under = np.minimum(p, limit).mean(axis=1), np.minimum(1 - p, limit).mean(axis=1)
     start = float(shifts[1] - shifts[0])
-    eta = expit(margins / temperature + start)
+    shift = _likeliest(margins / temperature, start, over, under, (released, noise))
+    return np.asarray(shifts + np.array([-0.5, 0.5]) * (shift - start))
+
+
+def _likeliest(margins: Array, start: float, over: Array, under: Array, residual: tuple[float, float]) -> float:
+    """Return the most likely shift: of the released mean residual and its noise, and of a shift near ``start``."""
+    eta, (released, noise), shift = expit(margins + start), residual, start
     prior = (_MEAN_DEVIATION / max(float((eta * (1 - eta)).mean()), _LEAST_VARIANCE)) ** 2
-    shift = start
     for _ in range(_NEWTON_STEPS):
-        eta = expit(margins / temperature + shift)
+        eta = expit(margins + shift)
         missed = float(((1 - eta) * over - eta * under).mean()) - released
         slope = float((eta * (1 - eta) * (over + under)).mean())
         step = (slope * missed * prior - (shift - start) * noise**2) / (slope**2 * prior + noise**2 + _TINY)
         shift += min(max(step, -_LONGEST_STEP), _LONGEST_STEP)
-    return np.asarray(shifts + np.array([-0.5, 0.5]) * (shift - start))
+    return shift
 
 
 def _margins_before(whitening: SoftmaxWhitening, row: Array, final: Array, before: Array, margins: Array) -> Array:
