@@ -157,9 +157,8 @@ class RefinedSoftmax(ClassHead):
         if isinstance(recipe, ModuleRounds):
             self._settle_module(recipe.network, whitening, states[-1], counts, len(states) - 1)
         else:
-            tables = paired_of(recipe, have)
-            self._calibrate(recipe, have, whitening, states, discriminant, paired=tables is not None)
-            self._settle(whitening, states[-1].weights, discriminant, counts, len(states) - 1, tables)
+            self._calibrate(recipe, have, whitening, states, discriminant)
+            self._settle(whitening, states[-1].weights, discriminant, counts, len(states) - 1, paired_of(recipe, have))
         provenance = Provenance.of([*before, *have])  # last: where no rule follows, an earlier one is still there
         self.provenance_ = replace(provenance, public=None if discriminant is None else discriminant.provenance_.public)
         self._remember_scores(have[0])
@@ -257,14 +256,12 @@ class RefinedSoftmax(ClassHead):
         whitening: softmax.SoftmaxWhitening,
         states: Sequence[Any],
         discriminant: Any,
-        *,
-        paired: bool,
     ) -> None:
         self.link_, rounds = _NO_CALIBRATION[1], recipe.rounds_behind(have)
         if len(have) > 1 and any(step.reads_cells for step in recipe.first.transform):
             weights = _averaged(whitening, states[-1].weights, discriminant)
             last = None  # residuals of pairs are not of the linear scores that the link knows
-            if rounds and not paired:
+            if rounds and paired_of(recipe, have) is None:
                 gradient = whitening.turned(np.asarray(rounds[-1].gradient))
                 last = LastGradient(states[-2].weights, gradient, rounds[-1].sigma)
             self.link_ = link_of(whitening, recipe.sums(have[0]), weights, recipe.clip, last)

@@ -12,7 +12,7 @@ from sklearn.datasets import load_digits
 
 import privstats as ps
 from privstats.course.alone import single_party_plan
-from privstats.course.recipes import recipe_of
+from privstats.course.read_recipe import recipe_of
 from privstats.dp import Ledger
 from privstats.errors import DataError, HeadError, ReleaseError
 from privstats.estimates.clip_link import LastGradient, link_of
