@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.course.base import PLACEHOLDER, Releases, history
+from privstats.course.base import PLACEHOLDER, Releases, history, mu_of
 from privstats.course.planned import Planned, require_plan
 from privstats.course.promise import CALIBRATION_SHARE, Promise, part_of, record_mu, rounded_down
 from privstats.course.recipes import Recipe, SoftmaxRounds, advised_clip, advised_rounds, recipe_for, total_mu
@@ -174,7 +174,13 @@ class Rounds(Planned):
         if self.first.validity is not None:
             raise PlanError("no statement reads the sums of a calibration: leave calibrated out, or validity")
         part = CALIBRATION_SHARE / (1 - CALIBRATION_SHARE) / self._share
-        return self._after(self.recipe.calibration, part_of(self.first, part, None))
+        plan = self._after(self.recipe.calibration, part_of(self.first, part, None))
+        if mu_of(plan) > mu_of(self.template):  # it takes the place of a retry that was not needed
+            raise PlanError(
+                f"each of {self._divided} rounds and retries would cost less than the calibration; choose fewer rounds "
+                "or retries, or leave calibrated out"
+            )
+        return plan
 
     def _after(self, schema: Schema, privacy: Privacy) -> Plan:
         validity = self.first.validity
