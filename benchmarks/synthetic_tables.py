@@ -33,7 +33,7 @@ _ROWS: dict[str, Shown] = {
     "two-way": "{two-way:.3f}",
     "three-way": "{three-way:.3f}",
     "seconds": lambda row: f"{row['seconds']:.1f}" if row["seconds"] else "",
-    "splits": "{seeds}",
+    "splits": lambda row: f"{row['seeds']}" + (f" x {row['draws']}" if row.get("draws", 1) > 1 else ""),
 }
 
 

@@ -1,6 +1,6 @@
-"""Generate all random bits: AES-256 in counter mode over a 32-byte seed.
+"""Generate random bits: AES-256 in counter mode over a 32-byte seed.
 
-Equal seeds yield equal streams on every platform, in one process only.
+Equal seeds yield equal streams on every platform. A generator works in one process only.
 """
 
 from __future__ import annotations

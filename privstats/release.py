@@ -85,7 +85,7 @@ class Release:
     def exact(cls, schema: Schema, moments: Moments) -> Release:
         """Turn exact moments into a release without noise.
 
-        For public data, or a party's own: nothing here is private, and the two clients of its plan are fictitious.
+        For public data, or a party's own: nothing protects these sums, and the two clients of its plan are fictitious.
         """
         if moments.schema != schema:
             raise ReleaseError("the moments were measured under another schema; measure with the one you give here")
@@ -133,9 +133,9 @@ class Release:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of plan, survivors and sums, in 64 hex digits, whichever version wrote the file.
+        """SHA-256 of the plan and all other fields, in 64 hex digits, whichever version wrote the file.
 
-        A digest alone only lets its holder check a release that they have.
+        The digest alone reveals no sum; it confirms a guess of the whole release.
         """
         layers = (self.left_for,) if self.left_for else ()
         facts = (self.plan.digest, self.survivors, self.suppressed, self.reproducible)

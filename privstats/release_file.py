@@ -43,7 +43,7 @@ def content_of(release: Release) -> Content:
 
 
 class _Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The sums' metadata; all but the plan only serves checks and readers.
+    """The sums' metadata. Plan, survivors and marks rebuild the release; the rest serves checks and readers.
 
     Fields with their default are omitted, so older files are read and written unchanged.
     """

@@ -62,7 +62,7 @@ AUTHORS = ("mbi AIM", "mbi MST")
 OPENDP_PEERS = ("OpenDP AIM", "OpenDP MST")
 WAYS = ("independent columns", "ours", *CURATORS, *AUTHORS, *OPENDP_PEERS, "real rows")
 _CELLS, _TARGET, _TRIPLES, _PARTIES = 32, "target", 60, 20
-_HELD_OUT = 0.25
+_HELD_OUT, _SEEDS_APART = 0.25, 1000
 _ADULT_NUMBERS = ("age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week")
 
 
@@ -288,16 +288,19 @@ def _ends(table: Coded, splits: Sequence[int]) -> list[Row]:
     return [_row(None, WAYS[0], blind), _row(None, WAYS[-1], exact)]
 
 
-def _way_rows(table: Coded, epsilon: float, way: str, splits: Sequence[int]) -> list[Row]:
+def _way_rows(table: Coded, epsilon: float, way: str, splits: Sequence[int], draws: int) -> list[Row]:
+    """Mean scores of each split over draws, each with its own noise."""
     scores = []
-    for seed in splits:
-        split = _split(table, seed)
-        if way == "ours":
-            drawn = ours(table, split.train, epsilon, seed)
-        else:
-            drawn = peer(way, split.real, table.sizes, epsilon, seed)
-        scores.append(_scored(table, drawn, split.real, split.test))
-    return [_row(epsilon, way, scores)]
+    for place in splits:
+        split, drawn = _split(table, place), []
+        for seed in (place + _SEEDS_APART * draw for draw in range(draws)):
+            if way == "ours":
+                rows = ours(table, split.train, epsilon, seed)
+            else:
+                rows = peer(way, split.real, table.sizes, epsilon, seed)
+            drawn.append(_scored(table, rows, split.real, split.test))
+        scores.append({name: float(np.mean([each[name] for each in drawn])) for name in drawn[0]})
+    return [{**_row(epsilon, way, scores), "draws": draws}]
 
 
 def _row(epsilon: float | None, way: str, scores: Sequence[Mapping[str, float]]) -> Row:
@@ -313,6 +316,7 @@ def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--epsilons", nargs="+", type=float, default=list(EPSILONS))
     parser.add_argument("--ways", nargs="+", default=["ends", "ours", *CURATORS, "masks"], help="what to measure")
     parser.add_argument("--seeds", type=int, default=3, help="splits of each way")
+    parser.add_argument("--draws", type=int, default=3, help="times that each split's rows are drawn, with new noise")
     parser.add_argument("--missing", action="store_true", help="measure only what has no saved rows")
 
 
@@ -326,9 +330,9 @@ def _before(chosen: argparse.Namespace) -> Mapping[str, Any]:
 def tables(chosen: argparse.Namespace) -> Tables:
     """Rows by table, epsilon and way, then the price of masks; one by one, so that a run may be stopped."""
     names = [name for name in chosen.tables if name != "adult" or ADULT]
-    epsilons, splits, parties = chosen.epsilons, range(chosen.seeds), _PARTIES
+    epsilons, splits, draws, parties = chosen.epsilons, range(chosen.seeds), chosen.draws, _PARTIES
     if chosen.quick:
-        names, epsilons, splits, parties = [name for name in names if name != "adult"][:1], [1.0], range(1), 3
+        names, epsilons, splits, draws, parties = [name for name in names if name != "adult"][:1], [1.0], range(1), 1, 3
     saved = _before(chosen) if chosen.missing else {}
     loaded = cache(coded_table)
     if "ends" in chosen.ways:
@@ -339,7 +343,7 @@ def tables(chosen: argparse.Namespace) -> Tables:
         able = way in ("ours", *CURATORS) or bool(MBI and way in AUTHORS) or bool(OPENDP and way in OPENDP_PEERS)
         title = f"{way}: {name}, {epsilon:g}"
         if able and title not in saved and not (chosen.quick and way != "ours"):
-            yield title, _way_rows(loaded(name), epsilon, way, splits)
+            yield title, _way_rows(loaded(name), epsilon, way, splits, draws)
     if "masks" in chosen.ways:
         yield "seconds of all sessions", [_masks(loaded(name), parties) for name in names]
 

@@ -244,7 +244,7 @@ def _require_admitted(course: Course, X: Any, y: Any, persons: Any) -> None:
     if admits := admits_of(course):
         privacy: Any = course.first.privacy
         how = () if persons is None else (measured_by_person(privacy, persons),)
-        admits(course, X, y, _unreadable(course.first), *how)
+        admits(X, y, _unreadable(course.first), *how)
 
 
 def _charge(ledger: Paid, dataset: str | None) -> Charge | None:

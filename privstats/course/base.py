@@ -176,10 +176,11 @@ def verify_next(course: Course, plan: Plan, releases: Releases) -> Round:
 
     A party calls it before it measures. Recomputed published values may differ by rounding; all else must be equal. The
     check holds an honest server to the recipe, and separates parties that were shown different releases. A dishonest
-    server can invent releases; bounds hold for every published value, so no promise depends on the check.
+    server can invent releases. Bounds hold for every published value, and no plan costs more than its place is priced
+    at, so a party that keeps no history still spends at most :attr:`Course.mu`.
 
     Raises:
-        PlanError: the course has ended, or another plan follows.
+        PlanError: the course has ended, another plan follows, or one that costs more than its place.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
@@ -207,7 +208,16 @@ def verify_next(course: Course, plan: Plan, releases: Releases) -> Round:
             f"the plan that came for round {place} is not the one that follows from the course and these releases; "
             "refuse it, and compare the course and the releases with the other parties"
         )
+    _check_price(course, place, plan)
     return Round(place, plan, history(releases))
+
+
+def _check_price(course: Course, place: int, plan: Plan) -> None:
+    if not isinstance(course, DisjointRounds) and mu_of(plan) > mu_of(course.priced[place]) * _ROUNDING:
+        raise PlanError(
+            f"round {place} would cost mu {mu_of(plan):.6g}, and its place in the course is priced at "
+            f"{mu_of(course.priced[place]):.6g}; start another course"
+        )
 
 
 def _check(course: Course, place: int, plan: Plan, spent: float) -> None:
@@ -218,6 +228,7 @@ def _check(course: Course, place: int, plan: Plan, spent: float) -> None:
             f"round {place} of the course changes the trust model, unit, adjacency, protocol or colluders; keep "
             "those of the first plan"
         )
+    _check_price(course, place, plan)
     if spent > course.mu * _ROUNDING:
         raise PlanError(
             f"round {place} of the course would raise what is spent to mu {spent:.6g} and the course promised "

@@ -19,14 +19,12 @@ if TYPE_CHECKING:
     from privstats.course import Stream
     from privstats.course.base import Course, Releases
     from privstats.course.binned import Binned
-    from privstats.course.centred import Centred
     from privstats.course.effect import Effect
     from privstats.course.hazard import Hazard
-    from privstats.moments.measurement import Unreadable
     from privstats.schema import Schema
 
 Admits: TypeAlias = Callable[..., None]
-"""Checks a course, X and y, with the treatment of unreadable records and the function that measures lazy data."""
+"""Checks X and y, with the treatment of unreadable records and the function that measures lazy data."""
 
 
 def _never(_: Any, place: int) -> bool:  # noqa: ARG001
@@ -71,8 +69,6 @@ class CourseKind:
         weighs: whether the server weighs exact sums with earlier ones before noise is due.
         labels: names of priced plans in a table.
         ended: sentence at a run's end.
-        admits: refuses records early that only a later round would refuse, with ``measured`` for lazy data; None: the
-            first round reads all.
     """
 
     name: str
@@ -91,7 +87,6 @@ class CourseKind:
     weighs: Callable[[Any], bool] = lambda _: False
     labels: Callable[[Any], Sequence[str]] = _numbered
     ended: Callable[[Any, Releases, Path], str] = _rounds_ended
-    admits: Admits | None = None
 
     @property
     def type(self) -> type[Any]:
@@ -182,12 +177,6 @@ def _hazard_labels(course: Hazard) -> Sequence[str]:
     return ["0: counts", *(str(place) for place in range(1, len(course.priced)))]
 
 
-def _reads_every_row(
-    course: Binned | Centred | Effect | Hazard, X: Any, y: Any, unreadable: Unreadable, *measured: Any
-) -> None:
-    course.admits(X, y, unreadable, *measured)
-
-
 KINDS: dict[str, CourseKind] = by_name(
     [
         CourseKind(
@@ -243,7 +232,6 @@ KINDS: dict[str, CourseKind] = by_name(
             why="The first session counts; the others find the survival analysis in steps.",
             task="hazard",
             labels=_hazard_labels,
-            admits=_reads_every_row,
         ),
         CourseKind(
             "centred",
@@ -252,7 +240,6 @@ KINDS: dict[str, CourseKind] = by_name(
             why="The first session finds the average of every column; the next measures from there, which needs less "
             "noise for the same promise.",
             asked="centred",
-            admits=_reads_every_row,
         ),
         CourseKind(
             "effect",
@@ -260,7 +247,6 @@ KINDS: dict[str, CourseKind] = by_name(
             "privstats.course.effect:Effect",
             why=_effect_why,
             task="effect",
-            admits=_reads_every_row,
         ),
         CourseKind(
             "standardised",
@@ -283,7 +269,6 @@ KINDS: dict[str, CourseKind] = by_name(
             why="The first sessions count, to find where columns are cut into groups; then the study itself begins.",
             means=_has_open_columns,
             labels=_counts_first,
-            admits=_reads_every_row,
         ),
         CourseKind(
             "synthetic",
@@ -334,9 +319,11 @@ def kind_for(schema: Schema, asked: Container[str]) -> CourseKind:
 
 
 def admits_of(course: Course) -> Admits | None:
-    """Return :attr:`CourseKind.admits`."""
-    row = _row_of(course)
-    return None if row is None else row.admits
+    """Return the course's method ``admits``, which refuses records early that only a later round would refuse.
+
+    None: the first round reads all that later rounds read.
+    """
+    return getattr(course, "admits", None)
 
 
 def _row_of(course: Course) -> CourseKind | None:

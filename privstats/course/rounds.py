@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.course.base import PLACEHOLDER, Releases, history
+from privstats.course.base import PLACEHOLDER, Releases, history, mu_of
 from privstats.course.pair_codes import SEARCH_SHARE, codes_in
 from privstats.course.pair_rounds import JOINT_ROUNDS, PAIR_ROUNDS, PairRounds, pairs_pay
 from privstats.course.planned import Planned, require_plan
@@ -219,7 +219,13 @@ class Rounds(Planned):
         if self.first.validity is not None:
             raise PlanError("no statement reads the sums of a calibration: leave calibrated out, or validity")
         part = CALIBRATION_SHARE / (1 - CALIBRATION_SHARE) / self._share
-        return self._after(self.recipe.calibration, part_of(self.first, part, None))
+        plan = self._after(self.recipe.calibration, part_of(self.first, part, None))
+        if mu_of(plan) > mu_of(self.template):  # it takes the place of a retry that was not needed
+            raise PlanError(
+                f"each of {self._divided} rounds and retries would cost less than the calibration; choose fewer rounds "
+                "or retries, or leave calibrated out"
+            )
+        return plan
 
     def _after(self, schema: Schema, privacy: Privacy) -> Plan:
         validity = self.first.validity

@@ -2,9 +2,10 @@
 
 Pure arithmetic on the schema and the promise, without data or randomness.
 
-Excess noise comes in layers. A client's share, sized for the fewest survivors, is a base, sized for *all* clients, plus
-one layer for each step from one level to the next. Each layer has its own secret seed. After the session each client
-opens the superfluous layers' seeds; the server subtracts them.
+Excess noise comes in layers. A level is a number of clients that a share can be sized for. A client's share, sized for
+the lowest level, is a base, sized for *all* clients, plus one layer for each step from one level to the next. Each
+layer has its own secret seed. After the list of survivors is signed, each client opens the superfluous layers' seeds;
+the server subtracts them.
 Statement and proof: docs/theorems.md, 6; the idea is XNoise's (Jiang, Wang and Chen, Dordis, EuroSys 2024).
 
 A class below the minimum count is suppressed by its noisy count only, so the decision costs no privacy.
@@ -50,7 +51,7 @@ class NoiseRow:
         sigma: guaranteed noise SD, in real units.
         mu: sensitivity / sigma; ``pure.laplace_mu`` for a pure promise.
         epsilon: of releasing it alone, at the plan's delta.
-        share: its part of mu^2 under add-remove, or of a pure epsilon.
+        share: its share of the budget (:func:`~privstats.dp.sensitivities.allocate`), or of a pure epsilon.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -118,7 +119,7 @@ class Noise:
 
     @property
     def trust(self) -> TrustModel:
-        """The row of the trust model."""
+        """The trust model that ``model`` names."""
         return MODELS[self.model]
 
     @property
@@ -159,7 +160,7 @@ class Noise:
         return (self.share_sigma(segment) + self.trust.rounding) * math.sqrt(self.trust.draws(clients, self.members))
 
     def released_sigma(self, survivors: int) -> dict[str, float]:
-        """Return the noise with ``survivors`` clients, all of whom removed excess noise; by statistic, real units."""
+        """Return the release's noise by statistic, in real units, if all ``survivors`` clients removed excess noise."""
         return {statistic: sigma * self._surplus(survivors) for statistic, sigma in self.sigma.items()}
 
     def most_sigma(self, clients: int) -> dict[str, float]:
@@ -269,7 +270,8 @@ def _calibrate_pure(schema: Schema, privacy: Privacy, honest_shares: int) -> Noi
     shares = pure_shares(schema, privacy.shares)
     scales = scales_of(schema, privacy, shares)
     check_scales(scales)
-    promised = {s: scale * privacy.trust.margin for s, scale in scales.items()}  # at which epsilon is spent in full
+    # Without the margin epsilon is spent in full, so this mu is not below that of the noise.
+    promised = {s: scale * privacy.trust.margin for s, scale in scales.items()}
     mus = laplace_mu(schema, promised, privacy.adjacency, privacy.max_records_per_client or 1)
     rows = []
     for s, share in shares.items():
@@ -321,7 +323,7 @@ def _bound(schema: Schema, privacy: Privacy, statistic: str, share: float) -> fl
     return mu if clip is None else min(mu, record * clip / math.sqrt(share))
 
 
-# The least noise on the grid, and its proof: docs/privacy.md, Safe grid and Distributed.
+# Why the grid needs this minimum of noise: docs/privacy.md, Safe grid and Distributed.
 def _check_grid(noise: Noise, segment: Segment) -> None:
     total, share = noise.grid_sigma(segment), min(noise.layered_sigmas(segment))
     if noise.share_sigma(segment) > MAX_SIGMA:
@@ -340,14 +342,16 @@ def _check_grid(noise: Noise, segment: Segment) -> None:
     raise PlanError(f"{problem} for the guarantee to hold on the grid: {remedy}")
 
 
-_BITS = 24  # of a layer's sigma: two machines whose roots differ in the last digits draw the same layers
+# Significant bits of a layer's sigma, so that two machines whose roots differ in the last digits draw the same layers,
+# unless a sigma is within that difference of a multiple of its last bit.
+_BITS = 24
 
 
 def levels_of(clients: int, min_survivors: int, colluders: int) -> tuple[int, ...]:
     """Return the client counts that a remaining share can be sized for, ``min_survivors`` to ``clients``.
 
     With few clients every count is a level; else each has a tenth more honest clients than the one below, the second
-    lowest up to 15 % more. Sums between two levels carry that much surplus variance.
+    lowest up to 15 % more. Sums between two levels carry at most that much surplus variance.
 
     Example:
         >>> from privstats.dp.calibration import levels_of
@@ -361,7 +365,10 @@ def levels_of(clients: int, min_survivors: int, colluders: int) -> tuple[int, ..
 
 
 def _below(honest: int, least: int) -> int:
-    """Return ten elevenths, rounded up; ``least`` if within 15 %; one less for few."""
+    """Return the honest clients of the next lower level: ten elevenths, but ``least`` if that is within 15 %.
+
+    Ten elevenths are rounded up, and at most ``honest`` - 1.
+    """
     next_one = min(honest - 1, -(-10 * honest // 11))
     near = next_one < honest - 1 and 100 * honest <= 115 * least
     return least if near else max(least, next_one)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 ERROR = 4
 _GUARD = 64
 _DELTA_BITS = 512
-_STEP = 6  # knots are multiples of 2**-6
+_STEP = 6  # knots, the points of the table, are multiples of 2**-6
 _LAST = 512
 _KNOT_GUARD = 32
 _KNOT_BITS = 192 + _KNOT_GUARD
@@ -36,7 +36,7 @@ def discrete_tail(t: Fraction, sigma: Fraction, bits: int) -> int:
     Euler-Maclaurin at the midpoint: Q(t) + phi(t) sum_i b_i He_(2i-1)(t) / sigma^(2i) with b_i = B_2i(1/2) / (2i)!.
     With |B_2m(x)| / (2m)! <= 3.3 (2 pi)^-2m and Cramer's bound |He_n(t)| <= 1.09 sqrt(n!) exp(t^2/4), the remainder
     after m terms is below 6 sqrt((2m)!) (2 pi sigma)^-2m; m is chosen to push it under one unit. The normaliser differs
-    from sigma sqrt(2 pi) by the factor 1 + 2 exp(-2 pi^2 sigma^2), 2**-116000 at sigma = 64.
+    from sigma sqrt(2 pi) by the factor 1 + 2 exp(-2 pi^2 sigma^2), at most 1 + 2**-116000.
     """
     tail, density, x, work = _normal(t, bits)
     inverse = _fixed(1 / (sigma * sigma), work)
@@ -54,7 +54,11 @@ def discrete_tail(t: Fraction, sigma: Fraction, bits: int) -> int:
 
 
 def discrete_tails(sigma: Fraction, bits: int) -> tuple[int, ...]:
-    """Return P(X > k) for k = 0, 1, ... until it vanishes, from the weights exp(-k^2 / (2 sigma^2))."""
+    """Return P(X > k) for k = 0, 1, ... until it vanishes, from the weights exp(-k^2 / (2 sigma^2)).
+
+    A ratio is off by at most 3 k + 2 units of 2**-work, a weight by 2 (k + 1)^2, the sum of n weights by n (n + 1)^2.
+    For n < 2**20 the guard bits keep a tail's error below one unit; the division truncates less than one more.
+    """
     work = bits + _GUARD
     step = _exp_neg(1 / (sigma * sigma), work)
     ratio = _exp_neg(1 / (2 * sigma * sigma), work)
@@ -72,7 +76,10 @@ def discrete_tails(sigma: Fraction, bits: int) -> tuple[int, ...]:
 
 
 def laplace_tail(k: int, scale: Fraction, bits: int) -> int:
-    """Return P(X > k) of the discrete Laplace law for k >= 0: p^(k + 1) / (1 + p) with p = exp(-1 / scale)."""
+    """Return P(X > k) of the discrete Laplace law for k >= 0: p^(k + 1) / (1 + p) with p = exp(-1 / scale).
+
+    Both powers are within two units of 2**-work, and the division truncates less than one of 2**-bits.
+    """
     work = bits + _GUARD
     return (_exp_neg((k + 1) / scale, work) << bits) // ((1 << work) + _exp_neg(1 / scale, work))
 
@@ -188,7 +195,11 @@ def _fixed(value: Fraction, bits: int) -> int:
 
 
 def _exp_neg(x: Fraction, bits: int) -> int:
-    """Return exp(-x) for x >= 0: Taylor at x / 2^r < 2^-8, then r squarings; each doubles the relative error."""
+    """Return exp(-x) for x >= 0: Taylor at x / 2^r < 2^-8, then r squarings; each doubles the relative error.
+
+    The terms carry fewer than ``work`` units in all, which grow by 2^(r + 1), so 2 r + 16 more bits leave one unit; the
+    last shift truncates another.
+    """
     squarings = max(0, math.ceil(x).bit_length() + 8)
     work = bits + 2 * squarings + 16
     y = _fixed(x, work) >> squarings

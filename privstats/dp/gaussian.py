@@ -21,10 +21,10 @@ from privstats.python_values import check_number
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
 _DIRECT_FROM_MU = 1.0
-_DEEPEST = 38.0
-_ALL_OF_IT = 2.0**53  # from this mu on epsilon is mu^2 / 2, or beyond float64
+_DEEPEST = 38.0  # deviations beyond the quantile of delta, where the search for epsilon ends
+_ALL_OF_IT = 2.0**53  # from this mu on, epsilon equals mu^2 / 2 in float64, or exceeds float64
 _FAR = 1e3
-_LEAST_GAP = 2.0**-53  # least 1 - m(s + mu) / m(s), where s + mu rounds to s; log phi(s) is far larger
+_LEAST_GAP = 2.0**-53  # lower limit of 1 - m(s + mu) / m(s) before its log: 0 if s + mu rounds to s
 _LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
 _SOLVED = 4096  # cached roots: a session parses its plan again with every message
 
@@ -87,7 +87,7 @@ def compose(mus: Iterable[float]) -> float:
     """Return mu of several releases on the same records: sqrt(sum mu_i^2) (Dong, Roth and Su 2022, corollary 2).
 
     Raises:
-        PlanError: not several numbers of at least 0.
+        PlanError: ``mus`` is not iterable, or a number is below 0.
 
     Example:
         >>> ps.dp.compose([0.3, 0.4])
@@ -263,7 +263,7 @@ def root(function: Callable[[float], float], low: float, high: float) -> float:
 
 
 def _interpolated(before: _Point, here: _Point, across: _Point) -> float:
-    """Return the secant's or the inverse quadratic's step; infinite for none."""
+    """Return the step of the secant or of inverse quadratic interpolation; infinite after a division by zero."""
     (x, f), (x0, f0), (x1, f1) = here, before, across
     try:
         if x0 == x1:

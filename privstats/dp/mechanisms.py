@@ -48,8 +48,8 @@ def draw_share(noise: Noise, layout: Layout, rng: Generator, layers: Sequence[Ge
 
     Guarantee:
         Distributed: with at least ``noise.honest_shares`` such shares from honest clients in it, the sum meets the
-        promise whatever the other parties do; with at least as many honest ones as ``noise.levels[j]`` implies, also
-        after each has opened its j lowest layers. Local: this client's upload alone meets the promise.
+        promise whatever the other parties do; with ``noise.levels[j] - noise.levels[0]`` more honest shares, also after
+        each client has opened its j lowest layers. Local: this client's upload alone meets the promise.
 
     Example:
         >>> from privstats import randomness
@@ -115,7 +115,7 @@ def draw_member(noise: Noise, layout: Layout, rng: Generator) -> NDArray[np.int6
 def _draw(noise: Noise, layout: Layout, rng: Generator) -> NDArray[np.int64]:
     bare = sorted({segment.statistic for segment in layout.segments}.difference(noise.sigma))
     if bare:
-        raise PlanError(f"noise has no level for {', '.join(bare)}, which the layout holds; give both of one plan")
+        raise PlanError(f"noise has no level for {', '.join(bare)}, which the layout has; pass both from one plan")
     return np.concatenate([_of_segment(noise, segment, rng) for segment in layout.segments])
 
 

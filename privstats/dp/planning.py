@@ -58,8 +58,9 @@ def optimal_shares(
 ) -> dict[str, float]:
     """Return shares that minimise the weighted squared error sum_s weight_s E||v_s - v_s released||_F^2 at fixed mu.
 
-    With v_s = weight_s x (entries of the statistic), add-remove has share_s = Delta_s sqrt(v_s) / sum_r Delta_r
-    sqrt(v_r) (Lagrange). Under replace-one the joint mu^2 is a maximum of linear functions of 1/sigma^2, so log error +
+    With c_s = weight_s x (entries of the statistic), add-remove has share_s = Delta_s sqrt(c_s) / sum_r Delta_r
+    sqrt(c_r) (Lagrange). That is the minimum if one record is worst for all statistics at once, which no record of a
+    logistic score is. Under replace-one the joint mu^2 is a maximum of linear functions of 1/sigma^2, so log error +
     log mu^2 is convex in the log precisions; it is minimised numerically, from the add-remove shares.
 
     Args:
@@ -147,8 +148,8 @@ def doubtful_counts(
 ) -> tuple[float, float]:
     """Return the range of counts in which noise decides whether a class is suppressed.
 
-    A class below the range stays, and one above is suppressed, with less than ``probability``: min_count -+ sigma
-    Phi^-1(1 - probability), with ``sigma`` and ``laplace`` as in :func:`drop_probability`.
+    The probability that a class below the range stays, or one above is suppressed, is below ``probability``. The ends
+    are min_count -+ sigma Phi^-1(1 - probability), with ``sigma`` and ``laplace`` as in :func:`drop_probability`.
 
     Example:
         >>> low, high = ps.dp.doubtful_counts(min_count=50, sigma=4.0)

@@ -4,7 +4,7 @@ A trust model fixes who draws the noise, in how many shares, from which distribu
 (:data:`MODELS`).
 
 Distributed noise is priced as a Gaussian: a sum of discrete Gaussians with 4 grid steps^2 of extra variance is a
-randomised rounding of a continuous Gaussian up to 1e-20 (proof: docs/privacy.md).
+randomised rounding of a continuous Gaussian, up to a max-divergence of 1e-20 (proof: docs/privacy.md).
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from privstats.tables import by_name
 Model: TypeAlias = Literal["central", "distributed", "local", "panel"]
 Drawer: TypeAlias = Literal["server", "client", "member"]
 Sampler: TypeAlias = Callable[[float, int, Generator], NDArray[np.int64]]
-"""Samples of one law: sigma in grid steps, how many, and where the randomness comes from."""
+"""A sampler of one law, called with sigma in grid steps, the number of samples and a generator."""
 
 ROUNDING_VARIANCE = 4.0
-"""Squared grid steps by which noise is discounted: a discrete Gaussian of variance s^2 protects like a continuous one
+"""Squared grid steps that pay for discreteness: a discrete Gaussian of variance s^2 protects like a continuous one
 of s^2 - 4 (docs/privacy.md, Distributed, fact 2)."""
 
 MARGIN = 1 - 2.0**-40
 """Factor on the promised epsilon and delta before noise is sized: covers rounding, and the slack of a model.
 
 A plan is sized for mu with delta(mu, m epsilon) = m delta, where m = 1 - g; float arithmetic (the root, the shares, the
-squares of the joint mu) leaves it at mu (1 + r). To first order delta rises by r mu phi(a), with a = epsilon / mu - mu
-/ 2, and the margin has lowered it by g phi(a) (epsilon R(b) + R(a) - R(b)), with b = a + mu and Mills' ratio R, because
-d delta / d mu = phi(a), d delta / d epsilon = -e^epsilon Phi(-b) = -phi(a) R(b) and delta = phi(a) (R(a) - R(b)). So g
->= K r is enough, with K = mu / (epsilon R(b) + R(a) - R(b)), which is at most 2. Here g = 2**-40 = 9e-13 covers r up to
-4e-13; the largest r found in plans is 1e-15. The slack of distributed noise is below 1e-20 (docs/privacy.md). The
-margin costs 1e-12 of the noise.
+squares of the joint mu) yields mu (1 + r). To first order delta rises by r mu phi(a), with a = epsilon / mu - mu / 2,
+and the margin has lowered it by g phi(a) (epsilon R(b) + R(a) - R(b)), with b = a + mu and Mills' ratio R, because d
+delta / d mu = phi(a), d delta / d epsilon = -e^epsilon Phi(-b) = -phi(a) R(b) and delta = phi(a) (R(a) - R(b)). So g >=
+K r is enough, with K = mu / (epsilon R(b) + R(a) - R(b)) <= 2 (proved in docs/privacy.md). Here g = 2**-40 = 9e-13
+covers r up to 4e-13; plans have less than 1e-15 (``tests/dp/test_float_margin.py``). The slack of distributed noise is
+below 1e-20 (docs/privacy.md). The margin costs 1e-12 of the noise.
 """
 
 
@@ -58,11 +58,11 @@ class TrustModel:
         trusted: who must do what for the promise, for privacy officers.
         divided: a client draws a share; only the honest shares together keep the promise.
         sampler: the distribution of one sample.
-        rounding: maximum excess over a sub-Gaussian of its sigma, in grid steps.
+        rounding: grid steps by which a sample may exceed a sub-Gaussian variable of its sigma.
         surplus_variance: the honest shares' variance above the guaranteed one, in squared grid steps.
         slack: max-divergence per entry from post-processed Gaussian noise.
         margin: factor on epsilon and delta for rounding and slack; see :data:`MARGIN`.
-        impure: why delta = 0 is impossible, else empty.
+        impure: why delta = 0 is refused, else empty.
     """
 
     name: Model
@@ -179,8 +179,8 @@ class Privacy:
             It replaces ``max_records_per_client`` in the sensitivity.
         person_clip: needed with the person unit. ``"average"``: a person adds the average of all rows, and intervals
             are possible. A number c: a person's rows together have at most the norm of c worst-case records.
-        max_records_per_person: needed with a number c, 1 <= c <= this: a person's rows that may count in full. Further
-            rows are admitted, and are clipped with them.
+        max_records_per_person: needed with a number c, and the upper bound on c. A person may have more rows: all of
+            them are summed, then clipped to c.
 
     Raises:
         PlanError: a field is out of bounds; the message names the remedy.
@@ -224,7 +224,7 @@ class Privacy:
 
     @property
     def trust(self) -> TrustModel:
-        """The row of ``model``."""
+        """The trust model that :attr:`model` names."""
         return MODELS[self.model]
 
     @property
@@ -244,7 +244,7 @@ class Privacy:
 
     @property
     def group(self) -> float:
-        """The worst-case records that one unit is worth: 1, :attr:`clip` or ``max_records_per_client``."""
+        """Number of worst-case records that one unit is worth: 1, :attr:`clip` or ``max_records_per_client``."""
         return float(self.max_records_per_client or 1) if self.clip is None else self.clip
 
 

@@ -70,7 +70,7 @@ _MOVED: Mapping[tuple[str, str], Callable[[Any], int]] = {
     ("counts", "T"): lambda schema: COUNT_SCALE * len(schema.tables),
     ("scoring", "T"): lambda schema: COUNT_SCALE * len(schema.tables),
 }
-"""By the schema's task and the statistic; what has no row has no pure epsilon."""
+"""Add-remove L1 sensitivity by the schema's task and the statistic; a pair without a row has no pure epsilon."""
 
 
 def joint_epsilon(schema: Schema, scales: Mapping[str, float], adjacency: Adjacency) -> float:
@@ -96,7 +96,7 @@ def joint_epsilon(schema: Schema, scales: Mapping[str, float], adjacency: Adjace
         1.0
     """
     if not scales:
-        raise PlanError("scales name no statistic, as those of Gaussian noise: give the scale of each that is released")
+        raise PlanError("scales name no statistic (Gaussian noise has none): give the scale of each released statistic")
     for statistic, scale in scales.items():
         check_number(f"scale of {statistic}", scale, "finite and above 0", 0, ends="()")
     return math.fsum(l1_sensitivity(schema, s, adjacency) / scale for s, scale in scales.items())
@@ -116,7 +116,7 @@ def pure_mu(epsilon: float) -> float:
         1.232
     """
     check_number("epsilon", epsilon, "finite and at least 0", 0, ends="[)")
-    if epsilon < 1:  # the same, without a number near 1 / 2
+    if epsilon < 1:  # the same value, without the rounding of a probability near 1 / 2
         return math.sqrt(8) * float(erfinv(math.tanh(epsilon / 2)))
     return -2 * float(ndtri(math.exp(-epsilon) / (1 + math.exp(-epsilon))))
 
@@ -170,8 +170,9 @@ def laplace_tail(scale: float, reach: float) -> float:
 
     P(|X| > t) <= 2 exp(-t / scale), so t = scale reach^2 / 2. The sum of m >= 2 such entries exceeds sqrt(m) t with no
     higher probability: its moment generating function is at most the continuous law's 1 / (1 - (scale s)^2), as sinh(y)
-    / y grows; at s = 1.12 / (sqrt(m) scale) Chernoff's exponent is 1.12 reach^2 / 2 - 3.4, above reach^2 / 2 from
-    reach^2 / 2 = 28.4 on. Every plan's reach^2 / 2 is at least ln(2 / ``plan.cohort.WRAP_PROBABILITY``) = 28.42.
+    / y grows; at s = 1.12 / (sqrt(m) scale) Chernoff's exponent is at least 1.12 reach^2 / 2 - 3.4, which exceeds
+    reach^2 / 2 from reach^2 / 2 = 28.4 on. Every plan's reach^2 / 2 is at least ln(2 /
+    ``plan.cohort.WRAP_PROBABILITY``) = 28.42.
     """
     return scale * reach / 2
 

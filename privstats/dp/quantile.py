@@ -24,7 +24,7 @@ _KNOTS_PER_UNIT = 1 << 10
 _LAST = 4300  # t = 4.199; the uniforms that are decided here have z <= 4.174
 _LEAST = 48  # those uniforms have m >= 2**48
 _PREFIX = np.int64(52 - 12)  # bits of a float64 behind its exponent and the first twelve of its mantissa
-_REACH = 2.0**-10.57  # of w, as position_of derives it: to be tightened by proof alone, never by measurement
+_REACH = 2.0**-10.57  # bound on |w|, derived in position_of; tighten it by proof alone, never by measurement
 _RELATIVE_ERROR = 5.5 * 2.0**-53
 _SIGMA_ERROR = 2.0**-64
 # Bound on _RELATIVE_ERROR |rest| / sigma for |rest| <= 2**-10.5 sigma + 1; _ABSOLUTE_ERROR covers the 1.
@@ -58,10 +58,11 @@ class Position(NamedTuple):
 
 
 class _Knots(NamedTuple):
-    """P(Z > t) in units of 2**-64, an integer and a fraction less 1/2, and 2**-64 / phi(t), at t = 0, 2**-10, ...
+    """Facts of the normal law at the knots t = 0, 2**-10, ...
 
-    ``series`` has the coefficients of w^2 to w^5, ``sixth`` the constant of Chebyshev's polynomial for the sixth term,
-    which also bounds its error, and ``nearest`` the knot for a uniform's leading bits.
+    P(Z > t) in units of 2**-64 is ``integer + fraction + 1/2``; ``inverse_density`` is 2**-64 / phi(t). ``series`` has
+    the coefficients of w^2 to w^5, ``sixth`` the constant of Chebyshev's polynomial for the sixth term, which also
+    bounds its error, and ``nearest`` the knot for a uniform's leading bits.
     """
 
     t: Floats
@@ -90,20 +91,21 @@ class _Scaled(NamedTuple):
 def position_of(magnitude: Integers, sigma: float) -> Position:
     """Return sigma z, z = -Phi^-1(u), for uniforms u in [m, m + 1) / 2**64 with 2**-16 <= u < 1/2; 0 <= m < 2**63.
 
-    With Q(z) = P(Z > z) and u = Q(t) - phi(t) w, Taylor's series is z = t + w + t w^2/2 + (2 t^2 + 1) w^3/6 + ...; its
-    n-th derivative is P_n(z) exp(n (z^2 - t^2) / 2). The knot is nearest to the middle of the uniforms of the same
-    leading bits, which are within 2**-13 of it, relatively, so within 2**-12.6 in z (Q / phi <= 1.26). With |z - t| <=
-    2**-11 + 2**-12.6 < 2**-10.58 and z < 4.2 the seventh term and what follows is below 2**-64.1. As |w| is below W =
-    2**-10.57, the sixth is Chebyshev's: w^6 = (48 W^2 w^4 - 18 W^4 w^2 + W^6) / 32, up to W^6 / 32.
+    With Q(z) = P(Z > z) and u = Q(t) - phi(t) w, Taylor's series is z = t + w + t w^2/2 + (2 t^2 + 1) w^3/6 + ...; the
+    n-th derivative of z is P_n(z) exp(n (z^2 - t^2) / 2), P_1 = 1, P_(n+1) = P_n' + n z P_n. The knot t is nearest to
+    the middle of the uniforms of the same leading bits, which are within 2**-13 of it, relatively, so within 2**-12.6
+    in z (Q / phi <= 1.26). With |z - t| <= 2**-11 + 2**-12.6 < 2**-10.58 and z < 4.2 the seventh term and what follows
+    is below 2**-64.1. As |w| is below W = 2**-10.57, the sixth is Chebyshev's: w^6 = (48 W^2 w^4 - 18 W^4 w^2 + W^6) /
+    32, up to W^6 / 32.
 
     The difference g of the integers Q(t) and m, below 2**53, is exact, and w = d g with d = 2**-64 / phi(t), correctly
     rounded. Horner's rule has the coefficients sigma c_n d^n, of which the lowest, sigma d, has two relative errors of
     2**-53. All others together are below 2**-9.4 of its term (t |w| / 2 is 2**-9.5) and have fewer than 30 errors, 0.05
     of its own; their sum with sigma d adds 1.01, its product with g one: 4.1 relative errors of sigma (z - t). A knot
-    times each half of sigma is exact, and the first product is an integer; the last sum has one more. In addition to
-    these 5.2 relative errors of ``rest``, the seventh term and the roundings of small parts, 2**-73 of sigma, are below
-    2**-64 sigma + 2**-49. The fraction of Q(t) less 1/2 moves sigma z by up to 2**-65 sigma / phi(t); the knot's own
-    rest holds that, to 2**-8.3 of it. The 64 bits of m leave another 2**-65 sigma / phi(z) open.
+    times each half of sigma is exact, and the first product is an integer; the last sum has one more error. In addition
+    to these 5.2 relative errors of ``rest``, the seventh term and the roundings of small parts, 2**-73 of sigma, are
+    below 2**-64 sigma + 2**-49. The fraction of Q(t) less 1/2 moves sigma z by up to 2**-65 sigma / phi(t); the knot's
+    own rest holds that, to 2**-8.3 of it. The 64 bits of m leave another 2**-65 sigma / phi(z) open.
 
     Entries below 2**-16 are unusable; they get the farthest knot that others have.
     """

@@ -138,9 +138,10 @@ class _Law(Protocol):
 class _Continuous:
     """Base class of the laws that are a rounded normal up to a known small distance.
 
-    |X| = round(multiplier * z) with z = -Phi^-1(u). ndtri is accurate to a few units in the last place, its argument to
-    two, and the 64 bits leave u open by 2**-65. Where u >= 2**-16 all that shifts z by less than 32 |z| + 8 units of
-    2**-53 plus 1.26 2**-49, because Phi(-z) / phi(z) <= sqrt(pi / 2). Below 2**-16 nothing counts as certain.
+    |X| = round(multiplier * z) with z = -Phi^-1(u). scipy's ndtri is accurate to a few units in the last place
+    (measured in ``tests/dp/test_samplers.py``, not proved), its argument to two, and the 64 bits leave u open by
+    2**-65. Where u >= 2**-16 all that shifts z by less than 32 |z| + 8 units of 2**-53 plus 1.26 2**-49, because
+    Phi(-z) / phi(z) <= sqrt(pi / 2). Below 2**-16 nothing counts as certain.
     """
 
     sigma: float
@@ -205,7 +206,8 @@ class _Rounded(_Continuous):
 class _Discrete(_Continuous):
     """The discrete Gaussian for sigma >= 64: Euler-Maclaurin moves the cell edges by z/(24 sigma) + O(sigma^-3).
 
-    From 2**-16 on, z < 4.18, the last term is (11 z - 2 z^3) / (5760 sigma^3) + O(sigma^-5), below .02 sigma^-3.
+    For uniforms from 2**-16 on, z < 4.18, and the last term is (11 z - 2 z^3) / (5760 sigma^3) + O(sigma^-5), below .02
+    sigma^-3.
     """
 
     @property
@@ -333,7 +335,7 @@ def _draw(law: _Law, size: int, rng: Generator) -> Integers:
         doubts.extend(zip(*(column.tolist() for column in columns), strict=True))
         values ^= sign
         np.subtract(values, sign, out=out[start : start + len(values)])
-    for place, word, value, one_edge in doubts:  # together: in turns with the tiles they would take twice as long
+    for place, word, value, one_edge in doubts:  # after all tiles: between them it would take twice as long
         decided = _decide(law, _Uniform(word & int(_MAGNITUDE), more, place), value, one_edge)
         out[place] = -decided if word < 0 else decided
     return out

@@ -1,7 +1,7 @@
 """Compute exact L2 sensitivities: how far one record, client or person can move the complete release.
 
-A single statistic is the kind's joint formula with one weight. Proofs: docs/sensitivity.md. A statistic's share of the
-budget is its part of mu^2 under add-remove, so shares sum to 1.
+A single statistic's sensitivity is the kind's joint formula with one weight. Proofs: docs/sensitivity.md. Shares sum to
+1. A statistic's share is its part of mu^2 under add-remove, if one record is worst for all statistics at once.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def joint_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency) 
 
     Args:
         schema: bounds every record: the clip norm R and, for ridge, the target bound Y.
-        sigmas: noise per released statistic in real units; with S these may include B and D, for separate noise on
-            them.
+        sigmas: noise per released statistic in real units. If the schema sends S, B and D may be named too, for
+            separate noise on them.
 
     Returns:
         mu of one record; under a party schema, of one party.
@@ -58,11 +58,11 @@ def joint_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency) 
 
 
 def client_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency, records: float) -> float:
-    """Return mu of one client that holds at most ``records`` records, and none beyond them.
+    """Return mu of one client that holds at most m = ``records`` records.
 
-    Add-remove m mu_add, replace m max(mu_add, mu_rep) (:func:`group_mu`), attained by m copies of the worst record or
-    pair. Sums within sites cost a client less (docs/sensitivity.md): half its records opposed to the other half attain
-    it.
+    It is m mu_add under add-remove and m max(mu_add, mu_rep) under replace-one (:func:`group_mu`), attained by m copies
+    of the worst record or pair. Sums within sites cost a client less (docs/sensitivity.md): half its records opposed to
+    the other half attain that lower cost.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -176,7 +176,7 @@ def averaged_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacenc
 
 
 def _cut(schema: Schema, sigmas: Mapping[str, float]) -> float:
-    """Bound how far truncation moves two averages apart: one step per entry, both sides of a matrix."""
+    """Bound how far truncation moves two averages apart: one step per entry of the full (not triangular) matrix."""
     rows = by_letter(schema.table, "".join(sigmas))
     steps = {row.letter: math.prod(row.shape(schema.sizes)) for row in rows}
     return math.sqrt(math.fsum(steps[s] / (sigma * schema.scale_of(s)) ** 2 for s, sigma in sigmas.items()))
@@ -194,9 +194,9 @@ def apart(schema: Schema, statistic: str, adjacency: Adjacency) -> float:
 
 
 def default_shares(schema: Schema) -> dict[str, float]:
-    """Return shares that serve the heads: N .02, A .85 and .13 over the second moments; ridge G .5, h .48, q .02.
+    """Return the kind's own shares: N .02, A .85 and .13 over the second moments; ridge G .5, h .48, q .02.
 
-    Classification heads depend most on the means. Ridge regression is flat in the share of G between .3 and .7.
+    Classification heads depend most on the means. No promise depends on shares.
 
     Example:
         >>> ps.dp.default_shares(ps.ClassSchema(2, 2, "NAB", clip_norm=1.0))
@@ -236,8 +236,9 @@ def allocate(
 ) -> dict[str, float]:
     """Return the noise per statistic, in real units, that spends exactly ``mu`` in these proportions.
 
-    Under add-remove sigma_s = Delta_s / (mu sqrt(share_s)). Under replace-one the same proportions are scaled by the
-    joint sensitivity, which is exact because mu^2 is linear in a common factor of all 1/sigma_s^2.
+    sigma_s is proportional to Delta_s / sqrt(share_s), with the add-remove sensitivity Delta_s. One factor then sets
+    the joint mu, which is exact because mu^2 is linear in a common factor of all 1/sigma_s^2. Under add-remove the
+    factor is 1 / mu if one record is worst for all statistics at once, else it is smaller.
 
     Args:
         cost: mu of the promise's unit, from noise levels and an adjacency (``unit_mu``).

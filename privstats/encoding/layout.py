@@ -26,8 +26,8 @@ class Segment:
     """Consecutive entries of the flat vector with one scale, bound and noise level.
 
     Attributes:
-        name: a letter; ``"B.diag"`` / ``"B.off"`` (likewise S and G) are a symmetric block's diagonal and strict upper
-            triangle, row by row.
+        name: a letter; ``"B.diag"`` / ``"B.off"`` (likewise S, G and others) are a symmetric block's diagonal and
+            strict upper triangle, row by row.
         scale: grid steps per real unit.
         bound: largest absolute value one record adds to one entry, in grid steps.
         noise_factor: the segment's sigma over the statistic's: 1/sqrt 2 off the diagonal, where an entry represents two

@@ -69,7 +69,7 @@ class PersonClip:
         """Return one person's contribution by letter, in wire steps and blocks first, and whether it was clipped.
 
         ``parts`` are the moments of this person's rows. Sums beyond 64 bits are first divided by a power of two and
-        truncated; the clip makes them smaller anyway.
+        truncated; the clip would shorten them further in any case.
         """
         schema = parts[0].schema
         vector = flatten(parts[0])
@@ -92,8 +92,8 @@ class PersonAverage:
     """The rule that a person counts as one record, the average of that person's rows.
 
     Guarantee:
-        One person's contribution follows from that person's rows alone. In any norm it is no longer than the longest
-        row, for any number of rows (docs/sensitivity.md, One person).
+        One person's contribution follows from that person's rows alone. In any weighted L1 or L2 norm it is no longer
+        than the longest row, for any number of rows (docs/sensitivity.md, One person).
 
     Example:
         >>> schema, ids = ps.ClassSchema(2, 2, "NA", 1.0), ["anna", "anna", "anna", "anna", "ben"]
@@ -144,9 +144,10 @@ class AveragedSums:
         return np.asarray(np.trunc(sums / self.rows))
 
     def exact_factors(self, owner: NDArray[np.intp], most: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: ARG002
-        """Return m / 2**s, with s such that v m / 2**s is exact, m = floor(2**s / rows) + 1; 0 for sums v beyond 2**25.
+        """Return m / 2**s, m = floor(2**s / rows) + 1; 0 where a sum v exceeds 2**25.
 
-        The excess over v / rows is below the 1 / rows that separates a quotient from the next integer.
+        v m / 2**s is exact in float64. It exceeds v / rows by less than 1 / rows, the least distance of a quotient from
+        the integer above, so both truncate alike.
         """
         scale = 1 << 25 + self.rows.bit_length()
         return np.where(most <= 1 << 25, (scale // self.rows + 1) / scale, 0.0)

@@ -1,4 +1,4 @@
-"""Match declared names to a table's columns: exactly, else in any case, normalised and stripped."""
+"""Match declared names to a table's columns, both normalised (NFC) and stripped: exactly, else in any case."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def place_of(name: str, names: Sequence[Any]) -> int | None:
     """Return the index of a plan's column among a table's names, exact or in another case.
 
     Raises:
-        DataError: no name matches exactly, and two match in another case.
+        DataError: several names match in some case, and none or more than one of them exactly.
 
     Example:
         >>> from privstats.intake.column_names import place_of

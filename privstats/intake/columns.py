@@ -40,7 +40,7 @@ class Readings:
         numbers: float64 ``(n,)``; NaN where a value is no number.
         spoken: the distinct texts and, in lower case, the distinct words of :data:`MISSING`, which mean a gap.
         places: index in ``spoken`` of each value, ``(n,)``; -1 for others.
-        meant: the words of :data:`MISSING` that are texts like others here.
+        meant: the words of :data:`MISSING` that count as texts here.
     """
 
     numbers: NDArray[np.float64]
@@ -86,7 +86,7 @@ class Readings:
 
     @property
     def words(self) -> dict[int, str]:
-        """By place, in lower case, the words of :data:`MISSING` that values are; blanks are not included."""
+        """By place, the values that are words of :data:`MISSING`, in lower case; blanks are not included."""
         return {i: self.spoken[self.places[i]] for i in np.flatnonzero(self.missing & (self.places >= 0)).tolist()}
 
     @property
@@ -163,7 +163,7 @@ def _of_typed(values: NDArray[Any]) -> Readings:
 
 
 def _of_numbers(values: Any) -> Readings:
-    """Read numbers, of which float64 is the reading; -0 is 0, and what is not finite is missing."""
+    """Read numbers as float64; -0 is 0, and what is not finite is missing."""
     with np.errstate(over="ignore"):
         return _of_finite(np.asarray(values).astype(np.float64))
 
@@ -252,7 +252,7 @@ def _numbers(plain: Any, kinds: set[type]) -> NDArray[np.float64] | None:
         decimal = kinds == {str} and not (joined := "".join(plain).encode("ascii")).translate(None, _OF_DECIMALS)
         if not decimal or (len(joined) > LONGEST and max(map(len, plain)) > LONGEST):
             return None
-        return np.fromiter(map(float, [text or "nan" for text in plain]), np.float64, len(plain))  # as _DECIMAL
+        return np.fromiter(map(float, [text or "nan" for text in plain]), np.float64, len(plain))  # as is_decimal
     except (TypeError, ValueError, OverflowError):  # UnicodeEncodeError is a ValueError
         return None
 
@@ -324,7 +324,7 @@ def alike(numbers: NDArray[np.float64], marks: Sequence[float] | NDArray[np.floa
     with np.errstate(over="ignore"):  # two ends of all floats are further apart than any float
         off = np.abs(numbers - near)
     for row in np.flatnonzero((off <= _NEAR * np.abs(near)) & (off > 0)).tolist():
-        for mark in edges[max(nearest[row] - 1, 0) : nearest[row] + 2].tolist():  # no mark is between equal digits
+        for mark in edges[max(nearest[row] - 1, 0) : nearest[row] + 2].tolist():  # only neighbours share its digits
             if same(float(numbers[row])) == same(mark):
                 out[row] = mark
     return out
@@ -346,7 +346,7 @@ class Listed:
 
     @classmethod
     def of(cls, values: Sequence[Any]) -> Listed:
-        """Build from values, no two of which are read alike; a word for a gap is itself."""
+        """Build from values, no two of which are read alike; a word for a gap counts as a text."""
         readings = [word_of(value) or reading(value) for value in values]
         numbers = sorted((value, place) for place, value in enumerate(readings) if isinstance(value, float))
         texts = {value: place for place, value in enumerate(readings) if isinstance(value, str)}

@@ -79,7 +79,7 @@ def word_of(value: Any) -> str:
 
 
 def same(value: float) -> float:
-    """Round a value to 15 digits, which every float64 keeps as a text.
+    """Round a value to 15 significant digits: a decimal of at most 15 digits survives its conversion to float64.
 
     Example:
         >>> from privstats.intake.meaning import same
@@ -227,7 +227,8 @@ def checked_names(field: str, names: Any, count: int | None = None, of: str = ""
 def check_distinct(field: str, values: Sequence[Any], *, words: bool = False) -> None:
     """Refuse public values that no record's value can match.
 
-    Such values read as missing (unless ``words``), as another listed value, or contain a character lost in decoding.
+    Such values read as missing (unless ``words``), as another listed value, or as a number from 2**53 on, or contain a
+    character lost in decoding.
     """
     known: dict[Reading, Any] = {}
     for value in values:

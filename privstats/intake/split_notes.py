@@ -87,7 +87,7 @@ def require_same_split(file: RecordFile, plan: str | None, course: str | None) -
             by = f" --persons {each.persons}" if each.persons else ""
             raise DataError(
                 f"{notes_path(file)} says that the sums of this head were made with --split {each.split:g} --seed "
-                f"{each.seed}{by}, so another split takes records that made it, which flatter it: give this one"
+                f"{each.seed}{by}, so another split takes records that built it to score it: give this one"
             )
     return bool(noted)
 

@@ -119,7 +119,7 @@ class Parquet:
         return part
 
     def load(self, wanted: Sequence[str]) -> Table:
-        """Load all records; raises ``DataError`` above 16 GiB of values, which a kilobyte can repeat."""
+        """Load all records; raises ``DataError`` above 16 GiB of values, which a compressed kilobyte can hold."""
         files, columns = _files(self.path), list(dict.fromkeys(wanted))
         least = sum(file.records for file in files) * len(columns) * _VALUE_BYTES
         if least > MOST_BYTES:

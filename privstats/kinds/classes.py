@@ -223,7 +223,7 @@ class ClassMoments(Moments):
         unsent = {name: getattr(self, name) for name in CLASS_STATISTICS if name not in self.schema.statistics}
         for name, array in {**unsent, **_derived(self.S)}.items():
             object.__setattr__(self, name, readonly_array(array, np.int64))
-        require_room(int(self.N.sum(dtype=np.float64)), self.schema.bound)  # counts that wrap would pass every limit
+        require_room(int(self.N.sum(dtype=np.float64)), self.schema.bound)  # overflowed counts would pass every limit
 
     @property
     def records(self) -> int:

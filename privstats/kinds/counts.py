@@ -59,10 +59,10 @@ class CountSchema(Schema):
 
     Guarantee:
         Unit: one record. With J tables, m numbers (their own tables included in J) and weights T, x, q (1 / sigma^2),
-        mu^2 under add-remove is J T + m (x + q), attained. Under replace-one it is at most that value, for an exchange
-        with an excluded record, or if larger this sum: 2 T for each table without a number, and for each number the
-        largest of ``d^2 (x + q (2 - d)^2)`` over 0 <= d <= 2, of 2 T + x + q where the number may be missing, and of 2
-        (T + x + q) where the number has groups (docs/sensitivity.md).
+        mu^2 under add-remove is J T + m (x + q), attained. Under replace-one it is the larger of that value, which an
+        excluded record in place of another reaches, and a sum over tables and numbers: 2 T for each table without a
+        number; for each number the largest of ``d^2 (x + q (2 - d)^2)`` over 0 <= d <= 2, of 2 T + x + q where the
+        number may be missing, and of 2 (T + x + q) where it has groups (docs/sensitivity.md).
 
     Example:
         >>> schema = ps.CountSchema(
@@ -113,7 +113,7 @@ class CountSchema(Schema):
 
     @property
     def read(self) -> tuple[Variable | Number, ...]:
-        """Read columns, variables first."""
+        """The columns to read, variables first."""
         return (*self.variables, *(self.numbers or ()))
 
     @property

@@ -269,8 +269,8 @@ def client_gaussian(schema: GaussianSchema, X: Any, progress: bool = False) -> C
     covariance = integers.astype(np.float64) / float(records) ** 2
     weight = _ledoit_wolf(read, X, records, total / records, covariance) if schema.shrinkage == LEDOIT_WOLF else None
     share = float(schema.shrinkage) if weight is None else weight
-    round_one = np.trace(covariance) / schema.features * np.eye(schema.features)
-    return ClientGaussian(records, total, (1 - share) * covariance + share * round_one)
+    spherical = np.trace(covariance) / schema.features * np.eye(schema.features)
+    return ClientGaussian(records, total, (1 - share) * covariance + share * spherical)
 
 
 def measured_gaussians(
@@ -279,8 +279,9 @@ def measured_gaussians(
     """Return a client's Gaussian, or its part in the round; labels are not read.
 
     Guarantee:
-        In integers, for every admitted S: entries are at most n R^2 on the diagonal and half of that off it, in grid
-        steps. In the norm of ``client_clip`` the complete message is at most n records long.
+        For every admitted S, in integers: entries on the diagonal are at most n R^2, in grid steps, and entries off it
+        at most half of that. Measured as ``client_clip`` measures, the message is at most as long as n records, up to
+        rounding and the eigenvalue floor of :func:`root`.
     """
     del y
     gaussian = client_gaussian(schema, X, progress)
@@ -333,7 +334,7 @@ def _cut(schema: GaussianSchema, records: int, matrix: Array) -> NDArray[np.int6
 def _ledoit_wolf(read: RidgeSchema, X: Any, records: int, mean: Array, covariance: Array) -> float:
     fourth = sum(float(np.square(np.square(rows - mean).sum(axis=1)).sum()) for rows in _on_grid(read, X, records))
     d, square = read.features, float(np.square(covariance).sum())
-    spread = square - np.trace(covariance) ** 2 / d  # d times the squared distance from a round covariance
+    spread = square - np.trace(covariance) ** 2 / d  # squared Frobenius distance from the spherical covariance
     error = (fourth / records - square) / records
     return 1.0 if spread <= 0 else float(np.clip(error / spread, 0.0, 1.0))
 
@@ -353,7 +354,7 @@ def _on_grid(read: RidgeSchema, X: Any, records: int) -> Iterator[Array]:
 def _square(schema: GaussianSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
     """Return one record's weight in its client's clip; no sensitivity, because no plan promises a record.
 
-    ||n Sigma|| <= n R^2, and ||n M||^2 = n^2 tr(S Sigma) <= (n R^2)^2 for every admitted S.
+    ||n Sigma|| <= n R^2, and ||n M||^2 = n^2 tr(S Sigma) <= (n R^2)^2 for every admitted S, up to rounding.
     """
     if adjacency != "add-remove":
         raise PlanError("an alignment promises a client added or removed; take adjacency='add-remove'")

@@ -48,11 +48,12 @@ _TABLE: tuple[Statistic, ...] = (
 
 CAP = 1.0  # M, the cumulative hazard up to which a person is followed
 _MOST_BINS = 256
-_MOST_FEATURES = 1 << 12  # products of 12 x 20 bits and their sums are exact in float64
+# Sums of products of row entries and 20-bit weights are exact in float64.
+_MOST_FEATURES = 1 << 12
 _EVENTS_PER_BIN = 10
 _MOST_STRATA = 4
 _CUT = 4  # count cells per bin of continuous times
-PART_BITS = 16  # of a bin's observed part: its product with a hazard is exact in float64
+PART_BITS = 16  # bits of f, a bin's observed part; f times a hazard is exact in float64
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ class HazardSchema(Round):
     any bins. A course builds the rounds (:class:`~privstats.course.Hazard`).
 
     A person is censored before the first bin where the published cumulative hazard would pass 1. This depends on
-    columns and weights alone, so the score stays unbiased for every w.
+    columns and weights alone, so the censoring is not informative, for any w.
 
     Args:
         features: dimension of the rows after ``transform``, the constant included.
@@ -247,7 +248,7 @@ def _checked_bins(value: Any) -> Bins:
     if result.missing or result.open in ("below", "none") or len(result.edges) > _MOST_BINS + 1:
         rule = f"at most {_MOST_BINS} bins, open above alone: a missing or negative time has no bin"
         raise SchemaError(f"{result.name} must be {rule}")
-    return replace(result, open="both")  # plan files omit it; the clock opens it above
+    return replace(result, open="both")  # the default, which plan files omit; counted() opens it above
 
 
 def _checked_strata(value: Any) -> Categories | None:
@@ -459,7 +460,7 @@ def _mapped(schema: HazardSchema, persons: _Persons, values: Mapping[str, Values
 
 
 def _hazards(schema: HazardSchema, unit: Whole, w: Values) -> Whole:
-    """Return mu ``(n, K)`` in steps of 2**-32; any value above 1 becomes 2, which passes the cap."""
+    """Return mu ``(n, K)`` in steps of 2**-32; any value above 1 becomes 2, which exceeds the cap."""
     columns = unit.shape[1] - 1
     weights = w.integers.astype(np.float64)
     scores = (unit[:, :columns] @ weights[:columns])[:, None] + unit[:, -1:] * weights[columns:]
@@ -533,7 +534,7 @@ def _add_information(schema: HazardSchema, unit: Whole, variances: Whole, into: 
 
 
 def _square(schema: HazardSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
-    """Return mu^2; two persons differ by at most 2 M R and, as both matrices are positive, sqrt 2 M R^2."""
+    """Return mu^2: scores differ by at most 2 M R, positive semidefinite informations by at most sqrt 2 M R^2."""
     score = weights.get("g", 0.0) * (schema.cap * schema.clip_norm) ** 2
     information = weights.get("H", 0.0) * (schema.cap * schema.clip_norm**2) ** 2
     return score + information if adjacency == "add-remove" else 4 * score + 2 * information

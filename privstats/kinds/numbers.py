@@ -199,14 +199,14 @@ def _apart(number: Number, T: float, x: float, q: float) -> float:
 
 
 def _turn(x: float, q: float) -> float:
-    """Return the d in [1, 2) that maximises ``d^2 (x + q (2 - d)^2)``; 1 where it rises up to d = 2."""
+    """Return the d below 2 at a local maximum of ``d^2 (x + q (2 - d)^2)``; 1 if it has none."""
     return (3 - math.sqrt(1 - 2 * x / q)) / 2 if 2 * x < q else 1.0
 
 
 def pairs_with_numbers(
     schema: CountSchema, weights: Mapping[str, float], one: Record, other: Record
 ) -> list[tuple[Record, Record]]:
-    """Return pairs that include the worst at these weights of squared wire steps."""
+    """Return candidates for the worst exchange, at weights per squared wire step."""
     numbers = schema.numbers or ()
     turn = STEPS - round(STEPS * _turn(weights.get("x", 0.0), weights.get("q", 0.0) * STEPS**2))
     first = _with(one, {number.name: STEPS for number in numbers})

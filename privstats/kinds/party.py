@@ -57,9 +57,9 @@ class PartySchema(Schema):
     Guarantee:
         Unit one client, which counts as one record (``max_records_per_client=1``). ``|V|_F <= 2**f`` holds in integers
         for *every* set of records (:func:`shortened`). So mu = 1 / sigma for a party added or removed, and 2 / sigma
-        for one exchanged; both are attained. A party without records sends zeros. Source: the Gaussian mechanism on a
-        vector clipped per party, as in DP-FedAvg (McMahan et al. 2018, arXiv:1710.06963); docs/sensitivity.md. No
-        promise covers one record: it may turn its party's whole direction.
+        for one exchanged; both are attained up to truncation. A party without records sends zeros. Source: the
+        Gaussian mechanism on a vector clipped per party, as in DP-FedAvg (McMahan et al. 2018, arXiv:1710.06963);
+        docs/sensitivity.md. No promise covers one record: it may turn its party's whole direction.
 
     Args:
         classes: C, 2 to 8,192; labels are 0..C-1.
@@ -76,7 +76,8 @@ class PartySchema(Schema):
         (True, [[-0.71, 0.0], [0.71, 0.0]])
     """
 
-    task: ClassVar[str] = "party-softmax"  # another direction needs another word: parties of one plan send the same
+    # A changed direction needs another word, because all parties of a plan must compute the same one.
+    task: ClassVar[str] = "party-softmax"
     makes: ClassVar[str] = "a rule that distinguishes the classes, to which each party gives one direction, as one vote"
     table: ClassVar[tuple[Statistic, ...]] = _TABLE
     statistics: ClassVar[str] = letters_of(_TABLE)
@@ -210,7 +211,7 @@ def direction(blocks: Sequence[Block], classes: int, features: int, start: Value
 
     Args:
         blocks: all rows of the party, in steps of 2**-16.
-        start: initial weights ``(C, d)``, truncated to about 2**10 for rows of norm 1; None: zero.
+        start: initial weights ``(C, d)``, clipped to about +-2**10 for rows of norm 1; None: zero.
 
     Raises:
         DataError: more than 2**27 records.
@@ -227,7 +228,7 @@ def direction(blocks: Sequence[Block], classes: int, features: int, start: Value
     for step in range(_STEPS):
         before, weights = weights, ahead - np.rint(_gradient(blocks, ahead, exponent) / energy * pace)
         ahead = np.clip(weights + np.rint((weights - before) * (step / (step + 3))), -_MOST, _MOST)
-    moved = classes * (weights - began) - (weights - began).sum(axis=0)  # all classes share rounding of probabilities
+    moved = classes * (weights - began) - (weights - began).sum(axis=0)  # C times (change - its mean over classes)
     length = math.sqrt(sum(entry**2 for entry in moved.astype(np.int64).ravel().tolist()))
     return np.asarray(moved / (length or 1.0))
 
@@ -308,7 +309,7 @@ def measured_parties(
 
 
 def cut(V: NDArray[np.float64], steps: int) -> NDArray[np.int64]:
-    """Return ``V steps`` in integers, truncated toward zero and no longer than ``steps``; NaN becomes 0.
+    """Return ``V * steps`` in integers, truncated toward zero and no longer than ``steps``; NaN becomes 0.
 
     Guarantee:
         ``sum out**2 <= steps**2`` holds exactly, in integers, for every float64 array.

@@ -49,7 +49,8 @@ Seen: TypeAlias = Literal["outcome"]
 
 _TABLES: Mapping[str, tuple[Statistic, ...]] = {"logistic": _LOGISTIC, "poisson": _POISSON}
 
-_MOST_FEATURES = 1 << 12  # products of 12 x 20 bits and their sums are exact in float64
+# Sums of products of row entries and 20-bit weights are exact in float64.
+_MOST_FEATURES = 1 << 12
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class ScoreSchema(Round):
         family: ``"logistic"`` or ``"poisson"``.
         target_bound: Y, for Poisson.
         rate: a public guess of the mean outcome, to start from.
-        outcomes: with rows by arm, the number of unread columns of y.
+        outcomes: with rows by arm, the number of columns of y; none is read.
         features, clip_norm, grid_bits, nonnegative, transform, feature_names: as in :class:`ClassSchema`. After
             ``ByArm`` the outcome is the arm, u the row of either arm, and y adds nothing: a propensity of treatment
             (:class:`~privstats.Effect`).
@@ -135,7 +136,7 @@ class ScoreSchema(Round):
 
     @property
     def appended(self) -> int:  # type: ignore[override]
-        """Number of appended features; negative for rows by arm."""
+        """Number of features beyond the transform's; rows by arm have half of them, so it is negative."""
         if not self.by_arm:
             return 0
         outputs = output_features(self.transform)  # declared columns may determine the features
@@ -207,7 +208,7 @@ def _check_outcomes(schema: ScoreSchema) -> None:
     if schema.outcomes is None:
         return
     if not schema.by_arm:
-        raise SchemaError("outcomes are the columns of y beside rows by arm, which others lack: leave it out")
+        raise SchemaError("outcomes is the number of columns of y for rows by arm, which these are not: leave it out")
     settle(schema, outcomes=as_int("outcomes", schema.outcomes, 2, "leave it out where there is one"))
 
 
@@ -247,7 +248,7 @@ def measured_scores(
 
     Guarantee:
         Every record adds r u and a a' with |u| <= 2**f, |r| <= 2**f |y - m| and |a|^2 <= 4**f v for one and the same m,
-        in integers, for all admitted weights and any record. The joint sensitivity rests on the third. A record with
+        in integers, for all admitted weights and any record. The joint sensitivity needs this one m. A record with
         NaN or infinite entries adds nothing and is not among the ``records``.
 
     Raises:

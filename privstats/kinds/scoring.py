@@ -58,15 +58,15 @@ class ScoringSchema(Schema):
     score. ``by_class`` adds each class's membership by score.
 
     Guarantee:
-        Unit: one record. Every record counts 1 in exactly one cell of each of J tables, for any head and any other
+        Unit: one record. Every record counts 1 in one cell of each of J tables, or nowhere, for any head and any other
         records: ``|T|^2 <= J``, and ``2 J`` under replace-one. Source: that of count tables (docs/sensitivity.md). The
         promise covers the scored records, not the head's training records; without a promise, counts of a specially
         built head can single out one record.
 
     Args:
         head: SHA-256 of the head's file, 64 hex digits.
-        head_bytes: its size: at most 32 MiB, and at most twice a quadratic rule over classes and columns, plus map and
-            names.
+        head_bytes: its size: at most 32 MiB, and at most twice a quadratic rule over classes and columns, plus room for
+            map and names.
         classes: C, at least 2; of three or more labels, the head may know fewer.
         features: dimension after ``transform``.
         score_bins: number of public bins; even for 2 classes.
@@ -121,8 +121,8 @@ class ScoringSchema(Schema):
         if self.head_bytes > (most := self._most_bytes):
             raise SchemaError(
                 f"head_bytes is {self.head_bytes:,}, and a head of {self.classes} classes over {self.features} columns "
-                f"has at most {most:,}: what is more would cost every party time for each record; publish a smaller "
-                "head, and refuse such a plan of somebody else's"
+                f"has at most {most:,}: a larger one would cost every party time for each record; publish a smaller "
+                "head, and refuse such a plan by another party"
             )
         settle(self, score_bins=_checked_bins(self.score_bins, self.classes, equal=self.cuts is None))
         if self.score not in get_args(Scale):
@@ -132,7 +132,7 @@ class ScoringSchema(Schema):
         if self.reach is not None:
             settle(self, reach=size("reach", self.reach, "8 suits log-odds"))
         if not isinstance(self.by_class, bool) or (self.by_class and self.classes == 2):
-            raise SchemaError("by_class must be True or False, and False of two classes: their one table is of both")
+            raise SchemaError("by_class must be True or False, and False for two classes, whose one table covers both")
         if self.cuts is not None:
             settle(self, cuts=self._checked_cuts(self.cuts))
         _ = self.counted  # bounds the number of cells

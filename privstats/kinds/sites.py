@@ -63,8 +63,8 @@ class SitesSchema(Schema):
     Args:
         features: columns after the transform *and* the target, at least 2.
         clip_norm: R, the norm to which vectors ``(x, y / target_scale)`` are clipped.
-        pulls: lambda, how many records hold a site's mean at zero: ``(0,)`` for fixed effects; without DP two to four
-            increasing numbers in (0, 1e9] for a random intercept.
+        pulls: lambda, the number of records at 0 that shrink a site's mean: ``(0,)`` for fixed effects; without DP two
+            to four increasing numbers in (0, 1e9] for a random intercept.
         groups: F, 1 or 6 to 64, with one pull; a site's group is its roster index modulo F.
         target_scale: public divisor of the target before the clip.
         transform: public maps of the columns alone; no ``ConstantFeature`` with a pull of 0.
@@ -99,7 +99,7 @@ class SitesSchema(Schema):
         settle(self, pulls=_checked_pulls(self.pulls), groups=checked_groups(self.groups))
         settle(self, target_scale=size("target_scale", self.target_scale, "1 leaves the target as it is"))
         if self.groups > 1 and len(self.pulls) > 1:
-            raise SchemaError("groups and several pulls do not go together: each group would need a crowd of its own")
+            raise SchemaError("groups and several pulls do not go together: each group would need enough sites")
         if self.pulls[0] == 0 and any(isinstance(step, ConstantFeature) for step in self.transform):
             raise SchemaError(
                 "transform must not hold a ConstantFeature with a pull of 0: a site's mean takes it out; leave it away"
@@ -262,8 +262,8 @@ def _target(records: int, targets: Any) -> Any:
 def _square(schema: SitesSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
     """Return mu^2 of one record of a site of any size, for every pull.
 
-    It moves Q by a positive matrix of norm below 4 R^2; two such differ by at most sqrt 2 of that. Truncation adds less
-    than one step to p^2 entries per truncated site (docs/sensitivity.md).
+    The record moves Q by a positive semidefinite matrix of norm below 4 R^2; two of these differ by at most sqrt 2
+    times that. Truncation adds less than one step to each of p^2 entries per truncated site (docs/sensitivity.md).
     """
     cut = schema.features / schema.scale**2
     count, moved = weights.get("N", 0.0), 4 * schema.clip_norm**2
@@ -274,7 +274,7 @@ def _square(schema: SitesSchema, weights: Mapping[str, float], adjacency: Adjace
 
 
 def _client_square(schema: SitesSchema, weights: Mapping[str, float], adjacency: Adjacency, records: float) -> float:
-    """Return mu^2 of a client: Q is positive with trace at most m R^2; two such differ by sqrt 2 m R^2."""
+    """Return mu^2 of a client: Q is positive semidefinite with trace at most m R^2; two differ by sqrt 2 m R^2."""
     square, cut = records * schema.clip_norm**2, schema.features / schema.scale**2
     moved = square if adjacency == "add-remove" else math.sqrt(2) * square + 2 * cut
     return weights.get("N", 0.0) * records**2 + len(schema.pulls) * weights.get("Q", 0.0) * moved**2

@@ -74,7 +74,7 @@ class WithinSchema(Schema):
         client is above ``n_max``, and no client is refused for it.
 
     Args:
-        pull: lambda, 0 to 1e9: how many records hold a client's offset at zero. 0 cancels offsets bit for bit.
+        pull: lambda, 0 to 1e9: the number of records at 0 that shrink a client's offset. 0 cancels offsets bit for bit.
         n_max: public. A client of n > n_max records uses ``lambda n / n_max``, so its weight stays at
             ``n_max / (n_max + lambda)``, to which noise is calibrated.
         classes, features, clip_norm, grid_bits, nonnegative, transform, class_names, feature_names: as in
@@ -245,9 +245,10 @@ def measured_within(schema: WithinSchema, X: Any, y: Any, _: Mapping[str, Values
 def _square(schema: WithinSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
     """Return mu^2 of one record, with t = ``schema.weight``; replacing is removing and adding.
 
-    A record z moves Q by ``(1 - t) z z' + t a (m - z)(m - z)'``, m the others' mean, a < 1; the largest has |x| = R,
-    m_x = -x, m of another class. Truncation adds at most one step per entry and client; a replaced record may move to
-    another client (docs/sensitivity.md).
+    In a client above ``n_max`` a record z = (e_y, x) moves Q by ``(1 - t) z z' + t a (m - z)(m - z)'``, m the mean of
+    the client's others, a < 1; in a smaller client the bound is no larger.
+    The move is largest where |x| = R, m's x part is -x, and the others are of another class. Truncation adds at most
+    one step per entry and client; a replaced record may move to another client (docs/sensitivity.md).
     """
     t, radius, step = schema.weight, schema.clip_norm, 1 / schema.scale
     C, d = schema.classes, schema.features

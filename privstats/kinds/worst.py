@@ -39,7 +39,7 @@ class WorstPair:
     Attributes:
         pairs: (record, replacement) pairs; some first record is the worst to add.
         sums: sums by letter and cell, in wire steps.
-        crowd: the party's other records, many and opposed, where weights depend on them.
+        crowd: the party's other records, many and opposed, where a record's contribution depends on them.
         exchanged: candidates for the other records in an exchange.
         halves: whether a client of two opposed halves may be the worst client.
         left_out: whether an exchange with an excluded record may be the worst.

@@ -30,13 +30,13 @@ _GROUPED_CHUNK = 64 << 20, 1 << 17  # with S: enough rows of each class per chun
 
 
 def chunk_rows(schema: RecordSchema) -> int:
-    """Return the rows per chunk, 64 to 131,072, few enough to sum exactly in float64."""
+    """Return the rows per chunk: 64 to 131,072, or fewer if float64 cannot sum 64 records exactly."""
     size, most = _GROUPED_CHUNK if "S" in schema.statistics else _CHUNK
     return min(max(64, size // (8 * schema.features)), most, exact_rows(schema.bound))
 
 
 class CpuAccumulator:
-    """Exact sums over tiles of records; ``sums`` may replace the schema's."""
+    """Sum records exactly, chunk by chunk, into the schema's sums or into ``sums``."""
 
     def __init__(self, schema: RecordSchema, sums: Any = None) -> None:
         size = chunk_rows(schema)

@@ -23,7 +23,7 @@ def require_room(records: int, bound: int) -> None:
 
 
 def readonly_array(array: Any, dtype: DTypeLike) -> Any:
-    """Return a read-only view of ``array`` as ``dtype``; a plain number without axes, None for None."""
+    """Return a read-only view of ``array`` as ``dtype``; a Python number if it has no axes, None for None."""
     if array is None:
         return None
     view = np.asarray(array, dtype).view()
@@ -34,7 +34,7 @@ def readonly_array(array: Any, dtype: DTypeLike) -> Any:
 def place_of(index: object) -> int:
     """Return a client's index in the roster; refuse a missing one."""
     if isinstance(index, bool) or not isinstance(index, int) or index < 0:
-        raise DataError("the plan deals sites to groups by their place in the roster; give index=, 0 for the first")
+        raise DataError("the plan assigns sites to groups by their place in the roster; give index=, 0 for the first")
     return index
 
 
@@ -47,7 +47,7 @@ class RealMoments:
 
     @classmethod
     def of_sums(cls, schema: Schema, sums: Mapping[str, Any]) -> Self:
-        """Build from sums in wire steps, by letter and blocks first: each is divided by its scale."""
+        """Build from sums in wire steps by letter, with blocks as the first axis; each is divided by its scale."""
         build: Any = cls
         real: Self = build(**{letter: array / schema.scale_of(letter) for letter, array in sums.items()})
         return real
@@ -101,7 +101,7 @@ class Moments(ABC):
 
     @classmethod
     def of_sums(cls, schema: Schema, sums: Mapping[str, Any], **beside: Any) -> Self:
-        """Build from exact sums by letter, blocks first."""
+        """Build from exact sums by letter, with blocks as the first axis."""
         build: Any = cls
         moments: Self = build(schema, **{cls.prefix + letter: array for letter, array in sums.items()}, **beside)
         return moments

@@ -33,13 +33,13 @@ NORM_EDGES = 2.0 ** (np.arange(-_OCTAVES * _BINS_PER_OCTAVE, _OCTAVES * _BINS_PE
 
 @dataclass(frozen=True)
 class ClipReport:
-    """Number of clipped records, their norms, and the fineness of the grid. Stays with the client.
+    """Number of clipped records, the norms of all, and the fineness of the grid. Stays with the client.
 
     Attributes:
         clipped: records with features longer than the clip norm.
         targets_clipped: records with a target longer than its bound.
         norm_counts: records per bin of norm over clip norm, 16 bins per octave.
-        energy: sum of the clipped records' squared norms, in squared grid steps (exact).
+        energy: sum of all records' squared norms after the clip, in squared grid steps (exact).
         features: d.
 
     Example:
@@ -184,7 +184,7 @@ def remarks_on(*moments: Moments) -> tuple[str, ...]:
 
 
 def warn_if_clipped(*moments: Moments, stacklevel: int = 3) -> None:
-    """Warn the data holder, once for all parts, that the bounds clip most records.
+    """Warn the data holder, once for all parts, of the remarks of :func:`remarks_on`.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)

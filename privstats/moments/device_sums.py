@@ -30,7 +30,7 @@ _POWERS = {"A": 1, "D": 2, "T": 3, "F": 4}
 
 _FINEST = 13  # grid_bits: up to here |h| <= 64
 _ROWS = 1 << 18  # products of two limbs add up to at most 2^30
-_FAST_FLOAT64 = {(6, 0), (7, 0), (8, 0), (9, 0), (10, 0)}  # P100, V100, A100, H100 and H200, B200: half of float32
+_FAST_FLOAT64 = {(6, 0), (7, 0), (8, 0), (9, 0), (10, 0)}  # P100, V100, A100, H100, H200, B200: half of float32's speed
 _EIGHT_BIT = (7, 5)  # the first capability with products of 8-bit matrices
 _EIGHT, _LEAST = 8, 24  # sizes that these products take: multiples of 8, and more than 16 rows
 
@@ -215,7 +215,7 @@ def gram(torch: Any, rows: Any, *, limbs: bool) -> Any:
 
 
 def _require_right(torch: Any, rows: Any, gram: Any) -> None:
-    """Raise where X'X v is not X'(X v): entries below 2**45 sqrt(d) are exact in float64 up to 2**16 columns."""
+    """Raise where (X'X) v differs from X'(X v), which float64 computes exactly for up to 2**16 columns."""
     # The vector is fixed, so this finds a device's faults, and not errors that an attacker builds around it.
     vector = torch.from_numpy(1 + (key_weights(rows.shape[1]) >> 40 & 1)).to(rows.device)
     expected = rows.T @ (rows @ vector.to(torch.float64))

@@ -97,7 +97,7 @@ def residuals_of(scores: Whole, exponent: int, labels: NDArray[np.intp]) -> tupl
 
 
 def short_rows(schema: GradientSchema, rows: Whole, M: Values) -> Whole:
-    """Return u, ``(n, d)``, of a regression: Mx in steps, shortened to norm 1."""
+    """Return u, ``(n, d)``, of a regression: Mx in steps, shortened to norm 1 where longer."""
     return shortened(rows @ M.floats, schema.clip_norm / 2.0**ROW_BITS, M.exponent, schema.steps)[0]
 
 
@@ -118,10 +118,10 @@ def residual_of_units(schema: GradientSchema, unit: Whole, rows: Whole, targets:
 
 
 def shortened(rows: Whole, step: float, exponent: int, steps: int) -> tuple[Whole, NDArray[np.float64]]:
-    """Shorten ``rows * step * 2**-exponent`` to norm 1, in ``steps`` per 1, truncated toward zero.
+    """Multiply rows by ``step * 2**-exponent``, shorten those longer than 1, and truncate toward zero.
 
     Returns:
-        Integers ``(n, k)``, and each row's factor, ``(n,)``, at most 1.
+        Integers ``(n, k)``, in steps of ``1 / steps``; and the factors, ``(n,)``, that shortened rows, 1 for others.
     """
     z = rows.copy()
     exponents = _cut(z)
@@ -159,7 +159,7 @@ def unit_rows(schema: Schema, rows: Whole, M: Values) -> Whole:
 
 
 def probabilities(logits: Whole, exponent: int) -> Whole:
-    """Return floor(2**20 softmax(l)), l = logits * 2**-exponent."""
+    """Return 2**20 softmax(l) as integers, up to rounding, l = logits * 2**-exponent."""
     numerators = exponentials(logits, exponent)
     total = numerators.sum(axis=1, keepdims=True)
     numerators *= float(1 << PROBABILITY_BITS)
@@ -168,7 +168,7 @@ def probabilities(logits: Whole, exponent: int) -> Whole:
 
 
 def exponentials(logits: Whole, exponent: int) -> Whole:
-    """Return floor(2**40 exp(l - max l)), l = logits * 2**-exponent, one IEEE operation at a time."""
+    """Return 2**40 exp(l - max l) as integers, up to rounding, by IEEE operations alone, l = logits * 2**-exponent."""
     power = logits - logits.max(axis=1, keepdims=True)
     np.ldexp(power, -exponent, out=power)
     power *= _LOG2_E

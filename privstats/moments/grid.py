@@ -44,8 +44,8 @@ class Grid:
     """Integer vectors of norm at most ``radius``.
 
     A row x becomes rint(scale x) if that vector is in the ball, which exact integers decide. Otherwise x is shrunk to
-    norm radius - sqrt(d)/2 and rounded; each entry moves by at most 1/2, so the vector moves by at most sqrt(d)/2 and
-    stays in the ball. :meth:`shrink` checks that in integers.
+    norm at most radius - sqrt(d)/2 and rounded; each entry moves by at most 1/2, so the vector moves by at most
+    sqrt(d)/2 and stays in the ball. :meth:`shrink` checks that in integers.
 
     Attributes:
         field: the rows' name in messages.
@@ -82,7 +82,10 @@ class Grid:
         return squares
 
     def outside(self, squares: NDArray[np.float64]) -> NDArray[np.intp]:
-        """Return the indices of squared norms beyond the radius; larger integers stay larger under rounding."""
+        """Return the indices of squared norms beyond the radius.
+
+        Rounding changes no decision: sums of squares up to 2**53 are exact, and larger ones stay larger.
+        """
         return np.flatnonzero(squares > float(self.radius) ** 2)
 
     def shrink(self, rows: Any) -> tuple[Any, Any, Any]:
@@ -365,7 +368,7 @@ def _mirror(lower: NDArray[np.generic], integers: NDArray[np.int64]) -> None:
 def less(
     plain: NDArray[Any], left: NDArray[Any], right: NDArray[Any], over: Fraction, scale: int = 1
 ) -> NDArray[np.int64]:
-    """Return ``scale (plain - left right' / over)`` in Python integers, each entry truncated toward zero.
+    """Return ``scale (plain - left right' / over)``, computed in Python integers, each entry truncated toward zero.
 
     Truncation increases the difference of two such entries by at most one step.
     """

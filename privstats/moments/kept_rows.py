@@ -80,6 +80,6 @@ def _packed(integers: NDArray[Any]) -> NDArray[Any]:
 
 def _mark(rows: NDArray[Any]) -> tuple[Any, ...]:
     """Return shape, type and two checksums: rows change within a call only by accident."""
-    # Two checksums find every accident but one in 2**64; no other party can choose the rows.
+    # Bits that change at random pass both checksums with a chance below 2**-32. No other party chooses the rows.
     held = np.ascontiguousarray(rows).data
     return rows.shape, rows.dtype.str, zlib.crc32(held), zlib.adler32(held)

@@ -83,8 +83,9 @@ def measure(
     """Measure exact moments of records: transformed, clipped, rounded to the grid and summed in integers.
 
     The result does not depend on the records' order, batches or container. Moments of parts add up to those of all
-    records, and the memory beyond the result does not grow with them. Under a ``PartySchema`` parts of a party do not
-    add, and its rows are held in memory.
+    records, except under ``SitesSchema``, ``WithinSchema``, ``GaussianSchema`` and ``PartySchema``, whose sums depend
+    on all records of a party together. For numeric arrays, files and batches the memory beyond the result does not grow
+    with the records, unless ``persons`` are given; a ``PartySchema`` holds its rows in memory.
 
     Args:
         X: records ``(n, features)`` (features before the transform), of any real dtype: a numpy array or memory map,
@@ -105,13 +106,13 @@ def measure(
         progress: show a progress bar at once; otherwise after two seconds on a terminal.
 
     Guarantee:
-        A record's contribution follows from that record and the schema alone. Every value is read by itself
-        (``intake.meaning``): neither a column's type nor another record changes its meaning. With ``unreadable="leave
-        out"`` no record decides whether others count.
+        Except under these four schemas a record's contribution follows from that record and the schema alone. Every
+        value is read by itself (``intake.meaning``): neither a column's type nor another record changes its meaning.
+        With ``unreadable="leave out"`` no record decides whether others count.
 
     Warns:
-        ClippedWarning: the clip shortens more than nine rows in ten, or the bound more than one target in ten. The
-            exact share is for the data holder.
+        ClippedWarning: the clip shortens more than nine rows in ten, the bound more than one target in ten, or more
+            than one value of a variable in ten is beyond its edges. The exact share is for the data holder.
         UnreadableRecordsWarning: records were excluded. The number is for the data holder.
 
     Returns:
@@ -164,7 +165,7 @@ def exact_moments(
     require_schema(schema, "measure(schema, X, y)")
     _check_persons(schema, persons, person_clip)
     kind = kind_of(schema)
-    if kept is not None and kind.again is not None and persons is None:  # persons are measured one by one
+    if kept is not None and kind.again is not None and persons is None:  # each call for persons replaces tiles
         kind = replace(kind, measure=kind.again(kept))
     values = {} if published is None else published.read()
     schema.check_values(values)
@@ -233,9 +234,9 @@ def _in_codes(schema: Schema, X: Any, y: Any, *, refuse: bool) -> tuple[Any, Any
 def _measured(
     kind: Kind, schema: Schema, X: Any, y: Any, values: Mapping[str, Values], unreadable: Unreadable, progress: bool
 ) -> tuple[Any, LeftOut]:
-    """Measure all records as if they were readable.
+    """Measure all records; if some are unreadable, refuse, or measure the readable ones in a second pass.
 
-    If some are not, read one by one, which yields equal sums but takes 2.2 times as long.
+    Both passes yield equal sums of readable records.
     """
     worded = levels_of(schema) is not None  # a number must not pass for a declared text
     if unreadable == "refuse" and not worded:

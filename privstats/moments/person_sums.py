@@ -1,7 +1,7 @@
 """Form clipped integer sums for many persons at once.
 
-The result equals each person's ``clip.clipped`` bit for bit: float64 sums stay below 2**53, and integers decide where
-rounding might.
+The result equals each person's ``clip.clipped`` bit for bit: float64 sums stay below 2**53, and exact integers decide
+where rounding could change the result.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ class Cut(Protocol):
         """Return these persons' clipped sums, ``(n, entries)``, truncated toward zero."""
 
     def exact_factors(self, owner: NDArray[np.intp], most: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return these persons' factors, ``(n,)``; 0 where a float64 factor might not reproduce :meth:`of`.
+        """Return each person's factor, ``(n,)``, whose truncated products with sums up to ``most`` equal :meth:`of`.
 
-        With any other factor, entries of :meth:`of` are truncated products of factor and sum, for sums up to ``most``.
+        0 marks persons for whom no float64 factor is sure to do so.
         """
 
 
@@ -131,8 +131,8 @@ class PersonSums:
             part.add(self._sums[part.letter].partial.reshape(blocks, -1), cut)
 
 
-# Entries in memory for one person with this number of rows: the rows where products are formed from them later, else
-# one sum for each block that the rows can be in.
+# Entries in memory for one person with this number of rows: the rows, if their products are formed later; else a sum
+# for each block that the rows can be in.
 def _held(row: Statistic, sizes: Mapping[str, int], rows: int) -> int:
     block, apart = row.block(sizes), rows if row.blocks(sizes) > 1 else 1
     return rows * block[0] if row.symmetric and rows < block[0] else apart * math.prod(block)

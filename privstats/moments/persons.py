@@ -69,7 +69,7 @@ class PersonMoments(Moments):
             than ``clip.records`` rows as at most ``clip.most_records``, so one person changes it by at most a public
             number. None: ``records``. Private and never sent, as are all fields below.
         shrunk, parties: number of clipped persons, and of added parties.
-        persons: number of persons, with readable rows or without; None: unknown.
+        persons: number of persons, also of those without a readable row; None: unknown.
 
     Example:
         >>> privacy = ps.Privacy(model="central", unit="person", adjacency="add-remove", epsilon=1.0, delta=1e-5,

@@ -100,7 +100,7 @@ def of_readable(
 
     Args:
         beside: the kind of y; None: as the schema's ``rows`` require.
-        kept: an unreadable record counts as zeros: the number of records is not secret.
+        kept: count an unreadable record as zeros, where the number of records is public, instead of excluding it.
         noted: receives which records are readable.
     """
 
@@ -263,7 +263,7 @@ def _features(schema: Schema, tile: Any) -> tuple[NDArray[np.float64], NDArray[n
 
 
 def _parsed(tile: Any, names: Sequence[str], declared: Sequence[Any]) -> tuple[NDArray[np.float64], _Why]:
-    """Return entries as float64, NaN where unreadable; and where each column has which kind of unreadable entry."""
+    """Return entries as float64, NaN where unreadable; and, by column and reason, which records are unreadable."""
     columns = tile.readings if isinstance(tile, ReadRows) else None
     raw = _dense(tile) if columns is None else tile
     if raw.dtype.kind in "biuf" and not declared:

@@ -192,17 +192,18 @@ _MIX = 0x9E3779B97F4A7C15 - (1 << 64)
 
 @lru_cache(maxsize=64)
 def key_weights(entries: int) -> NDArray[np.int64]:
-    """Return odd 64-bit weights ``(entries,)``: a record's key is their product with its integers, modulo 2**64."""
+    """Return odd 64-bit weights ``(entries,)``: a record's key is their inner product with its integers, mod 2**64."""
     weights = np.array([_splitmix(i) | 1 for i in range(entries)], np.uint64).view(np.int64)
     weights.setflags(write=False)
     return weights
 
 
 def grid_key(steps: int, *parts: Any) -> NDArray[np.int64]:
-    """Return the keys of records with grid vectors concatenated from these parts: products with the weights.
+    """Return the keys of records whose grid vectors are these parts side by side.
 
-    A part is ``(n, columns)``, integer float64 rows of norm at most ``steps``. With weights cut to b bits a partial sum
-    is at most 2**b times the sum of steps sqrt(columns), limited to 2**52, so products are exact.
+    A part is ``(n, columns)``, integer float64 rows of norm at most ``steps``. The weights are used b bits at a time: a
+    partial sum is at most 2**b times the parts' total of steps sqrt(columns), and b keeps it below 2**52, so products
+    are exact.
     """
     weights = key_weights(sum(part.shape[1] for part in parts)).view(np.uint64)
     bits = 52 - sum(steps * (math.isqrt(part.shape[1] - 1) + 1) for part in parts).bit_length()
@@ -218,7 +219,7 @@ def grid_key(steps: int, *parts: Any) -> NDArray[np.int64]:
 
 
 def fold_of_key(key: Any, folds: int) -> Any:
-    """Return folds 0..folds-1 of int64 keys; mixed first, because a weighted sum keeps low bits low."""
+    """Return folds 0..folds-1 of int64 keys; mixed first, because a key's low bits depend on low bits alone."""
     for shift in (32, 29):
         key = (key ^ ((key >> shift) & (_POSITIVE >> (shift - 1)))) * _MIX
     return ((key >> 16) & _POSITIVE >> 16) % folds

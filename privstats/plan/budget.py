@@ -142,9 +142,9 @@ def _row(spend: NoiseRow, rooms: Sequence[Headroom], advantage: float) -> Budget
 def predicted_advantage(schema: Schema, statistic: str, max_records: int) -> float:
     """Predict a likelihood-ratio attacker's membership advantage (largest TPR - FPR) from noiseless sums.
 
-    Each of the k independent entries a record touches reveals 1/n about it, so d' = sqrt(k / n) and the advantage is 2
-    Phi(d'/2) - 1, with n records in the record's class (all for B, G, h, q), spread evenly. The advantage is
-    near 1 until n is far above k.
+    A record changes k entries of a sum over n records, those of its class (all records for B, G, h and q); classes are
+    taken as equally large. If entries are independent, the likelihood ratio has the separation d' = sqrt(k / n), and
+    the advantage is 2 Phi(d'/2) - 1. It is near 1 until n is far above k.
     """
     row = next(row for row in schema.sent if row.letter == statistic)
     entries, per_class = row.entries(schema.sizes), schema.sizes["class"] if row.cells == "class" else 1

@@ -73,8 +73,8 @@ class Limits:
     """Limits on the number of records in a released sum, for any division among clients.
 
     No honest sum holds more than ``every``. A sum with noisy counts above ``refused_above`` records is refused. Noise
-    can lower counts as much as raise them, so an accepted sum holds at most ``admitted``. Without released counts all
-    three are equal.
+    can lower counts as much as raise them, so an accepted sum holds at most ``admitted``, except with probability
+    ``WRAP_PROBABILITY``. Without released counts all three are equal.
     """
 
     refused_above: int

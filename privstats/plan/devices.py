@@ -102,25 +102,25 @@ class Devices:
     def _check_apart(self) -> None:
         panel = {}
         for place, name in enumerate(self.organisations):
-            if _read(name) in panel:
+            if _folded(name) in panel:
                 raise PlanError(
                     f"devices.organisations[{place}] is {name!r} again: two places of the panel under one name are one "
                     "party, which reads every answer; name another organisation"
                 )
-            panel[_read(name)] = name
+            panel[_folded(name)] = name
         if len(panel) < 2:
             raise PlanError("devices.organisations must name at least two, a leader and a helper, or one reads all")
-        if _read(self.registrar) in panel:
+        if _folded(self.registrar) in panel:
             raise PlanError(
-                f"devices.registrar is {panel[_read(self.registrar)]!r}, a member of the panel, which then holds "
+                f"devices.registrar is {panel[_folded(self.registrar)]!r}, a member of the panel, which then holds "
                 "everybody's code too; name an organisation of its own"
             )
-        if _read(self.page) in panel:
+        if _folded(self.page) in panel:
             raise PlanError(
-                f"devices.page is served by {panel[_read(self.page)]!r}, a member of the panel: whoever serves the "
+                f"devices.page is served by {panel[_folded(self.page)]!r}, a member of the panel: whoever serves the "
                 "page can read every answer alone; name an organisation of its own"
             )
-        if _read(self.page) == _read(self.registrar):
+        if _folded(self.page) == _folded(self.registrar):
             raise PlanError(
                 f"devices.page is served by the registrar, which can then read every answer: write devices.page = "
                 f"{TRUSTED_REGISTRAR!r}, or name another organisation"
@@ -133,7 +133,7 @@ class Devices:
 
 
 def check_devices(plan: Plan) -> None:
-    """Refuse a plan whose promise to devices would depend on unknowable facts or an answer."""
+    """Refuse a plan unfit for devices: its panel, noise, messages, unit, stated epsilon or texts."""
     devices = plan.devices
     if devices is None:
         return
@@ -265,7 +265,7 @@ def _check_stated(plan: Plan, devices: Devices) -> None:
 
 
 def _check_name(field: str, name: object) -> None:
-    if not isinstance(name, str) or not 1 <= len(name) <= _LONGEST_NAME or not name.isprintable() or not _read(name):
+    if not isinstance(name, str) or not 1 <= len(name) <= _LONGEST_NAME or not name.isprintable() or not _folded(name):
         raise PlanError(f"{field} must be a name of 1 to {_LONGEST_NAME} printable characters")
 
 
@@ -283,6 +283,6 @@ def _checked_epsilon(value: object) -> float:
     return float(value)
 
 
-def _read(name: str) -> str:
-    """Return a name for comparison: without case, forms of width, or repeated blanks."""
+def _folded(name: str) -> str:
+    """Return a name in a form to compare: without case, forms of width, or repeated blanks."""
     return " ".join(unicodedata.normalize("NFKC", name).casefold().split())

@@ -36,8 +36,8 @@ class Statistic:
 
     Attributes:
         letter: name in plans and releases.
-        cells: partition into blocks: per ``"class"``, ``"fold"``, ``"cell"`` of count tables, ``"pull"`` or site group,
-            ``"block"`` of records, or one ``"pooled"`` block.
+        cells: partition into blocks: per ``"class"``, ``"fold"``, ``"cell"`` of count tables, ``"pull"`` (lambda) or
+            site group, ``"block"`` of records, or one ``"pooled"`` block.
         axes: axes of a block, with lengths in ``sizes``.
         powers: degrees in the feature and target vectors' entries.
         symmetric: only diagonal and strict upper triangle are sent.
@@ -131,14 +131,14 @@ class Schema(ABC):
     Attributes:
         task: word for this kind in plan files.
         makes: the sums' use, as a phrase on ethics pages; may be empty.
-        appended: ``features`` after the transform's, such as a target.
+        appended: how many of ``features`` follow the transform's outputs, such as a target.
         predicts: target of models from one release; None: no head.
         optional: letters that a plan may exclude.
         suppressible: whether ``min_count`` may exclude rare classes.
         whole_parties: whether a party is one record.
         scores_head: whether published values are a head; no measured record may have helped to train it.
         finds_cuts: whether columns may lack cut points, because its counts choose them.
-        no_persons: why no plan may promise persons; else empty.
+        no_persons: why no plan may promise privacy per person; else empty.
         needs_privacy: why no plan may release exact sums; else empty.
 
     Example:
@@ -156,7 +156,7 @@ class Schema(ABC):
     whole_parties: ClassVar[bool] = False
     scores_head: ClassVar[bool] = False
     finds_cuts: ClassVar[bool] = False
-    no_persons: ClassVar[str] = "no sum of a person's rows can be shortened where the sums are no sums over rows"
+    no_persons: ClassVar[str] = "these sums are not sums over rows, so one person's part of them cannot be shortened"
     needs_privacy: ClassVar[str] = ""
 
     if TYPE_CHECKING:  # the kinds have fields or properties of these names
@@ -169,7 +169,7 @@ class Schema(ABC):
         @property
         @abstractmethod
         def clip_norm(self) -> float:
-            """R, their largest norm."""
+            """R, the maximum norm of a clipped vector."""
 
         @property
         @abstractmethod
@@ -322,7 +322,7 @@ class Schema(ABC):
 
     @property
     def bound(self) -> int:
-        """Maximum that a record adds to an exact sum or its squared norm, in grid steps."""
+        """Maximum of what a record adds to any entry and of its squared norm, in grid steps."""
         return max(self.steps**2, *(row.bound(self.steps) // row.resolution for row in self.sent))
 
 

@@ -22,7 +22,8 @@ MOST_ENTRIES = 1 << 26
 
 _MAX_GRID_BITS = 20
 
-_LARGEST = 1e30  # beyond, products of squares with noise levels come near the ends of float64
+# Products of larger numbers' squares with noise levels come near the ends of float64.
+_LARGEST = 1e30
 
 
 def settle(schema: Schema, **values: object) -> None:
@@ -101,7 +102,7 @@ def _check_levels(schema: Schema, transform: tuple[Transform, ...], names: tuple
             raise SchemaError(f"Levels declares {column.name!r}, which feature_names does not name; name it there")
     if tuple(names.index(each.name) for each in declared[0].several) != declared[0].spread:
         raise SchemaError(
-            "spread of Levels must hold the places of its columns of more than two texts in feature_names"
+            "spread of Levels must hold the indices in feature_names of its columns of more than two texts"
         )
 
 
@@ -180,7 +181,7 @@ def checked_pull(field: str, value: object, remedy: str, beyond: str) -> float:
 
 
 FEWEST_GROUPS = 6
-"""With fewer groups the quantiles of their few degrees of freedom are too wide to be of use."""
+"""Minimum number of site groups, if any: fewer leave too few degrees of freedom for useful quantiles."""
 
 _MOST_GROUPS = 64
 

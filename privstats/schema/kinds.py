@@ -32,14 +32,15 @@ class Kind:
         worst: builds two data sets that attain ``square``; None: no certificate.
         client_square: computes mu^2 of one client; None: as for any records.
         unsigned: letters with entries that are never negative.
-        nearer: whether ``square`` under replace-one may be below the bound by lengths alone (``dp.apart``).
-        beside: argument next to the rows: ``"labels"``, ``"targets"``, ``"unread"``; None: as ``rows`` requires.
-        stays: an unreadable record counts as zeros: the number of records is public.
+        nearer: whether ``square`` under replace-one may be below the bound that ``dp.apart`` takes from lengths alone.
+        beside: argument next to the rows: ``"labels"``, ``"targets"``, ``"unread"``; None: by ``schema.rows``.
+        stays: whether an unreadable record counts as zeros, because the number of records is public.
         readable: ``measure`` that excludes unreadable records; None: ``measure`` on readable batches.
         terms: each record's contribution; None: no promise per person.
+        terms_of_readable: ``terms`` that exclude unreadable records; None: ``terms`` on readable batches.
         in_batches: whether records may come in batches.
         named: columns read by name, without targets.
-        again: ``measure`` with an earlier round's results, if any.
+        again: returns ``measure`` with a cache of rows that earlier rounds mapped.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)

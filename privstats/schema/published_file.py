@@ -66,7 +66,7 @@ class _Packed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         )
         most = max(abs(int(integers.min(initial=0))), abs(int(integers.max(initial=0))))
         form = cls(value.exponent, integers.shape, most.bit_length() + 1, symmetric)
-        entries = integers[form._upper] if symmetric else integers.reshape(-1)
+        entries = integers[form._lower] if symmetric else integers.reshape(-1)
         data = np.empty(packed_bytes(entries.size, form.bits), np.uint8)
         pack_into((entries + form._offset).astype(np.uint64), form.bits, data)
         return form, data
@@ -83,8 +83,8 @@ class _Packed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if not self.symmetric:
             return entries.reshape(self.shape), self.exponent
         integers = np.empty(self.shape, np.int64)
-        integers[self._upper] = entries
-        integers.T[self._upper] = entries
+        integers[self._lower] = entries
+        integers.T[self._lower] = entries
         return integers, self.exponent
 
     @property
@@ -93,7 +93,7 @@ class _Packed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return math.prod(max(each, 1) for each in self.shape)
 
     @property
-    def _upper(self) -> NDArray[np.bool_]:
+    def _lower(self) -> NDArray[np.bool_]:
         return np.tri(self.shape[0], dtype=np.bool_)
 
     @property

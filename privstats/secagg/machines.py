@@ -1,6 +1,7 @@
 """Define the interfaces of every masking protocol.
 
-Seeds of excess noise's layers form a chain: one value opens any number of lowest layers, and reveals no others.
+Seeds of excess noise's layers form a chain: for each number of lowest layers, one value yields their seeds and no
+others.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class Masking(Protocol):
 
     @property
     def fewest_listed(self) -> int:
-        """Minimum number of clients that must stay, else the session ends without a sum."""
+        """Minimum number of clients on the list of survivors, else the session ends without a sum."""
 
     @property
     def ring(self) -> Group:
@@ -108,7 +109,7 @@ Its method ``withdraw``, if it has one, is called when a machine is wiped before
 
 def unshelved(_: bytes) -> bytes:
     """Refuse to fetch messages without a journal."""
-    raise LocalProtocolError("this machine's messages are in the journal that it was exported from: resume that")
+    raise LocalProtocolError("this machine's messages are in the journal that it was exported from: resume the journal")
 
 
 def give_back(on_upload: OnUpload | None, uploaded: bytes) -> None:

@@ -137,11 +137,11 @@ def _of_split(parameters: UploadParameters) -> list[str]:
     one = "the helper is" if h == 1 else "one of them is"
     return [
         f"{n} clients send one message each and are gone; a leader and {_number(h)} that the plan names make the sum",
-        f"it trusts that not all of the panel work together: enough that the leader or {one} honest",
+        f"it trusts that not all of the panel work together: it is enough that the leader or {one} honest",
         _learned(parameters.noisy_helpers),
         KEY_FACTS[parameters.key_agreement],
         f"{n - least} clients may stay silent, which costs nothing; every helper must answer, or there is no sum",
-        f"{parameters.colluders} clients of the whole roster may help, because the leader picks the reports",
+        f"{parameters.colluders} clients of the whole roster may help the leader, which picks the reports",
         *_traffic(parameters),
         *_inputs(parameters.claim is not None),
         "a leader can report a failure and hold the sum: a second run over the same data is a second release",

@@ -51,7 +51,7 @@ def key_pair(seed: bytes, sign: int = 0) -> KeyPair:
     """Derive the key pair of a 32-byte seed, with a point of sign bit ``sign``.
 
     It is Ed25519's pair (RFC 8032, 5.1.5), negated where the sign differs. A uniform seed and sign yield a scalar that
-    is uniform up to 2^-120: the clamped numbers are one of s and ORDER - s for all other s.
+    is uniform up to 2^-120: of s and ORDER - s one is a clamped number modulo ORDER, for all s but a share of 2^-120.
     """
     private = sha512(seed).digest()[:SCALAR_BYTES]
     scalar = (int.from_bytes(private, "little") & (_SIGN // 2 - 8) | _SIGN // 2) % ORDER

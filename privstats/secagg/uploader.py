@@ -34,7 +34,7 @@ class Uploader(Exclusive):
 
     @abstractmethod
     def _saved(self) -> tuple[str, bytes]:
-        """Return the sealed state's role and place, or raise if it has ended."""
+        """Return the role and place that seal the state, or raise if the client has ended."""
 
     @property
     def answer(self) -> bytes:

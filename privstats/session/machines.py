@@ -226,7 +226,7 @@ def client(
     kind.check_place(plan.masking, index=index, identity=identity, roster=roster)
     if panel is not None:
         panel.require_open()  # before anything is spent: no helper could open the upload
-    if plan.validity is not None:  # the claim is checked before anything is spent; no client adds noise
+    if plan.validity is not None:  # checked before anything is spent; such a plan's clients add no noise
         moments = moments if isinstance(moments, Contribution) else contribution(plan, moments, index=index)
     if account is not None:
         register_run(plan, account, roster)
@@ -347,7 +347,7 @@ def helper(
 
 
 def on_upload(plan: Plan, roster: secagg.Roster, charge: Account) -> LedgerCallback:
-    """Return a resumed client's callback, which runs before its masked vector is sent, or after it was wiped unsent.
+    """Return a resumed client's callback, called before its masked vector is sent, or when it is wiped unsent.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())

@@ -32,7 +32,7 @@ def helper_noise(plan: Plan) -> Callable[[bytes], RingVector] | None:
     Guarantee:
         A draw is the full noise of the plan (``dp.draw_member``), equal for equal bytes and unrelated for different
         bytes. An answer that contains it is mu-GDP toward the leader and all other helpers together, if the bytes stay
-        with this helper and no other bytes draw for the same sum.
+        with this helper and no other bytes are used for the same sum.
 
     Example:
         >>> panel = [ps.secagg.Identity.generate(os.urandom).public.hex() for _ in range(2)]
@@ -80,7 +80,10 @@ def with_central_noise(plan: Plan, total: RingVector, rng: Generator) -> RingVec
 
 
 def epoch_noise(noise: Noise, layout: Layout, rng: Generator, fixed_bits: int) -> NDArray[np.int64]:
-    """Draw one epoch's noise of a stream that a server weighs, in steps of ``2**-fixed_bits`` of a grid step."""
+    """Draw the noise of one epoch of a stream, in steps of ``2**-fixed_bits`` of a grid step.
+
+    It is finer than the grid, because the stream's server multiplies each epoch by a weight.
+    """
     sigmas = [noise.share_sigma(segment) * (1 << fixed_bits) for segment in layout.segments]
     drawn = [dp.rounded_gaussian(sigma, each.size, rng) for sigma, each in zip(sigmas, layout.segments, strict=True)]
     return np.concatenate(drawn)

@@ -77,7 +77,7 @@ def require_moments(plan: Plan, moments: Moments) -> None:
 
 
 def _require_persons(plan: Plan, moments: Moments) -> None:
-    clip: Any = getattr(moments, "clip", None) if moments.in_wire_steps else None  # of sums over persons alone
+    clip: Any = getattr(moments, "clip", None) if moments.in_wire_steps else None  # only sums over persons have one
     if clip != plan.person_clip:
         raise DataError(
             "the plan promises persons, and these sums were not made of persons under it; measure with persons=ids, "
@@ -95,15 +95,18 @@ def required_survivors(plan: Plan) -> tuple[int, ...] | None:
 
 
 def needs_full_list(plan: Plan) -> bool:
-    """Return whether another sum is over this sum's list: an alignment's first sum without noise, or a round."""
+    """Return whether this sum and another one must be over the same clients.
+
+    So it is for an alignment without noise: for its first sum and every round.
+    """
     return required_survivors(plan) is not None or (plan.schema.followed and plan.noise is None)
 
 
 def list_arguments(plan: Plan, agreed: Sequence[int] | None) -> dict[str, Any]:
     """Return a client machine's arguments about survivors.
 
-    A round without noise is over the list of the first sum, which must be over its full list: otherwise the difference
-    of their counts could be one client's.
+    A round without noise and the first sum must be over the same full list of clients: otherwise the difference
+    of the two could be one client's.
 
     Raises:
         LocalProtocolError: the list is not the one that this party signed before.

@@ -71,7 +71,8 @@ class Categories(Declared):
         other: all other values count in one cell. None: the plan's default, False in a :class:`~privstats.CountSchema`,
             True in :class:`~privstats.Cells`.
         missing: the same for missing values.
-        ordered, gaps: encode by which values a record reaches; codes that mean missing. For ``Cells``.
+        ordered: values have an order, and a record's code says which of them it reaches. For ``Cells``.
+        gaps: values that mean missing. For ``Cells``.
 
     A record without a cell is refused, or excluded from every table.
 
@@ -118,7 +119,7 @@ class Categories(Declared):
 
     @property
     def is_scale(self) -> bool:
-        """Whether signs between neighbours encode it, without a cell for others."""
+        """Whether each step from value to value is encoded by a sign; other values then count as missing."""
         return len(self.values) == 2 or (self.ordered and bool(self.values))
 
     @cached_property

@@ -79,7 +79,7 @@ def step_of(bits: int, parts: int) -> int:
 
 
 def _numeric(column: Numeric | Dates, shape: Shape) -> Block:
-    edges = column.edges or (0.0,) * shape.signs  # of an open column nobody reads the table, but its step is known
+    edges = column.edges or (0.0,) * shape.signs  # a column without edges has no table yet, but its step is known
     cuts, places = np.array(edges), max(shape.signs, len(edges))
     parts, marks = shape.columns * (1 + shape.ramp), cuts
     q = step_of(shape.bits, parts * len(edges))
@@ -124,7 +124,7 @@ def _named(name: str, cells: tuple[str, ...]) -> tuple[str, ...]:
 
 
 _MOST_COLUMNS, _MOST_ENTRIES, _MOST_VALUES, _MOST_SIGNS = 500, 4096, 256, 64
-_LEAST_STEP = 32  # below, cutting it to a whole number would shorten rows by more than 3 %
+_LEAST_STEP = 32  # below, rounding it down to an integer could shorten rows by more than 3 %
 _BITS = (8, 20)
 
 
@@ -148,7 +148,8 @@ class Cells(Transform):
     Args:
         columns: public declarations of at most 500 columns: :class:`~privstats.Numeric`, :class:`~privstats.Dates`,
             :class:`~privstats.Truth`, :class:`~privstats.Categories`. Others are ignored.
-        signs: entries for a numeric column's cuts, 1 to 64, so that the width is public before any cut is known.
+        signs: 1 to 64 entries for an open column's cuts, at least as many for another numeric column: the width is
+            public before any cut is known.
         ramp: encode even steps in half of a numeric block.
         bits: f, between 8 and 20; a row is 2**bits grid steps long.
 

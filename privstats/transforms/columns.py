@@ -163,7 +163,7 @@ def column_of(table: Any) -> Column:
 
 
 def days_of(text: str) -> float:
-    """Return days from 1970-01-01 to a date; NaN for none."""
+    """Return days from 1970-01-01 to a date; NaN for a text that is none."""
     try:
         at = datetime.fromisoformat(text)
     except ValueError:

@@ -172,10 +172,11 @@ def unscaled(values: Any, exponents: Any) -> Any:
 
 
 def row_norms(rows: Rows, columns: int | None = None) -> RowNorms:
-    """Return Euclidean norms of rows, to about 11 digits and independent of the order of summation.
+    """Return Euclidean norms of rows to within ``error``, independent of the order of summation.
 
-    ``columns`` is the full width d of rows that omit zeros. Entries are split as hi + lo 2**-b with an error of at most
-    2**-(b+1), which moves a norm by at most sqrt(d) 2**-(b+1); products are exact.
+    ``columns`` is the full width d of rows that omit zeros. An entry is split into integers, hi + lo 2**-b, with an
+    error of at most 2**-(b+1), which moves a norm by at most sqrt(d) 2**-(b+1); products of the integers are exact, and
+    the roundings after them move it by at most sqrt(d) 2**(b-48).
     """
     xp = arrays_of(rows)
     columns = int(rows.shape[1]) if columns is None else columns  # a tensor while torch.jit traces
@@ -194,7 +195,10 @@ def row_norms(rows: Rows, columns: int | None = None) -> RowNorms:
 
 
 def row_sums(rows: Rows) -> Any:
-    """Return sums of rows ``(n,)``, independent of the order, to 2**-(51 - log2 d) of the largest entry."""
+    """Return sums of rows ``(n,)``, independent of the order.
+
+    Rows are first rounded to 2**-(52 - log2 d) of their largest entry; then every partial sum is exact.
+    """
     scaled, exponents = scaled_rows(rows, 52 - (int(rows.shape[1]) - 1).bit_length())
     return unscaled(arrays_of(rows).rint(scaled).sum(1), exponents)
 

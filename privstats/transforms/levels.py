@@ -46,7 +46,6 @@ class Levels(Transform):
     """
 
     kind: ClassVar[str] = "levels"
-    affine: ClassVar[bool] = True
 
     columns: tuple[Categories, ...] = ()
     outcomes: tuple[Categories | Numeric, ...] = ()

@@ -1,7 +1,7 @@
 """Map features randomly, from a public seed.
 
-Matrices are expanded by SHAKE-256 (FIPS 202) and applied without rounding error, so parties have one map, bit for bit.
-Public by design: never a source of privacy noise.
+Matrices are expanded by SHAKE-256 (FIPS 202). Rows are rounded to integers and multiplied exactly, so parties have one
+map, bit for bit. Public by design: never a source of privacy noise.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from privstats.transforms.exact import Rows, arrays_of, product, scaled_rows, un
 GAUSSIAN_SCALE = 256
 """Grid steps per standard deviation in :func:`gaussian_matrix`."""
 GAUSSIAN_BITS = 12
-"""Entries of :func:`gaussian_matrix` are below 2**12 in absolute value (16 standard deviations; 10 are reached)."""
+"""Entries of :func:`gaussian_matrix` are below 2**12 in absolute value: 16 standard deviations, and 10 is the most."""
 
 _TAIL = 10 * GAUSSIAN_SCALE
 

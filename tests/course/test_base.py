@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.course import Course, Round, Single, iter_rounds, run, spend
+from privstats.course import Course, Round, Single, iter_rounds, run, spend, verify_next
 from privstats.course.kinds import KINDS, CourseKind
 from privstats.dp import Ledger
 from privstats.errors import LedgerError, PlanError
@@ -70,6 +70,25 @@ def test_a_course_of_one_plan_is_that_plan() -> None:
     assert Single(plan).mu == plan.noise.mu
     assert run(Single(plan), released) == [released(Round(0, plan, b""))]
     assert Single(replace(plan, privacy=ps.NoPrivacy())).mu == math.inf
+
+
+@dataclass(frozen=True)
+class Swapped(Listed):
+    """A course that asks for its last plan, which costs more, wherever no sum came before."""
+
+    def next(self, releases: object) -> ps.Plan | None:
+        return self.plans[-1]
+
+
+def test_a_plan_that_costs_more_than_its_place_is_refused_whatever_releases_are_shown() -> None:
+    """Else a party without a history could be asked for the dearest plan at every place."""
+    few, many = plan_with(0.5), plan_with(2.0)
+    course = Swapped((few, few, many), 3, listed(few, few, many).mu)
+    with pytest.raises(PlanError, match="round 1 would cost mu .* priced at"):
+        verify_next(course, many, [None])
+    assert verify_next(course, many, [None, None]).place == 2
+    with pytest.raises(PlanError, match="round 1 would cost mu .* priced at"):
+        run(course, released)
 
 
 def test_every_node_sees_what_was_released_before_it() -> None:

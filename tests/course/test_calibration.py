@@ -38,6 +38,14 @@ def test_the_calibration_takes_a_hundredth_and_the_whole_keeps_its_promise(adjac
     assert alone.mu == pytest.approx(course.mu, rel=1e-6)
 
 
+def test_a_calibration_dearer_than_a_round_is_refused() -> None:
+    """It may come in place of each retry, so a party without a history could be asked for it again and again."""
+    many = {"retries": 64, "calibrated": True}
+    refused(ps.PlanError, "choose fewer rounds or retries", ps.Rounds.within, plan_of(epsilon=30.0), 64, **many)
+    course = ps.Rounds.within(plan_of(epsilon=30.0), 40, retries=40, calibrated=True)
+    assert course.priced[-1].noise.mu <= min(plan.noise.mu for plan in course.priced)
+
+
 def outcomes(course: ps.Rounds, lost: set[int]) -> list[str]:
     """What each place measured, with the rounds at ``lost`` without a sum."""
     step = course.first.masking.upload_step

@@ -191,6 +191,14 @@ def test_a_course_of_one_plan_has_no_file_of_a_course(tmp_path: Path) -> None:
         read(tmp_path / "course.toml")
 
 
+READ_ALL_AT_FIRST = {"single", "rounds", "alignment", "stream", "newton", "standardised", "parties", "synthetic"}
+
+
+def test_every_kind_says_whether_a_later_round_reads_more() -> None:
+    """A kind without ``admits`` is listed here only if its first round reads all that a later one reads."""
+    assert {name for name, kind in KINDS.items() if not hasattr(kind.type, "admits")} == READ_ALL_AT_FIRST
+
+
 @pytest.mark.parametrize(("name", "kind"), [("stream", Stranger), ("strange", Single)])
 def test_a_taken_name_or_class_is_refused(name: str, kind: type) -> None:
     before = dict(KINDS)

@@ -14,10 +14,16 @@ EPSILONS = (0.01, 0.1, 0.3, 0.7, 1.0, 1.7, 3.0, 5.3, 8.0, 10.0, 30.0)
 DELTAS = (1e-12, 3e-8, 1e-6, 1e-5, 7e-5, 1e-3, 0.05)
 
 
-def exact_delta(mu: mpmath.mpf, epsilon: float) -> mpmath.mpf:
+def exact_delta(mu: mpmath.mpf, epsilon: float | mpmath.mpf) -> mpmath.mpf:
     """Dong, Roth, Su 2019, corollary 1: Phi(-e/mu + mu/2) - exp(e) Phi(-e/mu - mu/2)."""
     e = mpmath.mpf(epsilon)
     return mpmath.ncdf(-e / mu + mu / 2) - mpmath.exp(e) * mpmath.ncdf(-e / mu - mu / 2)
+
+
+def sized_mu(epsilon: float, delta: float, near: mpmath.mpf) -> mpmath.mpf:
+    """The mu that a plan is sized for: of epsilon and delta less the margin."""
+    m = 1 - mpmath.mpf(2) ** -40
+    return mpmath.findroot(lambda mu: exact_delta(mu, m * epsilon) - m * delta, (near, near * (1 + mpmath.mpf(1e-9))))
 
 
 def exact_mu(sigma: dict[str, float]) -> mpmath.mpf:
@@ -32,8 +38,11 @@ def test_no_plan_exceeds_its_promise_in_the_last_digits(model: Model) -> None:
         for epsilon, delta in itertools.product(EPSILONS, DELTAS):
             privacy = ps.Privacy(model=model, unit="record", adjacency="add-remove", epsilon=epsilon, delta=delta)
             noise = ps.dp.calibrate(SCHEMA, privacy, honest_shares=5, members=2 if model == "panel" else 1)
-            spent = exact_delta(exact_mu(dict(noise.sigma)), epsilon)
+            mu = exact_mu(dict(noise.sigma))
+            spent = exact_delta(mu, epsilon)
             assert spent <= mpmath.mpf(delta), (epsilon, delta, float(spent / delta - 1))
+            promised = sized_mu(epsilon, delta, mu)
+            assert abs(mu / promised - 1) < 1e-15, "docs/privacy.md: plans have an r below 1e-15"
             assert spent >= mpmath.mpf(delta) * (1 - mpmath.mpf(1e-9)), "the margin costs more than rounding does"
 
 

@@ -133,8 +133,8 @@ def _counts(folder: Path) -> None:
 TRIED: Mapping[str, tuple[str, Callable[[Path], None]]] = {
     "A numpy array of texts": ("X of such a type warns", _texts_of_numpy),
     "A cast or concatenation of your own": ("no warning is possible", _casts),
-    "A reader that guesses types": ("such ids are nobody's, and a warning counts them", _guessed_types),
-    "An id in another form of a number": ("nobody's, counted in a warning", _forms_of_numbers),
+    "A reader that guesses types": ("such ids name no person, and a warning counts them", _guessed_types),
+    "An id in another form of a number": ("it names no person, and a warning counts it", _forms_of_numbers),
     "Ids of float16, float32": ("refused by type", _narrow_ids),
     "A lazy frame or a relation": ("refused where the cast fails", _queries_over_folders),
     "One record more": ("refused: limits are public", _counts),

@@ -75,7 +75,7 @@ DEVICES_MUTANTS: dict[str, Mutant] = {
     ),
     "names to the letter": bug(
         "organisations are compared to the letter, so that 'ULM' may serve the page of the panel's 'Ulm'",
-        name_in("privstats.plan.devices", "_read", lambda right: lambda name: name),
+        name_in("privstats.plan.devices", "_folded", lambda right: lambda name: name),
         _PLAN + "test_no_spelling_of_a_members_name_serves_the_page_or_invites"),
     "devices with distributed noise": bug("a plan lets devices add shares of the noise, which nobody can audit",
         name_in("privstats.plan.devices", "_check_noise", lambda right: nothing),

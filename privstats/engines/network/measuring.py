@@ -224,7 +224,7 @@ def _measured(folder: RoundFolder, script: Mapping[str, Any], account: str) -> M
     pair = _pair(folder, loaded)
     measured = _measuring(pair[0])
     if (admits := admits_of(folder.above.course)) and folder.place == 0:
-        admits(folder.above.course, *pair, plan.unreadable, measured)
+        admits(*pair, plan.unreadable, measured)
         pair = _pair(folder, _loaded(folder, load))  # batches are read once
     moments: Moments = measured(plan.schema, *pair, published=plan.published, unreadable=plan.unreadable)
     return moments
@@ -287,7 +287,7 @@ def admit_persons(course: Course, loaded: Any) -> None:
     if admits is None or isinstance(plan.privacy, NoPrivacy):
         return
     X, y, ids = _with_ids(plan, loaded)
-    admits(course, X, y, plan.unreadable, measured_by_person(plan.privacy, ids))
+    admits(X, y, plan.unreadable, measured_by_person(plan.privacy, ids))
 
 
 def _with_ids(plan: Plan, loaded: Any) -> tuple[Any, Any, Any]:

@@ -89,7 +89,7 @@ def _require_admitted(course: Course, file: RecordFile) -> None:
     if plan.person_clip is not None:
         admit_persons(course, file)
     elif admits := admits_of(course):
-        admits(course, *records_in(file, plan.schema, plan.unreadable), plan.unreadable)
+        admits(*records_in(file, plan.schema, plan.unreadable), plan.unreadable)
 
 
 def _summed(plan: Plan, file: RecordFile) -> Moments:

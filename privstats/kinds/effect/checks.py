@@ -156,7 +156,7 @@ def checked_range(value: object, field: str = "outcome") -> tuple[float, float]:
 
 
 def check_maps(schema: EffectSchema) -> None:
-    """Refuse a transform that does not end in a constant and ``ByArm``."""
+    """Refuse a transform, unless empty, that does not end in a constant and ``ByArm``."""
     match schema.transform:
         case ():
             return
@@ -169,7 +169,7 @@ def check_maps(schema: EffectSchema) -> None:
 
 
 def check_columns(schema: EffectSchema) -> None:
-    """Refuse subgroups by an unknown or repeated column, or by the treatment."""
+    """Refuse outcomes, a treatment or subgroups that do not fit the columns."""
     names, last = schema.feature_names or (), schema.transform[-1] if schema.transform else None
     first: Any = schema.transform[0] if schema.transform else None
     levels = first if first is not None and first.kind == "levels" else None
@@ -185,8 +185,8 @@ def check_columns(schema: EffectSchema) -> None:
     for name in divided:
         if name not in names or name == arm or divided.count(name) > 1:
             raise SchemaError(
-                f"subgroups must each be of another of the columns measured before treatment, {', '.join(names)}, and "
-                f"{name!r} is not; name it in feature_names"
+                f"subgroups must be by different columns measured before treatment, {', '.join(names)}, and "
+                f"{name!r} is not; name it once, and in feature_names"
             )
     for each in schema.subgroups or ():
         texts = levels.of(each.name) if levels is not None else None
@@ -263,7 +263,7 @@ def _checked_probability(value: Any) -> float | tuple[float, ...]:
         if not isinstance(pi, float | int) or isinstance(pi, bool) or not least <= pi <= most:
             raise SchemaError(
                 f"probability must be a number from {least} to {most}, got {pi!r}: the one by which each record was "
-                "assigned, or one for each place of the roster; whole clinics or wards in one arm are no records' trial"
+                "assigned, or one per roster index; if whole clinics or wards were assigned, no record was randomised"
             )
     numbers = tuple(float(pi) for pi in several)
     return numbers if isinstance(value, tuple | list) and len(set(numbers)) > 1 else numbers[0]
@@ -302,9 +302,9 @@ def _checked_measure(schema: EffectSchema) -> Measure | None:
     if schema.outcome[0] != 0:
         raise SchemaError(f"measure={measure!r} needs outcomes from 0, got a range from {schema.outcome[0]:g}")
     if schema.outcome_names is not None and len(schema.outcome_names) > 1:
-        raise SchemaError(f"measure={measure!r} takes one outcome: each ratio has a sum of its own below the line")
+        raise SchemaError(f"measure={measure!r} takes one outcome: each ratio needs its own denominator")
     if schema.groups is not None:
-        raise SchemaError(f"measure={measure!r} and groups do not go together: sites' spread is one of differences")
+        raise SchemaError(f"measure={measure!r} and groups do not go together: groups compare differences, not ratios")
     return "ratio" if measure == "ratio" else "both"
 
 

@@ -56,7 +56,7 @@ class Population:
 def population_of(
     schema: EffectSchema, arm: NDArray[np.bool_], x: Whole, values: Mapping[str, Values], chance: float | None = None
 ) -> Population:
-    """Compute the population from the published propensity; records beyond the trim are excluded, not truncated."""
+    """Compute the population from the published propensity; records beyond the trim are dropped, not truncated."""
     one, step, low = np.ones(len(x)), schema.clip_norm / float(schema.steps), schema.trim or 0.0
     if schema.probability is not None:
         p = (chance or schema.probabilities[0]) * one

@@ -39,10 +39,11 @@ from privstats.transforms import Transform
 
 Estimand: TypeAlias = Literal["ate", "att", "overlap"]
 
-_MOST_FEATURES = 1 << 12  # products of 20 x 20 bits and their sums are exact in float64
+# Sums of products of 20-bit row entries and weights are exact in float64.
+_MOST_FEATURES = 1 << 12
 _EXPONENTS = range(-64, 65)
 EXCLUSIONS = 6
-"""Three arms, the unknown one among them, by two reasons."""
+"""Number of counts of excluded records: three arms, the unknown one among them, by two reasons."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class EffectSchema(Schema):
     further budget (docs/sensitivity.md).
 
     Outcomes have the letters e, f, g and so on. Subgroups have separate sums with full noise; a record is in exactly
-    one, so subgroups cost no budget.
+    one, so subgroups cost no budget under add-remove.
 
     Args:
         features: twice the number of columns after the transform, which ends in ``ConstantFeature`` and ``ByArm``.
@@ -83,8 +84,9 @@ class EffectSchema(Schema):
         transform, feature_names: as in :class:`ClassSchema`; the arm is an input column.
 
     Guarantee:
-        Unit: one record. Under add-remove it moves (N, W, e) by at most (1, 1, 1), under replace-one by (0, 1, 2), for
-        *every* published line and propensity. The bound on e holds because ``t^2 + (1 - t^2)^2 <= 1`` (``dp.joint_mu``,
+        Unit: one record. For *every* published line and propensity, it moves (N, W, e) by at most (1, 1, 1) if added,
+        removed or exchanged for an unreadable one. Exchanged for a readable one, it moves them by at most (0, 1, 2), a
+        ratio's W by at most 2. The bound on e holds because ``t^2 + (1 - t^2)^2 <= 1`` (``dp.joint_mu``,
         docs/sensitivity.md). Squares of several outcomes add up. With subgroups, a replaced record may change its
         subgroup, which moves N, W and each e by at most sqrt 2. An excluded record moves O by 1, and no other sum.
 
@@ -298,7 +300,7 @@ class EffectSchema(Schema):
 
     @property
     def deepest(self) -> int:
-        """Depth below 0 of a ratio's untreated influence, in steps of its maximum."""
+        """Steps by which a record's part in a ratio's denominator can fall below 0; it rises to at most ``steps``."""
         return math.floor(self.probabilities[-1] * self.steps)
 
     @property

@@ -144,9 +144,10 @@ def measured_effects(
     """Compute the exact sums over records.
 
     Guarantee:
-        Every record adds 1 to N, an integer from 0 to 2**f to W, and for each outcome integers (t, s) with
-        ``t^2 + s^2 <= 4**f``, s computed from t, for all admitted values and any record; all in the one block that the
-        record's own values determine. A record outside the published population has W 0, t 0 and s 2**f.
+        Every record adds 1 to N, an integer from 0 to 2**f to W (for a ratio a pair like (t, s)), and for each outcome
+        integers (t, s) with ``t^2 + s^2 <= 4**f``, s computed from t, for all admitted values and any record; all in
+        the one block that the record's own values determine. A record outside the published population has W 0, t 0
+        and s 2**f.
 
     Raises:
         RecordError: a record has NaN or infinite entries, an arm other than 0 and 1, or no subgroup, whatever was
@@ -307,7 +308,7 @@ def _square(schema: EffectSchema, weights: Mapping[str, float], adjacency: Adjac
 
 
 def _below(schema: EffectSchema) -> float:
-    """Return the squared distance in W: weights are in 0..1, a ratio's ``(w, 1 - w^2)`` have w in -k..1."""
+    """Return the largest squared distance in W: weights are in 0..1, a ratio's ``(w, 1 - w^2)`` have w in -k..1."""
     if schema.measure is None:
         return 1.0
     k, one = schema.deepest, schema.steps

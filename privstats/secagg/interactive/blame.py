@@ -61,13 +61,16 @@ def admitted(checked: Collection[int], failed: Failed, graph: Graph, *, whole: b
     Clients with too many disputes, or too few good holders because of disputes, and each :func:`_suspect` are removed
     one by one, the most disputed first, as a removal ends disputes.
 
-    Guarantee: in version 4's random graphs and with ``whole`` lists, no more honest clients are removed than clients
-    lie, while each client has more than t neighbours left (:func:`_too_disputed`). In the complete graph otherwise,
-    while at most :func:`tolerance` clients lie and more than t honest others hold each one's shares, no honest client
-    is removed; t suffice with one liar, or if min_survivors is at least t and the tolerance together. Then, if more
-    than t continue, t of them can use the shares of every disputed client that continues; if exactly t do, an owner has
-    only t-1 others. If t + 3 and min_survivors + 2 have checked, and one liar and one other vanish later, the remaining
-    ones suffice for the sum (docs/protocol.md, Dealings).
+    Guarantee:
+        In version 4's random graphs, and with ``whole`` lists: at most as many honest clients are removed as clients
+        lie, while each client has more than t neighbours left (:func:`_too_disputed`).
+
+        In the complete graph otherwise: no honest client is removed while at most :func:`tolerance` clients lie and
+        more than t honest others hold each client's shares; t suffice with one liar, or if min_survivors is at least t
+        plus the tolerance. If more than t clients continue, t of them can use the shares of every disputed client that
+        continues. (Of exactly t, an owner has only t-1 others.) If t + 3 and min_survivors + 2 clients have checked,
+        and one liar and one other client vanish later, the remaining clients suffice for the sum (docs/protocol.md,
+        Dealings).
     """
     here = set(checked)
     disputes = {client: set[int]() for client in here}

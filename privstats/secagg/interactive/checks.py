@@ -79,7 +79,7 @@ def check_dealers(bitmap: bytes, graph: Graph, index: int, state: ClientState) -
     dealers = _members(bitmap, graph)
     here = dealers.intersection(graph.neighbours(index))
     if index not in dealers or not here <= set(state.sharers):
-        raise Refusal("strangers", "those who go on are not all among those who shared, or this client is left out")
+        raise Refusal("strangers", "clients continue that did not share, or this client is left out")
     _check_quorum(len(here), graph, "go on")
 
 
@@ -256,7 +256,7 @@ def check_unmask(
     if not all(dealt(owner, part(message.shares, place, size)) for place, owner in enumerate(message.owners)):
         raise Refusal("bad_share")
     if len(message.owners) < len(owners):
-        raise Refusal("withheld", "it said that it could use the shares of more clients than it gives")
+        raise Refusal("withheld", "it reported usable shares of more clients than it sends")
 
 
 def check_layers(message: messages.UnmaskWithOpening, opened: int, commitment: bytes) -> None:

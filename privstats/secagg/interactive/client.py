@@ -55,8 +55,8 @@ class Client(Uploader):
         LocalProtocolError: arguments do not fit the parameters, or a graph that is not complete has no numbered roster.
 
     Guarantee: a server together with at most ``colluders`` clients learns from this client's messages nothing but one
-    sum over at least ``min_survivors`` clients, even if the server deviates (docs/theorems.md, 2 and 7; on random
-    graphs for one list, 3 and 8).
+    sum over at least ``min_survivors`` clients, even if the server deviates (docs/theorems.md: complete graphs by
+    theorem 2 in version 3 and 7 in version 4; random graphs, if all clients see one list, by 3 and 8).
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -326,7 +326,7 @@ class Client(Uploader):
     def _advertise(self, message: Any) -> messages.Advertise | messages.HybridAdvertise:
         checks.check_open(message, self._graph)
         state, secrets, context = self._state, self._secrets(), checks.context_of_open(message, self._graph)
-        # it refuses a bad key before the state changes
+        # A bad server key is refused before the state changes.
         state.advert = secrets.advertise(message, context, self.index, self._identity, state)
         state.session, state.server_key, state.context = message.session, message.server_key, context
         return state.advert

@@ -1,11 +1,12 @@
-"""Secrets of one client, all derived from one 32-byte root, and its channel to the server.
+"""Secrets of one client of version 3, all derived from one 32-byte root, and every client's channel to the server.
 
-A wipe overwrites the root, which alone is ever serialised, sealed. A resumed client repeats identical messages, so no
-key encrypts two different messages.
+A wipe overwrites the root. Of these secrets only the root is serialised, and only sealed. A resumed client repeats
+identical messages, so no key encrypts two different messages.
 
-The channel has one key per message, from the client's signed box key and the server's signed session key: no third
-party can read, change or forge a message. The masked vector is only authenticated: it is uniform to any party without
-the masks. The channel does not restrict the server; the client's checks do.
+The channel has one key per type of message, from the client's signed box key and the server's signed session key (in
+version 4 also from an ML-KEM secret): no third party can read, change or forge a message. The masked vector is only
+authenticated: it is uniform to any party without the masks. The channel does not restrict the server; the client's
+checks do.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from privstats.secagg.wire import HEADER_BYTES, TAG_BYTES, Refusal, session_of, 
 # The key is derived from a secret to which both sides bring a fresh part in every session, for one client, one session
 # and one type of message; a type has one direction and one place in the protocol, and each machine makes it once. A
 # repeat is the same bytes: answers are a function of the root and of the messages received, and only the newest state
-# may be resumed (``Client.export``).
+# may be resumed (``Client.export``). Version 4's ``Share`` may differ when repeated: ``Channel._synthetic``.
 NONCE = bytes(12)
 
 

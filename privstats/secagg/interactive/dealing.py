@@ -2,9 +2,9 @@
 
 For each key a, the dealer shares a with a polynomial f and a nonce r with a polynomial u, commits to all f(x), u(x),
 and publishes z = u + e f at every point, where e = SHA-512(R || A || commitments) is Ed25519's challenge. As z has
-degree < t and (R, z(0)) verifies under A, f has degree < t and f(0) = a at the holders where f(x) and z(x) - e f(x) fit
-their commitments, unless one hash hits one of the few e that a lie fits; ``docs/protocol.md`` has the argument. u is
-used once: u and e follow from the root and the transcript.
+degree < t and (R, z(0)) verifies under A, the shares f(x) of all holders whose f(x) and z(x) - e f(x) fit their
+commitments lie on one f of degree < t with f(0) = a. A liar escapes this only if the hash e is one of few values;
+``docs/protocol.md`` has the argument. u is used once: u and e follow from the root and the transcript.
 
 Every shared key is an X25519 and an Ed25519 key at once, so the proof is an ordinary Ed25519 signature
 (``secagg/scalars.py``). No party can prove who spoilt a box, so ``Check`` comes before the upload.
@@ -73,7 +73,7 @@ class Dealing:
 
 
 def part(data: bytes | bytearray, place: int, size: int = PAIR_BYTES) -> bytes:
-    """Return one of equally long parts, from 0."""
+    """Return the part at ``place``, from 0, of equally long parts."""
     return bytes(data[place * size : (place + 1) * size])
 
 

@@ -54,7 +54,7 @@ class Graph:
         return tuple(int(other) for other in self._table[client])
 
     def point(self, owner: int, holder: int) -> int:
-        """Return the Shamir point, 1 to 255, of a share: the holder's neighbour index."""
+        """Return the Shamir point, 1 to 255, of a share: the holder's position among the owner's neighbours."""
         if self.parameters.complete:
             return holder + 1 if holder < owner else holder
         return int(np.searchsorted(self._table[owner], holder)) + 1

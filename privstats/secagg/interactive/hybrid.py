@@ -1,13 +1,14 @@
 """Derive, deal and seal a client's keys of version 4, under X25519 and ML-KEM-768 together.
 
-A client deals two random polynomials, g and f; g(0) keys its self-mask. A pair's secret is the lower client's f at the
-upper's point: the upper holds it as its share, and t others can reconstruct it. Where the upper vanishes, the server
-follows the lower's *link*, the pair's seed under a pad from the upper's f. No key is shared, and X25519 alone opens
-nothing.
+A client deals shares of two random polynomials, g and f, to its neighbours; g(0) keys its self-mask. The lower client
+of a pair is the one with the lower index. The pair's secret is the lower client's f at the upper client's point: the
+upper client holds it as its share, and t others can reconstruct it. If the lower client vanishes, its f yields the
+secret. If the upper client vanishes, its f yields a pad, and the pad opens the *link*, the pair's seed that the lower
+client sent encrypted under it. No private key is shared. An attacker who breaks X25519 alone can open no box.
 
 Degrees are proved as in version 3, by z = u + e f with blinds that are used once; the challenge is a hash of
-commitments. A verified share *is* the pair's secret. A dealing that passes the test falsely can end a session but
-cannot change a sum.
+commitments. A verified share *is* the pair's secret. A dealing of false degree that passes the test can end a session
+but cannot change a sum.
 
 Coefficients and blinds depend on the transcript, so a copied or restored client deals other polynomials in another
 session. Encapsulations are random: a repeated step yields different ciphertexts.
@@ -208,4 +209,4 @@ def _encapsulated(public: bytes) -> tuple[bytes, bytes]:
     try:
         return kem.encapsulate(public)
     except ValueError:
-        raise Refusal("bad_key", "an ML-KEM key is none: a number in it is not below 3329") from None
+        raise Refusal("bad_key", "an ML-KEM key is invalid: a number in it is not below 3329") from None

@@ -351,7 +351,7 @@ def largest_request(parameters: Parameters) -> int:
 
 
 def _siblings(size: int, known: int) -> int:
-    """Bound the hashes in a proof for ``known`` leaves: w/2 on a level of w nodes."""
+    """Bound the hashes in a proof for ``known`` leaves: ``known``, or w/2 if less, on a level of w nodes."""
     return sum(min(known, 1 << level) for level in range((size - 1).bit_length()))
 
 

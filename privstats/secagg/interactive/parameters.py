@@ -20,7 +20,10 @@ StepName: TypeAlias = Literal["advertise", "share", "check", "mask", "agree", "u
 STEP_NAMES: tuple[StepName, ...] = ("advertise", "share", "check", "mask", "agree", "unmask")
 UPLOAD_STEP: StepName = "mask"
 DISPUTES = 1
-"""The most neighbours with which a client of version 4 may be in dispute in a random graph: see docs/theorems.md, 8."""
+"""Maximum number of neighbours in dispute with a client of version 4 in a random graph: docs/theorems.md, 8.
+
+Two clients are in dispute if one of them reports that it could not use the other's shares.
+"""
 
 SUITES = {
     CLASSICAL: b"privstats/secagg/3 X25519 Ed25519 HKDF-SHA256 AES-256-GCM",

@@ -102,7 +102,7 @@ class Server(ServerSteps):
         self._absent, self.fetch = dict(state.places), unshelved
         private, kem_key = bytes(state.secret), b""
         self._kem: Any = None
-        if self.parameters.hybrid:  # separate labels: a logarithm of one key reveals nothing of the other
+        if self.parameters.hybrid:  # separate labels: breaking the X25519 key reveals nothing of the other
             private, seed = derive(state.secret, "server-key"), derive(state.secret, "server-kem", size=kem.SEED_BYTES)
             self._kem = kem.private_key(seed)
             kem_key = kem.public_of(self._kem)
@@ -145,7 +145,7 @@ class Server(ServerSteps):
         if not 0 <= sender < self.parameters.clients:
             raise Refusal("stranger")
         if sender not in self._state.expected:
-            raise Refusal("not_expected", "it was not asked, or has given another answer")
+            raise Refusal("not_expected", "no answer of it is due, or another one was accepted")
         messages.check_header(data, kind, self.parameters)
         if self._state.step != "advertise":
             return self._channel(sender).open(data)
@@ -218,7 +218,7 @@ class Server(ServerSteps):
 
     def _drawn_weights(self, label: str, first: int) -> list[int]:
         k, t = self.parameters.neighbours, self.parameters.threshold
-        spare = max(0, k + 1 - first - t)  # none where as many shares are needed as there are
+        spare = max(0, k + 1 - first - t)  # 0 if every share is needed
         stream = reference_keystream(derive(self._state.secret, label), 0, 0, WIDE_BYTES * spare)
         return checks(k, uniform(stream), first)
 

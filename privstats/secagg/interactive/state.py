@@ -1,6 +1,7 @@
 """The steps of the protocol, and the two machines' states between messages.
 
-All client secrets are in ``root`` and ``noise_root``; the server's state would unmask no client.
+A client's own secrets are in ``root``, ``noise_root`` and, in version 4, ``kem_secret``; ``vector`` is its contribution
+and ``held`` has its neighbours' shares. The server's state would unmask no client.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Reconstruct secrets from shares and remove the masks still in the sum.
 
 Version 3 verifies each recovered key against its owner's advertisement. Version 4 verifies shares and revealed keys
-against commitments. There a silent survivor's interpolated g(0) may differ from the key that masked its vector, which
-changes that client's own input alone (docs/theorems.md, 7).
+against commitments (g and f: ``hybrid``). There a silent survivor's interpolated self-mask key g(0) may differ from the
+key that masked its vector, which changes that client's own input alone (docs/theorems.md, 7).
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""One upload: a client speaks once and is gone; a leader and helpers turn what was sent into the exact sum."""
+"""One upload: a client sends one report and is gone; a leader and helpers compute the exact sum from the reports."""

@@ -84,7 +84,7 @@ class Client(Uploader):
 
     @staticmethod
     def check_place(parameters: UploadParameters, *, index: int, identity: Identity, roster: Roster | bytes) -> None:
-        """Raise ``LocalProtocolError`` unless the roster has this index with this identity."""
+        """Raise ``LocalProtocolError`` unless the index fits and, if the full roster is given, has this identity."""
         require_identity(identity)
         if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < parameters.clients:
             got = index if isinstance(index, int) else type(index).__name__
@@ -136,8 +136,8 @@ class Client(Uploader):
     def prepare(self) -> bool:
         """Build the report without sending it; return whether this call built it.
 
-        Save the client before :meth:`start`: a lost report cannot always be rebuilt, and the ledger must never record
-        it.
+        Save the client before :meth:`start`: a lost report cannot always be rebuilt, and the ledger must never record a
+        lost report.
         """
         self._require_startable()
         return self._prepared()

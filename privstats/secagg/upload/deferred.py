@@ -89,7 +89,7 @@ def _opened(body: SealedBody, size: int) -> bytearray:
     try:
         AESGCM(body.key).decrypt_into(body.nonce, body.content, None, out)
     except (InvalidTag, ValueError):
-        raise LocalProtocolError("a body of the part does not open: it is another one than the leader took") from None
+        raise LocalProtocolError("a body of the part does not open: it is not one that the leader accepted") from None
     return out
 
 
@@ -144,7 +144,7 @@ class DeferredSums(LeaderSteps):
         self._sum_here(number)
 
     def _sum_here(self, number: int) -> None:
-        """Add a waiting part's sum; an earlier error leaves the total unchanged."""
+        """Add a waiting part's sum; an error while it is computed leaves the total unchanged."""
         part, total = self._waiting(number), self._scheme.zeros()
         remaining, size = iter(part.heads), max(1, _ADDED_BYTES // self.parameters.upload_bytes)
         while some := [memoryview(self._body(part, sender)) for sender in islice(remaining, size)]:

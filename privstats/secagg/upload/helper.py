@@ -1,7 +1,7 @@
 """The helper machine of an upload, which answers one list, once.
 
-It has no clock, socket, global or randomness. A refusal depends on public data alone and never changes its state, else
-any sender could end the run.
+It has no clock, socket, global or randomness. A refusal depends on public data alone and changes nothing but the
+collected evidence, else any sender could end the run.
 """
 
 from __future__ import annotations
@@ -285,7 +285,7 @@ class Helper(Exclusive):
     def _checked(self, message: messages.Batch | messages.ProvedBatch) -> bytes:
         batch, bitmap = self._parts[message.part]
         fields = self._context, self.place, batch, bitmap
-        if isinstance(message, messages.Batch):  # where the parameters have no claim: decoding refused it elsewhere
+        if isinstance(message, messages.Batch):  # without a claim: decoding refuses the other type
             signature = self._identity.sign(statements.checked_statement(*fields))
             return messages.encode(messages.Checked(self._context, message.part, bitmap, signature))
         answers = b"".join(self._answers(proving(self._scheme), message, bitmap))

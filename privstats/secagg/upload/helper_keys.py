@@ -80,7 +80,7 @@ class HelperKeys(Exclusive):
 
         Raises:
             LocalProtocolError: a second call: another machine could answer another list.
-            RandomnessError: it is reproducible; it is not used up then.
+            RandomnessError: the keys are reproducible; the box key can still be taken.
         """
         if self._private is None:
             raise LocalProtocolError("these keys were used: one box key answers in one machine, for one run")

@@ -1,6 +1,7 @@
 """The leader machine of an upload.
 
-It has no clock, socket, global or randomness. Clients and helpers can shift the sum, but it is always a sum.
+It has no clock, socket, global or randomness. Clients and helpers can shift the result, which is always a sum over at
+least ``min_survivors`` reports.
 """
 
 from __future__ import annotations
@@ -40,8 +41,9 @@ class Leader(DeferredSums):
     Raises:
         LocalProtocolError: keys, roster and panel do not fit together, or the keys were used.
 
-    Guarantee: with honest helpers :attr:`result` is absent or the exact sum over its survivors, for any behaviour of
-    clients and network. A helper, like this leader, can add any vector to the sum undetected.
+    Guarantee: with honest helpers :attr:`result` is absent or the exact sum over its survivors, plus the helpers' noise
+    if the plan has it, for any behaviour of clients and network. A helper, like this leader, can add any vector to the
+    sum undetected.
 
     Example:
         >>> from privstats.engines import loopback
@@ -84,7 +86,7 @@ class Leader(DeferredSums):
         self._scheme: MaskingScheme = scheme_of(parameters, self._context, threads=threads)
         self._sum: Any = None
         self.fetch: Callable[[bytes], bytes] = unshelved
-        self._spare: list[bytearray] = []  # of bodies that were added: fresh memory costs as much as opening a report
+        self._spare: list[bytearray] = []  # reused buffers: fresh memory costs as much as opening a report
 
     def _enter(self, state: LeaderState) -> None:
         self._state = state
@@ -111,7 +113,7 @@ class Leader(DeferredSums):
         if state.step != "report":
             raise Refusal("not_expected", "the step for reports has been closed", proven=False)
         if sender in state.reported:
-            raise Refusal("already_here", "another report of this client was taken", proven=False)
+            raise Refusal("already_here", "another report of this client was accepted", proven=False)
         if self._book.busy:
             raise Refusal("busy", "the helpers are behind: send it again later", proven=False)
         message = self._decode(view, messages.kinds_of(self.parameters).report)
@@ -136,7 +138,7 @@ class Leader(DeferredSums):
     def _take_checked(self, place: int, view: memoryview) -> Outbox:
         state, number = self._state, self._book.due(place)
         if number is None:
-            raise Refusal("not_expected", "it has answered all that it was asked", proven=False)
+            raise Refusal("not_expected", "it has answered every part that is closed", proven=False)
         message = self._decode(view, messages.kinds_of(self.parameters).checked)
         if message.part != number:
             raise Refusal("wrong_reply", f"it answers part {message.part}, not part {number}", proven=False)

@@ -110,7 +110,7 @@ class Streams:
     """The masking scheme of one run of ``split``.
 
     Args:
-        context: of the run; no stream of one run appears in another.
+        context: the run's; no stream of one run appears in another.
         threads: processors for keystreams.
 
     Guarantee: a body is uniform to any party without one of the seeds. A seed is derived from a secret that the client

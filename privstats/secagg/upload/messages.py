@@ -158,7 +158,7 @@ _LARGE: dict[type, str] = {
     Report: "body",
     ProvedReport: "body",
     Reveal: "answer",
-}  # in all the last element before the signature
+}  # by type, the large element, which is the last before the signature
 
 T = TypeVar("T", bound=_Message)
 
@@ -274,7 +274,7 @@ is_kind, size_limit = _CODEC.is_kind, _CODEC.size_limit
 
 
 def largest_answer(parameters: UploadParameters) -> int:
-    """Return the maximum bytes of a client's or helper's message, offers included."""
+    """Return the maximum bytes of a client's or helper's message; an offer is shorter."""
     return _CODEC.largest((kinds_of(parameters).report, kinds_of(parameters).checked, Reveal, Abandoned), parameters)
 
 

@@ -16,7 +16,7 @@ from privstats.secagg.upload.panel import Panel
 from privstats.secagg.upload.parameters import UploadParameters
 
 _BEGINNING = 256
-"""The first bytes of what a client gives: more than the label and the context with which a receipt begins."""
+"""Leading bytes that are compared with a receipt's label and context, which are shorter."""
 
 
 def check_abandoned_by_all(
@@ -33,7 +33,8 @@ def check_abandoned_by_all(
         LocalProtocolError: a helper's statement is missing, or is not signed by it for this run.
 
     Guarantee: if it returns and one helper is honest, a report of this run stays uniform to all other parties together,
-    for ever: that helper's stream is gone. Fewer statements prove nothing, because the honest helper is unknown.
+    while the plan's key agreement is unbroken: that helper's stream is gone. Fewer statements prove nothing, because
+    the honest helper is unknown.
 
     Example:
         >>> panel = [ps.secagg.Identity.generate(os.urandom).public.hex() for _ in range(2)]
@@ -78,7 +79,8 @@ def prove_excluded(
 
     Guarantee: an honest helper answers one list, or signs that it answered none, and destroys its key with that. If
     every helper has done either, and this report is on no list, the honest helper's stream is gone. The report then
-    stays uniform to the rest of the world together, for ever, except for a proof's answers, which reveal nothing of it.
+    stays uniform to the rest of the world together, while the plan's key agreement is unbroken, except for a proof's
+    answers, which reveal nothing of it.
     """
     run = _Run(parameters, panel.context(parameters, roster), panel)
     lists = {place: _read(statements, place, run, _listed) for place in range(1, parameters.helpers + 1)}

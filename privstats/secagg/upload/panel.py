@@ -21,7 +21,7 @@ from privstats.secagg.upload.suites import SUITES
 LASTING_SECONDS = 30 * 24 * 3600
 """The default lifetime of a box key."""
 
-_BEFORE = 1 + 32 + 32 + 64  # without an end
+_BEFORE = 1 + 32 + 32 + 64  # bytes of an earlier version's offer, which set no end
 _MOST = 1 << 63
 _RUN_BYTES = 16
 
@@ -34,7 +34,7 @@ class Offer:
         place: 0 for the leader, 1 to h for helpers.
         identity: Ed25519 key, 32 bytes.
         box_key: for this run alone: X25519, 32 bytes, or X-Wing, 1,216.
-        until: second since 1970 at which the key is destroyed; clients seal nothing to it afterwards.
+        until: second since 1970 at which the box key ends; clients seal nothing for it afterwards.
         signature: over parameters, roster, place, box key and end, 64 bytes.
 
     Example:

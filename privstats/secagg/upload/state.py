@@ -1,6 +1,6 @@
 """The steps of an upload, and the sealable states of client and leader between messages.
 
-All client secrets are in ``root``; the leader's box key is in ``private``.
+``root`` is a client's only stored key, ``vector`` its contribution; the leader's box key is in ``private``.
 """
 
 from __future__ import annotations
