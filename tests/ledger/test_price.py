@@ -105,5 +105,5 @@ def test_whole_units_are_priced_by_the_shares_that_clip_them(unit: Any, tmp_path
 
 def test_noise_is_drawn_for_every_segment_or_for_none() -> None:
     noise = calibrate(ps.ClassSchema(2, 4, "NA", 1.0), made.promise(), honest_shares=1)
-    with pytest.raises(PlanError, match="noise has no level for B, which the layout holds"):
+    with pytest.raises(PlanError, match="noise has no level for B, which the layout has"):
         draw_central(noise, layout_of(ps.ClassSchema(2, 4, "NAB", 1.0)), seeded(0))

@@ -299,7 +299,7 @@ def test_by_arm_has_a_constant_in_each_arm() -> None:
         ({"subgroups": (ps.Bins("age", (0, 40, 90), open="none"),)}, "'age' must put every record into one of them"),
         ({"subgroups": (ps.Bins("age", (0, 40, 90), missing=True),)}, "'age' must put every record into one of them"),
         ({"subgroups": (ps.Categories("dose", ("low", "high")),)}, "'dose' must be of whole numbers"),
-        ({"subgroups": (ps.Bins("weight", (0, 40, 90)),)}, "'weight' is not; name it in feature_names"),
+        ({"subgroups": (ps.Bins("weight", (0, 40, 90)),)}, "'weight' is not; name it once, and in feature_names"),
         ({"subgroups": (ps.Categories("arm", (0, 1)),)}, "'arm' is not"),
         ({"subgroups": (ps.Bins("age", (0, 40, 90)), ps.Bins("age", (0, 50, 90)))}, "'age' is not"),
         ({"subgroups": (ps.Bins("age", tuple(range(40))), BY_AGE)}, "subgroups must be at most 64 where crossed"),
