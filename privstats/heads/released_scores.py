@@ -55,7 +55,9 @@ def forget(head: Any) -> None:
 
 
 def described(head: Any, evidence: ClassEvidence) -> ReleasedScores:
-    """Score rows sampled, with a fixed seed, from Gaussians with the sums' denoised means and scatter.
+    """Score rows sampled, with a fixed seed, from Gaussians with the sums' means and denoised scatter.
+
+    A rare class's mean is not shrunk: it would lie at the mean of all rows, and its scores among the others'.
 
     Guarantee:
         The scores are a function of the head and the released sums, so they cost no budget (Dwork and Roth 2014,
@@ -65,7 +67,7 @@ def described(head: Any, evidence: ClassEvidence) -> ReleasedScores:
     values, vectors = np.linalg.eigh(denoise.within_scatter(evidence, n) / n.sum())
     spread = vectors * np.sqrt(np.maximum(values, 0.0))
     chance, ranks = np.random.default_rng(0), (np.arange(POINTS) + 0.5) / POINTS
-    means = denoise.class_means(evidence, n).values + evidence.origin
+    means = evidence.A / n[:, None] + evidence.origin
     rows = (mean + chance.normal(size=(_DRAWN, len(spread))) @ spread.T for mean in means)
     shares = [head._probabilities(head.rule_.scores(each))[:, 1] for each in rows]
     return ReleasedScores(np.stack([np.quantile(each, ranks) for each in shares]), n / n.sum())

@@ -47,6 +47,33 @@ def test_the_file_of_a_head_holds_its_scores_and_its_prevalence(head: Any, tmp_p
     assert flagged[y == 1].mean() > 0.5
 
 
+@pytest.mark.parametrize(("epsilon", "apart", "most"), [(1.0, 0.5, 0.12), (3.0, 0.5, 0.08), (1.0, 0.0, 0.15)])
+def test_scores_of_a_rare_class_lie_about_as_far_apart_as_they_are(epsilon: float, apart: float, most: float) -> None:
+    """Around a mean that is shrunk to that of all rows, they promised an AUC of .53 for one of .83."""
+    X, y = rare(6_000, apart, 0)
+    schema = ps.ClassSchema(2, 8, "NAB", clip_norm=1.0, transform=(ps.transforms.UnitNorm(),))
+    whole = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 6_000), privacy=made.promise("central", epsilon=epsilon))
+    releases = ps.simulate(ps.Rounds.within(whole), [(X[::2], y[::2]), (X[1::2], y[1::2])], rng=seeded(1))
+    refined = ps.heads.RefinedSoftmax().fit_releases(releases)
+    scores, (fresh, truth) = released_scores(refined), rare(40_000, apart, 2)
+    assert scores is not None
+    actual = area(*(refined.predict_proba(fresh[truth == k])[:, 1] for k in (0, 1)))
+    assert area(*scores.quantiles) == pytest.approx(actual, abs=most)
+
+
+def rare(count: int, apart: float, seed: int) -> tuple[Any, Any]:
+    """One in twenty is of the second class."""
+    chance = np.random.default_rng(seed)
+    y = (chance.random(count) < 0.05).astype(int)
+    return chance.normal(size=(count, 8)) + apart * y[:, None] * (-1.0) ** np.arange(8), y
+
+
+def area(others: Any, members: Any) -> float:
+    """AUC."""
+    ranks = sum(np.searchsorted(np.sort(others), members, side) for side in ("left", "right"))
+    return float(ranks.mean() / 2 / len(others))
+
+
 def test_an_older_file_has_the_digest_that_it_had_and_bins_of_equal_width(head: Any, tmp_path: Any) -> None:
     content = content_of(head)
     older = {name: each for name, each in content.tensors.items() if name[6:] not in ("quantiles", "prevalence")}
