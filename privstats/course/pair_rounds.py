@@ -26,7 +26,7 @@ from privstats.transforms import Cells
 from privstats.transforms.categories import Categories
 
 JOINT_ROUNDS, PAIR_ROUNDS = 3, 7
-"""Rounds behind that session, and all of them by default."""
+"""Rounds after the session for all pairs, and all rounds by default."""
 _LEAST_SIGNAL = 150.0
 _COLUMNS, _CLASSES = range(3, 65), 2
 

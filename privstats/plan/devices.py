@@ -117,8 +117,8 @@ class Devices:
             )
         if _folded(self.page) in panel:
             raise PlanError(
-                f"devices.page is served by {panel[_folded(self.page)]!r}, a member of the panel: whoever serves the "
-                "page can read every answer alone; name an organisation of its own"
+                f"devices.page is served by {panel[_folded(self.page)]!r}, a member of the panel; whoever serves the "
+                "page can read every answer alone, so name another organisation"
             )
         if _folded(self.page) == _folded(self.registrar):
             raise PlanError(
