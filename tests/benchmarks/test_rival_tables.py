@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks import rival_tables
-from benchmarks.raw_tables.interactions import EXACT, TITLE
+from benchmarks.raw_tables.interactions import EXACT, TITLE, TOLD
 from benchmarks.rival_tables import Gap, decided, gap, worth
 
 HARD = np.linspace(0.6, 0.9, 6)  # splits differ far more than the ways do
@@ -12,12 +12,19 @@ WOBBLE = np.array([0.002, -0.002] * 3)
 
 
 def private(data, epsilon, lead, *, on):
-    row = {"data": data, "epsilon": epsilon, "on": on, "splits": 6}
+    row = {"data": data, "epsilon": epsilon, "on": on, "splits": 6, "signal": 99.6}
     for score, sign in (("aucs", 1), ("losses", -1)):
         row[f"ours, {score}"] = [*(HARD + sign * lead)]
         row |= {f"{rival}, {score}": [*(HARD + WOBBLE)] for rival in ("DP-EBM", "trees", "trees, tuned")}
         if on:
             row[f"no pairs, {score}"] = [*(HARD + WOBBLE)]
+    return row
+
+
+def told(data, epsilon, lead):
+    row = {"data": data, "epsilon": epsilon}
+    for score, sign in (("aucs", 1), ("losses", -1)):
+        row |= {f"eighths, {score}": [*HARD], f"finer ends, {score}": [*(HARD + sign * lead)]}
     return row
 
 
@@ -35,6 +42,7 @@ def saved(monkeypatch):
             private("lending", 1.0, 0.003, on=True),
             private("flat", 3.0, -0.003, on=True),
         ],
+        TOLD: [told("flat", 1.0, -0.02), told("lending", 1.0, 0.02), told("lending", 8.0, 0.02)],
     }
     monkeypatch.setattr(rival_tables, "results", lambda name: found)
     return found
@@ -74,3 +82,16 @@ def test_verdicts_are_counted_by_rival_epsilon_and_group():
     assert found["DP-EBM", "1"] == ["1 / 1 / 0"] * 2 + ["1 / 0 / 0"] * 2 + ["0 / 1 / 0"] * 2
     assert found["without pairs", "1"] == ["1 / 0 / 0"] * 4 + ["0 / 0 / 0"] * 2
     assert found["trees", "3"] == ["0 / 0 / 1"] * 2 + ["0 / 0 / 0"] * 2 + ["0 / 0 / 1"] * 2
+
+
+def test_finer_ends_are_compared_where_rivals_were_measured():
+    head, *lines = rival_tables.raw_tables_finer_ends()
+    assert head[3:] == [
+        "AUC: over eighths",
+        "AUC: over trees, tuned",
+        *[each.replace("AUC", "log loss") for each in head[3:5]],
+    ]
+    assert lines == [
+        ["**lending** *", "1", "100", "+.020 ± .000", "+.020 ± .001", "+.0200 ± .0000", "+.0200 ± .0009"],
+        ["flat", "1", "100", "**-.020 ± .000**", "**-.020 ± .001**", "**-.0200 ± .0000**", "**-.0200 ± .0009**"],
+    ]
