@@ -22,7 +22,7 @@ RIVALS = ("no pairs", "DP-EBM", "trees", "trees, tuned", "boosting")
 _PRIVATE = RIVALS[:-1]
 _RESULT = "raw_tables.interactions"
 _HEADS = {"no pairs": "without pairs", "boosting": "boosting, no privacy"}
-_DECIDED = 0.01
+_DECIDED = 0.005
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def worth(data: str) -> Gap:
 
 
 def decided(data: str) -> bool:
-    """Whether pairs decide on a table: interactions are worth more than .01, and more than two standard errors."""
+    """Whether pairs decide on a table: interactions are worth more than .005, and more than two standard errors."""
     found = worth(data)
     return found.mean > max(_DECIDED, 2 * found.error)
 

@@ -31,7 +31,7 @@ from benchmarks.raw_tables.sets import Split
 from privstats import heads
 from privstats.errors import PrivstatsError
 
-__all__ = ["DIFFPRIVLIB", "WAYS", "boosting_gaps", "coded_numbers", "ebm_gaps", "ebm_scores", "logistic_scores"]
+__all__ = ["DIFFPRIVLIB", "WAYS", "coded_numbers", "ebm_gaps", "ebm_scores", "logistic_scores"]
 
 Array: TypeAlias = NDArray[np.float64]
 Scored: TypeAlias = Callable[[Known, Split, float], Array]
