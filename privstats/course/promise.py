@@ -176,15 +176,6 @@ def total_of(subject: Plan | Course) -> Total:
     Guarantee:
         All sessions are mu-GDP with the course's mu, which implies (epsilon, delta) at the noise's delta. Masks show
         more than a sum with at most the sum of every session's chance (union bound), which is added to delta.
-
-    Example:
-        >>> from privstats.course.promise import total_of
-        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=3.0, delta=1e-5)
-        >>> schema = ps.ClassSchema(2, 2, "NAB", 1.0, transform=(ps.transforms.UnitNorm(),))
-        >>> plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 500), privacy=privacy)
-        >>> course = ps.Rounds.within(plan)
-        >>> round(total_of(course).epsilon, 3), round(total_of(course.first).epsilon, 3)
-        (3.0, 1.052)
     """
     if isinstance(subject, Plan):
         budget = subject.budget()

@@ -37,14 +37,7 @@ class Occupied:
 
 
 def first_edges(step: int, most: int = _MOST) -> tuple[float, ...]:
-    """Return the first grid: all ``+-2**k`` for k from -20 to one step beyond ``most``, every ``step``.
-
-    Example:
-        >>> from privstats.estimates.cut_points import first_edges
-        >>> edges = first_edges(1)
-        >>> len(edges) - 1, edges[61:63] == (-(2.0**-20), 2.0**-20), edges[-1] == 2.0**41
-        (123, True, True)
-    """
+    """Return the first grid: all ``+-2**k`` for k from -20 to one step beyond ``most``, every ``step``."""
     above = [2.0**k for k in range(_LEAST, most + step + 1, step)]
     return (*(-edge for edge in reversed(above)), *above)
 

@@ -63,13 +63,6 @@ def passing(sums: PairSums, sizes: Array) -> NDArray[np.intp]:
 
     Args:
         sizes: of each pair's codes, w_a w_b, ``(m, 3, 3)``; 0 for a code that a column lacks.
-
-    Example:
-        >>> from privstats.estimates.pairs import PairSums, passing
-        >>> gradient = np.zeros((2, 3, 3))
-        >>> gradient[1, 0, 0] = 0.1
-        >>> passing(PairSums(gradient, noise=0.01, sampled=1e-5, scale=0.3), np.ones((2, 3, 3))).tolist()
-        [1]
     """
     variance = sums.noise**2 + sums.sampled * np.square(sizes)
     squares = np.where(sizes > 0, np.square(sums.gradient) / variance, 0.0)
@@ -129,13 +122,6 @@ def walked(sums: Sequence[PairSums], shape: PairShape) -> list[Filter]:
     Args:
         sums: of the session that chose the pairs, then of each later round.
         shape: the pairs' codes.
-
-    Example:
-        >>> from privstats.estimates.pairs import PairShape, PairSums, walked
-        >>> sums = PairSums(np.full((1, 3, 3), 0.1), noise=0.01, sampled=1e-5, scale=0.3)
-        >>> (state,) = walked([sums], PairShape(np.ones((1, 3, 3)), np.ones(1), ridge=0.0))
-        >>> state.weights.shape, bool((state.weights[1] < 0).all())  # against the gradient
-        ((2, 9), True)
     """
     sizes = shape.sizes
     here, empty = sizes.ravel() > 0, np.zeros((2, sizes.size))

@@ -39,10 +39,6 @@ class ForestRow(NamedTuple):
     Attributes:
         value, low, high: NaN and infinite where not reported.
         group: declared family, or ``"exploratory"``.
-
-    Example:
-        >>> ps.inference.forest.ForestRow("days", -1.5, -1.8, -1.2, "exploratory").reported
-        True
     """
 
     name: str

@@ -58,13 +58,6 @@ class OwnRecords:
         shares: predicted probabilities, ``(n, C)``.
         ids: each record's person; a row without one is its own person. None: independent rows.
         thresholds: for sensitivity and specificity; the second class's share if empty.
-
-    Example:
-        >>> from privstats.inference.own_scores import OwnRecords
-        >>> y, p = np.array([0, 0, 1, 1] * 20), np.array([0.1, 0.4, 0.3, 0.9] * 20)
-        >>> rows, twice = (OwnRecords(y, np.c_[1 - p, p], ids) for ids in (None, np.repeat(np.arange(40), 2)))
-        >>> [round(each.flagged(0.35, 1.96)[0].high, 2) for each in (rows, twice)]
-        [0.65, 0.65]
     """
 
     y: NDArray[np.intp]

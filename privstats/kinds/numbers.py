@@ -137,15 +137,7 @@ def steps_of(number: Number, values: NDArray[np.float64], given: NDArray[np.bool
 
 
 def groups_of(schema: CountSchema, number: Number) -> slice:
-    """Return the slice of a number's groups in x and q.
-
-    Example:
-        >>> from privstats.kinds.numbers import groups_of
-        >>> sex, km = ps.Categories("sex", ("f", "m")), ps.Number("km", 0, 9)
-        >>> schema = ps.CountSchema((sex,), (), numbers=(km, ps.Number("hours", 0, 80, by=("sex",))))
-        >>> groups_of(schema, schema.numbers[1])
-        slice(1, 3, None)
-    """
+    """Return the slice of a number's groups in x and q."""
     numbers = schema.numbers or ()
     sizes, place = [math.prod(schema.shape(each.by)) for each in numbers], numbers.index(number)
     return slice(sum(sizes[:place]), sum(sizes[: place + 1]))

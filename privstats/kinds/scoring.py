@@ -332,13 +332,6 @@ def cells_of_scores(
 
     Guarantee:
         Every value has a cell, NaN and infinities too, and each cell follows from its own row.
-
-    Example:
-        >>> from privstats.kinds.scoring import cells_of_scores
-        >>> schema = ps.ScoringSchema("0" * 64, 1, classes=2, features=2, score_bins=4)
-        >>> shares = np.array([[0.9, 0.1], [0.3, 0.7]])
-        >>> [cells.tolist() for cells in cells_of_scores(schema, np.log(shares), shares, np.array([0, 0]))]
-        [[0, 2]]
     """
     best, bins = scores.argmax(axis=1), schema.score_bins
     values = _margins(scores) if schema.score == "margin" else shares

@@ -33,28 +33,13 @@ _MANY = 10_000
 
 @singledispatch
 def masking_facts(masking: Any) -> list[str]:
-    """Return one sentence per fact, for a reviewer.
-
-    Example:
-        >>> from privstats.secagg.masking_facts import masking_facts
-        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(3, 3, 100), privacy=ps.NoPrivacy())
-        >>> masking_facts(plan.masking)[0]
-        '3 clients, everyone masks with everyone; secrets need 2 shares; 0 clients may vanish and 0 may help the
-        server'
-    """
+    """Return one sentence per fact, for a reviewer."""
     raise PlanError(f"no facts are written for {type(masking).__name__}; give plan.masking")
 
 
 @singledispatch
 def masking_numbers(masking: Any) -> dict[str, Any]:
-    """Return the facts for scripts, nested at will; infinities are allowed.
-
-    Example:
-        >>> from privstats.secagg.masking_facts import masking_numbers
-        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(3, 3, 100), privacy=ps.NoPrivacy())
-        >>> masking_numbers(plan.masking)["threshold"]
-        2
-    """
+    """Return the facts for scripts, nested at will; infinities are allowed."""
     raise PlanError(f"no numbers are written for {type(masking).__name__}; give plan.masking")
 
 

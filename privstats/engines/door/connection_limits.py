@@ -112,16 +112,6 @@ class ConnectionLimiter:
     Args:
         clock: seconds that never run backwards.
         proxies: addresses that carry many people's requests and count as signed. For IPv6 this address, not its /64.
-
-    Example:
-        >>> from privstats.engines.door.connection_limits import Limits, ConnectionLimiter
-        >>> limiter = ConnectionLimiter(Limits(of_address=1))
-        >>> first, second = limiter.arrive("10.0.0.7"), limiter.arrive("10.0.0.7")
-        >>> limiter.status.strangers, limiter.status.closed
-        (1, {'address': 1})
-        >>> with limiter.request(second, b"a node's key") as may:  # a node leaves the strangers' place to others
-        ...     may, limiter.arrive("10.0.0.7") is None
-        (True, False)
     """
 
     def __init__(

@@ -124,12 +124,6 @@ def write_node_key(path: Path) -> Path:
 
     Raises:
         PrivstatsError: one of the two files exists, or it cannot be written.
-
-    Example:
-        >>> from pathlib import Path
-        >>> from privstats.engines.flower.certificates import write_node_key
-        >>> write_node_key(Path("node")).read_text().split()[0]
-        'ecdsa-sha2-nistp384'
     """
     public = path.with_name(f"{path.name}.pub")
     if public.exists():
