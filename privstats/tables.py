@@ -19,14 +19,6 @@ def register(table: dict[str, type[T]], name: str, cls: type[T], noun: str, erro
 
     Args:
         error: raised where another class has the name.
-
-    Example:
-        >>> from privstats.errors import DataError
-        >>> table: dict[str, type] = {"one": int}
-        >>> register(table, "one", str, "number", DataError)
-        Traceback (most recent call last):
-        ...
-        privstats.errors.DataError: the number 'one' is builtins.int; give builtins.str another name
     """
     held = table.get(name)
     if held is not None and _origin(held) != _origin(cls):
@@ -93,14 +85,7 @@ class LazyRows(MutableMapping[Key, T]):
 
 
 def load_all(package: str) -> None:
-    """Import every module of a package, so that each class registers itself.
-
-    Example:
-        >>> import sys
-        >>> load_all("privstats.transforms")
-        >>> "privstats.transforms.transport" in sys.modules
-        True
-    """
+    """Import every module of a package, so that each class registers itself."""
     for module in pkgutil.iter_modules(import_module(package).__path__):
         import_module(f"{package}.{module.name}")
 

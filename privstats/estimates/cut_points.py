@@ -73,13 +73,6 @@ def updated(found: Occupied | None, edges: Sequence[float], counts: Sequence[int
       ``1 - (k - 2) sigma^2 / |way|^2`` (James and Stein 1961).
     - *gathered*: the counts of the cells that :func:`scanned` selects; the rest is spread as before. Its risk is that
       of the selected counts, the squared errors elsewhere, and ``4 sigma^2 log k`` for the choice of a run.
-
-    Example:
-        >>> from privstats.estimates.cut_points import scanned, updated
-        >>> before = scanned((0, 8, 16), (400, 400), sigma=10.0)
-        >>> found = updated(before, (0, 4, 8, 12, 16), (205, 198, 190, 204), sigma=10.0)  # even, but for the noise
-        >>> [float(mass) for mass in found.mass]
-        [200.0, 200.0, 200.0, 200.0]
     """
     if found is None:
         return scanned(edges, counts, sigma)

@@ -67,13 +67,7 @@ def published_weights(coef: Array, intercept: Array) -> Array:
 
 
 def temperature(sums: Array, sigma: float, factors: Sequence[float]) -> float:
-    """Return the divisor of a discriminant's scores that calibrates them, from sums at :func:`published_weights`.
-
-    Example:
-        >>> from privstats.estimates.discriminant import temperature
-        >>> round(temperature(np.array([0.0, 5.0]), 0.0, (1.0, 2.0)), 1)  # hits meet the confidence at a quarter
-        4.0
-    """
+    """Return the divisor of a discriminant's scores that calibrates them, from sums at :func:`published_weights`."""
     from privstats.estimates import softmax
 
     return softmax.temperature(sums, sigma, [_PART * factor for factor in factors], _SPREAD_OF_TEMPERATURE)

@@ -101,15 +101,7 @@ class PairShape:
 
 
 def crowds(alignment: Array, pairs: NDArray[np.intp]) -> Array:
-    """Return how many pairs move together with each: the sum over pairs of their columns' alignments' products.
-
-    Example:
-        >>> from privstats.estimates.pairs import crowds
-        >>> alignment = np.eye(4)
-        >>> alignment[1, 2] = alignment[2, 1] = 1.0  # two columns are the same
-        >>> crowds(alignment, np.array([[0, 1], [0, 2], [0, 3]])).tolist()
-        [2.0, 2.0, 1.0]
-    """
+    """Return how many pairs move together with each: the sum over pairs of their columns' alignments' products."""
     one, other = pairs.T
     straight = alignment[np.ix_(one, one)] * alignment[np.ix_(other, other)]
     crossed = alignment[np.ix_(one, other)] * alignment[np.ix_(other, one)]

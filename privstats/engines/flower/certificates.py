@@ -59,13 +59,6 @@ def write_certificates(
 
     Raises:
         PrivstatsError: the folder exists, bad input, or unreadable files of ``after``.
-
-    Example:
-        >>> from pathlib import Path
-        >>> from privstats.engines.flower.certificates import write_certificates
-        >>> write_certificates(Path("certificates"), ["coordinator.example"], days=365)
-        >>> sorted(path.name for path in Path("certificates").iterdir())
-        ['ca.pem', 'server.key', 'server.pem']
     """
     if not 1 <= days <= MOST_DAYS:
         raise PrivstatsError(f"certificates last 1 to {MOST_DAYS} days, not {days}: change --days")
