@@ -27,12 +27,7 @@ def register(table: dict[str, type[T]], name: str, cls: type[T], noun: str, erro
 
 
 def by_name(rows: Iterable[T], name: Callable[[T], Name], noun: str) -> dict[Name, T]:
-    """Return rows by name, in order; refuse two of one name.
-
-    Example:
-        >>> by_name([1, 10], str, "number")
-        {'1': 1, '10': 10}
-    """
+    """Return rows by name, in order; refuse two of one name."""
     table: dict[Name, T] = {}
     for row in rows:
         own = name(row)
@@ -49,11 +44,6 @@ class LazyRows(MutableMapping[Key, T]):
 
     Args:
         makers: by key, a function that returns the row, or the row's place, ``"module:name"``.
-
-    Example:
-        >>> rows = LazyRows({"one": lambda: int("1"), "none": lambda: int("")})
-        >>> list(rows), rows["one"]
-        (['one', 'none'], 1)
     """
 
     def __init__(self, makers: Mapping[Key, Callable[[], T] | str]) -> None:

@@ -50,13 +50,7 @@ class LastGradient:
 
 
 def unclipped(probabilities: Array, clip: float) -> Array:
-    """Return p* for the p of a softmax with residuals clipped to c > 0, each ``(n, C)``.
-
-    Example:
-        >>> from privstats.estimates.clip_link import unclipped
-        >>> unclipped(np.array([[0.99, 0.01], [0.6, 0.4]]), clip=0.7).round(3).tolist()  # the second is within reach
-        [[0.98, 0.02], [0.548, 0.452]]
-    """
+    """Return p* for the p of a softmax with residuals clipped to c > 0, each ``(n, C)``."""
     squares = np.square(probabilities)
     lengths = np.sqrt(np.maximum(squares.sum(axis=1, keepdims=True) - squares + np.square(1 - probabilities), 0.0))
     weighted = probabilities * np.maximum(1.0, lengths / clip)

@@ -31,12 +31,6 @@ def area_influences(inside: NDArray[np.bool_], scores: Array) -> tuple[float, Ar
 
     The influences' squares sum to the area's variance (DeLong, DeLong and Clarke-Pearson 1988). ``inside`` marks the
     class.
-
-    Example:
-        >>> from privstats.inference.own_scores import area_influences
-        >>> area, moves = area_influences(np.array([False, True, False, True]), np.array([0.1, 0.3, 0.4, 0.8]))
-        >>> area, moves.round(3).tolist()
-        (0.75, [0.177, -0.177, -0.177, 0.177])
     """
     won, ranks = np.empty(len(scores)), rankdata(scores)
     for side in (inside, ~inside):

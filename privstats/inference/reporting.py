@@ -176,13 +176,7 @@ class Source:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Join names for a sentence.
-
-    Example:
-        >>> from privstats.inference.reporting import listed
-        >>> listed(["age", "sex", "dose"])
-        'age, sex and dose'
-    """
+    """Join names for a sentence."""
     *others, last = names or ("none",)
     return f"{', '.join(others)} and {last}" if others else last
 

@@ -3,9 +3,6 @@
 A stream's nodes hold *different* records, so all together cost as little as one release (docs/streams.md). The spend
 records who keeps records disjoint (``Spent.apart``): the party's ``RecordRegistry`` or the parties of a server that
 sees sums; ``mark_started`` refuses other callers.
-
-Stored noise is bound to the sums it hides: bound to the epoch's number alone, it would let a copy of a central server's
-folder reveal one party's exact sums.
 """
 
 from __future__ import annotations
