@@ -198,7 +198,7 @@ ROWS: list[Row] = [
     (lambda: privacy(unit="client"), "max_records_per_client must be a whole number .* give it"),
     (
         lambda: privacy(unit="person"),
-        "person_clip must be said with unit='person', got None: 'average' where intervals are wanted",
+        "person_clip must be given with unit='person', got None: 'average' for intervals",
     ),
     (
         lambda: privacy(unit="person", max_records_per_person=4, person_clip=0.5),

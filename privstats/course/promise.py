@@ -86,7 +86,7 @@ class Promise:
     def holds(self, mu: float) -> bool:
         """Return whether mu is at most that of (epsilon, delta), up to rounding.
 
-        Source: Dong, Roth, Su 2019, corollary 1. No mu keeps delta 0.
+        Source: Dong, Roth and Su 2022, corollary 1. No mu keeps delta 0.
         """
         return self.delta > 0 and mu <= gaussian_mu(self.epsilon, self.delta) * _ROUNDING
 

@@ -1,7 +1,7 @@
 """Compute the exact privacy curve of Gaussian noise, and its inverses.
 
-mu is sensitivity / sigma. :func:`root` repeats scipy's ``brentq`` bit for bit, because importing scipy.optimize is
-slow.
+mu is sensitivity / sigma. Numbers of Dong, Roth and Su 2022 are those of JRSS-B 84, not arXiv:1905.02383. :func:`root`
+repeats scipy's ``brentq`` bit for bit, because importing scipy.optimize is slow.
 """
 
 from __future__ import annotations
@@ -206,7 +206,7 @@ class Guarantee:
         return self.operating_point()[1]
 
     def of_group(self, units: float) -> Guarantee:
-        """Return a group's guarantee: mu and epsilon times ``units`` (Dong, Roth, Su 2022, section 2)."""
+        """Return a group's guarantee: mu and epsilon times ``units`` (Dong, Roth and Su 2022, theorem 3)."""
         return Guarantee(units * self.mu, units * self.pure)
 
     def repeated(self, releases: int) -> Guarantee:

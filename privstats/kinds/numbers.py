@@ -200,10 +200,12 @@ def pairs_with_numbers(
 ) -> list[tuple[Record, Record]]:
     """Return candidates for the worst exchange, at weights per squared wire step."""
     numbers = schema.numbers or ()
+    kept = dict.fromkeys((name for number in numbers for name in number.by), 0)
+    alike = {**other, "values": {**other["values"], **kept}}  # in the same groups of all numbers
     turn = STEPS - round(STEPS * _turn(weights.get("x", 0.0), weights.get("q", 0.0) * STEPS**2))
     first = _with(one, {number.name: STEPS for number in numbers})
     pairs = []
-    for second, near, gap in product((other, one), (-STEPS, turn), (-STEPS, turn, None)):
+    for second, near, gap in product((other, alike, one), (-STEPS, turn), (-STEPS, turn, None)):
         ends = {n.name: -STEPS if n.by else gap if n.missing else near for n in numbers}
         pairs.append((first, _with(second, ends)))
     return pairs

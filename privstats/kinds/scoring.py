@@ -142,11 +142,11 @@ class ScoringSchema(Schema):
         rising = all(low < high for low, high in pairwise((0.0, *values, 1.0)))
         if not (rising and 0.5 in values and len(values) == self.score_bins - 1) or self.classes != 2:
             raise SchemaError(
-                "cuts are of two classes: score_bins - 1 probabilities that rise between 0 and 1, with 0.5 among them; "
-                "ps.Scoring(head, releases=...) computes them"
+                "cuts need two classes, and must be score_bins - 1 rising probabilities between 0 and 1, one of them "
+                "0.5: ps.Scoring(head, releases=...) computes them"
             )
         if self.score != "probability":
-            raise SchemaError("cuts are of probabilities; leave score out")
+            raise SchemaError("cuts need score='probability', which is the default: leave score out")
         return values
 
     @property

@@ -152,9 +152,9 @@ def least_epsilon(schema: Schema, privacy: Privacy, noise: Noise, runs: int) -> 
     """Return epsilon of ``runs`` runs together when one unit's data are exchanged, at the plan's delta.
 
     The respondents are public, so one answer is compared with another: a neighbour under replace-one. Under add-remove
-    it is a group of two, hence at most twice the mu (Dong, Roth and Su 2022, theorem 2.14), and at most
-    ``dp.client_mu`` of that number of records replaced. R runs compose to sqrt(R) mu (corollary 2 there). For a pure
-    promise epsilons add up.
+    it is a group of two, hence at most twice the mu (Dong, Roth and Su 2022, theorem 3), and at most ``dp.client_mu``
+    of that number of records replaced. R runs compose to sqrt(R) mu (corollary 2 there). For a pure promise epsilons
+    add up.
 
     Example:
         >>> from privstats.plan.devices import least_epsilon

@@ -26,7 +26,7 @@ GOOD = {"model": "central", "unit": "record", "adjacency": "add-remove", "epsilo
         ({"epsilon": True}, "epsilon"),
         ({"delta": 1e-16}, "delta"),
         ({"delta": -0.1}, "delta"),
-        ({"delta": 0.0, "model": "distributed"}, "delta = 0 is offered with model='central' only"),
+        ({"delta": 0.0, "model": "distributed"}, "delta = 0 is supported with model='central' only"),
         ({"delta": 1.0}, "delta"),
         ({"shares": {"N": 0.5, "A": 0.4}}, "shares must sum to 1"),
         ({"shares": {"N": 0.0, "A": 1.0}}, "shares"),

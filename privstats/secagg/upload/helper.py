@@ -203,7 +203,7 @@ class Helper(Exclusive):
 
         ``engines.journal`` stores the helper's received messages instead.
         """
-        raise LocalProtocolError("a helper is not saved whole: engines.journal.JournaledHelper keeps what it was sent")
+        raise LocalProtocolError("a helper cannot be exported: engines.journal.JournaledHelper stores its messages")
 
     def _receive_message(self, view: memoryview) -> bytes:
         self._check_size(view)

@@ -267,9 +267,9 @@ def digest_of(roster: Roster | bytes) -> bytes:
 
 
 def _check_order(offer: Offer) -> None:
-    require_order(offer.identity, f"the identity of place {offer.place} of the panel", LocalProtocolError)
+    require_order(offer.identity, f"the identity of panel member {offer.place}", LocalProtocolError)
     try:
         (suite,) = (each for each in SUITES.values() if each.key_bytes == len(offer.box_key))
         suite.check(offer.box_key)
     except ValueError:
-        raise LocalProtocolError(f"the box key offered for place {offer.place} is of low order, or none") from None
+        raise LocalProtocolError(f"the box key of panel member {offer.place} is no key, or of low order") from None

@@ -43,7 +43,7 @@ def test_an_x_wing_key_with_a_half_to_which_nothing_can_be_sealed_is_refused(mon
     right = panel.offers[1].box_key
     for bad in (b"\xff" * 1184 + right[1184:], right[:1184] + bytes(32), right[:-1], bytes(1216)):
         offers = (panel.offers[0], replace(panel.offers[1], box_key=bad), panel.offers[2])
-        with pytest.raises(LocalProtocolError, match="the box key offered for place 1 is of low order, or none"):
+        with pytest.raises(LocalProtocolError, match="the box key of panel member 1 is no key, or of low order"):
             Panel(panel.identities, offers)
 
 

@@ -223,7 +223,7 @@ def test_no_machine_and_no_key_is_copied(duplicate) -> None:
     for machine in (run.clients[0], run.leader, run.helpers[0], run.key(1)):
         with pytest.raises(LocalProtocolError, match="a copy of"):
             duplicate(machine)
-    with pytest.raises(LocalProtocolError, match="is not saved whole"):
+    with pytest.raises(LocalProtocolError, match="a helper cannot be exported"):
         run.helpers[0].export(KEY)
 
 
