@@ -110,7 +110,7 @@ ROWS: list[Row] = [
     (lambda: ridge_schema(missing="mean"), "missing must be 'left out', .* got 'mean'"),
     (
         lambda: ps.EffectSchema.of({"age": (20, 90)}, treatment="arm", outcome=(0, 1), trim=0.1, missing="weights"),
-        "missing='weights' is for trials of one probability: .* state complete cases instead",
+        "missing='weights' needs a trial with one probability of treatment.* use complete records",
     ),
     (lambda: ridge_schema(target_bound=None), "target_bound must be a number between"),
     # transforms

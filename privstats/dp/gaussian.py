@@ -228,8 +228,8 @@ def root(function: Callable[[float], float], low: float, high: float) -> float:
 
     Example:
         >>> from privstats.dp.gaussian import root
-        >>> root(lambda x: x * x - 2, 0.0, 2.0) == 2**0.5
-        True
+        >>> round(root(lambda x: x * x - 2, 0.0, 2.0), 12)
+        1.414213562373
     """
     before, here = low, high
     f_before, f_here = function(before), function(here)

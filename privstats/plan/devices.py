@@ -51,8 +51,8 @@ class Devices:
         >>> ps.plan.Devices(**people | {"page": " BONN "}, most_runs=2)
         Traceback (most recent call last):
             ...
-        privstats.errors.PlanError: devices.page is served by 'Bonn', a member of the panel: whoever serves the page can
-        read every answer alone; name an organisation of its own
+        privstats.errors.PlanError: devices.page is served by 'Bonn', a member of the panel, which could then read
+        every answer alone; name another organisation
     """
 
     organisations: tuple[str, ...]
@@ -117,8 +117,8 @@ class Devices:
             )
         if _folded(self.page) in panel:
             raise PlanError(
-                f"devices.page is served by {panel[_folded(self.page)]!r}, a member of the panel; whoever serves the "
-                "page can read every answer alone, so name another organisation"
+                f"devices.page is served by {panel[_folded(self.page)]!r}, a member of the panel, which could "
+                "then read every answer alone; name another organisation"
             )
         if _folded(self.page) == _folded(self.registrar):
             raise PlanError(
@@ -162,7 +162,7 @@ def least_epsilon(schema: Schema, privacy: Privacy, noise: Noise, runs: int) -> 
         >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
         >>> noise = ps.dp.calibrate(schema, privacy, honest_shares=1)
         >>> [round(least_epsilon(schema, privacy, noise, runs), 3) for runs in (1, 4)]
-        [1.47, 3.215]
+        [1.465, 3.186]
     """
     if noise.pure:
         return runs * privacy.epsilon * (1 if privacy.adjacency == "replace-one" else 2)

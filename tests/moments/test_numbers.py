@@ -122,13 +122,13 @@ def test_no_pair_of_records_moves_more_than_the_one_sensitivity(case):
 
 def test_the_worst_pair_shares_a_number_s_group_and_no_other_cell():
     schema = ps.CountSchema((SEX, ILL), (("ill",),), numbers=(ps.Number("hours", 0, 80, by=("sex",)),))
-    wire = {"T": 1.0, "x": 100.0 / 4096**2, "q": 1.0 / 4096**4}
+    wire = {"T": 1 / 4096**2, "x": 100 / 4096**2, "q": 1 / 4096**4}
     worst = worst_case(schema, made.promise(adjacency="replace-one"), wire)
     assert (worst.gone[0]["values"], worst.come[0]["values"]) == (
         {"sex": 0, "ill": 0, "hours": 0},
         {"sex": 0, "ill": 1, "hours": 0},
     )
-    assert worst.moves == {"T": 2, "x": (2 * 4096) ** 2, "q": 0}
+    assert worst.moves == {"T": 2 * 4096**2, "x": (2 * 4096) ** 2, "q": 0}
 
 
 @pytest.mark.parametrize("shares", [None, {"T": 0.9, "x": 0.05, "q": 0.05}])

@@ -56,7 +56,7 @@ def test_an_x_wing_key_with_a_half_to_which_nothing_can_be_sealed_is_refused(mon
         (IDENTITIES, (*OFFERS[:2], OFFERS[1]), "one offer for each"),
         ((*IDENTITIES[:2], bytes(32)), OFFERS, "place 2 is not of the identity that the plan names"),
         (IDENTITIES, (*OFFERS[:2], replace(OFFERS[2], box_key=OFFERS[1].box_key)), "offer one box key"),
-        (IDENTITIES, (*OFFERS[:2], replace(OFFERS[2], box_key=bytes(32))), "place 2 is of low order"),
+        (IDENTITIES, (*OFFERS[:2], replace(OFFERS[2], box_key=bytes(32))), "panel member 2 is no key, or of low order"),
     ],
 )
 def test_a_panel_that_is_none(identities, offers, told: str) -> None:
