@@ -27,7 +27,7 @@ def promised(plan: Plan) -> tuple[Privacy, float]:
         PlanError: the plan has no DP, or a pure epsilon, which rounds cannot keep.
     """
     if plan.noise is not None and plan.noise.pure:
-        raise PlanError("delta = 0 is offered for one release, and rounds compose in mu: give a delta above 0")
+        raise PlanError("delta = 0 is supported for one release, and rounds compose in mu: give a delta above 0")
     if plan.noise is None or not isinstance(plan.privacy, Privacy):
         raise PlanError(
             "a course needs differential privacy: without noise two of its sums can give a single record; give its "

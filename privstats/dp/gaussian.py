@@ -163,7 +163,7 @@ def _log_phi(s: float) -> float:
 
 @dataclass(frozen=True)
 class Guarantee:
-    """A trade-off curve that no test for one unit beats.
+    """A trade-off curve that no test for one unit's presence exceeds.
 
     Attributes:
         mu: of Gaussian DP; infinite for exact sums.

@@ -135,8 +135,8 @@ Reasons: TypeAlias = tuple[str, str]
 
 _EPSILON_REASONS: Reasons = ("below it the release is nothing but noise", "above it the promise is empty")
 _DELTA_REASONS: Reasons = (
-    "take 0, which is pure epsilon with Laplace noise, or something below 1 / records",
-    "a delta of that size lets whole records out; take something below 1 / records",
+    "give 0, which is pure epsilon with Laplace noise, or a value below 1 / records",
+    "a delta of that size allows complete records to be revealed: give a value below 1 / records",
 )
 AVERAGE = "average"
 """The ``person_clip`` under which a person adds the average of all rows."""

@@ -109,11 +109,13 @@ class Devices:
                 )
             panel[_folded(name)] = name
         if len(panel) < 2:
-            raise PlanError("devices.organisations must name at least two, a leader and a helper, or one reads all")
+            raise PlanError(
+                "devices.organisations must name at least two, a leader and a helper: one could read all answers"
+            )
         if _folded(self.registrar) in panel:
             raise PlanError(
-                f"devices.registrar is {panel[_folded(self.registrar)]!r}, a member of the panel, which then holds "
-                "everybody's code too; name an organisation of its own"
+                f"devices.registrar is {panel[_folded(self.registrar)]!r}, a member of the panel, which would also "
+                "hold every person's code; name a separate organisation"
             )
         if _folded(self.page) in panel:
             raise PlanError(
@@ -192,8 +194,8 @@ def _check_panel(plan: Plan, devices: Devices) -> None:
         )
     if devices.registrar_key in plan.panel:
         raise PlanError(
-            "devices.registrar_key is a member's of the panel, which then holds everybody's code too: the registrar "
-            "needs a key of its own"
+            "devices.registrar_key is a panel member's key, and that member would also hold every person's code: the "
+            "registrar needs a separate key"
         )
 
 
@@ -201,8 +203,8 @@ def _check_noise(plan: Plan, devices: Devices) -> None:
     drawn_by = None if plan.noise is None else plan.noise.trust.drawn_by
     if drawn_by == "client":
         raise PlanError(
-            "devices draw no noise: nobody can audit that one added its part, nor know how many of those who were "
-            "mailed a code are honest; choose model='panel'"
+            "devices add no noise, because no party can verify a device's noise, or knows how many invited people are "
+            "honest: choose model='panel'"
         )
     if drawn_by == "member":
         if devices.exact is not None:
@@ -215,8 +217,8 @@ def _check_noise(plan: Plan, devices: Devices) -> None:
         )
     if plan.cohort.colluders < 1:
         raise PlanError(
-            "cohort.colluders must be at least 1 with devices.exact: some codes that were mailed are in wrong hands, "
-            "and min_survivors - colluders honest people are all that hides one"
+            "cohort.colluders must be at least 1 with devices.exact: some mailed codes may be in wrong hands, and "
+            "only min_survivors - colluders honest people hide each other's answers"
         )
 
 
@@ -228,8 +230,8 @@ def _check_one_message(plan: Plan) -> None:
         )
     if plan.validity is not None:
         raise PlanError(
-            "validity under devices rests on a proof that is not written down, because a member answers proofs of "
-            "reports that are on no list: leave validity out, or devices"
+            "validity cannot be combined with devices, because nothing is proved where a member answers proofs of "
+            "reports on no list: leave out validity, or devices"
         )
 
 

@@ -67,9 +67,9 @@ def _listing(parameters: Parameters) -> list[str]:
     if not disputes:
         return []
     return [
-        f"a list needs {parameters.fewest_listed} survivors, so that {survivors} of them are in the sum though "
-        f"a lying server makes up disputes, at most {disputes} a client; {disputes + 1} clients that lie "
-        "can get an honest neighbour left out, and the promise is for a server that shows all clients one list"
+        f"a list needs {parameters.fewest_listed} survivors, so that {survivors} of them are in the sum even if a "
+        f"lying server invents disputes, at most {disputes} per client; {disputes + 1} lying clients can exclude an "
+        "honest neighbour, and the promise holds if the server shows all clients one list"
     ]
 
 
@@ -85,8 +85,8 @@ def _framing(parameters: Parameters) -> list[str]:
     least = parameters.threshold + liars
     framed = least + (liars > 1)
     return [
-        f"WARNING: where at most {framed} clients are left, {liars} lying among them can get an honest one left "
-        f"out, and so end the session after the others have uploaded: set min_survivors to at least {least}, with "
+        f"WARNING: if at most {framed} clients remain, {liars} lying among them can exclude an honest client, and so "
+        f"end the session after the others have uploaded: set min_survivors to at least {least}, with "
         "more clients or fewer colluders if that leaves no room for dropouts"
     ]
 

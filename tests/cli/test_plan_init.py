@@ -556,7 +556,7 @@ def test_a_person_is_asked_for_a_survey_and_for_nothing_that_it_settles(init, te
     [
         ({"panel": "leader.pub"}, "needs a panel: the leader's identity and at least one helper's"),
         ({"panel": "leader.pub,nobody.pub"}, "cannot read nobody.pub"),
-        ({"registrar_key": "leader.pub"}, "registrar_key is a member's of the panel"),
+        ({"registrar_key": "leader.pub"}, "registrar_key is a panel member's key"),
         ({"registrar": "bonn clinic"}, "devices.registrar is 'Bonn Clinic', a member of the panel"),
         ({"organisations": "Ulm,Bonn,Graz"}, "organisations names 3 and the panel has 2 places"),
         ({"questions": "age"}, "questions must name each column once"),

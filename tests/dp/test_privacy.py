@@ -54,8 +54,8 @@ def test_a_promise_that_cannot_be_kept_is_refused_by_name(change, field):
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"delta": 1e-16}, "take 0, which is pure epsilon with Laplace noise, or something below 1 / records"),
-        ({"delta": 0.5}, "lets whole records out"),
+        ({"delta": 1e-16}, "give 0, which is pure epsilon with Laplace noise, or a value below 1 / records"),
+        ({"delta": 0.5}, "allows complete records to be revealed"),
         ({"epsilon": 0}, "below it the release is nothing but noise"),
         ({"epsilon": 1000}, "above it the promise is empty"),
         ({"epsilon": math.nan}, "give a finite number"),

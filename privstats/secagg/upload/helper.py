@@ -75,7 +75,7 @@ class Helper(Exclusive):
         allow_reproducible: bool = False,
     ) -> None:
         if not isinstance(roster, Roster):
-            raise LocalProtocolError("a helper needs the whole roster, from its owner: it verifies every report")
+            raise LocalProtocolError("a helper needs the complete roster, from its owner, to verify every report")
         self.check_noise(parameters, noise)
         self._context = panel.context(parameters, roster)
         if keys.place == checks.LEADER or keys.offer != panel.offers[keys.place]:

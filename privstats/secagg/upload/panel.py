@@ -246,7 +246,7 @@ def end_of(until: int | None) -> int:
         return now + LASTING_SECONDS
     if isinstance(until, bool) or not isinstance(until, int) or not now < until < _MOST:
         raise LocalProtocolError(
-            f"until must be a whole number of seconds since 1970 that is to come, got {until!r:.30}"
+            f"until must be a whole number of seconds since 1970, in the future, got {until!r:.30}"
         )
     return until
 
