@@ -282,9 +282,7 @@ def _check_unit_records(privacy: Privacy, most_of: str, clip_of: str) -> None:
             "client_clip: use 'add-remove'; twice its mu bounds the exchange of one client for another"
         )
     if isinstance(most, bool) or not isinstance(most, int) or most < 1:
-        raise PlanError(
-            f"{most_of} must be a whole number of at least 1 with unit={privacy.unit!r}, got {most!r}: give it"
-        )
+        raise PlanError(f"{most_of} must be a whole number of at least 1 with unit={privacy.unit!r}, got {most!r}")
     clip = getattr(privacy, clip_of)
     if clip is not None:
         remedy = "lower it" if privacy.unit == "person" else "lower it, or leave it out"
@@ -306,8 +304,7 @@ def _check_pure(privacy: Privacy) -> None:
         )
     if privacy.pure and privacy.client_clip is not None:
         raise PlanError(
-            "client_clip clips clients in the L2 norm, which bounds no pure epsilon: leave it out, or give a delta "
-            "above 0"
+            "client_clip clips in the L2 norm, which bounds no pure epsilon: leave it out, or give a delta above 0"
         )
 
 

@@ -200,8 +200,7 @@ def pairs_with_numbers(
 ) -> list[tuple[Record, Record]]:
     """Return candidates for the worst exchange, at weights per squared wire step."""
     numbers = schema.numbers or ()
-    kept = dict.fromkeys((name for number in numbers for name in number.by), 0)
-    alike = {**other, "values": {**other["values"], **kept}}  # in the same groups of all numbers
+    alike = {**other, "values": {**other["values"], **{name: 0 for n in numbers for name in n.by}}}  # groups stay
     turn = STEPS - round(STEPS * _turn(weights.get("x", 0.0), weights.get("q", 0.0) * STEPS**2))
     first = _with(one, {number.name: STEPS for number in numbers})
     pairs = []

@@ -200,8 +200,7 @@ def _check_missing(schema: ScoreSchema) -> None:
         raise SchemaError(f"missing must be 'outcome' or left out, got {schema.missing!r}")
     if schema.missing and (schema.family != "logistic" or schema.nonnegative or schema.rate or schema.outcomes):
         raise SchemaError(
-            "missing='outcome' models the presence of one y, which is 1 or 0: give family='logistic', and leave rate, "
-            "outcomes and nonnegative out"
+            "missing='outcome' models whether one y is known: give family='logistic', no rate, outcomes or nonnegative"
         )
 
 

@@ -49,9 +49,7 @@ class _FileBatches:
 def persons_in(file: RecordFile, schema: Schema, unreadable: Unreadable) -> tuple[Any, Any, Any]:
     """Return X, y and person ids of a file, all records at once."""
     if file.persons is None:
-        raise DataError(
-            "the plan's promise is per person: name the column of person ids with --persons (in Python persons=)"
-        )
+        raise DataError("the plan's promise is per person: name the id column with --persons (in Python persons=)")
     if named := kind_of(schema).named(schema):
         columns = _columns_of(file, (*named, file.persons))
         return columns, None, columns.pop(file.persons)

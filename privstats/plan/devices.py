@@ -109,9 +109,7 @@ class Devices:
                 )
             panel[_folded(name)] = name
         if len(panel) < 2:
-            raise PlanError(
-                "devices.organisations must name at least two, a leader and a helper: one could read all answers"
-            )
+            raise PlanError("devices.organisations must name at least two, because one could read all answers")
         if _folded(self.registrar) in panel:
             raise PlanError(
                 f"devices.registrar is {panel[_folded(self.registrar)]!r}, a member of the panel, which would also "

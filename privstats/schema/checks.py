@@ -82,9 +82,7 @@ def _check_cells(schema: Schema, transform: tuple[Transform, ...], grid_bits: in
     if schema.nonnegative:
         raise SchemaError("nonnegative must be False: the signs of Cells are negative")
     if any(step.local for step in transform):
-        raise SchemaError(
-            "no map fitted on one client's records may follow Cells, whose rows have one meaning for all parties"
-        )
+        raise SchemaError("no map fitted on client records may follow Cells: its rows mean the same for all parties")
     if len(transform) == 1 and grid_bits < cells.bits:
         raise SchemaError(
             f"grid_bits must be at least {cells.bits}, the bits of Cells, so that its rows lie on the grid; got "

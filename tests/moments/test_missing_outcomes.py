@@ -223,5 +223,5 @@ def test_schemas_of_single_sessions_refuse_other_words() -> None:
         ps.RidgeSchema(2, clip_norm=1.0, target_bound=1.0, missing="weights")  # type: ignore[arg-type]
     refused(SchemaError, "and of one target", ps.RidgeSchema, 2, 2, clip_norm=1.0, target_bound=1.0, missing="left out")
     refused(SchemaError, "missing must be 'outcome' or left out", ps.ScoreSchema, 2, 1.0, missing="left out")
-    with pytest.raises(SchemaError, match="missing='outcome' models the presence of one y, which is 1 or 0"):
+    with pytest.raises(SchemaError, match="missing='outcome' models whether one y is known: give family='logistic'"):
         ps.ScoreSchema(2, 1.0, missing="outcome", family="poisson", target_bound=3)

@@ -59,7 +59,7 @@ REFUSED = {
     "a name that turns text": (lambda: sample_devices(registrar="Trier\u202e"), "registrar must be a name of 1 to 120"),
     "a long name": (lambda: sample_devices(page="K" * 121), "page must be a name of 1 to 120 printable"),
     "a number for a name": (lambda: sample_devices(page=7), "page must be a name of 1 to 120 printable"),
-    "one organisation": (lambda: sample_devices(organisations=("Ulm",)), "must name at least two, a leader and a"),
+    "one organisation": (lambda: sample_devices(organisations=("Ulm",)), "must name at least two, because one could"),
     "two places under one name": (
         lambda: sample_devices(organisations=("Ulm", "ulm ")),
         r"organisations\[1\] is 'ulm ' again: two places of the panel under one name are one party",

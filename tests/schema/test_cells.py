@@ -20,7 +20,7 @@ UNIT = ps.transforms.UnitNorm()
         ({"feature_names": ("age", "sex")}, "feature_names must be left out: Cells names the input"),
         (
             {"transform": (CELLS, ps.transforms.Transport(6, "ab" * 32, 0.4))},
-            "no map fitted on one client's records may follow",
+            "no map fitted on client records may follow",
         ),
         ({"features": 4}, "transform gives 6 features but features=4"),
     ],
