@@ -35,10 +35,10 @@ from privstats.errors import PlanError
 from privstats.schema import COUNT_SCALE, Schema
 
 LEAST_TOTAL = 64.0
-"""Least guaranteed sigma of a segment, in grid steps."""
+"""Minimum guaranteed sigma of a segment, in grid steps."""
 LEAST_SHARE = 4.0
-"""Least sigma of one client's share or layer, in grid steps. Sums of shares are then discrete Gaussians up to 1e-66 in
-the logarithm; proof: docs/privacy.md, Distributed, fact 1."""
+"""Minimum sigma of one client's share or layer, in grid steps. Sums of shares are then discrete Gaussians up to 1e-66
+in the logarithm; proof: docs/privacy.md, Distributed, fact 1."""
 
 
 @dataclass(frozen=True)
@@ -365,7 +365,7 @@ def levels_of(clients: int, min_survivors: int, colluders: int) -> tuple[int, ..
 
 
 def _below(honest: int, least: int) -> int:
-    """Return the honest clients of the next lower level: ten elevenths, but ``least`` if that is within 15 %.
+    """Return the number of honest clients at the next lower level: ten elevenths, but ``least`` if that is within 15 %.
 
     Ten elevenths are rounded up, and at most ``honest`` - 1.
     """

@@ -47,8 +47,8 @@ def _moved(schema: Schema, statistic: str) -> int:
     moved = _MOVED.get((schema.task, statistic))
     if moved is None:
         raise PlanError(
-            "delta = 0 is offered for the class statistics N, A and D, which NaiveBayes reads, and for count tables; a "
-            f"{type(schema).__name__} sends {statistic}: leave it out, or give a delta above 0"
+            "delta = 0 is supported for the class statistics N, A and D, which NaiveBayes reads, and for count tables; "
+            f"a {type(schema).__name__} sends {statistic}: leave it out, or give a delta above 0"
         )
     return moved(schema)
 

@@ -105,7 +105,7 @@ class PersonAverage:
 
     averaged: ClassVar[bool] = True
     records: ClassVar[float] = 1.0
-    """A person with one row counts in full, and so does a person with more."""
+    """Every person counts as one record, whatever the number of rows."""
 
     def most_records(self, _: Schema) -> int:
         """Return 1: one record's largest entries and counts bound a person's contribution.

@@ -157,9 +157,9 @@ def warn_of_excluded(moments: Moments, left_out: LeftOut, unnamed: int) -> None:
     remarks = [left_out.remark(none_left=moments.records == 0)] if left_out.records else []
     if unnamed:
         remarks.append(
-            f"{unnamed:,} of the records have no id of a person and are left out of every sum: the id is "
-            "missing; is no text and no whole number below 2**53, so put a letter before dates and large numbers; or "
-            "lost a character in decoding, so name the file's --encoding (in Python encoding=). This number stays here"
+            f"{unnamed:,} of the records have no id of a person and are left out of every sum. Such an id is missing; "
+            "or is neither a text nor a whole number below 2**53: put a letter before dates and large numbers; or lost "
+            "a character in decoding: name the file's --encoding (in Python encoding=). Do not share this number"
         )
     for remark in remarks:
         warnings.warn(remark, UnreadableRecordsWarning, stacklevel=3)

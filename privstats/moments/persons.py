@@ -229,9 +229,9 @@ _REPORTS = ("clip_report", "edge_report")
 def _warn_of_ids_like_others(records: int) -> None:
     if records:
         warnings.warn(
-            f"{records:,} of the records have an id that a reader of tables may take for another number, a truth, a "
-            "date or a time, such as 12.1, True or 2020-01-02, and are left out of every sum: put a letter before "
-            "these ids. This number stays here",
+            f"{records:,} of the records have an id that a reader of tables may convert to another number, a boolean, "
+            "a date or a time, such as 12.1, True or 2020-01-02, and are left out of every sum: put a letter before "
+            "these ids. Do not share this number",
             UnreadableRecordsWarning,
             stacklevel=5,
         )

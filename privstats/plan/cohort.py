@@ -235,8 +235,8 @@ def _check_alignment(schema: GaussianSchema, cohort: Cohort, privacy: Privacy | 
     if isinstance(privacy, Privacy):
         if privacy.client_clip is None:
             raise PlanError(
-                "an alignment under a promise needs client_clip: the rounds' matrices are bounded per client, and only "
-                "the clipped vector has a norm that every reference keeps; set privacy.client_clip"
+                "an alignment under a promise needs client_clip, because only a clipped vector has one norm bound for "
+                "every reference: set privacy.client_clip"
             )
         return
     honest, least = cohort.min_survivors - cohort.colluders, 4 * (schema.rounds + 1)

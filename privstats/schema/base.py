@@ -156,7 +156,7 @@ class Schema(ABC):
     whole_parties: ClassVar[bool] = False
     scores_head: ClassVar[bool] = False
     finds_cuts: ClassVar[bool] = False
-    no_persons: ClassVar[str] = "one person's part cannot be shortened where the sums are not over rows"
+    no_persons: ClassVar[str] = "one person's contribution cannot be clipped where sums are not over rows"
     needs_privacy: ClassVar[str] = ""
 
     if TYPE_CHECKING:  # the kinds have fields or properties of these names

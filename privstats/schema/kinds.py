@@ -216,7 +216,7 @@ def require_schema(schema: object, call: str | None = None) -> None:
     wrong = f"schema must be a {USUAL}, got {type(schema).__name__}"
     if is_known(getattr(schema, "schema", None)):  # a plan, which is built further up
         raise SchemaError(f"{wrong}; give plan.schema")
-    raise SchemaError(f"{wrong}; call {call}" if call else f"{wrong}; give one of these")
+    raise SchemaError(f"{wrong}; call {call}" if call else f"{wrong}; give such a schema")
 
 
 def is_known(schema: object) -> bool:

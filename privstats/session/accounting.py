@@ -70,8 +70,8 @@ def charge_of(plan: Plan, charge: Charging) -> Account | None:
         return charge
     if charge is None and not isinstance(plan.privacy, NoPrivacy):
         raise LedgerError(
-            "this plan spends privacy and nothing says where that is recorded: give "
-            "charge=Charge(ledger, dataset), or the word charge='uncharged' where no record is needed"
+            "this plan spends privacy, and no ledger is given to record that: give charge=Charge(ledger, dataset), or "
+            "charge='uncharged' where no record is needed"
         )
     if charge is not None and not (isinstance(charge, str) and charge == "uncharged"):
         got = f"the text {charge!r}" if isinstance(charge, str) else f"a {type(charge).__name__}"

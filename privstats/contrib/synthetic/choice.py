@@ -209,7 +209,7 @@ def _contrasts(shares: Array) -> tuple[Array, Array]:
     """Return contrasts of a variable's cells, ``(cells, cells - 1)``, and their squared norms.
 
     Under the shares each has mean 0 and variance 1, and any two are uncorrelated. So a pair's contrasts have a squared
-    sum of chi-squared over its records. Their squared norms, by which noise enters, are apart as far as can be: rare
+    sum of chi-squared over its records. Their squared norms, by which noise enters, differ as much as possible, so rare
     cells have contrasts of their own.
     """
     root = np.sqrt(np.maximum(shares, _LEAST_SHARE) / np.maximum(shares, _LEAST_SHARE).sum())

@@ -97,7 +97,7 @@ def solve_sparse(
         if enough.any() and bounds.liveness <= _LIVENESS:
             return SparseGraph(k, t, bounds)
     raise PlanError(
-        f"no {kind} graph of at most {_MAX_NEIGHBOURS} neighbours carries {colluders} colluders and {dropouts} "
+        f"no {kind} graph of at most {_MAX_NEIGHBOURS} neighbours tolerates {colluders} colluders and {dropouts} "
         f"dropouts among {clients} clients: expect fewer colluders or fewer dropouts (lower colluders, raise "
         "min_survivors), or use a complete graph of at most 256 clients"
     )
