@@ -220,8 +220,7 @@ def _mean_probability(*, fresh: bool) -> Cells:
     for row in _mean_rows(fresh=fresh):
         means = [f"{_signed(row[name])} ± {_digits(row[f'{name}, se'])}" for name in ("tested", "trained")]
         spreads = [_digits(row[name]) for name in ("predicted", "chance")]
-        release = _digits(float(np.std(row["by split"], ddof=1)))
-        ends = [release, *spreads, _signed(row["trained by the rate"])]
+        ends = [_digits(row["release"]), *spreads, _signed(row["trained by the rate"])]
         lines.append([row["data"], _short(row["epsilon"]), *means, *(_signed(row[part]) for part in parts), *ends])
     return [[*head, "chance of the test records", "with the training rate"], *lines]
 

@@ -97,7 +97,7 @@ def parts_of(split: Split, releases: list[Any]) -> Row:
     residual = last - np.eye(2)[split.y]
     kept = np.minimum(1.0, recipe.clip / np.maximum(np.linalg.norm(residual, axis=1), 1e-300))
     shares, tested = (head.predict_proba(frame)[:, 1] for frame in (split.gaps, split.gaps_test))
-    _, before = link_of(whitening, recipe.sums(have[0]), whitening.turned(head.weights_), recipe.clip)
+    before = link_of(whitening, recipe.sums(have[0]), whitening.turned(head.weights_), recipe.clip).shifts
     matched = float(np.diff(head.link_[1])[0] - np.diff(before)[0])
     unmoved, alone = _moved(shares, -matched), _moved(tested, -matched)
     return {
@@ -216,6 +216,7 @@ def _measured(table: RawTable, epsilon: float, count: int, draws: int) -> Row:
         **{name: float(np.mean(each)) for name, each in means.items()},
         **{f"{name}, se": standard_error(means[name]) for name in _JUDGED},
         "noise": float(np.sqrt(np.mean(within))) if draws > 1 else None,
+        "release": float(np.std([run["tested"] for each in runs for run in each], ddof=1)),
         "by split": [round(each, 5) for each in means["tested"]],
     }
 
