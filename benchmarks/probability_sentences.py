@@ -1,17 +1,20 @@
-"""Sentences of benchmarks/raw_tables/numbers.md about probabilities, counted from the committed results."""
+"""Sentences of the pages of measurements about probabilities and clips, counted from the committed results."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from benchmarks.measuring import Row, results, standard_error
 from benchmarks.raw_tables.mean_probability import FRESH, TITLE
+from benchmarks.refinement_tables import clip_gaps
+from benchmarks.table import titled
 
 __all__ = ["MAKERS"]
 
+_PAIR = 2
 _OURS, _START, _EPSILONS, _NEAR = "ours", "AUC: ", (1.0, 3.0), 0.02
 _BEYOND = f"beyond {_NEAR}".replace("0.", ".")
 
@@ -21,7 +24,7 @@ def raw_tables_losses_standing() -> str:
     least = {rival: [line for line, gaps in _losses(rival) if np.mean(gaps) > 0] for rival in ("LDA", "DP-EBM")}
     total = len(list(_losses("LDA")))
     beside = " and ".join(
-        f"{total - len(lines)} of {total} against {'`LDA` about a noisy mean' if rival == 'LDA' else rival}"
+        f"{total - len(lines)} of {total} lines against {'`LDA` about a noisy mean' if rival == 'LDA' else rival}"
         + (f" (not on {_listed(lines)})" if lines else "")
         for rival, lines in least.items()
     )
@@ -87,6 +90,34 @@ def raw_tables_noise_standing() -> str:
         f"The card's number is {min(ratios):.1f} to {max(ratios):.1f} times the spread over releases of one split, in "
         f"the median {float(np.median(ratios)):.1f} times"
     )
+
+
+def refinement_clips_standing() -> str:
+    """benchmarks/refinement/numbers.md: the rule's clip beside .3, or beside .7 where it is .3."""
+    rows = dict(titled("refinement.clips"))["rounds under noise"]
+    parts = []
+    for name, chosen in _CLIP_GROUPS.items():
+        group = [row for row in rows if chosen(row)]
+        others = [(row, "clip 0.7" if row["rule"] == "clip 0.3" else "clip 0.3") for row in group]
+        sides = {part: [_side(clip_gaps(row, other, part)) for row, other in others] for part in ("scores", "losses")}
+        parts.append(
+            f"{name}, {len(group)} lines: log loss lower on {sides['losses'].count(1)} and higher on "
+            f"{sides['losses'].count(-1)}, score higher on {sides['scores'].count(-1)} and lower on "
+            f"{sides['scores'].count(1)}"
+        )
+    return f"The rule's clip beside .3, or beside .7 where it is .3, by two standard errors: {'; '.join(parts)}."
+
+
+_CLIP_GROUPS: Mapping[str, Callable[[Row], bool]] = {
+    "tables of cells": lambda row: row["rows"] == "cells",
+    "two classes of other rows": lambda row: row["rows"] != "cells" and row["classes"] == _PAIR,
+    "embeddings of more classes": lambda row: row["rows"] != "cells" and row["classes"] > _PAIR,
+}
+
+
+def _side(gaps: Sequence[float]) -> int:
+    mean, two = float(np.mean(gaps)), 2 * standard_error(gaps)
+    return (mean > two) - (mean < -two)
 
 
 def _mean_standing(rows: Sequence[Row]) -> str:
@@ -172,5 +203,6 @@ MAKERS = (
     raw_tables_mean_fresh_standing,
     raw_tables_corrections_standing,
     raw_tables_noise_standing,
+    refinement_clips_standing,
 )
 """By their names, which stand in the page."""

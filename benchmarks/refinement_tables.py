@@ -9,7 +9,9 @@ import math
 from collections.abc import Mapping
 from functools import partial
 
-from benchmarks.measuring import Row, Rows, results
+import numpy as np
+
+from benchmarks.measuring import Row, Rows, results, standard_error
 from benchmarks.table import Cells, Shown, Table, Tables, by_name, titled
 
 __all__ = ["DATA", "EPSILONS", "TABLES", "gained", "peers_rows", "standing"]
@@ -84,8 +86,18 @@ def refinement_clip_gaps() -> Cells:
 
 
 def _clip_gap(row: Row, way: str) -> str:
-    score, loss = (f"{row[name]:+.3f} ± {row[f'{name}, se']:.3f}" for name in (f"{way}, gain", f"{way}, loss gap"))
-    return f"{score}, {loss}"
+    return ", ".join(
+        f"{np.mean(gaps):+.3f} ± {standard_error(gaps):.3f}" for gaps in (clip_gaps(row, way, part) for part in _PARTS)
+    )
+
+
+_PARTS = ("scores", "losses")
+
+
+def clip_gaps(row: Row, way: str, part: str) -> list[float]:
+    """By split, a clip's scores or log losses less those of the rule's clip."""
+    found: list[float] = np.subtract(row[f"{way}, {part}"], row[f"{row['rule']}, {part}"]).tolist()
+    return found
 
 
 def _clip(row: Row, way: str) -> str:

@@ -2,8 +2,8 @@
 
     python -m benchmarks.raw_tables.mean_probability --save --keep
 
-The recipe as it comes, from the columns alone, a tenth of the cells missing, on the splits of ``probabilities``. Every
-split is released several times with other noise from known seeds. On the training records five parts add up:
+The recipe without pairs, from the columns alone, a tenth of the cells missing, on the splits of ``probabilities``.
+Every split is released several times with other noise from known seeds. On the training records five parts add up:
 
 - *rounds*: the mean of the clipped residuals at the last weights, 0 where the rounds have ended at their optimum;
 - *clip*: the mean of what the clip cuts off the residuals there;
@@ -71,16 +71,16 @@ _A_PRIORI, _LEAST_CURVATURE = 0.01, 0.03
 
 
 def released(known: Known, split: Split, epsilon: float, draw: int) -> list[Any]:
-    """The releases of the recipe as it comes, their noise from a seed."""
+    """The releases of the recipe without pairs, their noise from a seed."""
     cells = declared(known)
     schema = ps.ClassSchema(2, statistics="NAB", clip_norm=1.0, transform=(cells,))
     privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=epsilon, delta=DELTA)
     plan, records = single_party_plan(schema, privacy), len(split.y)
     course: Any
     if cells.open:
-        course = ps.Binned.within(plan, "rounds", expected_records=records)
+        course = ps.Binned.within(plan, "rounds", expected_records=records, pairs=False)
     else:
-        course = ps.Rounds.within(plan, expected_records=records)
+        course = ps.Rounds.within(plan, expected_records=records, pairs=False)
     rng = seeded(_SEEDS * split.seed + draw)
     return ps.private_releases(course, split.gaps, split.y, ledger="uncharged", rng=rng, allow_reproducible=True)
 

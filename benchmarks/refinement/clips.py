@@ -118,25 +118,28 @@ def _rows_of(name: str, count: int) -> Iterator[Split]:
 
 @dataclass(frozen=True)
 class Embedded:
-    """A data set of embeddings, its classes as they are or two.
+    """Rows of numbers: embeddings, their classes as they are or two, or a table's columns by their ranges.
 
     Attributes:
         name: as the page has it.
         load: all rows and labels.
+        rows: "embedding" or "ranges".
     """
 
     name: str
     load: Callable[[], tuple[NDArray[np.float64], NDArray[np.intp]]]
+    rows: str = "embedding"
 
     def splits(self, count: int) -> Iterator[Split]:
-        """Rows that are centred and of norm 1, a quarter of them held out."""
+        """Rows of norm 1, embeddings centred before, a quarter of them held out."""
         X, y = self.load()
-        rows = apply((CentreRows(), UnitNorm()), X)
+        rows = apply((UnitNorm(),) if self.rows == "ranges" else (CentreRows(), UnitNorm()), X)
         for seed in range(count):
             yield tuple(train_test_split(rows, y, test_size=0.25, random_state=seed, stratify=y))
 
 
 def _embeddings(quick: bool) -> Iterator[Embedded]:
+    """Two classes last, and tables by their ranges behind them."""
     if quick:
         yield Embedded("digits, 3 or 8", partial(_digits, (3, 8)))
         return
@@ -154,6 +157,14 @@ def _embeddings(quick: bool) -> Iterator[Embedded]:
             yield Embedded(name, partial(_stored, file, labelled))
         else:
             print(f"skipped {name}: no {file}.npz in {DATA}; set PRIVSTATS_DATA to the folder that holds it")
+    for name in FEW:
+        yield Embedded(f"{name}, ranges", partial(_ranged, name), "ranges")
+
+
+def _ranged(name: str) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    """Columns brought to -1 to 1 by their true ranges, and a constant."""
+    columns, y = _table(name)
+    return np.column_stack([Known.of(columns).scaled(columns), np.ones(len(y))]), y
 
 
 def _stored(file: str, labelled: Callable[[Any, Any], Any]) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
@@ -214,7 +225,7 @@ def _noisy(embedded: Embedded, epsilon: float, count: int) -> Row:
     about: dict[str, Any] = {}
     for seed, (X, T, y, t) in enumerate(embedded.splits(count)):
         records, course = Records(X, y, CENTRAL.clients), course_of((X, T, y, t), epsilon, DELTA)
-        about = _about("embedding", course)
+        about = _about(embedded.rows, course)
         for clip in CLIPS:
             releases = played(replace(course, clip=clip), X, y, CENTRAL, seed, records)
             shares = heads.RefinedSoftmax().fit_releases(releases).predict_proba(T)
@@ -270,18 +281,11 @@ def _about(rows: str, course: Any) -> dict[str, Any]:
 def _row(name: str, epsilon: float, about: dict[str, Any], found: Mapping[str, Sequence[Any]]) -> Row:
     row: dict[str, Any] = {"data": name, "epsilon": epsilon, **about, "splits": len(found[KEPT])}
     for way, scores in found.items():
-        row |= _summary(way, np.array(scores)) | _over(way, np.array(scores), np.array(found[about["rule"]]))
+        parts = {"scores": [score for score, _ in scores], "losses": [loss for _, loss in scores]}
+        row |= _summary(way, np.array(scores)) | {
+            f"{way}, {part}": [round(each, 5) for each in several] for part, several in parts.items()
+        }
     return row
-
-
-def _over(way: str, found: NDArray[np.float64], kept: NDArray[np.float64]) -> dict[str, float]:
-    """A clip's scores less those of the rule's clip, split by split."""
-    gaps = (found - kept).T.tolist()
-    names = f"{way}, gain", f"{way}, loss gap"
-    of_all: dict[str, float] = {}
-    for name, gap in zip(names, gaps, strict=True):
-        of_all |= {name: float(np.mean(gap)), f"{name}, se": standard_error(gap)}
-    return of_all
 
 
 def _scored(shares: NDArray[np.float64], y: NDArray[np.intp]) -> tuple[float, float]:

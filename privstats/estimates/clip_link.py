@@ -56,12 +56,12 @@ class LastGradient:
 
 @dataclass(frozen=True)
 class Match:
-    """How a shift that follows the last gradient responds to noise, to first order.
+    """First-order response to noise of a shift that follows the last gradient.
 
     Attributes:
-        variance: mean of ``p (1 - p)`` over the records, p the corrected probabilities.
-        kept: share of an error of the mean score that the shift does not undo, 0 to 1.
-        pull: error of the mean score, before the division by T, per unit of noise in the mean residual.
+        variance: mean of ``p (1 - p)``, p the corrected probabilities.
+        kept: share of the mean score's error that the shift leaves, 0 to 1.
+        pull: error of the mean score before the division by T, per unit of noise in the mean residual.
 
     Example:
         >>> from privstats.estimates.clip_link import Match
@@ -76,7 +76,7 @@ class Match:
 
 @dataclass(frozen=True)
 class Link:
-    """The divisor T and the shifts b, ``(C,)``, of the scores; ``match`` is None where no gradient moved b.
+    """Divisor T and shifts b, ``(C,)``, of the scores; ``match`` is None where no gradient moved b.
 
     Example:
         >>> from privstats.estimates.clip_link import Link
