@@ -54,7 +54,7 @@ def raw_tables_rate_standing() -> str:
     """On how many lines of the tables of probabilities the mean is near its rate."""
     rows = {line: row for line, row in _lines() if row["way"] == _OURS}
     beyond = [line for line, row in rows.items() if abs(row["gap"]) > _NEAR]
-    said = f"In these runs it is within .02 of the rate on {len(rows) - len(beyond)} of {len(rows)} lines"
+    said = f"Its mean probability is within .02 of the rate on {len(rows) - len(beyond)} of {len(rows)} lines"
     return said + (f" (not on {_listed(beyond)})." if beyond else ".")
 
 
