@@ -22,8 +22,8 @@ from privstats.contrib.synthetic.proportional import Beliefs, consistent, propor
 
 Pair = tuple[int, int]
 
-MAX_CELLS = 1 << 16
-"""Cells of a junction tree; a fit then takes seconds."""
+MAX_CELLS = 1 << 18
+"""Cells of a junction tree; a fit then takes seconds. With a quarter of them Adult lacked pairs of its target."""
 _MEAN_ABSOLUTE = math.sqrt(2 / math.pi)
 _CHANCE = 1.0
 """Standard deviations of a score that noise and chance may make."""

@@ -194,7 +194,7 @@ class Synthetic(Planned):
                 variables = tuple(map(schema.variable, table))
                 own = tuple(model[names.index(name)] for name in table)
                 if len(table) == 1:
-                    counts, _ = occupied(*variables, counts, release.sigma["T"])
+                    counts, _ = occupied(variables[0], counts, release.sigma["T"])
                 counts, lumps = _in_cells(variables, own, counts)
                 merge = math.sqrt(_merged_size(variables, own))
                 places = tuple(names.index(name) for name in table)

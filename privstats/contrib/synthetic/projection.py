@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from privstats.contrib.synthetic.junction_tree import Array, Clique, JunctionTree
-from privstats.contrib.synthetic.proportional import Beliefs
+from privstats.contrib.synthetic.proportional import IMPOSSIBLE, Beliefs
 
 
 def projected(beliefs: Beliefs, variables: Clique) -> Array:
@@ -32,7 +32,7 @@ def projected(beliefs: Beliefs, variables: Clique) -> Array:
     for place, before, after in zip(path[1:], shared, [*shared[1:], variables[1:]], strict=True):
         joint, wanted = _union(before, after), _union(start, after)
         full, given = _union(held, after), beliefs.sums(place, before)
-        ratio = np.divide(1.0, given, out=np.zeros_like(given), where=given > 0)
+        ratio = np.divide(1.0, given, out=np.zeros_like(given), where=given > IMPOSSIBLE)
         table = table * tree.widened(ratio, before, held)
         product = tree.widened(table, held, full) * tree.widened(beliefs.sums(place, joint), joint, full)
         table, held = np.asarray(product.sum(axis=tree.axes(full, wanted))), wanted

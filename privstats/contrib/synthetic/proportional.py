@@ -18,6 +18,8 @@ from privstats.contrib.synthetic.junction_tree import Array, Clique, JunctionTre
 _SWEEPS, _CLOSE = 30, 1e-6
 """Maximum number of sweeps over all tables, and the change of a share at which they end."""
 _PROJECTIONS = 40
+IMPOSSIBLE = 1e-200
+"""Probability below which a cell counts as empty, far above where quotients overflow."""
 _LEAST = 1e-9
 """Smallest share of a cell: no cell becomes impossible."""
 
@@ -115,5 +117,5 @@ class _Fit:
         self.shared[link] = sums
 
     def _scale(self, place: int, variables: Clique, wanted: Array, own: Array) -> None:
-        ratio = np.divide(wanted, own, out=np.zeros_like(own), where=own > 0)
+        ratio = np.divide(wanted, own, out=np.zeros_like(own), where=own > IMPOSSIBLE)
         self.cliques[place] = self.cliques[place] * self.tree.widened(ratio, variables, self.tree.cliques[place])
