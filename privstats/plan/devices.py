@@ -51,8 +51,8 @@ class Devices:
         >>> ps.plan.Devices(**people | {"page": " BONN "}, most_runs=2)
         Traceback (most recent call last):
             ...
-        privstats.errors.PlanError: devices.page is served by 'Bonn', a member of the panel: whoever serves the page can
-        read every answer alone; name an organisation of its own
+        privstats.errors.PlanError: devices.page is served by 'Bonn', a member of the panel; whoever serves the page can
+        read every answer alone, so name another organisation
     """
 
     organisations: tuple[str, ...]
