@@ -51,13 +51,8 @@ class Devices:
         >>> ps.plan.Devices(**people | {"page": " BONN "}, most_runs=2)
         Traceback (most recent call last):
             ...
-<<<<<<< HEAD
-        privstats.errors.PlanError: devices.page is served by 'Bonn', a member of the panel; whoever serves the page can
-        read every answer alone, so name another organisation
-=======
         privstats.errors.PlanError: devices.page is served by 'Bonn', a member of the panel, which could then read
         every answer alone; name another organisation
->>>>>>> 853c956dd37faa48d70d5b2133fa3ada9bef7a61
     """
 
     organisations: tuple[str, ...]

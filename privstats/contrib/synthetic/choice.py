@@ -207,15 +207,9 @@ def _tree(scores: Mapping[Pair, float], variables: int) -> tuple[Pair, ...]:
 def _contrasts(shares: Array) -> tuple[Array, Array]:
     """Return contrasts of a variable's cells, ``(cells, cells - 1)``, and their squared norms.
 
-<<<<<<< HEAD
-    Under the shares each has mean 0 and variance 1, and any two are uncorrelated. So a pair's contrasts have a squared
-    sum of chi-squared over its records. Their squared norms, by which noise enters, differ as much as possible, so rare
-    cells have contrasts of their own.
-=======
     Each compares a cell with all that are more frequent (Helmert). Under the shares each has mean 0 and variance 1, and
     any two are uncorrelated. So a pair's contrasts have a squared sum of chi-squared over its records. Noise enters by
     the squared norms, which are large for rare cells alone.
->>>>>>> c6979c623e938e044f725eb24b440b3ca0b01974
     """
     held = np.maximum(shares, _LEAST_SHARE)
     order = np.argsort(-held, kind="stable")
