@@ -11,9 +11,9 @@ import numpy as np
 from scipy.special import ndtr
 
 GRADIENT_CLIP = 0.3
-"""c where rows are not those of ``Cells``: a record's residual ``p - e_y`` is shortened to this norm."""
+"""c of three classes and more without ``Cells``: a record's residual ``p - e_y`` is shortened to this norm."""
 CELL_CLIPS: Mapping[float, float] = {0.0: GRADIENT_CLIP, 12.0: 0.5, 25.0: 0.7, 100.0: 1.0}
-"""c for rows of ``Cells``, by the s from which each c applies (benchmarks/raw_tables/numbers.md has the search)."""
+"""c for ``Cells`` and two classes, by the s from which each c applies (benchmarks/refinement/numbers.md)."""
 EXACT_CLIP = 1.0
 """c of two classes without noise, where a clip protects nobody (benchmarks/refinement/numbers.md has the table)."""
 GRADIENT_SHARES: Mapping[str, float] = {"g": 0.99, "kappa": 0.01}
@@ -74,7 +74,7 @@ class SoftmaxRecipe:
 
     @property
     def cell_clip(self) -> float:
-        """Value of c for rows of ``Cells``: .3, and .5 from s = 12 on, .7 from 25, 1 from 100.
+        """Value of c for ``Cells`` and two classes: .3, and .5 from s = 12 on, .7 from 25, 1 from 100.
 
         Example:
             >>> from privstats.estimates.recipes import SoftmaxRecipe
@@ -116,12 +116,6 @@ class SoftmaxRecipe:
 
         With an entry's variance ``v = sigma^2 / (2 n^2) + 1 / (d^2 n)`` (noise ``sigma = 1 / mu_B``, and sample),
         Wigner's semicircle yields ``phi = 2 d sqrt(d v) = sqrt(4 d / n + 2 d^3 / (n mu_B)^2)``.
-
-        Example:
-            >>> from privstats.estimates.recipes import SoftmaxRecipe
-            >>> text, table = SoftmaxRecipe(77, 384, 10_000, mu=0.3), SoftmaxRecipe(2, 20, 4_000, mu=0.3)
-            >>> text.floor, round(table.floor, 2)
-            (1.0, 0.46)
         """
         d, n = self.features, self.records
         noise = self.release_mu**2 * self.release_shares["B"] * n**2
@@ -133,12 +127,6 @@ class SoftmaxRecipe:
 
         The bound of :func:`~privstats.estimates.softmax.class_curvature`, ``sigma_G / (n sqrt(1.5 v))`` with
         ``sigma_G = c / sqrt(.99 mu_t^2)``, over the curvature ``1 / (C k)`` of equally long directions.
-
-        Example:
-            >>> from privstats.estimates.recipes import SoftmaxRecipe
-            >>> text, table = SoftmaxRecipe(77, 384, 10_000, mu=0.3), SoftmaxRecipe(4, 27, 10_000, mu=2.0)
-            >>> text.least_curvature, round(table.least_curvature, 3)
-            (1.0, 0.002)
         """
         noise = self.clip / (self.round_mu * math.sqrt(GRADIENT_SHARES["g"])) / self.records
         return min(1.0, noise * self.classes * self.columns / math.sqrt((1 + CAUTION) * self.prior_variance))
