@@ -424,7 +424,7 @@ def without_rare(
     rare = suppressed(vector[layout.slices[0]] / COUNT_SCALE, min_count) if min_count else ()
     out = vector.copy()
     for segment, place in zip(layout.segments, layout.slices, strict=True):
-        if segment.statistic == "B":
+        if segment.pooled:
             continue
         table = out[place].reshape(layout.segments[0].size, -1)
         for child, parent in destinations(rare, parents).items():
