@@ -81,8 +81,8 @@ def noise_multiplier(epsilon: float, delta: float, sample: float, steps: int) ->
 
     Guarantee:
         Unit: one record; add-remove. Full batches: T Gaussian mechanisms with noise multiplier sqrt(T) / mu are mu-GDP
-        (Dong, Roth, Su 2019), which is (epsilon, delta)-DP for the mu of ``gaussian_mu``. Poisson samples of a share q:
-        the least multiplier for which Opacus's PRV accountant (Gopi, Lee, Wutschitz 2021) finds at most epsilon. The
+        (Dong, Roth and Su 2022), which is (epsilon, delta)-DP for the mu of ``gaussian_mu``. Poisson samples of a share
+        q: the least multiplier for which Opacus's PRV accountant (Gopi, Lee, Wutschitz 2021) finds at most epsilon. The
         number of records is taken as public.
 
     Example:

@@ -19,14 +19,6 @@ def register(table: dict[str, type[T]], name: str, cls: type[T], noun: str, erro
 
     Args:
         error: raised where another class has the name.
-
-    Example:
-        >>> from privstats.errors import DataError
-        >>> table: dict[str, type] = {"one": int}
-        >>> register(table, "one", str, "number", DataError)
-        Traceback (most recent call last):
-        ...
-        privstats.errors.DataError: the number 'one' is builtins.int; give builtins.str another name
     """
     held = table.get(name)
     if held is not None and _origin(held) != _origin(cls):
@@ -35,12 +27,7 @@ def register(table: dict[str, type[T]], name: str, cls: type[T], noun: str, erro
 
 
 def by_name(rows: Iterable[T], name: Callable[[T], Name], noun: str) -> dict[Name, T]:
-    """Return rows by name, in order; refuse two of one name.
-
-    Example:
-        >>> by_name([1, 10], str, "number")
-        {'1': 1, '10': 10}
-    """
+    """Return rows by name, in order; refuse two of one name."""
     table: dict[Name, T] = {}
     for row in rows:
         own = name(row)
@@ -57,11 +44,6 @@ class LazyRows(MutableMapping[Key, T]):
 
     Args:
         makers: by key, a function that returns the row, or the row's place, ``"module:name"``.
-
-    Example:
-        >>> rows = LazyRows({"one": lambda: int("1"), "none": lambda: int("")})
-        >>> list(rows), rows["one"]
-        (['one', 'none'], 1)
     """
 
     def __init__(self, makers: Mapping[Key, Callable[[], T] | str]) -> None:
@@ -93,14 +75,7 @@ class LazyRows(MutableMapping[Key, T]):
 
 
 def load_all(package: str) -> None:
-    """Import every module of a package, so that each class registers itself.
-
-    Example:
-        >>> import sys
-        >>> load_all("privstats.transforms")
-        >>> "privstats.transforms.transport" in sys.modules
-        True
-    """
+    """Import every module of a package, so that each class registers itself."""
     for module in pkgutil.iter_modules(import_module(package).__path__):
         import_module(f"{package}.{module.name}")
 

@@ -87,7 +87,7 @@ def test_nothing_is_drawn_before_a_call_says_where_it_is_charged(call, monkeypat
     """The sentence names the word that the call takes instead of a ledger."""
     spend, parameter = CALLS[call]
     monkeypatch.setattr(ps.dp, "draw_central", lambda *_: pytest.fail("noise was drawn"))
-    with pytest.raises(LedgerError, match=f"nothing says where that is recorded: .*{parameter}='uncharged'"):
+    with pytest.raises(LedgerError, match=f"no ledger is given to record that: .*{parameter}='uncharged'"):
         spend()
 
 

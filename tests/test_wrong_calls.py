@@ -110,7 +110,7 @@ ROWS: list[Row] = [
     (lambda: ridge_schema(missing="mean"), "missing must be 'left out', .* got 'mean'"),
     (
         lambda: ps.EffectSchema.of({"age": (20, 90)}, treatment="arm", outcome=(0, 1), trim=0.1, missing="weights"),
-        "missing='weights' is for trials of one probability: .* state complete cases instead",
+        "missing='weights' needs a trial with one probability of treatment.* use complete records",
     ),
     (lambda: ridge_schema(target_bound=None), "target_bound must be a number between"),
     # transforms
@@ -148,7 +148,7 @@ ROWS: list[Row] = [
     ),
     (
         lambda: heads.RefinedSoftmax(module="perceptron/4").fit(X, Y),
-        "no package here brings the module 'perceptron/4': install the one that announces 'perceptron'",
+        "no installed package provides the module 'perceptron/4': install the one that announces 'perceptron'",
     ),
     (lambda: heads.RefinedSoftmax(module="mlp/4", calibrated=True).fit(X, Y), "leave calibrated out, or module"),
     (
@@ -191,14 +191,14 @@ ROWS: list[Row] = [
     # privacy
     (lambda: privacy(epsilon="1"), "epsilon must be a number, got the text '1'; remove the quotes"),
     (lambda: privacy(epsilon=0), "epsilon must lie between 0.001 and 100"),
-    (lambda: privacy(delta=1e-16), "delta must lie between .* take 0, .*below 1 / records"),
+    (lambda: privacy(delta=1e-16), "delta must lie between .* give 0, .*below 1 / records"),
     (lambda: privacy(model="global"), "model must be one of 'central', .*: choose one"),
     (lambda: privacy(adjacency="add_remove"), "adjacency must be one of 'add-remove'"),
     (lambda: privacy(model=["central"]), "model must be one of 'central'"),
     (lambda: privacy(unit="client"), "max_records_per_client must be a whole number .* give it"),
     (
         lambda: privacy(unit="person"),
-        "person_clip must be said with unit='person', got None: 'average' where intervals are wanted",
+        "person_clip must be given with unit='person', got None: 'average' for intervals",
     ),
     (
         lambda: privacy(unit="person", max_records_per_person=4, person_clip=0.5),
@@ -237,10 +237,10 @@ ROWS: list[Row] = [
     (lambda: ps.measure(X, Y), r"schema must be .* got ndarray; call measure\(schema, X, y\)"),
     (lambda: ps.measure(PLAN, X, Y), "got Plan; give plan.schema"),
     (lambda: ps.measure(SCHEMA, X), "y is missing; give labels or targets beside X"),
-    (lambda: ps.measure(SCHEMA, {"a": X[:, 0]}, Y), r"takes rows: give pandas\.DataFrame"),
+    (lambda: ps.measure(SCHEMA, {"a": X[:, 0]}, Y), r"needs rows: give pandas\.DataFrame"),
     (
         lambda: ps.measure(NAMED, dict(zip("abcd", X.T, strict=True)), Y, unreadable="leave out"),
-        "X is a mapping of columns, which serves declared columns and counts",
+        "X is a mapping of columns, which only declared columns and counts accept",
     ),
     (lambda: ps.measure(SCHEMA, X, ["ill"] * 60), "y must hold whole numbers 0..2.* give class_names"),
     (

@@ -39,7 +39,7 @@ def _attack() -> None:
 
 @attack.command("list")
 def list_(json: Json = False) -> None:
-    """Every attack: its number, its goal and who runs it."""
+    """List every attack: its number, its goal and who runs it."""
     from threat_models.attack import attacks
 
     if json:
@@ -81,7 +81,7 @@ def run(
 def sweep(
     path: PlanFile,
     over: Annotated[str, typer.Option(help=f"What to vary: {', '.join(AXES)}.")],
-    value: Annotated[list[float], typer.Option(help="A value of it; repeat for more.")],
+    value: Annotated[list[float], typer.Option(help="A value of the setting; repeat for more.")],
     attack_: Names = None,
     data: Data = None,
     out: Out = None,
@@ -118,7 +118,7 @@ def matrix(
     seed: Seed = None,
     json: Json = False,
 ) -> None:
-    """Who learns what: every attack by everybody who could run it, from the public to the server itself."""
+    """Show who learns what: every attack by everybody who could run it, from the public to the server itself."""
     from threat_models import attack_runs
     from threat_models import evaluate as evaluation
     from threat_models.attack import attacks_named

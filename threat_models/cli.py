@@ -41,11 +41,11 @@ def budget(
     client_records: Annotated[int | None, typer.Option(min=1, help="Records of the client to show rows for.")] = None,
     crosscheck: Annotated[
         list[str] | None,
-        typer.Option(help="Ask another accountant too: opacus, opacus-rdp, dp-accounting, zcdp; repeat for more."),
+        typer.Option(help="Also ask another accountant: opacus, opacus-rdp, dp-accounting, zcdp; repeat for more."),
     ] = None,
     json: Json = False,
 ) -> None:
-    """What a plan promises, per statistic, unit and adjacency, and the most any attacker can gain from it."""
+    """Print what a plan promises, per statistic, unit and adjacency, and the most any attacker can gain from it."""
     from threat_models.audits.accountants import audit_accountants
     from threat_models.audits.budget import audit_budget, audit_dropouts
     from threat_models.audits.pure import audit_pure_budget
@@ -81,7 +81,7 @@ def sensitivity(
 def noise(
     path: PlanFile,
     trials: Annotated[
-        int, typer.Option(min=1, help="Most sessions to draw; it stops when every row sees enough.")
+        int, typer.Option(min=1, help="The largest number of sessions; the audit stops when every row has enough.")
     ] = 4000,
     seed: Seed = None,
     json: Json = False,
@@ -156,7 +156,7 @@ def course(
 ) -> None:
     """Prove a lower bound on mu of a whole course against a server that lies wherever it can.
 
-    Of a stream, whose parties keep a record registry, the noise of its epochs is tested too.
+    For a stream whose parties keep a record registry, the noise of its epochs is tested as well.
     """
     from privstats.course import document
     from privstats.course.kinds import course_kind
@@ -214,7 +214,7 @@ def ledger(
     ] = None,
     json: Json = False,
 ) -> None:
-    """What was spent on each data set against its cap, and every cap change and spend in order."""
+    """Print what was spent on each data set against its cap, and every cap change and spend in order."""
     from threat_models.audits.ledger import audit_history, audit_ledger
 
     book = ps.dp.Ledger(path, expected_head=expected_head)

@@ -49,18 +49,18 @@ class Terms:
         int | None, option("Gradient rounds after the first release, or those of a regression. Default: 4, 5 or 6.")
     ] = None
     expected_records: Annotated[
-        int | None, option("Records that its owners expect; never counted. Default: cohort.max_records.")
+        int | None, option("How many records the owners expect; nothing counts them. Default: cohort.max_records.")
     ] = None
-    retries: Annotated[int | None, option("Further rounds, for those that end without a sum. Default: none.")] = None
+    retries: Annotated[int | None, option("Spare rounds, for those that end without a sum. Default: none.")] = None
     calibrated: Annotated[
-        bool, option("A last sum, for the temperature of probabilities (with --centred, LDA's).", flag="--calibrated")
+        bool, option("Add a sum for the temperature of probabilities (with --centred, LDA's).", flag="--calibrated")
     ] = False
     module: Annotated[
         str | None, option("KIND/SIZE: rounds of a module that another package defines. Default: a linear softmax.")
     ] = None
     pairs: Annotated[
         bool | None,
-        option("Search pairs of a table's columns. Default: by the plan.", flag="--pairs/--no-pairs"),
+        option("Search pairs of a table's columns. Default: the plan decides.", flag="--pairs/--no-pairs"),
     ] = None
     centred: Annotated[
         bool, option("First the mean of all rows, then the plan's centred sums; no gradient rounds.", flag="--centred")
@@ -69,37 +69,37 @@ class Terms:
         bool, option("For a regression: ranges of columns and target, then sums scaled to them.", flag="--standardised")
     ] = False
     synthetic: Annotated[
-        bool, option("For one-way tables: then pairs of columns, for synthetic rows.", flag="--synthetic")
+        bool, option("For one-way tables: then count pairs of columns, for synthetic rows.", flag="--synthetic")
     ] = False
-    screen: Annotated[float | None, option("Of synthetic rows: part of the promise that all pairs get; a fifth.")] = (
-        None
-    )
-    levels: Annotated[int | None, option("Of synthetic rows: the most cells of a column in a pair; 16.")] = None
+    screen: Annotated[
+        float | None, option("For synthetic rows: the part of the promise for all pairs. Default: a fifth.")
+    ] = None
+    levels: Annotated[int | None, option("For synthetic rows: most cells of a column in a pair. Default: 16.")] = None
     then: Annotated[str | None, option("After cut points: centred, rounds or newton. Default: the plan itself.")] = None
     share: Annotated[
         float | None,
-        option("Part of the promise that cut points get (a fifth if omitted), or outcome lines (a tenth)."),
+        option("The part of the promise for cut points (default: a fifth), or for outcome lines (default: a tenth)."),
     ] = None
-    sessions: Annotated[int | None, option("Count sessions for cut points; 4 if omitted.")] = None
+    sessions: Annotated[int | None, option("The number of count sessions for cut points. Default: 4.")] = None
     by: Annotated[
-        str | None, option("Of hazards: the column of 0 and 1, such as the arm, that is crossed with bins and events.")
+        str | None, option("For hazards: the column of 0 and 1 that is crossed with bins and events, such as the arm.")
     ] = None
     early_bins: Annotated[
         int | None,
-        option("Of hazards: bins before the time at which a further session tests each column's ratio for a change."),
+        option("For hazards: a further session tests if each column's ratio changes after this number of bins."),
     ] = None
     analysis: Annotated[
-        Path | None, option("Of an effect: a file with the table [analysis], what is declared to be reported.")
+        Path | None, option("For an effect: a file whose table \\[analysis] declares what will be reported.")
     ] = None
-    step: Annotated[str | None, option("Of an alignment: alvarez-esteban, or published. Default: the first.")] = None
-    epochs: Annotated[int | None, option("A stream of so many epochs.")] = None
-    mechanism: Annotated[str | None, option("Of a stream: increments, tree or square-root. Default: the first.")] = None
-    deletions: Annotated[bool, option("Of a stream: records may leave again.", flag="--deletions")] = False
+    step: Annotated[str | None, option("For an alignment: alvarez-esteban (default) or published.")] = None
+    epochs: Annotated[int | None, option("Make a stream of this number of epochs.")] = None
+    mechanism: Annotated[str | None, option("For a stream: increments (default), tree or square-root.")] = None
+    deletions: Annotated[bool, option("For a stream: records may be deleted again.", flag="--deletions")] = False
     repeats: Annotated[
-        int | None, option("Of a stream: how often records may be sent again without proof. Default: never.")
+        int | None, option("For a stream: how often records may be sent again without proof. Default: never.")
     ] = None
     allow_disclosing_leavers: Annotated[
-        bool, option("Deletions without noise, which disclose who left.", flag="--allow-disclosing-leavers")
+        bool, option("Allow deletions without noise, which disclose who left.", flag="--allow-disclosing-leavers")
     ] = False
 
 
@@ -291,12 +291,12 @@ def rehearse(
     out: Annotated[Path, option("The folder for the releases.")],
     target: Target = None,
     persons: Annotated[
-        str | None, option("The column of patient ids, where patients are promised or split as a whole.")
+        str | None, option("The column of patient ids, if the promise or the split is per patient.")
     ] = None,
     split: Annotated[
         float | None, option("The share of each file's records to keep out of every sum, to score on, 0 to 1.")
     ] = None,
-    seed: Annotated[int, option("Seed that fixes which records these are.")] = 0,
+    seed: Annotated[int, option("The seed of the split.")] = 0,
     force: Force = False,
 ) -> None:
     """Run a whole course in this process, with real masks and noise, over files that you may look at.

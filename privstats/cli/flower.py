@@ -57,12 +57,12 @@ def certificates(
     host: Annotated[
         list[str] | None,
         option(
-            "A name or address by which parties reach the server; may be given again. With --after: its own.", "NAME"
+            "A name or address of the server for parties; repeat for more. Default with --after: those of OLD.", "NAME"
         ),
     ] = None,
     days: Annotated[int, option("Days until they expire.")] = 365,
     after: Annotated[
-        Path | None, option("The folder that serve runs with: parties change one by one, the server last.", "OLD")
+        Path | None, option("The folder that serve uses now: parties replace theirs one by one, then it.", "OLD")
     ] = None,
 ) -> None:
     """Write the three files that ``serve`` needs for TLS: ca.pem, server.pem and server.key."""
@@ -83,7 +83,7 @@ def certificates(
 def register(
     home: HostFolder, keys: Annotated[Path, argument("A folder with each party's node key as NAME.pub.", "KEYS")]
 ) -> None:
-    """Register all nodes of a folder of public keys, while ``serve`` runs; again with further ones, as you like."""
+    """Register all nodes of a folder of public keys, while ``serve`` runs; repeat it for further keys."""
     from privstats.engines.flower.certificates import register as register_all
 
     names = register_all(home, keys)
@@ -110,7 +110,7 @@ def records(
     split: Annotated[
         float | None, option("The share of the records to keep out of every sum, to score on, 0 to 1.")
     ] = None,
-    seed: Annotated[int, option("Seed that fixes which records these are.")] = 0,
+    seed: Annotated[int, option("The seed of the split.")] = 0,
     kept_out: Annotated[
         bool,
         option(
@@ -119,10 +119,10 @@ def records(
         ),
     ] = False,
     persons: Annotated[
-        str | None, option("The column of patient ids, where patients are promised or split as a whole.", "COLUMN")
+        str | None, option("The column of patient ids, if the promise or the split is per patient.", "COLUMN")
     ] = None,
 ) -> None:
-    """Say which file holds this party's records: read it once against the plan, and write records.py that names it."""
+    """Check the file of this party's records against the plan, and write records.py, which names it."""
     from privstats.engines.network.party import Party
     from privstats.engines.network.records_script import name_file
 
@@ -181,7 +181,7 @@ def serve(
     home: HostFolder,
     certificates: Annotated[Path, option("A folder with ca.pem, server.pem and server.key.", "FOLDER")],
     address: Annotated[str, option("Where parties reach the fleet interface.", "HOST:PORT")] = "127.0.0.1:8000",
-    control_port: Annotated[int, option("The port of 127.0.0.1 where flwr reaches all of it.", "PORT")] = 8001,
+    control_port: Annotated[int, option("The port of 127.0.0.1 for the command flwr.", "PORT")] = 8001,
     metrics_port: MetricsPort = None,
 ) -> None:
     """Run the SuperLink that parties connect to, until Ctrl-C, running installed code only.
@@ -243,9 +243,9 @@ def give_up(home: HostFolder, yes: Yes = False) -> None:
 def withdraw(
     home: PartyFolder,
     roster: Annotated[
-        Path | None, option("The session's roster, where the folder has a newer one.", "ROSTER.TOML")
+        Path | None, option("The session's roster, if the folder has a newer one.", "ROSTER.TOML")
     ] = None,
-    plan: Annotated[Path | None, option("The session's plan, where the folder has another one.", "PLAN.TOML")] = None,
+    plan: Annotated[Path | None, option("The session's plan, if the folder has another one.", "PLAN.TOML")] = None,
     yes: Yes = False,
 ) -> None:
     """Leave a session for good and get back its cost, if this party has sent nothing.
@@ -271,12 +271,13 @@ def renew(
     old: Annotated[Path, argument("Your folder of the run that has ended.", "OLD")],
     new: Annotated[Path, argument("Your folder of the next run, as it was sent to you.", "NEW")],
     yes: Annotated[
-        bool, option("Leave the old session, though this party has not heard its end.", flag="--yes")
+        bool, option("Leave the old session, although this party has not received its end.", flag="--yes")
     ] = False,
 ) -> None:
     """Move what outlives a run into the folder of the next one: identity, ledger and its head, records.
 
-    The session and its release stay in OLD. The coordinator moves host into host so, and nodes stay registered.
+    The session and its release stay in OLD. The coordinator moves the host folder in the same way, and nodes
+    stay registered.
     """
     from privstats.engines.network.renewal import renew as move
 

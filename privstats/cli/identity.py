@@ -73,11 +73,11 @@ def lock(
     path: Annotated[Path, argument("An identity, locked or not.", "IDENTITY.PEM")],
     passphrase_file: PassphraseFile = None,
     new_passphrase_file: Annotated[
-        Path | None, option("A file whose first line is the new passphrase; the old one stays where none is given.")
+        Path | None, option("A file whose first line is the new passphrase; if omitted, the old one stays.")
     ] = None,
     new: Annotated[bool, option("Ask for a new passphrase.", flag="--new")] = False,
 ) -> None:
-    """Lock an identity in its file, or lock it anew as files are locked today: scrypt, half a second per guess.
+    """Lock an identity in its file, or lock it again with today's settings: scrypt, half a second per guess.
 
     Older copies of the file stay as they were. An identity that may be in other hands needs a new place on the roster.
     """

@@ -35,7 +35,7 @@ _SQUARES = (
 
 @app.command("open")
 def open_(path: LedgerFile) -> None:
-    """Make a new ledger without accounts; an existing empty one will do, and none is ever replaced."""
+    """Make a new ledger without accounts; an existing empty one is accepted, and none is ever replaced."""
     try:
         ledger, done = ps.dp.Ledger.create(path), "wrote"
     except LedgerError:
@@ -65,8 +65,8 @@ def cap(
     dataset: Annotated[str, argument("The data set's name in this ledger.", "DATASET")],
     unit: Annotated[str, option("record, person or client.")],
     adjacency: Annotated[str, option("add-remove or replace-one.")],
-    epsilon: Annotated[float, option("Bound on everything together.")],
-    delta: Annotated[float, option("Below 1; 0 admits nothing but pure epsilon.")],
+    epsilon: Annotated[float, option("The bound on all releases together.")],
+    delta: Annotated[float, option("Below 1; with 0 only releases whose delta is 0 are allowed.")],
 ) -> None:
     """Open the account of a data set, or change its epsilon and delta; every change stays on record."""
     ledger = ps.dp.Ledger.open(path)
@@ -115,7 +115,7 @@ def show(
 
 @app.command()
 def skip(
-    path: LedgerFile, roster: Annotated[Path, argument("The roster of the run to go on with.", "ROSTER.TOML")]
+    path: LedgerFile, roster: Annotated[Path, argument("The roster of the run to continue with.", "ROSTER.TOML")]
 ) -> None:
     """Record that this party missed the runs before this roster's; the record is permanent."""
     coming = ps.secagg.Roster.load(roster)
@@ -130,7 +130,7 @@ def restored(path: LedgerFile, yes: Yes = False) -> None:
     """Continue with an older copy of a ledger, restored with its folder; every other use refuses it.
 
     The ledger forgets every spend after the copy. If anything was sent under such a spend, releases of these data may
-    together exceed the cap by all of that, a session may be answered a second time, and differences of the sums reveal
+    together exceed the cap by these spends, a session may be answered a second time, and differences of the sums reveal
     single vectors. Bring the newest copy back wherever there is one.
     """
     ledger = ps.dp.Ledger(path)

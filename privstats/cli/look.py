@@ -30,7 +30,7 @@ def look(
     dialect: Dialect,
     key: Annotated[str | None, option("The column of person ids, to count rows per person.", "COLUMN")] = None,
 ) -> None:
-    """Before you join: compare your file with the plan's columns. Exact, so it stays on this screen.
+    """Compare your file with the plan's columns, before you join. It counts exactly, so keep what it prints.
 
     Tell the others what the plan should change: a gap code, a unit, the promise.
     """

@@ -96,8 +96,7 @@ def init(
     """Ask for a plan and write it; with no options and no terminal, write a commented example.
 
     Each question has one line of explanation, and no choice of privacy has a default. Options answer in advance. With
-    --from alone it writes columns.toml, the names with a question mark for each kind: no record is read to answer
-    these.
+    --from alone it writes columns.toml, with a question mark for the kind of each column: no record is read for it.
     """
     from privstats.cli.parts.wizard import can_ask
 
@@ -256,7 +255,7 @@ def _facts(plan: ps.Plan, unread: UnreadStatistics) -> list[str]:
 @app.command()
 def diff(
     before: Annotated[Path, argument("The plan as it was.", "A.TOML")],
-    after: Annotated[Path, argument("The plan as it shall be.", "B.TOML")],
+    after: Annotated[Path, argument("The plan as it will be.", "B.TOML")],
     as_json: Annotated[bool, option("Print JSON instead of tables.", flag="--json")] = False,
 ) -> None:
     """Show what changed between two plans, and what it means for epsilon, noise, bytes and survivors."""
@@ -309,7 +308,7 @@ def certify(
     path: PlanFile,
     out: Annotated[Path | None, option("The certificate. [PLAN.certificate.json]", "FILE")] = None,
     checker: Annotated[
-        Path | None, option("Also write the program that checks it, which needs Python alone.", "FILE.py")
+        Path | None, option("Also write the program that checks it, which needs only Python.", "FILE.py")
     ] = None,
     force: Force = False,
 ) -> None:

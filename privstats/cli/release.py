@@ -50,7 +50,7 @@ ReleaseFile = Annotated[Path, argument("The release.", "FILE")]
 @app.command()
 def show(
     path: ReleaseFile,
-    plan: Annotated[Path | None, option("The course that it is of, for the promise as a whole.", "COURSE.TOML")] = None,
+    plan: Annotated[Path | None, option("Its course, for the promise of all sessions together.", "COURSE.TOML")] = None,
     as_json: Json = False,
 ) -> None:
     """Print a release: its plan, the parties in it, its noise, and what it promises by itself.
@@ -79,7 +79,7 @@ def verify(
     ] = None,
     after: Annotated[
         list[str] | None,
-        option("Of a course: a release of a session before it, in order; 'none' where there was no sum.", "RELEASE"),
+        option("For a course: a release of an earlier session, in order; 'none' where there was no sum.", "RELEASE"),
     ] = None,
     signed_by: SignedBy = None,
     as_json: Json = False,
@@ -88,8 +88,8 @@ def verify(
 
     For a course give the course's file: the first session's plan follows from it, and a later session's plan from it
     and the earlier releases, which --after names.
-    Checksum, budget and noise are checked in any case; a file that fails there is no release, and exit code 2. Noise of
-    a test, which others could draw again, is exit code 1.
+    Checksum, budget and noise are always checked: exit code 2 if one is wrong, because the file is then no release, and
+    1 if the noise is a test's, which others could draw again.
     """
     expected = None if plan is None else read_expected(plan)
     if after and (expected is None or isinstance(expected, ps.Plan)):

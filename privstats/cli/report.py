@@ -28,7 +28,7 @@ class Beside:
     """Files that the page covers in addition to the plan."""
 
     release: Annotated[Path | None, option("A release made under the plan.")] = None
-    head: Annotated[Path | None, option("A model made from it, as its save() wrote it.")] = None
+    head: Annotated[Path | None, option("A model made from the release, as its save() wrote it.")] = None
     ledger: Annotated[Path | None, option("The data owner's ledger.", "LEDGER.DB")] = None
 
 
@@ -38,7 +38,7 @@ class Search:
 
     audit: Annotated[bool, option("Run every audit of the plan (seconds).", flag="--audit")] = False
     attack: Annotated[bool, option("Run every attack on the plan (minutes).", flag="--attack")] = False
-    seed: Annotated[int | None, option("Reproduce audits and attacks.")] = None
+    seed: Annotated[int | None, option("Seed of audits and attacks, to reproduce them.")] = None
     trials: Annotated[int | None, option("Trials of audits and attacks; by default each chooses its own.", min=100)] = (
         None
     )
@@ -57,7 +57,7 @@ def report(
     evidence: Annotated[
         bool, option("Write evidence.html and cbom.json instead: one table for an authority.", flag="--evidence")
     ] = False,
-    sign: Annotated[Path | None, option("Sign what is written, beside it.", "IDENTITY.PEM")] = None,
+    sign: Annotated[Path | None, option("Sign each written file, in a .sig file next to it.", "IDENTITY.PEM")] = None,
     passphrase_file: PassphraseFile = None,
     force: Force = False,
 ) -> None:

@@ -34,8 +34,8 @@ _TERMS = ("clients", "max_records", "model", "unit", "adjacency", "epsilon", "de
 class Split:
     """Choice of the records that are scored."""
 
-    split: Annotated[float | None, option("Score what this split kept out of the sums; give the same share.")] = None
-    seed: Annotated[int, option("The split's.")] = 0
+    split: Annotated[float | None, option("The share that was kept out of the sums: score these records.")] = None
+    seed: Annotated[int, option("The seed of the split.")] = 0
     persons: Annotated[
         str | None,
         option("The column of patient ids: a split kept their rows together, and intervals are per patient.", "COLUMN"),
@@ -51,24 +51,24 @@ class Split:
 class Bins:
     """Bins in which scores are counted."""
 
-    bins: Annotated[int, option("Bins of the score, public.")] = 20
+    bins: Annotated[int, option("The public number of bins of the score.")] = 20
     release: Annotated[
         list[Path] | None,
         option(
-            "The releases that the head was made from, or their folder, where its file is older and does not hold "
-            "where its scores lie: bins of two classes follow these, at no price.",
+            "For an older head, whose file does not hold where its scores lie: the head's releases, or their folder. "
+            "Bins of two classes then follow these, at no price.",
             "RELEASE",
         ),
     ] = None
     equal: Annotated[
-        bool, option("Bins of equal width, though the head holds where its scores lie.", flag="--equal-bins")
+        bool, option("Bins of equal width, even if the head holds where its scores lie.", flag="--equal-bins")
     ] = False
     margin: Annotated[float | None, option("Count margins up to this one instead of probabilities.", "REACH")] = None
     by_class: Annotated[
-        bool, option("Of more than two classes: a ROC curve for each, at the price of its table.", flag="--by-class")
+        bool, option("For more than two classes: a ROC curve for each, at the price of its table.", flag="--by-class")
     ] = False
     labels: Annotated[
-        list[str] | None, option("Every label, where the head lacks some; repeat.", "NAME", flag="--label")
+        list[str] | None, option("Each label of the records, if the head lacks some; repeat.", "NAME", flag="--label")
     ] = None
 
 
@@ -79,12 +79,12 @@ class Shown:
     thresholds: Annotated[
         list[float] | None,
         option(
-            "Of own files and two classes: print sensitivity and specificity from this probability on; repeat.",
+            "For own files and two classes: print sensitivity and specificity from this probability on; repeat.",
             flag="--threshold",
         ),
     ] = None
     figure: Annotated[
-        Path | None, option("Draw it too (.svg, .png, .pdf): ROC curves, calibration, confusion.", "FILE")
+        Path | None, option("Also draw it (.svg, .png, .pdf): ROC curves, calibration, confusion.", "FILE")
     ] = None
 
     def require_none(self) -> None:
@@ -110,15 +110,15 @@ def score(
         list[Path] | None, argument("Your own records: CSV, Parquet, or npz with X and y.", "FILE...")
     ] = None,
     target: Target = None,
-    plan: Annotated[Path | None, option("Write the plan, and the head beside it.", "SCORE.TOML", panel=_PLAN)] = None,
+    plan: Annotated[Path | None, option("Write the plan, and the head next to it.", "SCORE.TOML", panel=_PLAN)] = None,
     as_json: Json = False,
     force: Force = False,
 ) -> None:
     """Score a head on records that it was not made from: your own files, exactly; or all parties', by a plan.
 
     For files it prints accuracy, recall, AUC and calibration, which stay on this screen. With --plan it writes a plan
-    under which every party scores what it kept out and only noisy counts leave it: `privstats flower new` runs it, and
-    `privstats table RELEASE` reads the score.
+    under which every party scores the records that it kept out of the sums, and sends only noisy counts: `privstats
+    flower new` runs it, and `privstats table RELEASE` reads the score.
     """
     drawable(shown.figure)
     scoring = _scoring(head, bins)

@@ -64,16 +64,16 @@ class Asked:
     columns: Annotated[
         list[str] | None,
         option(
-            "ols, fixed-effects, mixed: of the model; table-one: of the table, in this order; all if none is "
-            "named. proportions, averages: which.",
+            "A column of the model (ols, fixed-effects, mixed), of table-one (in this order), or of averages; repeat. "
+            "Default: all. For proportions: the column.",
             "NAME",
             flag="--column",
         ),
     ] = None
-    target: Annotated[int | None, option("ols: which target, where there are several.")] = None
-    records: Annotated[int | None, option("ols: number of records, public, where no constant column tells it.")] = None
+    target: Annotated[int | None, option("ols: the number of the target, if there are several.")] = None
+    records: Annotated[int | None, option("ols: the public number of records, if no constant column tells it.")] = None
     unclipped: Annotated[
-        bool, option("ols: every party's clip report counts no clipped target.", flag="--unclipped")
+        bool, option("ols: say that every party's clip report counts no clipped target.", flag="--unclipped")
     ] = False
     time: Annotated[str | None, option("km: the variable of times.", "NAME")] = None
     event: Annotated[str | None, option("km: the variable of events.", "NAME")] = None
@@ -83,11 +83,11 @@ class Asked:
         option("table-one of class sums: a column of 0 and 1, to be printed as n (%).", "NAME", flag="--binary"),
     ] = None
     times: Annotated[
-        Times | None, option("km: discrete where every bin is one time, continuous where it is a span of them.")
+        Times | None, option("km: discrete if every bin is one time, continuous if it is a span of time.")
     ] = None
     at: Annotated[float | None, option("km, two groups: risks up to a time, their difference and ratio.")] = None
     forest: Annotated[bool, option("hazards: draw a forest plot, not survival by arm.", flag="--forest")] = False
-    balance: Annotated[bool, option("effect: print, and draw, how alike both arms are.", flag="--balance")] = False
+    balance: Annotated[bool, option("effect: print and draw how similar both arms are.", flag="--balance")] = False
     arms: Annotated[
         bool,
         option("effect: print numbers analysed, events and risks by arm above the effect (CONSORT).", flag="--arms"),
@@ -100,7 +100,7 @@ class Asked:
         ),
     ] = None
     course: Annotated[
-        Path | None, option("effect: the course of the releases, for what it declares.", "COURSE.TOML")
+        Path | None, option("effect: the course of the releases, to report what it declares.", "COURSE.TOML")
     ] = None
     exponentiate: Annotated[
         bool,
@@ -154,7 +154,7 @@ class Output:
 
     figure: Annotated[
         Path | None,
-        option("Draw it too (.svg, .png, .pdf): survival, a scorecard, a head's score, or else a forest plot."),
+        option("Also draw it (.svg, .png, .pdf): survival, a scorecard, a head's score, or else a forest plot."),
     ] = None
     methods: Annotated[
         bool, option("Print a paragraph for a paper's Methods in place of the table.", flag="--methods")
@@ -209,7 +209,7 @@ class Output:
 @app.command()
 @expanded
 def table(
-    releases: Annotated[list[Path], argument("A release; of a course those of all its sessions, in order.")],
+    releases: Annotated[list[Path], argument("A release; for a course, those of all its sessions, in order.")],
     asked: Asked,
     output: Output,
     chosen: Annotated[

@@ -26,7 +26,7 @@ app = typer.Typer(rich_help_panel="Begin")
 
 _EXAMPLE = ("north.csv", "south.csv")
 _COLUMNS = "columns.toml"
-_OF_ALL = "Of all CSV files, and else found in each:"
+_FOUND = "of all CSV files; found in each if omitted."
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,11 @@ class Asked:
     """Options of a rehearsal, for ``rehearsal.Asked``."""
 
     target: Annotated[str, option("The column that is predicted, of a few classes.", "COLUMN")]
-    epsilon: Annotated[float, option("The promise.")]
-    delta: Annotated[float | None, option("The promise; the rehearsal chooses if omitted.")] = None
-    adjacency: Annotated[str | None, option("add-remove or replace-one; likewise.")] = None
-    model: Annotated[str | None, option("Who adds noise: central, distributed or local; likewise.")] = None
-    test: Annotated[float, option("About the share of the records to score on, 0 to 1.")] = 0.25
+    epsilon: Annotated[float, option("The promise's epsilon.")]
+    delta: Annotated[float | None, option("The promise's delta; chosen by the rehearsal if omitted.")] = None
+    adjacency: Annotated[str | None, option("add-remove or replace-one; chosen if omitted.")] = None
+    model: Annotated[str | None, option("Who adds noise: central, distributed or local; chosen if omitted.")] = None
+    test: Annotated[float, option("The approximate share of the records to score on, 0 to 1.")] = 0.25
     drop: Annotated[list[str] | None, option("A column to leave out; repeat for more.", "COLUMN")] = None
     persons: Annotated[
         str | None, option("The column of person ids: a promise per person, whose rows stay together.", "COLUMN")
@@ -49,9 +49,9 @@ class Asked:
 class Written:
     """Text encoding, separator and decimal mark of the files."""
 
-    encoding: Annotated[str | None, option(f"{_OF_ALL} text, such as cp1252.")] = None
-    separator: Annotated[str | None, option(f"{_OF_ALL} fields: , ; | : or tab.", "CHARACTER")] = None
-    decimal: Annotated[str | None, option(f"{_OF_ALL} decimals: . or ,.", "CHARACTER")] = None
+    encoding: Annotated[str | None, option(f"The text encoding, such as cp1252, {_FOUND}")] = None
+    separator: Annotated[str | None, option(f"The field separator (, ; | : or tab) {_FOUND}", "CHARACTER")] = None
+    decimal: Annotated[str | None, option(f"The decimal mark (. or ,) {_FOUND}", "CHARACTER")] = None
 
 
 @app.command(name="try")
@@ -64,10 +64,10 @@ def rehearse(
     ] = None,
     out: Annotated[Path, option("The page to write.", "PAGE.HTML")] = Path("try.html"),
     keep: Annotated[
-        bool, option(f"Write {_COLUMNS} too: the names of the columns alone, to be declared.", flag="--keep")
+        bool, option(f"Also write {_COLUMNS}: only the names of the columns, to be declared.", flag="--keep")
     ] = False,
     example: Annotated[
-        bool, option(f"Write {' and '.join(_EXAMPLE)}, two made-up hospitals, and take these.", flag="--example")
+        bool, option(f"Write {' and '.join(_EXAMPLE)}, two made-up hospitals, and use them.", flag="--example")
     ] = False,
     as_json: Annotated[bool, option("Print one JSON object instead.", flag="--json")] = False,
     force: Force = False,

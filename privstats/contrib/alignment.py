@@ -246,13 +246,6 @@ def next_reference(reference: Array, mean: Array, step: Step) -> Array:
         step: ``"published"``, ``S <- M`` (SLOT-Align), or ``"alvarez-esteban"``, ``S <- S^-1/2 M^2 S^-1/2``
             (Alvarez-Esteban et al. 2016): exact in one step where all covariances commute, and the objective never
             rises.
-
-    Example:
-        >>> from privstats.contrib import alignment
-        >>> from privstats.kinds.gaussians import mean_root
-        >>> mean = mean_root(np.eye(2), np.diag([4.0, 9.0]))  # of a single client
-        >>> alignment.next_reference(np.eye(2), mean, "alvarez-esteban").round(6).tolist()  # the client's own
-        [[4.0, 0.0], [0.0, 9.0]]
     """
     if step == "published":
         return (mean + mean.T) / 2
@@ -262,15 +255,7 @@ def next_reference(reference: Array, mean: Array, step: Step) -> Array:
 
 
 def barycentre(covariances: Sequence[Array], weights: ArrayLike, steps: int, step: Step) -> Array:
-    """Return the reference after some steps from the covariances' weighted mean.
-
-    Example:
-        >>> from privstats.contrib import alignment
-        >>> one, other = np.diag([1.0, 4.0]), np.diag([9.0, 16.0])
-        >>> mean = alignment.barycentre([one, other], [0.5, 0.5], steps=1, step="alvarez-esteban")
-        >>> mean.round(6).tolist()  # standard deviations (1 + 3) / 2 and (2 + 4) / 2
-        [[4.0, 0.0], [0.0, 9.0]]
-    """
+    """Return the reference after some steps from the covariances' weighted mean."""
     shares = np.asarray(weights, np.float64) / np.sum(weights)
     reference: Array = np.einsum("k,kij->ij", shares, np.stack(covariances))
     for _ in range(steps):
@@ -281,13 +266,7 @@ def barycentre(covariances: Sequence[Array], weights: ArrayLike, steps: int, ste
 
 
 def transport(source: Array, target: Array) -> Array:
-    """Return the symmetric matrix A of the optimal map from N(0, source) to N(0, target): ``A source A = target``.
-
-    Example:
-        >>> from privstats.contrib import alignment
-        >>> alignment.transport(np.diag([1.0, 4.0]), np.diag([4.0, 1.0])).round(6).tolist()
-        [[2.0, 0.0], [0.0, 0.5]]
-    """
+    """Return the symmetric matrix A of the optimal map from N(0, source) to N(0, target): ``A source A = target``."""
     half, inverse = root(source), root(source, -0.5)
     return inverse @ root(half @ target @ half) @ inverse
 
@@ -297,11 +276,6 @@ def distance(one: Array, other: Array) -> float:
 
     U is the polar factor of ``T^1/2 S^1/2`` (Bhatia, Jain, Lim 2019, theorem 1). A rounding error eps stays eps, not
     sqrt(eps), at small distances.
-
-    Example:
-        >>> from privstats.contrib import alignment
-        >>> round(alignment.distance(np.diag([1.0, 4.0]), np.diag([9.0, 4.0])), 6)
-        2.0
     """
     half, target = root(one), root(other)
     left, _, right = np.linalg.svd(target @ half)

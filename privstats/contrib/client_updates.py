@@ -43,7 +43,7 @@ class ClientUpdates:
         none. An update u becomes integers q of norm at most 2**20 (``moments.grid``), decided in integers, whatever u
         is; so two of them differ by at most 2 C in real units, and q plus rounded Gaussian noise of sigma = 2 C / mu is
         exactly mu-GDP. Rounds compose as sqrt(sum mu_i^2), also where the model of a round depends on the updates
-        before. Source: Dong, Roth and Su 2022, theorem 1 and corollary 3.3; clipping complete updates: McMahan et al.
+        before. Source: Dong, Roth and Su 2022, theorem 1 and corollary 2; clipping complete updates: McMahan et al.
         2018 (arXiv:1710.06963). Assumes that nothing else of the client's data leaves, and that its ledger is charged
         for everything that does.
 

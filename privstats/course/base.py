@@ -51,8 +51,8 @@ class Course(Protocol):
 
         Guarantee:
             Each round has fresh noise and is a function of earlier releases and the records, so the whole is mu-GDP
-            with mu = sqrt(sum of the rounds' mu^2) (adaptive composition of Gaussian mechanisms; Dong, Roth, Su 2019).
-            Unit and adjacency are the first plan's.
+            with mu = sqrt(sum of the rounds' mu^2) (adaptive composition; Dong, Roth and Su 2022, corollary 2). Unit
+            and adjacency are the first plan's.
         """
         ...
 

@@ -115,14 +115,7 @@ def read(path: str | os.PathLike[str]) -> Written:
 
 
 def course_beside(path: str | os.PathLike[str]) -> tuple[Path, Written] | None:
-    """Return the course built from a plan's file, and its path; None without one.
-
-    Example:
-        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
-        >>> place, course = ps.course.document.course_beside(ps.course.write("ward.toml", ps.Stream(plan, epochs=4)))
-        >>> place.name, course.epochs
-        ('ward.toml', 4)
-    """
+    """Return the course built from a plan's file, and its path; None without one."""
     requested = place = Path(path)
     while (above := place.with_suffix("").with_suffix(place.suffix)) != place and above.is_file() and is_course(above):
         place = above

@@ -37,14 +37,7 @@ def zero_values(schema: EffectSchema) -> dict[str, Values]:
 
 
 def propensity_schema(schema: EffectSchema) -> ScoreSchema:
-    """Return the schema of a propensity round: the arm on all columns, or presence of the outcome per arm.
-
-    Example:
-        >>> from privstats.course.effect import propensity_schema
-        >>> schema = ps.EffectSchema.of({"age": (20, 90)}, treatment="arm", outcome=(0, 1), trim=0.1)
-        >>> propensity_schema(schema).by_arm
-        True
-    """
+    """Return the schema of a propensity round: the arm on all columns, or presence of the outcome per arm."""
     names = schema.feature_names
     return ScoreSchema(
         schema.features if schema.missing else schema.width,

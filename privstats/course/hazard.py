@@ -208,21 +208,7 @@ def _check_early(schema: HazardSchema, early_bins: object) -> None:
 
 
 def early_schema(schema: HazardSchema, early_bins: int) -> HazardSchema:
-    """Return the schema over the first bins: persons observed beyond are censored at their end.
-
-    Example:
-        >>> from privstats.course.hazard import early_schema
-        >>> schema = ps.HazardSchema(
-        ...     2,
-        ...     clip_norm=2.0,
-        ...     bins=ps.Bins("months", (0, 6, 12, 24)),
-        ...     event="died",
-        ...     feature_names=("arm",),
-        ...     transform=(ps.transforms.ConstantFeature(1.0),),
-        ... )
-        >>> early_schema(schema, 2).bins.edges
-        (0.0, 6.0, 12.0)
-    """
+    """Return the schema over the first bins: persons observed beyond are censored at their end."""
     return replace(schema, bins=replace(schema.bins, edges=schema.bins.edges[: early_bins + 1]))
 
 

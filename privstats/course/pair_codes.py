@@ -172,23 +172,13 @@ class _Parts:
 
 
 def codes_in(schema: Any) -> PairCodes | None:
-    """Return the module of pairs that a round's schema names, if any.
-
-    Example:
-        >>> codes_in(ps.ClassSchema(2, 2, "NA", 1.0)) is None
-        True
-    """
+    """Return the module of pairs that a round's schema names, if any."""
     word = str(getattr(schema, "module", None))
     return pairs(word.partition("/")[2]) if word.startswith(f"{_KIND}/") else None
 
 
 def pairs(size: str) -> PairCodes:
-    """Return the module that ``pairs/J-m`` names.
-
-    Example:
-        >>> pairs("19-171")
-        PairCodes(columns=19, pairs=171)
-    """
+    """Return the module that ``pairs/J-m`` names."""
     match = _SIZE.fullmatch(size)
     if match is None:
         raise SchemaError(f"module pairs/J-m takes numbers of columns and of pairs, such as 19-10, got {size!r:.40}")

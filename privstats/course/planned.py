@@ -147,13 +147,7 @@ def require_plan(field: str, value: object) -> None:
 
 
 def course_html(course: Course) -> str:
-    """Return a notebook's view of a course's total cost and plans.
-
-    Example:
-        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
-        >>> ps.course.planned.course_html(ps.course.Single(plan)).count("<tr>")
-        2
-    """
+    """Return a notebook's view of a course's total cost and plans."""
     total = total_of(course)
     facts = [
         ("digest", course.digest),

@@ -27,7 +27,7 @@ def promised(plan: Plan) -> tuple[Privacy, float]:
         PlanError: the plan has no DP, or a pure epsilon, which rounds cannot keep.
     """
     if plan.noise is not None and plan.noise.pure:
-        raise PlanError("delta = 0 is offered for one release, and rounds compose in mu: give a delta above 0")
+        raise PlanError("delta = 0 is supported for one release, and rounds compose in mu: give a delta above 0")
     if plan.noise is None or not isinstance(plan.privacy, Privacy):
         raise PlanError(
             "a course needs differential privacy: without noise two of its sums can give a single record; give its "
@@ -86,7 +86,7 @@ class Promise:
     def holds(self, mu: float) -> bool:
         """Return whether mu is at most that of (epsilon, delta), up to rounding.
 
-        Source: Dong, Roth, Su 2019, corollary 1. No mu keeps delta 0.
+        Source: Dong, Roth and Su 2022, corollary 1. No mu keeps delta 0.
         """
         return self.delta > 0 and mu <= gaussian_mu(self.epsilon, self.delta) * _ROUNDING
 
@@ -176,15 +176,6 @@ def total_of(subject: Plan | Course) -> Total:
     Guarantee:
         All sessions are mu-GDP with the course's mu, which implies (epsilon, delta) at the noise's delta. Masks show
         more than a sum with at most the sum of every session's chance (union bound), which is added to delta.
-
-    Example:
-        >>> from privstats.course.promise import total_of
-        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=3.0, delta=1e-5)
-        >>> schema = ps.ClassSchema(2, 2, "NAB", 1.0, transform=(ps.transforms.UnitNorm(),))
-        >>> plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 500), privacy=privacy)
-        >>> course = ps.Rounds.within(plan)
-        >>> round(total_of(course).epsilon, 3), round(total_of(course.first).epsilon, 3)
-        (3.0, 1.052)
     """
     if isinstance(subject, Plan):
         budget = subject.budget()

@@ -183,14 +183,6 @@ def ranges(G: Array, q: float, sigmas: tuple[float, float], constant: float, bou
         q: sum of squared targets.
         sigmas: noise SDs of G's diagonal and of q.
         bounds: the public clip norm and target bound.
-
-    Example:
-        >>> from privstats.course.standardised import ranges
-        >>> x, y = np.array([0.0, 0.1, 0.2, 0.1]), np.array([1.0, 2.0, 2.0, 1.0])
-        >>> rows = np.column_stack([x, np.ones(4)])
-        >>> found = ranges(rows.T @ rows, float(y @ y), (0.0, 0.0), 1.0, (2.0, 50.0))
-        >>> found.centre, found.per, found.target_bound
-        ((0.1,), (0.2121,), 6.325)
     """
     (sigma_G, sigma_q), (clip_norm, target_bound) = sigmas, bounds
     p = len(G) - 1

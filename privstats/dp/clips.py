@@ -77,5 +77,5 @@ def person_clip(schema: Schema, privacy: Privacy) -> PersonAverage | PersonClip:
     if privacy.averaged:
         return PersonAverage()
     if privacy.unit != "person" or privacy.clip is None:
-        raise PlanError(f"unit={privacy.unit!r} shortens no person: promise unit='person', with person_clip")
+        raise PlanError(f"with unit={privacy.unit!r} no person is clipped: give unit='person' and person_clip")
     return PersonClip(privacy.clip, tuple(clip_weights(schema, privacy).items()))

@@ -1,7 +1,7 @@
 """Compute the exact privacy curve of Gaussian noise, and its inverses.
 
-mu is sensitivity / sigma. :func:`root` repeats scipy's ``brentq`` bit for bit, because importing scipy.optimize is
-slow.
+mu is sensitivity / sigma. Numbers of Dong, Roth and Su 2022 are those of JRSS-B 84, not arXiv:1905.02383. :func:`root`
+repeats scipy's ``brentq`` bit for bit, because importing scipy.optimize is slow.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def _log_phi(s: float) -> float:
 
 @dataclass(frozen=True)
 class Guarantee:
-    """A trade-off curve that no test for one unit beats.
+    """A trade-off curve that no test for one unit's presence exceeds.
 
     Attributes:
         mu: of Gaussian DP; infinite for exact sums.
@@ -206,7 +206,7 @@ class Guarantee:
         return self.operating_point()[1]
 
     def of_group(self, units: float) -> Guarantee:
-        """Return a group's guarantee: mu and epsilon times ``units`` (Dong, Roth, Su 2022, section 2)."""
+        """Return a group's guarantee: mu and epsilon times ``units`` (Dong, Roth and Su 2022, theorem 3)."""
         return Guarantee(units * self.mu, units * self.pure)
 
     def repeated(self, releases: int) -> Guarantee:
@@ -228,8 +228,8 @@ def root(function: Callable[[float], float], low: float, high: float) -> float:
 
     Example:
         >>> from privstats.dp.gaussian import root
-        >>> root(lambda x: x * x - 2, 0.0, 2.0) == 2**0.5
-        True
+        >>> round(root(lambda x: x * x - 2, 0.0, 2.0), 12)
+        1.414213562373
     """
     before, here = low, high
     f_before, f_here = function(before), function(here)

@@ -122,8 +122,8 @@ def _refined(
 def drop_probability(count: float, min_count: float, sigma: float, *, laplace: bool = False) -> float:
     """Return P(a class of ``count`` records is suppressed) = Phi((min_count - count) / sigma).
 
-    It is the rate of false drops for count >= min_count, else 1 minus the rate of false keeps. With ``laplace``, for
-    delta = 0, the Laplace distribution replaces Phi.
+    For count >= min_count this is the probability of a wrong suppression, else 1 minus that of a wrong release. With
+    ``laplace``, for delta = 0, the Laplace distribution replaces Phi.
 
     ``sigma`` is the noise *in the release* on a count, in records, ``noise.released_sigma(survivors)["N"]``; 0 means
     none. In the distributed and local models it grows with the survivors; the guaranteed ``noise.sigma["N"]``

@@ -104,19 +104,19 @@ _ROWS = (
         rounding=0.0,
         surplus_variance=ROUNDING_VARIANCE,
         slack=1e-66 + 2.1e-34,  # summing shares, and one discrete against one continuous Gaussian
-        impure="a share would be a difference of negative binomials, and masks hide shares only from bounded computers",
+        impure="each share would need negative binomial noise, and masks hide shares from bounded attackers only",
         trusted="min_survivors - colluders clients must add their shares; the server need not be trusted",
     ),
     TrustModel(
         name="local",
         drawn_by="client",
-        impure="no tail of the sum of all clients' Laplace noise is proved, and the ring's width needs one",
-        trusted="no other party: each client's own noise keeps the promise to it, whatever all others do",
+        impure="the ring's width needs a tail bound for the sum of all clients' Laplace noise, and none is proved",
+        trusted="no other party: each client's own noise protects its records, whatever all others do",
     ),
     TrustModel(
         name="panel",
         drawn_by="member",
-        impure="the members' boxes hide the exact sum only from bounded computers",
+        impure="encryption hides the exact sum from bounded attackers only",
         trusted="one of leader and helpers must add its noise and keep it secret; no party sees the exact sum",
     ),
 )
@@ -135,8 +135,8 @@ Reasons: TypeAlias = tuple[str, str]
 
 _EPSILON_REASONS: Reasons = ("below it the release is nothing but noise", "above it the promise is empty")
 _DELTA_REASONS: Reasons = (
-    "take 0, which is pure epsilon with Laplace noise, or something below 1 / records",
-    "a delta of that size lets whole records out; take something below 1 / records",
+    "give 0, which is pure epsilon with Laplace noise, or a value below 1 / records",
+    "a delta of that size allows complete records to be revealed: give a value below 1 / records",
 )
 AVERAGE = "average"
 """The ``person_clip`` under which a person adds the average of all rows."""
@@ -263,12 +263,12 @@ def _check_unit(privacy: Privacy) -> None:
 def _check_person(privacy: Privacy) -> None:
     if privacy.person_clip is None or (isinstance(privacy.person_clip, str) and not privacy.averaged):
         raise PlanError(
-            f"person_clip must be said with unit='person', got {privacy.person_clip!r}: 'average' where intervals are "
-            "wanted, or a number from 1 to max_records_per_person where a head is, 1 as a rule; noise grows with it"
+            f"person_clip must be given with unit='person', got {privacy.person_clip!r}: 'average' for intervals, or "
+            "for a head a number from 1 to max_records_per_person, usually 1, because noise grows with it"
         )
     if privacy.averaged and privacy.max_records_per_person is not None:
         raise PlanError(
-            "with person_clip='average' a person counts as one record, however many rows there are: leave "
+            "with person_clip='average' a person counts as one record, whatever the number of rows: leave "
             "max_records_per_person out"
         )
 
@@ -278,15 +278,15 @@ def _check_unit_records(privacy: Privacy, most_of: str, clip_of: str) -> None:
     one_unit = privacy.unit == "person" or (most == 1 and privacy.client_clip is None)
     if privacy.adjacency == "replace-one" and not one_unit:
         raise PlanError(
-            "adjacency 'replace-one' is not offered with unit='client': use 'add-remove', and twice its mu bounds the "
-            "exchange of one client for another; a PartySchema with max_records_per_client=1 has it"
+            "adjacency 'replace-one' is not supported with unit='client', except for one record per client without "
+            "client_clip: use 'add-remove'; twice its mu bounds the exchange of one client for another"
         )
     if isinstance(most, bool) or not isinstance(most, int) or most < 1:
-        raise PlanError(f"{most_of} must be a whole number of at least 1 with unit={privacy.unit!r}: give it")
+        raise PlanError(f"{most_of} must be a whole number of at least 1 with unit={privacy.unit!r}, got {most!r}")
     clip = getattr(privacy, clip_of)
     if clip is not None:
         remedy = "lower it" if privacy.unit == "person" else "lower it, or leave it out"
-        reasons = ("below 1 a single record is cut", f"above {most_of} the clip never acts; {remedy}")
+        reasons = ("below 1 a single record would be clipped", f"above {most_of} nothing would be clipped; {remedy}")
         _require_range(clip_of, clip, (1.0, float(most)), reasons)
         object.__setattr__(privacy, clip_of, float(clip))
 
@@ -294,17 +294,17 @@ def _check_unit_records(privacy: Privacy, most_of: str, clip_of: str) -> None:
 def _check_pure(privacy: Privacy) -> None:
     if privacy.pure and privacy.trust.impure:
         raise PlanError(
-            f"delta = 0 is offered with model='central' only: with model={privacy.model!r} {privacy.trust.impure}; "
+            f"delta = 0 is supported with model='central' only: with model={privacy.model!r} {privacy.trust.impure}; "
             "change the model, or give a delta above 0"
         )
     if privacy.pure and privacy.unit == "person" and not privacy.averaged:
         raise PlanError(
-            "a person is shortened in L2, which bounds no pure epsilon: take person_clip='average', or give a delta "
-            "above 0"
+            "a number as person_clip clips persons in the L2 norm, which bounds no pure epsilon: give "
+            "person_clip='average', or a delta above 0"
         )
     if privacy.pure and privacy.client_clip is not None:
         raise PlanError(
-            "client_clip shortens a client in L2, which bounds no pure epsilon: leave it out, or give a delta above 0"
+            "client_clip clips in the L2 norm, which bounds no pure epsilon: leave it out, or give a delta above 0"
         )
 
 

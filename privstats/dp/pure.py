@@ -47,8 +47,8 @@ def _moved(schema: Schema, statistic: str) -> int:
     moved = _MOVED.get((schema.task, statistic))
     if moved is None:
         raise PlanError(
-            "delta = 0 is offered for the class statistics N, A and D, which NaiveBayes reads, and for count tables; a "
-            f"{type(schema).__name__} sends {statistic}: leave it out, or give a delta above 0"
+            "delta = 0 is supported for the class statistics N, A and D, which NaiveBayes reads, and for count tables; "
+            f"a {type(schema).__name__} sends {statistic}: leave it out, or give a delta above 0"
         )
     return moved(schema)
 
@@ -187,7 +187,7 @@ def pure_shares(schema: Schema, shares: Mapping[str, float] | None) -> dict[str,
 
 
 def check_scales(scales: Mapping[str, float]) -> None:
-    """Refuse a scale, in grid steps, beyond the sampler."""
+    """Refuse a scale above the sampler's limit."""
     for statistic, scale in scales.items():
         if scale > MAX_SCALE:
             remedy = "raise its share" if statistic in ("N", "T") else "lower grid_bits"  # counts have their own grid

@@ -42,11 +42,6 @@ class LastGradient:
     Attributes:
         weights, gradient: W, and the noisy sum of ``q r u'``.
         sigma: noise standard deviation of its entries.
-
-    Example:
-        >>> from privstats.estimates.clip_link import LastGradient
-        >>> LastGradient(weights=np.zeros((2, 3)), gradient=np.ones((2, 3)), sigma=0.5).gradient.shape
-        (2, 3)
     """
 
     weights: Array
@@ -90,13 +85,7 @@ class Link:
 
 
 def unclipped(probabilities: Array, clip: float) -> Array:
-    """Return p* for the p of a softmax with residuals clipped to c > 0, each ``(n, C)``.
-
-    Example:
-        >>> from privstats.estimates.clip_link import unclipped
-        >>> unclipped(np.array([[0.99, 0.01], [0.6, 0.4]]), clip=0.7).round(3).tolist()  # the second is within reach
-        [[0.98, 0.02], [0.548, 0.452]]
-    """
+    """Return p* for the p of a softmax with residuals clipped to c > 0, each ``(n, C)``."""
     squares = np.square(probabilities)
     lengths = np.sqrt(np.maximum(squares.sum(axis=1, keepdims=True) - squares + np.square(1 - probabilities), 0.0))
     weighted = probabilities * np.maximum(1.0, lengths / clip)
@@ -111,17 +100,6 @@ def link_of(
     Scores are assumed normal over the records, with means at which p* has the class shares. Shifts are shrunk by the
     counts' noise. Of two classes, b then moves toward the value at which the probabilities predict the mean clipped
     residual that ``last`` releases. Computed from releases alone.
-
-    Example:
-        >>> from privstats.estimates.denoise import NoisyClassSums
-        >>> from privstats.estimates.softmax import SoftmaxWhitening
-        >>> from privstats.estimates.clip_link import link_of
-        >>> sigma = {"N": 0.1, "A": 0.1, "B": 0.1}
-        >>> sums = NoisyClassSums(np.array([60.0, 40.0]), A=np.diag([60.0, 40.0]), B=np.diag([60.0, 40.0]), sigma=sigma)
-        >>> weights = np.array([[1.0, -1.0, 0.0], [-1.0, 1.0, 0.0]])
-        >>> temperatures = [link_of(SoftmaxWhitening.of(sums), sums, weights, clip)[0] for clip in (0.5, 1.0, 1.5)]
-        >>> [round(each, 1) for each in temperatures]  # no residual is longer than the square root of 2
-        [1.7, 1.1, 1.0]
     """
     counts = denoise.counts(sums.N, sums.sigma["N"])
     scores = _scores(_covariance(whitening, sums, weights, counts), counts / counts.sum(), clip)

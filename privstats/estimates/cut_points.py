@@ -37,14 +37,7 @@ class Occupied:
 
 
 def first_edges(step: int, most: int = _MOST) -> tuple[float, ...]:
-    """Return the first grid: all ``+-2**k`` for k from -20 to one step beyond ``most``, every ``step``.
-
-    Example:
-        >>> from privstats.estimates.cut_points import first_edges
-        >>> edges = first_edges(1)
-        >>> len(edges) - 1, edges[61:63] == (-(2.0**-20), 2.0**-20), edges[-1] == 2.0**41
-        (123, True, True)
-    """
+    """Return the first grid: all ``+-2**k`` for k from -20 to one step beyond ``most``, every ``step``."""
     above = [2.0**k for k in range(_LEAST, most + step + 1, step)]
     return (*(-edge for edge in reversed(above)), *above)
 
@@ -59,12 +52,6 @@ def scanned(edges: Sequence[float], counts: Sequence[int], sigma: float) -> Occu
     ``edges`` increase, ``(M + 1,)``; ``sigma`` is the noise standard deviation of ``counts``, ``(M,)``.
 
     Source: the scan statistic (Glaz, Naus, Wallenstein 2001, chapter 2); the projection of Michelot (1986).
-
-    Example:
-        >>> from privstats.estimates.cut_points import scanned
-        >>> found = scanned((0, 1, 2, 3, 4, 5), (-3, 40, 62, 2, 1), sigma=2.0)
-        >>> [(int(low), int(high)) for low, high in found.cells], [int(mass) for mass in found.mass]
-        ([(1, 2), (2, 3)], [40, 62])
     """
     selected = _selected(counts, _square(sigma))
     mass = _projected([Fraction(counts[place]) for place in selected])
@@ -80,13 +67,6 @@ def updated(found: Occupied | None, edges: Sequence[float], counts: Sequence[int
       ``1 - (k - 2) sigma^2 / |way|^2`` (James and Stein 1961).
     - *gathered*: the counts of the cells that :func:`scanned` selects; the rest is spread as before. Its risk is that
       of the selected counts, the squared errors elsewhere, and ``4 sigma^2 log k`` for the choice of a run.
-
-    Example:
-        >>> from privstats.estimates.cut_points import scanned, updated
-        >>> before = scanned((0, 8, 16), (400, 400), sigma=10.0)
-        >>> found = updated(before, (0, 4, 8, 12, 16), (205, 198, 190, 204), sigma=10.0)  # even, but for the noise
-        >>> [float(mass) for mass in found.mass]
-        [200.0, 200.0, 200.0, 200.0]
     """
     if found is None:
         return scanned(edges, counts, sigma)
@@ -128,11 +108,6 @@ def refined(found: Occupied, cells: int) -> tuple[float, ...]:
     A gap between occupied cells is one cell. Neighbours that together hold less than an even part are merged; cells
     with less than a quarter of it are dropped, and the emptiest if too many remain. The number of cells depends on no
     count, so no upload's size does.
-
-    Example:
-        >>> from privstats.estimates.cut_points import refined, scanned
-        >>> refined(scanned((0, 1, 2, 3, 4), (0, 300, 100, 0), sigma=1.0), cells=4)
-        (1.0, 1.328125, 1.671875, 2.0, 3.0)
     """
     held = _fitting(found, cells)
     parts = [1] * len(held)
@@ -155,11 +130,6 @@ def cut_points(found: Occupied | None, signs: int) -> tuple[float, ...]:
 
     Several quantiles in one cell become its two ends. Each is rounded to a multiple of the power of two at or below
     1/16 of the distance to its nearest neighbour. Without an estimate, :func:`public_cuts` are returned.
-
-    Example:
-        >>> from privstats.estimates.cut_points import cut_points, scanned
-        >>> cut_points(scanned((0, 8, 16, 24, 32), (0, 100, 300, 0), sigma=1.0), signs=3)
-        (16.0, 24.0)
     """
     if found is None:
         return public_cuts(signs)
@@ -176,13 +146,7 @@ def cut_points(found: Occupied | None, signs: int) -> tuple[float, ...]:
 
 
 def public_cuts(signs: int) -> tuple[float, ...]:
-    """Return default cut points: 0, then magnitudes of both signs, 64 times apart.
-
-    Example:
-        >>> from privstats.estimates.cut_points import public_cuts
-        >>> public_cuts(5)
-        (-64.0, -1.0, 0.0, 1.0, 64.0)
-    """
+    """Return default cut points: 0, then magnitudes of both signs, 64 times apart."""
     above = [64.0**k for k in range(signs // 2)]
     return (*(-cut for cut in reversed(above[: (signs - 1) // 2])), 0.0, *above)
 

@@ -26,14 +26,6 @@ class Discriminant:
     Attributes:
         means: ``(C, d)``, about the sums' origin.
         vectors, values: V, ``(d, d)``, and eigenvalues above 0, ``(d,)``.
-
-    Example:
-        >>> from privstats.estimates.discriminant import Discriminant
-        >>> from privstats.estimates.denoise import NoisyClassSums
-        >>> sums = NoisyClassSums(np.array([50.0, 50.0]), 40 * np.eye(2), 50 * np.eye(2), dict.fromkeys("NAB", 0.0))
-        >>> coef, intercept = Discriminant.of(sums, sums.N).scores(np.log([0.5, 0.5]))
-        >>> bool(coef[0, 0] > coef[1, 0]), bool(intercept[0] == intercept[1])
-        (True, True)
     """
 
     means: Array
@@ -75,13 +67,7 @@ def published_weights(coef: Array, intercept: Array) -> Array:
 
 
 def temperature(sums: Array, sigma: float, factors: Sequence[float]) -> float:
-    """Return the divisor of a discriminant's scores that calibrates them, from sums at :func:`published_weights`.
-
-    Example:
-        >>> from privstats.estimates.discriminant import temperature
-        >>> round(temperature(np.array([0.0, 5.0]), 0.0, (1.0, 2.0)), 1)  # hits meet the confidence at a quarter
-        4.0
-    """
+    """Return the divisor of a discriminant's scores that calibrates them, from sums at :func:`published_weights`."""
     from privstats.estimates import softmax
 
     return softmax.temperature(sums, sigma, [_PART * factor for factor in factors], _SPREAD_OF_TEMPERATURE)

@@ -34,18 +34,6 @@ def mean_noise(
         rounds: kappa and the gradient's noise standard deviation, per round.
         temperature: divisor of the scores.
         match: response of the clip's link to the last round, which undoes a part of all noise before its own.
-
-    Example:
-        >>> from privstats.estimates.mean_noise import mean_noise
-        >>> def of(sigma):
-        ...     N, A = np.array([60.0, 40.0]), np.diag([60.0, 40.0])
-        ...     sums = NoisyClassSums(N, A, B=A, sigma=dict.fromkeys("NAB", sigma))
-        ...     recipe, whitening = SoftmaxRecipe(2, 2, 100, mu=5.0), SoftmaxWhitening.of(sums)
-        ...     states = [softmax.started(recipe, sums, whitening)]
-        ...     states.append(softmax.refined(recipe, sums, whitening, states[0], np.zeros((2, 3)), 40.0, sigma))
-        ...     return mean_noise(recipe, sums, whitening, states, [(40.0, sigma)])
-        >>> round(of(2.0) / of(1.0), 1), of(0.0)  # noise in proportion
-        (2.0, 0.0)
     """
     A = sums.A.sum(axis=0) @ whitening.vectors * (whitening.scale * whitening.stretch)
     row = np.append(A / sums.records, INTERCEPT)

@@ -63,13 +63,6 @@ def passing(sums: PairSums, sizes: Array) -> NDArray[np.intp]:
 
     Args:
         sizes: of each pair's codes, w_a w_b, ``(m, 3, 3)``; 0 for a code that a column lacks.
-
-    Example:
-        >>> from privstats.estimates.pairs import PairSums, passing
-        >>> gradient = np.zeros((2, 3, 3))
-        >>> gradient[1, 0, 0] = 0.1
-        >>> passing(PairSums(gradient, noise=0.01, sampled=1e-5, scale=0.3), np.ones((2, 3, 3))).tolist()
-        [1]
     """
     variance = sums.noise**2 + sums.sampled * np.square(sizes)
     squares = np.where(sizes > 0, np.square(sums.gradient) / variance, 0.0)
@@ -108,15 +101,7 @@ class PairShape:
 
 
 def crowds(alignment: Array, pairs: NDArray[np.intp]) -> Array:
-    """Return how many pairs move together with each: the sum over pairs of their columns' alignments' products.
-
-    Example:
-        >>> from privstats.estimates.pairs import crowds
-        >>> alignment = np.eye(4)
-        >>> alignment[1, 2] = alignment[2, 1] = 1.0  # two columns are the same
-        >>> crowds(alignment, np.array([[0, 1], [0, 2], [0, 3]])).tolist()
-        [2.0, 2.0, 1.0]
-    """
+    """Return how many pairs move together with each: the sum over pairs of their columns' alignments' products."""
     one, other = pairs.T
     straight = alignment[np.ix_(one, one)] * alignment[np.ix_(other, other)]
     crossed = alignment[np.ix_(one, other)] * alignment[np.ix_(other, one)]
@@ -129,13 +114,6 @@ def walked(sums: Sequence[PairSums], shape: PairShape) -> list[Filter]:
     Args:
         sums: of the session that chose the pairs, then of each later round.
         shape: the pairs' codes.
-
-    Example:
-        >>> from privstats.estimates.pairs import PairShape, PairSums, walked
-        >>> sums = PairSums(np.full((1, 3, 3), 0.1), noise=0.01, sampled=1e-5, scale=0.3)
-        >>> (state,) = walked([sums], PairShape(np.ones((1, 3, 3)), np.ones(1), ridge=0.0))
-        >>> state.weights.shape, bool((state.weights[1] < 0).all())  # against the gradient
-        ((2, 9), True)
     """
     sizes = shape.sizes
     here, empty = sizes.ravel() > 0, np.zeros((2, sizes.size))

@@ -116,12 +116,6 @@ class SoftmaxRecipe:
 
         With an entry's variance ``v = sigma^2 / (2 n^2) + 1 / (d^2 n)`` (noise ``sigma = 1 / mu_B``, and sample),
         Wigner's semicircle yields ``phi = 2 d sqrt(d v) = sqrt(4 d / n + 2 d^3 / (n mu_B)^2)``.
-
-        Example:
-            >>> from privstats.estimates.recipes import SoftmaxRecipe
-            >>> text, table = SoftmaxRecipe(77, 384, 10_000, mu=0.3), SoftmaxRecipe(2, 20, 4_000, mu=0.3)
-            >>> text.floor, round(table.floor, 2)
-            (1.0, 0.46)
         """
         d, n = self.features, self.records
         noise = self.release_mu**2 * self.release_shares["B"] * n**2
@@ -133,12 +127,6 @@ class SoftmaxRecipe:
 
         The bound of :func:`~privstats.estimates.softmax.class_curvature`, ``sigma_G / (n sqrt(1.5 v))`` with
         ``sigma_G = c / sqrt(.99 mu_t^2)``, over the curvature ``1 / (C k)`` of equally long directions.
-
-        Example:
-            >>> from privstats.estimates.recipes import SoftmaxRecipe
-            >>> text, table = SoftmaxRecipe(77, 384, 10_000, mu=0.3), SoftmaxRecipe(4, 27, 10_000, mu=2.0)
-            >>> text.least_curvature, round(table.least_curvature, 3)
-            (1.0, 0.002)
         """
         noise = self.clip / (self.round_mu * math.sqrt(GRADIENT_SHARES["g"])) / self.records
         return min(1.0, noise * self.classes * self.columns / math.sqrt((1 + CAUTION) * self.prior_variance))

@@ -40,17 +40,7 @@ _PBES2, _SCRYPT, _AES_256_CBC = (
 
 
 def locked_pem(key: bytes, passphrase: bytes) -> bytes:
-    """Lock an unencrypted PKCS #8 key in DER.
-
-    Example:
-        >>> from cryptography.hazmat.primitives import serialization
-        >>> from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-        >>> from privstats.files.locked_key import locked_pem
-        >>> key, form = Ed25519PrivateKey.generate(), (serialization.Encoding.DER, serialization.PrivateFormat.PKCS8)
-        >>> pem = locked_pem(key.private_bytes(*form, serialization.NoEncryption()), b"battery staple")
-        >>> serialization.load_pem_private_key(pem, b"battery staple").private_bytes_raw() == key.private_bytes_raw()
-        True
-    """
+    """Lock an unencrypted PKCS #8 key in DER."""
     salt, start = os.urandom(_SALT_BYTES), os.urandom(_BLOCK_BITS // 8)
     stretched = Scrypt(salt, _KEY_BYTES, COST, _BLOCKS, _LANES).derive(passphrase)
     padder, cipher = PKCS7(_BLOCK_BITS).padder(), Cipher(algorithms.AES(stretched), modes.CBC(start)).encryptor()
@@ -109,15 +99,7 @@ def _integer(value: int) -> bytes:
 
 
 def read_public(path: str | os.PathLike[str], error: type[PrivstatsError]) -> bytes:
-    """Return a file's public key, in PEM or hex, as 32 bytes.
-
-    Example:
-        >>> from privstats.files.locked_key import read_public
-        >>> ulm = ps.secagg.Identity.generate(os.urandom)
-        >>> _ = open("ulm.pub", "w").write(ulm.public_pem)
-        >>> read_public("ulm.pub", ps.DataError) == ulm.public
-        True
-    """
+    """Return a file's public key, in PEM or hex, as 32 bytes."""
     data = _read(path, error, "privstats identity new")
     if _PRIVATE_MARK in data:
         raise error(
@@ -158,15 +140,6 @@ def relock_private(
     Args:
         passphrase: unlocks it; None for a file that is not locked.
         new: locks it; None: the same passphrase, which must then exist.
-
-    Example:
-        >>> from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-        >>> from privstats.files.locked_key import read_private, relock_private, write_private
-        >>> key = Ed25519PrivateKey.generate()
-        >>> write_private("ulm.pem", key, None, ps.DataError)
-        >>> relock_private("ulm.pem", None, "correct horse battery staple", ps.DataError)
-        >>> read_private("ulm.pem", "correct horse battery staple", ps.DataError).public_key() == key.public_key()
-        True
     """
     key, words = read_private(path, passphrase, error), passphrase if new is None else new
     if words is None:
@@ -183,27 +156,12 @@ def _in_pem(key: Ed25519PrivateKey, passphrase: str | None, error: type[Privstat
 
 
 def is_weakly_locked(path: str | os.PathLike[str], error: type[PrivstatsError]) -> bool:
-    """Return whether a file's private key is locked at a lower cost per guess than new files.
-
-    Example:
-        >>> from privstats.files.locked_key import is_weakly_locked
-        >>> ps.secagg.Identity.generate(os.urandom).save("locked.pem", passphrase="correct horse battery staple")
-        >>> is_weakly_locked("locked.pem", ps.DataError)
-        False
-    """
+    """Return whether a file's private key is locked at a lower cost per guess than new files."""
     return bool(is_locked(path, error)) and not is_stretched(_read(path, error, "Identity.save"))
 
 
 def is_locked(path: str | os.PathLike[str], error: type[PrivstatsError]) -> bool | None:
-    """Return whether a file's private key is locked with a passphrase; None without a private key.
-
-    Example:
-        >>> from privstats.files.locked_key import is_locked
-        >>> ps.secagg.Identity.generate(os.urandom).save("open.pem")
-        >>> ps.secagg.Identity.generate(os.urandom).save("locked.pem", passphrase="correct horse battery staple")
-        >>> is_locked("open.pem", ps.DataError), is_locked("locked.pem", ps.DataError)
-        (False, True)
-    """
+    """Return whether a file's private key is locked with a passphrase; None without a private key."""
     data = _read(path, error, "Identity.save")
     return _LOCKED_MARK in data if _PRIVATE_MARK in data else None
 
@@ -216,13 +174,6 @@ def read_private(
     Raises:
         PrivstatsError: the given kind, where others can read the file, it is no such key, or the passphrase is missing,
             wrong or surplus.
-
-    Example:
-        >>> from privstats.files.locked_key import read_private
-        >>> ulm = ps.secagg.Identity.generate(os.urandom)
-        >>> ulm.save("ulm.pem")
-        >>> read_private("ulm.pem", None, ps.DataError).public_key().public_bytes_raw() == ulm.public
-        True
     """
     secret = None if passphrase is None else _passphrase(passphrase, error)
     data = _read(path, error, "Identity.save")

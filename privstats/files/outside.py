@@ -26,13 +26,7 @@ _ANOTHER = "may name another folder, one that is not restored together with this
 
 
 def state_folder() -> Path:
-    """Return the folder of these values, which need not exist.
-
-    Example:
-        >>> from privstats.files.outside import state_folder
-        >>> state_folder().name
-        'privstats'
-    """
+    """Return the folder of these values, which need not exist."""
     for name in (VARIABLE, _LOCAL):
         if Path(os.environ.get(name, "")).is_absolute():  # a relative one is ignored, as its specification says
             return Path(os.environ[name]) / "privstats"
@@ -43,13 +37,7 @@ def state_folder() -> Path:
 
 
 def require_state_folder() -> Path:
-    """Create the folder of these values if missing.
-
-    Example:
-        >>> from privstats.files.outside import require_state_folder
-        >>> require_state_folder().is_dir()
-        True
-    """
+    """Create the folder of these values if missing."""
     try:
         folder = state_folder()
         _make(folder)

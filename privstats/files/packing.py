@@ -137,11 +137,5 @@ def _every(field: int, pattern: int) -> np.uint64:
 
 
 def little_endian(tensor: NDArray[Any]) -> bytes:
-    """Return a tensor's bytes as in the file, on every machine.
-
-    Example:
-        >>> from privstats.files.packing import little_endian
-        >>> list(little_endian(np.array([1, 256], dtype=">i2")))
-        [1, 0, 0, 1]
-    """
+    """Return a tensor's bytes as in the file, on every machine."""
     return tensor.astype(tensor.dtype.newbyteorder("<"), copy=False).tobytes()

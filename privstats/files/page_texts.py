@@ -34,16 +34,6 @@ def checked_texts(texts: object) -> dict[str, Any]:
     """Return a copy of the texts by language: ``title``, and by variable ``question``, ``help`` and ``answers``.
 
     Titles and answers have at most 120 characters, questions 300, help 1,000.
-
-    Example:
-        >>> from privstats.files.page_texts import checked_texts
-        >>> checked_texts({"de": {"questions": {"smokes": {"question": "Rauchen Sie?"}}}})
-        {'de': {'questions': {'smokes': {'question': 'Rauchen Sie?'}}}}
-        >>> checked_texts({"de": {"titel": "Rauchen"}})
-        Traceback (most recent call last):
-            ...
-        privstats.errors.PlanError: devices.texts.de: Object contains unknown field `titel`; write title, and under
-        questions.NAME question, help and answers
     """
     try:
         read = msgspec.convert(texts, dict[str, _Language])

@@ -119,6 +119,7 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
     Subclasses set ``entry`` and ``bounds`` and implement ``_solve``; other packages announce theirs under the
     entry-point group ``privstats.heads``. Set ``uses_public=False`` if class means are ignored,
     ``has_calibration=True`` if a course can set ``temperature_``, and ``unit_rows=True`` if rows are scaled to norm 1.
+    Override ``_needs_like_columns`` if anything but ``shrinkage`` makes probabilities depend on the columns' units.
 
     Attributes:
         classes_: remaining classes' labels, ``(C,)``.
@@ -162,7 +163,7 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
         check_parameters(self, self.bounds)
         X, y = validate_data(self, *local(X, y), dtype=np.float64)
         check_classification_targets(y)
-        if self._shrinks_to_round():
+        if self._needs_like_columns():
             warn_of_unlike_columns(type(self).__name__, X)
         self.classes_, index = np.unique(y, return_inverse=True)
         self.preprocessing_, self.provenance_ = Preprocessing(features=X.shape[1]), EXACT
@@ -347,7 +348,7 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
             raise AttributeError(f"{type(self).__name__} has no coef_: its rule is not linear in the columns")
         return self.rule_.before(self.preprocessing_.transform)
 
-    def _shrinks_to_round(self) -> bool:
+    def _needs_like_columns(self) -> bool:
         return getattr(self, "shrinkage", None) not in (None, 0)
 
     @property

@@ -54,7 +54,7 @@ class NaiveBayes(ClassHead):
     def _measured(self) -> str:
         return super()._measured() if self.subspace is None else "NAS"
 
-    def _shrinks_to_round(self) -> bool:
+    def _needs_like_columns(self) -> bool:
         return self.shrinkage == "auto"
 
     def _solve(self, evidence: ClassEvidence) -> DiagonalRule:

@@ -79,7 +79,8 @@ class Private(MetaEstimatorMixin, BaseEstimator):
         public_transform: the head's ``transform``, renamed for scikit-learn.
         ledger, dataset: where every fit is charged.
         multiplicity: maximum rows of one fit per record, not checked. The noise grows by that factor; epsilon, delta
-            and the charge are for the record: ``multiplicity`` times a row's mu (group privacy: Dong, Roth, Su 2019).
+            and the charge are for the record: ``multiplicity`` times a row's mu (group privacy: Dong, Roth and Su
+            2022).
 
     Raises:
         HeadError: a term of the promise is missing, or ``transform`` was passed.

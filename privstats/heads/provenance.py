@@ -126,7 +126,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     def of_rows(self, times: int) -> Provenance:
         """Return the provenance where epsilon is for one row and one record may be in ``times`` rows.
 
-        mu-GDP per row is ``times * mu`` for ``times`` rows (group privacy: Dong, Roth, Su 2019); pure epsilon scales
+        mu-GDP per row is ``times * mu`` for ``times`` rows (group privacy: Dong, Roth and Su 2022); pure epsilon scales
         alike.
         """
         if times == 1 or self.epsilon is None or self.delta is None:

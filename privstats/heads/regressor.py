@@ -63,10 +63,8 @@ class LinearRegressor(Stored, Exported, Described, OfOneRelease, RegressorMixin,
     ) -> Self:
         """Fit on one party's own records with differential privacy, so that the head may be published.
 
-        Trust: the party that runs this sees the records and adds the noise. The exact sums are not stored.
-
-        Other arguments and errors are as in ``ClassHead.fit_private``. With ``fit_intercept`` a constant of half the
-        clip norm ends the transform, unless one does.
+        Trust, other arguments and errors are as in ``ClassHead.fit_private``. With ``fit_intercept`` a constant of half
+        the clip norm ends the transform, unless one does.
 
         Args:
             X, y: records, as for ``privstats.measure``; targets ``(n,)``, for ``Ridge`` also ``(n, T)``. Batches come
@@ -78,10 +76,8 @@ class LinearRegressor(Stored, Exported, Described, OfOneRelease, RegressorMixin,
                 power of two, then treated as public (``AssumedPublicWarning`` under ``"add-remove"``).
 
         Guarantee:
-            The complete head is computed from one release, or all of a course (open ``columns``, rounds), which
-            together are (epsilon, delta)-DP for one record under ``adjacency``. Number and names of the columns are
-            public; for rounds also the number of rows to a power of two, unless ``expected_records`` or ``max_records``
-            is given (``provenance_.assumed_public``).
+            As in ``ClassHead.fit_private``. For rounds the number of rows is also public, to a power of two, unless
+            ``expected_records`` or ``max_records`` is given (``provenance_.assumed_public``).
 
         Attributes set: those of the fit on releases, and ``release_``; ``releases_`` of a course.
         """

@@ -39,10 +39,6 @@ class ForestRow(NamedTuple):
     Attributes:
         value, low, high: NaN and infinite where not reported.
         group: declared family, or ``"exploratory"``.
-
-    Example:
-        >>> ps.inference.forest.ForestRow("days", -1.5, -1.8, -1.2, "exploratory").reported
-        True
     """
 
     name: str
@@ -73,13 +69,6 @@ def forest_rows(tables: Estimates | Mapping[str, Estimates], alpha: float = 0.05
 
     Raises:
         ReleaseError: no table, or tables of several kinds.
-
-    Example:
-        >>> X, y = np.array([[0.1], [0.2], [0.4], [0.8]]), np.array([1.2, 1.5, 1.7, 2.7])
-        >>> schema = ps.RidgeSchema(2, clip_norm=2.0, target_bound=4.0, transform=(ps.transforms.ConstantFeature(1.0),))
-        >>> fit = ps.inference.ols(ps.Release.exact(schema, ps.measure(schema, X, y)))
-        >>> [(row.name, round(row.value, 2)) for row in ps.inference.forest.forest_rows(fit)]
-        [('x0', 2.08)]
     """
     named = dict(tables) if isinstance(tables, Mapping) else {"": tables}
     if not named or len({_scale(each) for each in named.values()}) != 1:

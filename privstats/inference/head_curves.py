@@ -204,16 +204,6 @@ def expected_area(plan: Plan, share: float, *, records: int | None = None, alpha
 
     Raises:
         ValueError: the plan counts no score of a class.
-
-    Example:
-        >>> from privstats.inference.head_curves import expected_area
-        >>> y = np.arange(900) % 2
-        >>> head = ps.heads.LDA().fit(np.random.default_rng(0).normal(size=(900, 2)) + y[:, None], y)
-        >>> terms = {"model": "central", "unit": "record", "adjacency": "add-remove", "epsilon": 1.0, "delta": 1e-5}
-        >>> plan = ps.Scoring(head).plan(cohort=ps.Cohort(2, 2, 4_000), privacy=ps.Privacy(**terms))
-        >>> even, rare = (expected_area(plan, share) for share in (0.5, 0.05))
-        >>> rare.high - rare.low > 3 * (even.high - even.low)
-        True
     """
     schema = plan.schema
     if not isinstance(schema, ScoringSchema) or (schema.classes > 2 and not schema.by_class):

@@ -31,12 +31,6 @@ def area_influences(inside: NDArray[np.bool_], scores: Array) -> tuple[float, Ar
 
     The influences' squares sum to the area's variance (DeLong, DeLong and Clarke-Pearson 1988). ``inside`` marks the
     class.
-
-    Example:
-        >>> from privstats.inference.own_scores import area_influences
-        >>> area, moves = area_influences(np.array([False, True, False, True]), np.array([0.1, 0.3, 0.4, 0.8]))
-        >>> area, moves.round(3).tolist()
-        (0.75, [0.177, -0.177, -0.177, 0.177])
     """
     won, ranks = np.empty(len(scores)), rankdata(scores)
     for side in (inside, ~inside):
@@ -58,13 +52,6 @@ class OwnRecords:
         shares: predicted probabilities, ``(n, C)``.
         ids: each record's person; a row without one is its own person. None: independent rows.
         thresholds: for sensitivity and specificity; the second class's share if empty.
-
-    Example:
-        >>> from privstats.inference.own_scores import OwnRecords
-        >>> y, p = np.array([0, 0, 1, 1] * 20), np.array([0.1, 0.4, 0.3, 0.9] * 20)
-        >>> rows, twice = (OwnRecords(y, np.c_[1 - p, p], ids) for ids in (None, np.repeat(np.arange(40), 2)))
-        >>> [round(each.flagged(0.35, 1.96)[0].high, 2) for each in (rows, twice)]
-        [0.65, 0.65]
     """
 
     y: NDArray[np.intp]

@@ -99,13 +99,6 @@ def predicted_of(plan: Plan | Effect | Hazard) -> Predicted:
 
     Raises:
         PlanError: the plan's schema has no prediction.
-
-    Example:
-        >>> from privstats.inference.prediction import predicted_of
-        >>> schema = ps.RidgeSchema(2, clip_norm=2.0, target_bound=4.0)
-        >>> plan = ps.Plan(schema=schema, cohort=ps.Cohort(3, 3, 9), privacy=ps.NoPrivacy())
-        >>> predicted_of(plan).quantity.partition(";")[0]
-        'of a slope, per unit of a column behind the transform'
     """
     row = _PREDICTED.get(plan.schema.task)
     if row is None:
@@ -155,11 +148,6 @@ class Guesses:
         residual: standard deviation of outcomes about the lines, in outcome units; None: a quarter of the range.
         treated: share of the treated, if not randomised.
         separation: standard deviation of the log odds of treatment: 0 for a coin, 1 for moderate confounding.
-
-    Example:
-        >>> from privstats.inference.prediction import Guesses
-        >>> Guesses(10_000, variance=1 / 3).treated
-        0.5
     """
 
     records: int
@@ -350,22 +338,6 @@ def cap_warnings(plan: Plan) -> list[str]:
     """Return a warning where many expected events limit ratios to the early follow-up.
 
     The limit is half of ``max_records``, or 35 % where a hazard ratio above 2 is expected.
-
-    Example:
-        >>> from privstats.inference.prediction import cap_warnings
-        >>> schema = ps.HazardSchema(
-        ...     2,
-        ...     clip_norm=2.0,
-        ...     bins=ps.Bins("days", (0, 90, 180, 360)),
-        ...     event="died",
-        ...     feature_names=("sex",),
-        ...     transform=(ps.transforms.ConstantFeature(1.0),),
-        ...     expected_events=6_000,
-        ... )
-        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=3.0, delta=1e-6)
-        >>> plan = ps.Hazard.full_plan(schema=schema, cohort=ps.Cohort(2, 2, 10_000), privacy=privacy)
-        >>> cap_warnings(plan)[0].partition(":")[2].partition(",")[0]
-        ' 60% of the most records are expected to have the event'
     """
     events = plan.schema.expected_events if isinstance(plan.schema, HazardSchema) else None
     share = (events or 0) / plan.cohort.max_records

@@ -167,14 +167,6 @@ def reckoned_sigma(release: Release) -> Mapping[str, float]:
     steps of every entry, all in one direction. The loss counts as a deviation of n steps. At a level of 5 % or less, an
     interval of a normal estimate with variance s^2 and bias at most b misses no more often with s^2 + b^2 than with s^2
     and no bias.
-
-    Example:
-        >>> schema, cohort = ps.ClassSchema(2, 2, "NA", 1.0), ps.Cohort(2, 2, 100)
-        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
-        >>> plan = ps.Plan(schema=schema, cohort=cohort, privacy=privacy)
-        >>> release = ps.simulate(plan, [([[0.5, 0.0]], [0]), ([[0.0, 0.25]], [1])])
-        >>> ps.inference.releases.reckoned_sigma(release) == release.sigma
-        True
     """
     privacy = release.plan.privacy
     if not isinstance(privacy, Privacy) or not privacy.averaged:

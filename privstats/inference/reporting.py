@@ -26,15 +26,7 @@ _DIGITS = 16
 
 @dataclass(frozen=True)
 class Source:
-    """A table's last release, the plans of all its sessions, and its assumptions.
-
-    Example:
-        >>> from privstats.inference.reporting import Source
-        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
-        >>> release = ps.Release.exact(schema, ps.measure(schema, [[0.5, 0.0], [0.25, 0.0]], [0, 1]))
-        >>> Source(release, 0.05, "independent records").title("Means")
-        'Means from a release'
-    """
+    """A table's last release, the plans of all its sessions, and its assumptions."""
 
     release: Release
     alpha: float
@@ -184,13 +176,7 @@ class Source:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Join names for a sentence.
-
-    Example:
-        >>> from privstats.inference.reporting import listed
-        >>> listed(["age", "sex", "dose"])
-        'age, sex and dose'
-    """
+    """Join names for a sentence."""
     *others, last = names or ("none",)
     return f"{', '.join(others)} and {last}" if others else last
 

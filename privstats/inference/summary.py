@@ -296,14 +296,6 @@ def formerly(**names: str) -> Callable[[type[T]], type[T]]:
 
     Args:
         names: the present name of each earlier one.
-
-    Example:
-        >>> from privstats.inference.summary import formerly
-        >>> @formerly(size="length")
-        ... class Rod:
-        ...     length = 3
-        >>> Rod().size
-        3
     """
 
     def decorated(result: type[T]) -> type[T]:

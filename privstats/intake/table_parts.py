@@ -183,7 +183,7 @@ def _of_cells(
         yield Part(coded, goals, names, columns.ids(records))
     if broken:
         warnings.warn(
-            f"{broken} lines of {file.path} have not one field for each name and are left out: one line is one record",
+            f"{broken} lines of {file.path} have too few or too many fields and are left out: one line is one record",
             UnreadableRecordsWarning,
             stacklevel=4,
         )

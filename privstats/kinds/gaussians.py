@@ -297,13 +297,7 @@ _SMALLEST_RATIO = 1e-12  # smaller eigenvalues are raised to this part of the la
 
 
 def root(covariance: Array, power: float = 0.5) -> Array:
-    """Return a power of a symmetric positive semi-definite matrix, ``(d, d)``, with an eigenvalue floor.
-
-    Example:
-        >>> from privstats.kinds import gaussians
-        >>> gaussians.root(np.diag([4.0, 9.0])).round(6).tolist()
-        [[2.0, 0.0], [0.0, 3.0]]
-    """
+    """Return a power of a symmetric positive semi-definite matrix, ``(d, d)``, with an eigenvalue floor."""
     values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
     floor = max(_SMALLEST_RATIO * float(values[-1]), np.finfo(np.float64).tiny)
     powered: Array = (vectors * np.maximum(values, floor) ** power) @ vectors.T
@@ -314,11 +308,6 @@ def mean_root(reference_root: Array, covariance: Array) -> Array:
     """Return a client's part of a barycentre round, ``(S^1/2 Sigma S^1/2)^1/2``, ``(d, d)``.
 
     Its operator norm is at most ``||S||^1/2 ||Sigma||^1/2``.
-
-    Example:
-        >>> from privstats.kinds import gaussians
-        >>> gaussians.mean_root(np.eye(2), np.diag([4.0, 9.0])).round(6).tolist()
-        [[2.0, 0.0], [0.0, 3.0]]
     """
     return root(reference_root @ covariance @ reference_root)
 

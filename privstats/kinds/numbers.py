@@ -137,15 +137,7 @@ def steps_of(number: Number, values: NDArray[np.float64], given: NDArray[np.bool
 
 
 def groups_of(schema: CountSchema, number: Number) -> slice:
-    """Return the slice of a number's groups in x and q.
-
-    Example:
-        >>> from privstats.kinds.numbers import groups_of
-        >>> sex, km = ps.Categories("sex", ("f", "m")), ps.Number("km", 0, 9)
-        >>> schema = ps.CountSchema((sex,), (), numbers=(km, ps.Number("hours", 0, 80, by=("sex",))))
-        >>> groups_of(schema, schema.numbers[1])
-        slice(1, 3, None)
-    """
+    """Return the slice of a number's groups in x and q."""
     numbers = schema.numbers or ()
     sizes, place = [math.prod(schema.shape(each.by)) for each in numbers], numbers.index(number)
     return slice(sum(sizes[:place]), sum(sizes[: place + 1]))
@@ -208,10 +200,11 @@ def pairs_with_numbers(
 ) -> list[tuple[Record, Record]]:
     """Return candidates for the worst exchange, at weights per squared wire step."""
     numbers = schema.numbers or ()
+    alike = {**other, "values": {**other["values"], **{name: 0 for n in numbers for name in n.by}}}  # groups stay
     turn = STEPS - round(STEPS * _turn(weights.get("x", 0.0), weights.get("q", 0.0) * STEPS**2))
     first = _with(one, {number.name: STEPS for number in numbers})
     pairs = []
-    for second, near, gap in product((other, one), (-STEPS, turn), (-STEPS, turn, None)):
+    for second, near, gap in product((other, alike, one), (-STEPS, turn), (-STEPS, turn, None)):
         ends = {n.name: -STEPS if n.by else gap if n.missing else near for n in numbers}
         pairs.append((first, _with(second, ends)))
     return pairs

@@ -200,7 +200,7 @@ def _check_missing(schema: ScoreSchema) -> None:
         raise SchemaError(f"missing must be 'outcome' or left out, got {schema.missing!r}")
     if schema.missing and (schema.family != "logistic" or schema.nonnegative or schema.rate or schema.outcomes):
         raise SchemaError(
-            "whether y is there is 1 or 0, of one y: take family='logistic'; leave rate, outcomes and nonnegative out"
+            "missing='outcome' models whether one y is known: give family='logistic', no rate, outcomes or nonnegative"
         )
 
 

@@ -142,11 +142,11 @@ class ScoringSchema(Schema):
         rising = all(low < high for low, high in pairwise((0.0, *values, 1.0)))
         if not (rising and 0.5 in values and len(values) == self.score_bins - 1) or self.classes != 2:
             raise SchemaError(
-                "cuts are of two classes: score_bins - 1 probabilities that rise between 0 and 1, with 0.5 among them; "
-                "ps.Scoring(head, releases=...) computes them"
+                "cuts need two classes, and must be score_bins - 1 rising probabilities between 0 and 1, one of them "
+                "0.5: ps.Scoring(head, releases=...) computes them"
             )
         if self.score != "probability":
-            raise SchemaError("cuts are of probabilities; leave score out")
+            raise SchemaError("cuts need score='probability', which is the default: leave score out")
         return values
 
     @property
@@ -332,13 +332,6 @@ def cells_of_scores(
 
     Guarantee:
         Every value has a cell, NaN and infinities too, and each cell follows from its own row.
-
-    Example:
-        >>> from privstats.kinds.scoring import cells_of_scores
-        >>> schema = ps.ScoringSchema("0" * 64, 1, classes=2, features=2, score_bins=4)
-        >>> shares = np.array([[0.9, 0.1], [0.3, 0.7]])
-        >>> [cells.tolist() for cells in cells_of_scores(schema, np.log(shares), shares, np.array([0, 0]))]
-        [[0, 2]]
     """
     best, bins = scores.argmax(axis=1), schema.score_bins
     values = _margins(scores) if schema.score == "margin" else shares

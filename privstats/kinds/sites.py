@@ -99,7 +99,7 @@ class SitesSchema(Schema):
         settle(self, pulls=_checked_pulls(self.pulls), groups=checked_groups(self.groups))
         settle(self, target_scale=size("target_scale", self.target_scale, "1 leaves the target as it is"))
         if self.groups > 1 and len(self.pulls) > 1:
-            raise SchemaError("groups and several pulls do not go together: each group would need enough sites")
+            raise SchemaError("groups and several pulls cannot be combined: each group would need enough sites")
         if self.pulls[0] == 0 and any(isinstance(step, ConstantFeature) for step in self.transform):
             raise SchemaError(
                 "transform must not hold a ConstantFeature with a pull of 0: a site's mean takes it out; leave it away"
@@ -169,7 +169,8 @@ class RealSiteMoments(RealMoments):
 class SiteMoments(Moments):
     """Exact sums within sites, int64: N in records, Q in squared grid steps.
 
-    Measure each site's records at once. Sums are in group 0 until :meth:`for_client`.
+    Measure each site's records at once: moments of two parts add up as two sites. Sums are in group 0 until
+    :meth:`for_client`.
 
     Attributes:
         clip_report: the clip's effect, target included; stays with the client.

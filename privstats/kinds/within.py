@@ -179,6 +179,8 @@ class RealWithinMoments(RealMoments):
 class WithinMoments(Moments):
     """Exact within-client moments, int64: N in records, L in 1 / ``COUNT_SCALE`` records, A and B in grid steps.
 
+    Measure each client's records at once: moments of two parts add up as two clients.
+
     Attributes:
         clip_report: the clip's effect; stays with the client.
 

@@ -272,7 +272,7 @@ def charge_named(ledger: Paid, dataset: str | None) -> Charge | None:
             raise LedgerError("dataset names an account of a Ledger: give ledger=Ledger.open(path) with it")
         if ledger is None:
             raise LedgerError(
-                "this release spends privacy and nothing says where that is recorded: give ledger=Charge(ledger, "
+                "this release spends privacy, and no ledger is given to record that: give ledger=Charge(ledger, "
                 "dataset), or a Ledger with dataset=, or the word ledger='uncharged' where no record is needed"
             )
         if isinstance(ledger, RoundCharge):

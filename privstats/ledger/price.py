@@ -58,8 +58,8 @@ class Cost:
     def repeated(times: int) -> Mapping[Adjacency, float]:
         """Return the multiplicity where one record may be in ``times`` measured rows.
 
-        mu-GDP for one row is ``times`` mu-GDP for ``times`` rows (group privacy: Dong, Roth, Su 2019), under either
-        adjacency: ``times**2`` in mu^2.
+        mu-GDP for one row is ``times`` mu-GDP for ``times`` rows (group privacy: Dong, Roth and Su 2022, theorem 3),
+        under either adjacency: ``times**2`` in mu^2.
 
         Example:
             >>> ps.dp.Cost.repeated(3)

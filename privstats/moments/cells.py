@@ -93,10 +93,10 @@ class EdgeReport:
         They hold exact shares, so they belong in no release, log or message.
         """
         return tuple(
-            f"{each.below / each.numbers:.0%} of the values of {each.name} lie below its edges and "
-            f"{each.above / each.numbers:.0%} above; each counts in the outer bin, which moves curves, shares and "
-            "quantiles: correct them (-9 is a code and no time, days are no months), take wider edges from public "
-            f"knowledge, or give the plan's Bins open='above', where only what is larger is expected; {PRIVATE}"
+            f"{each.below / each.numbers:.0%} of the values of {each.name} are below its edges and "
+            f"{each.above / each.numbers:.0%} above; each counts in an outer bin, which moves curves, shares and "
+            "quantiles: correct them (a code such as -9, days in place of months), choose wider edges from public "
+            f"knowledge, or give the plan's Bins open='above' if only larger values are expected; {PRIVATE}"
             for each, expected in zip(self.beyond, self.expected, strict=True)
             if expected == "both" and each.below + each.above > _MANY * each.numbers
         )
@@ -109,7 +109,7 @@ def beyond(variable: Any, numbers: NDArray[np.float64]) -> tuple[NDArray[np.bool
     return read < edges[0], read > edges[-1]
 
 
-_OPENED = {"above": "above alone", "below": "below alone", "none": "nowhere"}
+_OPENED = {"above": "above only", "below": "below only", "none": "at no end"}
 
 
 def readings_of(X: Any, names: list[str]) -> dict[str, Readings]:
@@ -177,11 +177,11 @@ def require_cells(variable: Any, column: Readings, cells: NDArray[np.intp]) -> N
     if isinstance(variable, Bins):
         if any(side[cells < 0].any() for side in beyond(variable, column.numbers)):
             raise RecordError(
-                f"column {variable.name!r} has values beyond the edges of its bins, which the plan opens "
-                f"{_OPENED[variable.open]}; correct them, or map what is no number to a missing value"
+                f"column {variable.name!r} has values beyond the edges of its bins, which are open "
+                f"{_OPENED[variable.open]}: correct them, or make codes such as -9 missing values"
             )
-        raise RecordError(f"column {variable.name!r} must hold numbers, for the plan cuts it into bins")
+        raise RecordError(f"column {variable.name!r} must hold numbers, because the plan counts it in bins")
     raise RecordError(
         f"column {variable.name!r} has a value that is not among the plan's {listed(variable.cells)}; map it "
-        "before, or give the plan's variable other=True"
+        "to one of them, or give the plan's variable other=True"
     )

@@ -28,7 +28,7 @@ _BINS_PER_OCTAVE = 16
 _OCTAVES = 12  # bins cover norms from 2**-12 to 2**12 clip norms; one open bin on each side has the rest
 
 NORM_EDGES = 2.0 ** (np.arange(-_OCTAVES * _BINS_PER_OCTAVE, _OCTAVES * _BINS_PER_OCTAVE + 1) / _BINS_PER_OCTAVE)
-"""Norms over clip norm where the bins of ``ClipReport.norm_counts`` end."""
+"""Ends of the bins of ``ClipReport.norm_counts``, in clip norms."""
 
 
 @dataclass(frozen=True)
@@ -157,9 +157,9 @@ def warn_of_excluded(moments: Moments, left_out: LeftOut, unnamed: int) -> None:
     remarks = [left_out.remark(none_left=moments.records == 0)] if left_out.records else []
     if unnamed:
         remarks.append(
-            f"{unnamed:,} of the records have no id of a person and are left out of every sum: the id is "
-            "missing; is no text and no whole number below 2**53, so put a letter before dates and large numbers; or "
-            "lost a character in decoding, so name the file's --encoding (in Python encoding=). This number stays here"
+            f"{unnamed:,} of the records have no id of a person and are left out of every sum. Such an id is missing; "
+            "or is neither a text nor a whole number below 2**53: put a letter before dates and large numbers; or lost "
+            "a character in decoding: name the file's --encoding (in Python encoding=). Do not share this number"
         )
     for remark in remarks:
         warnings.warn(remark, UnreadableRecordsWarning, stacklevel=3)

@@ -90,8 +90,8 @@ class CodeRows:
             name = next(iter(unread))
             (column,) = (each for each in self._cells.columns if each.name == name)
             raise RecordError(
-                f"column {name!r} holds values that are {column.unread}: mend them, or declare them as gaps of the "
-                "column; a promise would count them as missing"
+                f"column {name!r} holds values that are {column.unread}: correct them, or declare them as gaps of the "
+                "column; under a promise they would count as missing"
             )
         self.unread.update(unread)
 

@@ -172,14 +172,7 @@ def _require_finite(torch: Any, grid: Grid, rows: Any) -> None:
 
 
 def prefers_limbs(torch: Any, device: Any, grid_bits: int) -> bool:
-    """Return whether products of limbs are exact on this grid and faster on this device.
-
-    Example:
-        >>> import torch
-        >>> from privstats.moments.device_sums import prefers_limbs
-        >>> prefers_limbs(torch, torch.device("cpu"), grid_bits=12)
-        False
-    """
+    """Return whether products of limbs are exact on this grid and faster on this device."""
     if device.type != "cuda" or grid_bits > _FINEST or not hasattr(torch, "_int_mm"):
         return False
     capability = torch.cuda.get_device_capability(device)
@@ -191,13 +184,6 @@ def gram(torch: Any, rows: Any, *, limbs: bool) -> Any:
 
     Args:
         rows: integers as float64 ``(n, d)``; squared norms sum to at most 2**53; for limbs, entries of at most 2**13.
-
-    Example:
-        >>> import torch
-        >>> from privstats.moments.device_sums import gram
-        >>> rows = torch.tensor([[1000.0, -3.0], [0.0, 200.0]], dtype=torch.float64)
-        >>> gram(torch, rows, limbs=True).tolist() == gram(torch, rows, limbs=False).tolist()
-        True
     """
     if not limbs:
         return (rows.T @ rows).to(torch.int64)

@@ -49,7 +49,7 @@ class _FileBatches:
 def persons_in(file: RecordFile, schema: Schema, unreadable: Unreadable) -> tuple[Any, Any, Any]:
     """Return X, y and person ids of a file, all records at once."""
     if file.persons is None:
-        raise DataError("the plan promises persons: name the column of person ids with --persons (in Python persons=)")
+        raise DataError("the plan's promise is per person: name the id column with --persons (in Python persons=)")
     if named := kind_of(schema).named(schema):
         columns = _columns_of(file, (*named, file.persons))
         return columns, None, columns.pop(file.persons)
@@ -63,7 +63,7 @@ def _columns_of(file: RecordFile, named: tuple[str, ...]) -> dict[str, Any]:
     table = file.table(named)
     if table.left_out:
         warnings.warn(
-            f"{table.left_out} lines of {file.path} have not one field for each name and are left out",
+            f"{table.left_out} lines of {file.path} have too few or too many fields and are left out",
             UnreadableRecordsWarning,
             stacklevel=4,
         )

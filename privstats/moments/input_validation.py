@@ -169,7 +169,7 @@ def as_rows(array: Any, field: str) -> Any:
         return sparse_rows(array, field)
     if isinstance(array, Mapping):
         raise DataError(
-            f"{field} is a mapping of columns, which serves declared columns and counts, and this schema takes rows: "
+            f"{field} is a mapping of columns, which only declared columns and counts accept; this schema needs rows: "
             f"give pandas.DataFrame({field}), or numpy.column_stack of its columns in the order of the plan"
         )
     if isinstance(array, np.ma.MaskedArray):
@@ -298,7 +298,7 @@ def indices_of(classes: tuple[str, ...] | range, labels: Any, first: int = 0) ->
         last = len(classes) - 1
         if (column.numbers % 1 == 0).all():
             raise RecordError(f"y has labels outside 0..{last}; {_remedy(len(classes))}, or {_MORE}")
-        raise RecordError(f"y must hold whole numbers 0..{last}, and one is none; {_remedy(len(classes))}")
+        raise RecordError(f"y must hold whole numbers 0..{last}, and one entry is not; {_remedy(len(classes))}")
     raise RecordError(
         f"y holds a label at position {first + int((result < 0).argmax())} that is not among class_names; "
         f"the classes are {listed(classes)}: correct it if it is misspelt or missing, or leave its record out"

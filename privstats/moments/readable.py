@@ -32,7 +32,7 @@ GAP = "hold nothing"
 TEXT = "hold a text where a number belongs"
 WORD = "hold none of the values that the plan declares"
 ARM = "hold an arm that is neither 0 nor 1"
-LABEL = "hold nothing that is one of the plan's labels"
+LABEL = "hold none of the plan's labels"
 NO_CELL = "hold a value that the plan does not list"
 
 _COLUMNS_SHOWN = 8
@@ -69,8 +69,8 @@ class LeftOut:
         texts = any(what == TEXT and count for (_, what), count in self.why.items())
         code = ", code texts as numbers or have the plan declare them" if texts else ""
         return (
-            f"{none}{self.records:,} of the records cannot be read and are left out of every sum{why}. These numbers "
-            f"stay here; correct the file where you can{code}"
+            f"{none}{self.records:,} of the records cannot be read and are left out of every sum{why}. Correct the "
+            f"file where you can{code}, and do not share these numbers"
         )
 
 
@@ -137,7 +137,7 @@ def _beside(rows: Schema) -> Beside:
             return "labels"
         case RidgeSchema():
             return "targets"
-    raise SchemaError(f"no code tells which records of a {type(rows).__name__} can be read; measure another kind")
+    raise SchemaError(f"no code selects the readable records of a {type(rows).__name__}; measure another kind")
 
 
 def readable_of(kind: Kind) -> Measurement:

@@ -45,8 +45,8 @@ def unread_remark(schema: Schema, unread: Mapping[str, int]) -> str:
     if not remarks:
         return ""
     return (
-        f"these values count as missing: {', '.join(remarks)}. Mend the file where you can, or have them declared as "
-        "gaps; these numbers stay here"
+        f"these values count as missing: {', '.join(remarks)}. Correct the file where you can, or have them declared "
+        "as gaps, and do not share these numbers"
     )
 
 

@@ -163,13 +163,13 @@ def conditions(schema: Schema, *, per_person: bool = False) -> tuple[str, ...]:
     """
     chosen = [name for name in _CHOSEN if hasattr(schema, name)]
     public = "classes, columns and expected" if hasattr(schema, "expected_records") else "classes, columns and"
-    ids = "each party knows its patients by right ids: one who is at two parties, or under two ids, has mu twice"
+    ids = "each party's ids identify its patients: one who is at two parties, or under two ids, has twice the mu"
     return (
         *((ids,) if per_person else ()),
-        "a refusal tells nothing: whether a party refuses or stays away may depend on its records, and is not counted",
+        "a refusal or absence reveals nothing: it may depend on records, and is not counted",
         f"the {public} numbers of records in a plan are public: they come from no private record",
         f"{', '.join(chosen)} and shares were chosen without private records: a choice by looking at them, by a sweep "
         "for example, is a leak outside the budget",
-        "the noise source is the library's own: no feasible audit of outputs tells one that was made to deceive from "
-        "the declared noise (arXiv 2509.23834)",
+        "the noise source is the library's own: no feasible audit of outputs distinguishes a deceptive source from the "
+        "declared noise (arXiv 2509.23834)",
     )

@@ -28,7 +28,7 @@ _MOST_EPSILON = 1e9
 
 @dataclass(frozen=True, kw_only=True)
 class Devices:
-    """Permission to send, and the page's statements, for devices of invited people: see docs/privacy.md.
+    """Who may send, and what the page states, for devices of invited people: see docs/privacy.md.
 
     Args:
         organisations: who runs each panel member, the leader's first; all different.
@@ -51,8 +51,8 @@ class Devices:
         >>> ps.plan.Devices(**people | {"page": " BONN "}, most_runs=2)
         Traceback (most recent call last):
             ...
-        privstats.errors.PlanError: devices.page is served by 'Bonn', a member of the panel; whoever serves the page can
-        read every answer alone, so name another organisation
+        privstats.errors.PlanError: devices.page is served by 'Bonn', a member of the panel, which could then read
+        every answer alone; name another organisation
     """
 
     organisations: tuple[str, ...]
@@ -109,16 +109,16 @@ class Devices:
                 )
             panel[_folded(name)] = name
         if len(panel) < 2:
-            raise PlanError("devices.organisations must name at least two, a leader and a helper, or one reads all")
+            raise PlanError("devices.organisations must name at least two, because one could read all answers")
         if _folded(self.registrar) in panel:
             raise PlanError(
-                f"devices.registrar is {panel[_folded(self.registrar)]!r}, a member of the panel, which then holds "
-                "everybody's code too; name an organisation of its own"
+                f"devices.registrar is {panel[_folded(self.registrar)]!r}, a member of the panel, which would also "
+                "hold every person's code; name a separate organisation"
             )
         if _folded(self.page) in panel:
             raise PlanError(
-                f"devices.page is served by {panel[_folded(self.page)]!r}, a member of the panel; whoever serves the "
-                "page can read every answer alone, so name another organisation"
+                f"devices.page is served by {panel[_folded(self.page)]!r}, a member of the panel, which could "
+                "then read every answer alone; name another organisation"
             )
         if _folded(self.page) == _folded(self.registrar):
             raise PlanError(
@@ -152,9 +152,9 @@ def least_epsilon(schema: Schema, privacy: Privacy, noise: Noise, runs: int) -> 
     """Return epsilon of ``runs`` runs together when one unit's data are exchanged, at the plan's delta.
 
     The respondents are public, so one answer is compared with another: a neighbour under replace-one. Under add-remove
-    it is a group of two, hence at most twice the mu (Dong, Roth and Su 2022, theorem 2.14), and at most
-    ``dp.client_mu`` of that number of records replaced. R runs compose to sqrt(R) mu (corollary 2 there). For a pure
-    promise epsilons add up.
+    it is a group of two, hence at most twice the mu (Dong, Roth and Su 2022, theorem 3), and at most ``dp.client_mu``
+    of that number of records replaced. R runs compose to sqrt(R) mu (corollary 2 there). For a pure promise epsilons
+    add up.
 
     Example:
         >>> from privstats.plan.devices import least_epsilon
@@ -162,7 +162,7 @@ def least_epsilon(schema: Schema, privacy: Privacy, noise: Noise, runs: int) -> 
         >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
         >>> noise = ps.dp.calibrate(schema, privacy, honest_shares=1)
         >>> [round(least_epsilon(schema, privacy, noise, runs), 3) for runs in (1, 4)]
-        [1.47, 3.215]
+        [1.465, 3.186]
     """
     if noise.pure:
         return runs * privacy.epsilon * (1 if privacy.adjacency == "replace-one" else 2)
@@ -192,8 +192,8 @@ def _check_panel(plan: Plan, devices: Devices) -> None:
         )
     if devices.registrar_key in plan.panel:
         raise PlanError(
-            "devices.registrar_key is a member's of the panel, which then holds everybody's code too: the registrar "
-            "needs a key of its own"
+            "devices.registrar_key is a panel member's key, and that member would also hold every person's code: the "
+            "registrar needs a separate key"
         )
 
 
@@ -201,8 +201,8 @@ def _check_noise(plan: Plan, devices: Devices) -> None:
     drawn_by = None if plan.noise is None else plan.noise.trust.drawn_by
     if drawn_by == "client":
         raise PlanError(
-            "devices draw no noise: nobody can audit that one added its part, nor know how many of those who were "
-            "mailed a code are honest; choose model='panel'"
+            "devices add no noise, because no party can verify a device's noise, or knows how many invited people are "
+            "honest: choose model='panel'"
         )
     if drawn_by == "member":
         if devices.exact is not None:
@@ -215,8 +215,8 @@ def _check_noise(plan: Plan, devices: Devices) -> None:
         )
     if plan.cohort.colluders < 1:
         raise PlanError(
-            "cohort.colluders must be at least 1 with devices.exact: some codes that were mailed are in wrong hands, "
-            "and min_survivors - colluders honest people are all that hides one"
+            "cohort.colluders must be at least 1 with devices.exact: some mailed codes may be in wrong hands, and "
+            "only min_survivors - colluders honest people hide each other's answers"
         )
 
 
@@ -228,8 +228,8 @@ def _check_one_message(plan: Plan) -> None:
         )
     if plan.validity is not None:
         raise PlanError(
-            "validity under devices rests on a proof that is not written down, because a member answers proofs of "
-            "reports that are on no list: leave validity out, or devices"
+            "validity cannot be combined with devices, because nothing is proved where a member answers proofs of "
+            "reports on no list: leave out validity, or devices"
         )
 
 

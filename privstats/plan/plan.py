@@ -164,7 +164,7 @@ class Plan:
 
     @cached_property
     def person_clip(self) -> PersonAverage | PersonClip | None:
-        """The limit on one person's contribution, for ``measure``, if the plan promises persons."""
+        """The limit on one person's contribution, for ``measure``, if the promise is per person."""
         if not isinstance(self.privacy, Privacy) or self.privacy.unit != "person":
             return None
         from privstats.dp import person_clip

@@ -33,15 +33,6 @@ def certificate_text(plan: Plan) -> str:
 
     Raises:
         PlanError: a plan without differential privacy, or with delta = 0; or the checker refuses it, which is a bug.
-
-    Example:
-        >>> from privstats.review.certificate import certificate_text
-        >>> schema, cohort = ps.ClassSchema(2, 2, "NA", clip_norm=1.0), ps.Cohort(3, 3, 100)
-        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
-        >>> plan = ps.Plan(schema=schema, cohort=cohort, privacy=privacy)
-        >>> from privstats.review.certificate_checker import check
-        >>> check(plan.to_toml(), certificate_text(plan)).split(":")[0]
-        'holds'
     """
     noise, privacy = plan.noise, plan.privacy
     if noise is None or not isinstance(privacy, Privacy):

@@ -29,13 +29,6 @@ class GridCost:
         least, most: bits of the narrowest and the widest entry.
         widest: bits of the widest entry except counts.
         mask_bytes: keystream of one mask.
-
-    Example:
-        >>> from privstats.review.grid_cost import grid_cost
-        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NAB", 1.0), cohort=ps.Cohort(3, 3, 9), privacy=ps.NoPrivacy())
-        >>> cost = grid_cost(plan)
-        >>> cost.grid_bits, cost.least, cost.most
-        (12, 17, 29)
     """
 
     grid_bits: int
@@ -64,12 +57,6 @@ def grid_sentences(plan: Plan) -> list[str]:
     """Explain the vector's cost, the savings of one grid bit less, and the finest grid in 32 bits.
 
     Grids that the plan refuses are excluded; a schema without a grid has no sentences.
-
-    Example:
-        >>> from privstats.review.grid_cost import grid_sentences
-        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NAB", 1.0), cohort=ps.Cohort(3, 3, 9), privacy=ps.NoPrivacy())
-        >>> len(grid_sentences(plan))
-        2
     """
     if plan.schema.grid_bits < _COARSEST:
         return []

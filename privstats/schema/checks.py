@@ -78,11 +78,11 @@ def _check_cells(schema: Schema, transform: tuple[Transform, ...], grid_bits: in
         return
     cells: Any = transform[0]
     if schema.feature_names is not None:
-        raise SchemaError("feature_names must be left out: Cells names the columns that come in")
+        raise SchemaError("feature_names must be left out: Cells names the input columns")
     if schema.nonnegative:
         raise SchemaError("nonnegative must be False: the signs of Cells are negative")
     if any(step.local for step in transform):
-        raise SchemaError("no map of one client's records may follow Cells: its rows mean the same everywhere")
+        raise SchemaError("no map fitted on client records may follow Cells: its rows mean the same for all parties")
     if len(transform) == 1 and grid_bits < cells.bits:
         raise SchemaError(
             f"grid_bits must be at least {cells.bits}, the bits of Cells, so that its rows lie on the grid; got "
@@ -119,7 +119,7 @@ def _checked_columns(
     if outputs != features - beside:
         became = f", which the transform turns into {outputs}," if transform else ""
         raise SchemaError(
-            f"feature_names names {len(checked)} columns{became} but features={features}; name each that comes in"
+            f"feature_names names {len(checked)} columns{became} but features={features}: name each input column"
         )
     return checked
 

@@ -45,7 +45,7 @@ class Module(ABC):
     only hyperparameter; its numbers are equal on every machine.
 
     Attributes:
-        packages: imports of measuring alone, checked before any record is read.
+        packages: imported by measuring only, checked before a record is read.
         norm: c, the norm to which a record's gradient is clipped.
         revision: increases when the recipe computes other weights.
 
@@ -54,7 +54,7 @@ class Module(ABC):
         >>> module_of("perceptron/64")
         Traceback (most recent call last):
         ...
-        privstats.errors.SchemaError: no package here brings the module 'perceptron/64': ...
+        privstats.errors.SchemaError: no installed package provides the module 'perceptron/64': ...
     """
 
     packages: ClassVar[tuple[str, ...]] = ()
@@ -146,8 +146,8 @@ def module_of(word: object) -> Module:
     entries = by_name(announced(GROUP), lambda entry: entry.name, "module")
     if kind not in entries:
         raise SchemaError(
-            f"no package here brings the module {word!r}: install the one that announces {kind!r} under the entry "
-            f"points {GROUP}, wherever this plan is read; or leave module out for a linear softmax"
+            f"no installed package provides the module {word!r}: install the one that announces {kind!r} under the "
+            f"entry points {GROUP}, wherever this plan is read; or leave module out for a linear softmax"
         )
     return _built(entries[kind], size)
 
@@ -157,8 +157,8 @@ def _built(entry: EntryPoint, size: str) -> Module:
     module = loaded(entry, "module", SchemaError)(size)
     if not isinstance(module, Module):
         raise SchemaError(
-            f"{dist_name(entry)} announces the module {entry.name!r} as {entry.value!r}, which makes no Module from a "
-            "size; fix or uninstall that package"
+            f"{dist_name(entry)} announces the module {entry.name!r} as {entry.value!r}, which builds no Module from "
+            "a size: repair or uninstall that package"
         )
     return module
 
@@ -190,7 +190,7 @@ def checked_gradients(
     )
     shapes = (len(units), schema.sizes["feature"]), (len(units),)
     if (np.shape(gradients), np.shape(kappa)) != shapes:
-        raise SchemaError(f"module {schema.module!r} gives sums of another shape than it says; mend its package")
+        raise SchemaError(f"module {schema.module!r} returned sums of another shape than it declares: repair it")
     return _module_within(schema, np.asarray(gradients, np.float64), np.asarray(kappa, np.float64))
 
 

@@ -26,8 +26,8 @@ _MAP_EXPONENTS = range(-64, 129)
 def settle_round(schema: Any) -> None:
     """Check and store shared fields."""
     settle(schema, **checked_vectors(schema))
-    settle(schema, expected_records=as_int("expected_records", schema.expected_records, 1, "write down how many"))
-    settle(schema, course_mu=size("course_mu", schema.course_mu, "take it from the course"))
+    settle(schema, expected_records=as_int("expected_records", schema.expected_records, 1, "state their number"))
+    settle(schema, course_mu=size("course_mu", schema.course_mu, "give the course's mu"))
     check_exact(schema)
     if schema.classes is None:
         return

@@ -40,11 +40,11 @@ class Exclusive:
         what = type(self).__name__
         if os.getpid() != self._process:
             raise LocalProtocolError(
-                f"this {what} was made in another process and its forked twin would be a second one: make it in the "
+                f"this {what} belongs to another process, and a forked copy would be a second {what}: make it in the "
                 "process that uses it, or export it there and resume it here"
             )
         if not self._turn.acquire(blocking=waiting):
-            raise LocalProtocolError(f"this {what} takes one call at a time and is in one: let that one end first")
+            raise LocalProtocolError(f"this {what} accepts one call at a time: wait until the present call has ended")
         try:
             yield
         finally:
@@ -54,7 +54,7 @@ class Exclusive:
         """Refuse ``copy``, ``deepcopy`` and ``pickle``, which all call it."""
         raise LocalProtocolError(
             f"a copy of a {type(self).__name__} would be a second one in the same session: "
-            "export it, give this one up, and resume the other"
+            "export this one, discard it, and resume the export"
         )
 
 

@@ -52,9 +52,7 @@ class Identity:
 
     def __init__(self, private: bytes | bytearray) -> None:
         if not isinstance(private, bytes | bytearray) or len(private) != 32:
-            raise LocalProtocolError(
-                "an identity is made of 32 private bytes: Identity.generate(os.urandom) draws them"
-            )
+            raise LocalProtocolError("an identity needs 32 private bytes: Identity.generate(os.urandom) samples them")
         self._key = Ed25519PrivateKey.from_private_bytes(private)
 
     @classmethod

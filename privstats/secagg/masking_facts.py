@@ -33,28 +33,13 @@ _MANY = 10_000
 
 @singledispatch
 def masking_facts(masking: Any) -> list[str]:
-    """Return one sentence per fact, for a reviewer.
-
-    Example:
-        >>> from privstats.secagg.masking_facts import masking_facts
-        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(3, 3, 100), privacy=ps.NoPrivacy())
-        >>> masking_facts(plan.masking)[0]
-        '3 clients, everyone masks with everyone; secrets need 2 shares; 0 clients may vanish and 0 may help the
-        server'
-    """
+    """Return one sentence per fact, for a reviewer."""
     raise PlanError(f"no facts are written for {type(masking).__name__}; give plan.masking")
 
 
 @singledispatch
 def masking_numbers(masking: Any) -> dict[str, Any]:
-    """Return the facts for scripts, nested at will; infinities are allowed.
-
-    Example:
-        >>> from privstats.secagg.masking_facts import masking_numbers
-        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(3, 3, 100), privacy=ps.NoPrivacy())
-        >>> masking_numbers(plan.masking)["threshold"]
-        2
-    """
+    """Return the facts for scripts, nested at will; infinities are allowed."""
     raise PlanError(f"no numbers are written for {type(masking).__name__}; give plan.masking")
 
 
@@ -82,9 +67,9 @@ def _listing(parameters: Parameters) -> list[str]:
     if not disputes:
         return []
     return [
-        f"a list needs {parameters.fewest_listed} survivors, so that {survivors} of them are in the sum though "
-        f"a lying server makes up disputes, at most {disputes} a client; {disputes + 1} clients that lie "
-        "can get an honest neighbour left out, and the promise is for a server that shows all clients one list"
+        f"a list needs {parameters.fewest_listed} survivors, so that {survivors} of them are in the sum even if a "
+        f"lying server invents disputes, at most {disputes} per client; {disputes + 1} lying clients can exclude an "
+        "honest neighbour, and the promise holds if the server shows all clients one list"
     ]
 
 
@@ -100,8 +85,8 @@ def _framing(parameters: Parameters) -> list[str]:
     least = parameters.threshold + liars
     framed = least + (liars > 1)
     return [
-        f"WARNING: where at most {framed} clients are left, {liars} lying among them can get an honest one left "
-        f"out, and so end the session after the others have uploaded: set min_survivors to at least {least}, with "
+        f"WARNING: if at most {framed} clients remain, {liars} lying among them can exclude an honest client, and so "
+        f"end the session after the others have uploaded: set min_survivors to at least {least}, with "
         "more clients or fewer colluders if that leaves no room for dropouts"
     ]
 

@@ -127,7 +127,7 @@ def _unpacked(data: bytes) -> Listed:
 
 
 def _damaged() -> LocalProtocolError:
-    return LocalProtocolError("the roster's file is damaged: bring it from its owner again")
+    return LocalProtocolError("the roster's file is damaged: request it from its owner again")
 
 
 def _bytes_of(path: str | os.PathLike[str]) -> bytes:
@@ -180,7 +180,7 @@ def _check_head(tables: Mapping[str, Any], clients: str) -> None:
 def _check_keys(where: str, table: Mapping[str, Any], wanted: set[str]) -> None:
     missing, unknown = sorted(wanted - set(table)), sorted(set(table) - wanted)
     if missing:
-        raise LocalProtocolError(f"{where} lacks {', '.join(missing)}; `{_WRITER}` writes a whole one")
+        raise LocalProtocolError(f"{where} lacks {', '.join(missing)}; `{_WRITER}` writes a complete roster")
     if unknown:
         raise LocalProtocolError(f"{where} has unknown keys {', '.join(map(repr, unknown))}; remove them")
 
@@ -191,4 +191,4 @@ def _hex(what: str, value: object) -> bytes:
             return bytes.fromhex(value)
     except ValueError:
         pass
-    raise LocalProtocolError(f"{what} must be a text of hexadecimal digits; copy what its owner's identity shows")
+    raise LocalProtocolError(f"{what} must be a text of hexadecimal digits; copy it from `privstats identity show`")

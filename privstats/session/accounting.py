@@ -1,7 +1,7 @@
 """Charge a session to a ledger: the spend before noise is drawn, its end before anything is sent.
 
 Every call that spends privacy requires a charge, or the word "uncharged"; only experiments in one process
-(``simulate``, ``sweep``, ``aggregate_unmasked``) charge nothing. The ledger records the upload's SHA-256, so that of
+(``simulate``, ``local_parties``, ...) charge nothing. The ledger records the upload's SHA-256, so that of
 two machines under one spend only one can send.
 """
 
@@ -70,8 +70,8 @@ def charge_of(plan: Plan, charge: Charging) -> Account | None:
         return charge
     if charge is None and not isinstance(plan.privacy, NoPrivacy):
         raise LedgerError(
-            "this plan spends privacy and nothing says where that is recorded: give "
-            "charge=Charge(ledger, dataset), or the word charge='uncharged' where no record is needed"
+            "this plan spends privacy, and no ledger is given to record that: give charge=Charge(ledger, dataset), or "
+            "charge='uncharged' where no record is needed"
         )
     if charge is not None and not (isinstance(charge, str) and charge == "uncharged"):
         got = f"the text {charge!r}" if isinstance(charge, str) else f"a {type(charge).__name__}"

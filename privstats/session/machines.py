@@ -39,9 +39,9 @@ _USED = (
 class Contribution:
     """One client's exact sums and its share of the noise, in the ring; may be sent once.
 
-    Two sums with identical noisy vectors, one without a client, differ by that client's vector under one share of noise
-    instead of all. So a session that aborted after the upload counts as released, and a retry needs a new contribution.
-    A contribution cannot be copied or pickled, and only the process that built it may use it.
+    If two sums use identical noisy vectors and one lacks a client, their difference is that client's vector with its
+    own noise share alone. So a session that aborted after the upload counts as released, and a retry needs a new
+    contribution. A contribution cannot be copied or pickled, and only the process that built it may use it.
 
     Args:
         noise_root: 32 secret bytes from which its noise layers are drawn.
@@ -264,7 +264,7 @@ def _check_moments(
             )
         if account is not None and account.per_round:
             raise LocalProtocolError(
-                "this contribution was drawn before its round was marked; give the moments, and noise is drawn after"
+                "this contribution's noise was drawn before the ledger marked its round: give the moments instead"
             )
         moments.check(plan.digest)
         return

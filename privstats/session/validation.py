@@ -80,10 +80,10 @@ def _require_persons(plan: Plan, moments: Moments) -> None:
     clip: Any = getattr(moments, "clip", None) if moments.in_wire_steps else None  # only sums over persons have one
     if clip != plan.person_clip:
         raise DataError(
-            "the plan promises persons, and these sums were not made of persons under it; measure with persons=ids, "
-            "person_clip=plan.person_clip"
+            "the plan's promise is per person, and these sums were not measured per person under it: measure with "
+            "persons=ids, person_clip=plan.person_clip"
             if plan.person_clip
-            else "these sums are of persons, and the plan promises none; measure without persons"
+            else "these sums were measured per person, and the plan's promise is not: measure without persons"
         )
     if moments.in_wire_steps and getattr(moments, "parties", 1) != 1:
         raise DataError("these are sums over several parties, in which a person may count twice; give one party's")
@@ -97,7 +97,7 @@ def required_survivors(plan: Plan) -> tuple[int, ...] | None:
 def needs_full_list(plan: Plan) -> bool:
     """Return whether this sum and another one must be over the same clients.
 
-    So it is for an alignment without noise: for its first sum and every round.
+    This holds for the first sum and every round of an alignment without noise.
     """
     return required_survivors(plan) is not None or (plan.schema.followed and plan.noise is None)
 
@@ -116,8 +116,8 @@ def list_arguments(plan: Plan, agreed: Sequence[int] | None) -> dict[str, Any]:
         return {"whole": True} if needs_full_list(plan) else {}
     if agreed is None or tuple(agreed) != among:
         raise LocalProtocolError(
-            "this round is over the clients of an earlier sum: give agreed=client.agreed of the machine that this "
-            "party had there; a server that names others could take single clients from the difference"
+            "this round is over the clients of an earlier sum: give agreed=client.agreed of this party's machine in "
+            "that sum, because a server that lists others could learn single clients from the difference"
         )
     return {"only": among}
 

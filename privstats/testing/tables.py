@@ -1,7 +1,6 @@
 """Strategies for columns of tables: odd values, and the containers that hold them.
 
-A container gives a column one type: a blank makes integers floats. A reader that decides by that type lets one record
-change the reading of others; :func:`held` reveals this.
+:func:`held` reveals a reader by which one record changes how others are read.
 """
 
 from __future__ import annotations

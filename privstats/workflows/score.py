@@ -55,16 +55,7 @@ class Scores:
 
     @classmethod
     def of(cls, schema: Schema, head: Any, X: Any, y: Any) -> Scores:
-        """Score a fitted model with ``score(X, y)``.
-
-        Example:
-            >>> from privstats.workflows.score import Scores
-            >>> X, y = np.array([[0.0, 0.1]] * 18 + [[1.0, 0.1]] * 2), np.array([0] * 17 + [1] * 3)
-            >>> schema, head = ps.ClassSchema(2, 2, "NAB", clip_norm=2.0), ps.heads.LDA().fit(X, y)
-            >>> found = Scores.of(schema, head, X, y)  # one of three records of the rare class is missed
-            >>> found.score, round(found.balanced, 3)
-            (0.95, 0.833)
-        """
+        """Score a fitted model with ``score(X, y)``."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", OneClassWarning)  # the balanced accuracy shows it
             score = float(head.score(X, y))

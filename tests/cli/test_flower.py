@@ -215,7 +215,7 @@ def test_a_party_reads_how_many_of_its_times_lie_beyond_the_edges(privstats, tmp
     for facts in seen:
         assert (facts["records"], facts["beyond_edges"]) == (20, "months 15.00% below and 0.00% above")
         (remark,) = facts["remarks"]
-        assert remark.startswith("15% of the values of months lie below its edges and 0% above")
+        assert remark.startswith("15% of the values of months are below its edges and 0% above")
     done = privstats("flower", "check", "study/party 0", cwd=tmp_path)
     assert "months 15.00% below" in " ".join(done.stdout.split())
     assert "Warning" not in done.stderr

@@ -114,7 +114,7 @@ def test_a_party_is_promised_what_somebody_chose(init, terminal):
     words = options(unit="client", adjacency=None, max_records_per_client=50)
     done = init(*words, input="replace-one\nadd-remove\n")
     assert (done.exit_code, done.output.count("What must stay a secret?")) == (0, 2), done.output
-    assert "'replace-one' is not offered with unit='client'" in done.output
+    assert "'replace-one' is not supported with unit='client'" in done.output
     assert init("--yes", "--force", *words, "--adjacency", "add-remove").exit_code == 0
     assert ps.Plan.read("plan.toml").privacy.unit == "client"
     assert "nothing says --adjacency" in str(init("--yes", "--force", *words).exception)
@@ -123,8 +123,8 @@ def test_a_party_is_promised_what_somebody_chose(init, terminal):
 def test_a_patient_with_several_rows_is_promised_what_somebody_chose(init, terminal):
     """Both numbers are asked, each in its bounds, and the plan says whom it protects."""
     done = init(*options(unit="person"), input="0.5\nmean\n2.5\n0\n2\n5\n", code=0)
-    assert "below 1 a single record is cut" in done.output
-    assert "person_clip must be said with unit='person', got 'mean'" in done.output
+    assert "below 1 a single record would be clipped" in done.output
+    assert "person_clip must be given with unit='person', got 'mean'" in done.output
     assert "max_records_per_person must be a whole number" in done.output
     assert "person_clip must lie between 1 and 2, got 2.5" in done.output
     privacy = ps.Plan.read("plan.toml").privacy
@@ -195,7 +195,7 @@ def test_yes_takes_what_is_given(init):
             options(task="trees"),
             "task must be 'classes' or 'ridge' or 'effect' or 'hazard' or 'score' or 'survey'",
         ),
-        (options(unit="client", max_records_per_client=9), "'replace-one' is not offered with unit='client'"),
+        (options(unit="client", max_records_per_client=9), "'replace-one' is not supported with unit='client'"),
     ],
 )
 def test_what_is_missing_or_wrong_is_one_sentence_and_no_file(init, words, told):
@@ -556,7 +556,7 @@ def test_a_person_is_asked_for_a_survey_and_for_nothing_that_it_settles(init, te
     [
         ({"panel": "leader.pub"}, "needs a panel: the leader's identity and at least one helper's"),
         ({"panel": "leader.pub,nobody.pub"}, "cannot read nobody.pub"),
-        ({"registrar_key": "leader.pub"}, "registrar_key is a member's of the panel"),
+        ({"registrar_key": "leader.pub"}, "registrar_key is a panel member's key"),
         ({"registrar": "bonn clinic"}, "devices.registrar is 'Bonn Clinic', a member of the panel"),
         ({"organisations": "Ulm,Bonn,Graz"}, "organisations names 3 and the panel has 2 places"),
         ({"questions": "age"}, "questions must name each column once"),

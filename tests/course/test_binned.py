@@ -273,7 +273,7 @@ def test_how_finely_is_counted_follows_from_stated_numbers_alone() -> None:
         (lambda: ps.Binned(binned(), expected_records=9), "then must be a Plan, or a course of one .* got Binned"),
         (lambda: binned("stream"), "then must be 'centred', 'rounds', 'newton' or None"),
         (lambda: binned(None, rounds=2), "a plan has no rounds"),
-        (lambda: binned(delta=0.0), "delta = 0 is offered for"),
+        (lambda: binned(delta=0.0), "delta = 0 is supported for"),
         (lambda: binned(share=0.95), "share must be a number from 1/64 to .9"),
         (lambda: binned(sessions=7), "sessions must be a whole number from 1 to 6"),
         (lambda: ps.Binned.within(plan_of(OF_CELLS), expected_records=0), "expected_records must be a whole number"),

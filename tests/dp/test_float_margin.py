@@ -15,7 +15,7 @@ DELTAS = (1e-12, 3e-8, 1e-6, 1e-5, 7e-5, 1e-3, 0.05)
 
 
 def exact_delta(mu: mpmath.mpf, epsilon: float | mpmath.mpf) -> mpmath.mpf:
-    """Dong, Roth, Su 2019, corollary 1: Phi(-e/mu + mu/2) - exp(e) Phi(-e/mu - mu/2)."""
+    """Dong, Roth and Su 2022, corollary 1: Phi(-e/mu + mu/2) - exp(e) Phi(-e/mu - mu/2)."""
     e = mpmath.mpf(epsilon)
     return mpmath.ncdf(-e / mu + mu / 2) - mpmath.exp(e) * mpmath.ncdf(-e / mu - mu / 2)
 

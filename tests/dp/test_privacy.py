@@ -26,7 +26,7 @@ GOOD = {"model": "central", "unit": "record", "adjacency": "add-remove", "epsilo
         ({"epsilon": True}, "epsilon"),
         ({"delta": 1e-16}, "delta"),
         ({"delta": -0.1}, "delta"),
-        ({"delta": 0.0, "model": "distributed"}, "delta = 0 is offered with model='central' only"),
+        ({"delta": 0.0, "model": "distributed"}, "delta = 0 is supported with model='central' only"),
         ({"delta": 1.0}, "delta"),
         ({"shares": {"N": 0.5, "A": 0.4}}, "shares must sum to 1"),
         ({"shares": {"N": 0.0, "A": 1.0}}, "shares"),
@@ -39,7 +39,7 @@ GOOD = {"model": "central", "unit": "record", "adjacency": "add-remove", "epsilo
         ({"unit": "client", "max_records_per_client": 9, "adjacency": "replace-one"}, "replace-one"),
         (
             {"unit": "client", "max_records_per_client": 1, "client_clip": 1.0, "adjacency": "replace-one"},
-            "a PartySchema with max_records_per_client=1 has it",
+            "except for one record per client without client_clip",
         ),
         ({"unit": "client", "max_records_per_client": 9, "client_clip": 0.5}, "client_clip"),
         ({"unit": "client", "max_records_per_client": 9, "client_clip": 10}, "client_clip"),
@@ -54,16 +54,16 @@ def test_a_promise_that_cannot_be_kept_is_refused_by_name(change, field):
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"delta": 1e-16}, "take 0, which is pure epsilon with Laplace noise, or something below 1 / records"),
-        ({"delta": 0.5}, "lets whole records out"),
+        ({"delta": 1e-16}, "give 0, which is pure epsilon with Laplace noise, or a value below 1 / records"),
+        ({"delta": 0.5}, "allows complete records to be revealed"),
         ({"epsilon": 0}, "below it the release is nothing but noise"),
         ({"epsilon": 1000}, "above it the promise is empty"),
         ({"epsilon": math.nan}, "give a finite number"),
         ({"epsilon": "1.0"}, "^epsilon must be a number, got the text '1.0'; remove the quotes$"),
         ({"delta": "1e-5"}, "^delta must be a number, got the text '1e-5'; remove the quotes$"),
         ({"epsilon": None}, "got NoneType; give one between 0.001 and 100"),
-        ({"unit": "client", "max_records_per_client": 9, "client_clip": 0.5}, "a single record is cut"),
-        ({"unit": "client", "max_records_per_client": 9, "client_clip": 10}, "the clip never acts"),
+        ({"unit": "client", "max_records_per_client": 9, "client_clip": 0.5}, "a single record would be clipped"),
+        ({"unit": "client", "max_records_per_client": 9, "client_clip": 10}, "nothing would be clipped"),
     ],
 )
 def test_a_refusal_gives_the_reason_of_its_own_side(change, reason):

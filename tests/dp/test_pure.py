@@ -242,12 +242,12 @@ def test_tails_of_one_entry_and_of_sums_are_rarer_than_the_ring_is_sized_for():
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"model": "distributed"}, "delta = 0 is offered with model='central' only: with model='distributed' a share"),
-        ({"model": "local"}, "with model='local' no tail of the sum of all clients' Laplace noise is proved"),
-        ({"model": "panel"}, "with model='panel' the members' boxes hide the exact sum only from bounded computers"),
-        ({"unit": "client", "max_records_per_client": 9, "client_clip": 2.0}, "client_clip shortens a client in L2"),
+        ({"model": "distributed"}, "delta = 0 is supported with model='central' only: with model='distributed' each"),
+        ({"model": "local"}, "with model='local' the ring's width needs a tail bound for the sum"),
+        ({"model": "panel"}, "with model='panel' encryption hides the exact sum from bounded attackers only"),
+        ({"unit": "client", "max_records_per_client": 9, "client_clip": 2.0}, "client_clip clips in the L2"),
         ({"delta": False}, "delta must be a number, got bool"),
-        ({"delta": 1e-16}, "take 0, which is pure epsilon with Laplace noise, or something below 1 / records"),
+        ({"delta": 1e-16}, "give 0, which is pure epsilon with Laplace noise, or a value below 1 / records"),
         ({"delta": math.nan}, "delta must lie between"),
     ],
 )
@@ -266,7 +266,7 @@ def test_what_no_pure_promise_covers_is_refused_by_name(change, sentence):
     ],
 )
 def test_statistics_without_pure_noise_are_refused_by_name(schema, said):
-    with pytest.raises(PlanError, match="delta = 0 is offered for the class statistics N, A and D") as refusal:
+    with pytest.raises(PlanError, match="delta = 0 is supported for the class statistics N, A and D") as refusal:
         made.plan(schema, COHORT, made.promise(**PURE))
     assert said in str(refusal.value)
 

@@ -23,6 +23,7 @@ from privstats.heads import (
     homogeneity,
     log_likelihood,
 )
+from privstats.heads.registry import head_class, named
 from privstats.heads.rules import LinearRule
 from privstats.moments import quantize
 from tests.heads.conftest import class_release
@@ -254,3 +255,17 @@ def test_a_release_never_warns_of_units(blobs):
     X, y = blobs()
     with warnings.catch_warnings(action="error", category=UnlikeColumnsWarning):
         LDA().fit_release(class_release(X * UNITS, y, "NAB", clip_norm=1e5))
+
+
+SILENT = {"RidgeClassifier": "it penalises weights and shrinks no covariance"}
+
+
+@pytest.mark.parametrize("name", named("classes", trained=False))
+def test_a_head_warns_of_units_where_its_probabilities_depend_on_them(blobs, name):
+    X, y = blobs()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = head_class(name)().fit(X * UNITS, y).predict_proba(X * UNITS)
+    warned = any(each.category is UnlikeColumnsWarning for each in caught)
+    depends = np.abs(found - head_class(name)().fit(X, y).predict_proba(X)).max() > 1e-6
+    assert (warned, depends) == ((False, True) if name in SILENT else (depends, depends))

@@ -103,7 +103,12 @@ def test_a_manifest_under_a_fitting_checksum_must_hold_together(stored, manifest
 def test_a_rule_that_nobody_here_brings_is_refused_by_what_to_install(stored):
     path, tensors, manifest = stored
     FORMAT.write(path, Content(json.dumps({**json.loads(manifest), "rule": "exec"}).encode(), tensors))
-    refused(HeadError, "no package here brings a rule of kind 'exec': install the one that announces", heads.load, path)
+    refused(
+        HeadError,
+        "no installed package provides a rule of kind 'exec': install the one that announces",
+        heads.load,
+        path,
+    )
 
 
 @pytest.mark.parametrize(

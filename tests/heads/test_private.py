@@ -194,7 +194,7 @@ def test_nothing_warns_where_classes_are_given(records):
         ({"adjacency": "swap"}, PlanError, "adjacency must be one of"),
         ({"clip_norm": 0}, SchemaError, "clip_norm must be"),
         ({"transform": (Centre((1.0,)),)}, SchemaError, "centre"),
-        ({"ledger": None}, LedgerError, "nothing says where"),
+        ({"ledger": None}, LedgerError, "no ledger is given"),
         ({"max_records": 5}, DataError, "max_records=5"),
     ],
 )

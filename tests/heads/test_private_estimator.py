@@ -177,7 +177,7 @@ def test_a_head_that_it_fitted_is_saved_like_any_other(records, tmp_path):
         (private(heads.Ridge(), classes=None), HeadError, "Ridge needs target_bound=..., a public choice"),
         (private(target_bound=2.0), HeadError, "LDA takes no target_bound"),
         (private(expected_records=9), HeadError, "serves centred=True alone"),
-        (private(ledger=None), LedgerError, "nothing says where that is recorded"),
+        (private(ledger=None), LedgerError, "no ledger is given to record that"),
         (private(dataset="ward"), LedgerError, "dataset names an account"),
         (private(epsilon=-1.0), PlanError, "epsilon must lie between"),
         (private(classes=[0, 1]), DataError, "not among classes"),

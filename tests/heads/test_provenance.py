@@ -71,7 +71,7 @@ def test_every_head_says_the_promise_that_it_was_fitted_under(name, tmp_path):
 
 @given(st.integers(1, 6))
 def test_part_of_a_course_is_said_to_cost_what_its_releases_cost(made):
-    """mu of the releases that a head rests on, by their squares; Dong, Roth, Su 2019, corollary 2."""
+    """mu of the releases that a head rests on, by their squares; Dong, Roth and Su 2022, corollary 2."""
     releases = COURSE[:made]
     found = ps.heads.RefinedSoftmax().fit_releases(releases).provenance_
     mu = math.sqrt(sum(each.plan.noise.mu**2 for each in releases))

@@ -327,7 +327,7 @@ def test_bins_follow_no_other_releases_than_the_heads_own() -> None:
         (0.2, 0.5, float("nan")),
         (0.2, 0.5, 10**400),
     ):
-        with pytest.raises(SchemaError, match="cuts are of two classes: score_bins - 1 probabilities that rise"):
+        with pytest.raises(SchemaError, match="cuts need two classes, and must be score_bins - 1 rising probabilities"):
             ps.ScoringSchema("0" * 64, 1, **fields, cuts=cuts)  # type: ignore[arg-type]
-    with pytest.raises(SchemaError, match="cuts are of probabilities"):
+    with pytest.raises(SchemaError, match="cuts need score='probability'"):
         ps.ScoringSchema("0" * 64, 1, **fields, cuts=(0.2, 0.5, 0.7), score="margin", reach=8.0)

@@ -143,7 +143,7 @@ def test_groups_out_of_range_are_refused(groups: int, said: str) -> None:
 
 
 def test_groups_and_subgroups_are_refused_together() -> None:
-    with pytest.raises(SchemaError, match="groups and subgroups do not go together"):
+    with pytest.raises(SchemaError, match="groups and subgroups cannot be combined"):
         replace(SCHEMA, subgroups=(ps.Bins("a", (-1.0, 0.0, 1.0)),))
 
 

@@ -219,11 +219,11 @@ def test_sums_of_one_place_are_no_other_s() -> None:
     measured = ps.measure(PLACES, X, y, published=said(PLACES))
     with pytest.raises(DataError, match="by their place in the roster"):
         measured.for_client(None)
-    with pytest.raises(DataError, match="there is no place 3 among them"):
+    with pytest.raises(DataError, match="roster indices 0 to 2, got 3"):
         measured.for_client(3)
-    with pytest.raises(DataError, match="of one place already"):
+    with pytest.raises(DataError, match="for_client selected a roster index before"):
         measured.for_client(0).for_client(1)
-    with pytest.raises(DataError, match="of one place already"):
+    with pytest.raises(DataError, match="moments after for_client cannot be added to moments before it"):
         measured + measured.for_client(0)
 
 
@@ -247,7 +247,7 @@ def test_a_trial_whose_sites_assign_differently_is_read_without_bias() -> None:
         ({"measure": "odds"}, "measure must be 'difference', 'ratio' or 'both', got 'odds'"),
         ({"outcome": (-1, 1)}, "measure='ratio' needs outcomes from 0"),
         ({"outcome_names": ("a", "b")}, "measure='ratio' takes one outcome"),
-        ({"groups": 6}, "measure='ratio' and groups do not go together"),
+        ({"groups": 6}, "measure='ratio' and groups cannot be combined"),
         ({"probability": None, "trim": 0.1}, "measure='ratio' is for trials"),
         ({"probability": (0.5, 0.01)}, "probability must be a number from 0.05 to 0.95, got 0.01"),
         ({"probability": ()}, "probability must be a number from 0.05 to 0.95, got None"),

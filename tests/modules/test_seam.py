@@ -72,7 +72,7 @@ def test_a_row_longer_than_the_norm_counts_as_zero() -> None:
 
 @pytest.mark.usefixtures("broken")
 def test_sums_of_another_shape_are_refused_by_name() -> None:
-    with pytest.raises(SchemaError, match="module 'broken/shape' gives sums of another shape than it says"):
+    with pytest.raises(SchemaError, match="module 'broken/shape' returned sums of another shape than it declares"):
         summed("shape", [0, 1])
 
 
@@ -105,7 +105,7 @@ def test_the_modules_keep_theirs(word: str, bits: int) -> None:
     ("value", "said"),
     [
         ("nowhere:late", "the module 'late' of late 0.1 cannot be loaded: ModuleNotFoundError"),
-        ("builtins:str", "late 0.1 announces the module 'late' as 'builtins:str', which makes no Module from a size"),
+        ("builtins:str", "late 0.1 announces the module 'late' as 'builtins:str', which builds no Module from a size"),
     ],
 )
 def test_a_module_that_is_announced_wrongly_is_refused_by_the_name_of_its_package(
@@ -164,8 +164,8 @@ def test_without_the_package_every_file_is_refused_by_what_to_install() -> None:
     done = subprocess.run([sys.executable, "-c", READ, str(VECTORS)], env=told, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     plan, course, release, head = done.stdout.splitlines()
-    install = "no package here brings the module 'adapter/8': install the one that announces 'adapter'"
+    install = "no installed package provides the module 'adapter/8': install the one that announces 'adapter'"
     assert install in plan
     assert install in course
     assert install in release
-    assert "no package here brings a rule of kind 'hidden': install the one that announces it" in head
+    assert "no installed package provides a rule of kind 'hidden': install the one that announces it" in head

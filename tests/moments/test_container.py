@@ -69,6 +69,33 @@ def other_field(schema: Any) -> dict[str, Any]:
     return {"head": "0" * 64} if schema.task == "scoring" else {"grid_bits": 11}
 
 
+SITES = ps.SitesSchema(2, clip_norm=4.0, pulls=(1.0,))
+WITHIN = ps.WithinSchema(2, 2, clip_norm=4.0, pull=5.0, n_max=100)
+
+
+@pytest.mark.parametrize(
+    ("schema", "change"),
+    [
+        *((SITES, change) for change in ({"pulls": (2.0,)}, {"pulls": (1.0, 2.0)}, {"target_scale": 2.0})),
+        *((WITHIN, change) for change in ({"pull": 4.0}, {"n_max": 99}, {"classes": 3}, {"clip_norm": 5.0})),
+    ],
+    ids=str,
+)
+def test_sums_within_parties_at_other_public_values_are_refused(schema: Any, change: dict[str, Any]) -> None:
+    other = replace(schema, **change)
+    refused(DataError, "different schemas cannot be added", lambda: made(schema) + made(other))
+
+
+@pytest.mark.parametrize("schema", [SITES, WITHIN], ids=lambda schema: schema.task)
+def test_parts_of_a_party_add_as_two_parties(schema: Any) -> None:
+    X, y = np.arange(8.0).reshape(8, 1) ** 2 / 64, np.arange(8) % 2
+    X = np.hstack([X, 1 - X]) if schema is WITHIN else X
+    parts = ps.measure(schema, X[:3], y[:3]), ps.measure(schema, X[3:], y[3:])
+    together = ps.measure(schema, X, y)
+    assert sum(parts) != together == ps.measure(schema, iter([(X[:3], y[:3]), (X[3:], y[3:])]))
+    assert sum(parts).records == together.records
+
+
 @pytest.mark.parametrize(("kind", "schema"), [(ScoreMoments, SCORE), (GradientMoments, GRADIENT)])
 def test_sums_of_rounds_never_wrap_around_and_stay_at_their_values(kind: Any, schema: Any) -> None:
     sums = {row.letter: made(schema).sums(row) for row in schema.sent}

@@ -36,7 +36,7 @@ def test_what_lies_beyond_an_edge_is_counted_on_its_side_and_the_edges_themselve
 @pytest.mark.parametrize("wrong", [[-9] * 3, [730.0, 900.0, 1100.0], ["-9", "-9", "400"]])
 def test_more_than_a_tenth_beyond_the_edges_is_a_warning(wrong):
     data = people([*wrong, *[7] * 17])
-    with pytest.warns(ClippedWarning, match=r"of the values of months lie below its edges and \d+% above; each counts"):
+    with pytest.warns(ClippedWarning, match=r"of the values of months are below its edges and \d+% above; each counts"):
         moments = ps.measure(SCHEMA, data)
     assert moments.records == 20
     quiet(SCHEMA, people([*wrong[:2], *[7] * 18]))  # a tenth is none
@@ -56,7 +56,7 @@ def test_reports_of_parts_add_up_to_that_of_the_whole_and_are_no_part_of_the_cou
 )
 def test_a_value_beyond_an_edge_that_is_not_open_has_no_cell(end, refused, counted):
     schema = schema_of(open=end)
-    with pytest.raises(RecordError, match="column 'months' has values beyond the edges of its bins, which the plan"):
+    with pytest.raises(RecordError, match="column 'months' has values beyond the edges of its bins, which are open"):
         ps.measure(schema, people([3, refused]))
     assert quiet(schema, people([3, counted])).records == 2
 

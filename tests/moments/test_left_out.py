@@ -122,7 +122,7 @@ def test_the_search_reaches_the_bound_and_never_passes_it(adjacency: Any, sigmas
     ("changes", "said"),
     [
         ({"left_out": "all"}, "left_out must be 'counted' or left out, got 'all'"),
-        ({"left_out": "counted", "groups": 6}, "left_out and groups do not go together"),
+        ({"left_out": "counted", "groups": 6}, "left_out and groups cannot be combined"),
     ],
 )
 def test_what_is_not_proved_is_refused(changes: dict[str, Any], said: str) -> None:

@@ -200,8 +200,11 @@ def test_a_record_below_the_trim_in_either_arm_is_dropped_and_not_cut() -> None:
         ({"missing": "mean"}, "missing must be 'weights' or left out, got 'mean'"),
         ({"trim": None}, "trim must be a number from 0.2 to 0.8 where outcomes may be missing, got None"),
         ({"trim": 0.1}, "trim must be a number from 0.2 to 0.8"),
-        ({"probability": None}, "missing='weights' is for trials of one probability: with a propensity of treatment"),
-        ({"probability": (0.3, 0.5)}, "missing='weights' is for trials of one probability"),
+        (
+            {"probability": None},
+            "missing='weights' needs a trial with one probability of treatment. With a fitted propensity",
+        ),
+        ({"probability": (0.3, 0.5)}, "missing='weights' needs a trial with one probability"),
         ({"measure": "ratio"}, "takes one outcome in all records, and no measure"),
         ({"balance": 0.2}, "takes one outcome in all records, and no balance"),
         ({"groups": 6}, "takes one outcome in all records, and no groups"),
@@ -220,5 +223,5 @@ def test_schemas_of_single_sessions_refuse_other_words() -> None:
         ps.RidgeSchema(2, clip_norm=1.0, target_bound=1.0, missing="weights")  # type: ignore[arg-type]
     refused(SchemaError, "and of one target", ps.RidgeSchema, 2, 2, clip_norm=1.0, target_bound=1.0, missing="left out")
     refused(SchemaError, "missing must be 'outcome' or left out", ps.ScoreSchema, 2, 1.0, missing="left out")
-    with pytest.raises(SchemaError, match="whether y is there is 1 or 0, of one y"):
+    with pytest.raises(SchemaError, match="missing='outcome' models whether one y is known: give family='logistic'"):
         ps.ScoreSchema(2, 1.0, missing="outcome", family="poisson", target_bound=3)

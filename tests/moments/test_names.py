@@ -117,8 +117,12 @@ def test_names_that_are_numbers_take_numbers_and_their_texts(labels):
         (("0", "1", "x"), Y, "that is not among class_names"),
         (("1", "2", "3"), Y, "at position 1 that is not among class_names"),
         (("²", "1", "2"), Y, "at position 1 that is not among class_names"),
-        (None, TEXTS, r"whole numbers 0..2, and one is none; give class_names to the plan's schema, one list for all"),
-        (None, Y / 2, r"whole numbers 0..2, and one is none; give class_names to the plan's schema"),
+        (
+            None,
+            TEXTS,
+            r"whole numbers 0..2, and one entry is not; give class_names to the plan's schema, one list",
+        ),
+        (None, Y / 2, r"whole numbers 0..2, and one entry is not; give class_names to the plan's schema"),
         (None, Y + 1, r"outside 0..2; give class_names to the plan's schema, one list for all parties, or raise"),
     ],
 )

@@ -171,7 +171,7 @@ def test_ids_are_in_no_text() -> None:
         (lambda X, y: summed(X, y, "pid"), "persons must be an id for each row, got a text: give table\\['pid'\\]"),
         (lambda X, y: ps.measure(CLASSES, X, y, persons=[1] * 6, person_clip=None), "go together"),
         (lambda X, y: ps.measure(ps.SitesSchema(5, 1.0), X, X[:, 0], persons=[1] * 6, person_clip=PLAN.person_clip),
-            "these are no sums over persons: one person's part cannot be shortened"),
+            "these are no sums over persons: one person's contribution cannot be clipped"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_summed_over_persons_is_refused(call: Any, words: str) -> None:
@@ -250,7 +250,7 @@ def test_a_session_takes_one_partys_persons_and_nothing_else() -> None:
         ps.session.contribution(PLAN, ps.measure(CLASSES, X, y))
     with pytest.raises(DataError, match="sums over several parties, in which a person may count twice"):
         ps.session.contribution(PLAN, mine + mine)
-    with pytest.raises(DataError, match="these sums are of persons, and the plan promises none"):
+    with pytest.raises(DataError, match="these sums were measured per person, and the plan's promise is not"):
         ps.session.contribution(made.plan(CLASSES, PLAN.cohort, made.promise()), mine)
     assert ps.session.contribution(PLAN, mine).take().ring == PLAN.ring
 

@@ -73,7 +73,7 @@ def test_no_formula_counts_them_as_free(letter: str) -> None:
     for adjacency in ("add-remove", "replace-one"):
         with pytest.raises(ps.PlanError, match=f"no sensitivity is proved for statistic {letter}"):
             ps.dp.joint_mu(SCHEMA, {"N": 1.0, letter: 1.0}, adjacency)
-        with pytest.raises(ps.PlanError, match="delta = 0 is offered for the class statistics N, A and D"):
+        with pytest.raises(ps.PlanError, match="delta = 0 is supported for the class statistics N, A and D"):
             ps.dp.l1_sensitivity(SCHEMA, letter, adjacency)
     refused(
         ps.PlanError,

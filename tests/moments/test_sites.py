@@ -173,7 +173,7 @@ def test_flat_vectors_and_plans_come_back(tmp_path):
         ({"groups": 0}, "groups must be at least 1"),
         ({"groups": 5}, "1, or 6 to 64"),
         ({"groups": 65}, "1, or 6 to 64"),
-        ({"groups": 8, "pulls": (1.0, 2.0)}, "do not go together"),
+        ({"groups": 8, "pulls": (1.0, 2.0)}, "cannot be combined"),
         ({"target_scale": 0.0}, "target_scale must be a number"),
         ({"features": 1}, "features must be at least 2"),
         ({"transform": (ps.transforms.ConstantFeature(1.0),)}, "must not hold a ConstantFeature"),

@@ -13,10 +13,10 @@ from tests import made
 
 PLAN = made.plan(ps.ClassSchema(3, 4, "NAB", clip_norm=1.0), ps.Cohort(20, 15, 500, 2), made.promise())
 CONDITIONS = (
-    "whether a party refuses or stays away may depend on its records",
+    "refusal or absence reveals nothing: it may depend on records, and is not counted",
     "numbers of records in a plan are public",
     "is a leak outside the budget",
-    "no feasible audit of outputs tells one that was made to deceive from the declared noise (arXiv 2509.23834)",
+    "no feasible audit of outputs distinguishes a deceptive source from the declared noise (arXiv 2509.23834)",
 )
 
 

@@ -59,14 +59,14 @@ REFUSED = {
     "a name that turns text": (lambda: sample_devices(registrar="Trier\u202e"), "registrar must be a name of 1 to 120"),
     "a long name": (lambda: sample_devices(page="K" * 121), "page must be a name of 1 to 120 printable"),
     "a number for a name": (lambda: sample_devices(page=7), "page must be a name of 1 to 120 printable"),
-    "one organisation": (lambda: sample_devices(organisations=("Ulm",)), "must name at least two, a leader and a"),
+    "one organisation": (lambda: sample_devices(organisations=("Ulm",)), "must name at least two, because one could"),
     "two places under one name": (
         lambda: sample_devices(organisations=("Ulm", "ulm ")),
         r"organisations\[1\] is 'ulm ' again: two places of the panel under one name are one party",
     ),
     "the registrar in the panel": (
         lambda: sample_devices(registrar="BONN"),
-        "registrar is 'Bonn', a member of the panel, which then holds everybody's code too",
+        "registrar is 'Bonn', a member of the panel, which would also hold every person's code",
     ),
     "the leader serves the page": (lambda: sample_devices(page="Ulm"), "page is served by 'Ulm', a member of the"),
     "a helper serves the page": (lambda: sample_devices(page="bonn"), "page is served by 'Bonn', a member of the"),
@@ -96,13 +96,13 @@ REFUSED = {
     ),
     "the registrar's key in the panel": (
         lambda: devices_plan(devices=sample_devices(registrar_key=PANEL[1], stated_epsilon=1.6)),
-        "registrar_key is a member's of the panel, which then holds everybody's code too",
+        "registrar_key is a panel member's key, and that member would also hold every person's code",
     ),
     "distributed noise": (
         lambda: devices_plan(privacy=replace(PERSON, model="distributed")),
-        "devices draw no noise: nobody can audit that one added its part, nor know how many",
+        "devices add no noise, because no party can verify a device's noise, or knows how many",
     ),
-    "local noise": (lambda: devices_plan(privacy=replace(PERSON, model="local")), "devices draw no noise"),
+    "local noise": (lambda: devices_plan(privacy=replace(PERSON, model="local")), "devices add no noise"),
     "central noise unsaid": (
         lambda: devices_plan(privacy=replace(PERSON, model="central")),
         "the leader sees the exact sum of all devices: choose model='panel', or write devices.exact",
@@ -151,7 +151,7 @@ REFUSED = {
     "spare bits": (lambda: devices_plan(spare_bits=2), "and a round of a course needs the same ones again"),
     "proofs": (
         lambda: devices_plan(validity=ps.plan.Validity("moments", 1)),
-        "validity under devices rests on a proof that is not written down",
+        "validity cannot be combined with devices, because nothing is proved",
     ),
 }
 

@@ -166,7 +166,7 @@ def test_parties_and_the_leader_are_charged_as_under_any_noise(tmp_path) -> None
     (account,) = ledger.accounts()
     assert [entry.model for entry in account.counted] == ["panel", "panel"]
     assert account.mu == pytest.approx(math.sqrt(2) * plan.budget().mu)
-    refused(ps.LedgerError, "nothing says where", ps.session.release, plan, total, (0, 1, 2, 3))
+    refused(ps.LedgerError, "no ledger is given", ps.session.release, plan, total, (0, 1, 2, 3))
 
 
 def test_streams_and_one_party_alone_have_no_panel() -> None:

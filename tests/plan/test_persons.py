@@ -80,7 +80,7 @@ def test_officers_read_whom_it_is_made_to_and_where_it_ends() -> None:
     budget = plan_of().budget()
     said = "one patient with all rows at one party, weighed as at most 2 rows, add-remove"
     assert budget.promise == f"central noise, {said}"
-    assert "at two parties, or under two ids, has mu twice" in budget.conditions[0]
+    assert "at two parties, or under two ids, has twice the mu" in budget.conditions[0]
     one = unit_in_words(plan_of(max_records_per_person=1, person_clip=1).privacy)  # also of a patient with seven rows
     assert one == "one patient with all rows at one party, weighed as at most 1 row"
     page = report.page_of(report.Statement(plan_of()))

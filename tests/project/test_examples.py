@@ -4,6 +4,7 @@ import doctest
 import importlib
 import inspect
 import os
+from pathlib import Path
 from types import ModuleType
 
 import numpy as np
@@ -84,6 +85,24 @@ def test_what_a_public_name_shows_is_so(name, tmp_path, monkeypatch):
     example = example_of(name, NAMES[name])
     assert any(line.want for line in example.examples), f"{name} has no example with an outcome in its docstring"
     check(example)
+
+
+PACKAGE = Path(ps.__file__).parent
+OTHERS = sorted(
+    ".".join(("privstats", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__")
+    for path in PACKAGE.rglob("*.py")
+    if ">>>" in path.read_text("utf-8") and "nvflare" not in path.parts  # its package is installed nowhere here
+)
+
+
+@pytest.mark.parametrize("module", OTHERS)
+def test_what_other_names_show_is_so(module, tmp_path, monkeypatch):
+    loaded, shown = importlib.import_module(module), {inspect.getdoc(value) for value in NAMES.values()}
+    for place, example in enumerate(doctest.DocTestFinder().find(loaded, module, extraglobs=GIVEN)):
+        if example.examples and inspect.cleandoc(example.docstring) not in shown:
+            (tmp_path / str(place)).mkdir()
+            monkeypatch.chdir(tmp_path / str(place))
+            check(example)
 
 
 def doubled():

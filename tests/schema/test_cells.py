@@ -17,10 +17,10 @@ UNIT = ps.transforms.UnitNorm()
         ({"transform": (CELLS, CELLS)}, "Cells must be the first map"),
         ({"nonnegative": True}, "nonnegative must be False: the signs of Cells are negative"),
         ({"grid_bits": 10}, "grid_bits must be at least 12, the bits of Cells"),
-        ({"feature_names": ("age", "sex")}, "feature_names must be left out: Cells names the columns"),
+        ({"feature_names": ("age", "sex")}, "feature_names must be left out: Cells names the input"),
         (
             {"transform": (CELLS, ps.transforms.Transport(6, "ab" * 32, 0.4))},
-            "no map of one client's records may follow",
+            "no map fitted on client records may follow",
         ),
         ({"features": 4}, "transform gives 6 features but features=4"),
     ],

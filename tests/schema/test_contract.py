@@ -153,7 +153,7 @@ def by_name(schema: Schema) -> str:
         "scoring": "counts are proved",
         "party-update": "a PartySchema promises parties",
         "party-softmax": "a PartySchema promises parties",
-        "gaussians": "an alignment|covariance root|client_clip shortens",
+        "gaussians": "an alignment|covariance root|client_clip clips",
     }.get(schema.task, type(schema).__name__)
 
 

@@ -153,7 +153,7 @@ def test_the_remedy_for_a_coarse_grid_works():
         ("class_names", ("a", "b", "c\n"), "1 to 200 printable characters"),
         ("class_names", ("a", "b", " c"), "no space at either end"),
         ("class_names", ("a", "b", "c" * 201), "1 to 200 printable characters"),
-        ("feature_names", ("a", "b", "c"), "feature_names names 3 columns but features=4; name each that comes in"),
+        ("feature_names", ("a", "b", "c"), "feature_names names 3 columns but features=4: name each input column"),
         ("feature_names", ("a", "b", "c", "c"), "feature_names holds 'c' twice"),
     ],
 )

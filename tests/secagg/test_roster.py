@@ -69,7 +69,7 @@ def test_a_counter_is_a_whole_number_of_8_bytes(counter) -> None:
 
 @pytest.mark.parametrize("private", [b"", b"k" * 31, b"k" * 33, "k" * 32, None])
 def test_an_identity_of_another_length_is_refused_in_one_sentence(private) -> None:
-    with pytest.raises(LocalProtocolError, match="an identity is made of 32 private bytes"):
+    with pytest.raises(LocalProtocolError, match="an identity needs 32 private bytes"):
         Identity(private)
 
 

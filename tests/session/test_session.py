@@ -310,7 +310,7 @@ def test_a_plan_with_a_promise_is_charged_or_somebody_says_that_it_is_not(use, c
             return ps.session.release(subject, total_of(subject), (0, 1, 2), **how)
         return ps.session.client(subject, MOMENTS, index=0, identity=IDENTITIES[0], roster=roster(), **how)
 
-    with pytest.raises(ps.LedgerError, match="charge=Charge.*or the word charge='uncharged'"):
+    with pytest.raises(ps.LedgerError, match="charge=Charge.*or charge='uncharged'"):
         act()
     act(charge="uncharged")
     act(charge=charge)

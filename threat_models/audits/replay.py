@@ -83,7 +83,7 @@ def audit_replay(
     Guarantee:
         Falsifies and proves nothing beyond these pairs: the claim is that all sums together move by at most
         ``gaussian_mu(privacy.epsilon, privacy.delta)`` deviations of their noise, for one record under
-        ``privacy.adjacency`` (Dong, Roth, Su 2019), and that all else is post-processing.
+        ``privacy.adjacency`` (Dong, Roth and Su 2022), and that all else is post-processing.
 
     Raises:
         PlanError: a promise without delta, whose noise is not Gaussian, or not the server's alone.

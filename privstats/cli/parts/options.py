@@ -33,7 +33,7 @@ Force: TypeAlias = Annotated[bool, option("Replace existing files.", flag="--for
 Json: TypeAlias = Annotated[bool, option("Print JSON instead of a table.", flag="--json")]
 SignedBy: TypeAlias = Annotated[str | None, option("The public key that must have signed it: hex or a file.", "KEY")]
 Split: TypeAlias = Annotated[
-    float | None, option("Of X and y, or of a table: the share of the records to score on, 0 to 1.")
+    float | None, option("For X and y, or a table: the share of the records to score on, 0 to 1.")
 ]
 Target: TypeAlias = Annotated[str | None, option("The target column of a CSV or Parquet file.", "COLUMN")]
 Yes: TypeAlias = Annotated[bool, option("Do not ask.", flag="--yes")]

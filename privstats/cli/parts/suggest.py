@@ -29,15 +29,15 @@ class Guesses:
     variance: Annotated[
         float | None,
         option(
-            "Predict intervals of --plan's regression, effect or hazards for columns of this variance behind "
-            "their ranges: 0.33 for even ones.",
+            "Predict intervals of --plan's regression, effect or hazards for columns of this variance where "
+            "a range is mapped to -1 to 1: 0.33 if uniform.",
             "VARIANCE",
             flag="--half-width",
         ),
     ] = None
     residual: Annotated[float | None, option("With --half-width: residual spread of the outcome.", "STD")] = None
     treated: Annotated[float, option("With --half-width, in an observational study: share of the treated.")] = 0.5
-    separation: Annotated[float, option("Likewise: spread of the log odds of treatment, 0 for a coin.", "STD")] = 1.0
+    separation: Annotated[float, option("As --treated: spread of treatment's log odds, 0 for a coin.", "STD")] = 1.0
 
 
 @expanded
@@ -48,17 +48,17 @@ def suggest(
         Path | None, option("Public features: .npy, records x features; or a CSV or Parquet file.")
     ] = None,
     target: Target = None,
-    labels: Annotated[Path | None, option("Their labels (.npy, integers).")] = None,
+    labels: Annotated[Path | None, option("The labels of the public features (.npy, integers).")] = None,
     plan: Annotated[Path | None, option("Apply this plan's transform, and suggest shares for it.")] = None,
     tolerance: Annotated[float, option("Accuracy a choice may lose, 0 to 1.")] = 0.005,
     reader: Annotated[
-        str | None, option("Suggest --plan's shares for this table or head.", "READER", flag="--for")
+        str | None, option("Suggest shares of --plan's budget for this table or head.", "READER", flag="--for")
     ] = None,
     as_json: Annotated[bool, option("Print JSON instead of tables.", flag="--json")] = False,
 ) -> None:
-    """Show what clip norms and grids lose on public data, and suggest one of each; or how wide intervals will be.
+    """Show what clip norms and grids lose on public data, suggest one of each, or predict how wide intervals will be.
 
-    With --plan alone: shares of its budget, for --for where one is named.
+    With --plan alone it suggests shares of the plan's budget, for the reader that --for names.
     """
     if guesses.variance is not None:
         _show_widths(plan, vars(guesses), as_json)

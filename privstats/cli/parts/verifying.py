@@ -151,7 +151,7 @@ def _unlike(plan: ps.Plan, course: Course, before: Sequence[ps.Release | None]) 
 _MOST_CHARACTERS = 1 << 12
 
 PassphraseFile: TypeAlias = Annotated[
-    Path | None, option("A file whose first line is the passphrase, for programs; people are asked.")
+    Path | None, option("A file whose first line is the passphrase, for programs; without it you are asked.")
 ]
 
 

@@ -34,12 +34,6 @@ class Algorithm:
         primitive, functions: its kind and uses, in CycloneDX's terms.
         bits: security against a computer of today, or None.
         category: NIST's, against a quantum computer; 0 where it breaks, or None.
-
-    Example:
-        >>> from privstats.contrib.evidence.bill_of_materials import algorithms
-        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
-        >>> [each.name for each in algorithms(plan) if each.category == 0]
-        ['Ed25519', 'X25519']
     """
 
     name: str

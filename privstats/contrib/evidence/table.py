@@ -58,11 +58,6 @@ class Row:
         answer: empty where only a person knows it.
         proof: a documentation page, a command, or a file next to this page.
         signer: a key of :data:`SIGNERS`.
-
-    Example:
-        >>> from privstats.contrib.evidence.table import Row
-        >>> Row("N epsilon", "Why this epsilon?", "", "minutes of the board", "officer").open
-        True
     """
 
     sources: str
@@ -82,14 +77,6 @@ def evidence(statement: Statement) -> list[Row]:
 
     Args:
         statement: a plan, its course, and measurements by attacks.
-
-    Example:
-        >>> from privstats.workflows.report import Statement
-        >>> from privstats.contrib.evidence.table import evidence
-        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
-        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=privacy)
-        >>> [row.question for row in evidence(Statement(plan)) if row.sources.startswith("E")]
-        ['Singling out', 'Linkability', 'Inference']
     """
     plan, course = statement.plan, statement.course
     guarantee, total = promise_of(plan, statement.guarantee), total_of(course or plan)

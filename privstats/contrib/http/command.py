@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from privstats.contrib.http.serve import Serving
 
 app = typer.Typer(
-    help="Run a session of devices: each sends one message over HTTPS and is gone.",
+    help="Run a session of devices: each sends one message over HTTPS, and no device has to wait.",
     no_args_is_help=True,
     rich_help_panel="Run",
 )
@@ -36,7 +36,7 @@ AdminPort = Annotated[
 
 StudyFolder = Annotated[Path, argument("The registrar's folder.", "STUDY")]
 IdentityFile = Annotated[Path, option("The registrar's identity.", "IDENTITY.PEM")]
-Until = Annotated[str | None, option("When the box keys end; 30 days after --closes if left out.", "TIME")]
+Until = Annotated[str | None, option("When the box keys expire. Default: 30 days after --closes.", "TIME")]
 _KEYS_LAST = timedelta(days=30)
 
 
@@ -44,12 +44,12 @@ _KEYS_LAST = timedelta(days=30)
 def new(
     plan: Annotated[Path, argument("The plan; its table devices names who may send.", "PLAN.TOML")],
     study: Annotated[Path, argument("The folder to write; it must not exist.", "STUDY")],
-    address: Annotated[str, option("The leader's, as devices dial it.", "https://HOST[:PORT]")],
-    page: Annotated[str, option("The page's, on another party's host.", "https://HOST/PATH")],
-    closes: Annotated[str, option("When no more answers are taken: 2027-03-01T12:00:00Z.", "TIME")],
+    address: Annotated[str, option("The leader's address, as devices connect to it.", "https://HOST[:PORT]")],
+    page: Annotated[str, option("The page's address, on another party's host.", "https://HOST/PATH")],
+    closes: Annotated[str, option("The time after which no answers are accepted, as 2027-03-01T12:00:00Z.", "TIME")],
     until: Until = None,
     origin: Annotated[
-        list[str] | None, option("Of a page from which a browser may ask, if not that of --page.", "https://HOST")
+        list[str] | None, option("The origin from which browsers may ask, if not that of --page.", "https://HOST")
     ] = None,
 ) -> None:
     """Make the registrar's folder for a plan: the leader's address, the page's address, and the run's closing time."""
@@ -68,7 +68,7 @@ def invite(
     study: StudyFolder,
     identity: IdentityFile,
     paper: Annotated[
-        bool, option("Codes to be typed from a letter, which no mail filter reads.", flag="--paper")
+        bool, option("Short codes to type from a printed letter, which no mail filter reads.", flag="--paper")
     ] = False,
     passphrase_file: PassphraseFile = None,
 ) -> None:
@@ -111,17 +111,17 @@ def lead(
     home: LeaderFolder,
     address: Annotated[str, option("Where to listen.", "HOST:PORT")] = "127.0.0.1:8443",
     certificate: Annotated[Path | None, option("A folder with server.pem and server.key.", "FOLDER")] = None,
-    behind_proxy: Annotated[bool, option("A proxy on the way ends TLS.", flag="--behind-proxy")] = False,
+    behind_proxy: Annotated[bool, option("A proxy before the leader ends TLS.", flag="--behind-proxy")] = False,
     admin_port: AdminPort = None,
     cluster: Annotated[
-        str | None, option("A Dask scheduler of the leader's own, which sums reports up.", "tls://HOST:PORT")
+        str | None, option("The leader's own Dask scheduler, whose workers sum the reports.", "tls://HOST:PORT")
     ] = None,
-    store: Annotated[str | None, option("Where the cluster's workers find them: a URL of fsspec.", "URL")] = None,
+    store: Annotated[str | None, option("Where the cluster's workers find reports: a URL of fsspec.", "URL")] = None,
 ) -> None:
     """Take devices' reports and lead the run to its release, until Ctrl-C; another start resumes from the disk.
 
     It listens on this machine alone unless --address names an address that devices reach; then it needs --certificate,
-    or --behind-proxy. With --cluster and --store other machines sum the reports up, which are the leader's own.
+    or --behind-proxy. With --cluster and --store further machines of the leader sum the reports.
     """
     from privstats.engines.network.operator_log import configure
     from privstats.files.outside import require_state_folder
@@ -150,7 +150,7 @@ def serve_helper(
         Path | None, option("The certificate authority of the leader's certificate, if not a public one.", "CA.PEM")
     ] = None,
 ) -> None:
-    """Serve a run as a helper until its end: it dials the leader, opens no port, and may be away for days."""
+    """Serve a run as a helper until its end: it connects to the leader, opens no port, and may be off for days."""
     from privstats.contrib.http.folders import helper_folder
     from privstats.contrib.http.helper import Dialler
     from privstats.contrib.http.settings import Settings
@@ -226,7 +226,7 @@ def page(
 ) -> None:
     """Write the page on which people answer, as one file, and the headers that its server must send with it.
 
-    It is served by a party of its own: never by the leader or a helper, because who serves it can read every answer.
+    A separate party serves it, never the leader or a helper, because who serves it can read every answer.
     """
     from privstats.contrib.http.page import write_page
 
@@ -240,9 +240,9 @@ def demo(
     browser: Annotated[
         bool, option("Open the last person's page in a browser, and wait for that answer.", flag="--browser")
     ] = False,
-    seed: Annotated[int, option("Fixes the ages that the demo's people have.")] = 0,
+    seed: Annotated[int, option("Fixes the simulated ages.")] = 0,
 ) -> None:
-    """Run a whole study on this machine: registrar, leader, helper, page, and 200 people who say their age."""
+    """Run a whole study on this machine: registrar, leader, helper, page, and 200 simulated people with an age."""
     import os
     from tempfile import TemporaryDirectory
 

@@ -29,24 +29,12 @@ _FRAGMENT = re.compile(r"(\d{1,10})\.([A-Z2-7]{26})\.([A-Z2-7]{4})", re.ASCII)
 
 
 def draw_code(entropy: Entropy = os.urandom) -> bytes:
-    """Generate a code of 16 bytes. Its holder can answer for that person, once a run, and read nothing.
-
-    Example:
-        >>> from privstats.contrib.http.invitations import draw_code
-        >>> len(draw_code())
-        16
-    """
+    """Generate a code of 16 bytes. Its holder can answer for that person, once a run, and read nothing."""
     return draw(entropy, CODE_BYTES)
 
 
 def identity_of(code: bytes) -> Identity:
-    """Return a code's identity: Ed25519 from HKDF-SHA256(code, no salt, "privstats/devices/1/identity"), 32 bytes.
-
-    Example:
-        >>> from privstats.contrib.http.invitations import identity_of
-        >>> identity_of(bytes(16)).public == identity_of(bytes(16)).public
-        True
-    """
+    """Return a code's identity: Ed25519 from HKDF-SHA256(code, no salt, "privstats/devices/1/identity"), 32 bytes."""
     if not isinstance(code, bytes) or len(code) != CODE_BYTES:
         raise LocalProtocolError(f"a code has {CODE_BYTES} bytes: draw_code() draws one")
     return Identity(hkdf(code, b"", _DOMAIN + b"identity", 32))
@@ -101,11 +89,6 @@ class Invitation:
 
         Args:
             page: an https address (http on this machine alone), without a fragment or a query.
-
-        Example:
-            >>> from privstats.contrib.http.invitations import Invitation
-            >>> Invitation(7, bytes(16)).link("https://survey.example/").partition("#")[0]
-            'https://survey.example/'
         """
         if not re.fullmatch(r"(https://|http://(localhost|127\.0\.0\.1)[:/])[^\s#?]+", page):
             raise LocalProtocolError(
@@ -120,14 +103,6 @@ class Invitation:
 
         Raises:
             LocalProtocolError: no invitation; the error shows nothing of the text.
-
-        Example:
-            >>> from privstats.contrib.http.invitations import Invitation
-            >>> Invitation.read("1.7.AAAAAAAAAAAAAAAAAAAAAAAAAB.DKCA")
-            Traceback (most recent call last):
-                ...
-            privstats.errors.LocalProtocolError: this is no invitation, or a letter of it is wrong: compare it with the
-            message that you were sent
         """
         if not isinstance(text, str) or len(text) > _MOST_CHARACTERS:
             raise _unread()
@@ -151,11 +126,6 @@ def study_of(run: bytes, plan: bytes, roster: bytes) -> str:
     Args:
         run: the roster's run, 1 to 255 bytes.
         plan, roster: their digests, 32 bytes each.
-
-    Example:
-        >>> from privstats.contrib.http.invitations import study_of
-        >>> study_of(b"run", bytes(32), bytes(32)) == study_of(b"runs", bytes(32), bytes(32))
-        False
     """
     if not 1 <= len(run) <= _LONGEST_RUN:
         raise LocalProtocolError(f"a run's name has 1 to {_LONGEST_RUN} bytes")

@@ -54,14 +54,6 @@ def page_of(leader: str, run: str, study: str, key_agreement: str = CLASSICAL) -
         run: the roster's run, 32 to 64 hex digits.
         study: ``study_of`` run, plan and roster, 64 hex digits, also on people's letters.
         key_agreement: the plan's; a client of another one refuses the study.
-
-    Example:
-        >>> from privstats.contrib.http.page import page_of
-        >>> page = page_of("https://leader.example", "ab" * 16, "0f" * 32)
-        >>> page.integrity in page.headers["Content-Security-Policy"], "connect-src https://leader.example" in (
-        ...     page.headers["Content-Security-Policy"]
-        ... )
-        (True, True)
     """
     origin = _origin(leader)
     for name, value, least, most in (("run", run, 32, 64), ("study", study, 64, 64)):

@@ -1,7 +1,6 @@
 """uvicorn's protocol with a deadline and a size for a header, and one request at a time.
 
 A late header is answered with 408 even while bytes arrive. A request before the previous answer ends its connection.
-Granian 2.8 held a slow header for over 14 seconds.
 """
 
 from __future__ import annotations

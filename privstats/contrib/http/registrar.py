@@ -59,26 +59,6 @@ def write_study(folder: str | os.PathLike[str], plan: Plan, settings: Settings, 
     Raises:
         PlanError: the plan has no ``[devices]``.
         LocalProtocolError: the page is the leader's, or not among the origins.
-
-    Example:
-        >>> from datetime import UTC, datetime
-        >>> from privstats.contrib.http import registrar
-        >>> from privstats.contrib.http.settings import Settings
-        >>> panel = [ps.secagg.Identity.generate(os.urandom).public.hex() for _ in range(2)]
-        >>> trier = ps.secagg.Identity.generate(os.urandom)
-        >>> people = {"organisations": ("Ulm", "Bonn"), "registrar": "Trier", "page": "Kiel", "most_runs": 1}
-        >>> devices = ps.plan.Devices(
-        ...     **people, registrar_key=trier.public.hex(), exact="the leader is trusted with the sum"
-        ... )
-        >>> schema, cohort = ps.ClassSchema(2, 2, "NA", 1.0), ps.Cohort(5, 4, 5, colluders=1)
-        >>> made = {"privacy": ps.NoPrivacy(), "protocol": "split", "panel": panel, "devices": devices}
-        >>> plan = ps.Plan(schema=schema, cohort=cohort, **made)
-        >>> day = {"closes": datetime(2027, 3, 1, tzinfo=UTC), "until": datetime(2027, 3, 20, tzinfo=UTC)}
-        >>> settings = Settings("https://leader.example", **day, origins=("https://survey.example",))
-        >>> registrar.write_study("survey", plan, settings, "https://survey.example/")
-        >>> run = registrar.write_invitations("survey", trier)
-        >>> sorted(path.name for path in run.folder.iterdir())
-        ['helper-1', 'leader', 'page', 'roster.toml']
     """
     _devices(plan)
     _check_page(page, settings)

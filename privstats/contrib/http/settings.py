@@ -63,13 +63,6 @@ class Settings:
         closes: when reports close.
         until: when the run's box keys end, at least 14 days after ``closes``.
         origins: of pages that browsers may send from; ``("*",)`` for all.
-
-    Example:
-        >>> from datetime import UTC, datetime
-        >>> from privstats.contrib.http.settings import Settings
-        >>> day = {"closes": datetime(2027, 3, 1, tzinfo=UTC), "until": datetime(2027, 3, 20, tzinfo=UTC)}
-        >>> Settings("https://leader.example.org", **day, origins=("https://survey.example.org",)).limits.connections
-        2048
     """
 
     address: str

@@ -24,12 +24,7 @@ PARTIES = "PRIVSTATS_PARTIES"
 
 
 class PrivstatsExecutor(Executor):
-    """Passes each task to the party of the folder that the environment names.
-
-    Example:
-        >>> from privstats.contrib.nvflare.executor import PrivstatsExecutor  # doctest: +SKIP
-        >>> PrivstatsExecutor()  # doctest: +SKIP
-    """
+    """Passes each task to the party of the folder that the environment names."""
 
     def execute(self, task_name: str, shareable: Shareable, fl_ctx: FLContext, abort_signal: Signal) -> Shareable:  # noqa: ARG002 - its signature
         """Answer one message; only a code and the machines' messages leave the site."""

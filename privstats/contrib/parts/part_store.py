@@ -54,14 +54,6 @@ class PartStore:
     Args:
         url: a folder for this purpose alone, ``s3://bucket/folder`` or a path.
         run: the run's name, in hex.
-
-    Example:
-        >>> from privstats.contrib.parts.part_store import PartStore, content_of
-        >>> store = PartStore("objects", "ab" * 16)
-        >>> part = store.put(0, [b"a body", b" and another"])
-        >>> part.size, content_of(part)
-        (18, b'a body and another')
-        >>> store.clear()
     """
 
     def __init__(self, url: str, run: str) -> None:

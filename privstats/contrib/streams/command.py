@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 app = typer.Typer(
-    help="Records that enter and leave, with a release every epoch.", no_args_is_help=True, rich_help_panel="Run"
+    help="Sum records that enter and leave, with a release every epoch.", no_args_is_help=True, rich_help_panel="Run"
 )
 
 StreamFolder = Annotated[Path, argument("The stream's folder.", "FOLDER")]
 PlanFile = Annotated[Path, option("What all epochs together may spend.", "PLAN.TOML", flag="--plan")]
 Epochs = Annotated[int, option("How many epochs there will be.")]
 Mechanism = Annotated[str, option("increments, tree or square-root.")]
-Deletions = Annotated[bool, option("Records may leave again.", flag="--deletions")]
+Deletions = Annotated[bool, option("Records may be deleted again.", flag="--deletions")]
 Repeats = Annotated[int, option("How often records may be sent again without proof.")]
 Disclosing = Annotated[
-    bool, option("Deletions without noise, which disclose who left.", flag="--allow-disclosing-leavers")
+    bool, option("Allow deletions without noise, which disclose who left.", flag="--allow-disclosing-leavers")
 ]
 
 _COURSE = "course.toml"  # the file of a stream in folders that are used between machines
@@ -73,7 +73,7 @@ def new(
 @app.command()
 def bring(
     home: Annotated[Path, argument("The party's folder.", "PARTY")],
-    changes: Annotated[Path, argument("ids (persons), X, y, leave, as np.savez writes them.", "FILE.npz")],
+    changes: Annotated[Path, argument("ids, persons if any, X, y and leave, as np.savez writes them.", "FILE.npz")],
 ) -> None:
     """Queue records that enter and leave in a party's folder; they go with the next epoch that it takes part in."""
     from privstats.contrib.streams.party import inbox_of, waiting
@@ -99,7 +99,7 @@ def bring(
 def epoch(
     path: StreamFolder,
     changes: Annotated[
-        Path, argument("A folder with <party>.npz: ids (persons), X, y, leave; none, no change.", "CHANGES")
+        Path, argument("A folder with <party>.npz for parties with changes, as `bring` takes it.", "CHANGES")
     ],
     away: Annotated[list[int] | None, option("A party whose machine is off; repeat for more.")] = None,
     as_json: Json = False,
@@ -119,7 +119,7 @@ def epoch(
 
 @app.command()
 def show(path: StreamFolder, as_json: Json = False) -> None:
-    """Print a stream, the clients in its sums, and the noise in the total so far: of `new`'s folder, or a server's."""
+    """Print a stream, the clients in its sums, and the noise so far: of a folder that `new` made, or a server's."""
     from privstats.contrib.streams.local_stream import server_folder
 
     folder, stream = server_folder(path)

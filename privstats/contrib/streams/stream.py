@@ -3,9 +3,6 @@
 A stream's nodes hold *different* records, so all together cost as little as one release (docs/streams.md). The spend
 records who keeps records disjoint (``Spent.apart``): the party's ``RecordRegistry`` or the parties of a server that
 sees sums; ``mark_started`` refuses other callers.
-
-Stored noise is bound to the sums it hides: bound to the epoch's number alone, it would let a copy of a central server's
-folder reveal one party's exact sums.
 """
 
 from __future__ import annotations
@@ -288,7 +285,7 @@ def _check_plan(plan: Plan) -> None:
     if plan.validity is not None:
         raise PlanError("a stream weighs sums, which the group of proved sums does not allow: leave validity out")
     if isinstance(plan.privacy, Privacy) and plan.privacy.pure:
-        raise PlanError("delta = 0 is offered for one release, and a stream has many: give its plan a delta above 0")
+        raise PlanError("delta = 0 is supported for one release, and a stream has many: give its plan a delta above 0")
     if isinstance(plan.privacy, Privacy) and plan.privacy.client_clip is not None:
         raise PlanError("client_clip bounds one upload and a stream has many; leave it out of the plan")
     if isinstance(plan.privacy, Privacy) and plan.privacy.trust.drawn_by == "member":

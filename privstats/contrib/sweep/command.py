@@ -18,17 +18,17 @@ class Varied:
     """The values of every axis; the plan's own where empty."""
 
     epsilon: Annotated[
-        list[float] | None, option("A budget; repeat for more, as for every axis. By default 8, 3, 1, 0.3.")
+        list[float] | None, option("An epsilon; repeat for more, like every axis. Default: 8, 3, 1, 0.3.")
     ] = None
     model: Annotated[list[str] | None, option("central, distributed, local or panel.")] = None
     unit: Annotated[list[str] | None, option("record or client.")] = None
-    clients: Annotated[list[int] | None, option("Parties.")] = None
+    clients: Annotated[list[int] | None, option("The number of parties.")] = None
     alpha: Annotated[list[float] | None, option("Dirichlet label skew: .05 is extreme, 100 even.")] = None
-    clip_norm: Annotated[list[float] | None, option("The norm that records are shortened to.")] = None
+    clip_norm: Annotated[list[float] | None, option("The norm that records are clipped to.")] = None
     dimension: Annotated[list[int] | None, option("Features left by a public random projection.")] = None
-    statistics: Annotated[list[str] | None, option("What is summed, such as NAB.")] = None
+    statistics: Annotated[list[str] | None, option("The statistics that are summed, such as NAB.")] = None
     records_per_client: Annotated[
-        int | None, option("For unit client: most records of a party; more are left out at random.", min=1)
+        int | None, option("For unit client: most records of a party; others are left out at random.", min=1)
     ] = None
 
 
@@ -37,11 +37,11 @@ class Scored:
     """Heads and baselines to score."""
 
     head: Annotated[
-        list[str] | None, option("A head, such as LDA; an unknown name lists them all. By default the closed forms.")
+        list[str] | None, option("A head, such as LDA; an unknown name lists them all. Default: the closed forms.")
     ] = None
     baseline: Annotated[
         list[str] | None,
-        option("A rival of an installed package, by name: what it trains on the pooled records at each epsilon."),
+        option("A baseline of an installed package, by name: it trains on the pooled records at each epsilon."),
     ] = None
     centred: Annotated[bool, option("Also score each head of one release after a noisy mean.", flag="--centred")] = (
         False
@@ -53,7 +53,7 @@ class Scored:
 class Draws:
     """Number of replicates, and of processes."""
 
-    repeats: Annotated[int, option("Draws of noise and partition at every point.")] = 5
+    repeats: Annotated[int, option("How often noise and partition are drawn at each point.")] = 5
     seed: Annotated[int, option("Fixes the draws.")] = 0
     jobs: Annotated[int, option("Processes.", min=1)] = 1
 
@@ -72,7 +72,7 @@ def sweep(
     target: Target = None,
     split: Split = None,
     out: Annotated[
-        Path | None, option("A folder for JSON, CSV, figures and a page; a stopped sweep goes on in it.")
+        Path | None, option("A folder for JSON, CSV, figures and a page; a stopped sweep continues there.")
     ] = None,
 ) -> None:
     """Score heads over axes of plans on data that you may look at, to choose before a deployment, or for a paper."""

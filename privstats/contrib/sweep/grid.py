@@ -75,7 +75,7 @@ def sweep(
         train, test, heads, tick: as for ``study``; ``train`` is dealt evenly.
         epsilons: the grid, each above 0.
         repeats: noise replicates per epsilon, at least 2.
-        seed: fixes the noise. Reproducible noise protects nothing: for experiments on data you may look at.
+        seed: as for ``study``; fixes the noise.
 
     Raises:
         PlanError: the plan cannot meet its promise at some epsilon.

@@ -58,7 +58,7 @@ class Rival(ABC):
         Args:
             plan: admitted by :meth:`require`.
             train, test: ``(X, y)``; the cohort's records, and to score on.
-            seed: fixes all randomness. Reproducible noise protects nothing.
+            seed: fixes all randomness.
         """
 
 

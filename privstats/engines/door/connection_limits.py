@@ -69,11 +69,6 @@ class Limits:
         of_address: strangers from one address, or one /64 of IPv6.
         of_node: open at once of one key; Flower's node uses four.
         requests: of one key at once; Flower's node sends two pieces and a heartbeat.
-
-    Example:
-        >>> from privstats.engines.door.connection_limits import Limits
-        >>> Limits().within(1024).connections
-        768
     """
 
     connections: int = 4096
@@ -112,16 +107,6 @@ class ConnectionLimiter:
     Args:
         clock: seconds that never run backwards.
         proxies: addresses that carry many people's requests and count as signed. For IPv6 this address, not its /64.
-
-    Example:
-        >>> from privstats.engines.door.connection_limits import Limits, ConnectionLimiter
-        >>> limiter = ConnectionLimiter(Limits(of_address=1))
-        >>> first, second = limiter.arrive("10.0.0.7"), limiter.arrive("10.0.0.7")
-        >>> limiter.status.strangers, limiter.status.closed
-        (1, {'address': 1})
-        >>> with limiter.request(second, b"a node's key") as may:  # a node leaves the strangers' place to others
-        ...     may, limiter.arrive("10.0.0.7") is None
-        (True, False)
     """
 
     def __init__(
@@ -288,13 +273,7 @@ class ConnectionLimiter:
 
 
 def address_of(host: str) -> str:
-    """Return an address in canonical spelling; other text unchanged.
-
-    Example:
-        >>> from privstats.engines.door.connection_limits import address_of
-        >>> address_of("2001:DB8:0::7"), address_of("::ffff:10.0.0.7")
-        ('2001:db8::7', '10.0.0.7')
-    """
+    """Return an address in canonical spelling; other text unchanged."""
     try:
         address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
@@ -303,13 +282,7 @@ def address_of(host: str) -> str:
 
 
 def network_of(host: str) -> str:
-    """Return the network that counts as one address: for IPv6 the /64 of one subscriber.
-
-    Example:
-        >>> from privstats.engines.door.connection_limits import network_of
-        >>> network_of("2001:db8::7"), network_of("::ffff:10.0.0.7")
-        ('2001:db8::/64', '10.0.0.7')
-    """
+    """Return the network that counts as one address: for IPv6 the /64 of one subscriber."""
     address = address_of(host)
     try:
         return str(ipaddress.IPv6Network((address, 64), strict=False))

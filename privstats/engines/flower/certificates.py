@@ -59,13 +59,6 @@ def write_certificates(
 
     Raises:
         PrivstatsError: the folder exists, bad input, or unreadable files of ``after``.
-
-    Example:
-        >>> from pathlib import Path
-        >>> from privstats.engines.flower.certificates import write_certificates
-        >>> write_certificates(Path("certificates"), ["coordinator.example"], days=365)
-        >>> sorted(path.name for path in Path("certificates").iterdir())
-        ['ca.pem', 'server.key', 'server.pem']
     """
     if not 1 <= days <= MOST_DAYS:
         raise PrivstatsError(f"certificates last 1 to {MOST_DAYS} days, not {days}: change --days")
@@ -124,12 +117,6 @@ def write_node_key(path: Path) -> Path:
 
     Raises:
         PrivstatsError: one of the two files exists, or it cannot be written.
-
-    Example:
-        >>> from pathlib import Path
-        >>> from privstats.engines.flower.certificates import write_node_key
-        >>> write_node_key(Path("node")).read_text().split()[0]
-        'ecdsa-sha2-nistp384'
     """
     public = path.with_name(f"{path.name}.pub")
     if public.exists():

@@ -31,10 +31,6 @@ class ForkedPrograms:
     """Replaces ``subprocess`` in Flower's executor: it forks one program and starts any other.
 
     The fork server starts at once, and once more if it has died.
-
-    Example:
-        >>> programs = ForkedPrograms("flwr-clientapp")  # doctest: +SKIP
-        >>> programs.Popen(["flwr-clientapp", "--token", "..."])  # doctest: +SKIP
     """
 
     DEVNULL = subprocess.DEVNULL

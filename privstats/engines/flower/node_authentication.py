@@ -97,18 +97,7 @@ class Logins:
 
 
 def remembered(verify: Verify) -> Verify:
-    """Cache signature checks of 1.4 ms each, because Flower repeats those of this layer.
-
-    Example:
-        >>> from cryptography.hazmat.primitives.asymmetric import ec
-        >>> from privstats.engines.flower.node_authentication import remembered
-        >>> key, asked = ec.generate_private_key(ec.SECP256R1()).public_key(), []
-        >>> verify = remembered(lambda key, message, signature: asked.append(message) or True)
-        >>> verify(key, b"a", b""), verify(key, b"a", b""), verify(key, b"b", b"")
-        (True, True, True)
-        >>> asked
-        [b'a', b'b']
-    """
+    """Cache signature checks of 1.4 ms each, because Flower repeats those of this layer."""
 
     @lru_cache(_REMEMBERED)
     def once(key: bytes, message: bytes, signature: bytes) -> bool:

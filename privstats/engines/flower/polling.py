@@ -33,18 +33,7 @@ T = TypeVar("T")
 
 
 class PollingClock:
-    """Replaces ``time`` in Flower's node, to shorten its sleeps during a session.
-
-    Example:
-        >>> waited = []
-        >>> polling = PollingClock(waited.append, longest=0.4)
-        >>> for _ in range(5):
-        ...     polling.sleep(3)
-        >>> polling.sleep(0.5)  # an answer is on its way
-        >>> polling.sleep(3)
-        >>> [round(each, 2) for each in waited]
-        [0.1, 0.15, 0.23, 0.34, 0.4, 0.05, 0.1]
-    """
+    """Replaces ``time`` in Flower's node, to shorten its sleeps during a session."""
 
     def __init__(self, sleep: Callable[[float], None], longest: float = IDLE_SECONDS) -> None:
         self._sleep, self._longest = sleep, longest
@@ -64,14 +53,6 @@ class WakeUpPipe:
     """A named pipe by which one process ends another one's sleep; replaces ``time`` in Flower's executor.
 
     Without a usable pipe, every sleep has its full length.
-
-    Example:
-        >>> import tempfile
-        >>> with WakeUpPipe(Path(tempfile.mkdtemp()) / "wake-up").opened() as pipe:
-        ...     sleeper = WakeUpPipe(pipe.path)
-        ...     sleeper.sleep(0.01)  # to its end
-        ...     pipe.wake()
-        ...     sleeper.sleep(60)  # ends at once
     """
 
     def __init__(self, path: Path) -> None:
@@ -119,16 +100,7 @@ class WakeUpPipe:
 
 
 def once_a_second(look: Callable[[Any], None], clock: Callable[[], float] = time.monotonic) -> Callable[[Any], None]:
-    """Limit a method to one call a second; an expired task is noticed that much later.
-
-    Example:
-        >>> seconds, looked = iter([0.0, 0.9, 1.1]), []
-        >>> look = once_a_second(looked.append, lambda: next(seconds))
-        >>> for request in "abc":
-        ...     look(request)
-        >>> looked
-        ['a', 'c']
-    """
+    """Limit a method to one call a second; an expired task is noticed that much later."""
     last = -math.inf
 
     def now_and_then(self: Any) -> None:

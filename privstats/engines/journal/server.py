@@ -274,16 +274,6 @@ class JournaledServer(PartSums):
 
         Raises:
             LocalProtocolError: wrong types, and nothing was received; or the write failed: answer none of the group.
-
-        Example:
-            >>> from privstats.engines.journal import JournaledServer
-            >>> cohort, schema = ps.Cohort(2, 2, 10), ps.ClassSchema(2, 2, "NA", 1.0)
-            >>> plan = ps.Plan(schema=schema, cohort=cohort, privacy=ps.NoPrivacy())
-            >>> parties = ps.session.local_parties(plan, [ps.measure(plan.schema, [[0.1, 0.2]], [0])] * 2)
-            >>> server = JournaledServer.create("session", os.urandom(32), parties.server)
-            >>> answers = [(index, parties.clients[index].receive(message)[0][1]) for index, message in server.outbox]
-            >>> [refusal and refusal.code for refusal in server.receive_many([*answers, (7, answers[0][1])])]
-            [None, None, 'stranger']
         """
         for sender, data in items:
             require_sender(sender)

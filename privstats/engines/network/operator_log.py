@@ -43,14 +43,6 @@ class ScriptError(DataError):
 
     Attributes:
         logged: the sentence for the log, with the text of system errors only.
-
-    Example:
-        >>> from privstats.engines.network.operator_log import ScriptError
-        >>> error = ScriptError("load() in records.py failed", ValueError("record 17 has the value 3.14"))
-        >>> str(error)
-        'load() in records.py failed: ValueError: record 17 has the value 3.14'
-        >>> error.logged
-        'load() in records.py failed: ValueError; "privstats flower check" shows its text, which may hold records'
     """
 
     def __init__(self, what: str, cause: BaseException) -> None:

@@ -27,10 +27,10 @@ _SERVER = "identity.pem is the server's on roster.toml: name the folder of a par
 _STRANGER = "identity.pem is not on roster.toml: ask the coordinator for a roster with your key"
 
 OTHERS = (
-    "this round is over other clients than the sum before it, as this party signed them: a server that names others "
-    "could take single clients from the difference; nothing was sent"
+    "this round is over other clients than the earlier sum that this party signed: a server that lists others could "
+    "learn single clients from the difference; nothing was sent"
 )
-"""A party's operator reads this when a round names another list than the kept one."""
+"""A party's operator reads this when a round names another list than the stored one."""
 
 
 class ClientRole:

@@ -101,8 +101,8 @@ def _announced(kind: str) -> type[Rule]:
     entries = by_name(announced(_GROUP), lambda entry: entry.name, "rule")
     if kind not in entries:
         raise HeadError(
-            f"no package here brings a rule of kind {kind!r:.80}: install the one that announces it under the entry "
-            f"points {_GROUP}, as the maker of this head had it"
+            f"no installed package provides a rule of kind {kind!r:.80}: install the one that announces it under the "
+            f"entry points {_GROUP}, as the maker of this head had it"
         )
     cls: type[Rule] = loaded(entries[kind], "rule", HeadError)
     if _RULES.get(kind) is not cls:

@@ -30,13 +30,6 @@ class BinaryColumn:
     Attributes:
         N, A, D: records, sums and sums of squares, ``(groups,)``, possibly noisy.
         scale, shift: k and s.
-
-    Example:
-        >>> from privstats.inference.groups.binary_columns import BinaryColumn
-        >>> sums, exact = np.array([3.0, 1.0]), {"N": 0.0, "A": 0.0, "D": 0.0}
-        >>> column = BinaryColumn(np.array([4.0, 4.0]), sums, sums, exact, scale=1.0, shift=0.0)
-        >>> column.shares.tolist(), round(column.difference(0.05)[0], 2)
-        ([0.75, 0.25], 1.15)
     """
 
     N: Array

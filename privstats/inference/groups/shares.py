@@ -45,15 +45,6 @@ class Shares:
         difference: standardised, of two groups; NaN where not reported.
         difference_ends: from noise alone; 0 to infinity where not reported.
         quartiles: by group, for ``Bins``, linear inside a bin.
-
-    Example:
-        >>> sex, arm = ps.Categories("sex", ("f", "m")), ps.Categories("arm", ("a", "b"))
-        >>> schema = ps.CountSchema((sex, arm), (("arm", "sex"),))
-        >>> records = {"sex": ["f", "m", "m", "m"] * 20, "arm": ["a", "a", "b", "b"] * 20}
-        >>> release = ps.Release.exact(schema, ps.measure(schema, records))
-        >>> found = ps.inference.table_one(release, by="arm").variables["sex"]
-        >>> found.shares[0][1].value, found.shares[1][1].value, round(found.difference, 2)
-        (0.5, 1.0, 1.41)
     """
 
     cells: tuple[str, ...]
@@ -144,14 +135,6 @@ def group_shares(
 
     Raises:
         ReleaseError: no count tables, no ``by``, or no table crosses it with a requested variable.
-
-    Example:
-        >>> sex, arm = ps.Categories("sex", ("f", "m")), ps.Categories("arm", ("a", "b"))
-        >>> schema = ps.CountSchema((sex, arm), (("arm", "sex"),))
-        >>> records = {"sex": ["f", "m", "m", "m"] * 20, "arm": ["a", "a", "b", "b"] * 20}
-        >>> release = ps.Release.exact(schema, ps.measure(schema, records))
-        >>> ps.inference.table_one(release, by="arm").records.tolist()
-        [40.0, 40.0]
     """
     tables = getattr(release.plan.schema, "tables", ())
     if by is None:

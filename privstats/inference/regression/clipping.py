@@ -28,13 +28,6 @@ def share_beyond(mean: float, square: float, bound: float) -> float:
 
     Two moments of a clipped normal law determine the law; this function inverts them. Values spread evenly up to the
     bound give .12.
-
-    Example:
-        >>> from privstats.inference.regression.clipping import share_beyond
-        >>> round(share_beyond(0.0, 0.25, 4.0), 3)  # far inside
-        0.0
-        >>> round(share_beyond(0.0, 0.516, 1.0), 2)  # N(0, 1), clipped to -1..1
-        0.32
     """
     mean, square = mean / bound, square / bound**2
     if square >= 1 or abs(mean) >= 1:

@@ -170,7 +170,7 @@ class Regression(RowTable):
             >>> moments = ps.measure(schema, table, [1.0, 1.5, 2.6, 1.2, 1.6, 2.4] * 9)
             >>> found = ps.inference.ols(ps.Release.exact(schema, moments)).cells()
             >>> found.cells[:4], found.estimate[:4].round(1).tolist()
-            (('< 40', '40 to < 65', '>= 65', 'missing'), [0.0, 0.4, 1.4, nan])
+            (('< 40', '40 to < 65', '>= 65', 'missing'), [0.0, 0.5, 1.4, nan])
         """
         require_level(alpha)
         return cell_table(self, reference or {}, alpha)

@@ -28,11 +28,6 @@ class AdjustedMean:
     Attributes:
         mean: NaN where not reported.
         low, high: infinite where not reported.
-
-    Example:
-        >>> from privstats.inference.treatment_effects.adjusted import AdjustedMean
-        >>> AdjustedMean(0.3, 0.28, 0.32).reported
-        True
     """
 
     mean: float
@@ -59,14 +54,6 @@ class Standardisation:
     """Lines and sums of both arms, the treated first.
 
     Sums are about ``middle``, that of the outcome range.
-
-    Example:
-        >>> from privstats.estimates.effect import ArmSums
-        >>> from privstats.inference.treatment_effects.adjusted import Standardisation
-        >>> G = np.array([[25.0, 0.0], [0.0, 100.0]])
-        >>> sums = ArmSums((G, G), (np.array([0.0, 10.0]), np.array([0.0, 5.0])), 1.0, 0.0, 0.0)
-        >>> Standardisation(sums, (np.zeros(2), np.zeros(2)), 0.5, 0.0, 0.0).means.tolist()
-        [0.1, 0.05]
     """
 
     sums: ArmSums

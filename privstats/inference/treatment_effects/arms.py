@@ -99,11 +99,6 @@ class ArmOutcome:
         mean: mean or risk; NaN where hidden.
         low, high: infinite where hidden.
         adjusted: None where unavailable.
-
-    Example:
-        >>> from privstats.inference.treatment_effects.arms import interval_of_mean
-        >>> [round(end, 3) for end in interval_of_mean(0.0, 100.0, 0.5, 0.5, 0.0, 0.0, None, 0.05)]
-        [-0.096, 0.096]
     """
 
     outcome: str

@@ -64,14 +64,6 @@ class Heterogeneity:
         mean: unweighted mean over groups.
         mean_bse: from the groups' distances.
         mean_degrees: F - 1, or fewer for unequal variances.
-
-    Example:
-        >>> from privstats.inference.treatment_effects.heterogeneity import GroupSums, heterogeneity_of
-        >>> S, W = np.array([8.0, 12.0, 10.0, 9.0, 11.0, 10.0]), np.full(6, 100.0)
-        >>> sums = GroupSums(0.0, S, W, np.full(6, 30.0), W, True, 4.0, 0.0, 0.0)
-        >>> found = heterogeneity_of(sums, sites=18)
-        >>> round(found.pooled, 3), round(found.q, 2), found.i_squared, round(found.p_value, 2)
-        (0.1, 0.3, 0.0, 1.0)
     """
 
     groups: int

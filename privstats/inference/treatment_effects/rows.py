@@ -214,17 +214,7 @@ def _require_own(course: object, releases: Sequence[Release | None]) -> None:
 
 
 def subgroups_of(schema: EffectSchema) -> Iterator[tuple[str, str, list[int]]]:
-    """Yield every variable's subgroups: variable, name, and blocks of sums.
-
-    Example:
-        >>> from privstats.inference.treatment_effects.rows import subgroups_of
-        >>> age, sex = ps.Bins("age", (20, 50, 90)), ps.Categories("sex", (0, 1))
-        >>> schema = ps.EffectSchema.of(
-        ...     {"age": (20, 90), "sex": (0, 1)}, treatment="arm", outcome=(0, 1), probability=0.5, subgroups=(age, sex)
-        ... )
-        >>> [(name, blocks) for _, name, blocks in subgroups_of(schema)][::2]
-        [('age: under 50', [0, 1]), ('sex: 0', [0, 2])]
-    """
+    """Yield every variable's subgroups: variable, name, and blocks of sums."""
     places = np.arange(math.prod(schema.crossed)).reshape(schema.crossed)
     for axis, variable in enumerate(schema.subgroups or ()):
         for cell, name in enumerate(variable.cells):

@@ -112,7 +112,7 @@ def checked_outcomes(names: Any) -> tuple[str, ...] | None:
     checked = checked_names("outcome_names", names)
     if checked is not None and not 1 <= len(checked) <= len(INFLUENCES):
         raise SchemaError(
-            f"outcome_names must name 1 to {len(INFLUENCES)} outcomes, got {len(checked)}: each takes a part of mu^2"
+            f"outcome_names must name 1 to {len(INFLUENCES)} outcomes, got {len(checked)}: each spends a part of mu^2"
         )
     return checked
 
@@ -122,7 +122,7 @@ def checked_site_groups(groups: Any, subgroups: object) -> int | None:
     if groups is None or checked_groups(groups) == 1:
         return None
     if subgroups is not None:
-        raise SchemaError("groups and subgroups do not go together: each group of sites would need a crowd in each")
+        raise SchemaError("groups and subgroups cannot be combined: each of their pairs would need many records")
     return int(groups)
 
 
@@ -226,7 +226,7 @@ def check_design(schema: EffectSchema) -> None:
     if schema.left_out not in (None, "counted"):
         raise SchemaError(f"left_out must be 'counted' or left out, got {schema.left_out!r}")
     if schema.left_out and schema.groups:
-        raise SchemaError("left_out and groups do not go together: a record left out is in no group of sites")
+        raise SchemaError("left_out and groups cannot be combined: an excluded record is in no group of sites")
 
 
 def _check_missing(schema: EffectSchema) -> None:
@@ -234,8 +234,8 @@ def _check_missing(schema: EffectSchema) -> None:
         raise SchemaError(f"missing must be 'weights' or left out, got {schema.missing!r}")
     if not isinstance(schema.probability, float):
         raise SchemaError(
-            "missing='weights' is for trials of one probability: with a propensity of treatment beside that of being "
-            "observed two products of errors would add up, which no bound here holds; state complete cases instead"
+            "missing='weights' needs a trial with one probability of treatment. With a fitted propensity of treatment, "
+            "no bound covers the errors of both propensities: leave missing out, and use complete records"
         )
     beside = {
         "measure": schema.measure,
@@ -304,7 +304,7 @@ def _checked_measure(schema: EffectSchema) -> Measure | None:
     if schema.outcome_names is not None and len(schema.outcome_names) > 1:
         raise SchemaError(f"measure={measure!r} takes one outcome: each ratio needs its own denominator")
     if schema.groups is not None:
-        raise SchemaError(f"measure={measure!r} and groups do not go together: groups compare differences, not ratios")
+        raise SchemaError(f"measure={measure!r} and groups cannot be combined: groups compare differences, not ratios")
     return "ratio" if measure == "ratio" else "both"
 
 

@@ -80,7 +80,7 @@ class EffectMoments(Moments):
         if total is NotImplemented or not (self.variants or other.variants):
             return total
         if len(self.variants) != len(other.variants):
-            raise DataError("these moments are of one place already and cannot be added; give what measure returned")
+            raise DataError("moments after for_client cannot be added to moments before it: give what measure returned")
         return replace(total, variants=tuple(map(operator.add, self.variants, other.variants)))
 
     @property
@@ -99,9 +99,9 @@ class EffectMoments(Moments):
             return self._in_group(index)
         place = place_of(index)
         if len(self.variants) != len(self.schema.probabilities):
-            raise DataError("these sums are of one place already; give what measure returned")
+            raise DataError("for_client selected a roster index before: give the moments that measure returned")
         if place >= len(chances):
-            raise DataError(f"the schema has {len(chances)} probabilities, and there is no place {place} among them")
+            raise DataError(f"the schema has probabilities of roster indices 0 to {len(chances) - 1}, got {place}")
         return self.variants[self.schema.probabilities.index(chances[place])]._in_group(place)
 
     def _in_group(self, index: int | None) -> EffectMoments:

@@ -66,11 +66,11 @@ def admitted(checked: Collection[int], failed: Failed, graph: Graph, *, whole: b
         lie, while each client has more than t neighbours left (:func:`_too_disputed`).
 
         In the complete graph otherwise: no honest client is removed while at most :func:`tolerance` clients lie and
-        more than t honest others hold each client's shares; t suffice with one liar, or if min_survivors is at least t
-        plus the tolerance. If more than t clients continue, t of them can use the shares of every disputed client that
-        continues. (Of exactly t, an owner has only t-1 others.) If t + 3 and min_survivors + 2 clients have checked,
-        and one liar and one other client vanish later, the remaining clients suffice for the sum (docs/protocol.md,
-        Dealings).
+        more than t honest others hold each client's shares; exactly t of them suffice with one liar, or if
+        min_survivors is at least t plus the tolerance. If more than t clients continue, t of them can use the shares of
+        every disputed client that continues. (Of exactly t, an owner has only t-1 others.) If t + 3 and min_survivors +
+        2 clients have checked, and one liar and one other client vanish later, the remaining clients suffice for the
+        sum (docs/protocol.md, Dealings).
     """
     here = set(checked)
     disputes = {client: set[int]() for client in here}

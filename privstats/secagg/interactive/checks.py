@@ -79,7 +79,7 @@ def check_dealers(bitmap: bytes, graph: Graph, index: int, state: ClientState) -
     dealers = _members(bitmap, graph)
     here = dealers.intersection(graph.neighbours(index))
     if index not in dealers or not here <= set(state.sharers):
-        raise Refusal("strangers", "clients continue that did not share, or this client is left out")
+        raise Refusal("strangers", "listed clients did not share, or this client is not listed")
     _check_quorum(len(here), graph, "go on")
 
 
@@ -95,7 +95,7 @@ def check_refused(graph: Graph, state: ClientState) -> None:
     if not graph.parameters.complete and len(apart) > graph.parameters.disputes:
         raise Refusal(
             "too_many_disputes",
-            f"{len(apart)} neighbours go on that share no mask with this client, and its graph allows "
+            f"{len(apart)} continuing neighbours share no mask with this client, and its graph allows "
             f"{graph.parameters.disputes}",
             proven=False,  # liars among the clients can do that too
         )
@@ -118,18 +118,18 @@ def check_survivors(bitmap: bytes, graph: Graph, index: int, state: ClientState)
     if state.only and bitmap != state.only:
         raise Refusal(
             "other_survivors",
-            "the survivor list is not that of the sum before, and the difference of two sums would be single clients",
+            "the survivor list differs from the earlier sum's, so the two sums' difference would reveal single clients",
             proven=False,  # a client may have vanished
         )
     if (state.only or state.whole) and graph.parameters.hybrid and survivors & unproven(state):
         raise Refusal(
             "unproven_survivors",
-            "listed clients share no mask with this one, so a lying server could leave them out of this sum, and the "
-            "difference from another sum over the list would be theirs",
+            "listed clients share no mask with this one, so a lying server could leave them out of this sum, and learn "
+            "them from the difference to another sum over the list",
             proven=False,  # liars among the clients can do that too
         )
     if index not in survivors or not survivors.intersection(graph.neighbours(index)) <= set(state.dealers):
-        raise Refusal("strangers", "the survivor list has clients that did not go on, or lacks this one")
+        raise Refusal("strangers", "the survivor list has clients that did not continue, or lacks this client")
     if len(survivors) < graph.parameters.fewest_listed:
         raise Refusal(
             "too_few_survivors", f"{len(survivors)} are listed, the plan needs {graph.parameters.fewest_listed}"
@@ -144,7 +144,7 @@ def check_proven(survivors: frozenset[int], graph: Graph, index: int, failed: Co
 
     Boxes of ``failed`` did not open. A box that opens is proof: it is keyed by this client's fresh key. An old signed
     advertisement is none: a server that repeats its session name and key could replay that of a client that has left.
-    A neighbour that seals garbage looks identical, so no client is accused.
+    A neighbour that seals garbage looks absent too, so none is accused.
     """
     absent = survivors.intersection(failed)
     neighbours = len(survivors.intersection(graph.neighbours(index)))

@@ -145,7 +145,7 @@ def verified(
         nonce = part(proofs, 2 * k, SIGNATURE_BYTES // 2)
         statement = dealing_statement(transcript, kind, advert.sender, commitments)
         if not proves(nonce, at_zero[k], point, statement):
-            raise Refusal("misdealt", f"its shares do not give back its {_NAMES[kind]}")
+            raise Refusal("misdealt", f"its shares do not reconstruct its {_NAMES[kind]}")
         challenges += to_bytes(challenge(nonce, point, statement))
     return Public(commitments, responses, challenges)
 

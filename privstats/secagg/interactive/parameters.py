@@ -102,7 +102,7 @@ class Parameters:
             raise PlanError(f"plan_digest must be 32 bytes, got {len(self.plan_digest)}")
         if not self.complete and 2 * self.disputes > k - t:
             raise PlanError(
-                f"{self.disputes} disputes a client need a threshold of at most {k - 2 * self.disputes}, got {t}"
+                f"with {self.disputes} disputes per client threshold must be at most {k - 2 * self.disputes}, got {t}"
             )
         if self.fewest_listed > n:
             raise PlanError(

@@ -49,7 +49,7 @@ class SparseGraph:
 
 
 def excludable(clients: int, neighbours: int, disputes: int) -> int:
-    """Return m, the listed clients that a lying server can exclude from the sum.
+    """Return m, how many listed clients a lying server can exclude from a sum.
 
     ceil((n-k-1) / (k/2+1)) + 1 windows of k neighbours cover the ring, each excluding at most q clients (``disputes``):
     docs/theorems.md, 8.
@@ -97,7 +97,7 @@ def solve_sparse(
         if enough.any() and bounds.liveness <= _LIVENESS:
             return SparseGraph(k, t, bounds)
     raise PlanError(
-        f"no {kind} graph of at most {_MAX_NEIGHBOURS} neighbours carries {colluders} colluders and {dropouts} "
+        f"no {kind} graph of at most {_MAX_NEIGHBOURS} neighbours tolerates {colluders} colluders and {dropouts} "
         f"dropouts among {clients} clients: expect fewer colluders or fewer dropouts (lower colluders, raise "
         "min_survivors), or use a complete graph of at most 256 clients"
     )

@@ -145,7 +145,7 @@ class Server(ServerSteps):
         if not 0 <= sender < self.parameters.clients:
             raise Refusal("stranger")
         if sender not in self._state.expected:
-            raise Refusal("not_expected", "no answer of it is due, or another one was accepted")
+            raise Refusal("not_expected", "no answer from this client is due, or another was accepted")
         messages.check_header(data, kind, self.parameters)
         if self._state.step != "advertise":
             return self._channel(sender).open(data)

@@ -312,13 +312,13 @@ class ServerSteps(Exclusive):
         except Refusal as refusal:
             raise LocalProtocolError(
                 f"the journal has another message in place of the share of client {sender} ({refusal.code}): "
-                "bring the journal's own files back"
+                "restore the journal's own files"
             ) from None
 
     def _make(self, step: StepName, client: int) -> bytes:
         with self._alone():
             if self._state.step != step:
-                raise LocalProtocolError(f"these messages opened step '{step}', which has ended: take the newest ones")
+                raise LocalProtocolError(f"these messages opened step '{step}', which has ended: send the newest ones")
             return self._message(client)
 
     def _refused(self, sender: int, refusal: Refusal, *, proven: bool) -> RemoteProtocolError:
@@ -331,7 +331,7 @@ class ServerSteps(Exclusive):
     def _running(self) -> ServerState:
         self._unfinished()
         if not self._state.asked:
-            raise LocalProtocolError("the session has not started: call start and send what it gives")
+            raise LocalProtocolError("the session has not started: call start and send its messages")
         return self._state
 
     def _end(self, end: StepName) -> None:

@@ -109,8 +109,8 @@ def _vanished(state: ServerState) -> list[int]:
 
 
 def _misdealt(owner: int, what: str) -> AggregationError:
-    error = AggregationError("unmask", "misdealt", f"client {owner} dealt shares that do not give back its {what}")
-    error.__cause__ = RemoteProtocolError(owner, "share", "misdealt", f"its shares do not give back its {what}")
+    error = AggregationError("unmask", "misdealt", f"client {owner} dealt shares that do not reconstruct its {what}")
+    error.__cause__ = RemoteProtocolError(owner, "share", "misdealt", f"its shares do not reconstruct its {what}")
     return error
 
 

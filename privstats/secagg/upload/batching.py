@@ -20,10 +20,10 @@ from privstats.secagg.upload.state import Head, LeaderState, Part
 from privstats.secagg.wire import index, members
 
 PART_BYTES = 64 << 20
-"""The bytes of bodies at which a part is closed; the last body may exceed them."""
+"""Number of bytes of bodies at which a part is closed; the last body may exceed it."""
 
 IN_FLIGHT = 4
-"""The most parts that may be closed and not settled, with their bodies in memory."""
+"""Maximum number of parts that are closed and not settled, with their bodies in memory."""
 
 
 class ReportBatches:

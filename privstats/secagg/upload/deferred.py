@@ -64,14 +64,6 @@ def sum_of(ring: Group, bodies: Iterable[SealedBody]) -> bytes:
 
     Raises:
         LocalProtocolError: a body was changed or exchanged.
-
-    Example:
-        >>> from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-        >>> from privstats.secagg.upload.deferred import SealedBody, sum_of
-        >>> ring, key, nonce = ps.encoding.Ring(((2, 8),)), os.urandom(32), os.urandom(12)
-        >>> body = SealedBody(key, nonce, AESGCM(key).encrypt(nonce, bytes([1, 200]), None))
-        >>> list(sum_of(ring, [body, body]))
-        [2, 144]
     """
     total, size, remaining = ring.zeros(), ring.wire_bytes, iter(bodies)
     while some := [memoryview(_opened(each, size)) for each in islice(remaining, max(1, _ADDED_BYTES // size))]:

@@ -75,7 +75,7 @@ class Helper(Exclusive):
         allow_reproducible: bool = False,
     ) -> None:
         if not isinstance(roster, Roster):
-            raise LocalProtocolError("a helper needs the whole roster, from its owner: it verifies every report")
+            raise LocalProtocolError("a helper needs the complete roster, from its owner, to verify every report")
         self.check_noise(parameters, noise)
         self._context = panel.context(parameters, roster)
         if keys.place == checks.LEADER or keys.offer != panel.offers[keys.place]:
@@ -203,7 +203,7 @@ class Helper(Exclusive):
 
         ``engines.journal`` stores the helper's received messages instead.
         """
-        raise LocalProtocolError("a helper is not saved whole: engines.journal.JournaledHelper keeps what it was sent")
+        raise LocalProtocolError("a helper cannot be exported: engines.journal.JournaledHelper stores its messages")
 
     def _receive_message(self, view: memoryview) -> bytes:
         self._check_size(view)

@@ -78,7 +78,7 @@ class Leader(DeferredSums):
         self, parameters: UploadParameters, identity: Identity, roster: Roster, panel: Panel, threads: int
     ) -> None:
         if not isinstance(roster, Roster):
-            raise LocalProtocolError("a leader needs the whole roster: it verifies every report")
+            raise LocalProtocolError("a leader needs the complete roster, to verify every report")
         if require_identity(identity).public != panel.identities[0]:
             raise LocalProtocolError("the identity is not the leader's on the panel")
         self.parameters, self.roster, self.panel, self._identity = parameters, roster, panel, identity
@@ -157,7 +157,7 @@ class Leader(DeferredSums):
         state = self._state
         for place in sorted(part.bitmaps):
             for sender in part.heads.keys() - accepted_by(part, place):
-                state.faults.add((sender, "check", "bad_box", f"by the word of helper {place}"))
+                state.faults.add((sender, "check", "bad_box", f"according to helper {place}"))
         accepted = accepted_by_all(part)
         if self._defer(number, part, accepted):
             return
@@ -200,7 +200,7 @@ class Leader(DeferredSums):
         for sender, body in bodies.items():
             head = part.heads[sender]
             if scheme.refused(body, sender, head.commits, head.parts, part.rho, answers[sender]):
-                self._state.faults.add((sender, "check", BAD_PROOF, "by the word of the leader and all helpers"))
+                self._state.faults.add((sender, "check", BAD_PROOF, "according to the leader and all helpers"))
             else:
                 proved.append(sender)
         return proved

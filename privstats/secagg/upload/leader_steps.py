@@ -333,7 +333,7 @@ class LeaderSteps(Exclusive):
                 return self._survivors()
             if number is not None and number in self._state.parts:
                 return self._book.batch(number, peer - self.parameters.clients + 1)
-            raise LocalProtocolError("this message has been answered, or its step has ended: take the newest outbox")
+            raise LocalProtocolError("this message has been answered, or its step has ended: send the newest outbox")
 
     def _peer(self, place: int) -> int:
         return self.parameters.clients + place - 1

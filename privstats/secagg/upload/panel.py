@@ -246,7 +246,7 @@ def end_of(until: int | None) -> int:
         return now + LASTING_SECONDS
     if isinstance(until, bool) or not isinstance(until, int) or not now < until < _MOST:
         raise LocalProtocolError(
-            f"until must be a whole number of seconds since 1970 that is to come, got {until!r:.30}"
+            f"until must be a whole number of seconds since 1970, in the future, got {until!r:.30}"
         )
     return until
 
@@ -267,9 +267,9 @@ def digest_of(roster: Roster | bytes) -> bytes:
 
 
 def _check_order(offer: Offer) -> None:
-    require_order(offer.identity, f"the identity of place {offer.place} of the panel", LocalProtocolError)
+    require_order(offer.identity, f"the identity of panel member {offer.place}", LocalProtocolError)
     try:
         (suite,) = (each for each in SUITES.values() if each.key_bytes == len(offer.box_key))
         suite.check(offer.box_key)
     except ValueError:
-        raise LocalProtocolError(f"the box key offered for place {offer.place} is of low order, or none") from None
+        raise LocalProtocolError(f"the box key of panel member {offer.place} is no key, or of low order") from None

@@ -19,7 +19,7 @@ from privstats.secagg.wire import TAG_BYTES
 MAX_CLIENTS = 1 << 24
 MAX_HELPERS = 255
 MAX_PART = 1024
-"""The most reports in one batch."""
+"""Maximum number of reports in one batch."""
 
 _ANSWERS = 1 << 25  # bytes of answers to one batch
 _NOISY = "noisy helpers"  # a further element of the digest's input, if helpers add noise

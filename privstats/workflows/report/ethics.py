@@ -133,7 +133,7 @@ _WITHDRAWN = {
 def ethics_page(statement: Statement) -> str:
     """Return the pages as HTML in one file, A4 in print, with nothing to fetch.
 
-    Of the statement only plan and course are read.
+    Only the statement's plan and course are read.
 
     Raises:
         MissingExtraError: jinja2 is not installed.

@@ -61,7 +61,7 @@ def test_a_lie_is_refused_and_named_and_the_sum_is_of_the_others(lie: str) -> No
     assert np.array_equal(total, run.sum_over(survivors))
     (fault,) = run.leader.faults
     assert (fault.peer, fault.code, fault.proven, run.leader.unproved) == (1, "bad_proof", False, 1)
-    assert "by the word of the leader and all helpers" in str(fault)
+    assert "according to the leader and all helpers" in str(fault)
 
 
 def test_more_failures_than_colluders_name_the_panel_and_too_many_end_the_run() -> None:

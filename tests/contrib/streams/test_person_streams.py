@@ -336,9 +336,9 @@ def test_a_charge_takes_the_sums_of_its_persons_alone(tmp_path: Path) -> None:
     for moments in (MomentsDelta.of(one), one, MomentsDelta.of(records)):
         refused(ps.LedgerError, "not the moments of the 2 persons that go with node 0", charge.check_moments, moments)
     for moments in (MomentsDelta.of(records), records):
-        refused(ps.DataError, "the plan promises persons", ps.session.contribution, stream.first, moments)
+        refused(ps.DataError, "the plan's promise is per person", ps.session.contribution, stream.first, moments)
     plan, change = made.plan(CLASSES, ps.Cohort(3, 2, 300), made.promise()), book.delta(due, rows)
-    refused(ps.DataError, "the plan promises none", ps.session.contribution, plan, change)
+    refused(ps.DataError, "the plan's promise is not", ps.session.contribution, plan, change)
 
 
 @pytest.mark.parametrize("schema", [CLASSES, RIDGE], ids=["classes", "ridge"])

@@ -145,7 +145,7 @@ def test_a_server_without_the_proof_is_ended_after_everybody_has_uploaded(
     cohort = cohort_of()
     LIES[lie][1](cohort, monkeypatch)
     outbox = shared(cohort, LIES[lie][0])
-    with pytest.raises(AggregationError, match=f"client {LIAR} dealt shares that do not give back its {what}") as end:
+    with pytest.raises(AggregationError, match=f"client {LIAR} dealt shares that do not reconstruct its {what}") as end:
         to_the_end(cohort, outbox, vanishes)
     assert isinstance(end.value.__cause__, RemoteProtocolError)
     assert (end.value.__cause__.peer, end.value.__cause__.code) == (LIAR, "misdealt")

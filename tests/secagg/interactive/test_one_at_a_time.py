@@ -165,7 +165,7 @@ def test_a_fork_would_be_a_second_machine(cohort: Cohort) -> None:
 def test_a_machine_knows_the_process_that_made_it(cohort: Cohort, monkeypatch: pytest.MonkeyPatch) -> None:
     here = os.getpid()
     monkeypatch.setattr(os, "getpid", lambda: here + 1)
-    with pytest.raises(LocalProtocolError, match="this Server was made in another process"):
+    with pytest.raises(LocalProtocolError, match="this Server belongs to another process"):
         cohort.server.start()
     monkeypatch.undo()
     assert len(cohort.server.start()) == 6

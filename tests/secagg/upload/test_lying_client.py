@@ -53,7 +53,7 @@ def test_a_copied_box_does_not_open_and_its_client_is_named_with_the_helper(plac
     assert finish_without(run, 0) == (1, 2, 3, 4, 5)
     (fault,) = run.leader.faults
     assert (fault.peer, fault.code, fault.proven) == (0, "bad_box", False)
-    assert f"by the word of helper {place + 1}" in str(fault)
+    assert f"according to helper {place + 1}" in str(fault)
     assert [fault.code for fault in run.helpers[place].faults] == ["bad_box"]
     assert run.helpers[place].faults[0].peer == 0
 

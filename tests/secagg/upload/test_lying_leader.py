@@ -300,7 +300,7 @@ def test_a_roster_of_the_leaders_making_is_another_run() -> None:
     )
     with pytest.raises(LocalProtocolError, match="not signed for this plan and this run"):
         run.helper_class(run.parameters, keys=run.key(1), roster=crowd, panel=run.panel)
-    with pytest.raises(LocalProtocolError, match="needs the whole roster"):
+    with pytest.raises(LocalProtocolError, match="needs the complete roster"):
         run.helper_class(run.parameters, keys=run.key(1), roster=run.roster.digest, panel=run.panel)
 
 

@@ -43,7 +43,7 @@ def test_an_x_wing_key_with_a_half_to_which_nothing_can_be_sealed_is_refused(mon
     right = panel.offers[1].box_key
     for bad in (b"\xff" * 1184 + right[1184:], right[:1184] + bytes(32), right[:-1], bytes(1216)):
         offers = (panel.offers[0], replace(panel.offers[1], box_key=bad), panel.offers[2])
-        with pytest.raises(LocalProtocolError, match="the box key offered for place 1 is of low order, or none"):
+        with pytest.raises(LocalProtocolError, match="the box key of panel member 1 is no key, or of low order"):
             Panel(panel.identities, offers)
 
 
@@ -56,7 +56,7 @@ def test_an_x_wing_key_with_a_half_to_which_nothing_can_be_sealed_is_refused(mon
         (IDENTITIES, (*OFFERS[:2], OFFERS[1]), "one offer for each"),
         ((*IDENTITIES[:2], bytes(32)), OFFERS, "place 2 is not of the identity that the plan names"),
         (IDENTITIES, (*OFFERS[:2], replace(OFFERS[2], box_key=OFFERS[1].box_key)), "offer one box key"),
-        (IDENTITIES, (*OFFERS[:2], replace(OFFERS[2], box_key=bytes(32))), "place 2 is of low order"),
+        (IDENTITIES, (*OFFERS[:2], replace(OFFERS[2], box_key=bytes(32))), "panel member 2 is no key, or of low order"),
     ],
 )
 def test_a_panel_that_is_none(identities, offers, told: str) -> None:

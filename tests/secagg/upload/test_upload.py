@@ -97,7 +97,7 @@ def test_parts_are_closed_when_full_and_a_leader_says_when_it_is_busy(monkeypatc
     assert run.leader.refused == {}
     stale = run.leader.outbox
     run.pass_on(first)
-    with pytest.raises(LocalProtocolError, match="take the newest outbox"):
+    with pytest.raises(LocalProtocolError, match="send the newest outbox"):
         dict(stale)
     for index in (2, 3, 4, 5):
         run.pass_on(run.leader.receive(index, run.report(index)))
@@ -208,7 +208,7 @@ def test_what_does_not_fit_is_refused_when_a_machine_is_made() -> None:
         (lambda: Leader(run.parameters, keys=run.key(1), **common), "not the leader's on the panel"),
         (
             lambda: Leader(run.parameters, keys=keys, roster=run.roster.digest, panel=run.panel),
-            "needs the whole roster",
+            "needs the complete roster",
         ),
         (lambda: HelperKeys(run.members[1], 3, run.parameters, run.roster), "places of the panel are 0 to 2"),
         (lambda: HelperKeys(run.members[1], 1, run.parameters, nameless), "named by 16 to 32 bytes"),
@@ -223,7 +223,7 @@ def test_no_machine_and_no_key_is_copied(duplicate) -> None:
     for machine in (run.clients[0], run.leader, run.helpers[0], run.key(1)):
         with pytest.raises(LocalProtocolError, match="a copy of"):
             duplicate(machine)
-    with pytest.raises(LocalProtocolError, match="is not saved whole"):
+    with pytest.raises(LocalProtocolError, match="a helper cannot be exported"):
         run.helpers[0].export(KEY)
 
 
