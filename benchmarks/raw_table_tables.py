@@ -220,8 +220,8 @@ def _mean_probability(*, fresh: bool) -> Cells:
     for row in _mean_rows(fresh=fresh):
         means = [f"{_signed(row[name])} ± {_digits(row[f'{name}, se'])}" for name in ("tested", "trained")]
         spreads = [_digits(row[name]) for name in ("predicted", "chance")]
-        release = _digits(float(np.std(row["by split"], ddof=1)))
-        ends = [release, *spreads, _signed(row["trained by the rate"])]
+        release = row.get("release", float(np.std(row["by split"], ddof=1)))
+        ends = [_digits(release), *spreads, _signed(row["trained by the rate"])]
         lines.append([row["data"], _short(row["epsilon"]), *means, *(_signed(row[part]) for part in parts), *ends])
     return [[*head, "chance of the test records", "with the training rate"], *lines]
 
@@ -291,7 +291,7 @@ def _auc_and_loss(row: Row, least: float) -> str:
 
 
 def raw_tables_ramp() -> Cells:
-    """What the ramp beside the signs gains, by head and epsilon, and one head over the other with it."""
+    """What the ramp beside the signs gains, by head and epsilon, and one head over the other with it: AUC, log loss."""
     compared = {
         "refined softmax": ("signs and ramp", "signs"),
         "LDA": ("signs and ramp, LDA", "signs, LDA"),
@@ -304,7 +304,10 @@ def raw_tables_ramp() -> Cells:
         if any(leads(*ways, epsilon))
     ]
     lines = [
-        [named(each["data"]), *(_shown(_lead(each, *ways, epsilon)) for _, ways, epsilon in columns)]
+        [
+            named(each["data"]),
+            *(_with_loss(each, *ways, epsilon) for _, ways, epsilon in columns),
+        ]
         for each in about()
     ]
     return [["table", *(name for name, _, _ in columns)], *lines]
@@ -399,12 +402,25 @@ def _auc(data: str, way: str, epsilon: float | None) -> str:
     if row is None:
         return "-"
     splits = f" ({len(row['aucs'])})" * (len(row["aucs"]) < _ALL)
-    losses = [
-        each["loss"]
-        for each in results(_LOSSES).get(_TITLE + data, [])
-        if (each["way"], each["epsilon"]) == (way, epsilon)
-    ]
-    return f"{_digits(row['mean'])} ± {_digits(row['se'])}{splits}" + "".join(f", {_digits(loss)}" for loss in losses)
+    losses = _losses(data, way, epsilon)
+    loss = f", {_digits(float(np.mean(losses)))}" if losses else ""
+    return f"{_digits(row['mean'])} ± {_digits(row['se'])}{splits}{loss}"
+
+
+def _losses(data: str, way: str, epsilon: float | None) -> Sequence[float]:
+    """Log losses of today's recipe, split by split; none where it was not run."""
+    rows = results(_LOSSES).get(_TITLE + data, [])
+    return next((row["losses"] for row in rows if (row["way"], row["epsilon"]) == (way, epsilon)), [])
+
+
+def _with_loss(table: Row, way: str, rival: str, epsilon: float) -> str:
+    """A lead, and by how much today's log loss is above the rival's."""
+    lead = _lead(table, way, rival, epsilon)
+    ours, theirs = (_losses(table["data"], each, epsilon) for each in (way, rival))
+    if lead is None or not len(ours) == len(theirs) > 1:
+        return _shown(lead)
+    gaps = np.subtract(ours, theirs)
+    return f"{lead}, {_lost(float(gaps.mean()))} ± {_lost(standard_error(gaps))[1:]}"
 
 
 def _shown(lead: Lead | None) -> str:

@@ -9,7 +9,9 @@ import math
 from collections.abc import Mapping
 from functools import partial
 
-from benchmarks.measuring import Row, Rows, results
+import numpy as np
+
+from benchmarks.measuring import Row, Rows, results, standard_error
 from benchmarks.table import Cells, Shown, Table, Tables, by_name, titled
 
 __all__ = ["DATA", "EPSILONS", "TABLES", "gained", "peers_rows", "standing"]
@@ -60,14 +62,42 @@ def refinement_accuracy() -> Cells:
 
 
 def refinement_clips() -> Cells:
-    """The clip of residuals of a fit on exact rows, and of rounds on embeddings under noise."""
+    """The clip of residuals of a fit on exact rows, and of rounds under noise; the rule's clip is bold."""
     clips = ("clip 0.3", "clip 0.5", "clip 0.7", "clip 1", "logistic regression")
-    lines = [["rows", "data", "classes", "epsilon", *clips]]
+    lines = [["rows", "data", "classes", "epsilon", "s", *clips]]
     for _, rows in titled("refinement.clips"):
         for row in rows:
-            about = [row.get("rows", "embedding"), row["data"], str(row["classes"]), f"{row.get('epsilon', 'none')}"]
-            lines.append([*about, *(_clip(row, way) for way in clips)])
+            signal = f"{row['s']:.0f}" if "s" in row else "-"
+            about = [row["rows"], row["data"], str(row["classes"]), f"{row.get('epsilon', 'none')}", signal]
+            cells = {way: _clip(row, way) for way in clips}
+            lines.append([*about, *(f"**{cell}**" if way == row.get("rule") else cell for way, cell in cells.items())])
     return lines
+
+
+def refinement_clip_gaps() -> Cells:
+    """Other clips over the rule's under noise: the score, and the log loss, which is better where it falls."""
+    clips = ("clip 0.3", "clip 0.5", "clip 0.7", "clip 1")
+    lines = [["data", "epsilon", "rule", *clips]]
+    for title, rows in titled("refinement.clips"):
+        for row in rows if title == "rounds under noise" else ():
+            cells = ("-" if way == row["rule"] else _clip_gap(row, way) for way in clips)
+            lines.append([row["data"], f"{row['epsilon']:g}", row["rule"].removeprefix("clip "), *cells])
+    return lines
+
+
+def _clip_gap(row: Row, way: str) -> str:
+    return ", ".join(
+        f"{np.mean(gaps):+.3f} ± {standard_error(gaps):.3f}" for gaps in (clip_gaps(row, way, part) for part in _PARTS)
+    )
+
+
+_PARTS = ("scores", "losses")
+
+
+def clip_gaps(row: Row, way: str, part: str) -> list[float]:
+    """By split, a clip's scores or log losses less those of the rule's clip."""
+    found: list[float] = np.subtract(row[f"{way}, {part}"], row[f"{row['rule']}, {part}"]).tolist()
+    return found
 
 
 def _clip(row: Row, way: str) -> str:
@@ -391,7 +421,7 @@ _MODULES: Mapping[str, Shown] = {
 
 TABLES: Tables = {
     **by_name(refinement_standing, refinement_accuracy, refinement_regression, refinement_rounds, refinement_floor),
-    **by_name(refinement_tables, refinement_of_parties, refinement_clips),
+    **by_name(refinement_tables, refinement_of_parties, refinement_clips, refinement_clip_gaps),
     **by_name(heads_threads, heads_pooling),
     "refinement_few": Table("refinement.few_records", "accuracy from few records", _FEW),
     "refinement_small": Table("refinement.small_cohorts", "test MSE of regressions of small cohorts", _SMALL),

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from benchmarks import raw_table_tables
+from benchmarks import probability_sentences, raw_table_tables
 from benchmarks.measuring import results
 from benchmarks.peer_tables import choice_gains, party_leads
 from benchmarks.refinement_tables import DATA, EPSILONS, gained, standing
@@ -163,6 +163,7 @@ SENTENCES: Mapping[str, Callable[[], str]] = {
         second_rounds,
         raw_tables_standing,
         raw_tables_out_of_reach,
+        *probability_sentences.MAKERS,
     )
 }
 

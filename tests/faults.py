@@ -6,6 +6,8 @@ A place is named as ``monkeypatch.setattr`` names it: ``"os.fsync"``, or ``Ledge
 import os
 import pkgutil
 import signal
+import threading
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NoReturn
@@ -55,20 +57,26 @@ class Fuse:
         patch: puts the places back when the test is over.
         places: what is counted, by dotted names; by default what every durable write goes through.
         end: what ends it; raises ``Killed`` by default.
+        all_threads: whether uses by other threads than the one that makes this count, as where a server writes.
     """
 
-    def __init__(self, patch, *places, end=Killed):
+    def __init__(self, patch, *places, end=Killed, all_threads=False):
         self.left = 0
         """Uses until the end, the last one included; 0 where it does not burn."""
+        self.stack = ""
+        """The calls that led to the last end; empty if there was none."""
         self._end = end
+        self._thread = None if all_threads else threading.get_ident()
         for place in places or WRITES:
             patch.setattr(place, self._counting(pkgutil.resolve_name(place)))
 
     def _counting(self, real: Callable[..., Any]) -> Callable[..., Any]:
         def counting(*arguments: Any, **named: Any) -> Any:
-            self.left -= 1
-            if self.left == 0:
-                self._ends()
+            if self._thread in (None, threading.get_ident()):
+                self.left -= 1
+                if self.left == 0:
+                    self.stack = "".join(traceback.format_stack())
+                    self._ends()
             return real(*arguments, **named)
 
         return counting

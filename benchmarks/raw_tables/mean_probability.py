@@ -2,8 +2,8 @@
 
     python -m benchmarks.raw_tables.mean_probability --save --keep
 
-The recipe as it comes, from the columns alone, a tenth of the cells missing, on the splits of ``probabilities``. Every
-split is released several times with other noise from known seeds. On the training records five parts add up:
+The recipe without pairs, from the columns alone, a tenth of the cells missing, on the splits of ``probabilities``.
+Every split is released several times with other noise from known seeds. On the training records five parts add up:
 
 - *rounds*: the mean of the clipped residuals at the last weights, 0 where the rounds have ended at their optimum;
 - *clip*: the mean of what the clip cuts off the residuals there;
@@ -71,16 +71,16 @@ _A_PRIORI, _LEAST_CURVATURE = 0.01, 0.03
 
 
 def released(known: Known, split: Split, epsilon: float, draw: int) -> list[Any]:
-    """The releases of the recipe as it comes, their noise from a seed."""
+    """The releases of the recipe without pairs, their noise from a seed."""
     cells = declared(known)
     schema = ps.ClassSchema(2, statistics="NAB", clip_norm=1.0, transform=(cells,))
     privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=epsilon, delta=DELTA)
     plan, records = single_party_plan(schema, privacy), len(split.y)
     course: Any
     if cells.open:
-        course = ps.Binned.within(plan, "rounds", expected_records=records)
+        course = ps.Binned.within(plan, "rounds", expected_records=records, pairs=False)
     else:
-        course = ps.Rounds.within(plan, expected_records=records)
+        course = ps.Rounds.within(plan, expected_records=records, pairs=False)
     rng = seeded(_SEEDS * split.seed + draw)
     return ps.private_releases(course, split.gaps, split.y, ledger="uncharged", rng=rng, allow_reproducible=True)
 
@@ -97,7 +97,7 @@ def parts_of(split: Split, releases: list[Any]) -> Row:
     residual = last - np.eye(2)[split.y]
     kept = np.minimum(1.0, recipe.clip / np.maximum(np.linalg.norm(residual, axis=1), 1e-300))
     shares, tested = (head.predict_proba(frame)[:, 1] for frame in (split.gaps, split.gaps_test))
-    _, before = link_of(whitening, recipe.sums(have[0]), whitening.turned(head.weights_), recipe.clip)
+    before = link_of(whitening, recipe.sums(have[0]), whitening.turned(head.weights_), recipe.clip).shifts
     matched = float(np.diff(head.link_[1])[0] - np.diff(before)[0])
     unmoved, alone = _moved(shares, -matched), _moved(tested, -matched)
     return {
@@ -216,6 +216,7 @@ def _measured(table: RawTable, epsilon: float, count: int, draws: int) -> Row:
         **{name: float(np.mean(each)) for name, each in means.items()},
         **{f"{name}, se": standard_error(means[name]) for name in _JUDGED},
         "noise": float(np.sqrt(np.mean(within))) if draws > 1 else None,
+        "release": float(np.std([run["tested"] for each in runs for run in each], ddof=1)),
         "by split": [round(each, 5) for each in means["tested"]],
     }
 

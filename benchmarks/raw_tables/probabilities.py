@@ -18,6 +18,7 @@ from benchmarks.measuring import Tables, command
 from benchmarks.raw_tables import rivals
 from benchmarks.raw_tables.cells import Array, behind_counts, declared, default, found_by
 from benchmarks.raw_tables.known import Known
+from benchmarks.raw_tables.mean_probability import LINES
 from benchmarks.raw_tables.running import Ways, options, tables_of
 from benchmarks.raw_tables.sets import Split
 from privstats import heads
@@ -53,7 +54,7 @@ WAYS = Ways(
 
 def _options(parser: argparse.ArgumentParser) -> None:
     options(parser)
-    parser.set_defaults(epsilons=[1.0, 3.0], splits=_SPLITS)
+    parser.set_defaults(tables=list(LINES), epsilons=[1.0, 3.0], splits=_SPLITS)
 
 
 def tables(chosen: argparse.Namespace) -> Tables:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from privstats.contrib.synthetic.junction_tree import Array, Clique, JunctionTree
 from privstats.contrib.synthetic.model import Measurement, Model, fitted
 from privstats.contrib.synthetic.projection import projected
+from privstats.contrib.synthetic.proportional import Beliefs
 
 __all__ = ["aim", "mst"]
 
@@ -45,7 +46,8 @@ def aim(codes: Codes, sizes: Sequence[int], rho: float, rng: np.random.Generator
             last, sigma = True, math.sqrt(1 / (2 * _MEASURED * (rho - spent)))
             epsilon = math.sqrt(8 * (1 - _MEASURED) * (rho - spent))
         spent += 1 / (2 * sigma**2) + epsilon**2 / 8
-        fits = {clique: model.records * projected(model, clique) for clique in _small(model, weights, spent / rho)}
+        small, beliefs = _small(model, weights, spent / rho), Beliefs(model.tree, model.beliefs)
+        fits = {clique: model.records * projected(beliefs, clique) for clique in small}
         scores = {
             clique: weights[clique]
             * (np.abs(answers[clique] - fit).sum() - _MEAN_ABSOLUTE * sigma * answers[clique].size)
@@ -55,7 +57,7 @@ def aim(codes: Codes, sizes: Sequence[int], rho: float, rng: np.random.Generator
         measured.append(_noisy(chosen, answers[chosen], sigma, rng))
         edges = tuple(sorted({each.variables for each in measured if len(each.variables) == 2}))
         model = fitted(JunctionTree(shape, edges), measured)
-        moved = np.abs(model.records * projected(model, chosen) - fits[chosen]).sum()
+        moved = np.abs(model.records * model.marginal(chosen) - fits[chosen]).sum()
         if moved <= _MEAN_ABSOLUTE * sigma * answers[chosen].size:
             sigma, epsilon = sigma / 2, epsilon * 2
     return model.draw(len(codes), rng).astype(np.int64)

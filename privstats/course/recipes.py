@@ -29,6 +29,8 @@ from privstats.schema.modules import Module, module_of
 from privstats.schema.public_values import Values
 from privstats.transforms import of_unit_norm
 
+_PAIR = 2
+
 _RidgeState: TypeAlias = regression.RidgeState | regression.DescentState
 _After: TypeAlias = tuple[Release, regression.RidgeWhitening, _RidgeState]
 AnyRecipe: TypeAlias = "SoftmaxRounds | ModuleRounds | RidgeRounds"
@@ -407,11 +409,13 @@ def recipe_for(
 
 
 def advised_clip(first: Plan, records: int, mu: float) -> float:
-    """Return the default c: .3, or for ``Cells`` :attr:`~privstats.estimates.recipes.SoftmaxRecipe.cell_clip`."""
+    """Return the default c: ``SoftmaxRecipe.cell_clip`` for ``Cells`` and two classes, else .3."""
     schema = first.schema
-    if isinstance(schema, ClassSchema) and any(step.reads_cells for step in schema.transform):
-        return recipes.SoftmaxRecipe(schema.classes, schema.features, records, mu).cell_clip
-    return recipes.GRADIENT_CLIP
+    if not isinstance(schema, ClassSchema):
+        return recipes.GRADIENT_CLIP
+    advised = schema.classes == _PAIR or any(step.reads_cells for step in schema.transform)
+    recipe = recipes.SoftmaxRecipe(schema.classes, schema.features, records, mu)
+    return recipe.cell_clip if advised else recipe.clip
 
 
 def advised_rounds(schema: Schema, mu: float) -> int:

@@ -175,8 +175,8 @@ class Noise:
     def released_epsilon(self, survivors: int) -> float:
         """Return the release's epsilon at the same delta with ``survivors`` *honest* clients' noise.
 
-        Distributed: ``survivors`` is at least ``honest_shares``, else nothing is unmasked; with levels, the noise of
-        the level they reach counts. Local: each upload alone keeps the promise; the sum hides more. Panel: one member's
+        Distributed: ``survivors`` is at least ``honest_shares``, else nothing is unmasked; with levels, it is the
+        noise at the level reached. Local: each upload alone keeps the promise; the sum hides more. Panel: one member's
         noise keeps the promise; a reader who knows no member's noise faces all of it.
         """
         if isinstance(survivors, bool) or not isinstance(survivors, Integral) or survivors < 1:
@@ -187,7 +187,7 @@ class Noise:
         return gaussian_epsilon(self.mu / self._surplus(survivors, survivors + colluders), self.delta)
 
     def _surplus(self, draws: int, clients: int | None = None) -> float:
-        """Return the noise of ``draws`` samples over the guaranteed noise."""
+        """Return the ratio of ``draws`` samples' noise to the guaranteed."""
         reached = level_at(self.levels, draws if clients is None else clients) if self.levels else 0
         shares = self._honest(reached) if self.levels else self._shares
         return math.sqrt(self.trust.draws(draws, self.members) / shares)
@@ -375,7 +375,7 @@ def _below(honest: int, least: int) -> int:
 
 
 def level_at(levels: Sequence[int], clients: int) -> int:
-    """Return the level of the shares in a sum of ``clients``, at least the lowest."""
+    """Return the highest level of at most ``clients``, else the lowest."""
     return levels[max(0, bisect_right(levels, clients) - 1)]
 
 
@@ -465,7 +465,7 @@ def destinations(rare: Collection[int], parents: Mapping[int, int]) -> dict[int,
 def noise_copies(classes: int, rare: Collection[int], parents: Mapping[int, int]) -> NDArray[np.int64]:
     """Return the number of noise vectors in each class after the merge, shape ``(classes,)``.
 
-    1 plus the merged children, or 0 for a suppressed class: the factor on the noise variance of N, A, S and D.
+    1 plus the merged children, or 0 for a suppressed class: the factor on the noise variance, except in B.
 
     Example:
         >>> ps.dp.noise_copies(4, rare=[2, 3], parents={2: 0}).tolist()

@@ -187,7 +187,7 @@ def pure_shares(schema: Schema, shares: Mapping[str, float] | None) -> dict[str,
 
 
 def check_scales(scales: Mapping[str, float]) -> None:
-    """Refuse a scale, in grid steps, beyond the sampler."""
+    """Refuse a scale above the sampler's limit."""
     for statistic, scale in scales.items():
         if scale > MAX_SCALE:
             remedy = "raise its share" if statistic in ("N", "T") else "lower grid_bits"  # counts have their own grid

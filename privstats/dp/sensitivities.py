@@ -80,7 +80,7 @@ def client_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency,
 def group_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency, records: float) -> float:
     """Return mu of any ``records`` records together, such as one person's, over all clients.
 
-    Two data sets that differ in m records are m steps of one record apart, each of at most max(mu_add, mu_rep).
+    Data sets m records apart are m steps of at most mu_add, under replace-one of max(mu_add, mu_rep).
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -97,8 +97,8 @@ def group_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency, 
 def sensitivity(schema: Schema, statistic: str, adjacency: Adjacency) -> float:
     """Return one statistic's L2 sensitivity to one record, in real units.
 
-    Add-remove / replace-one: N 1 / sqrt 2; A R / 2R (sqrt 2 R for non-negative features);
-    B, S, D and G R^2 / sqrt 2 R^2; h RY / 2RY; q Y^2 / Y^2 (sqrt 2 Y^2 where a record can change fold).
+    Add-remove, replace-one: N 1, sqrt 2; A R, 2R (sqrt 2 R for non-negative features);
+    B, S, D and G R^2, sqrt 2 R^2; h RY, 2RY; q Y^2, Y^2 (sqrt 2 Y^2 where a record can change fold).
     Further kinds: docs/sensitivity.md.
 
     Example:
@@ -183,7 +183,7 @@ def _cut(schema: Schema, sigmas: Mapping[str, float]) -> float:
 
 
 def apart(schema: Schema, statistic: str, adjacency: Adjacency) -> float:
-    """Return the largest distance of two persons over the root mean square of their lengths; 1 under add-remove.
+    """Bound the ratio of two persons' distance to the root mean square of their lengths; 1 under add-remove.
 
     ``|v - v'|^2 <= 2 (|v|^2 + |v'|^2)`` for any two vectors, and half of that where no entry is negative. A positive
     definite matrix does not have the smaller bound, because truncating its entries may make it indefinite.

@@ -126,7 +126,7 @@ class ClippedSums:
     def of(self, sums: NDArray[np.float64], owner: NDArray[np.intp]) -> NDArray[np.float64]:
         """Return integer rows ``(n, entries)`` below 2**53, clipped by the factors of ``owner``.
 
-        A product that rounds to an integer may have been below, so integers recompute it.
+        A product that float64 rounds to an integer is recomputed in integers.
         """
         if not self.shrunk:
             return sums

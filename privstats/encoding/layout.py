@@ -28,8 +28,8 @@ class Segment:
     Attributes:
         name: a letter; ``"B.diag"`` / ``"B.off"`` (likewise S, G and others) are a symmetric block's diagonal and
             strict upper triangle, row by row.
-        scale: grid steps per real unit.
-        bound: largest absolute value one record adds to one entry, in grid steps.
+        scale: wire steps per real unit.
+        bound: largest absolute value one record adds to one entry, in wire steps.
         noise_factor: the segment's sigma over the statistic's: 1/sqrt 2 off the diagonal, where an entry represents two
             entries of the matrix; otherwise 1.
 

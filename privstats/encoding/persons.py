@@ -66,7 +66,7 @@ class PersonClip:
         return math.ceil(most * (1 + ROUNDING) / 2)
 
     def clipped(self, *parts: Moments) -> tuple[dict[str, Any], bool]:
-        """Return one person's contribution by letter, in wire steps and blocks first, and whether it was clipped.
+        """Return one person's contribution by letter (wire steps, block axis first), and whether it was clipped.
 
         ``parts`` are the moments of this person's rows. Sums beyond 64 bits are first divided by a power of two and
         truncated; the clip would shorten them further in any case.
@@ -117,7 +117,7 @@ class PersonAverage:
         return 1
 
     def clipped(self, *parts: Moments) -> tuple[dict[str, Any], bool]:
-        """Return one person's average by letter, in wire steps and blocks first, and False: no person is clipped."""
+        """Return one person's average by letter (wire steps, block axis first), and False: no person is clipped."""
         counted = [part.records for part in parts]
         if None in counted:  # else the sums would pass for an average
             raise DataError("these moments have no number of records; give the result of measure")
@@ -133,7 +133,7 @@ class PersonAverage:
 class AveragedSums:
     """Averages, truncated toward zero, of sums over ``rows`` rows each.
 
-    A quotient of integers below 2**53 is an integer, or further from the next one than rounding moves it.
+    A quotient of integers below 2**53 is an integer, or further from the next than rounding can move it.
     """
 
     rows: int

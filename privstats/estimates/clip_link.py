@@ -12,7 +12,7 @@ columns. Of two classes, the last released gradient then moves b, because rounds
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import minimize
@@ -49,6 +49,41 @@ class LastGradient:
     sigma: float
 
 
+@dataclass(frozen=True)
+class Match:
+    """First-order response to noise of a shift that follows the last gradient.
+
+    Attributes:
+        variance: mean of ``p (1 - p)``, p the corrected probabilities.
+        kept: share of the mean score's error that the shift leaves, 0 to 1.
+        pull: error of the mean score before the division by T, per unit of noise in the mean residual.
+
+    Example:
+        >>> from privstats.estimates.clip_link import Match
+        >>> Match(variance=0.2, kept=0.5, pull=2.5).kept
+        0.5
+    """
+
+    variance: float
+    kept: float
+    pull: float
+
+
+@dataclass(frozen=True)
+class Link:
+    """Divisor T and shifts b, ``(C,)``, of the scores; ``match`` is None where no gradient moved b.
+
+    Example:
+        >>> from privstats.estimates.clip_link import Link
+        >>> Link(1.5, np.zeros(2)).match is None
+        True
+    """
+
+    temperature: float
+    shifts: Array
+    match: Match | None = None
+
+
 def unclipped(probabilities: Array, clip: float) -> Array:
     """Return p* for the p of a softmax with residuals clipped to c > 0, each ``(n, C)``."""
     squares = np.square(probabilities)
@@ -59,8 +94,8 @@ def unclipped(probabilities: Array, clip: float) -> Array:
 
 def link_of(
     whitening: SoftmaxWhitening, sums: NoisyClassSums, weights: Array, clip: float, last: LastGradient | None = None
-) -> tuple[float, Array]:
-    """Return T and b, ``(C,)``, for which ``softmax(W u / T + b)`` is nearest to p*.
+) -> Link:
+    """Return T and b for which ``softmax(W u / T + b)`` is nearest to p*.
 
     Scores are assumed normal over the records, with means at which p* has the class shares. Shifts are shrunk by the
     counts' noise. Of two classes, b then moves toward the value at which the probabilities predict the mean clipped
@@ -72,9 +107,10 @@ def link_of(
     noise = sums.sigma["N"] ** 2 * (1 / np.square(counts) + 1 / np.square(counts.sum() - counts))
     shifts = shifts * _SHIFT_VARIANCE / (_SHIFT_VARIANCE + noise)
     shifts = shifts - shifts.mean()
+    link = Link(temperature, shifts)
     if last is not None and len(counts) == _PAIR:
-        shifts = _matched(whitening, sums, weights, clip, last, scores, temperature, shifts)
-    return temperature, shifts
+        link = _matched(whitening, sums, weights, clip, last, scores, link)
+    return link
 
 
 def _matched(
@@ -84,10 +120,9 @@ def _matched(
     clip: float,
     last: LastGradient,
     scores: Array,
-    temperature: float,
-    shifts: Array,
-) -> Array:
-    """Return two classes' shifts, moved toward those that predict the last gradient along the mean row.
+    link: Link,
+) -> Link:
+    """Return two classes' link with shifts moved toward those that predict the last gradient along the mean row.
 
     The margins at the gradient's weights are normal given the final ones. The most likely shift weighs the gradient's
     noise against a mean probability within .02 of its rate a priori.
@@ -101,12 +136,15 @@ def _matched(
     before = _margins_before(whitening, row, weights[1] - weights[0], last.weights[1] - last.weights[0], margins)
     p, limit = expit(before), clip / math.sqrt(2)
     over, under = np.minimum(p, limit).mean(axis=1), np.minimum(1 - p, limit).mean(axis=1)
-    start = float(shifts[1] - shifts[0])
-    shift = _likeliest(margins / temperature, start, over, under, (released, noise))
-    return np.asarray(shifts + np.array([-0.5, 0.5]) * (shift - start))
+    start = float(link.shifts[1] - link.shifts[0])
+    shift, match = _likeliest(margins / link.temperature, start, over, under, (released, noise))
+    shifts = np.asarray(link.shifts + np.array([-0.5, 0.5]) * (shift - start))
+    return Link(link.temperature, shifts, replace(match, pull=match.pull * link.temperature))
 
 
-def _likeliest(margins: Array, start: float, over: Array, under: Array, residual: tuple[float, float]) -> float:
+def _likeliest(
+    margins: Array, start: float, over: Array, under: Array, residual: tuple[float, float]
+) -> tuple[float, Match]:
     """Return the most likely shift: of the released mean residual and its noise, and of a shift near ``start``."""
     eta, (released, noise), shift = expit(margins + start), residual, start
     prior = (_MEAN_DEVIATION / max(float((eta * (1 - eta)).mean()), _LEAST_VARIANCE)) ** 2
@@ -116,7 +154,9 @@ def _likeliest(margins: Array, start: float, over: Array, under: Array, residual
         slope = float((eta * (1 - eta) * (over + under)).mean())
         step = (slope * missed * prior - (shift - start) * noise**2) / (slope**2 * prior + noise**2 + _TINY)
         shift += min(max(step, -_LONGEST_STEP), _LONGEST_STEP)
-    return shift
+    variance = eta * (1 - eta)
+    pull = slope * prior / (slope**2 * prior + noise**2 + _TINY)
+    return shift, Match(float(variance.mean()), 1 - pull * slope, pull)
 
 
 def _margins_before(whitening: SoftmaxWhitening, row: Array, final: Array, before: Array, margins: Array) -> Array:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from privstats.estimates import softmax
+from privstats.estimates.clip_link import Match
 from privstats.estimates.denoise import Array, NoisyClassSums
 from privstats.estimates.filter_bank import Filter
 from privstats.estimates.recipes import CAUTION, SoftmaxRecipe
@@ -21,6 +22,7 @@ def mean_noise(
     states: Sequence[Filter],
     rounds: Sequence[tuple[float, float]],
     temperature: float = 1.0,
+    match: Match | None = None,
 ) -> float:
     """Return the standard deviation, by noise alone, of the mean probability of the second of two classes.
 
@@ -31,13 +33,19 @@ def mean_noise(
         states: the filter after every release.
         rounds: kappa and the gradient's noise standard deviation, per round.
         temperature: divisor of the scores.
+        match: response of the clip's link to the last round, which undoes a part of all noise before its own.
     """
     A = sums.A.sum(axis=0) @ whitening.vectors * (whitening.scale * whitening.stretch)
     row = np.append(A / sums.records, INTERCEPT)
     scale = softmax.hessian_scale(recipe, sums, rounds[-1][0])  # twice the mean of p (1 - p)
-    moved = _moved(recipe, sums, whitening, states, rounds)
-    spread = math.sqrt(2 * sum(float(np.square(each * row).sum()) for each in moved))
-    return (1 - softmax.LDA_SHARE) * (scale / 2) * spread / temperature
+    moved = [(1 - softmax.LDA_SHARE) * row * each for each in _moved(recipe, sums, whitening, states, rounds)]
+    variance = scale / 2
+    if match is not None:
+        variance = match.variance
+        moved = [match.kept * each for each in moved]
+        moved[-1] = moved[-1] - match.pull * rounds[-1][1] / (2 * sums.records * float(row @ row)) * row
+    spread = math.sqrt(2 * sum(float(np.square(each).sum()) for each in moved))
+    return variance * spread / temperature
 
 
 def _moved(

@@ -257,20 +257,21 @@ class RefinedSoftmax(ClassHead):
         states: Sequence[Any],
         discriminant: Any,
     ) -> None:
-        self.link_, rounds = _NO_CALIBRATION[1], recipe.rounds_behind(have)
+        self.link_, rounds, match = _NO_CALIBRATION[1], recipe.rounds_behind(have), None
         if len(have) > 1 and any(step.reads_cells for step in recipe.first.transform):
             weights = _averaged(whitening, states[-1].weights, discriminant)
             last = None  # residuals of pairs are not of the linear scores that the link knows
             if rounds and paired_of(recipe, have) is None:
                 gradient = whitening.turned(np.asarray(rounds[-1].gradient))
                 last = LastGradient(states[-2].weights, gradient, rounds[-1].sigma)
-            self.link_ = link_of(whitening, recipe.sums(have[0]), weights, recipe.clip, last)
+            link = link_of(whitening, recipe.sums(have[0]), weights, recipe.clip, last)
+            self.link_, match = (link.temperature, link.shifts), link.match
         self.temperature_ = recipe.temperature(have, self.link_[0])
         self._mean_noise = None
         if len(self.classes_) == _PAIR and len(states) > 1:
             noise = [(each.kappa, each.sigma) for each in rounds]
             heat = self.link_[0] * self.temperature_
-            self._mean_noise = mean_noise(recipe.constants, recipe.sums(have[0]), whitening, states, noise, heat)
+            self._mean_noise = mean_noise(recipe.constants, recipe.sums(have[0]), whitening, states, noise, heat, match)
 
     def _settle(
         self,

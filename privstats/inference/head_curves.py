@@ -224,7 +224,7 @@ def expected_sentences(plan: Plan) -> list[str]:
     shares = _SHARES if known is None else tuple(sorted({*_SHARES, round(float(known.prevalence[1]), 2) or 0.01}))
     ranges = [_range_of(share, expected_area(plan, share)) for share in shares]
     level = f"the AUC is {_AREA:g}" if known is None else "scores lie where the head's own releases say"
-    out = [f"if all {plan.cohort.max_records:,} records are scored and {level}, its interval will be about "]
+    out = [f"if all {plan.cohort.max_records:,} records are scored and {level}, the AUC's interval will be about "]
     out[0] += "; ".join(ranges)
     if schema.classes == 2 and schema.cuts is None and schema.score == "probability":
         out.append(_why_equal(known is not None))

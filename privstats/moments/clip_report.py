@@ -28,7 +28,7 @@ _BINS_PER_OCTAVE = 16
 _OCTAVES = 12  # bins cover norms from 2**-12 to 2**12 clip norms; one open bin on each side has the rest
 
 NORM_EDGES = 2.0 ** (np.arange(-_OCTAVES * _BINS_PER_OCTAVE, _OCTAVES * _BINS_PER_OCTAVE + 1) / _BINS_PER_OCTAVE)
-"""Norms over clip norm where the bins of ``ClipReport.norm_counts`` end."""
+"""Ends of the bins of ``ClipReport.norm_counts``, in clip norms."""
 
 
 @dataclass(frozen=True)

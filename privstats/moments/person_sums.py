@@ -50,7 +50,7 @@ class Cut(Protocol):
 
     @property
     def shrunk(self) -> int:
-        """Number of persons with shrunk rows."""
+        """Number of clipped persons."""
 
     def of(self, sums: Whole, owner: NDArray[np.intp]) -> Whole:
         """Return these persons' clipped sums, ``(n, entries)``, truncated toward zero."""

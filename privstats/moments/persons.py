@@ -52,14 +52,14 @@ class Clip(ManyClip, Protocol):
         """Whether a person adds the rows' average and counts as one record."""
 
     def clipped(self, *parts: Moments) -> tuple[dict[str, Any], bool]:
-        """Return one person's contribution by letter in wire steps, and whether it was shrunk."""
+        """Return one person's contribution by letter in wire steps, and whether it is clipped."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PersonMoments(Moments):
     """Exact sums in which no person counts for more than ``clip.records``, in wire steps, int64.
 
-    A person's rows are averaged, or shrunk together where they weigh more than the clip. Counts are fractions then. A
+    A person's rows are averaged, or shrunk together where they weigh more than the clip. Counts can be fractions. A
     person at two parties counts at both.
 
     Attributes:
@@ -147,7 +147,7 @@ def of_persons(
     few = int(sizes[sizes <= clip.records].sum())
     first, left_out = summed(*rows_at(X, y, np.sort(order[:few])))
     total = _Total(first, clip)
-    X = Codes(X.codes, {}) if isinstance(X, Codes) else X  # its unreadable values were counted with the first
+    X = Codes(X.codes, {}) if isinstance(X, Codes) else X  # the first pass counted its unreadable values
     order, sizes = order[few:], sizes[sizes > clip.records]
     with progress_bar("persons", len(sizes), at_once=progress and bool(len(sizes))) as advance:
         for rows, of_each in _windows(order, sizes, first.schema):

@@ -217,7 +217,7 @@ def _check_records(plan: Plan, vector: NDArray[np.int64]) -> None:
 
 
 def check_cohort(schema: Schema, cohort: Cohort, privacy: Privacy | NoPrivacy, agrees: bool) -> None:
-    """Refuse a cohort too small for sums that are functions of a full client.
+    """Refuse a cohort that does not fit the kind (:data:`_COHORTS`).
 
     ``agrees`` states whether clients see the list of survivors before the sum is unmasked.
     """
@@ -256,7 +256,7 @@ def _check_alignment(schema: GaussianSchema, cohort: Cohort, privacy: Privacy | 
 
 
 def check_parties(schema: Schema, cohort: Cohort, privacy: Privacy | NoPrivacy) -> None:
-    """Refuse parties in terms of records, and the exchange of a client except under a ``PartySchema``.
+    """Refuse a ``PartySchema``'s limits in records, and replace-one for a client of another kind.
 
     A party is one record of a ``PartySchema``, so ``max_records_per_client`` is 1. A ``client_clip`` would clip it
     twice.
@@ -328,4 +328,4 @@ _COHORTS: Mapping[str, Callable[[Any, Cohort, Privacy | NoPrivacy, bool], None]]
     "sites": _check_sites,
     "effect": _check_places,
 }
-"""Further checks of the cohort, by the schema's task: these kinds' sums depend on a party's records together."""
+"""Further checks of the cohort, by the schema's task."""

@@ -28,7 +28,7 @@ _MOST_EPSILON = 1e9
 
 @dataclass(frozen=True, kw_only=True)
 class Devices:
-    """Permission to send, and the page's statements, for devices of invited people: see docs/privacy.md.
+    """Who may send, and what the page states, for devices of invited people: see docs/privacy.md.
 
     Args:
         organisations: who runs each panel member, the leader's first; all different.

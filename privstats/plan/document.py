@@ -256,7 +256,7 @@ def _refuse_unknown(where: str, table: Mapping[str, Any], known: tuple[str, ...]
         raise PlanError(f"{where} has unknown keys {', '.join(map(repr, unknown))}; {hint}")
 
 
-# Only a plan with such a table loads the class of that name: Validity or Devices.
+# The class Validity or Devices is loaded only for a plan with its table.
 def _late(section: str, table: dict[str, Any] | None) -> Any:
     from privstats import plan
 

@@ -2,7 +2,7 @@
 
 Layout, noise and wire follow from :class:`Statistic` rows. Noise off the diagonal has 1/sqrt 2 of the diagonal's
 standard deviation (docs/sensitivity.md), so a symmetric block's diagonal and strict upper triangle are separate
-segments. Counts have 2^12 grid steps per record, so that noise spans many steps. Ring widths: ``plan/cohort.py``.
+segments. Counts have 2^12 wire steps per record, so that noise spans many steps. Ring widths: ``plan/cohort.py``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Cells: TypeAlias = Literal["class", "pooled", "fold", "cell", "pull", "block"]
 Axis: TypeAlias = Literal["class", "feature", "target", "temperature", "power", "exclusion"]
 
 COUNT_SCALE = 1 << 12
-"""Grid steps per record in a count, so that the noise on it is many steps wide."""
+"""Wire steps per record in a count, so that the noise on it is many steps wide."""
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ class Kind:
         client_square: computes mu^2 of one client; None: as for any records.
         unsigned: letters with entries that are never negative.
         nearer: whether ``square`` under replace-one may be below the bound that ``dp.apart`` takes from lengths alone.
-        beside: argument next to the rows: ``"labels"``, ``"targets"``, ``"unread"``; None: by ``schema.rows``.
+        beside: what y holds: ``"labels"``, ``"targets"``, ``"unread"``; None: by ``schema.rows``.
         stays: whether an unreadable record counts as zeros, because the number of records is public.
         readable: ``measure`` that excludes unreadable records; None: ``measure`` on readable batches.
         terms: each record's contribution; None: no promise per person.

@@ -45,7 +45,7 @@ class Module(ABC):
     only hyperparameter; its numbers are equal on every machine.
 
     Attributes:
-        packages: imports of measuring alone, checked before any record is read.
+        packages: imported by measuring only, checked before a record is read.
         norm: c, the norm to which a record's gradient is clipped.
         revision: increases when the recipe computes other weights.
 

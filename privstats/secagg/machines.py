@@ -20,7 +20,7 @@ from privstats.secagg.roster import Roster
 
 
 class Outbox:
-    """Pairs of a client and its message, in increasing order of clients.
+    """Pairs of a peer and its message, in increasing order of peers.
 
     Messages are built when read, identical each time. After its step, reading raises ``LocalProtocolError``.
     """
@@ -29,7 +29,7 @@ class Outbox:
         self.clients, self._make = tuple(clients), make
 
     def to(self, client: int) -> bytes:
-        """Return a client's message."""
+        """Return a peer's message."""
         return self._make(client)
 
     def __len__(self) -> int:
@@ -102,7 +102,7 @@ ENDS = ("done", "failed")
 """The values of a machine's ``step`` after its end; all other steps are the protocol's own."""
 
 OnUpload: TypeAlias = Callable[[bytes], None]
-"""Called with the SHA-256 of the masked-vector message before it is sent. If it raises, nothing is sent.
+"""Called with the SHA-256 that names the upload, before it is sent. If it raises, nothing is sent.
 
 Its method ``withdraw``, if it has one, is called when a machine is wiped before it sent anything."""
 
@@ -140,8 +140,8 @@ class StepStatus:
 
     Attributes:
         step: the step that collects answers.
-        answered: clients with an accepted answer, in order.
-        waiting_for: clients without one, in order.
+        answered: peers with an accepted answer, in order.
+        waiting_for: peers without one, in order.
         abort: why closing now yields no sum, else None; only unmasking detects bad shares.
     """
 
@@ -184,7 +184,7 @@ class Peer(Protocol):
 
     @property
     def upload(self) -> bytes:
-        """SHA-256 of the masked-vector message; empty until it may be sent."""
+        """A SHA-256 that names the upload; empty until it may be sent."""
 
     def start(self) -> list[tuple[str, bytes]]:
         """Return its unprompted messages, if any."""
@@ -224,7 +224,7 @@ class Aggregator(Protocol):
 
     @property
     def waiting_for(self) -> frozenset[int]:
-        """Clients without an answer in this step."""
+        """Peers without an answer in this step."""
 
     @property
     def outbox(self) -> Outbox:
@@ -236,7 +236,7 @@ class Aggregator(Protocol):
 
     @property
     def faults(self) -> tuple[RemoteProtocolError, ...]:
-        """Faults of clients."""
+        """Faults of peers."""
 
     @property
     def result(self) -> tuple[RingVector, tuple[int, ...]]:
@@ -247,7 +247,7 @@ class Aggregator(Protocol):
         """Opened layers of noise, by client; may be empty."""
 
     def awaits(self, client: int) -> bool:
-        """Return whether the client's answer is due."""
+        """Return whether this peer's answer is due."""
 
     def start(self) -> Outbox:
         """Return the messages that open the session."""

@@ -112,7 +112,7 @@ class MaskingProtocol:
         agrees: a client signs the survivor list before unmasking; its machine accepts ``only``, the one list it will
             sign.
         has_panel: leader and helpers unmask together; otherwise one server does.
-        key_agreements: supported values; ``parameters.solve`` receives all but ``"x25519"``.
+        key_agreements: supported values; ``solve`` gets a value unless it is ``"x25519"``.
     """
 
     parameters: ParametersKind

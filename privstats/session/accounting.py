@@ -1,7 +1,7 @@
 """Charge a session to a ledger: the spend before noise is drawn, its end before anything is sent.
 
 Every call that spends privacy requires a charge, or the word "uncharged"; only experiments in one process
-(``simulate``, ``sweep``, ``aggregate_unmasked``) charge nothing. The ledger records the upload's SHA-256, so that of
+(``simulate``, ``local_parties``, ...) charge nothing. The ledger records the upload's SHA-256, so that of
 two machines under one spend only one can send.
 """
 

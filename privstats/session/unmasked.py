@@ -1,6 +1,6 @@
 """Turn the unmasked sum into a release.
 
-Central noise is added before the centre lift: near the wrap the lift turns one grid step into 2^bits, which later noise
+Central noise is added before the lift: near the wrap the lift turns one grid step into 2^bits, which later noise
 would not hide, and one malicious client can move an entry there.
 """
 

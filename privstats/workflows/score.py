@@ -117,8 +117,8 @@ NOTHING_RIGHT = Scores(0.0, 0.0)
 class Point:
     """One head at one epsilon: mean and standard deviation (ddof 1) of its score.
 
-    They are over noise replicates; ``epsilon`` is infinite, with spread 0, for the release without noise. ``balanced``
-    and ``auc`` are means as in :class:`Scores`.
+    They are over noise replicates; ``epsilon`` is infinite, with spread 0, for the release without noise. The other
+    fields are means as in :class:`Scores`.
 
     Example:
         >>> from privstats.workflows.score import Point
@@ -132,12 +132,12 @@ class Point:
     spread: float
     balanced: float | None = None
     auc: float | None = None
+    sensitivity: float | None = None
+    specificity: float | None = None
 
 
-def scored(
-    head: str, epsilon: float, scores: Sequence[float], balanced: float | None = None, auc: float | None = None
-) -> Point:
-    """Return the point of one head's scores, one per replicate.
+def scored(head: str, epsilon: float, scores: Sequence[float], **means: float | None) -> Point:
+    """Return the point of one head's scores, one per replicate, and of its other ``means``.
 
     Example:
         >>> from privstats.workflows.score import scored
@@ -145,7 +145,7 @@ def scored(
         >>> round(point.mean, 2), round(point.spread, 3)
         (0.85, 0.071)
     """
-    return Point(head, epsilon, mean(scores), stdev(scores) if len(scores) > 1 else 0.0, balanced, auc)
+    return Point(head, epsilon, mean(scores), stdev(scores) if len(scores) > 1 else 0.0, **means)
 
 
 def noise_draw(seed: int, repeat: int) -> Generator:

@@ -2,6 +2,7 @@
 
 import argparse
 import dataclasses
+import json
 import math
 import statistics
 from functools import partial
@@ -242,12 +243,13 @@ def test_what_the_first_page_says_of_its_figures_is_so():
 
 
 @pytest.mark.ci
-def test_a_row_of_clips_with_enough_splits_is_kept_and_another_is_measured(monkeypatch):
+def test_a_row_of_clips_with_enough_splits_is_kept_and_another_is_measured(monkeypatch, tmp_path):
     rows = [{"data": name, "splits": 4 if name == "titanic" else 8} for name in clips.RAW]
-    monkeypatch.setattr(clips, "results", lambda name: {clips.EXACT: rows})
+    path = tmp_path / "clips.json"
+    path.write_text(json.dumps({clips.EXACT: rows}))
     monkeypatch.setattr(clips, "_rows_of", lambda name, count: range(count))
-    monkeypatch.setattr(clips, "_exact", lambda name, kind, splits: {"data": name, "splits": len(splits)})
-    chosen = argparse.Namespace(keep=True, quick=False, parts=["tables"], splits=8, draws=8, epsilons=[1.0])
-    saved, measured = clips.tables(chosen)
+    monkeypatch.setattr(clips, "_exact", lambda name, splits: {"data": name, "splits": len(splits)})
+    chosen = argparse.Namespace(keep=True, quick=False, parts=["tables"], splits=8, epsilons=[1.0], json=path)
+    saved, measured = clips.tables(argparse.Namespace(**vars(chosen), minutes=None))
     assert saved == (clips.EXACT, rows)
     assert measured == (clips.EXACT, [{"data": name, "splits": 8} for name in clips.RAW])

@@ -117,7 +117,7 @@ def test_bins_follow_the_head_without_an_option_and_the_width_is_said_before_any
     type(head)().fit_release(release).save(run.folder / "noisy.head")
     terms = ["--clients", "2", "--max-records", "900", *PROMISE]
     said = run("score", "noisy.head", "--plan", "score.toml", *terms).stdout
-    assert "if all 900 records are scored and scores lie where the head's own releases say, its interval" in said
+    assert "if all 900 records are scored and scores lie where the head's own releases say, the AUC's interval" in said
     assert "of equal width" not in said
     cuts = ps.Plan.read(run.folder / "score.toml").schema.cuts
     assert 0.5 in cuts

@@ -180,6 +180,23 @@ def test_residuals_of_cells_are_cut_less_the_clearer_they_are_and_a_written_cour
 
 
 @pytest.mark.parametrize(
+    ("classes", "records", "clip"), [(2, 300, 0.3), (2, 1_500, 0.7), (2, 20_000, 1.0), (3, 20_000, 0.3)]
+)
+def test_two_classes_of_any_rows_follow_the_rule_of_cells_and_more_classes_do_not(
+    classes: int, records: int, clip: float
+) -> None:
+    whole = plan_of(
+        ps.ClassSchema(classes, 16, "NAB", clip_norm=1.0, transform=(ps.transforms.UnitNorm(),)), epsilon=1.0
+    )
+    whole = replace(whole, cohort=ps.Cohort(2, 2, 20_000))
+    course = ps.Rounds.within(whole, expected_records=records)
+    old = ps.Rounds(course.first, course.rounds, records, release_share=course.release_share)
+    assert (course.clip, old.clip) == (clip, 0.3)
+    assert (course.digest == old.digest) is (clip == 0.3)
+    assert course.mu == old.mu  # at no price
+
+
+@pytest.mark.parametrize(
     ("first", "given"), [(SOFTMAX, {"clip": 0.4}), (SOFTMAX, {"clip": math.nan}), (RIDGE, {"clip": 0.5})]
 )
 def test_a_clip_that_no_rule_gives_is_refused(first: Any, given: dict[str, Any]) -> None:

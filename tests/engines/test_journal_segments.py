@@ -197,7 +197,7 @@ def comes_through(
             assert play() == (0, 1, 2, 3, 4, 5)
             continue
         fuse.left = 0
-        assert at > 100
+        assert at > 100, f"it came through; the last kill was here:\n{fuse.stack}"
         return
     pytest.fail("it never comes through")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import expit, softmax
 
-from privstats.estimates.clip_link import LastGradient, link_of, unclipped
+from privstats.estimates.clip_link import LastGradient, Link, link_of, unclipped
 from privstats.estimates.denoise import NoisyClassSums
 from privstats.estimates.softmax import INTERCEPT, SoftmaxWhitening, exact_gradient
 
@@ -33,15 +35,15 @@ def test_a_clipped_fit_of_a_logistic_model_gets_its_rate_and_its_log_loss_back(c
     U = whitening.rows(X)
     half = _clipped_fit(U, y, clip)
     weights = np.stack([-half, half])
-    temperature, shifts = link_of(whitening, sums, whitening.turned(weights), clip)
+    link = link_of(whitening, sums, whitening.turned(weights), clip)
     raw = 2 * U @ half
-    found = raw / temperature + shifts[1] - shifts[0]
+    found = raw / link.temperature + link.shifts[1] - link.shifts[0]
     best = _log_loss(y, truth)
     assert abs(expit(found).mean() - rate) < 0.012
     assert _log_loss(y, found) < best + 0.012
     if clip < 1:
         assert _log_loss(y, found) < _log_loss(y, raw) - 0.001
-    assert temperature >= 1
+    assert link.temperature >= 1
     assert U[0, -1] == INTERCEPT
 
 
@@ -59,7 +61,7 @@ def test_the_last_gradient_brings_the_mean_probability_of_unfinished_rounds_to_t
     final = before.copy()
     final[-1] -= off / (4 * INTERCEPT)
     unfinished, moved = (
-        abs(_mean_probability(U, final, *_link(sums, whitening, final, clip, last)) - rate)
+        abs(_mean_probability(U, final, _link(sums, whitening, final, clip, last)) - rate)
         for last in (None, _last(U, y, whitening, before, clip, sigma=0.0))
     )
     assert moved < max(0.01, unfinished / 2)
@@ -72,13 +74,38 @@ def test_a_gradient_that_noise_hides_moves_nothing_and_a_clear_one_moves_more_th
     U = whitening.rows(X)
     weights = _clipped_fit(U, y, 0.5)
     weights[-1] += 0.5 / (2 * INTERCEPT)
-    _, alone = _link(sums, whitening, weights, 0.5, None)
-    moves = [
-        abs(_link(sums, whitening, weights, 0.5, _last(U, y, whitening, weights, 0.5, sigma))[1] - alone)[1]
+    alone = _link(sums, whitening, weights, 0.5, None)
+    links = [
+        _link(sums, whitening, weights, 0.5, _last(U, y, whitening, weights, 0.5, sigma))
         for sigma in (1e9, 2_000.0, 200.0, 0.0)
     ]
+    moves = [abs(link.shifts - alone.shifts)[1] for link in links]
     assert moves[0] < 1e-6
     assert (np.diff(moves) > 0.001).all()
+    kept = [link.match.kept for link in links if link.match is not None]
+    assert alone.match is None
+    assert kept[0] == pytest.approx(1)
+    assert (np.diff(kept) < -0.01).all()
+    assert kept[-1] == pytest.approx(0, abs=1e-6)
+
+
+@pytest.mark.parametrize(("sigma", "off"), [(20.0, 0.3), (200.0, -0.5), (2_000.0, 0.5)])
+def test_the_shift_moves_with_the_noise_of_the_last_gradient_as_its_match_states(sigma, off):
+    X, y, _ = _logistic_records(0.2)
+    sums, whitening = _exact_sums(X, y)
+    U = whitening.rows(X)
+    weights = _clipped_fit(U, y, 0.5)
+    weights[-1] += off / (2 * INTERCEPT)
+    last = _last(U, y, whitening, weights, 0.5, sigma)
+    row = np.append(sums.A.sum(axis=0) @ whitening.vectors * (whitening.scale * whitening.stretch), 0.0) / sums.records
+    row[-1] = INTERCEPT
+    low, high = (  # the mean residual along the mean row, .0005 lower and higher
+        _link(sums, whitening, weights, 0.5, replace(last, gradient=last.gradient + step * np.outer([-1, 1], row)))
+        for step in (-0.0005 * sums.records, 0.0005 * sums.records)
+    )
+    assert low.match is not None
+    moved = float(np.diff(high.shifts)[0] - np.diff(low.shifts)[0]) * low.temperature
+    assert moved == pytest.approx(-0.001 * low.match.pull, rel=0.05)
 
 
 @given(
@@ -95,10 +122,13 @@ def test_any_last_gradient_gives_a_finite_link_of_the_same_temperature(sigma, pu
     whitening = SoftmaxWhitening.of(sums)
     weights = length * np.array([[1.0, -1.0, 0.0], [-1.0, 1.0, 0.0]])
     gradient = pull * np.array([[-1.0, 0.5, 0.1], [1.0, -0.5, -0.1]])
-    temperature, shifts = link_of(whitening, sums, weights, clip, LastGradient(weights / 2, gradient, sigma))
-    assert temperature == link_of(whitening, sums, weights, clip)[0]
-    assert np.isfinite(shifts).all()
-    assert abs(shifts.sum()) < 1e-9
+    link = link_of(whitening, sums, weights, clip, LastGradient(weights / 2, gradient, sigma))
+    assert link.temperature == link_of(whitening, sums, weights, clip).temperature
+    assert np.isfinite(link.shifts).all()
+    assert abs(link.shifts.sum()) < 1e-9
+    assert link.match is not None
+    assert -1e-9 <= link.match.kept <= 1
+    assert np.isfinite(link.match.pull)
 
 
 def test_more_than_two_classes_have_the_link_that_they_had():
@@ -106,10 +136,11 @@ def test_more_than_two_classes_have_the_link_that_they_had():
     X, y = rng.normal(size=(300, 4)), np.arange(300) % 3
     sums, whitening = _exact_sums(X / np.linalg.norm(X, axis=1, keepdims=True), y)
     weights, gradient = rng.normal(size=(2, 3, 5))
-    temperature, shifts = link_of(whitening, sums, weights, 0.5)
-    again, same = link_of(whitening, sums, weights, 0.5, LastGradient(weights, 9 * gradient, 1.0))
-    assert again == temperature
-    np.testing.assert_array_equal(same, shifts)
+    link = link_of(whitening, sums, weights, 0.5)
+    again = link_of(whitening, sums, weights, 0.5, LastGradient(weights, 9 * gradient, 1.0))
+    assert again.temperature == link.temperature
+    assert again.match is None
+    np.testing.assert_array_equal(again.shifts, link.shifts)
 
 
 def _logistic_records(rate: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -139,12 +170,12 @@ def _last(
 
 def _link(
     sums: NoisyClassSums, whitening: SoftmaxWhitening, half: np.ndarray, clip: float, last: LastGradient | None
-) -> tuple[float, np.ndarray]:
+) -> Link:
     return link_of(whitening, sums, whitening.turned(np.stack([-half, half])), clip, last)
 
 
-def _mean_probability(U: np.ndarray, half: np.ndarray, temperature: float, shifts: np.ndarray) -> float:
-    return float(expit(2 * U @ half / temperature + shifts[1] - shifts[0]).mean())
+def _mean_probability(U: np.ndarray, half: np.ndarray, link: Link) -> float:
+    return float(expit(2 * U @ half / link.temperature + link.shifts[1] - link.shifts[0]).mean())
 
 
 def _clipped_fit(U: np.ndarray, y: np.ndarray, clip: float) -> np.ndarray:

@@ -189,14 +189,8 @@ def test_few_records_are_told_once_with_the_heads_that_do_better() -> None:
 @pytest.mark.parametrize("calibrated", [False, True])
 def test_the_probabilities_of_two_classes_follow_the_last_released_gradient(calibrated: bool) -> None:
     """Of a rare outcome; a calibration behind the rounds changes nothing of it."""
-    rng, n = np.random.default_rng(5), 6_000
-    age = rng.normal(60, 10, n)
-    ill = (rng.random(n) < 1 / (1 + np.exp(4 - 0.08 * (age - 50)))).astype(int)
-    table = {"age": age.tolist(), "ward": rng.choice(["a", "b", "c"], n).tolist()}
-    columns = (ps.Numeric("age", (50.0, 60.0, 70.0)), ps.Categories("ward", ("a", "b", "c")))
-    schema = ps.ClassSchema(2, statistics="NAB", clip_norm=1.0, transform=(ps.Cells(columns),))
-    privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=8.0, delta=1e-6)
-    course = ps.Rounds.within(single_party_plan(schema, privacy), 3, expected_records=n, calibrated=calibrated)
+    table, ill = _patients(6_000)
+    course = _course_of_cells(6_000, 8.0, 3, calibrated=calibrated)
     releases = ps.private_releases(course, table, ill, ledger="uncharged", rng=seeded(1), allow_reproducible=True)
     head = ps.heads.RefinedSoftmax().fit_releases(releases)
     assert abs(head.predict_proba(table)[:, 1].mean() - ill.mean()) < 0.01
@@ -205,8 +199,35 @@ def test_the_probabilities_of_two_classes_follow_the_last_released_gradient(cali
     sums, weights = recipe.sums(releases[0]), whitening.turned(head.weights_)
     g = whitening.turned(np.asarray(releases[3].moments.g))
     last = LastGradient(states[2].weights, g, float(releases[3].sigma["g"]))
-    temperature, shifts = link_of(whitening, sums, weights, recipe.clip, last)
-    assert head.link_[0] == pytest.approx(temperature, rel=1e-6)
-    np.testing.assert_allclose(head.link_[1], shifts, atol=1e-6)
-    _, alone = link_of(whitening, sums, weights, recipe.clip)
-    assert abs(shifts - alone).max() > 1e-4
+    link = link_of(whitening, sums, weights, recipe.clip, last)
+    assert head.link_[0] == pytest.approx(link.temperature, rel=1e-6)
+    np.testing.assert_allclose(head.link_[1], link.shifts, atol=1e-6)
+    alone = link_of(whitening, sums, weights, recipe.clip)
+    assert abs(link.shifts - alone.shifts).max() > 1e-4
+
+
+@pytest.mark.parametrize(("n", "epsilon", "calibrated"), [(600, 1.0, False), (2_000, 3.0, False), (600, 3.0, True)])
+def test_noise_moves_the_mean_probability_as_far_as_the_card_states(n: int, epsilon: float, calibrated: bool) -> None:
+    table, ill = _patients(n)
+    course = _course_of_cells(n, epsilon, 3, calibrated=calibrated)
+    means, stated = [], []
+    for seed in range(24):
+        options: Any = {"ledger": "uncharged", "rng": seeded(seed), "allow_reproducible": True}
+        head = ps.heads.RefinedSoftmax().fit_releases(ps.private_releases(course, table, ill, **options))
+        means.append(head.predict_proba(table)[:, 1].mean())
+        stated.append(head._mean_noise)
+    assert 1 / 3 < np.mean(stated) / np.std(means, ddof=1) < 3
+
+
+def _patients(n: int) -> tuple[dict[str, list[Any]], np.ndarray]:
+    rng = np.random.default_rng(5)
+    age = rng.normal(60, 10, n)
+    ill = (rng.random(n) < 1 / (1 + np.exp(4 - 0.08 * (age - 50)))).astype(int)
+    return {"age": age.tolist(), "ward": rng.choice(["a", "b", "c"], n).tolist()}, ill
+
+
+def _course_of_cells(n: int, epsilon: float, rounds_: int, *, calibrated: bool) -> ps.Rounds:
+    columns = (ps.Numeric("age", (50.0, 60.0, 70.0)), ps.Categories("ward", ("a", "b", "c")))
+    schema = ps.ClassSchema(2, statistics="NAB", clip_norm=1.0, transform=(ps.Cells(columns),))
+    privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=epsilon, delta=1e-6)
+    return ps.Rounds.within(single_party_plan(schema, privacy), rounds_, expected_records=n, calibrated=calibrated)

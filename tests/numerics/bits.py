@@ -9,6 +9,7 @@ import hashlib
 import importlib.util
 import json
 from collections.abc import Callable, Iterable
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ import numpy as np
 import privstats as ps
 from privstats import transforms as T
 from privstats.contrib.streams.mechanisms import coefficients
+from privstats.contrib.synthetic.choice import Screened, chosen_pairs
+from privstats.contrib.synthetic.projection import projected
 from privstats.dp import discrete_gaussian, rounded_gaussian
 from privstats.encoding import flatten
 from privstats.randomness import seeded
@@ -138,6 +141,26 @@ def plans() -> Iterable[bytes]:
             yield repr(plan.ring).encode()
 
 
+def pairs_of_synthetic_rows() -> Iterable[bytes]:
+    """Pairs chosen from noisy counts, and their models: a ring of columns, of which one is there twice."""
+    rng = np.random.default_rng(6)
+    for many, cells, noise in ((6, 4, 40), (12, 9, 300)):
+        step = rng.integers(0, 2, (20_000, many)).cumsum(axis=1) % cells
+        codes = np.column_stack([step, step[:, 0]])
+        tables = {
+            (a, b): np.bincount(codes[:, a] * cells + codes[:, b], minlength=cells**2).reshape(cells, cells)
+            + rng.integers(-noise, noise + 1, (cells, cells)).astype(float)
+            for a, b in combinations(range(many + 1), 2)
+        }
+        screened = Screened(tables, noise / 3**0.5, (cells,) * (many + 1), noise / 2)
+        chosen = chosen_pairs(screened)
+        yield json.dumps(chosen).encode()
+        model = screened.model(chosen)
+        for pair in tables:
+            yield projected(model, pair).astype("<f8").tobytes()
+            yield np.float64(screened.score(pair, projected(model, pair))).tobytes()
+
+
 def no_claim() -> Iterable[bytes]:
     """The weakened double: a plain product, of which nobody says that it is the same everywhere."""
     X, _ = _records(300)
@@ -176,6 +199,7 @@ CLAIMS: tuple[Callable[[], Iterable[bytes]], ...] = (
     published_values,
     noise_of_a_seed,
     plans,
+    pairs_of_synthetic_rows,
 )
 
 

@@ -111,16 +111,16 @@ def over_epsilon(result: Study) -> Sweep:
         (inf, 8.0)
     """
     scores: dict[tuple[float, str], list[float]] = {}
-    beside: dict[tuple[float, str], tuple[float | None, float | None]] = {}
+    beside: dict[tuple[float, str], Mapping[str, float | None]] = {}
     dropped: dict[float, float] = {}
     for row in result.summary:
         epsilon = WITHOUT_NOISE if row["epsilon"] is None else row["epsilon"]
         scores[epsilon, row["head"]] = result.draws.where(epsilon=row["epsilon"], head=row["head"])["score"]
-        beside[epsilon, row["head"]] = row["balanced"], row["auc"]
+        beside[epsilon, row["head"]] = {name: row[name] for name in ("balanced", "auc", "sensitivity", "specificity")}
         if row["dropped"]:
             dropped[epsilon] = row["dropped"]
     order = sorted(scores, key=lambda point: -point[0])  # stable: heads stay in their order
-    points = tuple(scored(head, epsilon, scores[epsilon, head], *beside[epsilon, head]) for epsilon, head in order)
+    points = tuple(scored(head, epsilon, scores[epsilon, head], **beside[epsilon, head]) for epsilon, head in order)
     missing = {name.partition(" from ")[0]: why for name, why in result.missing.items()}
     return Sweep(result.plan, points, missing, result.repeats, dropped)
 
@@ -158,7 +158,7 @@ def table(result: Sweep) -> Table:
 
 
 def cell(result: Sweep, point: Point) -> str:
-    """Return a score for people, with its spread, balanced accuracy and AUC.
+    """Return a score for people, with its spread, balanced accuracy, AUC, sensitivity and specificity.
 
     Example:
         >>> from privstats.workflows.score import Point
@@ -169,13 +169,16 @@ def cell(result: Sweep, point: Point) -> str:
         '81.0% ±2.0%'
         >>> cell(Sweep(plan, (point,), missing={}, repeats=5), Point("LDA", 1.0, 0.81, 0.02, balanced=0.6))
         '81.0% ±2.0% (60.0%)'
-        >>> cell(Sweep(plan, (point,), missing={}, repeats=5), Point("LDA", 1.0, 0.81, 0.02, balanced=0.6, auc=0.77))
-        '81.0% ±2.0% (60.0%, AUC .770)'
+        >>> rare = Point("LDA", 1.0, 0.81, 0.02, balanced=0.6, auc=0.77, sensitivity=0.7, specificity=0.75)
+        >>> cell(Sweep(plan, (point,), missing={}, repeats=5), rare)
+        '81.0% ±2.0% (60.0%, AUC .770, sens./spec. 70.0% / 75.0%)'
     """
     schema = result.plan.schema
     spread = "" if math.isinf(point.epsilon) else f" ±{shown(schema, point.spread)}"
     area = "" if point.auc is None else f", AUC {point.auc:.3f}".replace("0.", ".", 1)
-    classes = "" if point.balanced is None else f" ({shown(schema, point.balanced)}{area})"
+    both = [shown(schema, each) for each in (point.sensitivity, point.specificity) if each is not None]
+    flagged = f", sens./spec. {' / '.join(both)}" if both else ""
+    classes = "" if point.balanced is None else f" ({shown(schema, point.balanced)}{area}{flagged})"
     return f"{shown(schema, point.mean)}{spread}{classes}"
 
 

@@ -42,7 +42,8 @@ if TYPE_CHECKING:
 _DONE = "sweep.json"
 _BALANCED = (
     "balanced accuracy (in brackets where epsilon alone varies) is the mean of the classes' accuracies; far below the "
-    f"accuracy it says that rare classes are missed, which the AUC beside it does not depend on: {RARE}"
+    f"accuracy it says that rare classes are missed, which the AUC beside it does not depend on: {RARE}. "
+    'Sensitivity and specificity are those of threshold="prevalence"'
 )
 _TOLD = (
     "cut points of {} are open in the plan: here they are quantiles of the records, without noise; what finding them "

@@ -3,15 +3,44 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 
+from privstats.contrib.synthetic.columns import OPEN_EDGES
 from privstats.contrib.synthetic.junction_tree import Array
 from privstats.contrib.synthetic.model import Codes
+from privstats.estimates.cut_points import scanned
 from privstats.schema import Bins, Variable
 
 _FEWEST = 2
 _CLEAR = 3.0  # standard deviations of noise above which a category is counted by itself
+
+
+def occupied(variable: Variable, counts: Array, sigma: float) -> tuple[Array, float]:
+    """Return noisy counts and their sigma; for a number without edges 0 where noise explains a count.
+
+    Most cells of such a number are empty, and their noise together would hide its records.
+
+    Example:
+        >>> from privstats.contrib.synthetic.cells import occupied
+        >>> from privstats.contrib.synthetic.columns import schema_of
+        >>> (age,) = schema_of((ps.Numeric("age"),)).variables
+        >>> counts = np.random.default_rng(0).normal(0, 5, len(age.cells)).round()
+        >>> counts[200:208] += 100
+        >>> np.flatnonzero(occupied(age, counts, 5.0)[0])[:-1].tolist()
+        [200, 201, 202, 203, 204, 205, 206, 207]
+    """
+    if not isinstance(variable, Bins) or variable.edges != OPEN_EDGES:
+        return counts, sigma
+    bins = len(OPEN_EDGES) - 1
+    out, found = counts.copy(), scanned(OPEN_EDGES, [round(count) for count in counts[:bins].tolist()], sigma)
+    out[:bins] = 0.0
+    if found is not None:
+        places = {Fraction(edge): place for place, edge in enumerate(OPEN_EDGES)}
+        for (low, _), mass in zip(found.cells, found.mass, strict=True):
+            out[places[low]] = float(mass)
+    return out, 0.0
 
 
 def merged(variable: Variable, counts: Array, sigma: float, levels: int) -> Variable:
@@ -39,6 +68,10 @@ def _edges(edges: tuple[float, ...], held: Array, levels: int) -> tuple[float, .
     weights = held + max(held.sum(), 1.0) * 1e-6 / len(held)
     below = np.cumsum(weights)[:-1] / weights.sum()
     inner = {int(np.argmin(np.round(np.abs(below - part / levels), 9))) + 1 for part in range(1, levels)}
+    full = np.flatnonzero(held)
+    if len(full):  # empty ends join their neighbour, else noise would draw rows there
+        low, high = int(full[0]), int(full[-1]) + 1
+        inner = inner & set(range(low + 1, high)) or {high if high < len(held) else low}
     return tuple(edges[place] for place in (0, *sorted(inner), len(edges) - 1))
 
 

@@ -21,6 +21,10 @@ from privstats.transforms import Categories, Dates, Numeric, Truth
 _MAX_BUCKETS = 1024
 _MIN_EDGES = 3
 _EPOCH = datetime(1970, 1, 1)
+_POWERS, _PARTS = (-8, 30), 4
+_POSITIVE = tuple(2.0**k * (1 + part / _PARTS) for k in range(*_POWERS) for part in range(_PARTS))
+OPEN_EDGES = (*(-edge for edge in reversed(_POSITIVE)), *_POSITIVE)
+"""Cells of a number without edges: four between powers of two, for both signs, from 1/256 to a billion."""
 
 
 @dataclass(frozen=True)
@@ -87,8 +91,9 @@ def schema_of(columns: Sequence[Column]) -> CountSchema:
     """Return the one-way tables of declared columns; every value has a cell.
 
     Args:
-        columns: numbers and dates need at least three public edges. Values are drawn within the outer two; those
-            beyond count in the outer bins.
+        columns: a number without edges is counted in cells of a quarter of its power of two, and the course finds
+            those that hold records. Stated edges, at least three, give finer cells; dates need them. Values are drawn
+            within the outer two; those beyond count in the outer bins.
 
     Raises:
         SchemaError: edges are missing, or a column is no declaration.
@@ -104,6 +109,8 @@ def schema_of(columns: Sequence[Column]) -> CountSchema:
 
 def _variable(column: Any) -> Variable:
     match column:
+        case Numeric(edges=None):
+            return Bins(column.name, OPEN_EDGES, missing=True)
         case Numeric() | Dates():
             if column.edges is None or len(column.edges) < _MIN_EDGES:
                 raise SchemaError(

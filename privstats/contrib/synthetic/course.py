@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from privstats.contrib.synthetic.cells import lump, merged
+from privstats.contrib.synthetic.cells import lump, merged, occupied
 from privstats.contrib.synthetic.choice import Screened, chosen_pairs
 from privstats.contrib.synthetic.junction_tree import Array
 from privstats.contrib.synthetic.model import Measurement
@@ -193,6 +193,8 @@ class Synthetic(Planned):
             for table, counts in tables_of(release).items():
                 variables = tuple(map(schema.variable, table))
                 own = tuple(model[names.index(name)] for name in table)
+                if len(table) == 1:
+                    counts, _ = occupied(variables[0], counts, release.sigma["T"])
                 counts, lumps = _in_cells(variables, own, counts)
                 merge = math.sqrt(_merged_size(variables, own))
                 places = tuple(names.index(name) for name in table)
@@ -208,8 +210,10 @@ class Synthetic(Planned):
     def _cells(self, ones: Release | None) -> tuple[tuple[Variable, ...], tuple[Variable, ...]]:
         variables, many = self.schema.variables, len(self.all_pairs)
         held: Mapping[Any, Array] = {} if ones is None else tables_of(ones)
-        counts = [held.get((each.name,), np.ones(len(each.cells))) for each in variables]
         sigma = 0.0 if ones is None else ones.sigma["T"]
+        counts = [
+            occupied(each, held[each.name,], sigma)[0] if ones else np.ones(len(each.cells)) for each in variables
+        ]
         records = max(float(np.mean([each.sum() for each in counts])), 1.0) if ones else float(_USUAL_LEVELS**4)
         pairs = len(variables) - 1 if self.screens else many
         levels = _levels(records, self._noise(self._part(self._pairs_share), pairs), self.levels, _CLEARNESS)

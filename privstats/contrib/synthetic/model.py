@@ -92,15 +92,11 @@ def total(measurements: Sequence[Measurement]) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """Log-potentials of a junction tree's cliques, and the estimated number of records.
-
-    ``solution`` holds the parameters of the fit, one per measured cell.
-    """
+    """Log-potentials of a junction tree's cliques, and the estimated number of records."""
 
     tree: JunctionTree
     potentials: tuple[Array, ...]
     records: float
-    solution: Array | None = None
 
     @cached_property
     def beliefs(self) -> list[Array]:
@@ -156,25 +152,18 @@ def systematic(groups: Codes, weights: Array, rng: np.random.Generator) -> Codes
     return out
 
 
-def fitted(
-    tree: JunctionTree, measurements: Sequence[Measurement], *, before: Model | None = None, steps: int = _MAX_STEPS
-) -> Model:
+def fitted(tree: JunctionTree, measurements: Sequence[Measurement]) -> Model:
     """Maximise the weighted entropy minus half the tables' squared errors in sigmas.
 
     Args:
         tree: of the model.
         measurements: noisy tables of one variable, or of two that a clique holds.
-        before: a fit of the first of these measurements, from which this one begins.
-        steps: maximum number.
     """
     records = total(measurements)
     fit = _Fit(tree, records, tuple(measurements))
-    options: Any = {"maxiter": steps, "maxcor": 20, "ftol": _TOLERANCE}
-    start = fit.start
-    if before is not None and before.solution is not None:
-        start = np.pad(before.solution, (0, len(start) - len(before.solution)))
-    solution = minimize(fit.value, start, jac=True, method="L-BFGS-B", options=options).x
-    return Model(tree, tuple(fit.potentials(solution)), records, solution)
+    options: Any = {"maxiter": _MAX_STEPS, "maxcor": 20, "ftol": _TOLERANCE}
+    solution = minimize(fit.value, fit.start, jac=True, method="L-BFGS-B", options=options).x
+    return Model(tree, tuple(fit.potentials(solution)), records)
 
 
 @dataclass(frozen=True, eq=False)

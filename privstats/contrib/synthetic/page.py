@@ -18,6 +18,7 @@ from privstats.workflows.report.layout import Figure, Table, render
 
 _MOST_PICTURES = 24
 """Pictures of each kind on a page."""
+_MOST_BARS = 100
 _NORMAL = 1.959963984540054
 _BAR_INCHES, _PAIR_INCHES, _LONGEST = 0.16, 1.9, 18
 
@@ -59,14 +60,18 @@ def distance_table(distances: Sequence[Distance]) -> Table:
 
 
 def one_way(table: Distance) -> Any:
-    """Draw rows as bars, released shares as dots with 95 % noise."""
+    """Draw rows as bars, released shares as dots with 95 % noise; of many cells those between the rows' ends."""
     (cells,) = table.cells
-    figure = figure_of(0.8 + _BAR_INCHES * len(cells))
-    axes, at = figure.subplots(), np.arange(len(cells))
-    axes.barh(at, table.rows, color="#aab4c2", height=0.7, label="synthetic rows")
+    shown = np.arange(len(cells))
+    if len(cells) > _MOST_BARS:
+        held = np.append(np.flatnonzero(table.rows[:-1]), len(cells) - 1)
+        shown = np.append(np.arange(held[0], held[-2:][0] + 1)[:_MOST_BARS], held[-1])
+    figure = figure_of(0.8 + _BAR_INCHES * len(shown))
+    axes, at = figure.subplots(), np.arange(len(shown))
+    axes.barh(at, table.rows[shown], color="#aab4c2", height=0.7, label="synthetic rows")
     bars = {"xerr": _NORMAL * table.noise, "color": LINES[0], "markersize": 3, "linewidth": 1}
-    axes.errorbar(table.released, at, fmt="o", label="released", **bars)
-    axes.set_yticks(at, [_short(cell) for cell in cells], fontsize=SMALL)
+    axes.errorbar(table.released[shown], at, fmt="o", label="released", **bars)
+    axes.set_yticks(at, [_short(cells[each]) for each in shown], fontsize=SMALL)
     axes.tick_params(axis="x", labelsize=SMALL)
     axes.invert_yaxis()
     axes.spines[["top", "right"]].set_visible(False)

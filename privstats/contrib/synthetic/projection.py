@@ -1,4 +1,4 @@
-"""Project a fitted model to two variables, exactly, whether or not one clique holds both."""
+"""Project a model to two variables, exactly, whether or not one clique holds both, with identical bits everywhere."""
 
 from __future__ import annotations
 
@@ -7,37 +7,40 @@ from itertools import pairwise
 import numpy as np
 
 from privstats.contrib.synthetic.junction_tree import Array, Clique, JunctionTree
-from privstats.contrib.synthetic.model import Model
+from privstats.contrib.synthetic.proportional import IMPOSSIBLE, Beliefs
 
 
-def projected(model: Model, variables: Clique) -> Array:
+def projected(beliefs: Beliefs, variables: Clique) -> Array:
     """Return the probabilities of one or two variables, along the path between their cliques.
 
     Example:
         >>> from privstats.contrib.synthetic.junction_tree import JunctionTree
-        >>> from privstats.contrib.synthetic.model import Model
-        >>> alike = np.log([[0.4, 0.1], [0.1, 0.4]])
-        >>> chain = Model(JunctionTree((2, 2, 2), ((0, 1), (1, 2))), (alike, alike), 1.0)
+        >>> from privstats.contrib.synthetic.projection import projected
+        >>> from privstats.contrib.synthetic.proportional import Beliefs
+        >>> alike = np.array([[0.4, 0.1], [0.1, 0.4]])
+        >>> chain = Beliefs(JunctionTree((2, 2, 2), ((0, 1), (1, 2))), (alike, alike))
         >>> projected(chain, (0, 2)).round(2).tolist()
         [[0.34, 0.16], [0.16, 0.34]]
     """
-    tree = model.tree
+    tree = beliefs.tree
     if tree.holds(variables):
-        return model.marginal(variables)
-    path = _path(tree, *variables)
-    axes = {each: place for place, each in enumerate(sorted({v for place in path for v in tree.cliques[place]}))}
+        return beliefs.sums(tree.holding(variables), variables)
+    path, start = _path(tree, *variables), variables[:1]
     shared = [tuple(sorted(set(tree.cliques[a]) & set(tree.cliques[b]))) for a, b in pairwise(path)]
-    held: Clique = tuple(sorted({variables[0], *shared[0]}))
-    table = _sums(model, path[0], held)
-    for place, before, after in zip(path[1:], shared, [*shared[1:], (variables[1],)], strict=True):
-        joint: Clique = tuple(sorted({*before, *after}))
-        own, given = _sums(model, place, joint), _sums(model, place, before)
-        wanted: Clique = tuple(sorted({variables[0], *after}))
-        ratio = np.divide(1.0, given, out=np.zeros_like(given), where=given > 0)
-        operands = [(table, held), (ratio, before), (own, joint)]
-        flat = [part for array, names in operands for part in (array, [axes[each] for each in names])]
-        table, held = np.einsum(*flat, [axes[each] for each in wanted], optimize=True), wanted
+    held = _union(start, shared[0])
+    table = beliefs.sums(path[0], held)
+    for place, before, after in zip(path[1:], shared, [*shared[1:], variables[1:]], strict=True):
+        joint, wanted = _union(before, after), _union(start, after)
+        full, given = _union(held, after), beliefs.sums(place, before)
+        ratio = np.divide(1.0, given, out=np.zeros_like(given), where=given > IMPOSSIBLE)
+        table = table * tree.widened(ratio, before, held)
+        product = tree.widened(table, held, full) * tree.widened(beliefs.sums(place, joint), joint, full)
+        table, held = np.asarray(product.sum(axis=tree.axes(full, wanted))), wanted
     return table
+
+
+def _union(one: Clique, other: Clique) -> Clique:
+    return tuple(sorted({*one, *other}))
 
 
 def _path(tree: JunctionTree, a: int, b: int) -> list[int]:
@@ -55,7 +58,3 @@ def _path(tree: JunctionTree, a: int, b: int) -> list[int]:
     starts = [place for place, clique in enumerate(tree.cliques) if a in clique]
     ends = [place for place, clique in enumerate(tree.cliques) if b in clique]
     return min((between(start, end) for start in starts for end in ends), key=len)
-
-
-def _sums(model: Model, place: int, variables: Clique) -> Array:
-    return np.asarray(model.beliefs[place].sum(axis=model.tree.axes(model.tree.cliques[place], variables)))

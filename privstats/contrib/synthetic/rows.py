@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from privstats.contrib.synthetic.cells import lump
+from privstats import optional_dependencies
+from privstats.contrib.synthetic.cells import lump, occupied
 from privstats.contrib.synthetic.columns import Column, restored
 from privstats.contrib.synthetic.course import Pairs, Synthetic, tables_of
 from privstats.contrib.synthetic.junction_tree import Array, JunctionTree
@@ -102,6 +103,10 @@ class SyntheticRows(Mapping[str, list[Any]]):
 
     def __len__(self) -> int:
         return len(self.drawn) + 1
+
+    def to_frame(self) -> Any:
+        """Return the rows as a pandas DataFrame, with the column that marks them."""
+        return optional_dependencies.load("pandas", by="to_frame").DataFrame(dict(self))
 
     @property
     def note(self) -> str:
@@ -254,7 +259,7 @@ def fit_of(course: Synthetic, releases: Releases) -> Fit:
     ones = {} if releases[0] is None else tables_of(releases[0])
     sigma = 0.0 if releases[0] is None else releases[0].sigma["T"]
     inside = tuple(
-        _inside(fine, own, ones.get((fine.name,)), sigma)
+        _inside(fine, own, *(occupied(fine, ones[fine.name,], sigma) if ones else (None, 0.0)))
         for fine, own in zip(course.schema.variables, variables, strict=True)
     )
     return Fit(course.schema.variables, variables, model, inside, pairs, tuple(releases))

@@ -144,7 +144,7 @@ def check_proven(survivors: frozenset[int], graph: Graph, index: int, failed: Co
 
     Boxes of ``failed`` did not open. A box that opens is proof: it is keyed by this client's fresh key. An old signed
     advertisement is none: a server that repeats its session name and key could replay that of a client that has left.
-    A neighbour that seals garbage looks identical, so no client is accused.
+    A neighbour that seals garbage looks absent too, so none is accused.
     """
     absent = survivors.intersection(failed)
     neighbours = len(survivors.intersection(graph.neighbours(index)))

@@ -28,9 +28,9 @@ from privstats.secagg.scalars import WIDE_BYTES, KeyPair, canonical, key_pair, u
 from privstats.secagg.wire import HEADER_BYTES, TAG_BYTES, Refusal, session_of, type_of
 
 # Every box key seals one box, and a key of the channel serves one message, so a constant nonce is used once per key.
-# The key is derived from a secret to which both sides bring a fresh part in every session, for one client, one session
-# and one type of message; a type has one direction and one place in the protocol, and each machine makes it once. A
-# repeat is the same bytes: answers are a function of the root and of the messages received, and only the newest state
+# The key is derived from a secret to which both sides add a fresh part in every session, for one client, one session
+# and one type of message. A type has one sender and one step, and each machine builds one message of it. A repeat has
+# identical bytes: answers follow from the root and the messages received, and only the newest state
 # may be resumed (``Client.export``). Version 4's ``Share`` may differ when repeated: ``Channel._synthetic``.
 NONCE = bytes(12)
 

@@ -124,7 +124,7 @@ class HybridSecrets(BoxKeys):
         return AESGCM(derive(both, f"box/{ends[0]}/{ends[1]}", salt=transcript))
 
     def links(self, state: ClientState) -> tuple[bytes]:
-        """Return the pair seed of each usable owner above this client, under a pad that the owner's f removes."""
+        """Return the pair seed of each usable owner above this client, under a pad from the owner's f."""
         above = [owner for owner in state.sharers if owner > self._me and owner in state.held]
         joined = b""
         for owner, seed in self.pair_seeds(above, state):

@@ -49,7 +49,7 @@ class SparseGraph:
 
 
 def excludable(clients: int, neighbours: int, disputes: int) -> int:
-    """Return m, the listed clients that a lying server can exclude from the sum.
+    """Return m, how many listed clients a lying server can exclude from a sum.
 
     ceil((n-k-1) / (k/2+1)) + 1 windows of k neighbours cover the ring, each excluding at most q clients (``disputes``):
     docs/theorems.md, 8.

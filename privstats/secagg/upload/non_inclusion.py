@@ -61,9 +61,9 @@ def prove_excluded(
     roster: Roster | bytes,
     panel: Panel,
 ) -> bytes:
-    """Return the name of a report that is in no sum and never can be: its SHA-256.
+    """Return the name of a report that is in no sum and never can be.
 
-    The name hashes the run's context, so abandoning one panel cannot free a report that was sent for a second one.
+    It is SHA-256 of the signed statement, run included, so abandoning one panel frees no report sent for a second.
 
     Args:
         parameters, roster, panel: as for :func:`check_abandoned_by_all`.

@@ -52,8 +52,8 @@ class Head(HiddenRepr, Struct, frozen=True):
 class Part(HiddenRepr, Struct):
     """Reports that travel together; bodies are stored until all helpers have answered.
 
-    ``bitmaps`` holds the places that a helper accepts, by the helper's place. ``rho`` fixes the proofs' coins from the
-    part's closing; ``answers`` sums the helpers' answers, one row per report. A report in a journal has its place in
+    ``bitmaps`` holds the places that a helper accepts, by the helper's place. ``rho`` are the proofs' coins, set when
+    it closes; ``answers`` sums the helpers' answers, one row per report. A report in a journal has its place in
     ``places``, and no body here; ``hashes`` then has its body's hash if it carries a proof.
     """
 
@@ -71,7 +71,7 @@ class LeaderState(HiddenRepr, Struct):
 
     ``reported`` maps a sender to its statement's hash, and ``listed`` the clients in the sum to theirs. ``open`` is
     being filled; ``parts`` are closed and not settled, by number; ``settled`` are ``listed`` parts outside the sum, if
-    the leader ``defers`` sums. ``revealed`` has each helper's answer hash and signature, which stay.
+    the leader ``defers`` sums. ``revealed`` keeps each helper's answer hash and signature.
     """
 
     private: bytearray

@@ -33,7 +33,7 @@ class Suite:
     Attributes:
         names: in the parameters' digest, without and with proofs.
         offer: label of a signed box key.
-        key_bytes, enc_bytes: size of a box key, and of a box's first key.
+        key_bytes, enc_bytes: size of a box key, of an encapsulated key.
         first: first place with a box: 1 where the body is the leader's box, else 0.
         redrawn: sealing is randomised, so no report can be made twice.
         private_of, public_of: private key and box key from 32 secret bytes.
@@ -41,7 +41,7 @@ class Suite:
         body_key: returns a body's first bytes, its sealing key, and the contents of boxes before the helpers'.
         seal: seals content for a place's box key.
         open_box: opens a box, or raises ``UnopenedError``.
-        opening: returns what opens this body alone, or raises ``UnopenedError``.
+        opening: returns one body's key schedule, or raises ``UnopenedError``.
     """
 
     names: tuple[bytes, bytes]

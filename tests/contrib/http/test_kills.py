@@ -128,7 +128,7 @@ def killed_at(
     os.environ["XDG_STATE_HOME"] = str(place / "state")
     study = study_of_devices(place / "run")
     monkeypatch.setattr(os, "fsync", lambda _: None)
-    fuse = Fuse(monkeypatch, "os.fsync")
+    fuse = Fuse(monkeypatch, "os.fsync", all_threads=True)
     fuse.left = waits
     world = World(study, cluster=lambda: cluster(study))
     survivors = world.play()
@@ -182,7 +182,7 @@ def test_no_answer_of_a_group_leaves_before_its_wait_for_the_disk(tmp_path: Path
 def _dying(real):
     def receive_many(self, items):
         with pytest.MonkeyPatch.context() as patch:
-            Fuse(patch, "os.fsync").left = 1
+            Fuse(patch, "os.fsync", all_threads=True).left = 1
             return real(self, items)
 
     return receive_many

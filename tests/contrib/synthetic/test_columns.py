@@ -71,7 +71,8 @@ def test_values_are_restored_in_the_words_of_their_declaration():
     [
         (lambda: Hashed("icd", 1), "buckets of icd"),
         (lambda: Hashed("icd", 4, salt=3), "salt of icd"),
-        (lambda: schema_of((ps.Numeric("age"),)), "edges of age must be at least 3"),
+        (lambda: schema_of((ps.Numeric("age", (0, 50)),)), "edges of age must be at least 3"),
+        (lambda: schema_of((ps.Dates("day"),)), "edges of day"),
         (lambda: schema_of((ps.Dates("day", ("2024-01-01", "2024-02-01")),)), "edges of day"),
         (lambda: schema_of(("age",)), "columns must hold Numeric"),
     ],

@@ -1,5 +1,8 @@
 """The command writes rows and their page from a course's file and its releases."""
 
+import csv
+from datetime import date
+
 import pytest
 from typer.testing import CliRunner
 
@@ -36,6 +39,20 @@ def test_rows_and_their_page_are_written(folder):
     again = _run(folder, "--rows", "30", "--seed", "4", "--force")
     assert again.exit_code == 0
     assert (folder / "rows.csv").read_text().splitlines() == lines
+
+
+def test_declared_columns_write_dates_and_truths_as_such(folder):
+    declared = folder / "columns.toml"
+    declared.write_text(
+        '[[columns]]\nname = "smoker"\nkind = "truth"\n'
+        '[[columns]]\nname = "admitted"\nkind = "dates"\nedges = ["2024-01-01", "2025-01-01"]\n'
+    )
+    done = _run(folder, "--rows", "30", "--columns", str(declared))
+    assert done.exit_code == 0, done.output
+    with (folder / "rows.csv").open() as file:
+        lines = list(csv.DictReader(file))
+    assert {line["smoker"] for line in lines} == {"True", "False"}
+    assert all(date.fromisoformat(line["admitted"]).year == 2024 for line in lines if line["admitted"])
 
 
 def test_another_course_is_refused(folder):

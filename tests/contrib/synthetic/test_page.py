@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 import privstats as ps
 from privstats.contrib.synthetic.command import app
 from privstats.contrib.synthetic.page import distance_table, one_way, two_way, write_page
-from privstats.contrib.synthetic.rows import NO_INTERVALS, synthetic
+from privstats.contrib.synthetic.rows import NO_INTERVALS, Distance, synthetic
 from tests.contrib.synthetic.cases import COLUMNS, released
 
 pytest.importorskip("matplotlib")
@@ -35,6 +35,16 @@ def test_the_pictures_show_both_tables(rows):
     left, right = two_way(pair).axes[:2]
     for panel, shares in ((left, pair.released), (right, pair.rows)):
         assert np.allclose(np.asarray(panel.images[0].get_array()), np.sqrt(np.maximum(shares, 0)))
+
+
+def test_a_picture_of_many_cells_shows_those_that_hold_rows():
+    rows, released = np.zeros(306), np.zeros(306)
+    rows[210:220], rows[-1] = 0.09, 0.1
+    released[[5, 215]] = 0.01, 0.99
+    wide = Distance(("x",), 0, 0.1, 0.0, 0.2, (tuple(f"c{k}" for k in range(306)),), released, rows, 0.01)
+    axes = one_way(wide).axes[0]
+    assert [each.get_text() for each in axes.get_yticklabels()] == [*(f"c{k}" for k in range(210, 220)), "c305"]
+    assert [patch.get_width() for patch in axes.patches] == pytest.approx([0.09] * 10 + [0.1])
 
 
 def test_the_page_has_a_picture_of_each_table_and_the_distances(rows, tmp_path):

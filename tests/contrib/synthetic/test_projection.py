@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from privstats.contrib.synthetic.junction_tree import JunctionTree
-from privstats.contrib.synthetic.model import Model
 from privstats.contrib.synthetic.projection import projected
+from privstats.contrib.synthetic.proportional import Beliefs
 
 SIZES = (2, 3, 2, 4, 3)
 
@@ -21,7 +21,7 @@ def test_every_pair_is_projected_as_summing_all_cells_does(edges):
     for table, clique in zip(potentials, tree.cliques, strict=True):
         joint = joint + tree.widened(table, clique, tuple(range(5)))
     joint = np.exp(joint) / np.exp(joint).sum()
-    model = Model(tree, tuple(potentials), 1.0)
+    model = Beliefs(tree, tree.marginals(potentials)[0])
     for pair in combinations(range(5), 2):
         exact = joint.sum(axis=tuple(each for each in range(5) if each not in pair))
         assert np.allclose(projected(model, pair), exact)

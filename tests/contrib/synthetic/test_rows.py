@@ -141,3 +141,38 @@ def test_rows_are_drawn_although_a_session_has_no_sum(lost):
         releases.append(None if round_.place == lost else ps.simulate(round_.plan, parts))
     drawn = synthetic(own, releases, rows=50, seed=0)
     assert len(drawn["age"]) == 50
+
+
+def test_numbers_without_edges_have_rows_where_the_records_are():
+    columns = (ps.Numeric("age"), ps.Numeric("income"), ps.Truth("ill"), ps.Truth("old"))
+    own = course(epsilon=3.0, columns=columns)
+
+    def records(seed: int):
+        rng = np.random.default_rng(seed)
+        age = rng.uniform(20, 90, 3_000)
+        income = np.where(rng.random(3_000) < 0.5, 0.0, rng.lognormal(10, 0.5, 3_000))
+        return {"age": age, "income": income, "ill": rng.random(3_000) < 0.3, "old": age > 60}
+
+    releases = ps.simulate(own, [(coded(columns, records(seed)), None) for seed in (1, 2)])
+    drawn = synthetic(own, releases, rows=4_000, seed=0, columns=columns)
+    age, income = (np.array(drawn[name], float) for name in ("age", "income"))
+    known = ~np.isnan(age)
+    assert known.mean() > 0.97
+    assert np.quantile(age[known], [0.01, 0.99]) == pytest.approx([20, 90], abs=6)
+    assert np.mean(age[known] > 60) == pytest.approx(3 / 7, abs=0.05)
+    assert np.mean(np.abs(income) < 1) == pytest.approx(0.5, abs=0.05)
+    assert np.nanmedian(income[income > 1]) == pytest.approx(np.exp(10), rel=0.1)
+    assert np.nanquantile(np.abs(income), 0.995) < 1e6
+    old = np.array(drawn["old"], float)
+    assert np.nanmean(age[old == 1]) > 65 > 55 > np.nanmean(age[old == 0])
+
+
+def test_a_frame_holds_the_rows_and_their_mark():
+    pandas = pytest.importorskip("pandas")
+    drawn = _rows(count=20)
+    frame = drawn.to_frame()
+    assert isinstance(frame, pandas.DataFrame)
+    assert list(frame) == list(drawn)
+    assert frame["ward"].tolist() == drawn["ward"]
+    with pytest.raises(DataError, match="holds synthetic rows"):
+        ps.measure(ps.CountSchema((ps.Categories("ward", ("a", "b", "c")),), (("ward",),)), frame)
