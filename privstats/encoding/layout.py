@@ -26,8 +26,7 @@ class Segment:
     """Consecutive entries of the flat vector with one scale, bound and noise level.
 
     Attributes:
-        name: a letter; ``"B.diag"`` / ``"B.off"`` (likewise S, G and others) are a symmetric block's diagonal and
-            strict upper triangle, row by row.
+        name: a letter; a symmetric block has ``"B.diag"`` and ``"B.off"``, its strict upper triangle row by row.
         scale: wire steps per real unit.
         bound: largest absolute value one record adds to one entry, in wire steps.
         pooled: whether one block holds the sum over all classes.

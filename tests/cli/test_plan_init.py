@@ -137,7 +137,7 @@ def test_a_patient_with_several_rows_is_promised_what_somebody_chose(init, termi
 
 def test_a_patient_whose_average_counts_is_asked_for_no_number_of_rows(init, terminal):
     done = init(*options(unit="person"), input="average\n", code=0)
-    assert "to count in full?" not in done.output
+    assert "count in full?" not in done.output
     privacy = ps.Plan.read("plan.toml").privacy
     assert (privacy.max_records_per_person, privacy.person_clip) == (None, "average")
     words = options(unit="person", person_clip="average", max_records_per_person=5)

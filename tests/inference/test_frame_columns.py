@@ -3,7 +3,7 @@
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -161,13 +161,14 @@ def _modules(package: ModuleType) -> Iterator[ModuleType]:
 
 
 def frames() -> set[str]:
-    """Every class of both packages that has ``to_frame`` and can be made."""
+    """Every class of both packages that has ``to_frame`` and can be made; rows have the columns of a user's file."""
     return {
         each.__name__
         for package in (ps, threat_models)
         for module in _modules(package)
         for _, each in inspect.getmembers(module, inspect.isclass)
         if hasattr(each, "to_frame") and each.__module__ == module.__name__ and not inspect.isabstract(each)
+        if not issubclass(each, Mapping)
     }
 
 
