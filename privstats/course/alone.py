@@ -116,18 +116,12 @@ def private_release(
     """
     plan = single_party_plan(schema, privacy, max_records=max_records, min_count=min_count)
     rng = checked(rng, allow_reproducible=allow_reproducible)
-    charge = _charge(ledger, dataset)
+    charge = charge_for(ledger, dataset)
     _require_ids(privacy, persons)
     vector = _vector(plan, X, y, rng, progress=progress, persons=persons)
-    return session.release(
-        plan,
-        vector,
-        tuple(range(_CLIENTS)),
-        rng,
-        "uncharged" if charge is None else charge,
-        run=run,
-        allow_reproducible=allow_reproducible,
-    )
+    options: Any = {"run": run, "allow_reproducible": allow_reproducible}
+    account: Any = "uncharged" if charge is None else charge
+    return session.release(plan, vector, tuple(range(_CLIENTS)), rng, account, **options)
 
 
 def private_releases(
@@ -172,22 +166,27 @@ def private_releases(
     _require_same_records(course)
     _require_central(course.first.privacy)
     rng = checked(rng, allow_reproducible=allow_reproducible)
-    charge = _charge(ledger, dataset)
+    charge = charge_for(ledger, dataset)
     _require_ids(course.first.privacy, persons)
-    first = _vector(course.first, X, y, rng, persons=persons)  # before anything is spent: its refusals cost nothing
+    rows: Callable[[Schema], Any] = lambda _: X  # noqa: E731
+    if cells_of(course.first.schema) is not None:
+        from privstats.course.read_once import ReadOnce
+
+        rows = ReadOnce(X, y).rows
+    # Before anything is spent: its refusals cost nothing.
+    first = _vector(course.first, rows(course.first.schema), y, rng, persons=persons)
     _require_admitted(course, X, y, persons)
     entry = None if charge is None else _spent(course, charge, run or os.urandom(_FRESH_RUN_BYTES))
-    later = partial(_vector, X=X, y=y, rng=rng, first=False, kept=KeptRows(), persons=persons)
+    later = partial(_vector, y=y, rng=rng, first=False, kept=KeptRows(), persons=persons)
 
     def release(round_: Round) -> Release | None:
-        vector = first if round_.place == 0 else later(round_.plan)
+        plan = round_.plan
+        vector = first if round_.place == 0 else later(plan, rows(plan.schema))
         if charge is not None and entry is not None:
             charge.ledger.mark_started(entry, round_.place)
-        everybody = tuple(range(round_.plan.cohort.clients))
+        everybody = tuple(range(plan.cohort.clients))
         try:
-            return session.release(
-                round_.plan, vector, everybody, rng, "uncharged", allow_reproducible=allow_reproducible
-            )
+            return session.release(plan, vector, everybody, rng, "uncharged", allow_reproducible=allow_reproducible)
         except AggregationError:
             return None
         finally:
@@ -247,7 +246,8 @@ def _require_admitted(course: Course, X: Any, y: Any, persons: Any) -> None:
         admits(X, y, _unreadable(course.first), *how)
 
 
-def _charge(ledger: Paid, dataset: str | None) -> Charge | None:
+def charge_for(ledger: Paid, dataset: str | None) -> Charge | None:
+    """Return the account that ``ledger=`` and ``dataset=`` name; None for "uncharged"."""
     if isinstance(ledger, str) and ledger == "uncharged" and dataset is None:
         return None
     from privstats.ledger.charges import charge_named

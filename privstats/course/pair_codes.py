@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,7 @@ SEARCH_SHARE = 0.25
 """Part of the mu^2 behind the first release that the session for all pairs gets."""
 
 _KIND, _CLASSES = "pairs", 2
+_BLOCK_ROWS = 32
 _MOST_COLUMNS = 64
 """A power of two that scales the published places of columns to at most 1."""
 _SIZE = re.compile("([1-9][0-9]{0,2})-([1-9][0-9]{0,4})")  # one word for one module
@@ -101,22 +103,26 @@ class PairCodes(Module):
     ) -> tuple[Whole, Whole]:
         """Return each record's row and kappa."""
         d = units.shape[1] - 1
-        parts = _Parts.of(self, d, weights, grid_bits)
+        parts = _parts(self, d, _Keyed(weights.digest, weights), grid_bits)
         places = parts.places_of(units[:, :d])
         scores = np.zeros((len(units), 2))
-        scores[:, 1] = units @ parts.scores[: d + 1] + parts.products_with(parts.scores[d + 1 :])[places].sum(axis=1)
+        scores[:, 1] = units @ parts.scores[: d + 1] + parts.scored[places].sum(axis=1)
         r, square = residuals_of(scores, weights.exponent + grid_bits, labels)
         step = np.ldexp(r[:, 1] * (math.sqrt(2) / norm), -(PROBABILITY_BITS + weights.exponent + grid_bits))
-        codes = np.square(parts.products).sum(axis=1)[places].sum(axis=1)
+        codes = parts.squares[places].sum(axis=1)
         length = np.abs(step) * np.sqrt(parts.alpha**2 * np.vecdot(units, units) + parts.beta**2 * codes)
         shorter = 1 / np.maximum(length, 1.0)
         step *= shorter * (4**grid_bits * SHY)
         rows = np.empty((len(units), self.weights(d, classes)))
-        np.multiply(units, (step * parts.alpha)[:, None], out=rows[:, : d + 1])
-        taken = parts.products.take(places, axis=0).reshape(len(units), -1)
-        np.multiply(taken, (step * parts.beta)[:, None], out=rows[:, d + 1 :])
+        for start in range(0, len(rows), _BLOCK_ROWS):  # a block stays in the second-level cache throughout
+            part = slice(start, start + _BLOCK_ROWS)
+            own, block = step[part, None], rows[part]
+            np.multiply(units[part], own * parts.alpha, out=block[:, : d + 1])
+            taken = parts.products.take(places[part], axis=0).reshape(len(block), -1)
+            np.multiply(taken, own * parts.beta, out=block[:, d + 1 :])
+            np.trunc(block, out=block)
         remaining = 1 - np.minimum(np.ldexp(square, -2 * PROBABILITY_BITS), 1.0)
-        return np.trunc(rows, out=rows), np.floor(remaining * shorter * ((1 << grid_bits) * SHY))
+        return rows, np.floor(remaining * shorter * ((1 << grid_bits) * SHY))
 
     def _of_rounds(self, *_: Any, **__: Any) -> Any:
         raise SchemaError(f"{self.word} is a part of Rounds(pairs=True), and no module of its own: leave module out")
@@ -165,10 +171,34 @@ class _Parts:
         left, right = self.pairs.T
         return np.asarray(groups[:, left] * several + groups[:, right] + np.arange(m) * several**2)
 
-    def products_with(self, weights: Whole) -> Whole:
-        """Return the scores of every row of ``products``, ``(25 m,)``."""
-        own = np.repeat(weights.reshape(-1, ENTRIES), (GROUPS + 1) ** 2, axis=0)
-        return np.asarray((self.products * own).sum(axis=1))
+    @cached_property
+    def scored(self) -> Whole:
+        """Scores of every row of ``products``, ``(25 m,)``."""
+        own = self.scores[self.functionals.shape[1] + 1 :].reshape(-1, ENTRIES)
+        return np.asarray((self.products * np.repeat(own, (GROUPS + 1) ** 2, axis=0)).sum(axis=1))
+
+    @cached_property
+    def squares(self) -> Whole:
+        """Squared length of every row of ``products``, ``(25 m,)``."""
+        return np.asarray(np.square(self.products).sum(axis=1))
+
+
+class _Keyed(NamedTuple):
+    """Published values, equal by digest."""
+
+    digest: bytes
+    values: Values
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Keyed) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+
+@lru_cache(2)  # every tile of a round reads the same published values
+def _parts(module: PairCodes, features: int, keyed: _Keyed, bits: int) -> _Parts:
+    return _Parts.of(module, features, keyed.values, bits)
 
 
 def codes_in(schema: Any) -> PairCodes | None:

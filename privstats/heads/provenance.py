@@ -233,8 +233,17 @@ def present(releases: Releases) -> list[Release]:
     return have
 
 
+ROW_TABLES = (("records",),)
+"""The tables of a count of rows."""
+
+
 def behind_counts(releases: Releases) -> tuple[list[Release], Releases]:
-    """Split off the count sessions that begin a ``Binned`` course; ReleaseError if later sums used other cut points."""
+    """Split off the count of rows, or the count sessions, that begin a course.
+
+    ReleaseError if later sums used other cut points than those of the counts.
+    """
+    if len(releases) > 1 and is_row_count(releases[0]):
+        return [releases[0]], releases[1:]  # type: ignore[list-item]
     place = next((at for at, each in enumerate(releases) if each is not None and _task(each) != "counts"), 0)
     counts, rest = [each for each in releases[:place] if each is not None], list(releases[place:])
     if not place or not (counts or _reads_table(rest[0])):
@@ -247,6 +256,11 @@ def behind_counts(releases: Releases) -> tuple[list[Release], Releases]:
     if len(rest) == 2 and _task(rest[0]) == "classes" and _task(rest[1]) in ("", "calibration"):
         return counts, [None, *rest]  # a mean without a sum went before
     return counts, rest
+
+
+def is_row_count(release: object) -> bool:
+    """Return whether a release counts the rows of one party, and nothing else (:mod:`~privstats.heads.row_count`)."""
+    return _task(release) == "counts" and getattr(release, "plan").schema.tables == ROW_TABLES  # noqa: B009
 
 
 def behind_cut_points(release: Released | Releases) -> tuple[tuple[Released, ...], Released]:

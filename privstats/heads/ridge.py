@@ -16,7 +16,7 @@ from privstats.heads.estimates.least_squares import Penalty, Solver, solve
 from privstats.heads.estimator import ClassHead
 from privstats.heads.evidence import Array, ClassEvidence, GramEvidence, Released, records_gram, release_gram
 from privstats.heads.private import Promise, Records, arrays, opened_by
-from privstats.heads.provenance import EXACT, UNKNOWN, Provenance, behind_cut_points
+from privstats.heads.provenance import EXACT, UNKNOWN, Provenance, behind_cut_points, present
 from privstats.heads.registry import (
     NONE,
     SWITCH,
@@ -34,6 +34,7 @@ from privstats.heads.rules import LinearRule, Preprocessing, local, take_columns
 
 if TYPE_CHECKING:
     from privstats.course import Releases
+    from privstats.release import Release
 
 _SOLVERS: Constraints = (Text("auto", "aggregate", "plain", "adassp", "wiener"),)
 
@@ -47,8 +48,8 @@ class Ridge(MultiOutputMixin, LinearRegressor):
             noise; ``"wiener"`` is :func:`~privstats.estimates.denoise.denoised_solve`; ``"aggregate"`` averages adassp,
             smaller penalties, wiener and zero weights by estimated risk; ``"auto"`` is aggregate for noisy releases,
             else plain. With solver and penalty ``"auto"``, :meth:`fit_private` of one target refines by rounds like
-            :class:`RefinedRidge`, at the same charge, if ``expected_records`` is given, or ``adjacency`` is
-            ``"replace-one"`` without ``max_records``.
+            :class:`RefinedRidge`, at the same charge. Under ``"add-remove"`` without ``expected_records`` a noisy count
+            of the records, 1/64 of mu^2, comes first; ``"replace-one"`` with ``max_records`` has one release.
         penalty: a number >= 0, ``"gcv"``, ``"evidence"`` (marginal likelihood), ``"folds"`` (fold sums), or ``"auto"``:
             evidence for noisy sums, else folds if released, else GCV.
         fit_intercept: centre records in :meth:`fit`; a release needs a final ``ConstantFeature``.
@@ -117,7 +118,8 @@ class Ridge(MultiOutputMixin, LinearRegressor):
     def _fit_under(self, promise: Promise, X: Any, y: Any, target_bound: float) -> Self:
         stated, plain = promise.expected_records is not None, (self.solver, self.penalty) == ("auto", "auto")
         public = stated or (promise.adjacency == "replace-one" and promise.max_records is None)
-        if public and plain and (isinstance(y, str) or np.ndim(y) == 1):
+        plain = plain and (isinstance(y, str) or np.ndim(y) == 1)
+        if public and plain:
             return self._refined(promise, X, y, target_bound)
         if stated and not promise.declared:
             raise HeadError(
@@ -129,6 +131,12 @@ class Ridge(MultiOutputMixin, LinearRegressor):
         records = (arrays if counted else Records.of)(X, y, maps)
         schema = self._schema(records, maps, norm, target_bound, promise.grid_bits)
         if not counted:
+            if plain and promise.adjacency == "add-remove":
+                from privstats.heads.row_count import counted_first
+
+                if (first := counted_first(promise, schema, records)) is not None:
+                    rest, count = first
+                    return self._refined(rest, X, y, target_bound, count)
             self.release_ = promise.release(schema, records)
             return self.fit_release(self.release_)
         self.releases_, course = promise.releases(None, schema, promise.counted(records).n, records)
@@ -136,12 +144,16 @@ class Ridge(MultiOutputMixin, LinearRegressor):
         *_, self.release_ = (each for each in self.releases_ if each is not None)
         return self._assuming((), course)
 
-    def _refined(self, promise: Promise, X: Any, y: Any, target_bound: float) -> Self:
+    def _refined(self, promise: Promise, X: Any, y: Any, target_bound: float, count: Release | None = None) -> Self:
         better: Any = head_class("RefinedRidge")(fit_intercept=self.fit_intercept)
         better._fit_under(promise, X, y, target_bound)
         own = better.get_params(deep=False)
+        self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
         self.__dict__.update({name: value for name, value in vars(better).items() if name not in own})
         self.solver_, self.penalty_, self.condition_ = "rounds", math.nan, math.nan
+        if count is not None:
+            self.releases_ = [count, *self.releases_]
+            self.provenance_ = Provenance.of(present(self.releases_), self.provenance_.course)
         *_, self.release_ = (each for each in self.releases_ if each is not None)
         return self
 

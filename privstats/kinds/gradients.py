@@ -190,7 +190,7 @@ def _check_module(schema: GradientSchema) -> None:
 
 # --- the sums
 
-_ENTRIES = 1 << 22  # gradient entries of single records in memory at once
+_ENTRIES = 1 << 21  # gradient entries of single records in memory at once
 
 
 GradientMoments, RealGradientMoments = containers(
@@ -226,15 +226,17 @@ def measured_gradients(
     records = 0
     _require_packages(schema)
     again = None if kept is None else kept.behind((schema.rows, schema.clip_norm, schema.steps, values["M"]))
-    for place, (rows, targets) in enumerate(moments.rounds.pieces(read, X, y, progress, _most_rows(schema))):
+    for place, (rows, targets) in enumerate(moments.rounds.pieces(read, X, y, progress)):
         form = partial(_rows_behind, schema, read, rows, values["M"])
         behind = form() if again is None else again.mapped(place, rows, form)
-        mapped, fine = _map(schema, read, behind, targets, values)
         for total in sums.values():
             total.admit(len(rows))
-        sums["g"].partial += mapped.residuals.T @ mapped.rows
-        sums["k"].partial += mapped.kappa.sum()
-        records += int(np.count_nonzero(fine))
+        for start in range(0, len(rows), _most_rows(schema)):
+            part = slice(start, start + _most_rows(schema))
+            mapped, fine = _map(schema, read, behind.part(part), targets[part], values)
+            sums["g"].partial += mapped.residuals.T @ mapped.rows
+            sums["k"].partial += mapped.kappa.sum()
+            records += int(np.count_nonzero(fine))
     return GradientMoments(schema, sums["g"].result(), int(sums["k"].result()), records)
 
 
@@ -245,14 +247,10 @@ def gradient_terms(schema: GradientSchema, X: Any, y: Any, values: Mapping[str, 
     return moments.record_sums.RecordTerms.joined(_added(schema, rows, beside, values) for rows, beside in several)
 
 
-def _added(
-    schema: GradientSchema, rows: NDArray[Any], targets: NDArray[Any], values: Mapping[str, Values]
-) -> RecordTerms:
-    mapped, fine = _map(schema, schema.rows, _rows_behind(schema, schema.rows, rows, values["M"]), targets, values)
-    term = moments.record_sums.Term(
-        {"g": (mapped.residuals[fine], mapped.rows[fine]), "k": (mapped.kappa[fine, None], None)}
-    )
-    return moments.record_sums.RecordTerms(fine, (term,), {})
+def _added(schema: GradientSchema, rows: NDArray[Any], y: NDArray[Any], values: Mapping[str, Values]) -> RecordTerms:
+    mapped, fine = _map(schema, schema.rows, _rows_behind(schema, schema.rows, rows, values["M"]), y, values)
+    sums: Any = {"g": (mapped.residuals[fine], mapped.rows[fine]), "k": (mapped.kappa[fine, None], None)}
+    return moments.record_sums.RecordTerms(fine, (moments.record_sums.Term(sums),), {})
 
 
 def _require_packages(schema: GradientSchema) -> None:
@@ -261,11 +259,7 @@ def _require_packages(schema: GradientSchema) -> None:
 
 
 def _most_rows(schema: GradientSchema) -> int:
-    return (
-        moments.rounds.ROWS
-        if schema.network is None
-        else max(1, min(moments.rounds.ROWS, _ENTRIES // schema.sizes["feature"]))
-    )
+    return max(1, min(moments.rounds.ROWS, _ENTRIES // schema.sizes["feature"]))
 
 
 def _rows_behind(schema: GradientSchema, read: RecordSchema, rows: NDArray[Any], M: Values) -> MappedRows:

@@ -75,6 +75,10 @@ class MappedRows:
     grid: Whole | None
     fine: NDArray[np.bool_]
 
+    def part(self, where: slice) -> MappedRows:
+        """Return consecutive records."""
+        return MappedRows(self.unit[where], None if self.grid is None else self.grid[where], self.fine[where])
+
 
 def softmax_of_units(schema: GradientSchema, unit: Whole, labels: NDArray[np.intp], W: Values) -> Mapped:
     """Compute a softmax round from :func:`unit_rows` ``(n, d + 1)``, labels ``(n,)`` and the published W."""

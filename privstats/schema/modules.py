@@ -197,7 +197,7 @@ def checked_gradients(
 def _module_within(schema: GradientSchema, gradients: Whole, kappa: Whole) -> tuple[Whole, Whole]:
     """Zero each row that is too long, not integer or NaN, which fails every comparison."""
     fine = (np.vecdot(gradients, gradients) <= float(schema.steps) ** 4) & (kappa >= 0) & (kappa <= schema.steps)
-    fine &= (gradients == np.trunc(gradients)).all(axis=1) & (kappa == np.trunc(kappa))
+    fine &= np.array([np.array_equal(row, np.trunc(row)) for row in gradients], np.bool_) & (kappa == np.trunc(kappa))
     if not fine.all():
         gradients, kappa = np.where(fine[:, None], gradients, 0.0), np.where(fine, kappa, 0.0)
     return gradients, kappa

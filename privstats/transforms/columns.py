@@ -58,7 +58,7 @@ class Numeric(Declared):
         return f"{edge:.15g}"
 
     def _codes_of(self, readings: Readings) -> NDArray[np.float64]:
-        return _at_edges(readings.numbers, self.edges)
+        return at_edges(readings.numbers, self.edges)
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class Dates(Declared):
         return at.date().isoformat() if edge.is_integer() else at.isoformat()
 
     def _codes_of(self, readings: Readings) -> NDArray[np.float64]:
-        return _at_edges(readings.each([*map(days_of, readings.spoken)], nothing=math.nan), self.edges)
+        return at_edges(readings.each([*map(days_of, readings.spoken)], nothing=math.nan), self.edges)
 
 
 @dataclass(frozen=True)
@@ -200,6 +200,6 @@ def _day_of(edge: Any) -> float:
     return _number_of(edge)
 
 
-def _at_edges(numbers: NDArray[np.float64], edges: tuple[float, ...] | None) -> NDArray[np.float64]:
+def at_edges(numbers: NDArray[np.float64], edges: tuple[float, ...] | None) -> NDArray[np.float64]:
     """Return a new array; a number equal to an edge in 15 digits becomes it."""
     return numbers + 0.0 if edges is None else alike(numbers, edges) + 0.0

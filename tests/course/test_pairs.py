@@ -16,12 +16,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import privstats as ps
+from privstats.course.alone import single_party_plan
 from privstats.course.pair_codes import PairCodes
 from privstats.course.pair_rounds import Groups, PairRounds, can_have_pairs
 from privstats.course.read_recipe import recipe_of
 from privstats.estimates import pairs as estimates
 from privstats.estimates.denoise import NoisyClassSums
 from privstats.heads.rules import PairedRule, WhitenedRule
+from privstats.kinds import gradients
+from privstats.moments import gradient_map
 from privstats.moments.gradient_map import unit_rows
 from privstats.randomness import seeded
 from privstats.schema.modules import module_of
@@ -445,3 +448,19 @@ def test_a_rule_of_pairs_is_lifted_with_its_scores() -> None:
     arrays = [rng.normal(size=shape) for shape in ((4, 4), (2, 4), (2,), (4, 9), (9,), (4, 9), (9,), (2, 9))]
     rule, X = PairedRule(*arrays), rng.normal(size=(7, 6))
     np.testing.assert_allclose(rule.lifted(basis).scores(X), rule.scores(X @ basis))
+
+
+def test_all_rounds_share_mapped_rows_whatever_few_rows_a_search_holds_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    columns, y = table()
+    given: dict[str, Any] = {"ledger": "uncharged", "allow_reproducible": True}
+    whole = ps.Rounds.within(single_party_plan(plan().schema, plan().privacy), expected_records=N, pairs=True)
+    before = ps.private_releases(whole, columns, y, rng=seeded(1), **given)
+    formed: list[int] = []
+    right = gradient_map.unit_rows
+    monkeypatch.setattr(
+        gradient_map, "unit_rows", lambda schema, rows, M: formed.append(len(rows)) or right(schema, rows, M)
+    )
+    monkeypatch.setattr(gradients, "_ENTRIES", 1 << 10)  # a few rows of all pairs
+    after = ps.private_releases(whole, columns, y, rng=seeded(1), **given)
+    assert [each.digest for each in after if each] == [each.digest for each in before if each]
+    assert sum(formed) == len(y)

@@ -165,7 +165,9 @@ def test_one_party_alone_refines_its_ridge_by_rounds_at_the_same_charge(declared
     np.testing.assert_array_equal(found.predict(X), again.predict(X))
     if not declared:  # a number that would be read off the records stands in no plan
         del terms["expected_records"]
-        assert ps.heads.Ridge().fit_private(X, goals, **terms).solver_ == "aggregate"
+        counted = ps.heads.Ridge().fit_private(X, goals, **terms)
+        assert (counted.solver_, counted.provenance_.assumed_public) == ("rounds", ())
+        assert counted.releases_[0].plan.schema.task == "counts"
         swapped = {**terms, "adjacency": "replace-one"}  # all data sets have the same number of records
         found = ps.heads.Ridge().fit_private(X, goals, **swapped)
         assert (found.solver_, found.provenance_.assumed_public) == ("rounds", ())
