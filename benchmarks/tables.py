@@ -27,6 +27,7 @@ from benchmarks import (
     raw_table_tables,
     refinement_tables,
     regression_tables,
+    rival_tables,
     sentences,
     size_tables,
     speed_tables,
@@ -363,6 +364,7 @@ TABLES: Tables = {
     **size_tables.TABLES,
     **speed_tables.TABLES,
     **raw_table_tables.TABLES,
+    **rival_tables.TABLES,
     **paper_tables.TABLES,
 }
 """By the name in a page's marker."""

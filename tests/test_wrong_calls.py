@@ -195,7 +195,7 @@ ROWS: list[Row] = [
     (lambda: privacy(model="global"), "model must be one of 'central', .*: choose one"),
     (lambda: privacy(adjacency="add_remove"), "adjacency must be one of 'add-remove'"),
     (lambda: privacy(model=["central"]), "model must be one of 'central'"),
-    (lambda: privacy(unit="client"), "max_records_per_client must be a whole number .* give it"),
+    (lambda: privacy(unit="client"), "max_records_per_client must be a whole number .* with unit='client'"),
     (
         lambda: privacy(unit="person"),
         "person_clip must be given with unit='person', got None: 'average' for intervals",

@@ -46,7 +46,7 @@ def list_(json: Json = False) -> None:
         typer.echo(jsons.dumps([{"name": a.name, "number": a.number, "goal": a.goal} for a in attacks()], indent=2))
         return
     table = new_table()
-    for heading in ("#", "attack", "goal", "somebody who"):
+    for heading in ("#", "attack", "goal", "an attacker who"):
         table.add_column(heading)
     for each in attacks():
         table.add_row(str(each.number), each.name, each.goal, each.needs.describe())

@@ -13,7 +13,7 @@ from threat_models.report import LeakageReport, Row, number
 _TITLES = {
     "matrix": (
         "Who learns what",
-        "Each cell is what was measured for somebody who sees that much: the worst where there are several rows.",
+        "Each cell is what was measured for an attacker who sees that much: the worst where there are several rows.",
     ),
     "roc": (
         "Hits against false alarms",
@@ -123,7 +123,7 @@ def _measured(report: LeakageReport) -> str:
     if worst is None or worst.interval is None:
         return "Nothing was measured: no attack applied to this plan."
     text = (
-        f"The most successful attack is {worst.attack}, by somebody who {who(worst)}. "
+        f"The most successful attack is {worst.attack}, by an attacker who {who(worst)}. "
         f"What counts ({asked(worst)}): {number(worst.measured)}, at least {number(worst.interval[0])} with "
         f"confidence; without the release {worst.without}."
     )
@@ -153,7 +153,7 @@ def _combined(report: LeakageReport) -> str:
 
 def _line(row: Row) -> tuple[Text, ...]:
     setting = "".join(f", {name} {value:g}" for name, value in row.setting.items())
-    notes = [*([] if row.metric == "-" else [asked(row)]), f"somebody who {who(row)}"]
+    notes = [*([] if row.metric == "-" else [asked(row)]), f"an attacker who {who(row)}"]
     ceiling = "no promise" if row.ceiling is None and row.measured is not None else number(row.ceiling)
     verdict = Cell(_verdict(row), colour=COLOURS[row.verdict])
     return Cell(row.attack + setting, notes), _measurement(row), row.without, ceiling, verdict

@@ -64,7 +64,7 @@ def sizes(counts: tuple[int, ...], quick: bool) -> Iterator[Row]:
 
 
 def informed(trials: int, quick: bool) -> Iterator[Row]:
-    """Somebody who knows all but one record, against central noise on N, A and B."""
+    """An attacker who knows all but one record, against central noise on N, A and B."""
     for epsilon, asked in list(ASKED_TPR.items())[: 1 if quick else None]:
         plan = _noisy("NAB", epsilon)
         (found,) = Game(_sphere(plan), Setting(plan, 3, 1), trials, seed=1).play([_attack("informed")], _informed())

@@ -25,7 +25,7 @@ from benchmarks.raw_tables.sets import TABLES, RawTable, Split, splits
 from privstats import heads
 from privstats.course.alone import single_party_plan
 
-__all__ = ["EPSILONS", "TITLE"]
+__all__ = ["EPSILONS", "TITLE", "course_of", "fitted"]
 
 TITLE = "AUC and log loss without pairs and with them"
 EPSILONS = (1.0, 3.0, 8.0)
@@ -60,7 +60,7 @@ def _row(table: RawTable, epsilon: float, count: int) -> Row:
     columns, y = table.load()
     known = Known.of(columns)
     usual = {"data": table.name, "role": table.role, "epsilon": epsilon}
-    course = _course(known, epsilon, 3 * len(y) // 4, None)
+    course = course_of(known, epsilon, 3 * len(y) // 4, None)
     rounds: Any = getattr(course, "then", course)
     row: dict[str, Any] = {**usual, "on": rounds.pairs, "signal": rounds.recipe.constants.signal, "splits": count}
     if not rounds.pairs:
@@ -68,7 +68,7 @@ def _row(table: RawTable, epsilon: float, count: int) -> Row:
     found: dict[str, list[float]] = {f"{way}, {name}": [] for way in _WAYS for name in ("aucs", "losses", "passed")}
     for split in splits(columns, y, range(count)):
         for way, pairs in _WAYS.items():
-            shares, passed = _fitted(known, split, epsilon, pairs)
+            shares, passed = fitted(known, split, epsilon, pairs)
             for name in ("aucs", "losses"):
                 found[f"{way}, {name}"].append(round(SCORES[name](split.y_test, shares), 5))
             found[f"{way}, passed"].append(passed)
@@ -78,7 +78,8 @@ def _row(table: RawTable, epsilon: float, count: int) -> Row:
     return {**row, **found}
 
 
-def _course(known: Known, epsilon: float, records: int, pairs: bool | None) -> Any:
+def course_of(known: Known, epsilon: float, records: int, pairs: bool | None) -> Any:
+    """Return the course of one party: counts of cut points where a column has none, then rounds."""
     cells = declared(known)
     schema = ps.ClassSchema(2, statistics="NAB", clip_norm=1.0, transform=(cells,))
     privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=epsilon, delta=DELTA)
@@ -88,10 +89,11 @@ def _course(known: Known, epsilon: float, records: int, pairs: bool | None) -> A
     return ps.Rounds.within(plan, expected_records=records, pairs=pairs)
 
 
-def _fitted(known: Known, split: Split, epsilon: float, pairs: bool | None) -> tuple[Array, int]:
+def fitted(known: Known, split: Split, epsilon: float, pairs: bool | None) -> tuple[Array, int]:
+    """Return the test records' probabilities of a positive, and how many pairs have passed."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # as where nothing is chosen
-        course = _course(known, epsilon, len(split.y), pairs)
+        course = course_of(known, epsilon, len(split.y), pairs)
         releases: Sequence[Any] = ps.private_releases(course, split.gaps, split.y, ledger="uncharged")
         head = heads.RefinedSoftmax().fit_releases(releases)
         return np.asarray(head.predict_proba(split.gaps_test)[:, 1]), len(head.pairs_)

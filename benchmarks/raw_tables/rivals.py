@@ -31,7 +31,7 @@ from benchmarks.raw_tables.sets import Split
 from privstats import heads
 from privstats.errors import PrivstatsError
 
-__all__ = ["DIFFPRIVLIB", "WAYS", "ebm_scores", "logistic_scores"]
+__all__ = ["DIFFPRIVLIB", "WAYS", "coded_numbers", "ebm_gaps", "ebm_scores", "logistic_scores"]
 
 Array: TypeAlias = NDArray[np.float64]
 Scored: TypeAlias = Callable[[Known, Split, float], Array]
@@ -80,11 +80,11 @@ def ebm_gaps(known: Known, split: Split, epsilon: float) -> Array:
 def _boosting(known: Known, split: Split, train: pd.DataFrame, test: pd.DataFrame) -> Array:
     kinds = [category is not None for category in known.book.values()]
     model = HistGradientBoostingClassifier(categorical_features=kinds, random_state=split.seed)
-    model.fit(_coded(known, train), split.y)
-    return np.asarray(model.predict_proba(_coded(known, test))[:, 1])
+    model.fit(coded_numbers(known, train), split.y)
+    return np.asarray(model.predict_proba(coded_numbers(known, test))[:, 1])
 
 
-def _coded(known: Known, columns: pd.DataFrame) -> Array:
+def coded_numbers(known: Known, columns: pd.DataFrame) -> Array:
     """Numbers, and categories as places in their lists; NaN for gaps and what no list has."""
     coded = {
         name: columns[name].astype(float)

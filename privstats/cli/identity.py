@@ -100,7 +100,7 @@ def lock(
 @app.command()
 def sign(
     path: Annotated[Path, argument("A page, or any other file.", "FILE")],
-    key: Annotated[Path, option("Who signs.", "IDENTITY.PEM")],
+    key: Annotated[Path, option("The identity that signs.", "IDENTITY.PEM")],
     passphrase_file: PassphraseFile = None,
 ) -> None:
     """Sign a document that was edited, as `report --sign` signs its own output: into FILE.sig next to it."""

@@ -50,7 +50,7 @@ ReleaseFile = Annotated[Path, argument("The release.", "FILE")]
 @app.command()
 def show(
     path: ReleaseFile,
-    plan: Annotated[Path | None, option("Its course, for the promise of all sessions together.", "COURSE.TOML")] = None,
+    plan: Annotated[Path | None, option("The course of the release, for its whole promise.", "COURSE.TOML")] = None,
     as_json: Json = False,
 ) -> None:
     """Print a release: its plan, the parties in it, its noise, and what it promises by itself.

@@ -423,9 +423,8 @@ def without_rare(
     """
     rare = suppressed(vector[layout.slices[0]] / COUNT_SCALE, min_count) if min_count else ()
     out = vector.copy()
-    for segment, place in zip(layout.segments, layout.slices, strict=True):
-        if segment.statistic == "B":
-            continue
+    by_class = [place for segment, place in zip(layout.segments, layout.slices, strict=True) if not segment.pooled]
+    for place in by_class:
         table = out[place].reshape(layout.segments[0].size, -1)
         for child, parent in destinations(rare, parents).items():
             if parent is not None:

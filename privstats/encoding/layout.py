@@ -26,12 +26,11 @@ class Segment:
     """Consecutive entries of the flat vector with one scale, bound and noise level.
 
     Attributes:
-        name: a letter; ``"B.diag"`` / ``"B.off"`` (likewise S, G and others) are a symmetric block's diagonal and
-            strict upper triangle, row by row.
+        name: a letter; a symmetric block has ``"B.diag"`` and ``"B.off"``, its strict upper triangle row by row.
         scale: wire steps per real unit.
         bound: largest absolute value one record adds to one entry, in wire steps.
-        noise_factor: the segment's sigma over the statistic's: 1/sqrt 2 off the diagonal, where an entry represents two
-            entries of the matrix; otherwise 1.
+        pooled: whether one block holds the sum over all classes.
+        noise_factor: its sigma over the statistic's: 1/sqrt 2 off the diagonal (an entry is two of the matrix), else 1.
 
     Example:
         >>> layout = ps.encoding.layout_of(ps.ClassSchema(2, 3, "NAB", clip_norm=1.0))
@@ -44,6 +43,7 @@ class Segment:
     size: int
     scale: float
     bound: int
+    pooled: bool
     noise_factor: float = 1.0
 
 
@@ -86,13 +86,13 @@ def layout_of(schema: Schema) -> Layout:
 def _segments(schema: Schema, row: Statistic) -> tuple[Segment, ...]:
     """Return a statistic's segments; off the diagonal |x_i x_j| is at most r^2 / 2."""
     blocks, entries, scale = row.blocks(schema.sizes), row.entries(schema.sizes), schema.scale_of(row.letter)
-    bound = row.bound(schema.steps)
+    bound, pooled = row.bound(schema.steps), row.cells == "pooled"
     if not row.symmetric:
-        return (Segment(row.letter, row.letter, blocks * entries, scale, bound),)
+        return (Segment(row.letter, row.letter, blocks * entries, scale, bound, pooled),)
     diagonal = schema.sizes[row.axes[0]]
     return (
-        Segment(f"{row.letter}.diag", row.letter, blocks * diagonal, scale, bound),
-        Segment(f"{row.letter}.off", row.letter, blocks * (entries - diagonal), scale, bound // 2, 2**-0.5),
+        Segment(f"{row.letter}.diag", row.letter, blocks * diagonal, scale, bound, pooled),
+        Segment(f"{row.letter}.off", row.letter, blocks * (entries - diagonal), scale, bound // 2, pooled, 2**-0.5),
     )
 
 

@@ -139,7 +139,7 @@ def _probabilities(head: Any) -> Iterator[str]:
     if noise and getattr(head, "priors", None) == "counts":
         yield (
             f"{2 * noise:.2g} is about how far noise alone may move the mean probability of {head.classes_[1]} from "
-            "its rate (two standard deviations, within a factor of two). What is not noise may add .02."
+            "its rate (two standard deviations, within a factor of three). What is not noise may add .02."
         )
 
 

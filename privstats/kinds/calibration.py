@@ -34,8 +34,8 @@ _TABLE: tuple[Statistic, ...] = (
         "pooled",
         ("temperature",),
         (0, 1),
-        meaning="the model's accuracy minus its mean confidence, and the change of that confidence under eleven "
-        "public factors on its scores",
+        meaning="the model's accuracy minus its mean confidence, and the changes of that confidence when public "
+        "factors multiply its scores",
     ),
 )
 """Hits less confidence at the first of eleven temperatures, and the gains of confidence at the others."""

@@ -79,7 +79,7 @@ class CountSchema(Schema):
     no_persons: ClassVar[str] = ""
     table: ClassVar[tuple[Statistic, ...]] = (
         *COUNT_TABLE,
-        Statistic("x", "block", (), (1, 0), meaning="the sum of each number, from mid-range in units of half ranges"),
+        Statistic("x", "block", (), (1, 0), meaning="the sum of each number, from mid-range in units of half a range"),
         Statistic("q", "block", (), (2, 0), meaning="the sum of each number's square, in the same unit"),
     )
     features: ClassVar[int] = 1

@@ -44,7 +44,7 @@ _TABLE: tuple[Statistic, ...] = (
         "pooled",
         ("feature", "feature"),
         (2, 0),
-        meaning="the root of each party's covariance as seen from the published reference, times its number of records",
+        meaning="each party's covariance root relative to the published reference, times its number of records",
         symmetric=True,
     ),
 )

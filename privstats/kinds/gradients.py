@@ -38,7 +38,7 @@ _TABLE: tuple[Statistic, ...] = (
     Statistic("g", "pooled", ("target", "feature"), (1, 1), share=0.99,
         meaning="the sum of the change that each record would make to the model"),
     Statistic("k", "pooled", (), (0, 1), share=0.01,
-        meaning="the sum of one number of at most 1 per record, which sets the step size"),
+        meaning="the sum of one number per record, at most 1, which sets the step size"),
 )
 """Sum of residuals times mapped rows, and the one number kappa that sets the step size, in wire order."""
 # fmt: on

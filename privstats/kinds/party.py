@@ -31,7 +31,7 @@ _TABLE: tuple[Statistic, ...] = (
         "pooled",
         ("class", "feature"),
         (0, 1),
-        meaning="the sum of one vector of each party, at most 1 long, which points where the classes differ most",
+        meaning="the sum of one vector of each party, of length at most 1, which points where the classes differ most",
     ),
 )
 """One direction of each party, C x d numbers of norm 1 at most."""
@@ -39,8 +39,8 @@ _TABLE: tuple[Statistic, ...] = (
 _UPDATE_TABLE: tuple[Statistic, ...] = (
     replace(
         _TABLE[0],
-        meaning="the sum of one vector of each party, at most 1 long: the change that its records would make to the "
-        "published weights",
+        meaning="the sum of one vector of each party, of length at most 1: the change that its records would make to "
+        "the published weights",
     ),
 )
 """The same for updates of published weights."""

@@ -36,7 +36,7 @@ _TABLE: tuple[Statistic, ...] = (
         "pull",
         ("feature", "feature"),
         (2, 0),
-        meaning="the sum of products of every two columns, less what each site's own mean explains",
+        meaning="the sum of products of every two columns, minus the part that each site's own mean explains",
         symmetric=True,
     ),
 )

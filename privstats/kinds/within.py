@@ -32,7 +32,7 @@ _TABLE: tuple[Statistic, ...] = (
         "pooled",
         ("class", "class"),
         (0, 0),
-        meaning="the counts of every two classes, less what each party's own mean explains",
+        meaning="the counts of every two classes, minus the part that each party's own mean explains",
         symmetric=True,
         share=0.05,
         divided=True,
@@ -42,7 +42,7 @@ _TABLE: tuple[Statistic, ...] = (
         "class",
         ("feature",),
         (1, 0),
-        meaning="for each class, the sum of its feature vectors, less what each party's own mean explains",
+        meaning="for each class, the sum of its feature vectors, minus the part that each party's own mean explains",
         share=0.8,
     ),
     Statistic(
@@ -50,7 +50,7 @@ _TABLE: tuple[Statistic, ...] = (
         "pooled",
         ("feature", "feature"),
         (2, 0),
-        meaning="the sum of products of every two features, less what each party's own mean explains",
+        meaning="the sum of products of every two features, minus the part that each party's own mean explains",
         symmetric=True,
     ),
 )

@@ -38,7 +38,7 @@ _ON_THE_WIRE = (
     ),
 )
 _PRIVATE = (
-    Column("sensitivity", "the most that one record, client or person moves it", lambda row: f"{row.sensitivity:.4g}"),
+    Column("sensitivity", "how far one record, client or person can move it", lambda row: f"{row.sensitivity:.4g}"),
     Column(
         "sigma", "guaranteed standard deviation of the noise on each of its numbers", lambda row: f"{row.sigma:.4g}"
     ),
@@ -49,12 +49,12 @@ _PRIVATE = (
     ),
     Column(
         "epsilon alone",
-        "the promise if nothing else were released; what a clip leaves of a client or person may all be in one",
+        "the promise if only this statistic were released; all of a clipped client or person may be in it",
         lambda row: f"{row.epsilon:.4f}",
     ),
     Column(
         "share",
-        "its part of the budget, which adds up in mu^2, or in epsilon at delta 0",
+        "its part of the budget: parts add up in mu^2, or in epsilon at delta 0",
         lambda row: f"{row.share:.1%}",
     ),
     *_ON_THE_WIRE,

@@ -1,13 +1,14 @@
 """Raw tables: what every way is given is one split, what rivals are told is true, and a stopped run goes on."""
 
 import argparse
+import itertools
 import json
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks import raw_table_tables
+from benchmarks import raw_table_tables, rival_tables
 from benchmarks.raw_table_tables import EBM, EBM_WHOLE, OURS, WHOLE, leads
 from benchmarks.raw_tables import running, story
 from benchmarks.raw_tables.known import Known
@@ -224,3 +225,28 @@ def _by_gaps(data):
     """What boosted trees lose by the gaps."""
     with_gaps, whole = (raw_table_tables.row_of(data, way, None) for way in ("boosting", "boosting, whole"))
     return with_gaps["mean"] - whole["mean"]
+
+
+def test_what_the_page_says_of_rivals_is_so():
+    def behind(rival, epsilon, score="aucs"):
+        gaps = {row["data"]: rival_tables.gap(row, rival, score) for row in rows if row["epsilon"] == epsilon}
+        return {data for data, gap in gaps.items() if gap is not None and gap.side < 0}
+
+    rows = rival_tables.rows()
+    assert {row["data"] for row in rows if rival_tables.decided(row["data"])} == {"mlc churn", "credit", "fertil2"}
+    assert len(rows) == 3 * 19
+    assert behind("DP-EBM", 1.0) == behind("trees", 1.0) == behind("trees", 1.0, "losses") == {"default"}
+    assert behind("trees, tuned", 1.0) == {"default", "diamonds"}
+    assert behind("DP-EBM", 3.0) == {"mlc churn", "default", "lending"}
+    assert behind("DP-EBM", 8.0) == {"lending", "thornton"}
+    assert not any(behind("DP-EBM", epsilon, "losses") for epsilon in (1.0, 3.0, 8.0))
+    assert len(behind("trees, tuned", 8.0)) == 9
+    for rival, epsilon in itertools.product(("DP-EBM", "trees", "trees, tuned"), (1.0, 3.0, 8.0)):
+        assert not behind(rival, epsilon) & {"credit", "fertil2"}
+    lines = rival_tables.raw_tables_finer_ends()[1:]
+    found = {
+        epsilon: {line[0].strip("*") for line in lines if line[1] == epsilon and line[4][0] == "*"} for epsilon in "138"
+    }
+    assert found["1"] == {"spam", "diamonds"}
+    assert found["3"] == found["1"] | {"mortgages "}
+    assert found["8"] == found["3"] | {"default"}

@@ -113,7 +113,7 @@ def test_a_party_is_promised_what_somebody_chose(init, terminal):
     """With unit client adjacency is asked and not taken, and replace-one is refused where it is answered."""
     words = options(unit="client", adjacency=None, max_records_per_client=50)
     done = init(*words, input="replace-one\nadd-remove\n")
-    assert (done.exit_code, done.output.count("What must stay a secret?")) == (0, 2), done.output
+    assert (done.exit_code, done.output.count("What must stay secret?")) == (0, 2), done.output
     assert "'replace-one' is not supported with unit='client'" in done.output
     assert init("--yes", "--force", *words, "--adjacency", "add-remove").exit_code == 0
     assert ps.Plan.read("plan.toml").privacy.unit == "client"
@@ -137,7 +137,7 @@ def test_a_patient_with_several_rows_is_promised_what_somebody_chose(init, termi
 
 def test_a_patient_whose_average_counts_is_asked_for_no_number_of_rows(init, terminal):
     done = init(*options(unit="person"), input="average\n", code=0)
-    assert "to count in full?" not in done.output
+    assert "count in full?" not in done.output
     privacy = ps.Plan.read("plan.toml").privacy
     assert (privacy.max_records_per_person, privacy.person_clip) == (None, "average")
     words = options(unit="person", person_clip="average", max_records_per_person=5)
@@ -545,7 +545,7 @@ def test_a_person_is_asked_for_a_survey_and_for_nothing_that_it_settles(init, te
     plan = ps.Plan.read("plan.toml")
     assert plan.schema.tables == (("age",), ("smokes",))
     assert (plan.privacy.model, plan.privacy.unit, plan.privacy.adjacency) == ("panel", "client", "add-remove")
-    for question in ("Who adds the noise?", "Who is protected?", "What must stay a secret?", "How many records"):
+    for question in ("Who adds the noise?", "Who is protected?", "What must stay secret?", "How many records"):
         assert question not in done.output
     init("again.toml", "--yes", *survey(panel=f"{keys['leader']},{keys['helper']}", tables=None), code=0)
     assert ps.Plan.read("again.toml") == plan

@@ -83,7 +83,7 @@ def test_patients_go_from_two_files_to_a_head(privstats: Any, tmp_path: Path) ->
     plan = ps.Plan(schema=schema, cohort=COHORT, privacy=private)
     ps.course.write(tmp_path / "study.toml", ps.Rounds.within(plan, 2, expected_records=600))
     words = ("course", "rehearse", "study.toml", *files, "--target", "ill", "--out", "out")
-    assert "name the column of person ids with --persons" in privstats(*words, cwd=tmp_path).stderr
+    assert "name the id column with --persons" in privstats(*words, cwd=tmp_path).stderr
     privstats(*words, "--persons", "patient", cwd=tmp_path, code=0)
     releases = [ps.Release.load(tmp_path / "out" / f"{place}.release") for place in range(3)]
     head = ps.heads.RefinedSoftmax().fit_releases(releases)

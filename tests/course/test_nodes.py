@@ -234,7 +234,7 @@ def test_what_does_not_belong_to_a_node_is_refused(ledger: Ledger) -> None:
     with pytest.raises(LedgerError, match="another course"):
         authorize(rounds(rounds=3, model="distributed"), course.first, [], ledger, entry)
     drawn = session.contribution(course.first, ps.measure(course.first.schema, *shards()[0]))
-    with pytest.raises(LocalProtocolError, match="before its round was marked"):
+    with pytest.raises(LocalProtocolError, match="before the ledger marked its round"):
         session.client(course.first, drawn, index=0, identity=PEOPLE[0], roster=roster(0), charge=charge)
     assert ledger.account("ward").entries[0].begun == ()
 

@@ -6,7 +6,17 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import privstats as ps
-from privstats.dp import destinations, doubtful_counts, drop_probability, noise_copies, rounded_gaussian, suppressed
+from privstats.dp import (
+    destinations,
+    doubtful_counts,
+    drop_probability,
+    noise_copies,
+    rounded_gaussian,
+    suppressed,
+    without_rare,
+)
+from privstats.encoding.layout import Layout, Segment
+from privstats.schema import COUNT_SCALE
 from tests import made
 
 
@@ -50,6 +60,14 @@ def test_outside_the_doubtful_counts_errors_are_rarer_than_asked(least, sigma, p
     assert 1 - drop_probability(low, least, sigma) == pytest.approx(p)
     assert drop_probability(high, least, sigma) == pytest.approx(p)
     assert low < least < high
+
+
+def test_what_is_pooled_stays_whatever_its_letter_is():
+    """A second pooled statistic was suppressed and merged by class, as only the letter B was known."""
+    layout = Layout(tuple(Segment(*row) for row in (("N", "N", 2, 1.0, 1, False), ("Z", "Z", 4, 1.0, 1, True))))
+    vector = np.array([COUNT_SCALE, 30 * COUNT_SCALE, 1, 2, 3, 4], np.int64)
+    kept, rare = without_rare(layout, vector, 20, {0: 1})
+    assert (rare, kept.tolist()) == ((0,), [0, 31 * COUNT_SCALE, 1, 2, 3, 4])
 
 
 def test_sums_go_to_the_declared_parent_unless_it_goes_too():

@@ -221,7 +221,7 @@ def test_another_message_in_place_of_a_share_is_refused_before_it_is_parsed(
     monkeypatch.setattr(messages, "decode", None)
     for code, other in others.items():
         torn.fetch = lambda _, other=other: other
-        with pytest.raises(LocalProtocolError, match=f"in place of the share of client 0 .{code}.: bring"):
+        with pytest.raises(LocalProtocolError, match=f"in place of the share of client 0 .{code}.: restore"):
             torn.outbox.to(0)
 
 

@@ -117,7 +117,7 @@ def test_a_frame_without_names_is_in_the_order_of_the_plan():
 
 
 def test_without_a_promise_a_value_that_cannot_be_read_is_refused_by_its_column():
-    with pytest.raises(RecordError, match="column 'age' holds values that are no numbers: mend them"):
+    with pytest.raises(RecordError, match="column 'age' holds values that are no numbers: correct them"):
         ps.measure(CLASSES, {**TABLE, "age": ["50", "12 mg", 3, 4]}, LABELS)
     with pytest.raises(RecordError, match="column 'sex' holds values that are not among its listed values"):
         quantize(CLASSES, {**TABLE, "sex": ["f", "F", "m", "m"]})

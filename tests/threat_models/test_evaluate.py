@@ -177,7 +177,7 @@ def test_every_attack_is_listed_with_its_place():
     assert len({attack.name for attack in listed}) == len(listed)
     for attack in listed:
         assert 1 <= attack.number <= 16
-        assert attack.title.startswith(("somebody", "an auditor"))
+        assert attack.title.startswith(("an attacker", "an auditor"))
         assert attack.name == attack.name.lower()
     assert attacks_named([]) == listed
     refused(DataError, "no attack 'bogus'", attacks_named, ["bogus"])

@@ -30,7 +30,7 @@ class AttributeInference(Examination):
     name = "attribute-inference"
     number = 10
     goal = "inference"
-    title = "somebody who knows two attributes of a person reads the third off two-way counts"
+    title = "an attacker who knows two attributes of a person reads the third off two-way counts"
     needs = Adversary(knows="public")
     reads = "SBG"
 

@@ -25,7 +25,7 @@ class DecodedImages(Attack):
     name = "decoded-image"
     number = 11
     goal = "reconstruction"
-    title = "somebody with public pictures decodes the vector of a class of one into its picture"
+    title = "an attacker with public pictures decodes the vector of a class of one into its picture"
     needs = Adversary(knows="public", encoder=True)
     reads = "A"
     records = 1

@@ -40,7 +40,7 @@ class DeepPrior(Examination):
     name = "deep-prior"
     number = 11
     goal = "reconstruction"
-    title = "somebody without pictures draws the record of a class of one by a deep image prior"
+    title = "an attacker without pictures draws the record of a class of one by a deep image prior"
     needs = Adversary(knows="none", encoder=True)
     reads = "BS"
     kinds = (ClassSchema,)

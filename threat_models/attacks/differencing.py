@@ -35,7 +35,7 @@ class Differencing(_OfSums):
 
     name = "differencing"
     number = 9
-    title = "somebody subtracts two releases that differ by one client"
+    title = "an attacker subtracts two releases that differ by one client"
     needs = Adversary(sees="releases", releases=2, cohorts="without-target", knows="none")
     records = 1
     effort = 0.5
@@ -53,7 +53,7 @@ class RandomCohorts(_OfSums):
 
     name = "random-cohorts"
     number = 9
-    title = "somebody solves for every client's sums from many releases with different survivors"
+    title = "an attacker solves for every client's sums from many releases with different survivors"
     needs = Adversary(sees="releases", releases=2, cohorts="random", knows="none")
     records = 4
     effort = 0.05

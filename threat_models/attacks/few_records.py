@@ -20,7 +20,7 @@ class OneRecord(Attack):
     name = "one-record"
     number = 1
     goal = "reconstruction"
-    title = "somebody takes the sum of a class of one for its record"
+    title = "an attacker takes the sum of a class of one for its record"
     needs = Adversary(knows="none")
     reads = "A"
     records = 1
@@ -38,7 +38,7 @@ class TwoRecords(Attack):
     name = "two-records"
     number = 2
     goal = "reconstruction"
-    title = "somebody solves the sum and second moment of a class of two for its records"
+    title = "an attacker solves the sum and second moment of a class of two for its records"
     needs = Adversary(knows="none")
     reads = "S"
     records = 2
@@ -57,7 +57,7 @@ class TwoRecordsSquares(Attack):
     name = "two-records-squares"
     number = 3
     goal = "reconstruction"
-    title = "somebody solves the sum and squares of a class of two for the two values of every coordinate"
+    title = "an attacker solves the sum and squares of a class of two for the two values of every coordinate"
     needs = Adversary(knows="none")
     reads = "D"
     records = 2

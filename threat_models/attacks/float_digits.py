@@ -69,7 +69,7 @@ class FloatDigits(Attack):
     name = "float-digits"
     number = 13
     goal = "membership"
-    title = "somebody looks for digits of the noise that cannot be"
+    title = "an attacker looks for digits of the noise that cannot be"
     needs = Adversary(knows="all-but-one")
     reads = "A"
 

@@ -38,7 +38,7 @@ class FourSamples(Examination):
     name = "four-samples"
     number = 11
     goal = "reconstruction"
-    title = "somebody with public pictures decodes four samples of a class from what clients upload"
+    title = "an attacker with public pictures decodes four samples of a class from what clients upload"
     needs = Adversary(sees="cohort", knows="public", encoder=True)
     reads = "BS"
     kinds = (ClassSchema,)

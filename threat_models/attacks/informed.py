@@ -27,7 +27,7 @@ class Informed(Attack):
     name = "informed"
     number = 16
     goal = "membership"
-    title = "somebody who knows every other record asks whether one more is in"
+    title = "an attacker who knows every other record asks whether one more is in"
     needs = Adversary(knows="all-but-one")
     effort = 2.0
 
@@ -58,7 +58,7 @@ class RepeatedReleases(Informed):
 
     name = "repeated-releases"
     number = 9
-    title = "somebody collects several noisy releases of the same records and averages them"
+    title = "an attacker collects several noisy releases of the same records and averages them"
     needs = Adversary(sees="releases", releases=4, knows="all-but-one")
     effort = 0.5
 

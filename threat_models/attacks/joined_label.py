@@ -21,7 +21,7 @@ class JoinedLabel(Attack):
     name = "joined-label"
     number = 10
     goal = "inference"
-    title = "somebody reads the label of a person who joined between two releases off their counts"
+    title = "an attacker reads the label of a person who joined between two releases off their counts"
     needs = Adversary(sees="releases", releases=2, cohorts="without-target", knows="none")
     reads = "N"
     records = 1

@@ -23,7 +23,7 @@ class Leverage(Attack):
     name = "span-leverage"
     number = 6
     goal = "membership"
-    title = "somebody asks whether a record lies in the span of the second moments, and how far out"
+    title = "an attacker asks whether a record lies in the span of the second moments, and how far out"
     needs = Adversary(knows="none")
     reads = "SBG"
 

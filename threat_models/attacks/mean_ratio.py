@@ -21,7 +21,7 @@ class MeanRatio(Attack):
     name = "mean-ratio"
     number = 7
     goal = "membership"
-    title = "somebody with a public sample asks of a record whether it is part of a class's sum"
+    title = "an attacker with a public sample asks of a record whether it is part of a class's sum"
     needs = Adversary(knows="public")
     reads = "A"
 

@@ -31,7 +31,7 @@ class OnePoisoner(Examination):
     name = "one-poisoner"
     number = 15
     goal = "poisoning"
-    title = "somebody who is a client sends sums that no records have, to spoil the model"
+    title = "an attacker who is a client sends sums that no records have, to spoil the model"
     needs = Adversary(active=True, knows="none")
     reads = "S"
     kinds = (ClassSchema,)

@@ -35,7 +35,7 @@ class PenaltyPath(Examination):
     name = "penalty-path"
     number = 12
     goal = "reconstruction"
-    title = "somebody who has a ridge model at several penalties solves for the second moment behind it"
+    title = "an attacker who has a ridge model at several penalties solves for the second moment behind it"
     needs = Adversary(sees="heads", knows="public")
     reads = "BSG"
     effort = 0.2

@@ -157,7 +157,7 @@ class PoisonedSums(Examination):
     name = "poisoned-sums"
     number = 15
     goal = "poisoning"
-    title = "somebody who is a client proves false sums, or sends the worst ones that its proof admits"
+    title = "an attacker who is a client proves false sums, or sends the worst ones that its proof admits"
     needs = Adversary(active=True, knows="all-but-one")
     effort = 0.1
 

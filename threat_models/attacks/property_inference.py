@@ -29,7 +29,7 @@ class PropertyInference(Examination):
     name = "property-inference"
     number = 10
     goal = "inference"
-    title = "somebody reads off the sums how common a property is in a class"
+    title = "an attacker reads off the sums how common a property is in a class"
     needs = Adversary(knows="none")
     reads = "A"
 

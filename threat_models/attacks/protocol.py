@@ -168,7 +168,7 @@ class ProtocolLies(Examination):
     name = "protocol-lies"
     number = 14
     goal = "unmasking"
-    title = "somebody who runs the server lies to its clients to unmask one of them"
+    title = "an attacker who runs the server lies to its clients to unmask one of them"
     needs = Adversary(sees="transcript", knows="none", active=True, colluders=COLLUDERS)
     effort = 0.1
 

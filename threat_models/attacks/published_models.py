@@ -22,7 +22,7 @@ class PublishedModels(Attack):
     name = "published-model"
     number = 12
     goal = "membership"
-    title = "somebody who has only the model turns it back into sums and asks who is in them"
+    title = "an attacker who has only the model turns it back into sums and asks who is in them"
     needs = Adversary(sees="heads", knows="public")
 
     def refusal(self, plan: Plan) -> str | None:

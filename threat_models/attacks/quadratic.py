@@ -23,7 +23,7 @@ class Quadratic(Attack):
     name = "quadratic"
     number = 8
     goal = "membership"
-    title = "somebody with a public sample asks of a record whether it is part of the second moments"
+    title = "an attacker with a public sample asks of a record whether it is part of the second moments"
     needs = Adversary(knows="public")
     reads = "SBG"
 

@@ -208,7 +208,7 @@ class Recorded(Examination):
     name = "recorded"
     number = 14
     goal = "unmasking"
-    title = "somebody recorded every message, and broke X25519 years later"
+    title = "an attacker recorded every message, and broke X25519 years later"
     needs = Adversary(sees="transcript", knows="none")
     effort = 0.1
 

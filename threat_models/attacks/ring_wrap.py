@@ -31,7 +31,7 @@ class RingWrap(Examination):
     name = "ring-wrap"
     number = 14
     goal = "membership"
-    title = "somebody who is a client fills the ring so that one more record wraps it"
+    title = "an attacker who is a client fills the ring so that one more record wraps it"
     needs = Adversary(knows="all-but-one", active=True)
 
     def refusal(self, plan: Plan) -> str | None:
@@ -91,7 +91,7 @@ class SumCheck(RingWrap):
     """Whether the release aborts, with and without the victim's record."""
 
     name = "sum-check"
-    title = "somebody who is a client fills the sum so that one more record makes it implausible"
+    title = "an attacker who is a client fills the sum so that one more record makes it implausible"
 
     def filling(self, plan: Plan, entry: int, moved: int) -> int:
         """To the bound of what an honest cohort can have."""

@@ -24,7 +24,7 @@ class NonNegativeRotation(Attack):
     name = "rotation"
     number = 4
     goal = "reconstruction"
-    title = "somebody turns the second moment into records that are nowhere negative"
+    title = "an attacker turns the second moment into records that are nowhere negative"
     needs = Adversary(knows="none", constraints=("non-negative",))
     reads = "S"
     records = 5
@@ -47,7 +47,7 @@ class GridRotation(Attack):
     name = "rotation-on-the-grid"
     number = 5
     goal = "reconstruction"
-    title = "somebody turns the second moment into records that lie on the plan's grid"
+    title = "an attacker turns the second moment into records that lie on the plan's grid"
     needs = Adversary(knows="none", constraints=("grid", "norm"))
     reads = "S"
     records = 4

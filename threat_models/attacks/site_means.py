@@ -46,7 +46,7 @@ class SiteMeans(Examination):
     name = "site-means"
     number = 4
     goal = "reconstruction"
-    title = "somebody solves the sums of several pulls for every site's size and means"
+    title = "an attacker solves the sums of several pulls for every site's size and means"
     needs = Adversary(knows="none")
     reads = "Q"
     effort = 0.05

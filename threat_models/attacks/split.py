@@ -260,7 +260,7 @@ class SplitLies(Examination):
     name = "split-lies"
     number = 14
     goal = "unmasking"
-    title = "somebody who leads one upload, with all helpers but one, lies to the rest to unmask a client"
+    title = "an attacker who leads one upload, with all helpers but one, lies to the rest to unmask a client"
     needs = Adversary(sees="transcript", knows="none", active=True)
     effort = 0.1
 

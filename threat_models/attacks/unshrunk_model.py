@@ -31,7 +31,7 @@ class UnshrunkModel(Examination):
     name = "unshrunk-model"
     number = 12
     goal = "reconstruction"
-    title = "somebody who has a discriminant model undoes its shrinkage and has the second moment"
+    title = "an attacker who has a discriminant model undoes its shrinkage and has the second moment"
     needs = Adversary(sees="heads", knows="public")
     reads = "BS"
     kinds = (ClassSchema,)

@@ -27,7 +27,7 @@ from threat_models.audits.verdict import Report
 _ALPHA = 0.05
 _CUMULATIVE = 0.4  # hazard over all bins where the columns are in the middle
 _RATIO = 0.6  # most that the logarithm of a ratio is, over the range of a column
-_STAYING = 0.3  # chance that somebody is followed to the end, where nobody leaves inside a bin
+_STAYING = 0.3  # chance that a person is followed to the end, where nobody leaves inside a bin
 _LEAVE = (0.25, 0.05)  # rates a bin of two halves of the persons, where they leave at any time
 
 Array = NDArray[np.float64]

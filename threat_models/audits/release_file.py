@@ -97,7 +97,7 @@ def _after_the_minimum(
     copies = noise_copies(classes, release.suppressed, release.plan.merge)
     exact, scale = exact.copy(), scale.copy()
     for segment, place in zip(target.layout.segments, target.layout.slices, strict=True):
-        if segment.statistic == "B":
+        if segment.pooled:
             continue
         table = exact[place].reshape(classes, -1)
         for child in release.suppressed:

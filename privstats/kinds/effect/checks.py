@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 # fmt: off
 _RECORDS = Statistic("N", "pooled", (), (0, 0), meaning="how many records there are", share=0.14)
 _INFLUENCE = Statistic("e", "pooled", ("power",), (0, 1), share=0.86,
-    meaning="the sum of each record's influence on the effect, scaled to at most 1, and of 1 minus its square")
+    meaning="two sums: each record's influence on the effect, scaled to at most 1, and 1 minus its square")
 _BALANCE = Statistic("b", "pooled", ("feature",), (0, 1), share=0.2,
-    meaning="the sum of the columns of the treated less those of the others, each record weighted for its arm")
+    meaning="the sum of the columns over the treated minus that over the others, each record weighted for its arm")
 """Columns weighted by arm, in units of the largest contribution of one record."""
 _LEFT_OUT = Statistic("O", "pooled", ("exclusion",), (0, 0), share=0.5,
     meaning="how many records are left out, by arm and by whether the outcome or a column is unreadable")
@@ -36,15 +36,15 @@ TRIAL_TABLE: tuple[Statistic, ...] = (_RECORDS, _INFLUENCE)
 EFFECT_TABLE: tuple[Statistic, ...] = (
     replace(_RECORDS, share=0.12),
     Statistic("W", "pooled", (), (0, 1), share=0.12,
-        meaning="the sum of the records' weights in the population of the effect"),
+        meaning="the sum of the weights with which records count in the effect"),
     replace(_INFLUENCE, share=0.76),
 )
 """The same for a treatment that was not randomised, with the records' weights."""
 RATIO_TABLE: tuple[Statistic, ...] = (
     replace(_RECORDS, share=0.12),
     replace(_INFLUENCE, letter="W", share=0.12,
-        meaning="the sum of each record's influence on the mean outcome without treatment, scaled to at most 1, and of "
-        "1 minus its square"),
+        meaning="two sums: each record's influence on the mean outcome without treatment, scaled to at most 1, and 1 "
+        "minus its square"),
     replace(_INFLUENCE, share=0.76),
 )
 """The same for a ratio, with the sum of its denominator."""

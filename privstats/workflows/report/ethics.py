@@ -164,7 +164,7 @@ def ethics_page(statement: Statement) -> str:
         private=not math.isinf(guarantee.mu),
         promise=_promise(plan, course, guarantee),
         not_promised=[*_chosen(plan), *explanations.not_promised(plan, course)],
-        keys=Table("keys", ("who", "holds", "which opens"), [*keys_of(plan), *_more_keys(plan)], words=True),
+        keys=Table("keys", ("who", "which keys", "what they open"), [*keys_of(plan), *_more_keys(plan)], words=True),
         kept=_retention(plan, course),
         counts=[*_least(plan), *explanations.suppressed(plan)],
         words=WORDS,

@@ -124,7 +124,7 @@ def course_table(course: Course) -> Table:
         Cell("session", ("in the order in which they are run",)),
         Cell("statistics", ("what is summed",)),
         Cell("mu", ("what can be learned about one record from it: 0 is nothing, 1 much, 4 nearly all",)),
-        Cell("epsilon alone", ("the promise if nothing else were released",)),
+        Cell("epsilon alone", ("the promise if only this session were released",)),
         Cell("bytes", ("that a party sends in each session",)),
     )
     lines = [

@@ -270,7 +270,7 @@ def test_a_session_of_persons_sums_what_a_session_of_measured_persons_sums(kind:
 @pytest.mark.parametrize(
     ("promise", "how", "words"),
     [
-        (PERSONS, {}, "name the column of person ids with --persons"),
+        (PERSONS, {}, "name the id column with --persons"),
         (PROMISE, {"persons": "pid"}, "the plan promises no persons, so no column of ids is read but for a split"),
         (PERSONS, {"persons": "nobody"}, "no column 'nobody' of person ids; it has age, dose, mass, outcome, pid"),
         (PERSONS, {"persons": "age"}, "'age' holds the person ids, and the plan reads it"),

@@ -70,7 +70,7 @@ def test_attack_a_server_names_other_clients_in_a_round(tmp_path: Path, monkeypa
     refused = lie.run()
     assert isinstance(refused, Waiting)
     assert "0 of 9 answered" in refused.sentence
-    assert any("over other clients than the sum before it" in line for line in lie.logs[100])
+    assert any("over other clients than the earlier sum" in line for line in lie.logs[100])
     assert "party 0 refuses a round that does not follow" in "\n".join(lie.lines)
     with monkeypatch.context() as forgetful:
         forgetful.setattr(RoundFolder, "agreed", others)
