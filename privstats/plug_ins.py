@@ -19,7 +19,7 @@ def announced(group: str) -> list[EntryPoint]:
         >>> [entry.name for entry in announced("privstats.findings")]  # the package threat_models brings them
         ['attack', 'audit']
     """
-    return list(_sorted(group))
+    return sorted(set(_every().select(group=group)), key=lambda entry: (entry.name, entry.value))
 
 
 def loaded(entry: EntryPoint, noun: str, error: type[PrivstatsError]) -> Any:
@@ -68,11 +68,6 @@ def named(group: str, name: str, by: str, error: type[PrivstatsError]) -> Any:
 def dist_name(entry: EntryPoint) -> str:
     """Return the name and version of an entry point's package, for messages."""
     return f"{entry.value} (no package)" if entry.dist is None else f"{entry.dist.name} {entry.dist.version}"
-
-
-@cache
-def _sorted(group: str) -> tuple[EntryPoint, ...]:
-    return tuple(sorted(set(_every().select(group=group)), key=lambda entry: (entry.name, entry.value)))
 
 
 @cache
