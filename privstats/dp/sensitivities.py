@@ -34,7 +34,7 @@ def joint_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency) 
     Guarantee:
         Unit: one record. A release with this noise on the named statistics is mu-GDP. Some pair of adjacent data sets
         attains it or comes arbitrarily close, so that no smaller mu holds, except for seven upper bounds: gradients,
-        calibrations, sums within clients, and under replace-one hazards, numbers by group next to tables, effects with
+        calibrations, ``WithinSchema``, and under replace-one hazards, numbers by group next to tables, effects with
         weights W, and a logistic regression's score and information with w_H R^2 / w_g > (11 + 5 sqrt 5) / 2. Assumes
         that every record obeys the schema's bounds, which the client enforces when it clips and quantises.
 
@@ -61,7 +61,7 @@ def client_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency,
     """Return mu of one client that holds at most m = ``records`` records.
 
     It is m mu_add under add-remove and m max(mu_add, mu_rep) under replace-one (:func:`group_mu`), attained by m copies
-    of the worst record or pair. Sums within sites cost a client less (docs/sensitivity.md): half its records opposed to
+    of the worst record or pair. A ``SitesSchema`` costs a client less (docs/sensitivity.md): half its records opposed to
     the other half attain that lower cost.
 
     Example:

@@ -160,7 +160,7 @@ class Peer(Protocol):
 
     @property
     def index(self) -> int:
-        """Roster index."""
+        """Roster index; a helper has n + its place - 1."""
 
     @property
     def step(self) -> str:
@@ -262,7 +262,7 @@ class Aggregator(Protocol):
         """Close the step and return the messages that open the next."""
 
     def abandon(self, code: str = ...) -> Outbox:
-        """End the session with a code; return the clients' messages."""
+        """End the session with a code; return the peers' messages."""
 
     def export(self, key: bytes) -> bytes:
         """Return the state, sealed under 32 bytes of ``key``."""
