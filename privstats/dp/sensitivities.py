@@ -61,8 +61,8 @@ def client_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency,
     """Return mu of one client that holds at most m = ``records`` records.
 
     It is m mu_add under add-remove and m max(mu_add, mu_rep) under replace-one (:func:`group_mu`), attained by m copies
-    of the worst record or pair. A ``SitesSchema`` costs a client less (docs/sensitivity.md): half its records opposed to
-    the other half attain that lower cost.
+    of the worst record or pair. A ``SitesSchema`` costs a client less (docs/sensitivity.md), attained by half its
+    records opposed to the other half.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
