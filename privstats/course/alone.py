@@ -168,11 +168,9 @@ def private_releases(
     rng = checked(rng, allow_reproducible=allow_reproducible)
     charge = charge_for(ledger, dataset)
     _require_ids(course.first.privacy, persons)
-    rows: Callable[[Schema], Any] = lambda _: X  # noqa: E731
-    if cells_of(course.first.schema) is not None:
-        from privstats.course.read_once import ReadOnce
+    from privstats.course.read_once import ReadOnce
 
-        rows = ReadOnce(X, y).rows
+    rows = ReadOnce(X, y).rows
     # Before anything is spent: its refusals cost nothing.
     first = _vector(course.first, rows(course.first.schema), y, rng, persons=persons)
     _require_admitted(course, X, y, persons)

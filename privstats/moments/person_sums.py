@@ -58,7 +58,7 @@ class Cut(Protocol):
     def exact_factors(self, owner: NDArray[np.intp], most: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return each person's factor, ``(n,)``, whose truncated products with sums up to ``most`` equal :meth:`of`.
 
-        A person for whom no float64 factor is sure to do so has 0.
+        0 marks a person without a float64 factor that is proved to do so.
         """
 
 
