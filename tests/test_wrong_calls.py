@@ -300,7 +300,7 @@ ROWS: list[Row] = [
         "allow_second_exact_release must be True or False, got str",
     ),
     (lambda: joined(plan="plan.toml"), "plan must be a Plan, got str"),
-    (lambda: joined(index="0"), "index must be a whole number, .* got str"),
+    (lambda: joined(index="0"), "index must be an integer, .* got str"),
     (lambda: joined(identity=IDENTITY.public), "identity must be an Identity, .* got bytes"),
     (lambda: joined(roster=[IDENTITY.public]), "roster must be a Roster, got list"),
     (lambda: serving(plan="plan.toml"), "plan must be a Plan, got str"),

@@ -45,10 +45,10 @@ class ClippedVector:
 
 
 def clip_vector(schema: Schema, vector: NDArray[np.int64], weights: Mapping[str, float], norm: float) -> ClippedVector:
-    """Shrink a client's flat vector until sum_s w_s ||V_s||^2 <= norm^2, with V_s its statistics in real units.
+    """Clip a client's flat vector so that sum_s w_s ||V_s||^2 <= norm^2, with V_s its statistics in real units.
 
     Symmetric statistics count with their Frobenius norm. With w_s = 1/sigma_s^2 and norm = m mu, mu being one record's
-    joint mu under add-remove, a client is worth m worst-case records.
+    joint mu under add-remove, a client is worth at most m worst-case records.
 
     The norm is exact; the factor is rounded down to 31 bits, entries toward zero.
 
@@ -78,7 +78,7 @@ def clip_vector(schema: Schema, vector: NDArray[np.int64], weights: Mapping[str,
 
 @dataclass(frozen=True, eq=False)
 class ClippedSums:
-    """Clip factors of many flat vectors: :func:`clip_vector` in float64.
+    """Clip factors of many flat vectors, equal to :func:`clip_vector`'s.
 
     Attributes:
         factors, shifts: t and k; each vector v becomes ``sign(v) floor(|v| t / 2**k)``, unchanged where t = 0.
@@ -124,7 +124,7 @@ class ClippedSums:
         return int(np.count_nonzero(self.factors))
 
     def of(self, sums: NDArray[np.float64], owner: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Return integer rows ``(n, entries)`` below 2**53, clipped by the factors of ``owner``.
+        """Clip integer rows ``(n, entries)`` below 2**53, row i by the factor of vector ``owner[i]``.
 
         A product that float64 rounds to an integer is recomputed in integers.
         """
@@ -139,7 +139,7 @@ class ClippedSums:
         return np.asarray(cut)
 
     def exact_factors(self, owner: NDArray[np.intp], most: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return these vectors' factors; 0 where a product with an integer up to ``most`` may be rounded."""
+        """Return the owners' factors; 0 where a product with an integer up to ``most`` may be rounded."""
         return np.where(most * self.factors[owner] < 2.0**53, self._real[owner], 0.0)
 
     @cached_property
@@ -167,9 +167,9 @@ def weighted_square_norm(schema: Schema, vector: NDArray[np.int64], weights: Map
     """
     layout = layout_of(schema)
     if set(weights) != set(schema.statistics):
-        raise DataError(f"weights must name exactly the statistics sent, {', '.join(schema.statistics)}; adjust them")
+        raise DataError(f"weights must name {', '.join(schema.statistics)} and no other, got {', '.join(weights)}")
     if vector.shape != (layout.size,) or vector.dtype != np.int64:
-        raise DataError(f"vector must be int64 of shape ({layout.size},) under this schema")
+        raise DataError(f"vector must be int64 ({layout.size},), got {vector.dtype} {vector.shape}; call flatten")
     return sum(
         (
             _coefficient(segment, weights[segment.statistic]) * _square_sum(vector[where])
@@ -191,7 +191,7 @@ def _coefficient(segment: Segment, weight: float) -> Fraction:
 
 def _exact(field: str, value: float) -> Fraction:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
-        raise DataError(f"{field} must be a finite number above 0; take it from the plan's noise levels")
+        raise DataError(f"{field} must be a finite number above 0, got {value!r}; use the plan's noise levels")
     return Fraction(value)
 
 

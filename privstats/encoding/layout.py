@@ -30,7 +30,7 @@ class Segment:
         scale: wire steps per real unit.
         bound: largest absolute value one record adds to one entry, in wire steps.
         pooled: whether one block holds the sum over all classes.
-        noise_factor: its sigma over the statistic's: 1/sqrt 2 off the diagonal (an entry is two of the matrix), else 1.
+        noise_factor: its sigma over the statistic's: 1/sqrt 2 off the diagonal (sent once for two entries), else 1.
 
     Example:
         >>> layout = ps.encoding.layout_of(ps.ClassSchema(2, 3, "NAB", clip_norm=1.0))
@@ -155,7 +155,7 @@ def to_real(schema: Schema, vector: NDArray[np.int64]) -> Any:
 def _split(schema: Schema, vector: NDArray[np.int64]) -> dict[str, list[NDArray[np.int64]]]:
     layout = layout_of(schema)
     if vector.shape != (layout.size,) or vector.dtype != np.int64:
-        raise DataError(f"vector must be int64 of shape ({layout.size},) under this schema")
+        raise DataError(f"vector must be int64 ({layout.size},), got {vector.dtype} {vector.shape}; call flatten")
     parts: dict[str, list[NDArray[np.int64]]] = {}
     for segment, where in zip(layout.segments, layout.slices, strict=True):
         parts.setdefault(segment.statistic, []).append(vector[where])

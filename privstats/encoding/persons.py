@@ -25,7 +25,7 @@ class PersonClip:
 
     Attributes:
         records: the limit c; a person with at most c rows counts in full.
-        weights: share / sensitivity^2 by letter; rows ``v`` weigh ``sqrt(sum_s w_s ||v_s||^2)``, in worst-case records.
+        weights: share / sensitivity^2 by letter; sums ``v`` weigh ``sqrt(sum_s w_s ||v_s||^2)``, in worst-case records.
 
     Guarantee:
         One person's contribution follows from that person's rows and this value alone. It weighs at most ``records``,
@@ -46,8 +46,8 @@ class PersonClip:
     def most_records(self, schema: Schema) -> int:
         """Return the number of records that bounds a person's contribution, entry by entry and in counts.
 
-        It follows from public values alone. It exceeds c: if all of c is in one statistic, its entries reach
-        ``c / sqrt(share)`` times one record's.
+        This number follows from public values alone. It can exceed c: if all of c is in one statistic, its entries
+        reach ``c / sqrt(share)`` times one record's.
 
         Example:
             >>> schema = ps.ClassSchema(2, 2, "NA", 1.0)
@@ -62,14 +62,15 @@ class PersonClip:
                 reach = self.records * each.noise_factor * each.scale / math.sqrt(weights[each.statistic])
                 cells = math.sqrt(each.size) if each.name == "N" else 1.0
                 most = max(most, cells * reach / each.bound)
-        # The clip leaves 1 - ROUNDING of its norm unused; half of that keeps rounding from adding a record.
+        # Clipped norms end at records * ROUNDING. A bound halfway from there to ``records`` absorbs float error, so
+        # that rounding up adds no record.
         return math.ceil(most * (1 + ROUNDING) / 2)
 
     def clipped(self, *parts: Moments) -> tuple[dict[str, Any], bool]:
         """Return one person's contribution by letter (wire steps, block axis first), and whether it was clipped.
 
         ``parts`` are the moments of this person's rows. Sums beyond 64 bits are first divided by a power of two and
-        truncated; the clip would shorten them further in any case.
+        truncated; the clip would reduce them further in any case.
         """
         schema = parts[0].schema
         vector = flatten(parts[0])
@@ -81,7 +82,7 @@ class PersonClip:
         clipped = clip_vector(schema, vector, dict(self.weights), self.records * ROUNDING)
         return blocks_of(schema, clipped.vector), clipped.shrink < 1
 
-    def cut(self, schema: Schema, rows: int, squares: Squares) -> ClippedSums:  # noqa: ARG002  averages read them
+    def cut(self, schema: Schema, rows: int, squares: Squares) -> ClippedSums:  # noqa: ARG002  averages need rows
         """Clip many persons as :meth:`clipped` does, from their squared lengths."""
         of_all, norm = squares.of_all(), self.records * ROUNDING
         return ClippedSums.by_squares(schema, of_all, dict(self.weights), norm, squares.error, squares.exactly)
@@ -99,7 +100,7 @@ class PersonAverage:
         >>> schema, ids = ps.ClassSchema(2, 2, "NA", 1.0), ["anna", "anna", "anna", "anna", "ben"]
         >>> X, y, average = np.ones((5, 2)) / 2, [0, 0, 0, 1, 1], ps.encoding.PersonAverage()
         >>> moments = ps.measure(schema, X, y, persons=ids, person_clip=average)
-        >>> moments.real().N.tolist()  # of Anna three rows in four are of class 0
+        >>> moments.real().N.tolist()  # three of Anna's four rows are of class 0
         [0.75, 1.25]
     """
 
@@ -124,7 +125,7 @@ class PersonAverage:
         rows = max(sum(each or 0 for each in counted), 1)
         return {row.letter: _average(parts, row, rows) for row in parts[0].schema.sent}, False
 
-    def cut(self, schema: Schema, rows: int, squares: Squares) -> AveragedSums:  # noqa: ARG002  clips read them
+    def cut(self, schema: Schema, rows: int, squares: Squares) -> AveragedSums:  # noqa: ARG002  clips need squares
         """Average many persons who have ``rows`` rows each."""
         return AveragedSums(rows)
 
@@ -133,13 +134,13 @@ class PersonAverage:
 class AveragedSums:
     """Averages, truncated toward zero, of sums over ``rows`` rows each.
 
-    A quotient of integers below 2**53 is an integer, or further from the next than rounding can move it.
+    A quotient of integers below 2**53 is an integer, or further from any integer than rounding can move it.
     """
 
     rows: int
     shrunk: int = 0
 
-    def of(self, sums: NDArray[np.float64], owner: NDArray[np.intp]) -> NDArray[np.float64]:  # noqa: ARG002  clips read it
+    def of(self, sums: NDArray[np.float64], owner: NDArray[np.intp]) -> NDArray[np.float64]:  # noqa: ARG002  for clips
         """Return persons' sums ``(n, entries)`` as averages."""
         return np.asarray(np.trunc(sums / self.rows))
 

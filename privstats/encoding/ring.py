@@ -136,7 +136,7 @@ class Ring:
 
 @dataclass(frozen=True, eq=False)
 class RingVector:
-    """One element of a group; its lanes are mutable, so that masks are added without copies.
+    """One element of a group; ``lanes``, an array per segment, are mutable: masks are added without copies.
 
     ``reproducible``: some summand holds noise from a generator that others may know.
 
@@ -190,7 +190,7 @@ def _same_ring(left: RingVector, right: RingVector) -> Lanes:
 
 
 def _split(array: NDArray[Any], lengths: list[int]) -> list[NDArray[Any]]:
-    """Return consecutive parts of these lengths, which share the array's memory."""
+    # The parts share the array's memory.
     return np.split(array, np.cumsum(lengths)[:-1])
 
 

@@ -1,4 +1,4 @@
-"""Refuse concurrent calls, copies and forked use of a machine.
+"""Refuse concurrent calls, copies and forks of a party's state machine.
 
 Two concurrent calls could both pass a check that only one may pass, and sign two lists.
 """
@@ -20,7 +20,7 @@ M = TypeVar("M", bound="Exclusive")
 
 
 class Exclusive:
-    """An object for one caller at a time, in the process that made it, that is never copied.
+    """An object for one caller at a time, in the process that built it, that is never copied.
 
     A concurrent call raises ``LocalProtocolError``; only a ``waiting`` one, which closes the object, blocks. Read-only
     properties may be read at any time.
@@ -30,7 +30,7 @@ class Exclusive:
     _process: int
 
     def __new__(cls, *_: object, **__: object) -> Self:
-        """Create the lock, in every way of construction."""
+        """Create the lock, also for ``resume``."""
         self = super().__new__(cls)
         self._turn, self._process = threading.Lock(), os.getpid()
         return self

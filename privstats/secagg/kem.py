@@ -43,7 +43,7 @@ def encapsulate(public: bytes) -> tuple[bytes, bytes]:
     """Return a fresh 32-byte secret, and its 1,088-byte ciphertext.
 
     Raises:
-        ValueError: ``public`` is no encapsulation key (FIPS 203, 7.2): its length, or a number not below 3329.
+        ValueError: ``public`` has a wrong length, or a number not below 3329 (FIPS 203, 7.2).
 
     Example:
         >>> from privstats.secagg import kem

@@ -1,7 +1,7 @@
 """Hold identities and derive keys from shared secrets.
 
 Each derived key has its own label and one purpose. A machine's state is sealed under the caller's key, and bound to
-role, parameters, roster and index. Sealing does not prevent the reuse of an old copy: a store must replace it.
+role, parameters, roster and index. Sealing does not prevent the use of an old copy, so a store must overwrite it.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ def draw(entropy: Entropy, size: int) -> bytes:
     """Draw ``size`` bytes; any other length raises ``LocalProtocolError``, as a key would be too short."""
     drawn = entropy(size)
     if len(drawn) != size:
-        raise LocalProtocolError(f"the entropy source was asked for {size} bytes and gave {len(drawn)}")
+        raise LocalProtocolError(f"entropy({size}) must return {size} bytes, got {len(drawn)}: give os.urandom")
     return drawn
 
 
 class Identity:
-    """The long-term Ed25519 signing key of a client or of the server; the repr does not show it.
+    """The long-term Ed25519 signing key of one party; the repr does not show it.
 
     Raises:
         LocalProtocolError: ``private`` is not 32 bytes.

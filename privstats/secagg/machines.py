@@ -1,7 +1,6 @@
 """Define the interfaces of every masking protocol.
 
-Seeds of excess noise's layers form a chain: for each number of lowest layers, one value yields their seeds and no
-others.
+Seeds of surplus noise layers form a chain: the value at j yields the seeds of the j lowest layers and no others.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from privstats.secagg.roster import Roster
 class Outbox:
     """Pairs of a peer and its message, in increasing order of peers.
 
-    Messages are built when read, identical each time. After its step, reading raises ``LocalProtocolError``.
+    Messages are built when read, identical each time. After the step, reading raises ``LocalProtocolError``.
     """
 
     def __init__(self, clients: Sequence[int] = (), make: Callable[[int], bytes] = lambda _: b"") -> None:
@@ -104,7 +103,7 @@ ENDS = ("done", "failed")
 OnUpload: TypeAlias = Callable[[bytes], None]
 """Called with the SHA-256 that names the upload, before it is sent. If it raises, nothing is sent.
 
-Its method ``withdraw``, if it has one, is called when a machine is wiped before it sent anything."""
+A method ``withdraw`` of the callable, if defined, is called when a machine is wiped before it sent anything."""
 
 
 def unshelved(_: bytes) -> bytes:
@@ -125,7 +124,7 @@ def give_back(on_upload: OnUpload | None, uploaded: bytes) -> None:
 def session_id(parameters: Masking, roster: Roster | bytes) -> bytes:
     """Return the 32-byte digests of roster and parameters: a permanent session name.
 
-    It is empty for a roster without a run, so that its parties may meet again.
+    The name is empty for a roster without a run: its parties may run several.
     """
     if isinstance(roster, bytes):
         return roster + parameters.digest
@@ -168,7 +167,7 @@ class Peer(Protocol):
 
     @property
     def faults(self) -> tuple[RemoteProtocolError, ...]:
-        """Other parties' faults that did not stop it."""
+        """Other parties' faults that did not stop this peer."""
 
     @property
     def ended(self) -> str:
@@ -278,7 +277,7 @@ class Opening:
 
     Attributes:
         left_for: client count that the remaining noise is sized for.
-        seeds: of the layers to subtract, lowest first.
+        seeds: seeds of the layers to subtract, lowest first.
     """
 
     left_for: int
@@ -297,12 +296,12 @@ def check_levels(levels: Sequence[int], *, clients: int, min_survivors: int, com
     if not complete:
         raise PlanError(
             "excess noise is removed on a complete graph only, where every client sees whether all others take part: "
-            f"take graph='complete' with at most 256 clients, or excess_noise='kept' ({clients} clients)"
+            f"use graph='complete' with at most 256 clients, or excess_noise='kept' ({clients} clients)"
         )
 
 
 def opened_layers(levels: Sequence[int], proven: int) -> int:
-    """Return the number of superfluous layers in a sum of ``proven`` clients: those below the last level <= ``proven``.
+    """Return the number of surplus layers in a sum of ``proven`` clients: those below the last level <= ``proven``.
 
     Example:
         >>> from privstats.secagg.machines import opened_layers
@@ -315,7 +314,7 @@ def opened_layers(levels: Sequence[int], proven: int) -> int:
 def opening(root: bytes | bytearray, layers: int, opened: int) -> bytes:
     """Return the chain value that yields the ``opened`` lowest layers; ``root`` yields all.
 
-    HKDF derives each value from the one above, so it reveals nothing about those above.
+    HKDF derives each value from the one above, so no value reveals one above it.
     """
     value = bytes(root)
     for _ in range(layers - opened):

@@ -23,7 +23,7 @@ RECORDED = (
 KEY_FACTS: Mapping[str, str] = {
     CLASSICAL: RECORDED,
     HYBRID: "keys are agreed on by X25519 and ML-KEM-768 together: an attacker who records every message and breaks "
-    "X25519 later reads no party's sums; signatures are Ed25519, which count only while the study runs",
+    "X25519 later reads no party's sums; signatures are Ed25519, and forging one after the study has no effect",
 }
 """The meaning of each value of a plan's ``key_agreement``, for the person who reviews the plan."""
 
@@ -67,9 +67,9 @@ def _listing(parameters: Parameters) -> list[str]:
     if not disputes:
         return []
     return [
-        f"a list needs {parameters.fewest_listed} survivors, so that {survivors} of them are in the sum even if a "
-        f"lying server invents disputes, at most {disputes} per client; {disputes + 1} lying clients can exclude an "
-        "honest neighbour, and the promise holds if the server shows all clients one list"
+        f"with {parameters.fewest_listed} listed survivors at least {survivors} are in the sum, even if a lying server "
+        f"invents disputes, at most {disputes} per client; {disputes + 1} lying clients can exclude an honest "
+        "neighbour, and the promise holds if the server shows all clients one list"
     ]
 
 
@@ -82,11 +82,11 @@ def _framing(parameters: Parameters) -> list[str]:
     liars = max(1, parameters.colluders)
     if not parameters.complete or parameters.min_survivors >= parameters.threshold + liars:
         return []
-    least = parameters.threshold + liars
-    framed = least + (liars > 1)
+    minimum = parameters.threshold + liars
+    framed = minimum + (liars > 1)
     return [
-        f"WARNING: if at most {framed} clients remain, {liars} lying among them can exclude an honest client, and so "
-        f"end the session after the others have uploaded: set min_survivors to at least {least}, with "
+        f"WARNING: if at most {framed} clients remain, {liars} of them that lie can exclude an honest client, and so "
+        f"end the session after the others have uploaded: set min_survivors to at least {minimum}, with "
         "more clients or fewer colluders if that leaves no room for dropouts"
     ]
 
@@ -94,9 +94,9 @@ def _framing(parameters: Parameters) -> list[str]:
 def _failures(bounds: FailureBounds, server_may_lie: bool) -> list[str]:
     named = {
         "honest clients split into groups": bounds.connectivity,
-        "a client's secrets come together": bounds.privacy,
-        "a secret finds too few shares": bounds.liveness,
-        "a server that chooses who drops splits the honest": bounds.lying_server,
+        "colluders reconstruct both secrets of a client": bounds.privacy,
+        "a secret has too few shares": bounds.liveness,
+        "a server that chooses who drops out splits the honest clients": bounds.lying_server,
     }
     if all(math.isinf(value) for value in named.values()):
         return []
@@ -118,14 +118,13 @@ def _power(log2: float) -> str:
 
 @masking_facts.register
 def _of_split(parameters: UploadParameters) -> list[str]:
-    n, h, least = parameters.clients, parameters.helpers, parameters.min_survivors
-    one = "the helper is" if h == 1 else "one of them is"
+    n, h, minimum = parameters.clients, parameters.helpers, parameters.min_survivors
     return [
-        f"{n} clients send one message each and are gone; a leader and {_number(h)} that the plan names make the sum",
-        f"it trusts that not all of the panel work together: it is enough that the leader or {one} honest",
+        f"{n} clients send one message each and are gone; the plan's leader and {_number(h)} compute the sum",
+        "the plan trusts that leader and helpers do not all work together: one honest party among them is enough",
         _learned(parameters.noisy_helpers),
         KEY_FACTS[parameters.key_agreement],
-        f"{n - least} clients may stay silent, which costs nothing; every helper must answer, or there is no sum",
+        f"{n - minimum} clients may stay silent, which costs nothing; every helper must answer, or there is no sum",
         f"{parameters.colluders} clients of the whole roster may help the leader, which picks the reports",
         *_traffic(parameters),
         *_inputs(parameters.claim is not None),
@@ -142,7 +141,7 @@ def _traffic(parameters: UploadParameters) -> list[str]:
     total = parameters.clients * report
     return [
         f"{parameters.clients:,} reports of {report:,} bytes are {_size(total)} for the leader to receive, "
-        f"{_time(8 * total / 1e9)} of a line of 1 Gbit/s, and at most {_size(1.15 * total)} of its disk"
+        f"{_time(8 * total / 1e9)} at 1 Gbit/s, and need at most {_size(1.15 * total)} of its disk"
     ]
 
 
@@ -166,8 +165,8 @@ def _inputs(proved: bool) -> list[str]:
         "the leader, or any one helper, can shift the sum by anything in the group, undetected: each report is proved, "
         "and split has no proof of the sum; a report is proved only if leader and all helpers follow the protocol",
         "any one of leader and helpers can make the proof of any honest client fail, and no message shows which of "
-        "them lied, or whether the client did; a refused client is not told, and may free its spend with the signed "
-        "lists of all helpers",
+        "them lied, or whether the client did; a refused client is not notified, and may have its spend refunded with "
+        "the signed lists of all helpers",
     ]
 
 

@@ -46,11 +46,11 @@ def add_masks(vector: RingVector, *, plus: Iterable[bytes] = (), minus: Iterable
 
 
 class TileMasks:
-    """Some seeds' masks, for tile after tile in one thread's buffer.
+    """Masks that are added to one tile at a time, through one thread's buffer.
 
     Args:
         plus, minus: ciphers of the masks to add and subtract.
-        size: of the largest tile, in bytes.
+        size: bytes of the largest tile.
     """
 
     def __init__(self, plus: Sequence[AESGCM], minus: Sequence[AESGCM], size: int) -> None:

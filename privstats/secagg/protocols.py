@@ -47,7 +47,7 @@ class PeerKind(Protocol):
         """Build a machine: ``(parameters, vector, *, index, identity, roster, entropy, on_upload)``, and any panel."""
 
     def check_place(self, parameters: Any, *, index: int, identity: Identity, roster: Roster) -> object:
-        """Raise ``LocalProtocolError`` for an impossible client, before it costs budget."""
+        """Raise ``LocalProtocolError`` for an impossible client, before any spend."""
 
     def resume(
         self,
@@ -112,7 +112,7 @@ class MaskingProtocol:
         agrees: a client signs the survivor list before unmasking; its machine accepts ``only``, the one list it will
             sign.
         has_panel: leader and helpers unmask together; otherwise one server does.
-        key_agreements: supported values; ``solve`` gets a value unless it is ``"x25519"``.
+        key_agreements: supported values; passed to ``solve``, except ``"x25519"``.
     """
 
     parameters: ParametersKind
@@ -194,5 +194,5 @@ def protocol_of(masking: Masking) -> MaskingProtocol:
     row = PROTOCOLS.get(masking.protocol) if hasattr(masking, "upload_step") else None
     if row is None:
         got = type(masking).__name__
-        raise LocalProtocolError(f"parameters must be secagg.Parameters, got {got}: of a plan, give plan.masking")
+        raise LocalProtocolError(f"parameters must be a plan's masking parameters, got {got}: pass plan.masking")
     return row

@@ -1,7 +1,7 @@
 """The roster: the keys of clients and server and the name of the run, agreed on outside the protocol.
 
 Its digest goes into every signature and key, so parties with different rosters cannot talk; clients' names are in no
-digest. People compare thirty digits of the digest's scrypt: a coordinator may choose two rosters.
+digest. People compare thirty digits of its scrypt, in case a coordinator shows two rosters.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ def check_names(names: Iterable[str], clients: int) -> tuple[str, ...]:
     """Check the clients' readable names, and return them as a tuple.
 
     Raises:
-        LocalProtocolError: not one name each or none, or not 1 to 64 printable characters, or a duplicate.
+        LocalProtocolError: a wrong number of names, a duplicate, or not 1 to 64 printable characters.
     """
     if isinstance(names, str | bytes) or not isinstance(names, Iterable):
         raise LocalProtocolError(f"names must be a list of texts, one per client, got {type(names).__name__}")
     called = tuple(names)
     for name in called:
         if not isinstance(name, str) or not 0 < len(name) <= _LONGEST_NAME or not name.isprintable():
-            raise LocalProtocolError(f"a client's name has 1 to {_LONGEST_NAME} printable characters; choose another")
+            raise LocalProtocolError(f"a client's name has 1 to {_LONGEST_NAME} printable characters, got {name!r:.70}")
     if called and len(called) != clients:
         raise LocalProtocolError(
             f"the roster has {clients} clients and {len(called)} names; give one name each, or none"
@@ -49,9 +49,9 @@ def check_names(names: Iterable[str], clients: int) -> tuple[str, ...]:
 def fingerprint(digest: bytes) -> str:
     """Return six groups of five decimal digits: 32 bytes of scrypt's output, modulo 10^30.
 
-    Guarantee: the digits carry 99 bits, so an attacker who chooses two rosters finds a pair with one fingerprint after
-    about 2^50 attempts, and each attempt is one scrypt (N = 2^14, r = 8, p = 1; RFC 7914), which takes 16 MiB and tens
-    of milliseconds; a roster with a *given* fingerprint takes 2^99.
+    Guarantee: the digits carry 99 bits, so an attacker finds two rosters with one fingerprint after about 2^50
+    attempts, and one with a *given* fingerprint after 2^99. Each attempt is one scrypt (N = 2^14, r = 8, p = 1;
+    RFC 7914): 16 MiB and tens of milliseconds.
     """
     stretched = hashlib.scrypt(digest, salt=b"privstats roster fingerprint", n=1 << 14, r=8, p=1, dklen=32)
     digits = f"{int.from_bytes(stretched, 'big') % 10**_DIGITS:0{_DIGITS}}"
@@ -101,9 +101,9 @@ class Roster:
         object.__setattr__(self, "publics", _keys(self.publics))
         _check_key(self.server, "the server's key on a roster", "server=identity.public")
         if not isinstance(self.run, bytes) or len(self.run) > _RUN_BYTES:
-            raise LocalProtocolError(f"a run is named by at most {_RUN_BYTES} bytes, for example by 16 random ones")
+            raise LocalProtocolError(f"run must be at most {_RUN_BYTES} bytes, for example 16 random ones")
         if len(set(self.publics)) != len(self.publics):
-            raise LocalProtocolError("a roster must not list one public key twice: it would let one party vote twice")
+            raise LocalProtocolError("a roster must not list one public key twice: give each client its own identity")
         if self.server in self.publics:
             raise LocalProtocolError(
                 "the server must not be one of the roster's clients: give it an identity of its own"
@@ -127,7 +127,7 @@ class Roster:
         """
         named = _utf8(label)
         if not isinstance(counter, int) or isinstance(counter, bool) or not 0 <= counter < 1 << 64:
-            raise LocalProtocolError("a run's counter must be a whole number from 0 to 2^64 - 1")
+            raise LocalProtocolError(f"a run's counter must be an integer from 0 to 2^64 - 1, got {counter!r:.30}")
         unnamed = cls(_keys(publics), server=server)
         run = labelled("run", unnamed.members, len(named).to_bytes(4, "big"), named, counter.to_bytes(8, "big"))
         roster = cls(unnamed.publics, server=server, run=run, names=tuple(names))
@@ -152,8 +152,7 @@ class Roster:
     def fingerprint(self) -> str:
         """Thirty decimal digits of the digest, for comparison by telephone.
 
-        Guarantee: a coordinator who chooses both of two rosters needs 2^50 evaluations of scrypt (16 MiB each) to find
-        a pair with one fingerprint; see ``roster.fingerprint``.
+        Guarantee: see ``roster.fingerprint``.
         """
         return fingerprint(self.digest)
 
@@ -165,12 +164,12 @@ class Roster:
         """Raise ``LocalProtocolError`` unless ``identity`` has this index."""
         public = require_identity(identity).public
         if isinstance(index, bool) or not isinstance(index, int):
-            raise LocalProtocolError(f"index must be a place on the roster, a whole number, got {type(index).__name__}")
+            raise LocalProtocolError(f"index must be an integer, the roster index, got {type(index).__name__}")
         if index < 0 or self.publics[index : index + 1] != (public,):
-            raise LocalProtocolError(f"the identity is not the one at place {index} of the roster")
+            raise LocalProtocolError(f"the identity is not the one at index {index} of the roster")
 
     def renewed(self, entropy: Entropy = os.urandom) -> Roster:
-        """Return these parties' next run: the next number, or 16 random bytes of ``entropy``.
+        """Return the roster of the next run: the next number, or 16 random bytes of ``entropy``.
 
         Raises:
             LocalProtocolError: no next number, or too few bytes.
@@ -248,14 +247,14 @@ def _utf8(label: str) -> bytes:
     except UnicodeEncodeError:
         named = b""
     if not 1 <= len(named) <= _LABEL_BYTES:
-        raise LocalProtocolError(f"a run's label must be a text of 1 to {_LABEL_BYTES} bytes of UTF-8")
+        raise LocalProtocolError(f"a run's label must have 1 to {_LABEL_BYTES} bytes of UTF-8, got {label!r:.30}")
     return named
 
 
 def _keys(publics: Iterable[bytes]) -> tuple[bytes, ...]:
     if isinstance(publics, bytes | bytearray | str) or not isinstance(publics, Iterable):
         raise LocalProtocolError(
-            f"a roster takes a list of public keys, one per client, got {type(publics).__name__}: "
+            f"a roster needs a list of public keys, one per client, got {type(publics).__name__}: "
             "give tuple(identity.public for ...)"
         )
     keys = tuple(publics)

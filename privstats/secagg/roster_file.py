@@ -1,7 +1,7 @@
 """The two forms of a roster's file: TOML with keys in hex, and bytes for hundreds of thousands of clients.
 
 The second is ``magic || u32 length of the head || head || keys || names || SHA-256 of all before``. The head is the
-TOML with the number of clients in place of them; a key has 32 bytes; names are lines of UTF-8.
+TOML with the number of clients in place of their tables; a key has 32 bytes; names are lines of UTF-8.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ from privstats.secagg.wire import HASH_BYTES
 
 FORMAT_VERSION = 1
 _LONGEST_NAME = 64
-_CLIENT_BYTES = 128 + 4 * _LONGEST_NAME  # of a client's table: a key in hex, a name of any characters
-_MOST_BYTES = _CLIENT_BYTES << 24  # as many clients as any protocol takes
+# One client's table has at most a key in hex, a name of any characters, and their TOML.
+_CLIENT_BYTES = 128 + 4 * _LONGEST_NAME
+_MAX_BYTES = _CLIENT_BYTES << 24  # for the maximum number of clients of any protocol
 _WRITER = "privstats roster make"
 _MAGIC: Final = b"\x93privstats roster 1\n"
-_KEY_BYTES, _LENGTH_BYTES, _MOST_HEAD = 32, 4, 4096
+_KEY_BYTES, _LENGTH_BYTES, _MAX_HEAD = 32, 4, 4096
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ def _listed(tables: Mapping[str, Any], publics: tuple[bytes, ...], names: tuple[
     numbered = _is_numbered(tables)
     counter = tables["counter"] if numbered else None
     if numbered and (isinstance(counter, bool) or not isinstance(counter, int)):
-        raise LocalProtocolError(f"counter must be a whole number, got {type(counter).__name__}")
+        raise LocalProtocolError(f"counter must be an integer, got {type(counter).__name__}")
     run = b"" if numbered else _hex("run", tables["run"])
     return Listed(publics, _hex("server", tables["server"]), run, names, tables["label"] if numbered else "", counter)
 
@@ -110,7 +111,7 @@ def _unpacked(data: bytes) -> Listed:
     content, digest = data[:-HASH_BYTES], data[-HASH_BYTES:]
     start = len(_MAGIC) + _LENGTH_BYTES
     size = int.from_bytes(content[len(_MAGIC) : start], "big")
-    if hashlib.sha256(content).digest() != digest or size > _MOST_HEAD:
+    if hashlib.sha256(content).digest() != digest or size > _MAX_HEAD:
         raise _damaged()
     try:
         tables = _tables(content[start : start + size].decode())
@@ -132,9 +133,9 @@ def _damaged() -> LocalProtocolError:
 
 def _bytes_of(path: str | os.PathLike[str]) -> bytes:
     if not isinstance(path, str | os.PathLike):
-        raise LocalProtocolError(f"Roster.load takes the path of a roster's file, got {type(path).__name__}")
+        raise LocalProtocolError(f"Roster.load needs the path of a roster's file, got {type(path).__name__}")
     size = _size(path)
-    if size > _MOST_BYTES:
+    if size > _MAX_BYTES:
         raise LocalProtocolError(f"{path} has {size} bytes, which no roster has; give a file of {_WRITER}")
     return read_bounded(path, LocalProtocolError, _WRITER)
 
@@ -149,13 +150,13 @@ def _text(path: str | os.PathLike[str], data: bytes) -> str:
 def _size(path: str | os.PathLike[str]) -> int:
     try:
         return Path(path).stat().st_size
-    except (OSError, ValueError):  # the reader says what is wrong
+    except (OSError, ValueError):  # the reader reports this error
         return 0
 
 
 def _tables(text: str) -> dict[str, Any]:
     if not isinstance(text, str):
-        raise LocalProtocolError(f"Roster.from_toml takes the text of a roster, got {type(text).__name__}")
+        raise LocalProtocolError(f"Roster.from_toml needs the text of a roster, got {type(text).__name__}")
     try:
         tables = toml_tables(text.removeprefix("\ufeff"))
     except TOMLDecodeError as error:

@@ -51,7 +51,7 @@ def key_pair(seed: bytes, sign: int = 0) -> KeyPair:
     """Derive the key pair of a 32-byte seed, with a point of sign bit ``sign``.
 
     It is Ed25519's pair (RFC 8032, 5.1.5), negated where the sign differs. A uniform seed and sign yield a scalar that
-    is uniform up to 2^-120: of s and ORDER - s one is a clamped number modulo ORDER, for all s but a share of 2^-120.
+    is uniform up to 2^-120: for all s but a fraction of 2^-120, s or ORDER - s is a clamped number modulo ORDER.
     """
     private = sha512(seed).digest()[:SCALAR_BYTES]
     scalar = (int.from_bytes(private, "little") & (_SIGN // 2 - 8) | _SIGN // 2) % ORDER
@@ -86,8 +86,8 @@ def canonical(scalar: int) -> bytes:
 def exchange(scalar: int, public: bytes) -> bytes:
     """Return the X25519 shared secret of any ``scalar`` and a public key.
 
-    X25519's clamped keys are multiples of 8 in [2^254, 2^255): one of s and ORDER - s for all scalars but a few below
-    2^128, which are split into two factors.
+    X25519's clamped keys, the multiples of 8 in [2^254, 2^255), include s or -s modulo ORDER. The exceptions, some
+    multiples of 8 below 2^128 and their negatives, are split into two factors.
 
     Raises:
         ValueError: ``scalar`` is zero or ``public`` of low order, so the secret would be zero.

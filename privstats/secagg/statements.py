@@ -37,7 +37,7 @@ class Claim(Protocol):
         """Bytes of a helper's answer to one proof."""
 
     def stated_in(self, group: Group) -> tuple[object, ...]:
-        """Return the values that digests hold for the claim and its group."""
+        """Return the claim's and group's values that enter digests."""
 
     def scheme(self, group: Group, helpers: int, context: bytes) -> Any:
         """Return the masking scheme of a run with such proofs."""
@@ -46,7 +46,7 @@ class Claim(Protocol):
         """Raise ``DataError`` for a vector that no report could prove, before anything is sent."""
 
     def is_signed(self, body: bytearray, context: bytes, sender: int, commits: bytes, parts: bytes) -> bool:
-        """Return whether the client signed the parts of this leader's share; ``ValueError`` as :meth:`words`."""
+        """Return whether the signed hashes ``parts`` fit this body, the leader's; ``ValueError`` as :meth:`words`."""
 
     def words(self, column: bytes | memoryview) -> Words:
         """Parse little-endian words as field elements, or raise ``ValueError``."""

@@ -19,10 +19,10 @@ from privstats.secagg.machines import Masking, OnUpload
 class Uploader(Exclusive):
     """A client with one upload.
 
-    In the state ``upload`` names the built upload and ``uploaded`` the one that may be sent.
+    The state's ``upload`` names the built upload, ``uploaded`` the one that may be sent.
 
     Attributes:
-        reproducible: others may know the vector's noise; unknown after a resume.
+        reproducible: others may know the vector's noise; False after a resume.
     """
 
     parameters: Masking
@@ -56,7 +56,7 @@ class Uploader(Exclusive):
         return charged
 
     def _release(self) -> None:
-        """Call ``on_upload``, once if it succeeds; then the upload may be sent."""
+        """Call ``on_upload`` until it succeeds; then the upload may be sent."""
         state = self._state
         if state.uploaded != state.upload:
             self._leaving(state.upload)

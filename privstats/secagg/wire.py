@@ -188,7 +188,7 @@ def view_of(data: object) -> memoryview:
 def require_sender(sender: object) -> None:
     """Raise ``LocalProtocolError`` unless ``sender`` is an int, so that the state stays savable."""
     if type(sender) is not int:
-        raise LocalProtocolError(f"a sender is a peer's place, an int, got {type(sender).__name__}")
+        raise LocalProtocolError(f"a sender is a peer's index, an int, got {type(sender).__name__}")
 
 
 def require_word(code: object, words: Collection[str]) -> None:

@@ -1,8 +1,8 @@
-"""Charge a session to a ledger: the spend before noise is drawn, its end before anything is sent.
+"""Charge a session to a ledger: record the spend before noise is drawn, and its end before anything is sent.
 
-Every call that spends privacy requires a charge, or the word "uncharged"; only experiments in one process
-(``simulate``, ``local_parties``, ...) charge nothing. The ledger records the upload's SHA-256, so that of
-two machines under one spend only one can send.
+Every call that spends privacy requires a charge, or the word "uncharged"; experiments in one process
+(``simulate``, ``local_parties``, ...) are not charged. The ledger records the upload's SHA-256, so that only one
+of two machines under one spend can send.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ CHARGED_BEFORE: Final = "uncharged"
 
 
 def charge_of(plan: Plan, charge: Charging) -> Account | None:
-    """Return the account to charge; None for ``"uncharged"``, and for a plan without DP that names no account.
+    """Return the account to charge; None for ``"uncharged"``, and without DP for ``charge=None``.
 
     Raises:
         LedgerError: a plan with DP and neither an account nor ``"uncharged"``, or another value.
@@ -71,7 +71,7 @@ def charge_of(plan: Plan, charge: Charging) -> Account | None:
     if charge is None and not isinstance(plan.privacy, NoPrivacy):
         raise LedgerError(
             "this plan spends privacy, and no ledger is given to record that: give charge=Charge(ledger, dataset), or "
-            "charge='uncharged' where no record is needed"
+            "charge='uncharged' where no ledger needs to record it"
         )
     if charge is not None and not (isinstance(charge, str) and charge == "uncharged"):
         got = f"the text {charge!r}" if isinstance(charge, str) else f"a {type(charge).__name__}"
@@ -83,7 +83,7 @@ def charge_of(plan: Plan, charge: Charging) -> Account | None:
 
 
 def register_run(plan: Plan, charge: Account, roster: secagg.Roster) -> Spend:
-    """Accept the run's number, which must be the next one for its members, then spend a party's part of the run."""
+    """Accept the run's number, which must be the next of its members, then charge the run to the account."""
     if roster.counter is not None:
         charge.ledger.accept_counter(roster.members, roster.counter, roster.run)
     return charge.spend(plan, roster.run)

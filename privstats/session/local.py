@@ -39,7 +39,7 @@ class LocalParties:
 
 
 def local_parties(plan: Plan, parts: Sequence[Moments | Contribution], rng: Generator | None = None) -> LocalParties:
-    """Build all machines of one session, with new identities and a new roster, for simulations.
+    """Build all parties' machines for one session, with new identities and a new roster, for simulations.
 
     No ledger is charged. Stand-ins replace the members of a plan's panel, because their keys are not available; the
     original plan's contributions are accepted.
@@ -101,7 +101,7 @@ def aggregate_unmasked(
 
     Args:
         parts: one per client, by roster index: moments, a contribution (it is used up) or a vector of the plan's ring.
-            Missing clients count as vanished.
+            Later clients count as vanished.
         rng: a generator for shares and central noise; by default the operating system's. A reproducible one marks the
             release.
 

@@ -31,7 +31,7 @@ from privstats.session.validation import (
 )
 
 _USED = (
-    "this contribution was used before and serves one session only: make a new one, with new noise, under a new run "
+    "this contribution was used before and serves one session only: build a new one, with new noise, under a new run "
     "name"
 )
 
@@ -54,7 +54,7 @@ class Contribution:
         >>> contribution.take()
         Traceback (most recent call last):
             ...
-        privstats.errors.LocalProtocolError: this contribution was used before and serves one session only: make a
+        privstats.errors.LocalProtocolError: this contribution was used before and serves one session only: build a
         new one, with new noise, under a new run name
     """
 
@@ -83,7 +83,7 @@ class Contribution:
     def check(self, plan: str) -> None:
         """Refuse a used contribution (``LocalProtocolError``) or another plan's (``DataError``)."""
         if self._plan != plan:
-            raise DataError("the contribution was made under another plan; make one with session.contribution")
+            raise DataError("the contribution was built under another plan; build one with session.contribution")
         if self._used:
             raise LocalProtocolError(_USED)
 
@@ -91,12 +91,12 @@ class Contribution:
         """Return the vector, once.
 
         Raises:
-            LocalProtocolError: it was used before, or made before a fork.
+            LocalProtocolError: the contribution was used before, or built before a fork.
         """
         if os.getpid() != self._process:
             raise LocalProtocolError(
-                "this contribution was made before a fork, and every process would send the same noise: make it in the "
-                "process that sends it"
+                "this contribution was built before a fork, and each process would send identical noise: build it in "
+                "the process that sends it"
             )
         with self._lock:
             if self._used:
@@ -108,7 +108,7 @@ class Contribution:
         return "Contribution(<one party's vector>)"
 
     def __copy__(self) -> NoReturn:
-        raise LocalProtocolError("a contribution is sent once, so it is never copied: make another from the moments")
+        raise LocalProtocolError("a contribution is sent once, so it is never copied: build another from the moments")
 
     def __deepcopy__(self, memo: dict[int, Any]) -> NoReturn:
         self.__copy__()
@@ -137,8 +137,7 @@ def contribution(
     Guarantee:
         Distributed: the share is this client's part of the joint noise. Local: the share alone makes the vector
         (epsilon, delta)-private. Central, panel and no DP: nothing is added here. Under the client unit with
-        ``client_clip`` the complete vector is clipped first, in integers. Each statement holds for one upload, so a
-        contribution is used once.
+        ``client_clip`` the complete vector is clipped first, in integers. Each statement holds for one upload.
 
     Raises:
         DataError: the moments do not fit the plan, or ``index`` is missing.
@@ -193,8 +192,8 @@ def client(
         moments: this party's, or an unused contribution.
         roster: agreed outside this protocol, with the run's name.
         panel: the members' offers for this run, where the plan names a panel.
-        charge: the party's ledger and data set, or ``"uncharged"``; optional only without DP, where nothing then
-            prevents a second exact release of the data.
+        charge: the party's ledger and data set, or ``"uncharged"``; optional only without DP, where its omission
+            allows a second exact release of the data.
         agreed: for a round of an alignment without noise: ``client.agreed`` of this party's machine in the first sum.
         rng, allow_reproducible: as in :func:`contribution`; the keys come from ``rng`` too.
 
@@ -225,7 +224,7 @@ def client(
     kind = protocol_of(plan.masking).machines.client
     kind.check_place(plan.masking, index=index, identity=identity, roster=roster)
     if panel is not None:
-        panel.require_open()  # before anything is spent: no helper could open the upload
+        panel.require_open()  # no helper opens uploads for ended box keys, so such a client spends nothing
     if plan.validity is not None:  # checked before anything is spent; such a plan's clients add no noise
         moments = moments if isinstance(moments, Contribution) else contribution(plan, moments, index=index)
     if account is not None:
@@ -248,9 +247,7 @@ def client(
 def _check_place(index: int, identity: secagg.Identity, roster: secagg.Roster) -> None:
     require_party(identity, roster)
     if isinstance(index, bool) or not isinstance(index, int):
-        raise LocalProtocolError(
-            f"index must be a whole number, the party's place in the roster, got {type_name(index)}"
-        )
+        raise LocalProtocolError(f"index must be an integer, the party's index in the roster, got {type_name(index)}")
 
 
 def _check_moments(
@@ -260,7 +257,7 @@ def _check_moments(
         if moments.reproducible and not allow_reproducible:
             raise RandomnessError(
                 "this contribution's noise came from a reproducible generator, so anyone who knows its seed can remove "
-                "it; make a contribution without rng, or pass allow_reproducible=True in a test"
+                "it; build a contribution without rng, or pass allow_reproducible=True in a test"
             )
         if account is not None and account.per_round:
             raise LocalProtocolError(
@@ -334,27 +331,27 @@ def helper(
         >>> protocol = {"privacy": ps.NoPrivacy(), "protocol": "split", "panel": panel}
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(3, 3, 9), **protocol)
         >>> parties = ps.session.local_parties(plan, [ps.measure(plan.schema, [[0.1, 0.2]], [0])] * 3)
-        >>> [(helper.index, helper.step) for helper in parties.helpers]  # made by this function
+        >>> [(helper.index, helper.step) for helper in parties.helpers]  # built by this function
         [(3, 'check')]
     """
     require_plan(plan)
     kind = protocol_of(plan.masking).machines.helper
     if kind is None:
-        raise LocalProtocolError(f"a plan with protocol={plan.protocol!r} has no helpers")
+        raise LocalProtocolError(f"a plan with protocol={plan.protocol!r} has no helpers; protocol='split' has them")
     require_keys(plan, keys, roster)
     named: dict[str, Any] = {**panel_argument(plan, panel, roster), "noise": helper_noise(plan)}
     return kind(plan.masking, keys=keys, roster=roster, allow_reproducible=allow_reproducible, **named)
 
 
 def on_upload(plan: Plan, roster: secagg.Roster, charge: Account) -> LedgerCallback:
-    """Return a resumed client's callback, called before its masked vector is sent, or when it is wiped unsent.
+    """Return a client's callback, called before its masked vector is sent, or after it was wiped unsent.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
         >>> ulm, bonn, server = (ps.secagg.Identity.generate(os.urandom).public for _ in range(3))
         >>> roster = ps.secagg.Roster((ulm, bonn), server=server, run=b"hips in May")
         >>> charge = ps.session.Charge(ps.dp.Ledger.create("ledger.sqlite"), "clinic")
-        >>> callable(ps.session.on_upload(plan, roster, charge))  # JournaledClient.resume takes it
+        >>> callable(ps.session.on_upload(plan, roster, charge))  # for JournaledClient.resume
         True
     """
     return LedgerCallback(plan, charge, roster.run)

@@ -20,7 +20,7 @@ _HELPER_NOISE = b"privstats/upload/noise/1"
 
 
 def client_noise(noise: Noise, layout: Layout, rng: Generator) -> tuple[NDArray[np.int64], bytes]:
-    """Draw one client's noise, int64 ``(layout.size,)`` in grid steps; return it with its layers' root, or b""."""
+    """Draw one client's noise, int64 ``(layout.size,)`` in grid steps; return it and its layers' secret, or b""."""
     root = rng.bytes(ROOT_BYTES) if noise.levels else b""
     layers = ([Generator(seed) for seed in layer_seeds(root, len(noise.levels) - 1)],) if noise.levels else ()
     return dp.draw_share(noise, layout, rng, *layers), root

@@ -43,8 +43,8 @@ def release(
             before any central noise is drawn.
         run: the session's name (``roster.run``): a crashed call may be repeated under it at no cost; after one that
             returned or aborted, further calls are refused. Without it each call is a new run.
-        openings: each client's opened noise layers (``server.openings``), which are subtracted. Other layers stay,
-            listed in the release's ``left_for``.
+        openings: each client's opened noise layers (``server.openings``), which are subtracted. The release's
+            ``left_for`` has the client counts that remaining noise is sized for.
         allow_reproducible: accept a generator that others may reproduce. The release is marked reproducible then, and
             always if the total holds such noise.
 

@@ -34,7 +34,7 @@ def require_keys(plan: Plan, keys: object, roster: object) -> None:
     if kind is None or not isinstance(keys, kind):
         raise LocalProtocolError(
             f"keys must be HelperKeys, the member's identity and box key for this run, got {type_name(keys)}; where a "
-            "plan names a panel, leader and helpers take keys=HelperKeys(identity, place, plan.masking, roster)"
+            "plan names a panel, leader and helpers need keys=HelperKeys(identity, place, plan.masking, roster)"
         )
     require_roster(roster)
 
@@ -105,8 +105,8 @@ def needs_full_list(plan: Plan) -> bool:
 def list_arguments(plan: Plan, agreed: Sequence[int] | None) -> dict[str, Any]:
     """Return a client machine's arguments about survivors.
 
-    A round without noise and the first sum must be over the same full list of clients: otherwise the difference
-    of the two could be one client's.
+    A round without noise and the first sum must be over the same full list of clients: otherwise their
+    difference could be one client's vector.
 
     Raises:
         LocalProtocolError: the list is not the one that this party signed before.
@@ -154,7 +154,6 @@ def panel_argument(plan: Plan, panel: secagg.Panel | None, roster: secagg.Roster
 
 
 def _panel() -> type:
-    """Return the class of panels, for a plan that names none."""
     from privstats.secagg import Panel
 
     return Panel

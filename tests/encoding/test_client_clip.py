@@ -87,8 +87,8 @@ def test_a_client_of_one_worst_case_record_passes_at_the_joint_sensitivity():
 @pytest.mark.parametrize(
     ("weights", "norm", "message"),
     [
-        ({"N": 1.0}, 1.0, "exactly the statistics"),
-        ({"N": 1.0, "A": 1.0, "B": 1.0}, 1.0, "exactly the statistics"),
+        ({"N": 1.0}, 1.0, "weights must name N, A and no other, got N"),
+        ({"N": 1.0, "A": 1.0, "B": 1.0}, 1.0, "weights must name N, A and no other, got N"),
         ({"N": 1.0, "A": 0.0}, 1.0, "weights"),
         ({"N": 1.0, "A": math.inf}, 1.0, "weights"),
         ({"N": 1.0, "A": 1.0}, -1.0, "norm"),

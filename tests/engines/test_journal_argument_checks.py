@@ -13,7 +13,7 @@ KEY = b"k" * 32
 IDENTITY = "identity must be an Identity, got {}: read its file with Identity.load"
 ROSTER = "roster must be a Roster, got {}: read its file with Roster.load"
 THREADS = "threads must be a whole number of at least 1, got {}"
-PARAMETERS = "parameters must be secagg.Parameters, got {}: of a plan, give plan.masking"
+PARAMETERS = "parameters must be a plan's masking parameters, got {}: pass plan.masking"
 
 
 @pytest.fixture(scope="module")
@@ -76,8 +76,8 @@ def test_an_argument_of_another_kind_is_one_sentence_and_leaves_no_journal(cohor
         ({"identity": "identity.pem"}, IDENTITY.format("str")),
         ({"roster": "roster.toml"}, ROSTER.format("str")),
         ({"roster": [b"k" * 32]}, ROSTER.format("list")),
-        ({"index": "0"}, "index must be a place on the roster, a whole number, got str"),
-        ({"index": True}, "index must be a place on the roster, a whole number, got bool"),
+        ({"index": "0"}, "index must be an integer, the roster index, got str"),
+        ({"index": True}, "index must be an integer, the roster index, got bool"),
         ({"index": -1}, "the identity is not the one at place -1"),
         ({"index": 99}, "the identity is not the one at place 99"),
     ],

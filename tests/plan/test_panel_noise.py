@@ -126,7 +126,7 @@ def test_a_helper_draws_once_and_its_answer_is_the_same_when_it_is_asked_again()
     [
         (noisy(), None, "every helper of this plan adds noise to its answer"),
         (noisy(), "loud", "give noise=session.helper_noise"),
-        (plan_of(), lambda seed: None, "no helper of this plan adds noise: leave noise out"),
+        (plan_of(), lambda seed: None, "no helper of this plan adds noise: omit noise"),
     ],
     ids=["forgotten", "no function", "not asked for"],
 )

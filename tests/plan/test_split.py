@@ -63,7 +63,7 @@ def test_the_panel_is_in_the_digest_and_in_the_file() -> None:
         ({"graph": "complete"}, "leave graph at 'auto'"),
         ({"protocol": "interactive"}, "has no helpers: leave panel out"),
         ({"protocol": "interactive", "panel": PANEL[:1]}, "leave panel out, or choose protocol='split'"),
-        ({"cohort": ps.Cohort(clients=6, min_survivors=4, colluders=3, max_records=90)}, "stands alone in the sum"),
+        ({"cohort": ps.Cohort(clients=6, min_survivors=4, colluders=3, max_records=90)}, "is alone in the sum"),
     ],
 )
 def test_a_panel_that_does_not_hold_together(change: dict, told: str) -> None:
@@ -115,7 +115,7 @@ def test_plan_check_says_whom_split_trusts(privstats, tmp_path) -> None:
     text = " ".join(told.stdout.split())
     assert told.returncode == 0
     for part in (
-        "it trusts that not all of the panel work together",
+        "the plan trusts that leader and helpers do not all work together",
         "if leader and all helpers work together they read every client's vector",
         "can shift the sum by anything in the ring",
         "a second run over the same data is a second release",
@@ -123,7 +123,7 @@ def test_plan_check_says_whom_split_trusts(privstats, tmp_path) -> None:
     ):
         assert part in text
     assert '"helpers": 2' in privstats("plan", "show", "plan.toml", cwd=tmp_path).stdout
-    assert "1 helper that" in ps.plan.facts(plan_of(panel=PANEL[:2]))[0]
+    assert "1 helper compute" in ps.plan.facts(plan_of(panel=PANEL[:2]))[0]
 
 
 def test_plan_check_says_whom_the_interactive_protocol_trusts() -> None:
@@ -193,7 +193,7 @@ def test_keys_that_can_be_drawn_again_are_refused_unless_a_test_allows_them() ->
 def test_what_a_panel_needs_is_asked_for_in_words() -> None:
     parties = Parties()
     refused(ps.LocalProtocolError, "the plan names a panel: give panel=", parties.client)
-    with pytest.raises(ps.LocalProtocolError, match="take keys=HelperKeys"):
+    with pytest.raises(ps.LocalProtocolError, match="need keys=HelperKeys"):
         ps.session.server(parties.plan, parties.roster, panel=parties.panel)
     plain = plan_of(protocol="interactive", panel=())
     refused(ps.LocalProtocolError, "identity must be an Identity", ps.session.server, plain, parties.roster)

@@ -55,7 +55,7 @@ def test_an_explicit_sparse_graph_is_told_to_hold_against_a_server_that_follows_
 
 
 def test_a_bound_that_bounds_nothing_is_told_as_such():
-    assert "splits the honest: no bound" in told(plan(cohort=ps.Cohort(60, 50, 3_000, 5), graph="sparse"), "splits")
+    assert "the honest clients: no bound" in told(plan(cohort=ps.Cohort(60, 50, 3_000, 5), graph="sparse"), "splits")
 
 
 def test_fewer_dropouts_leave_a_smaller_epsilon_and_the_fewest_survivors_the_promised_one():
@@ -136,7 +136,7 @@ def test_two_clients_show_only_dropouts_that_lose_somebody():
 
 def test_what_cannot_fail_is_told_to_be_never():
     line = told(plan(cohort=ps.Cohort(300, 290, 3_000), graph="sparse"), "over the random graph")
-    assert "a client's secrets come together: never" in line
+    assert "colluders reconstruct both secrets of a client: never" in line
 
 
 def test_outcomes_share_the_budget_and_subgroups_divide_the_records():

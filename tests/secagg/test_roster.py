@@ -63,7 +63,7 @@ def test_a_label_is_a_text_of_1_to_255_bytes(label) -> None:
 
 @pytest.mark.parametrize("counter", [-1, 1 << 64, 1.0, True, None, "1"])
 def test_a_counter_is_a_whole_number_of_8_bytes(counter) -> None:
-    with pytest.raises(LocalProtocolError, match="counter must be a whole number"):
+    with pytest.raises(LocalProtocolError, match="counter must be an integer"):
         Roster.numbered(KEYS, server=SERVER, label="tests", counter=counter)
 
 

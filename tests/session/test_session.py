@@ -495,7 +495,7 @@ def test_attack_a_contribution_with_known_noise_reaches_a_real_machine_only_wher
     def known():
         return ps.session.contribution(subject, MOMENTS, seeded(1), allow_reproducible=True)
 
-    with pytest.raises(ps.RandomnessError, match="make a contribution without rng"):
+    with pytest.raises(ps.RandomnessError, match="build a contribution without rng"):
         client(subject, known(), charge=charge)
     assert charge.ledger.account("ward 7").entries == ()
     assert client(subject, known(), allow_reproducible=True).index == 0

@@ -15,7 +15,7 @@ from privstats.secagg.interactive.parameters import Parameters, StepName
 from privstats.secagg.wire import Refusal
 
 Failed = Mapping[int, tuple[int, ...]]
-"""By client: the owners whose shares it reported as unusable."""
+"""Maps a client to the owners whose shares it reported as unusable."""
 
 
 def both_sides(failed: Failed) -> Failed:
@@ -36,7 +36,7 @@ def require_clients(remaining: Iterable[int], step: StepName, graph: Graph) -> N
             step, "too_few_clients", f"{len(here)} answered, the plan needs {parameters.fewest_listed}"
         )
     if graph.least_degree(here) < parameters.quorum:
-        raise AggregationError(step, "isolated", "a client is left with too few neighbours to be unmasked")
+        raise AggregationError(step, "isolated", "a client has too few remaining neighbours to be unmasked")
 
 
 def tolerance(parameters: Parameters, *, whole: bool = False) -> int:
@@ -44,7 +44,7 @@ def tolerance(parameters: Parameters, *, whole: bool = False) -> int:
 
     A dispute is between an owner and a holder that could not use the owner's shares; one of them is lying. A client
     with more disputes than there are liars is lying. The maximum is max(1, colluders) in the complete graph, else half
-    of a neighbourhood's spare shares, at least 1. In version 4 it is what a random graph's bounds allow for, and 0
+    of a neighbourhood's spare shares, at least 1. In version 4 the maximum is ``DISPUTES`` on a random graph, and 0
     with ``whole``: clients then sign no list that names a client they dispute with.
     """
     if whole and parameters.hybrid:
@@ -63,14 +63,14 @@ def admitted(checked: Collection[int], failed: Failed, graph: Graph, *, whole: b
 
     Guarantee:
         In version 4's random graphs, and with ``whole`` lists: at most as many honest clients are removed as clients
-        lie, while each client has more than t neighbours left (:func:`_too_disputed`).
+        lie, while each client retains more than t neighbours (:func:`_too_disputed`).
 
         In the complete graph otherwise: no honest client is removed while at most :func:`tolerance` clients lie and
         more than t honest others hold each client's shares; exactly t of them suffice with one liar, or if
         min_survivors is at least t plus the tolerance. If more than t clients continue, t of them can use the shares of
-        every disputed client that continues. (Of exactly t, an owner has only t-1 others.) If t + 3 and min_survivors +
-        2 clients have checked, and one liar and one other client vanish later, the remaining clients suffice for the
-        sum (docs/protocol.md, Dealings).
+        every disputed client that continues. (An owner among exactly t has only t-1 others.) If at least t + 3 clients,
+        and min_survivors + 2, have checked, and one liar and one other client vanish later, the remaining clients
+        suffice for the sum (docs/protocol.md, Dealings).
     """
     here = set(checked)
     disputes = {client: set[int]() for client in here}
@@ -104,9 +104,10 @@ def _too_disputed(
 ) -> int | None:
     """Return the client to remove for too many disputes, or None.
 
-    Each removal is *charged* to another party of the disputes, once a client; if all are charged, one of them is
-    removed instead. So each removed client is in a pair, no two pairs share a client, and each pair has a liar: no more
-    honest clients are removed than there are liars. The call extends ``charged``; None disables it.
+    Each removal is *charged* to a client in dispute with the removed one, and no client twice; if all such clients are
+    charged, one of them is removed instead. So each removed client is in a pair, no two pairs share a client, and each
+    pair has a liar: no more honest clients are removed than there are liars. The call extends ``charged``; None
+    disables it.
     """
 
     def most_disputed(clients: Iterable[int]) -> int:
@@ -211,7 +212,7 @@ def accused(failed: Failed) -> tuple[RemoteProtocolError, ...]:
 
 
 def accusers(failed: Failed, parameters: Parameters) -> tuple[RemoteProtocolError, ...]:
-    """Return one unproven error per holder that reports an owner with so few reporters that all may lie."""
+    """Return one unproven error per holder that reports an owner, if so few report that owner that all may lie."""
     votes = Counter(owner for each in failed.values() for owner in each)
     most = max(1, parameters.colluders) if parameters.disputes else tolerance(parameters)
     doubtful = {holder: [owner for owner in failed[holder] if votes[owner] <= most] for holder in sorted(failed)}

@@ -90,12 +90,12 @@ def check_refused(graph: Graph, state: ClientState) -> None:
     assume.
     """
     _check_clients(state.refused, state.dealers)
-    apart = unproven(state)
-    _check_quorum(len(set(state.dealers) - apart), graph, "share a mask with this client")
-    if not graph.parameters.complete and len(apart) > graph.parameters.disputes:
+    unmasked = unproven(state)
+    _check_quorum(len(set(state.dealers) - unmasked), graph, "share a mask with this client")
+    if not graph.parameters.complete and len(unmasked) > graph.parameters.disputes:
         raise Refusal(
             "too_many_disputes",
-            f"{len(apart)} continuing neighbours share no mask with this client, and its graph allows "
+            f"{len(unmasked)} continuing neighbours share no mask with this client, and its graph allows "
             f"{graph.parameters.disputes}",
             proven=False,  # liars among the clients can do that too
         )
@@ -109,7 +109,7 @@ def unproven(state: ClientState) -> frozenset[int]:
 def check_survivors(bitmap: bytes, graph: Graph, index: int, state: ClientState) -> None:
     """Require this client and enough others, all of which continued, and none isolated.
 
-    As t > k/2, a list that leaves every client t neighbours leaves the ring graph connected, so a server cannot isolate
+    As t > k/2, clients with t listed neighbours each form a connected graph, so a server cannot isolate
     a client by listing its neighbours as dropped; SecAgg+ requires less. With ``only``, no other list is accepted.
     Where sums over one list are compared, version 4 also requires masks with all listed neighbours: a sum may omit
     clients in dispute.
@@ -124,7 +124,7 @@ def check_survivors(bitmap: bytes, graph: Graph, index: int, state: ClientState)
     if (state.only or state.whole) and graph.parameters.hybrid and survivors & unproven(state):
         raise Refusal(
             "unproven_survivors",
-            "listed clients share no mask with this one, so a lying server could leave them out of this sum, and learn "
+            "listed clients share no mask with this one, so a lying server could exclude them from this sum, and learn "
             "them from the difference to another sum over the list",
             proven=False,  # liars among the clients can do that too
         )
@@ -143,8 +143,8 @@ def check_proven(survivors: frozenset[int], graph: Graph, index: int, failed: Co
     """Require enough listed clients that proved to ``index`` that they take part.
 
     Boxes of ``failed`` did not open. A box that opens is proof: it is keyed by this client's fresh key. An old signed
-    advertisement is none: a server that repeats its session name and key could replay that of a client that has left.
-    A neighbour that seals garbage looks absent too, so none is accused.
+    advertisement proves nothing: a server that repeats its session name and key could replay one of a client that has
+    left. A neighbour that seals garbage looks absent too, so none is accused.
     """
     absent = survivors.intersection(failed)
     neighbours = len(survivors.intersection(graph.neighbours(index)))
@@ -241,7 +241,7 @@ def check_agree(message: messages.Agree, public: bytes, statement: bytes) -> Non
 def check_unmask(
     message: messages.Unmask, *, is_self_key: Callable[[bytes], bool], owners: Collection[int], dealt: Dealt
 ) -> None:
-    """Require the sender's self-mask key, and only dealt shares of the listed kind.
+    """Require the sender's self-mask key, and only dealt shares, each of the kind due.
 
     Args:
         owners: owners of usable shares: one share each is due.
@@ -284,7 +284,7 @@ def check_opening(parameters: Parameters, opening: bytes, *, roster: Roster) -> 
     Engines call it before foreign bytes can cost budget or noise.
 
     Raises:
-        RemoteProtocolError: that, malformed bytes, or a key of low order.
+        RemoteProtocolError: not so signed, malformed, or with a key of low order.
     """
     graph, view = Graph(parameters, roster), wire.view_of(opening)
     try:

@@ -34,7 +34,7 @@ from privstats.secagg.wire import Refusal, members, to_bitmap
 
 Secrets: TypeAlias = ClientSecrets | HybridSecrets
 _SERVER = "server"
-_ONE_SESSION = "a client serves one session, make a new one"
+_ONE_SESSION = "a client serves one session: build a new one"
 _REASONS = {number: reason for reason, number in messages.ABORTS.items()}
 
 
@@ -49,14 +49,15 @@ class Client(Uploader):
             killed in between. If it raises, nothing is sent. It makes the client :attr:`charged`.
         only: the one list of survivors that the client signs.
         whole: in version 4, sign no list that names a client in dispute with this one; ``only`` implies it.
-        noise_root: with levels, 32 secret bytes that seeded the vector's noise layers.
+        noise_root: 32 secret bytes that seeded the vector's noise layers; empty without levels.
 
     Raises:
         LocalProtocolError: arguments do not fit the parameters, or a graph that is not complete has no numbered roster.
 
     Guarantee: a server together with at most ``colluders`` clients learns from this client's messages nothing but one
     sum over at least ``min_survivors`` clients, even if the server deviates (docs/theorems.md: complete graphs by
-    theorem 2 in version 3 and 7 in version 4; random graphs, if all clients see one list, by 3 and 8).
+    theorem 2 in version 3 and 7 in version 4; random graphs, if all clients see one list, by 3 and 8, with the
+    parameters' ``condition`` and ``failure``).
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -354,13 +355,13 @@ class Client(Uploader):
         state.sharers = message.sharers
         kind: Any = answers_of("check", self.parameters)
         for place, owner in enumerate(message.sharers):
-            self._keep_shares(owner, place, message)
+            self._store_shares(owner, place, message)
         failed = tuple(owner for owner in message.sharers if owner not in state.held)
         commitment = [self._opening(0)] if self._layers else []
         links = self._secrets().links(state)
         return kind(state.session, self.index, state.reply_to, failed, *links, *commitment)  # type: ignore[no-any-return]
 
-    def _keep_shares(self, owner: int, place: int, message: messages.Deliver) -> None:
+    def _store_shares(self, owner: int, place: int, message: messages.Deliver) -> None:
         """Store one owner's shares, unless its box is invalid; no culprit can be proved."""
         state, me = self._state, self.index
         try:
@@ -416,7 +417,7 @@ class Client(Uploader):
         """Send one share per owner: the signed list alone decides which. No other method sends shares."""
         state, half = self._state, messages.SECRET_BYTES
         checks.check_agreement(message, self._graph, self.index, state)
-        # The signature that the agreement carried: Ed25519 derives its nonce from key and message.
+        # Ed25519 is deterministic, so this equals the signature that this client's ``Agree`` carried.
         own = self._identity.sign(messages.survivors_statement(state.transcript, state.survivors))
         size = wire.SIGNATURE_BYTES
         signed = {other: part(message.signatures, place, size) for place, other in enumerate(message.signers)}
@@ -427,7 +428,7 @@ class Client(Uploader):
         answer = state.session, self.index, state.reply_to, self._secrets().revealed(state.transcript), owners, shares
         if not self._layers:
             return messages.Unmask(*answer)
-        proven = len(survivors - checks.unproven(state))  # one that proved nothing may not take part: theorem 6
+        proven = len(survivors - checks.unproven(state))  # who proved nothing is perhaps absent: theorem 6
         return messages.UnmaskWithOpening(*answer, self._opening(opened_layers(self.parameters.levels, proven)))
 
     def _opening(self, opened: int) -> bytes:

@@ -1,6 +1,6 @@
 """Secrets of one client of version 3, all derived from one 32-byte root, and every client's channel to the server.
 
-A wipe overwrites the root. Of these secrets only the root is serialised, and only sealed. A resumed client repeats
+A wipe overwrites the root. Only the root of these secrets is serialised, and only sealed. A resumed client repeats
 identical messages, so no key encrypts two different messages.
 
 The channel has one key per type of message, from the client's signed box key and the server's signed session key (in
@@ -69,7 +69,7 @@ class ClientSecrets(BoxKeys):
 
     def advertise(self, opening: Open, context: bytes, me: int, identity: Identity, state: ClientState) -> Advertise:
         """Return signed keys; raises ``Refusal`` for a key of low order."""
-        del state  # version 4 keeps a secret there
+        del state  # version 4 stores a secret there
         self.shared_with(opening.server_key)
         keys = self.box_public, self.mask_public, self.self_public
         return Advertise(opening.session, me, *keys, identity.sign(advert_statement(context, me, *keys)))
@@ -158,7 +158,7 @@ _MASK, _SHARE = Mask.__struct_config__.tag, Share.__struct_config__.tag
 
 
 class Channel:
-    """Seals and opens the two ends' messages, one per type."""
+    """One client's channel to the server, with one key per message type."""
 
     def __init__(self, secret: bytes, *, session: bytes, client: int, hybrid: bool = False) -> None:
         self._secret, self._session, self._client, self._hybrid = secret, session, client, hybrid
@@ -194,11 +194,11 @@ class Channel:
             if self._synthetic(data):
                 nonce, sealed = bytes(sealed[: len(NONCE)]), sealed[len(NONCE) :]
             return memoryview(header + key.decrypt(nonce, sealed, header))
-        except (InvalidTag, ValueError):  # the second for a nonce that is cut off
+        except (InvalidTag, ValueError):  # ValueError: the message is shorter than a nonce
             raise Refusal("bad_tag") from None
 
     def _synthetic(self, message: bytearray | memoryview) -> bool:
-        """Return whether the nonce hashes the content: a repeated version 4 ``Share`` has different boxes."""
+        """Return whether the nonce follows from the content: a repeated version 4 ``Share`` has different boxes."""
         return self._hybrid and type_of(message) == _SHARE
 
     def _key(self, kind: int) -> AESGCM:

@@ -42,7 +42,7 @@ class Secret:
     Attributes:
         key: the dealt key.
         nonce: the key pair that blinds it.
-        coefficients: the key polynomial's, above the constant, uniform.
+        coefficients: the key polynomial's, except the constant; uniform.
         blinds: the nonce polynomial's, uniform, used once.
     """
 
@@ -94,7 +94,7 @@ def deal(secrets: tuple[Secret, Secret], transcript: bytes, owner: int, holders:
 
 
 Values: TypeAlias = NDArray[np.object_]
-"""By neighbour: f(j), u(j) of the first polynomial, then of the second."""
+"""Row j, of neighbour j: f(j), u(j) of the first key, then of the second."""
 
 
 def commitments_to(values: Values, transcript: bytes, owner: int, holders: Sequence[int]) -> bytes:

@@ -8,7 +8,7 @@ client sent encrypted under it. No private key is shared. An attacker who breaks
 
 Degrees are proved as in version 3, by z = u + e f with blinds that are used once; the challenge is a hash of
 commitments. A verified share *is* the pair's secret. A dealing of false degree that passes the test can end a session
-but cannot change a sum.
+or change the dealer's own input, but no other input.
 
 Coefficients and blinds depend on the transcript, so a copied or restored client deals other polynomials in another
 session. Encapsulations are random: a repeated step yields different ciphertexts.
@@ -124,7 +124,7 @@ class HybridSecrets(BoxKeys):
         return AESGCM(derive(both, f"box/{ends[0]}/{ends[1]}", salt=transcript))
 
     def links(self, state: ClientState) -> tuple[bytes]:
-        """Return the pair seed of each usable owner above this client, under a pad from the owner's f."""
+        """Return pair seeds for owners of higher index with usable shares, each under a pad from that owner's f."""
         above = [owner for owner in state.sharers if owner > self._me and owner in state.held]
         joined = b""
         for owner, seed in self.pair_seeds(above, state):
@@ -148,7 +148,7 @@ class HybridSecrets(BoxKeys):
         return to_bytes(drawn(derive(self._root, "self-coefficients", salt=transcript), 1)[0])
 
     def self_stream(self, transcript: bytes) -> bytes:
-        """Derive this client's self-mask key."""
+        """Derive this client's self-mask stream's key."""
         return self_stream(self.revealed(transcript), transcript)
 
 
@@ -175,7 +175,7 @@ def verified_degrees(
 
     Args:
         proofs: the commitment to g(0) and its response.
-        weights: for g, from 0, and for f, from 1.
+        weights: for g from point 0, for f from point 1.
     """
     holders = len(weights[1])
     lengths = len(commitments), len(responses), len(proofs)

@@ -90,7 +90,7 @@ class Adverts(_Message, frozen=True, tag=2):
 
 
 class Share(_Message, frozen=True, tag=3):
-    """A client's dealing: one sealed box per advertised neighbour, in increasing order.
+    """A client's dealing: one sealed box per neighbour that advertised, in increasing order.
 
     Public: commitment and response pairs per neighbour, advertised or not, and two proofs.
     """

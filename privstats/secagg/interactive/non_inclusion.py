@@ -22,7 +22,7 @@ _RECEIPT_BYTES = 2 * wire.HASH_BYTES + _INDEX_BYTES
 
 @dataclass(frozen=True)
 class Receipt:
-    """Identifies a client's own upload after the session.
+    """The identification of a client's own upload after the session.
 
     Attributes:
         transcript: hash of session and advertisements.

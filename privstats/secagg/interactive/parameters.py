@@ -41,7 +41,7 @@ class Parameters:
 
     Attributes:
         clients: parties on the roster, n.
-        threshold: shares that reconstruct a secret, t; also the signatures over one survivor list before unmasking.
+        threshold: number t of shares that reconstruct a secret, and of signatures over one survivor list.
         min_survivors: minimum number of clients in a revealed sum.
         colluders: clients that may work with the server and learn only the sum.
         neighbours: clients that each client exchanges masks with, k; ``clients - 1`` is the complete graph.
@@ -94,15 +94,15 @@ class Parameters:
             )
         if self.complete and 2 * t <= n + self.colluders:
             raise PlanError(
-                f"the threshold must exceed (clients + colluders) / 2 = {(n + self.colluders) / 2}, got {t}"
+                f"the threshold must exceed (clients + colluders) / 2 = {(n + self.colluders) / 2}, got {t}: call solve"
             )
         if not self.complete and not (k % 2 == 0 and k < 2 * t <= 2 * k):
-            raise PlanError(f"a sparse graph needs an even number of neighbours and k/2 < threshold <= k, got {k}, {t}")
+            raise PlanError(f"a sparse graph needs even neighbours k, k/2 < threshold <= k, got {k}, {t}: call solve")
         if len(self.plan_digest) != 32:
             raise PlanError(f"plan_digest must be 32 bytes, got {len(self.plan_digest)}")
         if not self.complete and 2 * self.disputes > k - t:
             raise PlanError(
-                f"with {self.disputes} disputes per client threshold must be at most {k - 2 * self.disputes}, got {t}"
+                f"with disputes={self.disputes} threshold must be at most {k - 2 * self.disputes}, got {t}: call solve"
             )
         if self.fewest_listed > n:
             raise PlanError(
@@ -124,12 +124,12 @@ class Parameters:
 
     @property
     def quorum(self) -> int:
-        """Number of *other* clients that must answer; in the complete graph the client itself counts."""
+        """Number of *other* clients that must answer: t, or t - 1 in the complete graph."""
         return self.threshold - 1 if self.complete else self.threshold
 
     @property
     def disputes(self) -> int:
-        """Neighbours that may share no mask with a client (version 4's random graphs)."""
+        """Maximum number of neighbours in dispute with a client (version 4's random graphs)."""
         return DISPUTES if self.hybrid and not self.complete else 0
 
     @property
@@ -192,7 +192,7 @@ class Parameters:
 
     @property
     def condition(self) -> str:
-        """The only adversary covered by the promise; empty for any server."""
+        """The only adversary covered by the promise; empty if every server is covered."""
         return "" if self.server_may_lie else "against a server that follows the protocol"
 
     @classmethod
@@ -218,7 +218,7 @@ class Parameters:
         Args:
             graph: ``"complete"``; ``"sparse"``; ``"robust"``: sparse, and safe against a server that chooses who drops;
                 or ``"auto"``: complete up to 256 clients, robust beyond.
-            helpers, noisy_helpers: 0 and False.
+            helpers, noisy_helpers: must be 0 and False.
 
         Raises:
             PlanError: helpers, an unknown graph, or no threshold fits both dropouts and colluders.
@@ -228,13 +228,11 @@ class Parameters:
         that dropouts do not depend on the graph.
         """
         if helpers or noisy_helpers:
-            raise PlanError("the interactive protocol has no helpers: leave panel out, or choose protocol='split'")
+            raise PlanError("the interactive protocol has no helpers: omit panel, or choose protocol='split'")
         if graph not in get_args(GraphKind):
             raise PlanError(f"graph must be one of {', '.join(get_args(GraphKind))}, got {graph!r}")
         if graph == "complete" and clients > COMPLETE_LIMIT:
-            raise PlanError(
-                f"a complete graph takes at most {COMPLETE_LIMIT} clients, got {clients}: use graph='robust'"
-            )
+            raise PlanError(f"a complete graph has at most {COMPLETE_LIMIT} clients, got {clients}: use graph='robust'")
         if graph == "complete" or (graph == "auto" and clients <= COMPLETE_LIMIT):
             neighbours, threshold = clients - 1, (clients + colluders) // 2 + 1
         else:

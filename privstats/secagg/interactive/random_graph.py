@@ -49,7 +49,7 @@ class SparseGraph:
 
 
 def excludable(clients: int, neighbours: int, disputes: int) -> int:
-    """Return m, how many listed clients a lying server can exclude from a sum.
+    """Return m, the number of listed clients that a lying server can exclude from a sum.
 
     ceil((n-k-1) / (k/2+1)) + 1 windows of k neighbours cover the ring, each excluding at most q clients (``disputes``):
     docs/theorems.md, 8.
@@ -68,7 +68,7 @@ def solve_sparse(
 
     Args:
         robust: also hold ``lying_server`` to 2^-40.
-        disputes: neighbours that may share no mask with a client; at most half of k - t.
+        disputes: maximum number of neighbours in dispute with a client; at most half of k - t.
 
     Raises:
         PlanError: no even k up to 255 (or clients - 2) satisfies them.
@@ -88,8 +88,8 @@ def solve_sparse(
         thresholds = np.arange(k // 2 + 1, k + 1)
         enough = _log2_union(clients, hypergeom.logsf(2 * thresholds - k - 1, clients - 1, colluders, k)) <= _PRIVACY
         if robust:
-            beside = hypergeom.logsf(thresholds - disputes - k // 2 - 1, clients - 1, colluders, k // 2)
-            enough &= _log2_union(clients, beside) <= _PRIVACY
+            one_side = hypergeom.logsf(thresholds - disputes - k // 2 - 1, clients - 1, colluders, k // 2)
+            enough &= _log2_union(clients, one_side) <= _PRIVACY
         enough &= 2 * disputes <= k - thresholds
         t = int(thresholds[enough.argmax()])  # the smallest, as a larger one only makes liveness worse
         numbers = {"neighbours": k, "threshold": t, "disputes": disputes}
@@ -108,11 +108,11 @@ def failure_bounds(
 ) -> FailureBounds:
     """Return the failure bounds of a sparse graph.
 
-    n clients have degree k, threshold t, c colluders and d = clients - min_survivors dropouts. A client shares no mask
-    with at most q neighbours (``disputes``; 0 in version 3), and m = :func:`excludable`.
+    n clients have degree k, threshold t, c colluders and d = clients - min_survivors dropouts. At most q neighbours
+    (``disputes``; 0 in version 3) share no mask with a client, and m = :func:`excludable`.
 
     - connectivity ``n * prod_{i<k/2} (c+d-i)/(n-i)``: k/2 adjacent ring positions hold no honest survivor;
-    - privacy ``n * P[Hyp(n-1, c, k) >= 2t-k]``: enough colluders to sign, and share, for two lists;
+    - privacy ``n * P[Hyp(n-1, c, k) >= 2t-k]``: enough colluders for t shares of both a client's secrets;
     - liveness ``n * P[Hyp(n-1, n-1-d+m, k) < t+q]``: fewer than t undisputed neighbours among the n - d + m clients
       that must stay;
     - lying_server ``n * P[Hyp(n-1, c, k/2) >= t-q-k/2]``: every listed client needs t listed neighbours, so next to k/2

@@ -98,7 +98,7 @@ class Server(ServerSteps):
         self._tree: MerkleTree | None = None
 
     def _enter(self, state: ServerState) -> None:
-        self._take(state)
+        self._load(state)
         self._absent, self.fetch = dict(state.places), unshelved
         private, kem_key = bytes(state.secret), b""
         self._kem: Any = None

@@ -153,7 +153,7 @@ class ServerSteps(Exclusive):
 
     @property
     def _unproven(self) -> Failed:
-        """Clients that proved nothing to each client; version 4 counts both sides of a dispute."""
+        """Maps a client to those that proved nothing to it; version 4 counts both sides of a dispute."""
         return both_sides(self._state.failed) if self.parameters.hybrid else self._state.failed
 
     @property
@@ -209,7 +209,7 @@ class ServerSteps(Exclusive):
             if proven:
                 state.faults.add((sender, state.step, refusal.code))
             raise self._refused(sender, refusal, proven=proven) from None
-        except BaseException:  # a part of it may be in the sum, or all of it without a record
+        except BaseException:  # the sum may hold some or all of the vector, unrecorded
             self._failure = "abandoned"
             self._end("failed")
             raise
@@ -281,7 +281,7 @@ class ServerSteps(Exclusive):
         state.total = self._sum.pack() if self._sum is not None else b""
         return seal_state(state, key, role="server", place=self._graph.place, entropy=entropy)
 
-    def _take(self, state: ServerState) -> Self:
+    def _load(self, state: ServerState) -> Self:
         self._sum = self.parameters.ring.unpack(state.total) if state.total else None
         state.total = b""
         self._state = state
@@ -326,7 +326,7 @@ class ServerSteps(Exclusive):
 
     def _unfinished(self) -> None:
         if self._state.step in ENDS:
-            raise LocalProtocolError(f"the session is {self._state.step}: make a new server for a new one")
+            raise LocalProtocolError(f"the session is {self._state.step}: build a new server for a new one")
 
     def _running(self) -> ServerState:
         self._unfinished()

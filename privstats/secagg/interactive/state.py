@@ -1,7 +1,7 @@
 """The steps of the protocol, and the two machines' states between messages.
 
 A client's own secrets are in ``root``, ``noise_root`` and, in version 4, ``kem_secret``; ``vector`` is its contribution
-and ``held`` has its neighbours' shares. The server's state would unmask no client.
+and ``held`` has its neighbours' shares. The server's state alone unmasks no client.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ WITH_LAYERS: dict[StepName, type[messages.ClientMessage]] = {
     "check": messages.CheckWithCommitment,
     "unmask": messages.UnmaskWithOpening,
 }
-"""The message types by step of a client whose noise has layers, because the parameters have levels."""
+"""The message types by step, where the parameters have levels of noise."""
 
 
 def answers_of(step: StepName, parameters: Parameters) -> type[messages.ClientMessage]:
@@ -71,12 +71,12 @@ _NONE_YET = Advertise(bytes(32), 0, bytes(32), bytes(32), bytes(32), bytes(64))
 class ClientState(HiddenRepr, Struct):
     """A client's state; ``vector`` and ``faults`` are for sealing only.
 
-    ``held`` maps an owner to its two shares; ``dealers`` are the neighbours it masked with. ``answered`` holds answered
+    ``held`` maps an owner to its two shares; ``dealers`` are the neighbours that continued. ``answered`` holds answered
     messages' hashes; ``answer`` is for the last. ``upload`` is the masked-vector message's hash, ``uploaded`` that hash
     once it may be sent; ``charged`` requires ``on_upload`` first. ``agreement`` maps a signer to ``survivors`` and its
     signature, after the end. ``noise_root`` opens all noise layers. ``only`` is the one list that may be signed;
     ``whole`` forbids lists that name a client in dispute with this one. In version 4 the server shares ``kem_secret``,
-    and the dealers ``refused`` could not use this client's dealing.
+    and the dealers in ``refused`` could not use this client's dealing.
     """
 
     root: bytearray
@@ -112,7 +112,7 @@ class ServerState(HiddenRepr, Struct):
 
     ``asked`` are the step's clients, ``expected`` those without an answer. ``heard`` holds each accepted message's
     sender and last bytes, a tag or signature. ``inboxes`` has boxes by receiver; ``places`` locates those in a journal,
-    by sender. ``failed`` maps a client to the owners of shares that it could not use; ``dealers`` continued after that.
+    by sender. ``failed`` maps a client to the owners of shares that it could not use; ``dealers`` are those that go on.
     ``listed`` is this step's bitmap. ``agreement`` maps a client to survivor list and signature, also after the end.
     ``openings`` maps a client to the value that opens noise layers, ``commitments`` to its chain's lowest value.
     ``links`` has version 4's links, by sender and owner. With ``whole`` clients sign no list that names a client they

@@ -1,8 +1,8 @@
 """Reconstruct secrets from shares and remove the masks still in the sum.
 
 Version 3 verifies each recovered key against its owner's advertisement. Version 4 verifies shares and revealed keys
-against commitments (g and f: ``hybrid``). There a silent survivor's interpolated self-mask key g(0) may differ from the
-key that masked its vector, which changes that client's own input alone (docs/theorems.md, 7).
+against commitments to ``hybrid``'s g and f. There a silent survivor's interpolated self-mask key g(0) may differ from
+the key that masked its vector, which changes that client's own input alone (docs/theorems.md, 7).
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _misdealt(owner: int, what: str) -> AggregationError:
 
 
 def _orphans(keys: Mapping[int, int], state: ServerState, graph: Graph) -> Iterator[tuple[bytes, bool]]:
-    """Yield orphaned pairs' seeds, and whether the survivor added the mask."""
+    """Yield vanished clients' pair seeds, and whether the survivor added the mask."""
     for vanished, key in keys.items():
         for survivor in graph.neighbours(vanished):
             if survivor in state.survivors:
@@ -130,16 +130,16 @@ def _interpolated(owner: int, state: ServerState, graph: Graph, at: int = 0) -> 
 
 
 def _linked_orphans(state: ServerState, graph: Graph) -> Iterator[tuple[bytes, bool]]:
-    """Yield version 4's orphaned pair seeds, from the lower client's f or its link.
+    """Yield version 4's seeds as :func:`_orphans` does, from the lower client's f or its link.
 
     Pairs in dispute do not mask. Values that holders sent were checked; interpolated ones must fit an undisputed
     commitment. So a falsely verified dealing of f ends the session and cannot change the sum.
     """
-    apart = both_sides(state.failed)
+    disputes = both_sides(state.failed)
     for vanished in _vanished(state):
         shares = dict(_shares_of(vanished, state.answers, graph))
         for survivor in graph.neighbours(vanished):
-            if survivor not in state.survivors or survivor in apart.get(vanished, ()):
+            if survivor not in state.survivors or survivor in disputes.get(vanished, ()):
                 continue
             point = graph.point(vanished, survivor)
             value = shares.get(point)

@@ -73,7 +73,7 @@ class ReportBatches:
     def shelve(self, places: Mapping[int, bytes]) -> list[bytearray]:
         """Note where a journal holds these reports; return their surplus bodies.
 
-        Large boxes go too, as each snapshot would rewrite them.
+        Large boxes are removed too, as each snapshot would rewrite them.
         """
         freed = []
         for part in (self._state.open, *self._state.parts.values()):

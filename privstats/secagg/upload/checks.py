@@ -73,7 +73,7 @@ def sealed_body(
             raise hpke.UnopenedError
         return _keys_of(message, parameters, private), message.body[parameters.suite.head_bytes :]
     except hpke.UnopenedError:
-        raise LocalProtocolError(f"what was read back is not the report that client {sender} sent") from None
+        raise LocalProtocolError(f"the journal has another report of client {sender}: restore its files") from None
 
 
 def reopen(
@@ -87,11 +87,11 @@ def reopen(
     try:
         hpke.open_into(body, *sealed_body(message, sender, parameters, private))
     except hpke.UnopenedError:
-        raise LocalProtocolError(f"what was read back is not the report that client {sender} sent") from None
+        raise LocalProtocolError(f"the journal has another report of client {sender}: restore its files") from None
 
 
 def check_body(claim: Claim, body: bytearray, message: messages.ProvedReport) -> None:
-    """Require that the client signed the parts of the leader's share.
+    """Require that the client signed the hashes of this body's two parts.
 
     A mismatch is the client's fault, because no other party can seal another body under its signed key; unproven,
     because only the leader has opened it.
@@ -200,7 +200,7 @@ def signed_by(leader: bytes, signature: bytes, statement: bytes) -> None:
 
 
 class Entry(NamedTuple):
-    """A helper's part of one report; without a proof, commitments and parts are empty."""
+    """One report as a helper sees it; without a proof, commitments and parts are empty."""
 
     sender: int
     enc: bytes
@@ -321,7 +321,7 @@ class EarlyCheck:
         return self.report_bytes(sender) - tail + self.parameters.suite.head_bytes
 
     def check(self, sender: int, head: bytes | bytearray | memoryview, signature: bytes) -> None:
-        """Require that this client signed what ``head`` begins; raises ``Refusal``."""
+        """Require that this client signed the report with this ``head``; raises ``Refusal``."""
         view = memoryview(head)[: self.head_bytes(sender)]
         kind = messages.kinds_of(self.parameters).report
         if view[:1] != bytes((messages.VERSION,)):

@@ -1,6 +1,6 @@
 """The client machine of an upload.
 
-It has no socket or global, reads the clock only for box keys' ends, and trusts only its arguments.
+It has no socket or global, reads the clock only for box keys' expiry, and trusts only its arguments.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Client(Uploader):
     Args:
         vector: the client's contribution; masking copies it.
         identity: the signing key of this index.
-        roster: all parties' public identities, or the roster's 32-byte digest, agreed on likewise.
+        roster: all parties' public identities, or the roster's 32-byte digest, agreed on outside the protocol.
         entropy: source of 32 uniform bytes, read once.
         on_upload: called with :attr:`upload` before the report is sent, and again if the process was killed in between.
             If it raises, nothing is sent. It makes the client :attr:`charged`.
@@ -71,8 +71,8 @@ class Client(Uploader):
     ) -> None:
         if reproducible(entropy) and not allow_reproducible:
             raise RandomnessError(
-                "entropy is a reproducible generator's, so any party with its seed can unmask the vector; leave it "
-                "out, or pass allow_reproducible=True in a test"
+                "entropy is a reproducible generator's, so any party with its seed can unmask the vector; omit it, or "
+                "pass allow_reproducible=True in a test"
             )
         if vector.ring != parameters.ring:
             raise LocalProtocolError("the vector's ring differs from the parameters': encode it with parameters.ring")
@@ -88,7 +88,7 @@ class Client(Uploader):
         require_identity(identity)
         if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < parameters.clients:
             got = index if isinstance(index, int) else type(index).__name__
-            raise LocalProtocolError(f"index must be a place on the roster, 0 to {parameters.clients - 1}, got {got}")
+            raise LocalProtocolError(f"index must be a roster index, 0 to {parameters.clients - 1}, got {got}")
         if isinstance(roster, Roster):
             roster.check_member(index, identity)
 
@@ -158,7 +158,7 @@ class Client(Uploader):
 
     def _require_startable(self) -> None:
         if self._state.step == "failed":
-            raise LocalProtocolError("this client was discarded: make a new one, in a new run, with new noise")
+            raise LocalProtocolError("this client was discarded: build a new one, in a new run, with new noise")
         if not self._state.uploaded:
             self.panel.require_open()
 

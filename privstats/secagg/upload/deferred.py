@@ -52,7 +52,7 @@ def bodies_in(content: bytes, openers: bytes) -> Iterator[SealedBody]:
     """Yield concatenated bodies of one length, each with its :attr:`SealedBody.opener`."""
     count, rest = divmod(len(openers), _OPENER_BYTES)
     if rest or not count or len(content) % count:
-        raise LocalProtocolError("the part's bodies are not as many as their keys")
+        raise LocalProtocolError("the part has not one key for each body: request the part from the leader again")
     size, view = len(content) // count, memoryview(content)
     for place in range(count):
         opener = openers[place * _OPENER_BYTES : (place + 1) * _OPENER_BYTES]

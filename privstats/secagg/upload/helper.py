@@ -49,8 +49,8 @@ class Helper(Exclusive):
     Guarantee: the helper adds up streams over one list, of at least ``min_survivors`` reports that keys on the roster
     signed and that it accepted, and then destroys every key. If this helper alone is honest, and no copy of its box key
     exists, every report that is not on that list stays uniform to all other parties together. If noise is required, one
-    sample is in the answer, and no party sees the sum over that list without it. A second machine with the same box key
-    answers an equal list with an equal sample, so repeated answers do not average it away.
+    sample is in the answer, and no party sees that list's sum without that sample. A second machine with the same box
+    key answers an equal list with an equal sample, so repeated answers do not average it away.
 
     Example:
         >>> from privstats.engines import loopback
@@ -103,7 +103,7 @@ class Helper(Exclusive):
                 "exact sum would leave with it"
             )
         if noise is not None and not parameters.noisy_helpers:
-            raise LocalProtocolError("no helper of this plan adds noise: leave noise out")
+            raise LocalProtocolError("no helper of this plan adds noise: omit noise")
 
     @property
     def step(self) -> StepName:
@@ -356,14 +356,14 @@ class Helper(Exclusive):
 
 
 class _Evidence:
-    """Stores the first refused message per code under the leader's verified signature."""
+    """A context that stores the first refused message per code that the leader signed."""
 
     def __init__(self, stored: dict[str, bytes], view: memoryview) -> None:
-        self._evidence_for, self._view = stored, view
+        self._stored, self._view = stored, view
 
     def __enter__(self) -> None:
         return None
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, Refusal):
-            self._evidence_for.setdefault(error.code, bytes(self._view))
+            self._stored.setdefault(error.code, bytes(self._view))

@@ -58,7 +58,7 @@ class HelperKeys(Exclusive):
     def from_private(
         cls, identity: Identity, place: int, parameters: UploadParameters, roster: Roster, private: bytes, *, until: int
     ) -> HelperKeys:
-        """Rebuild the keys around a journal's box key."""
+        """Rebuild the keys from a journal's box key."""
         keys = cls.__new__(cls)
         keys._fill(identity, place, parameters, roster, private, until)
         return keys
@@ -86,8 +86,8 @@ class HelperKeys(Exclusive):
             raise LocalProtocolError("these keys were used: one box key answers in one machine, for one run")
         if self.reproducible and not allow_reproducible:
             raise RandomnessError(
-                "these keys are from a reproducible generator, so any party with its seed can open every box; leave "
-                "entropy out, or pass allow_reproducible=True in a test"
+                "these keys are from a reproducible generator, so any party with its seed can open every box; omit "
+                "entropy, or pass allow_reproducible=True in a test"
             )
         private, self._private = self._private, None
         return private

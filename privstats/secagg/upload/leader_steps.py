@@ -95,7 +95,7 @@ class LeaderSteps(Exclusive):
 
     @property
     def faults(self) -> tuple[RemoteProtocolError, ...]:
-        """Helpers' proven faults, and unproven ones of clients with unopened boxes.
+        """Helpers' proven faults, and clients' unproven ones: a box or proof failed.
 
         Repeats, late reports and messages that any sender could have made do not count. If more proofs fail than the
         plan has colluders, the panel is named too; that proves nothing.
@@ -126,7 +126,7 @@ class LeaderSteps(Exclusive):
 
     @property
     def abandoned(self) -> dict[int, bytes]:
-        """The ``Abandoned`` messages by place; if all helpers sent one, a repeat is harmless."""
+        """The ``Abandoned`` messages by place; if all helpers sent one, another run is harmless."""
         return dict(self._state.abandoned)
 
     @property
@@ -190,7 +190,7 @@ class LeaderSteps(Exclusive):
             following = self._receive_message(sender, view)
         except Refusal as refusal:
             raise self._refusal(sender, refusal) from None
-        except BaseException:  # a part of it may be in the sum
+        except BaseException:  # the sum may hold some of the message's vector
             self._end("failed")
             raise
         self._state.heard[sender] = name
@@ -242,17 +242,17 @@ class LeaderSteps(Exclusive):
         return self.outbox
 
     def _obstacle(self) -> AggregationError | None:
-        state, least = self._state, self.parameters.min_survivors
+        state, needed = self._state, self.parameters.min_survivors
         if state.abandoned:
             return self._absent(sorted(state.abandoned), "have abandoned the run")
         if state.step != "report" and self.waiting_for:
             places = [peer - self.parameters.clients + 1 for peer in sorted(self.waiting_for)]
             return self._absent(places, "have not answered")
         clients = len(state.reported) if state.step == "report" else len(state.listed)
-        if clients < least:
+        if clients < needed:
             failed = f", {self.unproved} proofs failed" if self.unproved else ""
             return AggregationError(
-                state.step, "too_few_clients", f"{clients} of at least {least} clients are left{failed}"
+                state.step, "too_few_clients", f"{clients} clients remain, the plan needs {needed}{failed}"
             )
         return None
 
@@ -301,7 +301,7 @@ class LeaderSteps(Exclusive):
 
     def _unfinished(self) -> None:
         if self._state.step in ENDS:
-            raise LocalProtocolError(f"the run is {self._state.step}: make a new leader, and new offers, for a new one")
+            raise LocalProtocolError(f"the run is {self._state.step}: build a new leader, and new offers, for another")
 
     # Forget all but public facts of the end, and the statements that clients may still request.
     def _end(self, end: StepName) -> None:

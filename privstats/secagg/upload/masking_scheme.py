@@ -1,7 +1,7 @@
 """Mask a vector in the one upload: a body for the leader, a piece per helper, and the helpers' answers.
 
 ``Streams`` is the scheme of ``split``: ``body = x - sum_j P(stream_j)``, with one AES keystream per helper, which holds
-the seed. A helper's answer sums its streams over the survivors; bodies plus answers give the sum.
+the seed. A helper's answer sums its streams over the survivors; bodies plus answers are the sum.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class MaskingScheme(Protocol):
         """Unmask a total, which is consumed, with the answers by place.
 
         Raises:
-            AggregationError: total and answers give no sum.
+            AggregationError: total and answers are not a sum.
         """
 
 
@@ -103,14 +103,14 @@ def proving(scheme: MaskingScheme) -> ProvingScheme:
     return scheme
 
 
-_CIPHERS = 256  # held at a time
+_CIPHERS = 256  # maximum number in memory
 
 
 class Streams:
     """The masking scheme of one run of ``split``.
 
     Args:
-        context: the run's; no stream of one run appears in another.
+        context: the run's digest; no stream of one run appears in another.
         threads: processors for keystreams.
 
     Guarantee: a body is uniform to any party without one of the seeds. A seed is derived from a secret that the client
@@ -163,8 +163,8 @@ class Streams:
 def secret_of(root: bytes | bytearray, context: bytes, sender: int, vector: RingVector, witness: bytes = b"") -> bytes:
     """Derive a report's secret from root, run, sender, vector *and witness*.
 
-    A cloned machine's second vector, witness or sender gives another secret. Otherwise the leader could read the
-    difference of two vectors, and one AES-GCM key would encrypt two bodies.
+    A cloned machine derives another secret for another vector, proof witness or sender. Otherwise the leader could read
+    the difference of two vectors, and one AES-GCM key would encrypt two bodies.
     """
     encryptor = Cipher(algorithms.AES256(derive(root, "hedge", context)), modes.GCM(bytes(12))).encryptor()
     encryptor.authenticate_additional_data(encoded_index(sender))
@@ -208,7 +208,7 @@ def masked_tiles(vector: RingVector, *, minus: Sequence[bytes], threads: int = 1
 
 
 class _Masker:
-    """Masks tiles in one buffer: allocating memory costs as much as a mask."""
+    """One buffer in which tiles are masked: allocating memory costs as much as a mask."""
 
     def __init__(self, vector: RingVector, ciphers: Sequence[AESGCM], size: int) -> None:
         self._vector, self._masks = vector, TileMasks((), ciphers, size)

@@ -56,7 +56,7 @@ class Batch(_Message, frozen=True, tag=1):
 
 
 class Checked(_Message, frozen=True, tag=2):
-    """Helper to leader: a batch's accepted places, as a bitmap."""
+    """Helper to leader: a batch's accepted reports, as a bitmap over its rows."""
 
     part: Index
     bitmap: bytes
@@ -80,7 +80,7 @@ class Reveal(_Message, frozen=True, tag=6):
 
 
 class Abandoned(_Message, frozen=True, tag=7):
-    """Helper to leader: its box key is destroyed, and it never gave an answer."""
+    """Helper to leader: its box key is destroyed, and it never sent an answer."""
 
     signature: Bytes64
 
@@ -100,7 +100,7 @@ class Listed(_Message, frozen=True, tag=8):
 class ProvedReport(_Message, frozen=True, tag=9):
     """A :class:`Report` with a proof: ``commits`` to the helpers' seeds, and the two ``parts``' hashes.
 
-    The body holds the blind and then its share, 8 bytes a word.
+    The body holds the blind, then the leader's share, in words of 8 bytes.
     """
 
     sender: Index
@@ -154,11 +154,12 @@ def kinds_of(parameters: UploadParameters) -> Kinds:
 Proved: TypeAlias = ProvedReport | ProvedBatch | ProvedChecked
 Wire: TypeAlias = Report | Batch | Checked | Survivors | Reveal | Abandoned | Listed | Proved
 
+# The large element of each type, the last before the signature.
 _LARGE: dict[type, str] = {
     Report: "body",
     ProvedReport: "body",
     Reveal: "answer",
-}  # by type, the large element, which is the last before the signature
+}
 
 T = TypeVar("T", bound=_Message)
 
@@ -169,7 +170,7 @@ def encode(message: Wire) -> bytes:
     if name is None:
         return bytes(_CODEC.encode(message))
     large: memoryview = getattr(message, name)
-    frame = Frame(message, len(large))  # type: ignore[arg-type]  # the two kinds that have one
+    frame = Frame(message, len(large))  # type: ignore[arg-type]  # a type in _LARGE
     frame.large[:] = large
     return frame.signed(message.signature)
 
@@ -198,7 +199,7 @@ class Frame:
         self.large = self._file.getbuffer()[len(start) : len(start) + size]
 
     def signed(self, signature: bytes) -> bytes:
-        """Sign and return the message, once; the large element is then final."""
+        """Add the signature and return the message, once; the large element is then final."""
         self.large.release()
         self._file.seek(-SIGNATURE_BYTES, io.SEEK_END)
         self._file.write(signature)
@@ -214,7 +215,7 @@ def decode(data: memoryview, kind: type[T], parameters: UploadParameters, contex
     """Parse a message, after checking version, type, size and context.
 
     Raises:
-        Refusal: any of these differs, or the schema; always unproven, because the signature is inside.
+        Refusal: any of these differs, or the fields do; always unproven, because the signature is inside.
     """
     try:
         _CODEC.check_header(data, kind, parameters)

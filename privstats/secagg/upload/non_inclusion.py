@@ -63,7 +63,7 @@ def prove_excluded(
 ) -> bytes:
     """Return the name of a report that is in no sum and never can be.
 
-    It is SHA-256 of the signed statement, run included, so abandoning one panel frees no report sent for a second.
+    It is SHA-256 of the signed statement, run included, so one panel's statements refund no report to another panel.
 
     Args:
         parameters, roster, panel: as for :func:`check_abandoned_by_all`.

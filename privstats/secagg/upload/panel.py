@@ -21,8 +21,9 @@ from privstats.secagg.upload.suites import SUITES
 LASTING_SECONDS = 30 * 24 * 3600
 """The default lifetime of a box key."""
 
-_BEFORE = 1 + 32 + 32 + 64  # bytes of an earlier version's offer, which set no end
-_MOST = 1 << 63
+# Size of an earlier version's offer, which had no expiry.
+_OLD_BYTES = 1 + 32 + 32 + 64
+_END_LIMIT = 1 << 63
 _RUN_BYTES = 16
 
 
@@ -82,9 +83,9 @@ class Offer:
         Raises:
             LocalProtocolError: not 137 or 1,321 bytes, such as an earlier version's 129.
         """
-        if isinstance(data, bytes) and len(data) == _BEFORE:
+        if isinstance(data, bytes) and len(data) == _OLD_BYTES:
             raise LocalProtocolError(
-                "this offer is of an earlier version, which set no end: install the same privstats"
+                "this offer is of an earlier version, without an expiry: install one privstats at all parties"
             )
         sizes = [suite.offer_bytes for suite in SUITES.values()]
         if not isinstance(data, bytes) or len(data) not in sizes:
@@ -244,9 +245,9 @@ def end_of(until: int | None) -> int:
     now = int(time.time())
     if until is None:
         return now + LASTING_SECONDS
-    if isinstance(until, bool) or not isinstance(until, int) or not now < until < _MOST:
+    if isinstance(until, bool) or not isinstance(until, int) or not now < until < _END_LIMIT:
         raise LocalProtocolError(
-            f"until must be a whole number of seconds since 1970, in the future, got {until!r:.30}"
+            f"until must be an integer number of seconds since 1970, in the future, got {until!r:.30}"
         )
     return until
 

@@ -83,7 +83,7 @@ class UploadParameters:
             raise PlanError(f"split tolerates all helpers but one, {self.helpers - 1}, got {self.tolerated}")
         self._check_cohort()
         if isinstance(self.ring, Ring) != (self.claim is None) or (self.claim and self.claim.size != self.ring.size):
-            raise PlanError("reports carry a proof in the prime group of their statement, and in no other group")
+            raise PlanError(f"ring and claim must be one plan's, got {type(self.ring).__name__}: give plan.ring")
         if self.upload_bytes > _MAX_BODY:
             raise PlanError(f"a packed vector may have at most {_MAX_BODY} bytes, got {self.upload_bytes}")
         if len(self.plan_digest) != 32:
@@ -92,7 +92,7 @@ class UploadParameters:
     def _check_cohort(self) -> None:
         if self.colluders < 0 or self.min_survivors - self.colluders < 2:
             raise PlanError(
-                f"min_survivors - colluders must be at least 2, or one honest client stands alone in the sum, got "
+                f"min_survivors - colluders must be at least 2, or one honest client is alone in the sum, got "
                 f"{self.min_survivors} - {self.colluders}; colluders counts the whole roster, because the leader "
                 "picks the reports"
             )
@@ -149,7 +149,7 @@ class UploadParameters:
 
     @property
     def most_in_part(self) -> int:
-        """The maximum number of reports in a batch: its answers take at most 32 MiB, or one answer."""
+        """Maximum number of reports in a batch: 1,024, or as many as 32 MiB of answers allow, at least 1."""
         return MAX_PART if not self.answer_bytes else min(MAX_PART, max(1, _ANSWERS // self.answer_bytes))
 
     @property

@@ -50,11 +50,11 @@ class Head(HiddenRepr, Struct, frozen=True):
 
 
 class Part(HiddenRepr, Struct):
-    """Reports that travel together; bodies are stored until all helpers have answered.
+    """One batch of reports; bodies are stored until all helpers have answered.
 
-    ``bitmaps`` holds the places that a helper accepts, by the helper's place. ``rho`` are the proofs' coins, set when
-    it closes; ``answers`` sums the helpers' answers, one row per report. A report in a journal has its place in
-    ``places``, and no body here; ``hashes`` then has its body's hash if it carries a proof.
+    ``bitmaps`` maps a helper's place to the reports that it accepts. ``rho`` are the proofs' coins, set when the part
+    closes; ``answers`` sums the helpers' answers, one row per report. ``places`` locates reports in a journal, which
+    have no body here; ``hashes`` has their bodies' hashes if they carry proofs.
     """
 
     heads: dict[int, Head] = field(default_factory=dict)
@@ -69,9 +69,9 @@ class Part(HiddenRepr, Struct):
 class LeaderState(HiddenRepr, Struct):
     """The leader's state; ``total`` is filled in for sealing only.
 
-    ``reported`` maps a sender to its statement's hash, and ``listed`` the clients in the sum to theirs. ``open`` is
-    being filled; ``parts`` are closed and not settled, by number; ``settled`` are ``listed`` parts outside the sum, if
-    the leader ``defers`` sums. ``revealed`` keeps each helper's answer hash and signature.
+    ``reported`` maps a sender to its statement's hash, and ``listed`` the clients in the sum to theirs. ``open`` is the
+    part being filled; ``parts`` has closed parts that await answers, by number; ``settled`` has answered parts not yet
+    added, if the leader ``defers`` sums. ``revealed`` has each helper's answer hash and signature.
     """
 
     private: bytearray

@@ -28,7 +28,7 @@ Derived: TypeAlias = Callable[[str], bytes]
 
 @dataclass(frozen=True)
 class Suite:
-    """A row of :data:`SUITES`.
+    """One key agreement's sizes and functions.
 
     Attributes:
         names: in the parameters' digest, without and with proofs.
@@ -127,4 +127,4 @@ SUITES: Mapping[str, Suite] = {
         opening=lambda private, boxes, _, info: _alone(xwing.open_box(private, boxes[:_XWING_BOX], info)),
     ),
 }
-"""By the plan's ``key_agreement``."""
+"""Suites by the plan's ``key_agreement``."""

@@ -94,7 +94,7 @@ def test_neither_machine_serves_twice(cohort: Cohort) -> None:
     run(other.server, other.clients)
     with pytest.raises(RemoteProtocolError, match="one session"):
         other.clients[0].receive(opening[0])
-    with pytest.raises(LocalProtocolError, match="make a new server"):
+    with pytest.raises(LocalProtocolError, match="build a new server"):
         other.server.end_step()
 
 

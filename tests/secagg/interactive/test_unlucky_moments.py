@@ -106,7 +106,7 @@ def test_a_view_that_is_no_row_of_bytes_is_refused_or_read_as_its_bytes(cohort: 
 def test_a_sender_that_is_no_int_is_refused_before_it_is_remembered(cohort: Cohort, sender) -> None:
     """A numpy integer went into the server's state, which could then no longer be saved."""
     answer = cohort.clients[0].receive(cohort.server.start().to(0))[0][1]
-    with pytest.raises(LocalProtocolError, match="a peer's place, an int"):
+    with pytest.raises(LocalProtocolError, match="a peer's index, an int"):
         cohort.server.receive(sender, answer)
     cohort.server.receive(0, answer)
     cohort.server.export(bytes(32))

@@ -197,7 +197,7 @@ def test_what_does_not_fit_is_refused_when_a_machine_is_made() -> None:
     keys, nameless = run.key(0), Roster(run.roster.publics, server=run.roster.server)
     for make, told in (
         (lambda: made(run, vector=Ring(((2, 9),)).zeros()), "ring differs"),
-        (lambda: made(run, index=6), "place on the roster, 0 to 5"),
+        (lambda: made(run, index=6), "roster index, 0 to 5"),
         (lambda: made(run, index=1), "not the one at place 1"),
         (lambda: run.client(0, panel=other.panel), "name 2 helpers, the panel 3"),
         (lambda: run.helper(keys), "not a helper's of this panel"),
@@ -309,7 +309,7 @@ def test_a_body_of_any_size_is_framed_as_msgpack_frames_it() -> None:
         ({"clients": 1}, "clients must be between 2"),
         ({"helpers": 0}, "helpers must be between 1 and 255"),
         ({"helpers": 256}, "helpers must be between 1 and 255"),
-        ({"colluders": 3}, "must be at least 2, or one honest client stands alone"),
+        ({"colluders": 3}, "must be at least 2, or one honest client is alone"),
         ({"colluders": -1}, "must be at least 2"),
         ({"min_survivors": 7}, "at most clients 6"),
         ({"plan_digest": b""}, "plan_digest must be 32 bytes"),
