@@ -1,7 +1,7 @@
 """The roster: the keys of clients and server and the name of the run, agreed on outside the protocol.
 
 Its digest goes into every signature and key, so parties with different rosters cannot talk; clients' names are in no
-digest. People compare thirty digits of its scrypt, in case a coordinator shows two rosters.
+digest. People compare thirty digits of the digest's scrypt, in case a coordinator shows two rosters.
 """
 
 from __future__ import annotations

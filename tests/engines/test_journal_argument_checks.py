@@ -78,8 +78,8 @@ def test_an_argument_of_another_kind_is_one_sentence_and_leaves_no_journal(cohor
         ({"roster": [b"k" * 32]}, ROSTER.format("list")),
         ({"index": "0"}, "index must be an integer, the roster index, got str"),
         ({"index": True}, "index must be an integer, the roster index, got bool"),
-        ({"index": -1}, "the identity is not the one at place -1"),
-        ({"index": 99}, "the identity is not the one at place 99"),
+        ({"index": -1}, "the identity is not the one at index -1"),
+        ({"index": 99}, "the identity is not the one at index 99"),
     ],
 )
 def test_a_place_of_another_kind_is_one_sentence(tmp_path: Path, wrong, sentence) -> None:

@@ -218,7 +218,7 @@ def test_the_key_of_a_body_is_what_opens_the_report(tmp_path: Path) -> None:
         message = machine._read_back(machine._state.settled[0], 0)
         keys, _ = checks.sealed_body(message, 0, machine.parameters, machine._private)
         assert isinstance(keys, Schedule)
-        with pytest.raises(LocalProtocolError, match="is not the report that client 1 sent"):
+        with pytest.raises(LocalProtocolError, match="the journal has another report of client 1"):
             checks.sealed_body(message, 1, machine.parameters, machine._private)
 
 

@@ -27,5 +27,5 @@ def test_entropy_of_another_length_is_refused_wherever_it_is_drawn(cohort: Cohor
         lambda: cohort.server.export(b"k" * 32, entropy=entropy),
     ]
     for attempt in draws:
-        with pytest.raises(LocalProtocolError, match=f"gave {length}"):
+        with pytest.raises(LocalProtocolError, match=f"got {length}: give os.urandom"):
             attempt()

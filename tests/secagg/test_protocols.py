@@ -217,7 +217,7 @@ def test_the_parameters_of_a_row_lead_back_to_it(name):
 
 
 def test_a_plan_in_the_place_of_its_masking_is_refused_in_words():
-    with pytest.raises(LocalProtocolError, match="got Plan: of a plan, give plan.masking"):
+    with pytest.raises(LocalProtocolError, match="got Plan: pass plan.masking"):
         protocol_of(plan())
 
 

@@ -24,10 +24,10 @@ def identity(label: str = "one") -> Identity:
     ("publics", "sentence"),
     [
         ([identity()], r"every public key on a roster must be 32 bytes, got Identity: give identity\.public"),
-        (identity(), r"a roster takes a list of public keys, one per client, got Identity"),
-        (b"k" * 32, r"a roster takes a list of public keys, one per client, got bytes"),
-        ("k" * 32, r"a roster takes a list of public keys, one per client, got str"),
-        (None, r"a roster takes a list of public keys, one per client, got NoneType"),
+        (identity(), r"a roster needs a list of public keys, one per client, got Identity"),
+        (b"k" * 32, r"a roster needs a list of public keys, one per client, got bytes"),
+        ("k" * 32, r"a roster needs a list of public keys, one per client, got str"),
+        (None, r"a roster needs a list of public keys, one per client, got NoneType"),
         (["k" * 32], r"every public key on a roster must be 32 bytes, got str"),
         ([b"short"], r"every public key on a roster must be 32 bytes, got 5"),
         ([KEYS[0], KEYS[0]], r"a roster must not list one public key twice"),
@@ -51,13 +51,13 @@ def test_what_is_no_servers_key_is_refused_in_one_sentence(server, what: str) ->
 @pytest.mark.parametrize("run", ["text", None, b"x" * 65])
 def test_a_run_name_is_at_most_64_bytes(run) -> None:
     assert Roster(KEYS, server=SERVER, run=b"x" * 64).run == b"x" * 64
-    with pytest.raises(LocalProtocolError, match="a run is named by at most 64 bytes"):
+    with pytest.raises(LocalProtocolError, match="run must be at most 64 bytes"):
         Roster(KEYS, server=SERVER, run=run)
 
 
 @pytest.mark.parametrize("label", ["", "x" * 256, b"bytes", None, "\ud800"])
 def test_a_label_is_a_text_of_1_to_255_bytes(label) -> None:
-    with pytest.raises(LocalProtocolError, match="label must be a text of 1 to 255 bytes"):
+    with pytest.raises(LocalProtocolError, match="label must have 1 to 255 bytes"):
         Roster.numbered(KEYS, server=SERVER, label=label, counter=0)
 
 

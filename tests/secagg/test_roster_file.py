@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from privstats.errors import LocalProtocolError
 from privstats.secagg import Roster
-from privstats.secagg.roster_file import _MOST_BYTES
+from privstats.secagg.roster_file import _MAX_BYTES
 from privstats.secagg.upload.parameters import MAX_CLIENTS
 from tests.secagg.interactive.cohorts import stream
 
@@ -62,7 +62,7 @@ def test_a_numbered_rosters_file_cannot_name_its_run() -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        (b"bytes", "Roster.from_toml takes the text of a roster, got bytes"),
+        (b"bytes", "Roster.from_toml needs the text of a roster, got bytes"),
         ("= 3", "the roster is not TOML: "),
         ("a = " + "[" * 5000, "the roster is not TOML: "),
         ("", "the roster's version must be 1, got None; write it anew with `privstats roster make`"),
@@ -85,10 +85,10 @@ def test_a_numbered_rosters_file_cannot_name_its_run() -> None:
         (TEXT.replace("St. Mary", ""), "a client's name has 1 to 64 printable characters"),
         (TEXT.replace("St. Mary", r"a\nb"), "a client's name has 1 to 64 printable characters"),
         (TEXT.replace('"St. Mary"', "5"), "a client's name has 1 to 64 printable characters"),
-        (NUMBERED.to_toml().replace("counter = 2", "counter = true"), "counter must be a whole number, got bool"),
-        (NUMBERED.to_toml().replace("counter = 2", 'counter = "2"'), "counter must be a whole number, got str"),
+        (NUMBERED.to_toml().replace("counter = 2", "counter = true"), "counter must be an integer, got bool"),
+        (NUMBERED.to_toml().replace("counter = 2", 'counter = "2"'), "counter must be an integer, got str"),
         (NUMBERED.to_toml().replace("counter = 2", ""), "the roster lacks counter"),
-        (NUMBERED.to_toml().replace('"study"', "5"), "label must be a text of 1 to 255 bytes"),
+        (NUMBERED.to_toml().replace('"study"', "5"), "label must have 1 to 255 bytes"),
     ],
 )
 def test_a_text_that_is_no_roster_is_one_sentence(text, sentence: str) -> None:
@@ -103,13 +103,13 @@ def test_a_file_that_is_no_roster_is_one_sentence(tmp_path) -> None:
         (path, "is not UTF-8 text; give a file written by privstats roster make"),
         (tmp_path / "missing", "cannot read .*missing: No such file"),
         (tmp_path, "is not a plain file"),
-        (5, "Roster.load takes the path of a roster's file, got int"),
+        (5, "Roster.load needs the path of a roster's file, got int"),
         ("a\0b", "must not hold a null character"),
     ):
         with pytest.raises(LocalProtocolError, match=sentence):
             Roster.load(wrong)
     with path.open("wb") as file:
-        file.truncate(_MOST_BYTES + 1)
+        file.truncate(_MAX_BYTES + 1)
     with pytest.raises(LocalProtocolError, match="bytes, which no roster has"):
         Roster.load(path)
 
@@ -122,7 +122,7 @@ def test_as_many_clients_as_a_protocol_takes_fit_into_a_file_with_the_longest_na
         len(Roster(KEYS[:count], server=SERVER, names=[f"{k:04}{name}" for k in range(count)]).to_toml().encode())
         for count in (1, 2)
     )
-    assert few + MAX_CLIENTS * (more - few) <= _MOST_BYTES
+    assert few + MAX_CLIENTS * (more - few) <= _MAX_BYTES
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_renewing_names_the_next_run_and_keeps_everybody() -> None:
     other = RANDOM.renewed(stream("renewed"))
     assert (other.members, other.names, len(other.run)) == (RANDOM.members, NAMES, 16)
     assert other.run not in (RANDOM.run, RANDOM.renewed().run)
-    with pytest.raises(LocalProtocolError, match="gave 3"):
+    with pytest.raises(LocalProtocolError, match="got 3: give os.urandom"):
         RANDOM.renewed(lambda size: b"abc")
     with pytest.raises(LocalProtocolError, match="from 0 to 2"):
         Roster.numbered(KEYS, server=SERVER, label="study", counter=2**64 - 1).renewed()

@@ -205,7 +205,7 @@ def test_a_contribution_made_before_a_fork_is_not_used_by_both_children():
     """Each child would release the same vector with the same noise, and their difference shows the absent client."""
     mine = ps.session.contribution(plan("distributed"), MOMENTS)
     told = [in_a_fork(mine.take) for _ in range(2)]
-    assert all(each.startswith("LocalProtocolError: this contribution was made before a fork") for each in told)
+    assert all(each.startswith("LocalProtocolError: this contribution was built before a fork") for each in told)
     assert mine.take() is mine.vector  # the process that made it goes on
 
 

@@ -97,7 +97,7 @@ REFUSED = {
     "a page with a fragment": (lambda: Invitation(1, bytes(16)).link("https://survey.example/#a"), "neither # nor"),
     "no run": (lambda: study_of(b"", bytes(32), bytes(32)), "a run's name has 1 to 255 bytes"),
     "a plan's digest in hex": (lambda: study_of(b"r", bytes(64), bytes(32)), "have 32 bytes each"),
-    "poor entropy": (lambda: draw_code(lambda size: bytes(size - 1)), "asked for 16 bytes and gave 15"),
+    "poor entropy": (lambda: draw_code(lambda size: bytes(size - 1)), "must return 16 bytes, got 15"),
 }
 
 

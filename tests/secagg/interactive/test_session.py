@@ -103,9 +103,9 @@ def test_machines_refuse_a_vector_identity_or_roster_that_does_not_fit(cohort: C
     vector = parameters.ring.zeros()
     with pytest.raises(LocalProtocolError, match="ring differs"):
         Client(parameters, Ring(((1, 8),)).zeros(), index=0, identity=cohort.identities[0], roster=roster)
-    with pytest.raises(LocalProtocolError, match="place 1"):
+    with pytest.raises(LocalProtocolError, match="index 1"):
         Client(parameters, vector, index=1, identity=cohort.identities[0], roster=roster)
-    with pytest.raises(LocalProtocolError, match="place -1"):
+    with pytest.raises(LocalProtocolError, match="index -1"):
         Client(parameters, vector, index=-1, identity=cohort.identities[5], roster=roster)
     short = Roster(roster.publics[:5], server=roster.server)
     with pytest.raises(LocalProtocolError, match="lists 5 clients"):

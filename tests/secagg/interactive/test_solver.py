@@ -174,7 +174,7 @@ def test_contradictions_are_refused_with_the_field_and_the_remedy(arguments, mat
         (5, 9, "threshold must exceed"),
         (6, 0, "neighbours must be between"),
         (6, 10, "neighbours must be between"),
-        (6, 7, "even number"),
+        (6, 7, "even neighbours"),
         (4, 8, "k/2 < threshold"),
         (9, 8, "k/2 < threshold"),
     ],

@@ -159,5 +159,5 @@ def test_a_helper_that_rejects_too_many_leaves_too_few() -> None:
         run.peer(1), messages.encode(msgspec.structs.replace(message, bitmap=b"\x07", signature=signature))
     )
     run.pass_on(run.leader.outbox)
-    with pytest.raises(AggregationError, match=r"'check' \(too_few_clients\): 3 of at least 4"):
+    with pytest.raises(AggregationError, match=r"'check' \(too_few_clients\): 3 clients remain, the plan needs 4"):
         run.leader.end_step()

@@ -66,7 +66,7 @@ def test_too_few_reports_end_the_run_by_name() -> None:
         run.leader.receive(index, run.report(index))
     step_status = run.leader.step_status()
     assert (step_status.answered, step_status.waiting_for) == ((0, 1, 2), (3, 4, 5))
-    with pytest.raises(AggregationError, match=r"'report' \(too_few_clients\): 3 of at least 4"):
+    with pytest.raises(AggregationError, match=r"'report' \(too_few_clients\): 3 clients remain, the plan needs 4"):
         run.leader.end_step()
     for call in (run.leader.end_step, run.leader.step_status, lambda: run.leader.export(KEY)):
         with pytest.raises(LocalProtocolError, match="the run is failed"):
@@ -198,7 +198,7 @@ def test_what_does_not_fit_is_refused_when_a_machine_is_made() -> None:
     for make, told in (
         (lambda: made(run, vector=Ring(((2, 9),)).zeros()), "ring differs"),
         (lambda: made(run, index=6), "roster index, 0 to 5"),
-        (lambda: made(run, index=1), "not the one at place 1"),
+        (lambda: made(run, index=1), "not the one at index 1"),
         (lambda: run.client(0, panel=other.panel), "name 2 helpers, the panel 3"),
         (lambda: run.helper(keys), "not a helper's of this panel"),
         (
@@ -380,6 +380,6 @@ def test_bytes_times_and_disks_of_a_million_are_in_plain_units() -> None:
     (fact,) = [fact for fact in masking_facts(replace(solved, clients=1_000_000)) if "Gbit/s" in fact]
     size, total, disk = ("550,244", 550, 633) if solved.suite.redrawn else ("548,020", 548, 630)
     assert fact == (
-        f"1,000,000 reports of {size} bytes are {total} GB for the leader to receive, 73 minutes of a line of "
-        f"1 Gbit/s, and at most {disk} GB of its disk"
+        f"1,000,000 reports of {size} bytes are {total} GB for the leader to receive, 73 minutes at "
+        f"1 Gbit/s, and need at most {disk} GB of its disk"
     )
