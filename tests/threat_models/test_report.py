@@ -315,7 +315,7 @@ def metrics_of(source: str, namespace: dict[str, object]) -> Iterator[object]:
         match node:
             case ast.Call(func=ast.Name(id="Score"), args=[value, *_]):
                 yield said(value, namespace)
-            case ast.Call(func=ast.Attribute(attr="_row"), args=[value, *_]):
+            case ast.Call(func=ast.Attribute(attr="_row"), args=[ast.Constant() as value, *_]):
                 yield said(value, namespace)
             case ast.keyword(arg="metric", value=value) if ast.unparse(value) not in ("metric", "score.metric"):
                 yield said(value, namespace)

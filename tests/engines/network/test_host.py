@@ -79,7 +79,8 @@ def test_too_few_wait_and_the_next_run_goes_on(protocol: str, tmp_path: Path, ca
     found = net.run()
     assert isinstance(found, Waiting)
     assert found.sentence == (
-        f"step {net.study.plan.masking.steps[0]}: 2 of 5 answered, the plan needs 3; missing: 1 (Bonn), 3 (St. Mary), 4 (Essen). "
+        f"step {net.study.plan.masking.steps[0]}: 2 of 5 answered, the plan needs 3; "
+        "missing: 1 (Bonn), 3 (St. Mary), 4 (Essen). "
         'Nothing is lost: "flwr run study/app study" goes on from here'
     )
     net.goes = {103: 0.0}
