@@ -20,7 +20,6 @@ from privstats.moments import ClassMoments, Moments, RidgeMoments
 from privstats.moments.measurement import Unreadable
 from privstats.schema import ClassSchema, RidgeSchema, Schema, require_schema
 from privstats.schema.public_values import Published
-from privstats.secagg.machines import Masking
 from privstats.secagg.protocols import PROTOCOLS
 
 _PARTS = "contrib.parts.dask.PartTasks"
@@ -259,7 +258,7 @@ class PartTasks:
                 f"no Dask scheduler answers at {scheduler} ({type(error).__name__}): start it, or do without"
             ) from None
 
-    def submit(self, part: StoredPart, masking: Masking, keys: bytes) -> Any:
+    def submit(self, part: StoredPart, masking: Any, keys: bytes) -> Any:
         """Return a future of the part's packed sum; ``keys`` has each body's key and nonce, 44 bytes, in order."""
         name = f"privstats-part-{part.tag.hex()}-{part.url.rpartition('-')[2]}"
         return self._client.submit(_part_sum, part, masking.protocol, masking.ring.segments, keys, key=name, pure=False)
