@@ -8,6 +8,7 @@ from __future__ import annotations
 from benchmarks.measuring import Row, Rows, results
 from benchmarks.secagg.growth import Cost, checked, every_size
 from benchmarks.table import Tables, by_name, titled
+from privstats.secagg.protocols import PROTOCOLS
 
 __all__ = ["TABLES"]
 
@@ -31,7 +32,7 @@ def how_big_split() -> list[list[str]]:
 def how_big_rule() -> list[list[str]]:
     """How far the extrapolation is off where the run was made, too."""
     lines = [["protocol", "parties", "from entries", "to entries", "client", "server or leader", "bytes"]]
-    for row in (row for protocol in ("interactive", "split") for row in checked(_measured(), protocol, _mask())):
+    for row in (row for protocol in PROTOCOLS for row in checked(_measured(), protocol, _mask())):
         errors = (f"{round(100 * row[name]) or 0:+d} %" for name in ("client", "server", "sent"))
         sizes = (row["clients"], row["from entries"], row["to entries"])
         lines.append([f"`{row['protocol']}`", *(f"{size:,}" for size in sizes), *errors])

@@ -29,6 +29,7 @@ from privstats.workflows.report import Statement, finder
 from privstats.workflows.simulate import dirichlet_partition
 from privstats.workflows.suggest import suggest
 from tests import made
+from tests.numerics.bits import SAMPLERS
 
 TEXT = files("privstats.cli").joinpath("plan.toml").read_text("utf-8")
 X = np.random.default_rng(0).normal(size=(60, 4))
@@ -493,6 +494,11 @@ def named_head() -> Any:
 def test_there_are_many_rows_and_none_twice() -> None:
     codes = [call.__code__ for call, _ in ROWS]
     assert len({(each.co_code, each.co_names, each.co_consts) for each in codes}) == len(ROWS) >= 190
+
+
+def test_every_sampler_is_among_them() -> None:
+    called = {name for call, _ in ROWS for name in call.__code__.co_names}
+    assert {each.__name__ for each in SAMPLERS} - called == set()
 
 
 @pytest.mark.parametrize(("call", "words"), ROWS, ids=[words for _, words in ROWS])

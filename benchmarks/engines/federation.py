@@ -33,12 +33,12 @@ from privstats.engines.network.host import Host
 from privstats.engines.network.study import LocalTransport
 from privstats.engines.network.transport import Deadlines
 from privstats.secagg.keys import CLASSICAL, KEY_AGREEMENTS
+from privstats.secagg.protocols import PROTOCOLS
 from tests.engines.flower.federation import Federation
 from tests.engines.network.fake import NAMES, Study, study_of
 
 APP = Path(flower.__file__).parent / "template" / "app"
 WHERE = {"one process": "folders in one process", "processes": "processes, over Flower"}
-PROTOCOLS = ("interactive", "split")
 _STEP = re.compile(r"step (\w+): (\d+) of \d+ answered in ([\d.]+) s, ([\d,]+) bytes up, ([\d,]+) down")
 
 

@@ -59,7 +59,7 @@ def handed_out(server: JournaledServer, store: PartStore, meter: Meter, seconds:
         part = store.put(number, (body.content for body in bodies))
         keys = b"".join(body.opener for body in bodies)
         began = time.process_time()
-        packed = _part_sum(part, server.parameters.ring.segments, keys)
+        packed = _part_sum(part, server.parameters.protocol, server.parameters.ring.segments, keys)
         spent = time.process_time() - began
         seconds[0] += spent
         meter.seconds -= spent

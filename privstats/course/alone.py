@@ -16,6 +16,7 @@ from privstats import course as courses
 from privstats import dp, session
 from privstats.course import Course, DisjointRounds, Round
 from privstats.course.kinds import admits_of
+from privstats.course.read_once import ReadOnce
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import AggregationError, DataError, PlanError
 from privstats.moments import Moments, exact_moments, warn_if_clipped, warn_if_empty
@@ -168,8 +169,6 @@ def private_releases(
     rng = checked(rng, allow_reproducible=allow_reproducible)
     charge = charge_for(ledger, dataset)
     _require_ids(course.first.privacy, persons)
-    from privstats.course.read_once import ReadOnce
-
     rows = ReadOnce(X, y).rows
     # Before anything is spent: its refusals cost nothing.
     first = _vector(course.first, rows(course.first.schema), y, rng, persons=persons)

@@ -30,6 +30,7 @@ from privstats.heads.registry import (
     head_class,
 )
 from privstats.heads.regressor import LinearRegressor
+from privstats.heads.row_count import counted_first
 from privstats.heads.rules import LinearRule, Preprocessing, local, take_columns
 
 if TYPE_CHECKING:
@@ -131,12 +132,10 @@ class Ridge(MultiOutputMixin, LinearRegressor):
         records = (arrays if counted else Records.of)(X, y, maps)
         schema = self._schema(records, maps, norm, target_bound, promise.grid_bits)
         if not counted:
-            if plain and promise.adjacency == "add-remove":
-                from privstats.heads.row_count import counted_first
-
-                if (first := counted_first(promise, schema, records)) is not None:
-                    rest, count = first
-                    return self._refined(rest, X, y, target_bound, count)
+            counts = plain and promise.adjacency == "add-remove"
+            if counts and (first := counted_first(promise, schema, records)) is not None:
+                rest, count = first
+                return self._refined(rest, X, y, target_bound, count)
             self.release_ = promise.release(schema, records)
             return self.fit_release(self.release_)
         self.releases_, course = promise.releases(None, schema, promise.counted(records).n, records)

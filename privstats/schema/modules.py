@@ -188,8 +188,7 @@ def checked_gradients(
     gradients, kappa = module.gradients(
         units, labels, weights, classes=schema.classes or 1, norm=schema.residual_norm, grid_bits=schema.grid_bits
     )
-    shapes = (len(units), schema.sizes["feature"]), (len(units),)
-    if (np.shape(gradients), np.shape(kappa)) != shapes:
+    if np.shape(gradients) != (len(units), schema.sizes["feature"]) or np.shape(kappa) != (len(units),):
         raise SchemaError(f"module {schema.module!r} returned sums of another shape than it declares: repair it")
     return _module_within(schema, np.asarray(gradients, np.float64), np.asarray(kappa, np.float64))
 
@@ -197,7 +196,8 @@ def checked_gradients(
 def _module_within(schema: GradientSchema, gradients: Whole, kappa: Whole) -> tuple[Whole, Whole]:
     """Zero each row that is too long, not integer or NaN, which fails every comparison."""
     fine = (np.vecdot(gradients, gradients) <= float(schema.steps) ** 4) & (kappa >= 0) & (kappa <= schema.steps)
-    fine &= np.array([np.array_equal(row, np.trunc(row)) for row in gradients], np.bool_) & (kappa == np.trunc(kappa))
+    parts = np.array_split(gradients, max(1, gradients.size >> 16))  # a copy of all rows would leave the cache
+    fine &= np.concatenate([(part == np.trunc(part)).all(axis=1) for part in parts]) & (kappa == np.trunc(kappa))
     if not fine.all():
         gradients, kappa = np.where(fine[:, None], gradients, 0.0), np.where(fine, kappa, 0.0)
     return gradients, kappa

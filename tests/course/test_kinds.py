@@ -1,6 +1,7 @@
 """Every kind of course has one row, which is asked for all that differs; a class without one is refused by its name."""
 
 import math
+import re
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
@@ -143,6 +144,14 @@ def test_a_row_answers_whatever_is_asked_of_a_course_of_its_kind(name: str, tmp_
         write(tmp_path / "course.toml", course)
         assert read(tmp_path / "course.toml") == course
         assert f'kind = "{name}"' in (tmp_path / "course.toml").read_text()
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_kind_has_a_public_name_and_a_page(name: str) -> None:
+    kind, docs = KINDS[name].type, Path(__file__).parents[2] / "docs"
+    assert kind.__module__.startswith("privstats.contrib.") or getattr(ps.course, kind.__name__) is kind
+    pages = [*docs.glob("*.md"), docs / "reference" / "contrib.md"]
+    assert any(re.search(rf"\b{kind.__name__}\b", page.read_text("utf-8")) for page in pages)
 
 
 @pytest.mark.parametrize("name", KINDS)

@@ -16,16 +16,18 @@ from scipy.stats import chi2, chi2_contingency
 
 from privstats.dp import exact, samplers
 from privstats.dp.privacy import MODELS
-from privstats.dp.samplers import MAX_SIGMA, discrete_gaussian, rounded_gaussian
+from privstats.dp.samplers import MAX_SIGMA, discrete_gaussian, discrete_laplace, rounded_gaussian
 from privstats.randomness import Generator, seeded
 from tests.made import refused
+from tests.numerics.bits import SAMPLERS as EVERY_SAMPLER
 
 SIGMAS = [0.3, 1.0, 4.0, 17.3, 63.999, 64.0, 1000.5, 2.0**20, 2.0**31]
 SAMPLERS = [rounded_gaussian, discrete_gaussian]
 
 
-def test_the_law_of_every_trust_models_sampler_is_checked_here():
+def test_the_law_of_every_sampler_is_checked_here_or_in_test_laplace():
     assert {row.sampler for row in MODELS.values()} == set(SAMPLERS)
+    assert {*SAMPLERS, discrete_laplace} == set(EVERY_SAMPLER)
 
 
 def upper_tail(sampler, sigma, k):

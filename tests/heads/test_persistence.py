@@ -1,6 +1,7 @@
 """A head file predicts as the head did, and anything else is refused by name."""
 
 import json
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -10,8 +11,9 @@ from safetensors.numpy import load_file, save_file
 from privstats import heads
 from privstats.errors import HeadError
 from privstats.files.envelope import Content
-from privstats.heads.persistence import FORMAT
-from privstats.heads.registry import named
+from privstats.heads.persistence import FORMAT, _Manifest, content_of
+from privstats.heads.registry import HEADS, named
+from privstats.heads.rules import Preprocessing
 from privstats.transforms import CentreRows, UnitNorm
 from tests.heads.conftest import class_release, quick, ridge_release
 from tests.made import refused
@@ -74,6 +76,76 @@ def test_another_class_is_refused(blobs, tmp_path):
     X, y = blobs()
     heads.LDA().fit(X, y).save(tmp_path / "h")
     refused(HeadError, "holds a LDA, not a QDA", heads.QDA.load, tmp_path / "h")
+
+
+OF_THE_FIT = {
+    "FisherMix": "convergence_ dispersion_ means_ prevalence_",
+    "LDA": "covariance_ means_ prevalence_ shrinkage_ temperature_",
+    "LowRankQDA": "means_ prevalence_",
+    "NaiveBayes": "means_ prevalence_ variances_",
+    "PartyDiscriminant": "center_",
+    "ProtoHyper": "convergence_ dispersion_ means_ prevalence_ residual_",
+    "QDA": "means_ prevalence_",
+    "RDA": "means_ pooled_weight_ prevalence_",
+    "RefinedRidge": "clip_ rounds_",
+    "RefinedSoftmax": "_mean_noise _means link_ pairs_ prevalence_ rounds_ temperature_ weights_",
+    "Ridge": "condition_ penalty_ solver_",
+    "RidgeClassifier": "condition_ penalty_ prevalence_ solver_",
+}
+"""Attributes that only describe a fit, so that no file has them; ``prevalence_`` is in files of two classes."""
+
+
+def test_a_file_has_every_attribute_of_a_head_that_does_not_only_describe_its_fit(blobs, tmp_path):
+    """Predictions alone would not tell: what is computed from a lost attribute is computed without it."""
+    X, y = blobs()
+    lost = {}
+    for name, entry in HEADS.items():
+        head = quick(name).fit(X, X[:, :1] if entry.task == "ridge" else y)
+        head.save(tmp_path / name)
+        lost[name] = " ".join(sorted(vars(head).keys() - vars(heads.load(tmp_path / name)).keys()))
+    assert lost == OF_THE_FIT
+
+
+def test_a_file_has_every_field_of_the_map_in_front_of_the_rule(blobs, tmp_path):
+    X, y = blobs()
+    head = heads.LDA().fit_release(class_release(X, y))
+    names = tuple(f"column {place}" for place in range(X.shape[1]))
+    whole = Preprocessing(X.shape[1], (CentreRows(),), 2.0, names, nonnegative=True)
+    assert [each.name for each in fields(whole) if getattr(whole, each.name) == each.default] == []
+    head.preprocessing_ = whole
+    head.save(tmp_path / "head")
+    assert heads.load(tmp_path / "head").preprocessing_ == whole
+
+
+OTHERS = {
+    "head": "QDA",
+    "parameters": {"shrinkage": 0.25},
+    "rule": "quadratic",
+    "classes": ["a", "b", "c", "d"],
+    "flat": True,
+    "features": 3,
+    "clip_norm": 0.5,
+    "transform": [{"kind": "unit-norm"}],
+    "feature_names": ["a", "b", "c", "d", "e"],
+    "nonnegative": True,
+    "provenance": {"kind": "exact"},
+}
+"""Another value for every field of a manifest."""
+
+
+@pytest.mark.parametrize("field", _Manifest.__struct_fields__)
+def test_no_field_of_a_manifest_is_written_and_not_read(blobs, tmp_path, field):
+    X, y = blobs()
+    fitted = heads.Ridge(penalty=1.0).fit(X, X[:, :1]) if field == "flat" else heads.LDA().fit(X, y)
+    content = content_of(fitted)
+    edited = {**json.loads(content.manifest), field: OTHERS[field]}
+    assert edited != json.loads(content.manifest)
+    FORMAT.write(tmp_path / "head", Content(json.dumps(edited).encode(), content.tensors))
+    try:
+        again = heads.load(tmp_path / "head")
+    except HeadError:
+        return
+    assert content_of(again).manifest != content.manifest
 
 
 @pytest.fixture

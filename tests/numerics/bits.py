@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import inspect
 import json
 from collections.abc import Callable, Iterable
 from itertools import combinations
@@ -19,7 +20,7 @@ from privstats import transforms as T
 from privstats.contrib.streams.mechanisms import coefficients
 from privstats.contrib.synthetic.choice import Screened, chosen_pairs
 from privstats.contrib.synthetic.projection import projected
-from privstats.dp import discrete_gaussian, rounded_gaussian
+from privstats.dp import samplers
 from privstats.encoding import flatten
 from privstats.randomness import seeded
 from privstats.schema import CalibrationSchema, GradientSchema
@@ -28,7 +29,7 @@ from privstats.transforms.exact import row_norms
 from privstats.transforms.random_maps import cosine_of_turns
 from tests.brought import bring_modules
 
-__all__ = ["digests"]
+__all__ = ["SAMPLERS", "digests"]
 
 _D, _C = 70, 11
 _CHAINS = (
@@ -40,6 +41,12 @@ _CHAINS = (
     (T.RandomFourier(7, _D, 64, bandwidth=4.0),),
 )
 _COHORT = ps.Cohort(20, 15, 30_000, colluders=1)
+SAMPLERS = tuple(
+    each
+    for name, each in vars(samplers).items()
+    if inspect.isfunction(each) and each.__module__ == samplers.__name__ and not name.startswith("_")
+)
+"""Every sampler of noise: the public functions of their module."""
 
 
 def _records(count: int, seed: int = 4) -> tuple[np.ndarray, np.ndarray]:
@@ -125,10 +132,18 @@ def published_values() -> Iterable[bytes]:
     yield _said(_C, softmax=True).sha256.encode()
 
 
-def noise_of_a_seed() -> Iterable[bytes]:
-    for sigma in (0.7, 5.5, 700.25, 3.1e6):
-        for law in (discrete_gaussian, rounded_gaussian):
-            yield law(sigma, 20_000, seeded(1)).tobytes()
+def noise_of(law: Callable[..., Any]) -> Callable[[], Iterable[bytes]]:
+    """A sampler's noise of one seed, as a claim that has the sampler's name."""
+
+    def claim() -> Iterable[bytes]:
+        for scale in (0.7, 5.5, 700.25, 3.1e6):
+            yield law(scale, 20_000, seeded(1)).tobytes()
+
+    claim.__name__ = f"noise_of_{law.__name__}"
+    return claim
+
+
+def weights_of_streams() -> Iterable[bytes]:
     yield json.dumps(coefficients(64)).encode()
 
 
@@ -197,7 +212,8 @@ CLAIMS: tuple[Callable[[], Iterable[bytes]], ...] = (
     updates_of_parties,
     rounds_of_a_refinement,
     published_values,
-    noise_of_a_seed,
+    *map(noise_of, SAMPLERS),
+    weights_of_streams,
     plans,
     pairs_of_synthetic_rows,
 )

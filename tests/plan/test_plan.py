@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import privstats as ps
+from privstats.plan import document
 from privstats.plan.feasibility import check_masking
 from privstats.schema.public_values import Published
 from tests.made import refused
@@ -92,6 +94,13 @@ PAIRS = {
     ),
 }
 """For each field of a plan two plans, of which it is what differs."""
+
+
+@pytest.mark.parametrize("table", [ps.Cohort, ps.Privacy, ps.plan.Validity, ps.plan.Devices, None])
+def test_every_key_of_a_plan_has_a_row_on_its_page(table):
+    keys = document._AGGREGATION if table is None else [each.name for each in dataclasses.fields(table) if each.init]
+    page = (Path(__file__).parents[2] / "docs" / "plan.md").read_text("utf-8")
+    assert [key for key in keys if f"\n| `{key}` |" not in page and f"`[devices.{key}." not in page] == []
 
 
 @pytest.mark.parametrize("field", [each.name for each in dataclasses.fields(ps.Plan)])

@@ -86,6 +86,18 @@ def test_every_module_that_a_page_sends_a_reader_to_is_there(page):
     assert {name for name in named if not any(path.endswith(f"/{name}") for path in there)} == set()
 
 
+@pytest.mark.parametrize("page", ["architecture", "core", "../CONTRIBUTING"])
+def test_every_name_that_a_page_sends_a_reader_to_stands_in_the_code(page):
+    """A name that has another today would be written, and nothing would read it."""
+    files = [path for room in ROOMS for path in (ROOT / room).rglob("*.py")] + [ROOT / "pyproject.toml"]
+    files += (ROOT / "clients" / "javascript" / "src").glob("*.js")
+    known = {word for path in files for word in (path.stem, *re.findall(r"\w+", path.read_text("utf-8")))}
+    text = re.sub(r"^```.*?^```", "", (ROOT / "docs" / f"{page}.md").read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+    named = {word for span in re.findall(r"`([^`]+)`", text) for word in re.findall(r"\w+", span)}
+    assert len(named) > 50
+    assert {word for word in named if re.search("[_A-Z]", word)} - known == set()
+
+
 def test_the_readme_names_the_two_commands_that_ci_runs():
     named = dict(RUN_BY_CI.findall((ROOT / "README.md").read_text("utf-8")))
     assert set(named) == {"demo", "test"}

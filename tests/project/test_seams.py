@@ -12,6 +12,7 @@ import pytest
 
 from privstats.secagg import Parameters
 from privstats.secagg.interactive.state import STEPS
+from privstats.secagg.protocols import PROTOCOLS
 
 ROOT = Path(__file__).parents[2]
 STEP_NAMES = {"advertise", "share", "check", "mask", "agree", "unmask"}
@@ -198,3 +199,60 @@ def test_a_planted_guess_is_found(planted):
 @pytest.mark.parametrize("harmless", ["if machine.panel is not None: pass", "keys = [x for x in plan.panel]"])
 def test_what_is_no_guess_is_left_alone(harmless):
     assert not list(guesses(harmless))
+
+
+CODE = sorted(
+    path.relative_to(ROOT).as_posix()
+    for package in ("privstats", "threat_models", "benchmarks", "tests")
+    for path in (ROOT / package).rglob("*.py")
+)
+
+
+NAMES = frozenset(PROTOCOLS)
+
+
+def lacking(source: str, names: frozenset[str] = NAMES) -> Iterator[tuple[int, str]]:
+    """Line and missing names of every list, tuple, set or table in ``source`` that names two protocols and not all."""
+    if sum(f'"{name}"' in source or f"'{name}'" in source for name in names) < 2:
+        return
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.List(elts=listed) | ast.Tuple(elts=listed) | ast.Set(elts=listed):
+                found = set(map(first_word, listed)) & names
+            case ast.Dict(keys=keys):
+                found = {first_word(each) for each in keys if each} & names
+            case _:
+                continue
+        if len(found) > 1 and found != names:
+            yield node.lineno, ", ".join(sorted(names - found))
+
+
+def first_word(node: ast.AST) -> object:
+    """The constant that an entry is or begins with: ``"split"``, ``("split", 2)``, ``param("split", ...)``."""
+    match node:
+        case ast.Constant(value=value):
+            return value
+        case ast.Tuple(elts=[first, *_]) | ast.Call(args=[first, *_]):
+            return first_word(first)
+    return None
+
+
+def test_what_lists_protocols_by_hand_lists_all_of_them():
+    """Where it can, it goes through ``PROTOCOLS`` of ``privstats/secagg/protocols.py`` instead."""
+    found = [f"{file}:{line}: {names}" for file in CODE for line, names in lacking((ROOT / file).read_text("utf-8"))]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "for protocol in ('interactive', 'split'): pass",
+        '{"interactive": 1, "split": 2, "other": 3}',
+        "case(protocol=['interactive', param('split', marks=nightly)])",
+        '[("interactive", 0), ("split", 2)]',
+        '{"split", "interactive"}',
+    ],
+)
+def test_a_planted_list_is_found_as_soon_as_there_is_a_third_protocol(planted):
+    assert [names for _, names in lacking(planted, NAMES | {"third"})] == ["third"]
+    assert not list(lacking(planted))

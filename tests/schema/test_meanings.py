@@ -1,6 +1,7 @@
 """What an officer reads of a schema: every kind says what a record is, every letter what is summed."""
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ from privstats.workflows.report import explanations, sessions
 from tests import made
 from tests.schema.samples import SCHEMAS
 
+DOCS = Path(__file__).parents[2] / "docs"
 TABLES = {f"{schema.task}-{place}": schema.table for place, schema in enumerate(SCHEMAS)}
 
 
@@ -18,6 +20,19 @@ def test_every_kind_and_every_letter_is_shown_here() -> None:
     assert {type(schema) for schema in SCHEMAS} == set(KINDS.values())
     shown = {row for schema in SCHEMAS for row in schema.sent}
     assert shown == {row for table in TABLES.values() for row in table}
+
+
+@pytest.mark.parametrize("task", KINDS)
+def test_a_kind_is_on_the_page_of_the_plan(task: str) -> None:
+    page = (DOCS / "plan.md").read_text("utf-8")
+    assert re.search(rf'`(task = )?"{task}"`', page)
+
+
+@pytest.mark.parametrize("schema", [ps.ClassSchema, ps.RidgeSchema])
+def test_every_sum_that_a_plan_may_choose_is_on_the_page_of_moments(schema: type[Schema]) -> None:
+    (rows,) = re.findall(r"^\| statistic \|.*\n((?:\|.*\n)+)", (DOCS / "moments.md").read_text("utf-8"), re.MULTILINE)
+    named = set(re.findall(r"`(\w)`", " ".join(line.split("|")[1] for line in rows.splitlines())))
+    assert {row.letter for row in schema.table} <= named
 
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)

@@ -216,6 +216,14 @@ def test_the_parameters_of_a_row_lead_back_to_it(name):
     assert protocol_of(plan(protocol=name, panel=panel).masking) is PROTOCOLS[name]
 
 
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_every_place_where_a_protocol_is_chosen_names_it(name):
+    docs = Path(__file__).parents[2] / "docs"
+    (head,) = (line for line in (docs / "which_protocol.md").read_text("utf-8").splitlines() if line[:4] == "| | ")
+    (setting,) = (line for line in (docs / "plan.md").read_text("utf-8").splitlines() if line[:12] == "| `protocol`")
+    assert (f"`{name}`" in head, f'`"{name}"`' in setting, f'``"{name}"``' in ps.Plan.__doc__) == (True, True, True)
+
+
 def test_a_plan_in_the_place_of_its_masking_is_refused_in_words():
     with pytest.raises(LocalProtocolError, match="got Plan: pass plan.masking"):
         protocol_of(plan())

@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from dataclasses import fields
 
 import pytest
 from hypothesis import given
@@ -51,6 +52,16 @@ def test_a_roster_comes_back_from_its_file(tmp_path, roster) -> None:
     assert Roster.load(path) == roster
     path.write_text("\ufeff" + path.read_text("utf-8"), "utf-8")
     assert Roster.load(str(path)) == roster
+
+
+@pytest.mark.parametrize("name", ["roster.toml", "roster.bin"])
+def test_a_file_has_every_field_of_a_roster(tmp_path, name) -> None:
+    unset = [each.name for each in fields(NUMBERED) if getattr(NUMBERED, each.name) == each.default]
+    assert unset == [], "give NUMBERED another value there"
+    NUMBERED.save(tmp_path / name)
+    again = Roster.load(tmp_path / name)
+    for each in fields(Roster):
+        assert getattr(again, each.name) == getattr(NUMBERED, each.name)
 
 
 def test_a_numbered_rosters_file_cannot_name_its_run() -> None:

@@ -1,10 +1,14 @@
 """Rows, verdicts and the three forms of a report."""
 
+import ast
+import importlib
 import json
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
+from pathlib import Path
 
 import matplotlib.text
 import pytest
@@ -12,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import privstats as ps
+import threat_models.attacks
 from threat_models.adversary import SIGHTS
 from threat_models.attack import attacks
 from threat_models.bounds import Point, Roc
@@ -297,6 +302,58 @@ def test_every_metric_is_said_in_words():
     assert asked(row(metric="SSIM > 0.9, on")) == "share of pictures recognised, secure aggregation on"
     assert asked(row(metric="SSIM > .5")) == "share of pictures recognised"
     assert asked(row(metric="new")) == "new"
+
+
+ATTACKS = Path(threat_models.attacks.__file__).parent
+IN_OTHER_WORDS = {"audits", "unmasking"}
+"""Modules of attacks whose rows are said by their goal, whatever the metric is."""
+
+
+def metrics_of(source: str, namespace: dict[str, object]) -> Iterator[object]:
+    """The metric of every row that a module makes: its text, or the code where that is no constant."""
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Call(func=ast.Name(id="Score"), args=[value, *_]):
+                yield said(value, namespace)
+            case ast.Call(func=ast.Attribute(attr="_row"), args=[ast.Constant() as value, *_]):
+                yield said(value, namespace)
+            case ast.keyword(arg="metric", value=value) if ast.unparse(value) not in ("metric", "score.metric"):
+                yield said(value, namespace)
+
+
+def said(value: ast.expr, namespace: dict[str, object]) -> object:
+    match value:
+        case ast.Constant():
+            return value.value
+        case ast.Name(id=name) if name in namespace:
+            return namespace[name]
+        case ast.JoinedStr(values=[ast.FormattedValue(value=first), *_]):
+            return said(first, namespace)
+    return ast.unparse(value)
+
+
+def test_every_metric_of_our_attacks_has_words():
+    """Another package's attack is shown by the name that its metric has."""
+    without = []
+    for path in (*ATTACKS.glob("*.py"), ATTACKS.parent / "game.py", ATTACKS.parent / "reconstruction.py"):
+        module = importlib.import_module(".".join(path.relative_to(ATTACKS.parents[1]).with_suffix("").parts))
+        found = set() if path.stem in IN_OTHER_WORDS else set(metrics_of(path.read_text("utf-8"), vars(module)))
+        without += [f"{path.name}: {metric}" for metric in found if asked(row(metric=metric)) == metric]
+    assert without == [], "give it words in _METRICS of threat_models/page.py"
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        'rated(self, plan, rates, blind, confidence, metric="sites found")',
+        'Score("sites found", 1, truth, guesses, rate)',
+        'self._row("sites found", measured=1.0)',
+        "Row(metric=NAME)",
+        'rated(metric=f"{NAME}, {way}")',
+    ],
+)
+def test_a_planted_metric_is_found(planted):
+    assert list(metrics_of(planted, {"NAME": "sites found"})) == ["sites found"]
 
 
 def test_what_leaks_without_a_promise_is_counted_apart():

@@ -258,19 +258,19 @@ class PartTasks:
                 f"no Dask scheduler answers at {scheduler} ({type(error).__name__}): start it, or do without"
             ) from None
 
-    def submit(self, part: StoredPart, ring: Ring, keys: bytes) -> Any:
+    def submit(self, part: StoredPart, masking: Any, keys: bytes) -> Any:
         """Return a future of the part's packed sum; ``keys`` has each body's key and nonce, 44 bytes, in order."""
         name = f"privstats-part-{part.tag.hex()}-{part.url.rpartition('-')[2]}"
-        return self._client.submit(_part_sum, part, ring.segments, keys, key=name, pure=False)
+        return self._client.submit(_part_sum, part, masking.protocol, masking.ring.segments, keys, key=name, pure=False)
 
     def close(self) -> None:
         """Disconnect from the cluster."""
         self._client.close(timeout=_CONNECT_SECONDS)
 
 
-def _part_sum(part: StoredPart, segments: tuple[tuple[int, int], ...], keys: bytes) -> bytes:
-    added = PROTOCOLS["split"].machines.sum_part
-    assert added is not None  # noqa: S101  a row of the table
+def _part_sum(part: StoredPart, protocol: str, segments: tuple[tuple[int, int], ...], keys: bytes) -> bytes:
+    added = PROTOCOLS[protocol].machines.sum_part
+    assert added is not None  # noqa: S101  only a leader's journal defers parts
     ring = Ring(tuple((int(size), int(bits)) for size, bits in segments))
     return added(ring, content_of(part), keys)
 

@@ -37,7 +37,7 @@ _STOP_SECONDS = 2.0
 class Tasks(Protocol):
     """Sums objects: ``contrib.parts.dask.PartTasks``."""
 
-    def submit(self, part: StoredPart, ring: Any, keys: bytes) -> Any:
+    def submit(self, part: StoredPart, masking: Any, keys: bytes) -> Any:
         """Return a future of the packed sum."""
         ...
 
@@ -98,7 +98,7 @@ class PartSums:
     ) -> None:
         self._run, self._owner, self._loop, self._store, self._tasks = run, owner, loop, cluster.store, cluster.tasks
         masking: Any = run.folder.plan.masking
-        self._ring, self._at_once = masking.ring, max(1, _READ_BYTES // masking.upload_bytes)
+        self._masking, self._at_once = masking, max(1, _READ_BYTES // masking.upload_bytes)
         self._clock, self._pending = clock, dict[int, _Task]()
         self._failures, self._not_before = Counter[int](), dict[int, float]()
         self._in_a_row, self._stopping = 0, Event()
@@ -157,7 +157,7 @@ class PartSums:
     def _begin(self, number: int, senders: Sequence[int]) -> None:
         try:
             part, keys = self._stored(number, senders)
-            self._pending[number] = _Task(part, self._tasks.submit(part, self._ring, keys), self._clock())
+            self._pending[number] = _Task(part, self._tasks.submit(part, self._masking, keys), self._clock())
         except _GoneError:
             raise
         except Exception as error:

@@ -15,6 +15,7 @@ import privstats as ps
 from privstats.contrib.nvflare.job import write_job
 from privstats.dp import Ledger
 from privstats.release import Release
+from privstats.secagg.protocols import PROTOCOLS
 from tests.engines.network.fake import study_of
 
 ROOT = Path(__file__).parents[3]
@@ -50,7 +51,7 @@ def simulated(place, study, allowed="privstats.contrib.nvflare."):
 
 @pytest.mark.nightly
 @pytest.mark.waits
-@pytest.mark.parametrize("protocol", ["interactive", "split"])
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_five_sites_give_the_exact_sum(tmp_path, protocol):
     study = study_of(tmp_path, protocol)
     done = simulated(tmp_path, study)

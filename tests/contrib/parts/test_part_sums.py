@@ -29,6 +29,10 @@ from tests.contrib.http.test_kills import killed_at
 SENDERS = 6
 
 
+def summed(part: StoredPart, masking: Any, keys: bytes) -> bytes:
+    return _part_sum(part, masking.protocol, masking.ring.segments, keys)
+
+
 @dataclass
 class Threads:
     """Tasks in threads of this process; ``does`` is what a task does in place of its sum, the first ``times`` times."""
@@ -40,17 +44,17 @@ class Threads:
     def __post_init__(self) -> None:
         self._pool, self._lock = ThreadPoolExecutor(2), threading.Lock()
 
-    def submit(self, part: StoredPart, ring: Any, keys: bytes) -> Future[bytes]:
+    def submit(self, part: StoredPart, masking: Any, keys: bytes) -> Future[bytes]:
         with self._lock:
             self.calls.append(len(keys) // 44)
             spoilt = self.does is not None and len(self.calls) <= self.times
-        return self._pool.submit(self._sum, part, ring, keys, spoilt)
+        return self._pool.submit(self._sum, part, masking, keys, spoilt)
 
-    def _sum(self, part: StoredPart, ring: Any, keys: bytes, spoilt: bool) -> bytes:
+    def _sum(self, part: StoredPart, masking: Any, keys: bytes, spoilt: bool) -> bytes:
         if spoilt and self.does is not None:
-            return self.does(part, ring, keys)
-        assert _part_sum(part, ring.segments, keys) == _part_sum(part, ring.segments, keys), "a task that runs twice"
-        return _part_sum(part, ring.segments, keys)
+            return self.does(part, masking, keys)
+        assert summed(part, masking, keys) == summed(part, masking, keys), "a task that runs twice"
+        return summed(part, masking, keys)
 
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
@@ -123,25 +127,25 @@ def test_the_cluster_gives_the_leaders_own_sum_and_no_object_stays(study: Study)
     assert not [line for line in lines if "not summed" in line]
 
 
-def missing(part: StoredPart, ring: Any, keys: bytes) -> bytes:
+def missing(part: StoredPart, masking: Any, keys: bytes) -> bytes:
     file_of(part).unlink()
-    return _part_sum(part, ring.segments, keys)
+    return summed(part, masking, keys)
 
 
-def truncated(part: StoredPart, ring: Any, keys: bytes) -> bytes:
+def truncated(part: StoredPart, masking: Any, keys: bytes) -> bytes:
     file_of(part).write_bytes(file_of(part).read_bytes()[:-1])
-    return _part_sum(part, ring.segments, keys)
+    return summed(part, masking, keys)
 
 
-def tampered(part: StoredPart, ring: Any, keys: bytes) -> bytes:
+def tampered(part: StoredPart, masking: Any, keys: bytes) -> bytes:
     data = bytearray(file_of(part).read_bytes())
     data[20] ^= 4
     file_of(part).write_bytes(data)
-    return _part_sum(part, ring.segments, keys)
+    return summed(part, masking, keys)
 
 
-def short(part: StoredPart, ring: Any, keys: bytes) -> bytes:
-    return _part_sum(part, ring.segments, keys)[:-1]
+def short(part: StoredPart, masking: Any, keys: bytes) -> bytes:
+    return summed(part, masking, keys)[:-1]
 
 
 def died(*_: object) -> bytes:
@@ -225,8 +229,8 @@ class _StopsWhenRead(Future[bytes]):
 def test_a_sum_that_arrives_while_the_process_ends_is_added_to_no_journal(study: Study) -> None:
     """Another process may have opened the journal by then."""
 
-    def submit(part: StoredPart, ring: Any, keys: bytes) -> Future[bytes]:
-        return _StopsWhenRead(_part_sum(part, ring.segments, keys), desk.sums._stopping.set)
+    def submit(part: StoredPart, masking: Any, keys: bytes) -> Future[bytes]:
+        return _StopsWhenRead(summed(part, masking, keys), desk.sums._stopping.set)
 
     tasks = SimpleNamespace(submit=submit, close=lambda: None)
     with Desk(study.leader, cluster=cluster_of(study, tasks)) as desk:
@@ -258,9 +262,9 @@ def test_the_store_holds_nothing_that_opens_a_body(study: Study) -> None:
     """Bodies as they came over the wire, and neither keys nor places nor senders."""
     seen: list[tuple[bytes, bytes]] = []
 
-    def looking(part: StoredPart, ring: Any, keys: bytes) -> bytes:
+    def looking(part: StoredPart, masking: Any, keys: bytes) -> bytes:
         seen.append((file_of(part).read_bytes(), keys))
-        return _part_sum(part, ring.segments, keys)
+        return summed(part, masking, keys)
 
     played(study, Threads(looking, times=10**6))
     for content, keys in seen:

@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 
 from privstats import heads
-from privstats.contrib.personal.head import FORMAT, NOTE, Personal
+from privstats.contrib.personal.head import FORMAT, NOTE, Personal, _Manifest
 from privstats.errors import DataError, HeadError
 from privstats.files.envelope import Content
 from privstats.heads.registry import named
@@ -227,6 +227,38 @@ def test_a_head_from_a_file_can_be_made_personal(setting, tmp_path):
 def manifest_of(path):
     raw = path.read_bytes()
     return json.loads(json.loads(raw[8 : 8 + int.from_bytes(raw[:8], "little")])["__metadata__"]["manifest"])
+
+
+def test_a_file_has_every_attribute(saved):
+    personal, _, path = saved
+    assert vars(Personal.load(path)).keys() == vars(personal).keys()
+
+
+OTHERS = {
+    "prior": False,
+    "offset": False,
+    "adapter": "trained",
+    "attraction": 0.5,
+    "pull": 2.0,
+    "pulls": {"offset": 3.0},
+    "head": "{}",
+}
+"""Another value for every field of a manifest but the note, which is for people."""
+
+
+@pytest.mark.parametrize("field", [name for name in _Manifest.__struct_fields__ if name != "note"])
+def test_no_field_of_a_manifest_is_written_and_not_read(saved, tmp_path, field):
+    from safetensors.numpy import load_file
+
+    _, _, path = saved
+    before = manifest_of(path)
+    assert {**before, field: OTHERS[field]} != before
+    FORMAT.write(path, Content(json.dumps({**before, field: OTHERS[field]}).encode(), load_file(path)))
+    try:
+        Personal.load(path).save(tmp_path / "again")
+    except HeadError:
+        return
+    assert manifest_of(tmp_path / "again") != before
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from privstats.contrib.streams.registry_log import RegistryLog
 from privstats.course import Pending, RecordRegistry, Releases, run_of_round, spend
 from privstats.engines import loopback
 from privstats.engines.faults import Fault
+from privstats.secagg.protocols import PROTOCOLS
 from tests.contrib.streams.streams import CLIENTS, SECRET, World, exact_stream, plan_of, registry, stream_of
 from tests.made import refused
 
@@ -218,7 +219,7 @@ def vanished(book: RecordRegistry, world: World) -> dict[str, Any]:
     return {"report": victim.receipt, "statements": others[0].agreement, "roster": roster(0)}
 
 
-@pytest.mark.parametrize("protocol", ["interactive", "split"])
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_the_word_of_those_who_would_know_is_proof(tmp_path: Path, protocol: str) -> None:
     """Abandoned by all helpers, or on no signed list: the upload stays uniform, so its records are sent again."""
     world = World()

@@ -12,6 +12,7 @@ from privstats.engines.flower.grid import GridTransport, counted
 from privstats.engines.network.nodes import RequestQueue
 from privstats.engines.network.statements import most_bytes
 from privstats.engines.network.transport import Reply, Transport
+from privstats.secagg.protocols import PROTOCOLS
 from tests.engines.network.fake import study_of
 
 MARY, BONN = 1444, 77
@@ -187,6 +188,6 @@ def test_attack_an_answer_that_is_too_large_costs_no_other_one_of_its_batch(tran
 
 
 def test_the_largest_answer_follows_from_the_plan(tmp_path):
-    for protocol in ("interactive", "split"):
+    for protocol in PROTOCOLS:
         plan = study_of(tmp_path / protocol, protocol).plan
         assert plan.masking.upload_bytes + 68 <= most_bytes(plan) < plan.masking.upload_bytes + 4096

@@ -22,6 +22,7 @@ from privstats.engines.network.round_host import Ended, Waiting
 from privstats.engines.network.statements import HEADER_BYTES, Envelope, sign_reply, split_helped
 from privstats.engines.network.transport import Deadlines, Declined, Reply
 from privstats.secagg import Identity, Roster
+from privstats.secagg.protocols import PROTOCOLS
 from privstats.testing import MockTransport
 from tests import made
 
@@ -72,8 +73,9 @@ def records_of(peer: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def plan_of(protocol: str, helpers: Iterable[Identity] = (), **changes) -> ps.Plan:
-    panel = {} if protocol == "interactive" else {"protocol": protocol, "panel": tuple(h.public.hex() for h in helpers)}
-    return made.plan(**{"schema": SCHEMA, "cohort": ps.Cohort(5, 3, 100), **panel, **changes})
+    panel = tuple(each.public.hex() for each in helpers) if PROTOCOLS[protocol].has_panel else ()
+    usual = {"schema": SCHEMA, "cohort": ps.Cohort(5, 3, 100), "protocol": protocol, "panel": panel}
+    return made.plan(**usual | changes)
 
 
 def open_accounts(study: Study, epsilon: float) -> None:
@@ -88,7 +90,7 @@ def study_of(
     """Keys, plan, roster and all folders, with records in those of the parties."""
     server = Identity.generate(os.urandom)
     clients = tuple(Identity.generate(os.urandom) for _ in names)
-    panel = tuple(Identity.generate(os.urandom) for _ in range(helpers if protocol == "split" else 0))
+    panel = tuple(Identity.generate(os.urandom) for _ in range(helpers if PROTOCOLS[protocol].has_panel else 0))
     roster = Roster.numbered(
         [each.public for each in clients], server=server.public, label="tests", counter=0, names=names
     )

@@ -28,6 +28,7 @@ from privstats.engines.network.status_file import (
 )
 from privstats.errors import LocalProtocolError, PrivstatsError
 from privstats.files.text import json_text
+from privstats.secagg.protocols import PROTOCOLS
 from tests.engines.network.courses.study import course_study
 from tests.engines.network.fake import FolderNet, study_of
 
@@ -105,7 +106,7 @@ def test_a_missing_party_keeps_the_time_since_which_it_is_missing(tmp_path: Path
     assert again.updated >= first.updated
 
 
-@pytest.mark.parametrize("protocol", ["interactive", "split"])
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_after_the_end_both_sides_say_so(protocol: str, tmp_path: Path) -> None:
     net = FolderNet(study_of(tmp_path, protocol))
     sentence = net.ended().sentence

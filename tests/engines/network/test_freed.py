@@ -12,7 +12,7 @@ from privstats.engines.network.round_host import Waiting
 from privstats.engines.network.transport import Reply
 from privstats.errors import SessionEndedError
 from tests.engines.network.fake import FolderNet
-from tests.engines.network.test_withdrawn import PROTOCOLS, account, capped, spent
+from tests.engines.network.test_withdrawn import OF_EACH_PROTOCOL, account, capped, spent
 
 
 def losing_the_last(place: Path, protocol: str) -> FolderNet:
@@ -40,7 +40,7 @@ def without_the_last(place: Path, protocol: str) -> FolderNet:
     return net
 
 
-@PROTOCOLS
+@OF_EACH_PROTOCOL
 def test_a_party_that_is_left_out_after_its_upload_frees_itself_when_it_is_back(tmp_path: Path, protocol: str) -> None:
     net = without_the_last(tmp_path, protocol)
     assert spent(net.study) == [1] * 5
@@ -56,7 +56,7 @@ def test_a_party_that_is_left_out_after_its_upload_frees_itself_when_it_is_back(
 
 
 @pytest.mark.ci
-@PROTOCOLS
+@OF_EACH_PROTOCOL
 def test_what_others_signed_of_another_session_frees_nobody(tmp_path: Path, protocol: str) -> None:
     net = without_the_last(tmp_path / "one", protocol)
     other = without_the_last(tmp_path / "two", protocol)
@@ -70,7 +70,7 @@ def test_what_others_signed_of_another_session_frees_nobody(tmp_path: Path, prot
         assert spent(net.study) == [1] * 5
 
 
-@PROTOCOLS
+@OF_EACH_PROTOCOL
 def test_whoever_is_in_the_sum_is_not_freed_by_the_same_words(tmp_path: Path, protocol: str) -> None:
     net = without_the_last(tmp_path, protocol)
     party = Party.open(net.study.home(0), net.logs[100].append).first

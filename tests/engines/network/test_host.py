@@ -22,12 +22,12 @@ from privstats.errors import (
     PrivstatsError,
     SessionEndedError,
 )
+from privstats.secagg.protocols import PROTOCOLS
 from tests import made
 from tests.engines.network.fake import FolderNet, Study, study_of
 from tests.faults import Fuse, Killed, killed
 from tests.lengths import sized
 
-PROTOCOLS = ("interactive", "split")
 CENTRAL = made.promise()
 
 
@@ -78,9 +78,9 @@ def test_too_few_wait_and_the_next_run_goes_on(protocol: str, tmp_path: Path, ca
     net.goes = dict.fromkeys((101, 103, 104), 0.0)
     found = net.run()
     assert isinstance(found, Waiting)
-    step = "advertise" if protocol == "interactive" else "report"
     assert found.sentence == (
-        f"step {step}: 2 of 5 answered, the plan needs 3; missing: 1 (Bonn), 3 (St. Mary), 4 (Essen). "
+        f"step {net.study.plan.masking.steps[0]}: 2 of 5 answered, the plan needs 3; "
+        "missing: 1 (Bonn), 3 (St. Mary), 4 (Essen). "
         'Nothing is lost: "flwr run study/app study" goes on from here'
     )
     net.goes = {103: 0.0}

@@ -19,6 +19,7 @@ from privstats.engines.network.party import Party
 from privstats.engines.network.study import LocalTransport
 from privstats.errors import DataError, PrivstatsError
 from privstats.files.text import json_text
+from privstats.secagg.protocols import PROTOCOLS
 from tests.engines.network.fake import DEADLINES, SCHEMA, FolderNet, Study, records_of, study_of
 
 SENTINEL = 0.7312948
@@ -103,7 +104,7 @@ def secrets_of(study: Study) -> Iterator[str]:
         yield (home / "journal.key").read_bytes().hex()
 
 
-@pytest.mark.parametrize("protocol", ["interactive", "split"])
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_attack_no_line_of_a_session_holds_a_record_a_sum_or_a_key(protocol: str, tmp_path: Path, caplog) -> None:
     caplog.set_level(logging.DEBUG, logger="privstats")
     net = FolderNet(study_of(tmp_path, protocol))

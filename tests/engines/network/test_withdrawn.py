@@ -17,12 +17,13 @@ from privstats.engines.network.host import Host
 from privstats.engines.network.party import Party, RoundParty
 from privstats.engines.network.round_host import Ended, Waiting
 from privstats.errors import InUseError, LedgerError, SessionEndedError
+from privstats.secagg.protocols import PROTOCOLS
 from tests import made
 from tests.engines.network.fake import FolderNet, Study, open_accounts, study_of
 from tests.faults import interrupted
 
 PRIVACY = made.promise("distributed", epsilon=2.0)
-PROTOCOLS = pytest.mark.parametrize("protocol", ["interactive", "split"])
+OF_EACH_PROTOCOL = pytest.mark.parametrize("protocol", PROTOCOLS)
 
 
 def capped(place: Path, protocol: str = "interactive") -> Study:
@@ -101,7 +102,7 @@ def test_a_party_that_was_killed_between_its_wipe_and_its_ledger_is_told_again(t
         assert spent(study)[0] == 0
 
 
-@PROTOCOLS
+@OF_EACH_PROTOCOL
 def test_an_end_that_comes_while_the_upload_leaves_gives_nothing_back(tmp_path: Path, protocol: str) -> None:
     """The server's best: it says that it is over to a party whose upload is on its way."""
     study = capped(tmp_path, protocol)
@@ -169,7 +170,7 @@ def test_the_command_refuses_what_has_left_a_helper_and_what_is_being_answered(t
     assert spent(study) == [1, 1, 0, 0, 0]
 
 
-@PROTOCOLS
+@OF_EACH_PROTOCOL
 def test_a_party_that_leaves_before_it_has_spent_is_in_no_sum(tmp_path: Path, protocol: str) -> None:
     """By its own command, and by the server's word that it is over: an opening that comes later finds the end."""
     study = capped(tmp_path, protocol)
@@ -206,7 +207,7 @@ def test_an_opening_that_is_answered_while_its_party_leaves_gives_back_what_it_s
 # --- what anybody can send ---
 
 
-@PROTOCOLS
+@OF_EACH_PROTOCOL
 def test_an_opening_that_the_server_did_not_sign_costs_nothing(tmp_path: Path, protocol: str) -> None:
     """64 public bytes and junk; and an opening or offers of the run before."""
     study = capped(tmp_path, protocol)
