@@ -2,10 +2,10 @@
 
 Pure arithmetic on the schema and the promise, without data or randomness.
 
-Excess noise comes in layers. A level is a number of clients that a share can be sized for. A client's share, sized for
-the lowest level, is a base, sized for *all* clients, plus one layer for each step from one level to the next. Each
-layer has its own secret seed. After the list of survivors is signed, each client opens the superfluous layers' seeds;
-the server subtracts them.
+Excess noise comes in layers. A level is a number of clients that a share can be sized for. A client's full share fits
+the lowest level. It is a base that fits *all* clients, plus one layer for each step between levels. Each layer has its
+own secret seed. After the list of survivors is signed, each client reveals its superfluous layers' seeds, and the
+server subtracts these layers.
 Statement and proof: docs/theorems.md, 6; the idea is XNoise's (Jiang, Wang and Chen, Dordis, EuroSys 2024).
 
 A class below the minimum count is suppressed by its noisy count only, so the decision costs no privacy.
@@ -50,7 +50,7 @@ class NoiseRow:
         sensitivity: its L2 sensitivity to one unit, in real units; L1 for a pure promise.
         sigma: guaranteed noise SD, in real units.
         mu: sensitivity / sigma; ``pure.laplace_mu`` for a pure promise.
-        epsilon: of releasing it alone, at the plan's delta.
+        epsilon: cost of releasing it alone, at the plan's delta.
         share: its share of the budget (:func:`~privstats.dp.sensitivities.allocate`), or of a pure epsilon.
 
     Example:
@@ -134,7 +134,7 @@ class Noise:
     def share_sigma(self, segment: Segment) -> float:
         """Return one sample's sigma in grid steps: the full noise, or one client's share.
 
-        ``honest_shares`` shares sum to variance grid_sigma^2 + 4: the 4 pays for discreteness.
+        Distributed: ``honest_shares`` shares sum to variance grid_sigma^2 + 4, and the 4 pays for discreteness.
         """
         return math.sqrt(self._variance(segment) / self._shares)
 
@@ -152,8 +152,8 @@ class Noise:
         """Return the sub-Gaussian parameter, in grid steps, of all noise in one entry of a sum of ``clients``.
 
         P(|noise| > z tail_sigma) <= 2 exp(-z^2/2) at z = ``reach``, and for Gaussian noise at every z. Discrete
-        Gaussians are sigma-sub-Gaussian (Canonne, Kamath and Steinke 2020, corollary 17), as is their sum; rounding
-        adds at most half a step to each.
+        Gaussians are sigma-sub-Gaussian (Canonne, Kamath and Steinke 2020, corollary 17), and squared parameters add
+        up; rounding adds at most 1/2 to each sample's parameter.
         """
         if self.pure:
             return laplace_tail(self.scales[segment.statistic], reach)
@@ -168,26 +168,26 @@ class Noise:
         return self.sigma_at_levels([self.levels[0]] * clients) if self.levels else self.released_sigma(clients)
 
     def sigma_at_levels(self, left_for: Iterable[int]) -> dict[str, float]:
-        """Return a release's noise in real units; ``left_for`` holds each survivor's level."""
+        """Return a release's noise in real units; each survivor's share is sized for its level in ``left_for``."""
         surplus = math.sqrt(math.fsum(1 / self._honest(level) for level in left_for))
         return {statistic: sigma * surplus for statistic, sigma in self.sigma.items()}
 
     def released_epsilon(self, survivors: int) -> float:
         """Return the release's epsilon at the same delta with ``survivors`` *honest* clients' noise.
 
-        Distributed: ``survivors`` is at least ``honest_shares``, else nothing is unmasked; with levels, it is the
-        noise at the level reached. Local: each upload alone keeps the promise; the sum hides more. Panel: one member's
+        Distributed: ``survivors`` is at least ``honest_shares``, else nothing is unmasked; with levels, the level
+        reached sets the noise. Local: each upload alone keeps the promise; the sum hides more. Panel: one member's
         noise keeps the promise; a reader who knows no member's noise faces all of it.
         """
         if isinstance(survivors, bool) or not isinstance(survivors, Integral) or survivors < 1:
-            raise PlanError(f"survivors must be a whole number of at least 1, got {survivors!r}")
+            raise PlanError(f"survivors must be an integer of at least 1, got {survivors!r}")
         if self.pure:
             return self.epsilon
         colluders = self.levels[0] - self.honest_shares if self.levels else 0
         return gaussian_epsilon(self.mu / self._surplus(survivors, survivors + colluders), self.delta)
 
     def _surplus(self, draws: int, clients: int | None = None) -> float:
-        """Return the ratio of ``draws`` samples' noise to the guaranteed."""
+        """Return the ratio of ``draws`` samples' noise to the guaranteed noise."""
         reached = level_at(self.levels, draws if clients is None else clients) if self.levels else 0
         shares = self._honest(reached) if self.levels else self._shares
         return math.sqrt(self.trust.draws(draws, self.members) / shares)
@@ -228,8 +228,8 @@ def calibrate(
         is post-processing (Dong, Roth and Su 2022, proposition 4). It assumes one honest member, and holds
         computationally, as the masking does.
         With delta = 0 (central): discrete Laplace noise of scale Delta_s / epsilon_s on every entry; the statistics'
-        epsilons add up to at most the promise (``dp.joint_epsilon``); mu is that of ``pure.laplace_mu``, statistics
-        together, and never above ``dp.pure_mu`` of the promise.
+        epsilons add up to at most the promise (``dp.joint_epsilon``); mu is ``pure.laplace_mu`` of all statistics
+        together, and never above ``dp.pure_mu`` of the promise (proof: docs/privacy.md).
 
     Raises:
         PlanError: shares do not fit the schema, no honest share remains, noise is too fine for the grid, or ``members``
@@ -246,7 +246,7 @@ def calibrate(
     trust = privacy.trust
     _check_members(trust, members)
     if levels and not trust.divided:
-        raise PlanError(f"no excess noise is in a sum of the {trust.name} model, so none is removed: leave levels out")
+        raise PlanError(f"no excess noise is in a sum of the {trust.name} model, so none is removed: omit levels")
     if trust.shares(honest_shares) < 1:
         raise PlanError(
             f"min_survivors - colluders must be at least 1, got {honest_shares}: raise min_survivors, "
@@ -270,7 +270,7 @@ def _calibrate_pure(schema: Schema, privacy: Privacy, honest_shares: int) -> Noi
     shares = pure_shares(schema, privacy.shares)
     scales = scales_of(schema, privacy, shares)
     check_scales(scales)
-    # Without the margin epsilon is spent in full, so this mu is not below that of the noise.
+    # Without the margin the scales are smaller, so their mu bounds that of the noise.
     promised = {s: scale * privacy.trust.margin for s, scale in scales.items()}
     mus = laplace_mu(schema, promised, privacy.adjacency, privacy.max_records_per_client or 1)
     rows = []
@@ -295,9 +295,9 @@ def _check_members(trust: TrustModel, members: int) -> None:
 def _levels(schema: Schema, privacy: Privacy, shares: Mapping[str, float], mu: float) -> dict[str, float]:
     """Return the noise levels at which one unit costs ``mu``.
 
-    A clipped unit has sum_s share_s ||v_s||^2 / Delta_s^2 <= clip^2 and may put all of it into one statistic, so
-    sigma_s = Delta_s clip / (mu sqrt(share_s)) alone keeps mu. Two persons differ in a statistic by at most ``apart``
-    times the root mean square of their lengths.
+    A clipped unit has sum_s share_s ||v_s||^2 / Delta_s^2 <= clip^2, so it costs at most mu with sigma_s = Delta_s clip
+    / (mu sqrt(share_s)). No sigma_s can be smaller, because a unit may put all of its norm into one statistic. Two
+    persons differ in a statistic by at most ``apart`` times the root mean square of their lengths.
     """
     if privacy.clip is not None:
         worth = mu / privacy.clip
@@ -323,7 +323,7 @@ def _bound(schema: Schema, privacy: Privacy, statistic: str, share: float) -> fl
     return mu if clip is None else min(mu, record * clip / math.sqrt(share))
 
 
-# Why the grid needs this minimum of noise: docs/privacy.md, Safe grid and Distributed.
+# The proof needs 4 steps per share; the 64 per segment are a reserve (docs/privacy.md, Distributed and Safe grid).
 def _check_grid(noise: Noise, segment: Segment) -> None:
     total, share = noise.grid_sigma(segment), min(noise.layered_sigmas(segment))
     if noise.share_sigma(segment) > MAX_SIGMA:
@@ -339,19 +339,19 @@ def _check_grid(noise: Noise, segment: Segment) -> None:
         drawn = "layer of noise" if noise.levels else "noise share"
         problem = f"a {drawn} on {segment.name} is {share:.3g} grid steps and must be at least {LEAST_SHARE:g}"
     remedy = "lower epsilon or the share of N" if segment.statistic == "N" else "raise grid_bits or lower epsilon"
-    raise PlanError(f"{problem} for the guarantee to hold on the grid: {remedy}")
+    raise PlanError(f"{problem}: {remedy}")
 
 
-# Significant bits of a layer's sigma, so that two machines whose roots differ in the last digits draw the same layers,
-# unless a sigma is within that difference of a multiple of its last bit.
+# Significant bits of a layer's sigma, so that machines whose square roots differ in the last digits draw equal layers,
+# unless a sigma is within that difference of a rounding boundary.
 _BITS = 24
 
 
 def levels_of(clients: int, min_survivors: int, colluders: int) -> tuple[int, ...]:
     """Return the client counts that a remaining share can be sized for, ``min_survivors`` to ``clients``.
 
-    With few clients every count is a level; else each has a tenth more honest clients than the one below, the second
-    lowest up to 15 % more. Sums between two levels carry at most that much surplus variance.
+    With few clients every count is a level; else honest clients rise by at most 10 % per level, in the lowest step by
+    at most 15 %. Sums between two levels carry at most that much surplus variance.
 
     Example:
         >>> from privstats.dp.calibration import levels_of
@@ -365,9 +365,9 @@ def levels_of(clients: int, min_survivors: int, colluders: int) -> tuple[int, ..
 
 
 def _below(honest: int, least: int) -> int:
-    """Return the number of honest clients at the next lower level: ten elevenths, but ``least`` if that is within 15 %.
+    """Return the number of honest clients at the next lower level.
 
-    Ten elevenths are rounded up, and at most ``honest`` - 1.
+    It is ten elevenths, rounded up and at most ``honest`` - 1; or ``least``, if within 15 %, where that step exceeds 1.
     """
     next_one = min(honest - 1, -(-10 * honest // 11))
     near = next_one < honest - 1 and 100 * honest <= 115 * least
@@ -383,7 +383,7 @@ def layer_sigmas(variance: float, honest: Sequence[int]) -> tuple[float, ...]:
     """Return the base's sigma, then every layer's, lowest first.
 
     Args:
-        variance: of all honest shares' noise in a sum.
+        variance: variance of all honest shares' noise in a sum.
         honest: honest shares at each level; rising.
 
     Guarantee:

@@ -19,7 +19,7 @@ from privstats.schema import Schema
 
 
 def client_norm(schema: Schema, privacy: Privacy, vector: NDArray[np.int64]) -> float:
-    """Return a vector's norm sqrt(sum_s share_s ||v_s||^2 / Delta_s^2), in records.
+    """Return a vector's norm in worst-case records: sqrt(sum_s share_s ||v_s||^2 / Delta_s^2).
 
     Delta_s is the add-remove sensitivity to one record, so n records have norm at most n; records that cancel or differ
     have less. Symmetric blocks count with the Frobenius norm.

@@ -87,8 +87,8 @@ def laplace_tail(k: int, scale: Fraction, bits: int) -> int:
 def gaussian_delta_bounds(mu: Fraction, epsilon: Fraction) -> tuple[Fraction, Fraction]:
     """Return rationals below and above delta(epsilon) of mu-GDP, Phi(-e/mu + mu/2) - exp(e) Phi(-e/mu - mu/2).
 
-    Source: Balle and Wang 2018, theorem 8. Both tails have 512 bits, of which the factor exp(epsilon) takes 145 at most
-    in a plan.
+    Source: Balle and Wang 2018, theorem 8. Both tails have 512 bits; a plan's factor exp(epsilon) costs at most 145 of
+    them.
 
     Example:
         >>> from fractions import Fraction
@@ -98,10 +98,10 @@ def gaussian_delta_bounds(mu: Fraction, epsilon: Fraction) -> tuple[Fraction, Fr
         (0.126937, True)
     """
     nearer, farther = (_upper_tail(epsilon / mu + side * mu / 2, _DELTA_BITS) for side in (-1, 1))
-    shrunk = _exp_neg(epsilon, _DELTA_BITS)
+    scaled = _exp_neg(epsilon, _DELTA_BITS)
     one = 1 << _DELTA_BITS
-    low = nearer - ERROR - Fraction((farther + ERROR) * one, shrunk - ERROR)
-    high = nearer + ERROR - Fraction((farther - ERROR) * one, shrunk + ERROR)
+    low = nearer - ERROR - Fraction((farther + ERROR) * one, scaled - ERROR)
+    high = nearer + ERROR - Fraction((farther - ERROR) * one, scaled + ERROR)
     return low / one, high / one
 
 
@@ -147,11 +147,11 @@ def _near_a_knot(x: int, work: int) -> _Normal:
     shift = work - _STEP
     knot = (x + (1 << (shift - 1))) >> shift
     tail, density = (each >> (_KNOT_BITS - work) for each in _knots()[knot])
-    strip, ratio = _beside(knot, x - (knot << shift), work)
+    strip, ratio = _next_to(knot, x - (knot << shift), work)
     return _Normal(tail - (density * strip >> work), density * ratio >> work, x, work)
 
 
-def _beside(knot: int, h: int, work: int) -> tuple[int, int]:
+def _next_to(knot: int, h: int, work: int) -> tuple[int, int]:
     """Return the integral of phi from a knot t0 to t0 + h, and phi(t0 + h), both over phi(t0); |h| <= 2**-6.
 
     phi(t0 + h) / phi(t0) = sum_n u_n with u_n = (-h)^n He_n(t0) / n!, so u_(n+1) = -(h t0 u_n + h^2 u_(n-1)) / (n+1),
@@ -161,7 +161,7 @@ def _beside(knot: int, h: int, work: int) -> tuple[int, int]:
     square, slope = h * h >> work, h * knot >> _STEP
     before, term = 0, 1 << work
     strip = ratio = term
-    for degree in range(1, _terms_beside(work - h.bit_length(), work)):
+    for degree in range(1, _terms_next_to(work - h.bit_length(), work)):
         before, term = term, -(slope * term + square * before >> work) // degree
         ratio += term
         strip += term // (degree + 1)
@@ -169,7 +169,7 @@ def _beside(knot: int, h: int, work: int) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=256)
-def _terms_beside(zeros: int, work: int) -> int:
+def _terms_next_to(zeros: int, work: int) -> int:
     """Return the smallest n with 2**(-zeros n) / sqrt(n!) <= 2**-work."""
     n = 1
     while zeros * n + math.lgamma(n + 1) / (2 * math.log(2)) < work:
@@ -185,7 +185,7 @@ def _knots() -> tuple[tuple[int, int], ...]:
     bounds = []
     for knot in range(_LAST + 1):
         bounds.append((tail >> _KNOT_GUARD, density >> _KNOT_GUARD))
-        strip, ratio = _beside(knot, 1 << (work - _STEP), work)
+        strip, ratio = _next_to(knot, 1 << (work - _STEP), work)
         tail, density = tail - (density * strip >> work), density * ratio >> work
     return tuple(bounds)
 

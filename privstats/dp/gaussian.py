@@ -1,7 +1,7 @@
 """Compute the exact privacy curve of Gaussian noise, and its inverses.
 
-mu is sensitivity / sigma. Numbers of Dong, Roth and Su 2022 are those of JRSS-B 84, not arXiv:1905.02383. :func:`root`
-repeats scipy's ``brentq`` bit for bit, because importing scipy.optimize is slow.
+mu is sensitivity / sigma. Theorem numbers of Dong, Roth and Su 2022 are of JRSS-B 84, not arXiv:1905.02383.
+:func:`root` repeats scipy's ``brentq`` bit for bit, because importing scipy.optimize is slow.
 """
 
 from __future__ import annotations
@@ -21,12 +21,16 @@ from privstats.python_values import check_number
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
 _DIRECT_FROM_MU = 1.0
-_DEEPEST = 38.0  # deviations beyond the quantile of delta, where the search for epsilon ends
-_ALL_OF_IT = 2.0**53  # from this mu on, epsilon equals mu^2 / 2 in float64, or exceeds float64
+# The search for epsilon ends this many deviations beyond the quantile of delta.
+_DEEPEST = 38.0
+# From this mu on, epsilon equals mu^2 / 2 in float64, or exceeds float64.
+_ASYMPTOTIC_MU = 2.0**53
 _FAR = 1e3
-_LEAST_GAP = 2.0**-53  # lower limit of 1 - m(s + mu) / m(s) before its log: 0 if s + mu rounds to s
+# Lower limit of 1 - m(s + mu) / m(s) before its log: the difference is 0 if s + mu rounds to s.
+_MIN_GAP = 2.0**-53
 _LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
-_SOLVED = 4096  # cached roots: a session parses its plan again with every message
+# Number of cached roots: a session parses its plan again with every message.
+_SOLVED = 4096
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
@@ -122,7 +126,7 @@ def _epsilon(mu: float, delta: float) -> float:
     if _log_delta(mu, 0.0) <= target:
         return 0.0
     highest = mu * (_DEEPEST + mu / 2 - float(ndtri(delta)))
-    if mu > _ALL_OF_IT:
+    if mu > _ASYMPTOTIC_MU:
         return highest
     return root(lambda epsilon: _log_delta(mu, epsilon) - target, 0.0, highest)
 
@@ -147,7 +151,7 @@ def _log_delta(mu: float, epsilon: float) -> float:
         return _log_phi(s) + math.log(gap) if gap > 0 else -math.inf
     if s > _FAR:  # both logs are near s^2 / 2, and only Mills' ratios keep digits
         gap = 1 - float(_mills(np.float64(s + mu)) / _mills(np.float64(s)))
-        return float(log_ndtr(-s)) + math.log(max(gap, _LEAST_GAP))
+        return float(log_ndtr(-s)) + math.log(max(gap, _MIN_GAP))
     ratio = math.exp(_log_phi(s) - float(log_ndtr(-s))) * float(_mills(np.float64(s + mu)))
     return float(log_ndtr(-s)) + math.log1p(-ratio)
 
@@ -163,10 +167,10 @@ def _log_phi(s: float) -> float:
 
 @dataclass(frozen=True)
 class Guarantee:
-    """A trade-off curve that no test for one unit's presence exceeds.
+    """A bound on the ROC curve of every test for one unit's presence.
 
     Attributes:
-        mu: of Gaussian DP; infinite for exact sums.
+        mu: Gaussian-DP parameter; infinite for exact sums.
         pure: epsilon where delta is 0, else infinite.
 
     Example:
@@ -216,7 +220,7 @@ class Guarantee:
 
 _RELATIVE = 4 * sys.float_info.epsilon
 _ABSOLUTE = 1e-300
-_MOST_STEPS = 500
+_MAX_STEPS = 500
 _Point: TypeAlias = tuple[float, float]
 
 
@@ -238,7 +242,7 @@ def root(function: Callable[[float], float], low: float, high: float) -> float:
     if (f_before < 0) == (f_here < 0):
         raise PrivstatsError("a root was sought where the sign does not change: this is a bug, please report it")
     across = f_across = step_before = step = 0.0
-    for _ in range(_MOST_STEPS):
+    for _ in range(_MAX_STEPS):
         if f_before != 0.0 and f_here != 0.0 and (f_before < 0) != (f_here < 0):
             across, f_across = before, f_before
             step_before = step = here - before
@@ -259,7 +263,7 @@ def root(function: Callable[[float], float], low: float, high: float) -> float:
         f_here = function(here)
         if math.isnan(f_here):
             break
-    raise PrivstatsError(f"no root was found in {_MOST_STEPS} steps: this is a bug, please report it")
+    raise PrivstatsError(f"no root was found in {_MAX_STEPS} steps: this is a bug, please report it")
 
 
 def _interpolated(before: _Point, here: _Point, across: _Point) -> float:

@@ -23,8 +23,8 @@ def draw_central(noise: Noise, layout: Layout, rng: Generator) -> NDArray[np.int
 
     Guarantee:
         Exact sum + this is exactly ``noise.mu``-GDP for the unit and adjacency of the promise, because rounding the
-        noise equals rounding the noisy value; of a pure promise it is epsilon-DP with delta = 0. Assumes that the
-        server is honest and keeps ``rng`` secret.
+        noise equals rounding the noisy value; with delta = 0 it is epsilon-DP. Assumes that the server is honest and
+        keeps ``rng`` secret.
 
     Example:
         >>> from privstats import randomness
@@ -47,9 +47,9 @@ def draw_share(noise: Noise, layout: Layout, rng: Generator, layers: Sequence[Ge
         layers: one separately seeded generator per layer, lowest first.
 
     Guarantee:
-        Distributed: with at least ``noise.honest_shares`` such shares from honest clients in it, the sum meets the
-        promise whatever the other parties do; with ``noise.levels[j] - noise.levels[0]`` more honest shares, also after
-        each client has opened its j lowest layers. Local: this client's upload alone meets the promise.
+        Distributed: a sum with at least ``noise.honest_shares`` shares of honest clients meets the promise whatever the
+        other parties do; with ``noise.levels[j] - noise.levels[0]`` more honest shares, also after each client has
+        revealed its j lowest layers. Local: this client's upload alone meets the promise.
 
     Example:
         >>> from privstats import randomness

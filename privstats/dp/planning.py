@@ -59,9 +59,9 @@ def optimal_shares(
     """Return shares that minimise the weighted squared error sum_s weight_s E||v_s - v_s released||_F^2 at fixed mu.
 
     With c_s = weight_s x (entries of the statistic), add-remove has share_s = Delta_s sqrt(c_s) / sum_r Delta_r
-    sqrt(c_r) (Lagrange). That is the minimum if one record is worst for all statistics at once, which no record of a
-    logistic score is. Under replace-one the joint mu^2 is a maximum of linear functions of 1/sigma^2, so log error +
-    log mu^2 is convex in the log precisions; it is minimised numerically, from the add-remove shares.
+    sqrt(c_r) (Lagrange). That is the minimum if one record is worst for all statistics at once; a logistic score has no
+    such record. Under replace-one the joint mu^2 is a maximum of linear functions of 1/sigma^2, so log error + log mu^2
+    is convex in the log precisions; it is minimised numerically, from the add-remove shares.
 
     Args:
         weights: per statistic, in 1 / (its real unit)^2; None weighs all entries alike, which starves the means.
@@ -89,7 +89,7 @@ def optimal_shares(
 def _costs(schema: Schema, weights: Mapping[str, float] | None) -> dict[str, float]:
     weight_of = dict.fromkeys(schema.statistics, 1.0) if weights is None else weights
     if set(weight_of) != set(schema.statistics) or not all(0 < w < math.inf for w in weight_of.values()):
-        raise PlanError(f"weights must give {', '.join(schema.statistics)} a number above 0 each")
+        raise PlanError(f"weights must be above 0 for each of {', '.join(schema.statistics)}, got {dict(weight_of)}")
     entries = dict.fromkeys(schema.statistics, 0)
     for segment in layout_of(schema).segments:
         entries[segment.statistic] += segment.size

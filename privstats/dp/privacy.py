@@ -38,12 +38,9 @@ MARGIN = 1 - 2.0**-40
 """Factor on the promised epsilon and delta before noise is sized: covers rounding, and the slack of a model.
 
 A plan is sized for mu with delta(mu, m epsilon) = m delta, where m = 1 - g; float arithmetic (the root, the shares, the
-squares of the joint mu) yields mu (1 + r). To first order delta rises by r mu phi(a), with a = epsilon / mu - mu / 2,
-and the margin has lowered it by g phi(a) (epsilon R(b) + R(a) - R(b)), with b = a + mu and Mills' ratio R, because d
-delta / d mu = phi(a), d delta / d epsilon = -e^epsilon Phi(-b) = -phi(a) R(b) and delta = phi(a) (R(a) - R(b)). So g >=
-K r is enough, with K = mu / (epsilon R(b) + R(a) - R(b)) <= 2 (proved in docs/privacy.md). Here g = 2**-40 = 9e-13
-covers r up to 4e-13; plans have less than 1e-15 (``tests/dp/test_float_margin.py``). The slack of distributed noise is
-below 1e-20 (docs/privacy.md). The margin costs 1e-12 of the noise.
+squares of the joint mu) yields mu (1 + r). To first order g >= 2 r is enough (proof: docs/privacy.md, The margin for
+rounding). Here g = 2**-40 = 9e-13 covers r up to 4e-13; tests find less than 1e-15 (``tests/dp/test_float_margin.py``).
+The slack of distributed noise is below 1e-20 (docs/privacy.md). The margin costs 1e-12 of the noise.
 """
 
 
@@ -86,7 +83,7 @@ class TrustModel:
         return self.drawn_by != "client"
 
     def draws(self, clients: int, members: int) -> int:
-        """Return the number of samples in a sum of ``clients`` or a panel of ``members``."""
+        """Return the number of noise samples in a sum: ``clients`` if clients draw, else ``members``."""
         return clients if self.drawn_by == "client" else members
 
 
@@ -103,7 +100,8 @@ _ROWS = (
         sampler=discrete_gaussian,
         rounding=0.0,
         surplus_variance=ROUNDING_VARIANCE,
-        slack=1e-66 + 2.1e-34,  # summing shares, and one discrete against one continuous Gaussian
+        # Two parts: summing shares, and one discrete against one continuous Gaussian.
+        slack=1e-66 + 2.1e-34,
         impure="each share would need negative binomial noise, and masks hide shares from bounded attackers only",
         trusted="min_survivors - colluders clients must add their shares; the server need not be trusted",
     ),
@@ -142,7 +140,7 @@ AVERAGE = "average"
 """The ``person_clip`` under which a person adds the average of all rows."""
 
 _OF_UNIT = {"client": ("max_records_per_client", "client_clip"), "person": ("max_records_per_person", "person_clip")}
-"""By unit, the field with its maximum number of records, and the field with its clip."""
+"""The fields with each unit's maximum number of records and its clip."""
 
 
 @dataclass(frozen=True)
@@ -166,8 +164,8 @@ class Privacy:
             ``"distributed"``: every client, a share inside the masked sum. ``"local"``: every client, the full noise.
             ``"panel"``: leader and each helper of ``protocol="split"``, each the full noise; one must be honest, and no
             party sees the exact sum.
-        unit: the presence that is hidden: of one ``"record"``, one ``"client"`` with all its records, or one
-            ``"person"`` with all rows at one party. A person at p parties has p times mu.
+        unit: whose presence is hidden: one ``"record"``, one ``"client"`` with all its records, or one ``"person"``
+            with all rows at one party. A person at p parties has p times mu.
         adjacency: ``"add-remove"`` or ``"replace-one"``; for clients the latter needs a ``PartySchema``.
         epsilon, delta: the promise; epsilon in [0.001, 100], delta in [1e-15, 0.1], or 0: pure epsilon by discrete
             Laplace noise, for ``model="central"`` and the statistics of ``dp.l1_sensitivity``.
@@ -192,7 +190,7 @@ class Privacy:
         >>> ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=-1.0, delta=1e-5)
         Traceback (most recent call last):
             ...
-        privstats.errors.PlanError: epsilon must lie between 0.001 and 100, got -1.0: below it the release is
+        privstats.errors.PlanError: epsilon must be between 0.001 and 100, got -1.0: below it the release is
         nothing but noise
     """
 
@@ -252,7 +250,7 @@ def _check_unit(privacy: Privacy) -> None:
     for unit, names in _OF_UNIT.items():
         for name in names if unit != privacy.unit else ():
             if getattr(privacy, name) is not None:
-                refusal = f"{name} has no meaning with unit={privacy.unit!r}: leave it out, or use unit={unit!r}"
+                refusal = f"{name} has no meaning with unit={privacy.unit!r}: omit it, or use unit={unit!r}"
                 raise PlanError(refusal)
     if privacy.unit == "person":
         _check_person(privacy)
@@ -268,8 +266,8 @@ def _check_person(privacy: Privacy) -> None:
         )
     if privacy.averaged and privacy.max_records_per_person is not None:
         raise PlanError(
-            "with person_clip='average' a person counts as one record, whatever the number of rows: leave "
-            "max_records_per_person out"
+            "with person_clip='average' a person counts as one record, whatever the number of rows: omit "
+            "max_records_per_person"
         )
 
 
@@ -278,14 +276,14 @@ def _check_unit_records(privacy: Privacy, most_of: str, clip_of: str) -> None:
     one_unit = privacy.unit == "person" or (most == 1 and privacy.client_clip is None)
     if privacy.adjacency == "replace-one" and not one_unit:
         raise PlanError(
-            "adjacency 'replace-one' is not supported with unit='client', except for one record per client without "
+            "adjacency 'replace-one' is not supported with unit='client', except for a PartySchema without "
             "client_clip: use 'add-remove'; twice its mu bounds the exchange of one client for another"
         )
     if isinstance(most, bool) or not isinstance(most, int) or most < 1:
-        raise PlanError(f"{most_of} must be a whole number of at least 1 with unit={privacy.unit!r}, got {most!r}")
+        raise PlanError(f"{most_of} must be an integer of at least 1 with unit={privacy.unit!r}, got {most!r}")
     clip = getattr(privacy, clip_of)
     if clip is not None:
-        remedy = "lower it" if privacy.unit == "person" else "lower it, or leave it out"
+        remedy = "lower it" if privacy.unit == "person" else "lower it, or omit it"
         reasons = ("below 1 a single record would be clipped", f"above {most_of} nothing would be clipped; {remedy}")
         _require_range(clip_of, clip, (1.0, float(most)), reasons)
         object.__setattr__(privacy, clip_of, float(clip))
@@ -304,16 +302,17 @@ def _check_pure(privacy: Privacy) -> None:
         )
     if privacy.pure and privacy.client_clip is not None:
         raise PlanError(
-            "client_clip clips in the L2 norm, which bounds no pure epsilon: leave it out, or give a delta above 0"
+            "client_clip clips in the L2 norm, which bounds no pure epsilon: omit it, or give a delta above 0"
         )
 
 
 def _checked_shares(shares: Mapping[str, float]) -> dict[str, float]:
     if not isinstance(shares, Mapping):
-        raise PlanError("shares must be a table of statistic = share, for example {N = 0.1, A = 0.9}, or be left out")
+        example = "for example {N = 0.1, A = 0.9}"
+        raise PlanError(f"shares must be a table of statistic = share, {example}, got {type(shares).__name__}")
     for statistic, share in shares.items():
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1:
-            raise PlanError(f"shares[{statistic!r}] must be above 0 and at most 1: a statistic needs a part of mu**2")
+            raise PlanError(f"shares[{statistic!r}] must be above 0 and at most 1, a part of mu**2, got {share!r}")
     total = math.fsum(shares.values())
     if abs(total - 1) > _SHARE_TOLERANCE:
         raise PlanError(f"shares must sum to 1, got {total:.6g}: divide each by the sum")
@@ -347,4 +346,4 @@ def _require_range(name: str, value: object, bounds: tuple[float, float], reason
         raise PlanError(f"{name} must be a number, got {type(value).__name__}; give one between {low:g} and {high:g}")
     if not low <= value <= high:
         why = "give a finite number" if math.isnan(value) else reasons[value > high]
-        raise PlanError(f"{name} must lie between {low:g} and {high:g}, got {value!r}: {why}")
+        raise PlanError(f"{name} must be between {low:g} and {high:g}, got {value!r}: {why}")

@@ -24,9 +24,9 @@ def l1_sensitivity(schema: Schema, statistic: str, adjacency: Adjacency) -> int:
     """Return one record's exact L1 sensitivity of a statistic in wire steps, attained by integer records.
 
     Add-remove, with r = 2**grid_bits the longest record in grid steps: N 4096; A the largest ``sum_i |x_i|`` of integer
-    x with ``sum_i x_i^2 <= r^2`` in d entries, at most r sqrt(d); D r^2, because ``sum_i x_i^2`` is that sum; T 4096
-    for each table. Replace-one: twice that, attained by two such records of different classes, or that differ in every
-    table (docs/sensitivity.md).
+    x with ``sum_i x_i^2 <= r^2`` in d entries, at most r sqrt(d); D r^2, because its entries sum to ``sum_i x_i^2``; T
+    4096 for each table. Replace-one: twice that, attained by two such records of different classes, or that differ in
+    every table (docs/sensitivity.md).
 
     Raises:
         PlanError: an unknown adjacency, or another statistic. B and S have an L1 sensitivity of r^2 (d + 1) / 2, which
@@ -48,7 +48,7 @@ def _moved(schema: Schema, statistic: str) -> int:
     if moved is None:
         raise PlanError(
             "delta = 0 is supported for the class statistics N, A and D, which NaiveBayes reads, and for count tables; "
-            f"a {type(schema).__name__} sends {statistic}: leave it out, or give a delta above 0"
+            f"a {type(schema).__name__} sends {statistic}: omit it, or give a delta above 0"
         )
     return moved(schema)
 
@@ -76,8 +76,8 @@ _MOVED: Mapping[tuple[str, str], Callable[[Any], int]] = {
 def joint_epsilon(schema: Schema, scales: Mapping[str, float], adjacency: Adjacency) -> float:
     """Return epsilon of releasing the named statistics together, each with discrete Laplace noise of its scale.
 
-    It is ``sum_s Delta_s / b_s`` over L1 sensitivities, attained in the limit of fine grids by the flattest record of
-    full length, under replace-one by two of different classes.
+    It is ``sum_s Delta_s / b_s`` over L1 sensitivities, attained in the limit of fine grids by a full-length record of
+    equal entries, under replace-one by two, of different classes.
 
     Args:
         scales: b per released statistic, in wire steps.
@@ -143,7 +143,7 @@ def laplace_mu(schema: Schema, scales: Mapping[str, float], adjacency: Adjacency
 def scales_of(schema: Schema, privacy: Privacy, shares: Mapping[str, float]) -> dict[str, float]:
     """Return scales in wire steps at which the unit costs at most epsilon, split by ``shares``.
 
-    A client of m records moves at most m times as much as one; m copies attain it. A margin covers rounding, and
+    A client's m records move sums at most m times as far as one; m copies attain it. A margin covers rounding, and
     ``sum_s Delta_s / b_s <= epsilon`` is checked in exact fractions.
     """
     moved = {s: unit_l1(schema, privacy, s) for s in shares}
@@ -169,9 +169,9 @@ def laplace_tail(scale: float, reach: float) -> float:
     """Return t / ``reach`` where |X| exceeds t steps with probability ``2 exp(-reach^2 / 2)`` at most.
 
     P(|X| > t) <= 2 exp(-t / scale), so t = scale reach^2 / 2. The sum of m >= 2 such entries exceeds sqrt(m) t with no
-    higher probability: its moment generating function is at most the continuous law's 1 / (1 - (scale s)^2), as sinh(y)
-    / y grows; at s = 1.12 / (sqrt(m) scale) Chernoff's exponent is at least 1.12 reach^2 / 2 - 3.4, which exceeds
-    reach^2 / 2 from reach^2 / 2 = 28.4 on. Every plan's reach^2 / 2 is at least ln(2 /
+    higher probability: one entry's moment generating function is at most the continuous law's 1 / (1 - (scale s)^2), as
+    sinh(y) / y grows; at s = 1.12 / (sqrt(m) scale) Chernoff's exponent is at least 1.12 reach^2 / 2 - 1.98 (m = 2),
+    which exceeds reach^2 / 2 from reach^2 / 2 = 16.5 on. Every plan's reach^2 / 2 is at least ln(2 /
     ``plan.cohort.WRAP_PROBABILITY``) = 28.42.
     """
     return scale * reach / 2

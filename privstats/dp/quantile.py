@@ -1,6 +1,6 @@
-"""Compute Gaussian quantiles sigma z to the grid step where sigma is too large for the float64 quantile.
+"""Compute Gaussian quantiles sigma z to a grid step, for sigma too large for float64's quantile.
 
-float64 gives z to 2**-50, a quarter of a grid step at sigma = 2**48. Here z is a knot t, a multiple of 2**-10 with an
+float64 holds z to 2**-50, a quarter of a grid step at sigma = 2**48. Here z is a knot t, a multiple of 2**-10 with an
 exact tail, plus a small rest: a proposal with an error bound.
 """
 
@@ -22,13 +22,14 @@ USUAL = np.int64(1 << 57)
 
 _KNOTS_PER_UNIT = 1 << 10
 _LAST = 4300  # t = 4.199; the uniforms that are decided here have z <= 4.174
-_LEAST = 48  # those uniforms have m >= 2**48
+# The uniforms that are decided here have m >= 2**48.
+_MIN_BITS = 48
 _PREFIX = np.int64(52 - 12)  # bits of a float64 behind its exponent and the first twelve of its mantissa
 _REACH = 2.0**-10.57  # bound on |w|, derived in position_of; tighten it by proof alone, never by measurement
 _RELATIVE_ERROR = 5.5 * 2.0**-53
 _SIGMA_ERROR = 2.0**-64
 # Bound on _RELATIVE_ERROR |rest| / sigma for |rest| <= 2**-10.5 sigma + 1; _ABSOLUTE_ERROR covers the 1.
-_MOST_RELATIVE = 2.0**-61
+_MAX_RELATIVE = 2.0**-61
 _ABSOLUTE_ERROR = 2.0**-49
 _OPEN = 0.51
 
@@ -75,10 +76,10 @@ class _Knots(NamedTuple):
 
 
 class _Scaled(NamedTuple):
-    """sigma t of knot j as j times ``step`` and a rest, and the error near it.
+    """At knot j, sigma t as j ``step`` + ``rest``, and the error near that knot.
 
-    The rest includes the fraction of the knot's tail and sigma times ``sixth``. ``series`` has sigma times the
-    coefficients of the difference of the integers, highest first.
+    ``rest`` includes the fraction of the knot's tail and sigma times ``sixth``. ``series`` has sigma times the
+    coefficients of the polynomial in Q(t) - m, highest first.
     """
 
     step: int
@@ -99,13 +100,18 @@ def position_of(magnitude: Integers, sigma: float) -> Position:
     32, up to W^6 / 32.
 
     The difference g of the integers Q(t) and m, below 2**53, is exact, and w = d g with d = 2**-64 / phi(t), correctly
-    rounded. Horner's rule has the coefficients sigma c_n d^n, of which the lowest, sigma d, has two relative errors of
-    2**-53. All others together are below 2**-9.4 of its term (t |w| / 2 is 2**-9.5) and have fewer than 30 errors, 0.05
-    of its own; their sum with sigma d adds 1.01, its product with g one: 4.1 relative errors of sigma (z - t). A knot
-    times each half of sigma is exact, and the first product is an integer; the last sum has one more error. In addition
-    to these 5.2 relative errors of ``rest``, the seventh term and the roundings of small parts, 2**-73 of sigma, are
-    below 2**-64 sigma + 2**-49. The fraction of Q(t) less 1/2 moves sigma z by up to 2**-65 sigma / phi(t); the knot's
-    own rest holds that, to 2**-8.3 of it. The 64 bits of m leave another 2**-65 sigma / phi(z) open.
+    rounded. Horner's rule has the coefficients sigma c_n d^n. Relative errors of sigma (z - t), in units of 2**-53:
+
+    - the lowest coefficient, sigma d: 2
+    - the others, together below 2**-9.4 of its term (t |w| / 2 is 2**-9.5), with fewer than 30 errors: 0.05
+    - their sum with sigma d: 1.01
+    - the product with g: 1
+
+    That is 4.1. A knot times each half of sigma is exact, and the first product is an integer; the last sum has one
+    more error. In addition to these 5.2 relative errors of ``rest``, the seventh term and the roundings of small parts,
+    2**-73 of sigma, are below 2**-64 sigma + 2**-49. The fraction of Q(t) less 1/2 moves sigma z by up to 2**-65 sigma
+    / phi(t); ``_Scaled.rest`` includes this shift, up to 2**-8.3 of it. The 64 bits of m leave another 2**-65 sigma /
+    phi(z) open.
 
     Entries below 2**-16 are unusable; they get the farthest knot that others have.
     """
@@ -127,7 +133,7 @@ def _leading(numbers: Floats) -> Integers:
     return numbers.view(np.int64) >> _PREFIX
 
 
-_FIRST = int(_leading(np.array([2.0**_LEAST]))[0])
+_FIRST = int(_leading(np.array([2.0**_MIN_BITS]))[0])
 
 
 def _halves(sigma: float) -> tuple[float, float]:
@@ -152,7 +158,7 @@ def _scaled(sigma: float) -> _Scaled:
         rest=lower * knots.t + sigma * (d * knots.fraction + knots.sixth),
         series=(*reversed(series), sigma * d),
         error=error,
-        usual_error=float(error[usual]) + _MOST_RELATIVE * sigma,
+        usual_error=float(error[usual]) + _MAX_RELATIVE * sigma,
     )
 
 

@@ -1,8 +1,8 @@
 """Sample exact integer noise by vectorised inversion: rounded Gaussian, discrete Gaussian and discrete Laplace.
 
 Each sample is a function of its own infinite uniform number: 64 bits from the stream and, if needed, more from its own
-substream. float64 only *proposes*; integer arithmetic decides where its error matters (``exact``). So the law is exact,
-and a stream yields equal samples on every platform.
+substream. float64 only *proposes*; integer arithmetic decides where its error matters (``exact``). So, within the
+float64 errors assumed below, the law is exact, and a stream yields equal samples on every platform.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ _PREFIX_BITS = 16
 _BEHIND_PREFIX = np.int64(63 - _PREFIX_BITS)
 _MAGNITUDE = np.int64((1 << 63) - 1)
 _DEEP = np.int64(1 << 48)
-_WIDE = 2.0**35  # float64 alone leaves one sample in a thousand to the exact path there, and ever more beyond
+# At this sigma float64 alone leaves one sample in a thousand to the exact path, and more beyond.
+_WIDE = 2.0**35
 _RELATIVE_ERROR = 32 * 2.0**-53
 _ABSOLUTE_ERROR = 8 * 2.0**-53 + 2.0**-48
 _LOG_ERROR = 2.0**-45
@@ -70,7 +71,7 @@ def discrete_gaussian(sigma: float, size: int, rng: Generator) -> Integers:
 
     Guarantee:
         v + X for an integer v is (Delta^2 / (2 sigma^2))-zCDP (their theorem 4), and a post-processing of Gaussian
-        noise of variance sigma^2 - 4 up to a factor of at most exp(2e-34) per entry (docs/privacy.md).
+        noise of variance sigma^2 - 4 up to a factor of at most exp(2.1e-34) per entry (docs/privacy.md).
 
     Raises:
         PlanError: sigma is not in (0, 2**48], or size is negative.
@@ -94,8 +95,8 @@ def discrete_laplace(scale: float, size: int, rng: Generator) -> Integers:
     Guarantee:
         v + X for integer vectors v and independent X is (Delta / scale)-DP with delta = 0, where Delta is the L1
         sensitivity of v in integer steps, because P(X = k) <= exp(|j| / scale) P(X = k + j) for all integers j and k.
-        As for the Gaussians, all samples run the same steps, except at most two in a thousand that float64 cannot
-        decide. Nothing here protects against an attacker who times the machine that draws.
+        An attacker who times the machine is not covered: up to two samples in a thousand, which float64 cannot decide,
+        run more steps.
 
     Raises:
         PlanError: scale is not in (0, 2**35], or size is negative.
@@ -139,8 +140,8 @@ class _Continuous:
     """Base class of the laws that are a rounded normal up to a known small distance.
 
     |X| = round(multiplier * z) with z = -Phi^-1(u). scipy's ndtri is accurate to a few units in the last place
-    (measured in ``tests/dp/test_samplers.py``, not proved), its argument to two, and the 64 bits leave u open by
-    2**-65. Where u >= 2**-16 all that shifts z by less than 32 |z| + 8 units of 2**-53 plus 1.26 2**-49, because
+    (measured in ``tests/dp/test_samplers.py``, not proved), its argument to two such units, and 64 bits leave u open by
+    2**-65. For u >= 2**-16 these errors shift z by less than 32 |z| + 8 units of 2**-53 plus 1.26 2**-49, because
     Phi(-z) / phi(z) <= sqrt(pi / 2). Below 2**-16 nothing counts as certain.
     """
 
@@ -227,8 +228,8 @@ class _Laplace:
     """The discrete Laplace law: P(X > k) = p^(k + 1) / (1 + p) with p = exp(-1 / scale).
 
     So |X| = ceil(y) - 1 with y = -scale (log u + log(1 + p)), u a uniform below 1/2. For u >= 2**-16, y / scale is
-    below 12; the 64 bits leave log u open by 2**-49, and the logarithms by a few units of 2**-49, which 2**-45 covers.
-    Below 2**-16 nothing counts as certain.
+    below 12; 64 bits leave log u open by 2**-49, and the logarithms err by a few such units (assumed), which 2**-45
+    covers. Below 2**-16 nothing counts as certain.
     """
 
     scale: float
@@ -323,7 +324,7 @@ def _boundary(k: int, sigma: float) -> Fraction:
 def _draw(law: _Law, size: int, rng: Generator) -> Integers:
     rng = checked(rng, allow_reproducible=True)
     if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 0:
-        raise PlanError(f"size must be a whole number of at least 0, got {size!r}")
+        raise PlanError(f"size must be an integer of at least 0, got {size!r}")
     more = rng.spawn()
     out = np.empty(size, np.int64)
     doubts: list[tuple[int, int, int, bool]] = []
@@ -361,7 +362,8 @@ class _Uniform:
                 self._refine()
 
     def _refine(self) -> None:
-        length = self._bits // 8  # the substream is read again from its start: the first 64 bits came from elsewhere
+        # The substream is reread from its start. It starts at bit 64: the first 64 bits are the main stream's.
+        length = self._bits // 8
         tail = self._source.substream_bytes(self._index, length)[-8:]
         self._value = (self._value << 64) | int.from_bytes(tail, "little")
         self._bits += 64

@@ -25,18 +25,19 @@ def joint_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency) 
 
     Args:
         schema: bounds every record: the clip norm R and, for ridge, the target bound Y.
-        sigmas: noise per released statistic in real units. If the schema sends S, B and D may be named too, for
-            separate noise on them.
+        sigmas: noise per released statistic in real units. B and D may be named too if the schema sends S, for separate
+            noise on them.
 
     Returns:
         mu of one record; under a party schema, of one party.
 
     Guarantee:
         Unit: one record. A release with this noise on the named statistics is mu-GDP. Some pair of adjacent data sets
-        attains it or comes arbitrarily close, so that no smaller mu holds, except for seven upper bounds: gradients,
-        calibrations, ``WithinSchema``, and under replace-one hazards, numbers by group next to tables, effects with
-        weights W, and a logistic regression's score and information with w_H R^2 / w_g > (11 + 5 sqrt 5) / 2. Assumes
-        that every record obeys the schema's bounds, which the client enforces when it clips and quantises.
+        attains it or comes arbitrarily close, so no smaller mu holds, except for seven upper bounds. Three are
+        gradients, calibrations and ``WithinSchema``. Four are of replace-one alone: hazards, numbers by group next to
+        tables, effects with weights W, and a logistic regression's score and information with w_H R^2 / w_g > (11 + 5
+        sqrt 5) / 2. Assumes that every record obeys the schema's bounds, which the client enforces when it clips and
+        quantises.
 
     Raises:
         PlanError: a statistic that the schema does not send, a sigma not above 0, an unknown adjacency.
@@ -61,8 +62,8 @@ def client_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency,
     """Return mu of one client that holds at most m = ``records`` records.
 
     It is m mu_add under add-remove and m max(mu_add, mu_rep) under replace-one (:func:`group_mu`), attained by m copies
-    of the worst record or pair. A ``SitesSchema`` costs a client less (docs/sensitivity.md), attained by half its
-    records opposed to the other half.
+    of the worst record or pair. A ``SitesSchema`` costs a client less (docs/sensitivity.md), attained if half its
+    records oppose the other half.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -80,7 +81,7 @@ def client_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency,
 def group_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency, records: float) -> float:
     """Return mu of any ``records`` records together, such as one person's, over all clients.
 
-    Data sets m records apart are m steps of at most mu_add, under replace-one of max(mu_add, mu_rep).
+    Data sets m records apart are m steps, each at most mu_add, or max(mu_add, mu_rep) under replace-one.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -97,8 +98,8 @@ def group_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency, 
 def sensitivity(schema: Schema, statistic: str, adjacency: Adjacency) -> float:
     """Return one statistic's L2 sensitivity to one record, in real units.
 
-    Add-remove, replace-one: N 1, sqrt 2; A R, 2R (sqrt 2 R for non-negative features);
-    B, S, D and G R^2, sqrt 2 R^2; h RY, 2RY; q Y^2, Y^2 (sqrt 2 Y^2 where a record can change fold).
+    Add-remove, then replace-one. N: 1, sqrt 2; A: R, 2R (sqrt 2 R for non-negative features); B, S, D and G: R^2,
+    sqrt 2 R^2; h: RY, 2RY; q: Y^2, Y^2 (sqrt 2 Y^2 where a record can change fold).
     Further kinds: docs/sensitivity.md.
 
     Example:
@@ -110,7 +111,7 @@ def sensitivity(schema: Schema, statistic: str, adjacency: Adjacency) -> float:
 
 
 def grid_sensitivity(schema: Schema, statistic: str, adjacency: Adjacency) -> float:
-    """Return one statistic's L2 sensitivity to one record in grid steps of the layout.
+    """Return one statistic's L2 sensitivity to one record in wire steps.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0, grid_bits=12)
@@ -124,7 +125,7 @@ def _require_proved(schema: Schema, weights: Mapping[str, float]) -> None:
     """Refuse a statistic that ``square`` does not cover: it would count as free."""
     unknown = [statistic for statistic in weights if statistic not in kind_of(schema).proved]
     if unknown:
-        raise PlanError(f"no sensitivity is proved for statistic {', '.join(unknown)}; leave it out of the schema")
+        raise PlanError(f"no sensitivity is proved for statistic {', '.join(unknown)}; exclude it from the schema")
 
 
 def _weights(schema: Schema, sigmas: Mapping[str, float]) -> dict[str, float]:
@@ -137,7 +138,7 @@ def _weights(schema: Schema, sigmas: Mapping[str, float]) -> dict[str, float]:
         )
     for statistic, sigma in sigmas.items():
         if not (math.isfinite(sigma) and sigma > 0):
-            raise PlanError(f"sigma of {statistic} must be finite and above 0: without noise mu is infinite")
+            raise PlanError(f"sigma of {statistic} must be finite and above 0, got {sigma!r}: else mu is infinite")
     return {statistic: sigma**-2 for statistic, sigma in sigmas.items()}
 
 
@@ -153,8 +154,8 @@ def unit_mu(schema: Schema, privacy: Privacy, sigmas: Mapping[str, float], adjac
 def averaged_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency) -> float:
     """Return mu of one person who adds the average of the rows' sums, truncated toward zero to integer steps.
 
-    Add-remove costs as much as one record; replace-one also costs truncation of less than one step per entry, and
-    :func:`apart` bounds it as well. Proof: docs/sensitivity.md, One person.
+    Add-remove costs as much as one record. Replace-one adds truncation, less than one step per entry; :func:`apart`
+    bounds replace-one, too. Proof: docs/sensitivity.md, One person.
 
     Guarantee:
         Unit: one person with any number of rows at one party. For every kind with sums over records.
@@ -172,10 +173,10 @@ def averaged_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacenc
     opposed = joint_mu(schema, {s: sigma / apart(schema, s, adjacency) for s, sigma in sigmas.items()}, "add-remove")
     if not kind_of(schema).nearer:
         return opposed
-    return min(opposed, max(added, joint_mu(schema, sigmas, adjacency)) + _cut(schema, sigmas))
+    return min(opposed, max(added, joint_mu(schema, sigmas, adjacency)) + _truncation(schema, sigmas))
 
 
-def _cut(schema: Schema, sigmas: Mapping[str, float]) -> float:
+def _truncation(schema: Schema, sigmas: Mapping[str, float]) -> float:
     """Bound how far truncation moves two averages apart: one step per entry of the full (not triangular) matrix."""
     rows = by_letter(schema.table, "".join(sigmas))
     steps = {row.letter: math.prod(row.shape(schema.sizes)) for row in rows}
@@ -223,7 +224,7 @@ def checked_shares(schema: Schema, shares: Mapping[str, float] | None) -> dict[s
     missing = [statistic for statistic in schema.statistics if statistic not in shares]
     unknown = sorted(set(shares) - set(schema.statistics))
     if missing or unknown:
-        wrong = f"leave out {', '.join(missing)}" if missing else f"name {', '.join(unknown)}, which is not sent"
+        wrong = f"lack {', '.join(missing)}" if missing else f"name {', '.join(unknown)}, which is not sent"
         raise PlanError(f"shares {wrong}: give exactly {', '.join(schema.statistics)}, summing to 1")
     return {statistic: shares[statistic] for statistic in schema.statistics}
 

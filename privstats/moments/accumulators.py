@@ -1,6 +1,6 @@
 """Sum records exactly in host memory, tile by tile.
 
-Memory is one chunk and the result.
+Dense sums need memory for one chunk and the result.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def chunk_rows(schema: RecordSchema) -> int:
 
 
 class CpuAccumulator:
-    """Sum records exactly, chunk by chunk, into the schema's sums or into ``sums``."""
+    """Exact sums of records, added chunk by chunk to the schema's sums or to ``sums``."""
 
     def __init__(self, schema: RecordSchema, sums: Any = None) -> None:
         size = chunk_rows(schema)
@@ -66,8 +66,8 @@ class CpuAccumulator:
     def moments(self) -> Moments:
         """Return the exact moments and end the accumulator."""
         self._flush()
-        counts, beside = tuple(self._norm_counts.tolist()), self._targets_clipped
-        report = ClipReport(sum(counts), self._clipped, beside, counts, self._energy, self._schema.features)
+        counts, clipped = tuple(self._norm_counts.tolist()), self._targets_clipped
+        report = ClipReport(sum(counts), self._clipped, clipped, counts, self._energy, self._schema.features)
         moments: Moments = self._sums.moments(report)
         return moments
 
@@ -83,15 +83,15 @@ class CpuAccumulator:
         self._clipped += done.clipped
         self._energy += done.energy
         self._norm_counts += norm_histogram(done.norms, self._schema.steps)
-        targets, beside = self._kind.whole(self._schema, self._targets[: self._filled])
-        self._targets_clipped += beside
+        targets, clipped = self._kind.whole(self._schema, self._targets[: self._filled])
+        self._targets_clipped += clipped
         if self._filled:
             self._sums.add(self._rows[: self._filled], targets)
         self._filled = 0
 
 
 class SparseAccumulator:
-    """Sums sparse rows by products of their entries, without a transform."""
+    """Exact sums of sparse rows, for schemas without a transform."""
 
     def __init__(self, schema: RecordSchema) -> None:
         self._schema = schema
@@ -103,9 +103,9 @@ class SparseAccumulator:
         """Add at most ``exact_rows(schema.bound)`` raw rows."""
         schema = self._schema
         grid, result = quantized(feature_grid(schema), rows)
-        targets, beside = self._kind.whole(schema, targets)
+        targets, clipped = self._kind.whole(schema, targets)
         counts = tuple(norm_histogram(result.norms, schema.steps).tolist())
-        self._report += ClipReport(len(targets), result.clipped, beside, counts, result.energy, schema.features)
+        self._report += ClipReport(len(targets), result.clipped, clipped, counts, result.energy, schema.features)
         self._sums.add(grid, targets)
 
     def moments(self) -> Moments:
@@ -116,7 +116,7 @@ class SparseAccumulator:
 
 @dataclass(frozen=True)
 class _Kind:
-    # Build the sums; allocate targets for rows; return targets as integers, and how many were clipped.
+    # sums builds them. empty allocates targets. whole returns integer targets, and how many were clipped.
     sums: Callable[[Any], Any]
     empty: Callable[[Any, int], NDArray[Any]]
     whole: Callable[[Any, NDArray[Any]], tuple[NDArray[Any], int]]
@@ -132,7 +132,7 @@ _KINDS: Mapping[str, _Kind] = {
     "classes": _Kind(ClassSums, lambda _, size: np.empty(size, np.intp), lambda _, labels: (labels, 0)),
     "ridge": _Kind(RidgeSums, lambda schema, size: np.empty((size, schema.targets)), _on_grid),
 }
-"""By the schema's task."""
+"""Rows by schema task."""
 
 
 def measured(schema: RecordSchema, X: Any, y: Any, progress: bool = False) -> Moments:
@@ -174,7 +174,7 @@ def observed(schema: RecordSchema, rows: Any, targets: Any) -> tuple[Any, Any]:
     """Return rows and targets of records with a target, or all where the schema excludes none.
 
     Raises:
-        RecordError: a row is unreadable, with or without a target.
+        RecordError: a row without a target is unreadable.
     """
     seen = seen_in(schema, targets)
     if seen.all():

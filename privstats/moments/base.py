@@ -34,7 +34,7 @@ def readonly_array(array: Any, dtype: DTypeLike) -> Any:
 def place_of(index: object) -> int:
     """Return a client's index in the roster; refuse a missing one."""
     if isinstance(index, bool) or not isinstance(index, int) or index < 0:
-        raise DataError("the plan assigns sites to groups by their place in the roster; give index=, 0 for the first")
+        raise DataError("the plan assigns values to clients by roster index; give index=, 0 for the first")
     return index
 
 
@@ -101,7 +101,7 @@ class Moments(ABC):
 
     @classmethod
     def of_sums(cls, schema: Schema, sums: Mapping[str, Any], **beside: Any) -> Self:
-        """Build from exact sums by letter, with blocks as the first axis."""
+        """Build moments from exact sums by letter, with blocks as the first axis."""
         build: Any = cls
         moments: Self = build(schema, **{cls.prefix + letter: array for letter, array in sums.items()}, **beside)
         return moments
@@ -173,7 +173,7 @@ class Moments(ABC):
         return f"{type(self).__name__}({shown})"
 
 
-_BESIDE: Mapping[str, tuple[str, Any]] = {
+_EXTRA_FIELDS: Mapping[str, tuple[str, Any]] = {
     "records": ("int | None", field(default=None, compare=False)),
     "clip_report": ("ClipReport | None", field(default=None, compare=False)),
     "published": ("str", ""),
@@ -205,7 +205,7 @@ def containers(
         "shown": shown,
         "real": lambda self: real.of_sums(self.schema, self.wire()),
     }
-    facts: list[Any] = [(name, *_BESIDE[name]) for name in beside]
+    facts: list[Any] = [(name, *_EXTRA_FIELDS[name]) for name in beside]
     fields: list[Any] = [("schema", schema), *letters, *facts]
     exact: Any = make_dataclass(
         f"{kind}Moments", fields, bases=(Moments,), namespace=members, frozen=True, eq=False, repr=False
@@ -233,5 +233,5 @@ def _both(name: str, left: Any, right: Any) -> Any:
         return None if left is None or right is None else left + right
     values = {left, right} - {""}
     if len(values) > 1:
-        raise DataError("moments at other published values cannot be added; measure both at those of one plan")
+        raise DataError("moments with different published values cannot be added; measure both with one plan's values")
     return "".join(values)

@@ -1,6 +1,6 @@
 """Sum rows of cells by counting how often pairs of cells occur together.
 
-With one-hot rows H, and all columns' public tables in one block-diagonal matrix P, the sums of
+With one-hot rows H, and all columns' public cell entries in one block-diagonal matrix P, the sums of
 :class:`~privstats.Cells` are B = P' (H'H) P. H'H holds integer counts, so B equals the dense sum bit for bit.
 """
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from privstats.transforms import Cells
 
 _POWERS = {"A": 1, "D": 2, "T": 3, "F": 4}
-_MOST_PAIRS = 1 << 25  # counts in memory at once
+_MAX_PAIRS = 1 << 25  # counts in memory at once
 
 
 def sums_by_cells(schema: Schema) -> bool:
@@ -34,7 +34,7 @@ def sums_by_cells(schema: Schema) -> bool:
         return False
     blocks = schema.classes if "S" in schema.statistics else 1
     pairs = sum(len(table) for table in cells.tables) ** 2 * blocks
-    return schema.clip_norm == 1.0 and schema.grid_bits >= cells.bits and pairs <= _MOST_PAIRS
+    return schema.clip_norm == 1.0 and schema.grid_bits >= cells.bits and pairs <= _MAX_PAIRS
 
 
 class CellAccumulator:
@@ -112,7 +112,7 @@ class CellAccumulator:
 def _cells(schema: ClassSchema) -> Cells:
     cells = cells_of(schema)
     if cells is None:
-        raise SchemaError("these sums are of declared columns: put Cells first into the transform")
+        raise SchemaError("sums by cells need declared columns: put Cells first into the transform")
     return cells
 
 

@@ -21,7 +21,7 @@ from privstats.moments.clip_report import PRIVATE
 from privstats.schema import Bins, Categories, CountSchema
 
 _MANY = 0.1
-"""Share of a variable's values that may lie beyond its edges without a remark."""
+"""Share of a variable's values that may be beyond its edges without a remark."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Beyond:
     """A binned variable's values beyond its outer edges.
 
     Attributes:
-        below, above: numbers below the first edge, above the last.
+        below, above: number of values below the first edge, above the last.
 
     Example:
         >>> print(ps.moments.Beyond("months", numbers=200, below=30, above=1))
@@ -52,7 +52,7 @@ class EdgeReport:
 
     Attributes:
         beyond: one entry per binned variable.
-        expected: each variable's ``open``; only "both" warrants a remark.
+        expected: each variable's ``open`` outer bins; only "both" warrants a remark.
 
     Example:
         >>> schema = ps.CountSchema((ps.Bins("months", (0, 6, 12)),), (("months",),))
@@ -165,7 +165,7 @@ def _bins(variable: Any, column: Readings) -> NDArray[np.intp]:
 
 
 def require_cells(variable: Any, column: Readings, cells: NDArray[np.intp]) -> None:
-    """Refuse values without a cell, and name what their variable lacks."""
+    """Refuse values without a cell, and name a remedy."""
     if (cells >= 0).all():
         return
     if column.missing.any() and not variable.missing:
@@ -177,8 +177,8 @@ def require_cells(variable: Any, column: Readings, cells: NDArray[np.intp]) -> N
     if isinstance(variable, Bins):
         if any(side[cells < 0].any() for side in beyond(variable, column.numbers)):
             raise RecordError(
-                f"column {variable.name!r} has values beyond the edges of its bins, which are open "
-                f"{_OPENED[variable.open]}: correct them, or make codes such as -9 missing values"
+                f"column {variable.name!r} has values beyond the edges of its bins. The bins are open "
+                f"{_OPENED[variable.open]}: correct the values, or make codes such as -9 missing values"
             )
         raise RecordError(f"column {variable.name!r} must hold numbers, because the plan counts it in bins")
     raise RecordError(

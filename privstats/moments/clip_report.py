@@ -21,7 +21,7 @@ _NEARLY_ALL = 0.9
 """Share of the rows that a clip may shorten without a remark."""
 
 _MANY = 0.1
-"""Share of the targets that a bound may shorten without a remark: slopes shrink by about that share."""
+"""Share of the targets that a bound may shorten without a remark."""
 
 _BINS_PER_OCTAVE = 16
 
@@ -81,7 +81,7 @@ class ClipReport:
     def norm_quantiles(self, at: Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95, 1.0)) -> tuple[float, ...]:
         """Return quantiles of the norms before the clip, in clip norms, to 5 per cent.
 
-        NaN without records; infinity beyond 2**12 clip norms.
+        NaN without records; 2**-12 for smaller norms; infinity beyond 2**12 clip norms.
         """
         if not self.records:
             return tuple(math.nan for _ in at)
@@ -98,8 +98,8 @@ class ClipReport:
         result = []
         if self.fraction_clipped > _NEARLY_ALL:
             result.append(
-                f"clip_norm shortens {self.fraction_clipped:.0%} of the rows of X, so little but their directions is "
-                "left: scale the columns by public ranges with transforms.Centre and Scale, or choose a larger "
+                f"clip_norm shortens {self.fraction_clipped:.0%} of the rows of X, so little but their directions "
+                "remains: scale the columns by public ranges with transforms.Centre and Scale, or choose a larger "
                 f"clip_norm on public data with `privstats plan suggest`; {PRIVATE}"
             )
         if self.fraction_targets_clipped > _MANY:
@@ -115,7 +115,7 @@ class ClipReport:
         return math.sqrt(self.energy / (self.records * self.features)) if self.records else 0.0
 
 
-PRIVATE = "this share is exact and in no release: keep it with the records"
+PRIVATE = "this share is exact and in no release: store it with the records"
 """The end of a remark."""
 
 
@@ -127,29 +127,29 @@ def no_records(features: int) -> ClipReport:
 def norm_histogram(norms: NDArray[np.float64], radius: int) -> NDArray[np.int64]:
     """Count norms in grid steps per bin of :attr:`ClipReport.norm_counts`."""
     scaled = norms / radius
-    cell = _cells(scaled)
-    cell -= _FIRST_CELL
-    result = _BELOW.take(cell, mode="clip")
-    result += scaled > _WITHIN.take(cell, mode="clip")
+    bucket = _buckets(scaled)
+    bucket -= _FIRST_BUCKET
+    result = _BELOW.take(bucket, mode="clip")
+    result += scaled > _WITHIN.take(bucket, mode="clip")
     return np.bincount(result, minlength=NORM_EDGES.size + 1)
 
 
-def _cells(numbers: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return cells of positive numbers, from exponent and 6 bits of mantissa: at most one edge is in a cell."""
+def _buckets(numbers: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return buckets of positive numbers, from exponent and 6 bits of mantissa: a bucket has at most one edge."""
     return numbers.view(np.int64) >> np.int64(46)
 
 
-_FIRST_CELL = int(_cells(NORM_EDGES[:1])[0]) - 1
+_FIRST_BUCKET = int(_buckets(NORM_EDGES[:1])[0]) - 1
 
-_STARTS = (np.arange(_FIRST_CELL, int(_cells(NORM_EDGES[-1:])[0]) + 2) << 46).view(np.float64)
+_STARTS = (np.arange(_FIRST_BUCKET, int(_buckets(NORM_EDGES[-1:])[0]) + 2) << 46).view(np.float64)
 
 _BELOW = np.searchsorted(NORM_EDGES, _STARTS, side="left")
-"""Number of edges below each cell's start. The first and the last cell hold all norms outside the edges."""
+"""Number of edges below each bucket's start. The first and the last bucket hold all norms outside the edges."""
 
 _WITHIN = np.where(
-    _cells(np.append(NORM_EDGES, 0.0)[_BELOW]) == _cells(_STARTS), np.append(NORM_EDGES, np.inf)[_BELOW], np.inf
+    _buckets(np.append(NORM_EDGES, 0.0)[_BELOW]) == _buckets(_STARTS), np.append(NORM_EDGES, np.inf)[_BELOW], np.inf
 )
-"""The edge in each cell; infinite where there is none."""
+"""The edge in each bucket; infinite where there is none."""
 
 
 def warn_of_excluded(moments: Moments, left_out: LeftOut, unnamed: int) -> None:
@@ -157,9 +157,9 @@ def warn_of_excluded(moments: Moments, left_out: LeftOut, unnamed: int) -> None:
     remarks = [left_out.remark(none_left=moments.records == 0)] if left_out.records else []
     if unnamed:
         remarks.append(
-            f"{unnamed:,} of the records have no id of a person and are left out of every sum. Such an id is missing; "
-            "or is neither a text nor a whole number below 2**53: put a letter before dates and large numbers; or lost "
-            "a character in decoding: name the file's --encoding (in Python encoding=). Do not share this number"
+            f"{unnamed:,} of the records have no id of a person and are excluded from every sum. An id is missing, "
+            "or is neither a text nor an integer below 2**53 (put a letter before dates and large numbers), or "
+            "lost a character in decoding (name the file's --encoding, in Python encoding=). Do not share this number"
         )
     for remark in remarks:
         warnings.warn(remark, UnreadableRecordsWarning, stacklevel=3)

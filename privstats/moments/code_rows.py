@@ -1,4 +1,4 @@
-"""Read a table of declared columns as rows of codes, a window at a time."""
+"""Read a table of declared columns as rows of numbers (codes), a window at a time."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class CodeRows:
         source: a list of the declared columns; rows of an array with these columns; or :class:`Codes`.
 
     Attributes:
-        shape: ``(n, J)``.
+        shape: ``(n, columns)``.
         unread: unreadable values so far, by column.
     """
 
@@ -91,7 +91,7 @@ class CodeRows:
             (column,) = (each for each in self._cells.columns if each.name == name)
             raise RecordError(
                 f"column {name!r} holds values that are {column.unread}: correct them, or declare them as gaps of the "
-                "column; under a promise they would count as missing"
+                "column; a plan with Privacy would count them as missing"
             )
         self.unread.update(unread)
 
@@ -100,7 +100,7 @@ def _records(source: Any) -> int:
     if not isinstance(source, list):
         return int(source.shape[0])
     if any(isinstance(each, Mapping) or not has_order(each) for each in source):
-        raise DataError("a column of the table is no list and no array, such as a set; give its values in order")
+        raise DataError("a column of the table has no order, such as a set; give its values as a list or an array")
     lengths = {len(column) if hasattr(column, "__len__") else len(values_of(column)) for column in source}
     if len(lengths) > 1 or any(getattr(column, "ndim", 1) != 1 for column in source):
         raise DataError("the columns of the table have different lengths; give one value per record in each")

@@ -1,7 +1,7 @@
 """Sum tensors exactly in int64 on their device, with the host's bits.
 
-Most accelerators multiply 8-bit integers far faster than float64. A grid entry is x = 128 h + l with h and l in 8 bits,
-so
+Most accelerators multiply 8-bit integers far faster than float64. With at most 13 grid bits an entry is x = 128 h + l,
+with h and l in 8 bits, so
 
     X'X = 2^14 H'H + 2^7 (H'L + L'H) + L'L,
 
@@ -32,7 +32,8 @@ _FINEST = 13  # grid_bits: up to here |h| <= 64
 _ROWS = 1 << 18  # products of two limbs add up to at most 2^30
 _FAST_FLOAT64 = {(6, 0), (7, 0), (8, 0), (9, 0), (10, 0)}  # P100, V100, A100, H100, H200, B200: half of float32's speed
 _EIGHT_BIT = (7, 5)  # the first capability with products of 8-bit matrices
-_EIGHT, _LEAST = 8, 24  # sizes that these products take: multiples of 8, and more than 16 rows
+# Sizes that these products need: multiples of 8, and more than 16 rows.
+_EIGHT, _MIN_ROWS = 8, 24
 
 
 class DeviceAccumulator:
@@ -141,7 +142,7 @@ _KINDS: Mapping[str, _Kind] = {
     "classes": _Kind("NABSDTF", DeviceAccumulator.add_classes),
     "ridge": _Kind("Ghq", DeviceAccumulator.add_folds),
 }
-"""By the schema's task."""
+"""Rows by schema task."""
 
 
 def _folds_of(torch: Any, schema: RidgeSchema, grid: Any, targets: Any) -> Any:
@@ -215,7 +216,7 @@ def _require_right(torch: Any, rows: Any, gram: Any) -> None:
 def _limbs(torch: Any, rows: Any) -> tuple[Any, Any]:
     """Return h and l of ``x = 128 h + l`` as zero-padded int8 ``(columns, rows)``."""
     n, d = rows.shape
-    size = max(_LEAST, -(-d // _EIGHT) * _EIGHT), max(_EIGHT, -(-n // _EIGHT) * _EIGHT)
+    size = max(_MIN_ROWS, -(-d // _EIGHT) * _EIGHT), max(_EIGHT, -(-n // _EIGHT) * _EIGHT)
     limbs = torch.zeros(size, dtype=torch.float32, device=rows.device)
     limbs[:d, :n] = rows.T  # float32 holds them exactly
     high = torch.round(limbs / 128)

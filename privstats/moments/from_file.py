@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 def records_in(file: RecordFile, schema: Schema, unreadable: Unreadable, *, whole: bool = False) -> tuple[Any, Any]:
-    """Return X and y of a file: batches without y, or all at once where the schema or ``whole`` needs it.
+    """Return a file's X and y: ``(X, y)`` batches and None, or all records where the schema or ``whole`` needs it.
 
     Raises:
-        DataError: the file is unreadable, lacks a column, or is split where nothing is predicted.
+        DataError: the file is unreadable, lacks a column, or has a split but the plan no target.
         RecordError: a record cannot be read; never with ``unreadable="leave out"``.
     """
     kind = kind_of(schema)
@@ -59,11 +59,11 @@ def persons_in(file: RecordFile, schema: Schema, unreadable: Unreadable) -> tupl
 
 def _columns_of(file: RecordFile, named: tuple[str, ...]) -> dict[str, Any]:
     if file.split is not None:
-        raise DataError(f"{file.path} cannot be split: the plan predicts nothing that could be scored; leave it out")
+        raise DataError(f"{file.path} cannot be split: the plan predicts nothing to score; omit split")
     table = file.table(named)
     if table.left_out:
         warnings.warn(
-            f"{table.left_out} lines of {file.path} have too few or too many fields and are left out",
+            f"{table.left_out} lines of {file.path} have too few or too many fields and are excluded",
             UnreadableRecordsWarning,
             stacklevel=4,
         )

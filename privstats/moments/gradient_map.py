@@ -18,7 +18,8 @@ from privstats.schema.rounds import ROW_BITS
 from privstats.transforms.exact import arrays_of, limb_bits
 
 _INTERCEPT = 0.1  # a, the constant entry of u
-SHY = 1 - 2.0**-40  # shortens by more than the rounding of a root, a product and a quotient can lengthen
+# Factor that outweighs the rounding of a root, a product and a quotient.
+SHY = 1 - 2.0**-40
 _LOG2_E = 1.4426950408889634
 _LOWEST = -64.0
 PROBABILITY_BITS = 20
@@ -48,10 +49,10 @@ Whole = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Mapped:
-    """Contributions of records, all integers: g = residuals^T rows; the round's k is the sum of ``kappa``.
+    """Contributions of records, all integers: the round's sums are g = residuals^T rows and k, the sum of ``kappa``.
 
     Attributes:
-        rows: u, ``(n, k)``, of norm at most 2**f.
+        rows: u, ``(n, width)``, of norm at most 2**f.
         residuals: r, ``(n, C)``, of norm at most 2**f.
         kappa: ``(n,)``, 0 to 2**f.
     """
@@ -66,7 +67,7 @@ class MappedRows:
     """Records after the published map, in integers.
 
     Attributes:
-        unit: u, ``(n, k)``.
+        unit: u, ``(n, width)``.
         grid: grid vectors, ``(n, d)``, where needed.
         fine: which records are finite, ``(n,)``; others are zero.
     """

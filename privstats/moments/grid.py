@@ -185,7 +185,7 @@ _ENTRIES = 1 << 21
 
 def windows(rows: csr_array, most_rows: int) -> Iterator[slice]:
     """Yield windows of at most ``most_rows`` rows, in order."""
-    entries = _least_entries(rows.shape[1])
+    entries = _window_entries(rows.shape[1])
     start = 0
     while start < rows.shape[0]:
         last = min(int(rows.indptr[start]) + entries, int(rows.indptr[-1]))  # within the range of indptr's own integers
@@ -195,8 +195,8 @@ def windows(rows: csr_array, most_rows: int) -> Iterator[slice]:
         start = stop
 
 
-def _least_entries(columns: int) -> int:
-    """Return a window's minimum number of entries, so that products dominate its cost."""
+def _window_entries(columns: int) -> int:
+    """Return a window's maximum number of entries, large enough that products dominate its cost."""
     return max(_ENTRIES, columns**2 // 4)
 
 
@@ -257,7 +257,7 @@ def exact_rows(bound: int) -> int:
 
 
 def sums_of(schema: Schema, letters: str) -> dict[str, ExactSum]:
-    """Return empty sums of what a schema sends, by letter."""
+    """Return empty sums of a schema's sent statistics, by letter."""
     sums = {row.letter: ExactSum(row.shape(schema.sizes), row.bound(schema.steps)) for row in schema.sent}
     require_known(sums, letters)
     return sums
@@ -267,7 +267,7 @@ def require_known(asked: Collection[str], known: Collection[str]) -> None:
     """Refuse a statistic that no code sums: it would stay zero."""
     unknown = [letter for letter in asked if letter not in known]
     if unknown:
-        raise SchemaError(f"measure forms no sum for statistic {', '.join(unknown)}; leave it out of the schema")
+        raise SchemaError(f"measure forms no sum for statistic {', '.join(unknown)}; exclude it from the schema")
 
 
 class ExactSum:
@@ -350,7 +350,7 @@ def _add_sparse_gram(rows: csr_array, into: NDArray[np.float64]) -> None:
 
 
 def _cast_in_place(floats: NDArray[np.float64], integers: NDArray[np.int64]) -> None:
-    """Cast in tiles, because numpy would copy all of an overlapping cast first."""
+    # numpy would copy all of an overlapping cast first, so the cast is in tiles.
     for start in range(0, floats.size, _TILE):
         integers[start : start + _TILE] = floats[start : start + _TILE].copy()
 

@@ -56,7 +56,7 @@ _WINDOW_RECORDS = 1 << 17  # checked, or sorted by class, at a time
 def tiles(schema: RecordSchema, X: Any, y: Any, *, grouped: bool = True, sparse: bool = False) -> Iterator[Tile]:
     """Yield tiles of records; a later tile may overwrite an earlier one.
 
-    Records come in order; or, if ``grouped``, S is sent and ``X`` is in memory, class by class within windows. If
+    Records come in order, or class by class within windows if ``grouped``, S is sent and ``X`` is in memory. If
     ``sparse``, rows with few entries and no transform stay sparse.
     """
     rows = check_features(schema, X)
@@ -92,7 +92,7 @@ def tiles_of_batches(schema: RecordSchema, batches: Any) -> Iterator[Tile]:
 def pairs(batches: Any) -> Iterator[tuple[Any, Any]]:
     """Yield the ``(X, y)`` pairs of batches."""
     if hasattr(batches, "ndim") or isinstance(batches, str | bytes | os.PathLike) or not isinstance(batches, Iterable):
-        raise DataError("y is missing; give labels or targets beside X, or an iterable of (X, y) batches as X")
+        raise DataError("y is missing; give labels or targets next to X, or an iterable of (X, y) batches as X")
     empty = True
     for batch in batches:
         if not isinstance(batch, tuple | list) or len(batch) != 2:
@@ -126,15 +126,15 @@ def check_shape(schema: Schema, rows: Rows) -> Rows:
 def _about_features(schema: Schema, inputs: int, outputs: int | None) -> str:
     if schema.appended:
         return (
-            f"X has {inputs} columns, {outputs} behind the transform, and the schema's features={schema.features} "
-            "count the target too; measure the columns that the schema says, and give the target as y"
+            f"X has {inputs} columns, {outputs} after the transform, and the schema's features={schema.features} "
+            "count the target too; measure the schema's columns, and give the target as y"
         )
     if schema.transform:
         return (
-            f"the transform turns the {inputs} columns of X into {outputs} features but the schema says "
+            f"the transform turns the {inputs} columns of X into {outputs} features but the schema has "
             f"{schema.features}; set features={outputs}"
         )
-    return f"X has {inputs} features but the schema says {schema.features}; measure the same features"
+    return f"X has {inputs} features but the schema has {schema.features}; measure the same features"
 
 
 def count_of(X: Any) -> int | None:
@@ -182,7 +182,7 @@ def as_rows(array: Any, field: str) -> Any:
         raise RecordError(f"{field} has rows of different lengths; give a rectangular array") from None
     if field == "X" and rows.dtype.kind in "US":
         warnings.warn(
-            "X is an array of texts: numpy writes a float32 in it with fewer digits than it has, so a text in one "
+            "X is an array of texts: numpy converts a float32 to a text with fewer digits, so a text in one "
             "record changes the numbers of others; give lists, an array of objects, or a table",
             stacklevel=2,
         )
@@ -200,7 +200,7 @@ def real(field: str, array: Any) -> Any:
 
 
 def numbers_in(array: Any) -> tuple[NDArray[np.float64], bool]:
-    """Return entries as float64, NaN where missing or no number; and whether each is a number or missing."""
+    """Return entries as float64, NaN where missing or no number; and whether all are numbers or missing."""
     plain = dense(array)
     column = read(plain.reshape(-1))
     return column.numbers.reshape(plain.shape), not column.texts
@@ -289,7 +289,7 @@ class NamedLabels:
 
 
 def indices_of(classes: tuple[str, ...] | range, labels: Any, first: int = 0) -> NDArray[np.intp]:
-    """Return each label's index among the classes, ``(n,)``; refuse others, by position."""
+    """Return each label's index among the classes, ``(n,)``; refuse others."""
     column = read(labels)
     result = _listed(tuple(classes)).places_of(column)
     if not result.size or result.min() >= 0:
@@ -298,15 +298,15 @@ def indices_of(classes: tuple[str, ...] | range, labels: Any, first: int = 0) ->
         last = len(classes) - 1
         if (column.numbers % 1 == 0).all():
             raise RecordError(f"y has labels outside 0..{last}; {_remedy(len(classes))}, or {_MORE}")
-        raise RecordError(f"y must hold whole numbers 0..{last}, and one entry is not; {_remedy(len(classes))}")
+        raise RecordError(f"y must hold integers 0..{last}, and one entry is not; {_remedy(len(classes))}")
     raise RecordError(
         f"y holds a label at position {first + int((result < 0).argmax())} that is not among class_names; "
-        f"the classes are {listed(classes)}: correct it if it is misspelt or missing, or leave its record out"
+        f"the classes are {listed(classes)}: correct it if it is misspelt or missing, or exclude its record"
     )
 
 
 def _remedy(classes: int) -> str:
-    outcomes = "map the outcomes to 0 and 1 by one rule for all parties, or, if it is a schema of classes, "
+    outcomes = "map the outcomes to 0 and 1 by one rule for all parties or, under a schema of classes, "
     return f"{outcomes if classes == 2 else ''}give {_NAMES}"
 
 

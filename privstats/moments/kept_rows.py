@@ -44,7 +44,7 @@ class KeptRows:
         self._bytes = 0
 
     def behind(self, map_: object) -> KeptRows:
-        """Return the cache for a map, without rows of other maps."""
+        """Drop rows of other maps than ``map_``, and return this cache."""
         if map_ != self._map:
             self._map, self._tiles, self._bytes = map_, {}, 0
         return self
@@ -79,7 +79,7 @@ def _packed(integers: NDArray[Any]) -> NDArray[Any]:
 
 
 def _mark(rows: NDArray[Any]) -> tuple[Any, ...]:
-    """Return shape, type and two checksums: rows change within a call only by accident."""
-    # Bits that change at random pass both checksums with a chance below 2**-32. No other party chooses the rows.
+    # The checksums detect accidental changes: bits that change at random pass both with a chance below 2**-32. No other
+    # party chooses the rows.
     held = np.ascontiguousarray(rows).data
     return rows.shape, rows.dtype.str, zlib.crc32(held), zlib.adler32(held)

@@ -106,8 +106,9 @@ def measure(
         progress: show a progress bar at once; otherwise after two seconds on a terminal.
 
     Guarantee:
-        Except under these four schemas a record's contribution follows from that record and the schema alone. Every
-        value is read by itself (``intake.meaning``): neither a column's type nor another record changes its meaning.
+        Except under these four schemas a record's contribution follows from that record, the schema and ``published``
+        alone. Every value is read by itself (``intake.meaning``): neither a column's type nor another record changes
+        its meaning.
         With ``unreadable="leave out"`` no record decides whether others count.
 
     Warns:
@@ -117,7 +118,7 @@ def measure(
 
     Returns:
         Moments; with ``persons`` :class:`~privstats.moments.PersonMoments`, in which no person weighs more than the
-        plan's clip and each contribution follows from that person's rows alone.
+        plan's clip and each contribution follows from that person's rows and public values alone.
 
     Raises:
         DataError: records do not fit the schema, or only one of ``persons`` and ``person_clip`` is given.
@@ -165,7 +166,8 @@ def exact_moments(
     require_schema(schema, "measure(schema, X, y)")
     _check_persons(schema, persons, person_clip)
     kind = kind_of(schema)
-    if kept is not None and kind.again is not None and persons is None:  # each call for persons replaces tiles
+    # The batches of persons share their tiles' indices, so each would evict the one before.
+    if kept is not None and kind.again is not None and persons is None:
         kind = replace(kind, measure=kind.again(kept))
     values = {} if published is None else published.read()
     schema.check_values(values)
@@ -203,7 +205,7 @@ def _check_persons(schema: Schema, persons: Any, clip: Clip | None) -> None:
     if (persons is None) != (clip is None):
         raise DataError("persons= and person_clip= go together: give an id for each row, and plan.person_clip")
     if clip is not None and (why := schema.refuses_persons(averaged=clip.averaged)):
-        raise DataError(f"these are no sums over persons: {why}; leave persons out")
+        raise DataError(f"this schema cannot bound a person: {why}; omit persons")
 
 
 def _opened(kind: Kind, schema: Schema, X: Any, y: Any, opened: ExitStack) -> tuple[Any, Any]:

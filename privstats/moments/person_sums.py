@@ -53,12 +53,12 @@ class Cut(Protocol):
         """Number of clipped persons."""
 
     def of(self, sums: Whole, owner: NDArray[np.intp]) -> Whole:
-        """Return these persons' clipped sums, ``(n, entries)``, truncated toward zero."""
+        """Return ``sums``, each clipped by its owner's factor, ``(n, entries)``, truncated toward zero."""
 
     def exact_factors(self, owner: NDArray[np.intp], most: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return each person's factor, ``(n,)``, whose truncated products with sums up to ``most`` equal :meth:`of`.
+        """Return each person's factor, ``(n,)``: its truncated products with sums up to ``most`` equal :meth:`of`.
 
-        0 marks a person without a float64 factor that is proved to do so.
+        0 marks a person for whom no float64 factor is proved exact.
         """
 
 
@@ -66,7 +66,7 @@ class ManyClip(Protocol):
     """A clip of many persons at once."""
 
     def most_records(self, schema: Schema) -> int:
-        """Return the number of records that bounds a person's contribution."""
+        """Return the maximum number of records that a person counts as."""
 
     def cut(self, schema: Schema, rows: int, squares: Squares) -> Cut:
         """Clip persons who have ``rows`` rows each."""
@@ -74,10 +74,10 @@ class ManyClip(Protocol):
 
 def rows_at_once(schema: Schema) -> int:
     """Return the maximum rows per person of the batched path, from the schema alone."""
-    return min(_MAX_BATCHED_ROWS, (_EXACT - 1) // (_most(schema) + 1))
+    return min(_MAX_BATCHED_ROWS, (_EXACT - 1) // (_max_bound(schema) + 1))
 
 
-def _most(schema: Schema) -> int:
+def _max_bound(schema: Schema) -> int:
     return max(schema.bound, COUNT_SCALE)
 
 
@@ -88,7 +88,7 @@ class PersonSums:
         self.records = self.counted = self.shrunk = 0
         self._schema, self._clip = schema, clip
         self._rows = {row.letter: row for row in schema.sent}
-        self._sums = {s: ExactSum(row.shape(schema.sizes), _most(schema)) for s, row in self._rows.items()}
+        self._sums = {s: ExactSum(row.shape(schema.sizes), _max_bound(schema)) for s, row in self._rows.items()}
 
     def add(self, terms: RecordTerms, persons: NDArray[np.intp]) -> None:
         """Add all rows of further persons, at most :func:`rows_at_once` rows each.
@@ -115,7 +115,7 @@ class PersonSums:
     def _tiles(self, order: NDArray[np.intp], rows: int) -> Iterator[NDArray[np.intp]]:
         sizes = self._schema.sizes
         entries = sum(_held(row, sizes, rows) for row in self._rows.values())
-        step = rows * max(1, min(_TILE // entries, (_EXACT - 1) // (_most(self._schema) * rows)))
+        step = rows * max(1, min(_TILE // entries, (_EXACT - 1) // (_max_bound(self._schema) * rows)))
         yield from (order[start : start + step] for start in range(0, len(order), step))
 
     def _add(self, terms: list[Term], persons: int, rows: int) -> None:
@@ -134,8 +134,8 @@ class PersonSums:
 # Entries in memory for one person with this number of rows: the rows, if their products are formed later; else a sum
 # for each block that the rows can be in.
 def _held(row: Statistic, sizes: Mapping[str, int], rows: int) -> int:
-    block, apart = row.block(sizes), rows if row.blocks(sizes) > 1 else 1
-    return rows * block[0] if row.symmetric and rows < block[0] else apart * math.prod(block)
+    block, several = row.block(sizes), rows if row.blocks(sizes) > 1 else 1
+    return rows * block[0] if row.symmetric and rows < block[0] else several * math.prod(block)
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,24 +143,24 @@ class _Part:
     """Persons' contributions to one statistic, in wire steps.
 
     Attributes:
-        sums: ``(n, a)`` or ``(n, a, b)``; or rows ``(n, m, a)`` with products that are the sums.
+        sums: ``(n, a)`` or ``(n, a, b)``; or rows ``(n, m, a)`` whose products are the sums.
         owner: person of each sum, ``(n,)``; None: one sum per person, in order.
         block: block of each sum, ``(n,)``; None: the only block.
-        formed: whether the sums are still to be formed from rows.
+        unformed: whether ``sums`` holds rows, to be multiplied later.
     """
 
     letter: str
     sums: Whole
     owner: NDArray[np.intp] | None = None
     block: NDArray[np.intp] | None = None
-    formed: bool = False
+    unformed: bool = False
 
     @property
     def roundings(self) -> int:
         # Bound on the float64 roundings behind one squared length, each of relative size 2**-53.
         blocks = 1 if self.owner is None else int(np.bincount(self.owner).max(initial=0))
-        lines = self.sums.shape[1] if self.formed or self.sums.ndim > 2 else 1
-        return lines + (lines if self.formed else self.sums.shape[-1]) + blocks
+        lines = self.sums.shape[1] if self.unformed or self.sums.ndim > 2 else 1
+        return lines + (lines if self.unformed else self.sums.shape[-1]) + blocks
 
     def squares(self, persons: int) -> NDArray[np.float64]:
         lines = self._lines(slice(None))
@@ -172,16 +172,16 @@ class _Part:
         return sum(int(entry) ** 2 for entry in self._lines(own).reshape(-1).tolist())
 
     def _lines(self, where: Any) -> Whole:
-        """Return integers with the sums' squared length: for products of rows, the rows' scalar products."""
+        """Return integers whose squares add up as the sums' do: for products of rows, the rows' scalar products."""
         lines = self.sums[where]
-        return np.asarray(lines @ lines.transpose(0, 2, 1) if self.formed else lines)
+        return np.asarray(lines @ lines.transpose(0, 2, 1) if self.unformed else lines)
 
     def add(self, total: Whole, cut: Cut) -> None:
         """Add the clipped sums to a total, ``(blocks, entries)``; sums formed here fill at least lower triangles."""
         owner = np.arange(len(self.sums)) if self.owner is None else self.owner
         block = np.zeros(len(owner), np.intp) if self.block is None else self.block
-        if not self.formed:
-            _add_apart(total, cut.of(self.sums.reshape(len(owner), -1), owner), block)
+        if not self.unformed:
+            _add_by_block(total, cut.of(self.sums.reshape(len(owner), -1), owner), block)
             return
         factors = cut.exact_factors(owner, np.einsum("pij,pij->pj", self.sums, self.sums).max(axis=1))
         for each in np.unique(block).tolist():
@@ -206,7 +206,7 @@ def _add_products(into: Whole, left: Whole, right: Whole, owner: NDArray[np.intp
             strip += np.dot(np.ones(len(products)), clipped).reshape(strip.shape)
 
 
-def _add_apart(total: Whole, rows: Whole, block: NDArray[np.intp]) -> None:
+def _add_by_block(total: Whole, rows: Whole, block: NDArray[np.intp]) -> None:
     present = np.bincount(block, minlength=len(total)) > 0
     place = np.cumsum(present)[block] - 1
     members = csr_array((np.ones(len(rows)), place, np.arange(len(rows) + 1)), (len(rows), np.count_nonzero(present)))
@@ -258,14 +258,14 @@ def _parts(rows_of: Mapping[str, Statistic], term: Term, persons: int, rows: int
             yield replace(part, owner=owner[first], block=blocks[first])
 
 
-# Persons, or their blocks, that all have this number of rows.
+# Build the part of persons, or of their blocks, with ``rows`` rows each.
 def _alike(letter: str, product: Product, several: int, rows: int, times: int) -> _Part:
     left, right = product
     shaped = left.reshape(several, rows, -1)
     if right is None:
         return _Part(letter, _in_steps(shaped.sum(axis=1), times))
     if right is left and rows < shaped.shape[2] and times == 1:
-        return _Part(letter, shaped, formed=True)
+        return _Part(letter, shaped, unformed=True)
     turned = np.ascontiguousarray(shaped.transpose(0, 2, 1))
     return _Part(letter, _in_steps(turned @ right.reshape(several, rows, -1), times))
 

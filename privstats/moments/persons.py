@@ -35,9 +35,9 @@ _BITS = 63  # bits of a total
 _WINDOW_ROWS, _WINDOW_ENTRIES = 1 << 14, 1 << 21  # rows read and mapped at once
 
 Summed: TypeAlias = Callable[[Any, Any], tuple[Moments, LeftOut]]
-"""From X and y to their moments, and the records that were left out."""
+"""Maps X and y to their moments and the excluded records."""
 ByRecord: TypeAlias = Callable[[Any, Any], tuple[RecordTerms, LeftOut]]
-"""From X and y to each record's contribution, and the records that were left out."""
+"""Maps X and y to each record's contribution and the excluded records."""
 
 
 class Clip(ManyClip, Protocol):
@@ -57,17 +57,17 @@ class Clip(ManyClip, Protocol):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PersonMoments(Moments):
-    """Exact sums in which no person counts for more than ``clip.records``, in wire steps, int64.
+    """Exact sums in which no person has more than the norm of ``clip.records`` records, in wire steps, int64.
 
-    A person's rows are averaged, or shrunk together where they weigh more than the clip. Counts can be fractions. A
-    person at two parties counts at both.
+    A person's rows are averaged, or clipped together to that norm. Counts can be fractions. A person at two parties
+    counts at both.
 
     Attributes:
         arrays: by letter, blocks first, in wire steps.
         clip: ``plan.person_clip``.
         records, counted: rows in the sums, and the number toward a plan's limits. The latter counts a person with more
             than ``clip.records`` rows as at most ``clip.most_records``, so one person changes it by at most a public
-            number. None: ``records``. Private and never sent, as are all fields below.
+            number. Default: ``records``. Private and never sent, as are all fields below but ``published``.
         shrunk, parties: number of clipped persons, and of added parties.
         persons: number of persons, also of those without a readable row; None: unknown.
 
@@ -230,7 +230,7 @@ def _warn_of_ids_like_others(records: int) -> None:
     if records:
         warnings.warn(
             f"{records:,} of the records have an id that a reader of tables may convert to another number, a boolean, "
-            "a date or a time, such as 12.1, True or 2020-01-02, and are left out of every sum: put a letter before "
+            "a date or a time, such as 12.1, True or 2020-01-02, and are excluded from every sum: put a letter before "
             "these ids. Do not share this number",
             UnreadableRecordsWarning,
             stacklevel=5,

@@ -40,7 +40,7 @@ _COLUMNS_SHOWN = 8
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Records that are in no sum; ``why`` counts them by column and reason, possibly several."""
+    """Records that are in no sum; ``why`` counts each by column, for one reason or several."""
 
     records: int = 0
     why: Mapping[tuple[str, str], int] = field(default_factory=dict)
@@ -64,12 +64,12 @@ class LeftOut:
         by_column = {column: reasons for column, reasons in by_column.items() if reasons}
         shown = [f"{column}: {', '.join(reasons)}" for column, reasons in list(by_column.items())[:_COLUMNS_SHOWN]]
         more = f"; and {len(by_column) - _COLUMNS_SHOWN} columns more" if len(by_column) > _COLUMNS_SHOWN else ""
-        none = "no record is left: " if none_left else ""
+        none = "no record remains: " if none_left else ""
         why = f". {'; '.join(shown)}{more}" if shown else ""
         texts = any(what == TEXT and count for (_, what), count in self.why.items())
         code = ", code texts as numbers or have the plan declare them" if texts else ""
         return (
-            f"{none}{self.records:,} of the records cannot be read and are left out of every sum{why}. Correct the "
+            f"{none}{self.records:,} of the records cannot be read and are excluded from every sum{why}. Correct the "
             f"file where you can{code}, and do not share these numbers"
         )
 
@@ -81,7 +81,7 @@ def named(names: Sequence[str] | None, columns: int) -> list[str]:
 
 Measured: TypeAlias = "Callable[[Any, Any, Any, Mapping[str, Values], bool], Any]"
 Measurement: TypeAlias = "Callable[[Any, Any, Any, Mapping[str, Values], bool], tuple[Any, LeftOut]]"
-"""As :data:`Measured`; the moments, and which records were left out."""
+"""A :data:`Measured` that also returns the excluded records."""
 Noted: TypeAlias = "Callable[[NDArray[np.bool_], Any, NDArray[np.bool_]], None]"
 """Receives which records are included, the rows (NaN where an entry is unreadable), and which y are readable."""
 Beside: TypeAlias = Literal["labels", "targets", "unread"]
@@ -273,7 +273,8 @@ def _parsed(tile: Any, names: Sequence[str], declared: Sequence[Any]) -> tuple[N
     for j, (name, column) in enumerate(zip(names, declared or [None] * len(names), strict=True)):
         result, words = read(raw[:, j]) if columns is None else columns[j], getattr(column, "values", ())
         codes = result.numbers if column is None else column.codes(result)[0]
-        X[:, j] = np.where(codes == (len(words) or np.nan), np.nan, codes)  # the code after the last: an unknown text
+        # Code len(words) marks an unlisted text.
+        X[:, j] = np.where(codes == (len(words) or np.nan), np.nan, codes)
         why[name, GAP] = gone = result.missing
         why[name, WORD if words else TEXT] = np.isnan(X[:, j]) & ~gone
     return X, why

@@ -1,7 +1,7 @@
 """Sum over records, compute each record's contribution, and assign records to folds.
 
-A record's fold is a public hash of its own grid vectors. By position, removing one record would move all later ones,
-which noise for one record would not hide. Identical records share a fold.
+A record's fold is a public hash of its own grid vectors. With folds by position, removing one record would move all
+later ones, which noise for one record would not hide. Identical records share a fold.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class RecordTerms:
 
     @classmethod
     def of(cls, records: int, *terms: Term, **reports: Any) -> RecordTerms:
-        """Build the terms of records all in the sums."""
+        """Build the terms of records that are all in the sums."""
         return cls(np.ones(records, np.bool_), terms, reports)
 
     @classmethod
@@ -73,7 +73,7 @@ class RecordTerms:
         return int(self.kept.sum())
 
     def among(self, read: NDArray[np.bool_]) -> RecordTerms:
-        """Extend these terms to all records, of which only ``read``, ``(n,)``, were read."""
+        """Extend ``kept`` to all records; ``read``, ``(n,)``, marks those that were read."""
         readable = read.copy()
         readable[read] = self.kept
         return replace(self, kept=readable)

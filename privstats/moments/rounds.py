@@ -35,7 +35,7 @@ def pieces(
 
 
 def grid_rows(read: Schema, rows: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return rows' grid vectors, and which rows are finite before and after the transform; others are zero."""
+    """Return rows' grid vectors, and which rows are finite (or codes), also when transformed; others are zero."""
     with np.errstate(over="ignore"):
         wide = np.asarray(rows, np.float64)
     fine = _finite(wide) | (cells_of(read) is not None)
@@ -85,6 +85,6 @@ def real_outcomes(targets: NDArray[Any], outcomes: int, *, missing: bool = False
     if not finite.all():
         raise RecordError(
             "y holds NaN, infinite or overflowing entries, and missing outcomes are not weighted: leave these records "
-            "out, and state that complete cases are meant; or give the schema of a trial missing='weights'"
+            "out, and report complete cases; or set missing='weights' in a trial's schema"
         )
     return real

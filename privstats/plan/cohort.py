@@ -33,8 +33,8 @@ class Cohort:
         clients: at least 2.
         min_survivors: minimum number of clients in an unmasked sum; with fewer the session aborts.
         max_records: over all clients; it determines the ring's width.
-        colluders: clients that may work with the server without learning another client's vector; the guarantee of
-            distributed noise does not count their shares.
+        colluders: maximum number of clients that, with the server, still learn no other client's vector; the guarantee
+            of distributed noise does not count their shares.
 
     Example:
         >>> cohort = ps.Cohort(clients=12, min_survivors=10, max_records=50_000, colluders=2)
@@ -54,7 +54,7 @@ class Cohort:
         for field, least in (("clients", 2), ("min_survivors", 1), ("max_records", 1), ("colluders", 0)):
             value = getattr(self, field)
             if isinstance(value, bool) or not isinstance(value, int):
-                raise PlanError(f"cohort.{field} must be a whole number, got {type(value).__name__}")
+                raise PlanError(f"cohort.{field} must be an integer, got {type(value).__name__}")
             if value < least:
                 raise PlanError(f"cohort.{field} must be at least {least}, got {value}")
         if self.min_survivors > self.clients:
@@ -64,7 +64,7 @@ class Cohort:
         if self.colluders >= self.min_survivors:
             raise PlanError(
                 f"cohort.colluders={self.colluders} must stay below cohort.min_survivors={self.min_survivors}, "
-                "or no honest survivor is left to hide among; lower colluders or raise min_survivors"
+                "or no honest survivor remains to hide among; lower colluders or raise min_survivors"
             )
 
 
@@ -117,14 +117,13 @@ def limits(layout: Layout, cohort: Cohort, noise_std: Callable[[Segment], float]
 def headroom(
     layout: Layout, limits: Limits, noise_std: Callable[[Segment], float], spare_bits: int = 0
 ) -> tuple[Headroom, ...]:
-    """Choose every segment's width: the smallest integer b with 2**(b-1) > n M + z sigma + 1, M = ``segment.bound``.
+    """Choose every segment's width b, the smallest with 2**(b-1) > n M + ceil(z sigma) + 1; M = ``segment.bound``.
 
-    ``noise_std`` returns the standard deviation, in grid steps, of all noise that can be in the sum, or for Laplace
-    noise the equivalent in the tail (``Noise.tail_sigma``). A discrete Gaussian is sub-Gaussian and a rounded one
-    differs from a Gaussian by half a step (the ``+ 1``). So with z = sqrt(2 ln(2 D / WRAP_PROBABILITY)) over D entries
-    a union bound keeps the wrap probability below ``WRAP_PROBABILITY``. n is the number of records in a released sum
-    (:class:`Limits`); for the counts it covers all that honest clients can hold, so counts never wrap. ``spare_bits``
-    are added.
+    sigma comes from ``noise_std``: the sub-Gaussian parameter, in wire steps, of all noise that can be in the sum,
+    rounding included, or for Laplace noise the equivalent in the tail (``Noise.tail_sigma``); the ``+ 1`` is spare. So
+    with z = sqrt(2 ln(2 D / WRAP_PROBABILITY)) over D entries a union bound keeps the wrap probability below
+    ``WRAP_PROBABILITY``. n is the number of records in a released sum (:class:`Limits`); for the counts it covers all
+    that honest clients can hold, so counts never wrap. ``spare_bits`` are added.
 
     Raises:
         PlanError: a segment needs more than 62 bits.
@@ -156,13 +155,13 @@ def _width(segment: Segment, limits: Limits, tail: float, spare_bits: int) -> He
     bits = 1 + largest.bit_length() + spare_bits
     if bits > _MAX_BITS and segment.name == "N":
         raise PlanError(
-            f"cohort.max_records is too large: the counts would need {bits} ring bits and {_MAX_BITS} are the most; "
+            f"cohort.max_records is too large: the counts would need {bits} ring bits, maximum {_MAX_BITS}; "
             "lower max_records"
         )
     if bits > _MAX_BITS:
         raise PlanError(
-            f"schema.grid_bits is too fine: segment {segment.name} would need {bits} ring bits and {_MAX_BITS} are the "
-            "most; lower grid_bits or cohort.max_records"
+            f"schema.grid_bits is too fine: segment {segment.name} would need {bits} ring bits, maximum {_MAX_BITS}; "
+            "lower grid_bits or cohort.max_records"
         )
     return Headroom(segment, bits, largest, plausible)
 
@@ -191,7 +190,7 @@ def check_plausible(plan: Plan, vector: NDArray[np.int64]) -> None:
         Traceback (most recent call last):
             ...
         privstats.errors.AggregationError: aggregation aborted at step 'unmask' (too-many-records): the cohort holds
-        more than cohort.max_records=100
+        more than cohort.max_records=100; raise it in a new plan
     """
     _check_records(plan, vector)
     for room, place in zip(plan.headroom, plan.layout.slices, strict=True):
@@ -212,7 +211,7 @@ def _check_records(plan: Plan, vector: NDArray[np.int64]) -> None:
         raise AggregationError(
             plan.masking.steps[-1],
             "too-many-records",
-            f"the cohort holds more than cohort.max_records={plan.cohort.max_records}",
+            f"the cohort holds more than cohort.max_records={plan.cohort.max_records}; raise it in a new plan",
         )
 
 
@@ -243,20 +242,20 @@ def _check_alignment(schema: GaussianSchema, cohort: Cohort, privacy: Privacy | 
     if honest < least:
         raise PlanError(
             f"min_survivors - colluders is {honest} and must be at least 4 (rounds + 1) = {least} for an alignment "
-            "without noise: the sums of many rounds over few clients reveal single clients; take fewer rounds, or more "
+            "without noise: the sums of many rounds over few clients reveal single clients; use fewer rounds, or more "
             "clients"
         )
     if not agrees:
         raise PlanError(
             "an alignment without noise needs a protocol in which clients see the survivors: two sums whose lists "
-            "differ by one client give that client's covariance; leave protocol and panel out, or promise a client"
+            "differ by one client give that client's covariance; omit protocol and panel, or set unit='client'"
         )
     if schema.reference and (schema.among is None or schema.among[-1] >= cohort.clients):
         raise PlanError("a round without noise must name its clients in schema.among: those of the first sum, in order")
 
 
 def check_parties(schema: Schema, cohort: Cohort, privacy: Privacy | NoPrivacy) -> None:
-    """Refuse a ``PartySchema``'s limits in records, and replace-one for a client of another kind.
+    """Refuse record limits that do not fit a ``PartySchema``, and replace-one per client under another schema.
 
     A party is one record of a ``PartySchema``, so ``max_records_per_client`` is 1. A ``client_clip`` would clip it
     twice.
@@ -277,8 +276,8 @@ def check_parties(schema: Schema, cohort: Cohort, privacy: Privacy | NoPrivacy) 
         return
     if privacy.max_records_per_client != 1 or privacy.client_clip is not None:
         raise PlanError(
-            "a party is one record of a PartySchema, however many it holds: set max_records_per_client=1, and leave "
-            "client_clip out, because the schema bounds every party"
+            "a party is one record of a PartySchema, however many it holds: set max_records_per_client=1, and omit "
+            "client_clip, because the schema bounds every party"
         )
 
 
@@ -286,16 +285,16 @@ def _check_sites(schema: SitesSchema, cohort: Cohort, privacy: Privacy | NoPriva
     """Refuse sums within sites over too few sites.
 
     Without noise the smallest group needs M (p + 1) + 3 honest sites, for M pulls besides the first and p features.
-    This is a counting rule, not a proof: the M p (p + 1) / 2 differences between pulls, the constant's row and the
-    number of records equal K p unknown site sums in number, with K = M (p + 1) / 2 + 1 + 1 / p; the rule requires twice
-    that. Under a promise, several groups need three honest sites each on average.
+    This is a counting rule, not a proof: the M p (p + 1) / 2 differences between pulls, the constant's row (p numbers)
+    and the number of records are as many as the p unknown sums of each of K sites, K = M (p + 1) / 2 + 1 + 1 / p. The
+    rule requires twice K. Under a promise, several groups need three honest sites each on average.
     """
     honest = cohort.min_survivors - cohort.colluders
     if isinstance(privacy, Privacy):
         if schema.groups > 1 and honest < 3 * schema.groups:
             raise PlanError(
                 f"min_survivors - colluders is {honest} and must be at least 3 groups = {3 * schema.groups}: errors by "
-                "groups need several sites in each; lower schema.groups, or take more sites"
+                "groups need several sites in each; lower schema.groups, or use more sites"
             )
         return
     least = (len(schema.pulls) - 1) * (schema.features + 1) + 3
@@ -304,7 +303,7 @@ def _check_sites(schema: SitesSchema, cohort: Cohort, privacy: Privacy | NoPriva
         where = "min_survivors - colluders" if schema.groups == 1 else "honest sites in the smallest group at worst"
         raise PlanError(
             f"{where} is {crowd} and must be at least {least} for exact sums within sites: over fewer, sums reveal "
-            "single sites; take more sites, fewer pulls, columns or groups, or give a Privacy"
+            "single sites; use more sites, fewer pulls, columns or groups, or give a Privacy"
         )
 
 
@@ -313,13 +312,13 @@ def _check_places(schema: EffectSchema, cohort: Cohort, _: Privacy | NoPrivacy, 
     if isinstance(pi, tuple) and len(pi) != cohort.clients:
         raise PlanError(
             f"schema.probability has {len(pi)} numbers, and cohort.clients is {cohort.clients}: give one for each "
-            "place of the roster, or one for all"
+            "client of the roster, or one for all"
         )
     honest = cohort.min_survivors - cohort.colluders
     if schema.groups is not None and honest < 3 * schema.groups:
         raise PlanError(
             f"min_survivors - colluders is {honest} and must be at least 3 groups = {3 * schema.groups}: a spread "
-            "between groups needs several sites in each; lower schema.groups, or take more sites"
+            "between groups needs several sites in each; lower schema.groups, or use more sites"
         )
 
 

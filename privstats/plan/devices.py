@@ -22,26 +22,26 @@ PER_RECORD = "per record"
 TRUSTED_REGISTRAR = "the registrar is trusted with every answer"
 
 _LONGEST_NAME = 120
-_MOST_RUNS = 10_000
-_MOST_EPSILON = 1e9
+_MAX_RUNS = 10_000
+_MAX_EPSILON = 1e9
 
 
 @dataclass(frozen=True, kw_only=True)
 class Devices:
-    """Who may send, and what the page states, for devices of invited people: see docs/privacy.md.
+    """Senders and page texts for devices of invited people: see docs/privacy.md.
 
     Args:
         organisations: who runs each panel member, the leader's first; all different.
         registrar: the organisation that invites; none of the panel's.
         registrar_key: the registrar's Ed25519 public key, 64 hex digits, which verifies the signed roster.
-        page: the organisation that serves the page; none of the panel's. A registrar that serves it writes ``"the
-            registrar is trusted with every answer"``.
+        page: the organisation that serves the page; none of the panel's. If the registrar does, set ``"the registrar
+            is trusted with every answer"``.
         most_runs: maximum runs to which a person is invited.
-        stated_epsilon: the epsilon shown to a person, needed under a ``Privacy``: for all ``most_runs`` runs together,
-            one answer exchanged for another, at the plan's delta; a lower number is refused.
-        words: ``"per record"``, written out under the record unit: a device may hold several records.
-        exact: ``"the leader is trusted with the sum"``, written out where the panel adds no noise.
-        texts: texts shown instead of names: see :func:`privstats.files.page_texts.checked_texts`.
+        stated_epsilon: the epsilon shown to a person, needed under a ``Privacy``: for one answer exchanged for another
+            in all ``most_runs`` runs, at the plan's delta; at least :func:`least_epsilon`.
+        words: must be ``"per record"`` under the record unit: a device may hold several records.
+        exact: ``"the leader is trusted with the sum"``, required where the panel adds no noise.
+        texts: texts shown instead of variables' names: see :func:`privstats.files.page_texts.checked_texts`.
 
     Example:
         >>> key = ps.secagg.Identity.generate(os.urandom).public.hex()
@@ -74,8 +74,8 @@ class Devices:
             _check_name(field, name)
         self._check_apart()
         _check_key(self.registrar_key)
-        if type(self.most_runs) is not int or not 1 <= self.most_runs <= _MOST_RUNS:
-            raise PlanError(f"devices.most_runs must be a whole number from 1 to {_MOST_RUNS}, got {self.most_runs!r}")
+        if type(self.most_runs) is not int or not 1 <= self.most_runs <= _MAX_RUNS:
+            raise PlanError(f"devices.most_runs must be an integer from 1 to {_MAX_RUNS}, got {self.most_runs!r}")
         self._check_sentences()
         if self.stated_epsilon is not None:
             object.__setattr__(self, "stated_epsilon", _checked_epsilon(self.stated_epsilon))
@@ -129,7 +129,7 @@ class Devices:
     def _check_sentences(self) -> None:
         for field, value, sentence in (("words", self.words, PER_RECORD), ("exact", self.exact, EXACT)):
             if value is not None and value != sentence:
-                raise PlanError(f"devices.{field} must be {sentence!r} to the letter, or left out, got {value!r:.80}")
+                raise PlanError(f"devices.{field} must be {sentence!r} to the letter, or omitted, got {value!r:.80}")
 
 
 def check_devices(plan: Plan) -> None:
@@ -152,9 +152,9 @@ def least_epsilon(schema: Schema, privacy: Privacy, noise: Noise, runs: int) -> 
     """Return epsilon of ``runs`` runs together when one unit's data are exchanged, at the plan's delta.
 
     The respondents are public, so one answer is compared with another: a neighbour under replace-one. Under add-remove
-    it is a group of two, hence at most twice the mu (Dong, Roth and Su 2022, theorem 3), and at most ``dp.client_mu``
-    of that number of records replaced. R runs compose to sqrt(R) mu (corollary 2 there). For a pure promise epsilons
-    add up.
+    it is a group of two: at most twice the mu (Dong, Roth and Su 2022, theorem 3), and without a clip at most
+    replace-one's ``dp.client_mu`` or, for a record, ``dp.group_mu``. R runs compose to sqrt(R) mu (corollary 2 there).
+    For a pure promise epsilons add up.
 
     Example:
         >>> from privstats.plan.devices import least_epsilon
@@ -183,7 +183,7 @@ def _check_panel(plan: Plan, devices: Devices) -> None:
     if not plan.panel:
         raise PlanError(
             f"devices send one message and are gone, which protocol={plan.protocol!r} cannot do: choose "
-            "protocol='split' with a panel, or leave devices out"
+            "protocol='split' with a panel, or omit devices"
         )
     if len(devices.organisations) != len(plan.panel):
         raise PlanError(
@@ -206,7 +206,7 @@ def _check_noise(plan: Plan, devices: Devices) -> None:
         )
     if drawn_by == "member":
         if devices.exact is not None:
-            raise PlanError("devices.exact is for plans without noise of the panel, and this one has it: leave it out")
+            raise PlanError("devices.exact is for plans without panel noise, and this plan has some: omit it")
         return
     if devices.exact is None:
         raise PlanError(
@@ -223,13 +223,13 @@ def _check_noise(plan: Plan, devices: Devices) -> None:
 def _check_one_message(plan: Plan) -> None:
     if plan.published is not None or plan.spare_bits:
         raise PlanError(
-            "a device sends one message and is gone, and a round of a course needs the same ones again: leave devices "
-            "out, or the published values and spare_bits"
+            "a device sends one message and is gone, and a round of a course needs the same devices again: omit "
+            "devices, or the published values and spare_bits"
         )
     if plan.validity is not None:
         raise PlanError(
-            "validity cannot be combined with devices, because nothing is proved where a member answers proofs of "
-            "reports on no list: leave out validity, or devices"
+            "validity cannot be combined with devices, because no privacy proof covers a panel member that answers "
+            "proofs of unlisted reports: omit validity, or devices"
         )
 
 
@@ -243,24 +243,24 @@ def _check_unit(plan: Plan, devices: Devices) -> None:
     if per_record and devices.words is None:
         raise PlanError(
             "privacy.unit='record' promises less to a device that holds several records: choose unit='client' with "
-            f"max_records_per_client, or write devices.words = {PER_RECORD!r}, which the page then says"
+            f"max_records_per_client, or write devices.words = {PER_RECORD!r}, which the page then states"
         )
     if devices.words is not None and not per_record:
-        raise PlanError("devices.words is about the record unit, and this plan's is another: leave it out")
+        raise PlanError("devices.words is for unit='record' only: omit it, or change the unit")
 
 
 def _check_stated(plan: Plan, devices: Devices) -> None:
     if isinstance(plan.privacy, NoPrivacy) or plan.noise is None:
         if devices.stated_epsilon is not None:
-            raise PlanError("devices.stated_epsilon is a promise, and this plan makes none: leave it out")
+            raise PlanError("devices.stated_epsilon is a promise, and this plan makes none: omit it")
         return
     least = least_epsilon(plan.schema, plan.privacy, plan.noise, devices.most_runs)
     if devices.stated_epsilon is not None and devices.stated_epsilon >= least:
         return
     stated = "missing" if devices.stated_epsilon is None else f"{devices.stated_epsilon:g}"
     raise PlanError(
-        f"devices.stated_epsilon is {stated}, and {devices.runs} of this plan cost {least:.6g} for one answer against "
-        f"another: write {math.ceil(least * 100) / 100!r}, or lower most_runs or epsilon"
+        f"devices.stated_epsilon is {stated}, and {devices.runs} of this plan cost epsilon {least:.6g} if one answer "
+        f"is exchanged: write {math.ceil(least * 100) / 100!r}, or lower most_runs or epsilon"
     )
 
 
@@ -278,8 +278,8 @@ def _check_key(key: object) -> None:
 
 
 def _checked_epsilon(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= _MOST_EPSILON:
-        raise PlanError(f"devices.stated_epsilon must be a number above 0 and at most {_MOST_EPSILON:g}")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= _MAX_EPSILON:
+        raise PlanError(f"devices.stated_epsilon must be a number above 0 and at most {_MAX_EPSILON:g}")
     return float(value)
 
 

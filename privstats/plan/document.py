@@ -100,9 +100,9 @@ def from_toml(text: str) -> dict[str, Any]:
 def read_text(path: str | os.PathLike[str]) -> str:
     """Read a plan file, UTF-8; a byte-order mark is dropped."""
     if not isinstance(path, str | os.PathLike):
-        raise PlanError(f"Plan.read takes the path of a plan file, got {type(path).__name__}; give a str or a Path")
+        raise PlanError(f"Plan.read needs the path of a plan file, got {type(path).__name__}; give a str or a Path")
     if isinstance(path, str) and "\n" in path:
-        raise PlanError("Plan.read takes the path of a plan file, got text of several lines; use Plan.from_toml(text)")
+        raise PlanError("Plan.read needs the path of a plan file, got text of several lines; use Plan.from_toml(text)")
     try:
         with Path(path).open("rb") as file:
             data = file.read(4 * _MAX_CHARACTERS + 1)
@@ -122,7 +122,7 @@ def read_text(path: str | os.PathLike[str]) -> str:
 def _parsed(text: str) -> dict[str, Any]:
     if not isinstance(text, str):
         remedy = "decode it, or use Plan.read(path)" if isinstance(text, bytes) else "use Plan.read(path) for a file"
-        raise PlanError(f"Plan.from_toml takes the text of a plan, got {type(text).__name__}; {remedy}")
+        raise PlanError(f"Plan.from_toml needs the text of a plan, got {type(text).__name__}; {remedy}")
     text = text.removeprefix("\ufeff")
     if len(text) > _MAX_CHARACTERS:
         raise PlanError(f"the plan has more than {_MAX_CHARACTERS} characters, which no plan needs; give a plan file")
@@ -227,7 +227,8 @@ def _build(cls: type[Any], section: str, table: dict[str, Any]) -> Any:
     known = {f.name: f for f in fields(cls) if f.init and f.name != "_"}
     _refuse_unknown(section, table, tuple(known))
     needed = [name for name, f in known.items() if f.default in (MISSING, GIVEN) and f.default_factory is MISSING]
-    declared = {name for name in needed if name == "features" and known[name].default is GIVEN}  # by declared columns
+    # Declared columns determine features.
+    declared = {name for name in needed if name == "features" and known[name].default is GIVEN}
     missing = [name for name in needed if name not in table and name not in declared]
     if missing:
         raise PlanError(f"{section} lacks {', '.join(missing)}; add it to [{section}], it has no default on purpose")
@@ -252,7 +253,7 @@ def _refuse_unknown(where: str, table: Mapping[str, Any], known: tuple[str, ...]
     unknown = sorted(set(table) - set(known))
     if unknown:
         close = get_close_matches(unknown[0], known, n=1)
-        hint = f"did you mean {close[0]}?" if close else f"it knows {', '.join(known)}"
+        hint = f"did you mean {close[0]}?" if close else f"the keys are {', '.join(known)}"
         raise PlanError(f"{where} has unknown keys {', '.join(map(repr, unknown))}; {hint}")
 
 

@@ -18,11 +18,12 @@ from privstats.secagg.machines import Masking
 from privstats.secagg.protocols import PROTOCOLS
 
 MAX_VECTOR_BYTES = 1 << 32
-"""Largest flat vector of 64-bit integers, in bytes, that one message of the protocol can carry."""
+"""Largest flat vector of 64-bit integers, in bytes, under any protocol; ``split`` limits its packed form, too."""
 
-_MOST_SPARE_BITS = 32
+_MAX_SPARE_BITS = 32
 _PART_OF_DELTA = 0.01
-_WITHOUT_DP = 2.0**-38  # three bounds of 2**-40 each fit
+# Above the sum of three bounds of 2**-40 each.
+_WITHOUT_DP = 2.0**-38
 
 
 def check_kinds(
@@ -47,8 +48,8 @@ def check_kinds(
             raise PlanError(f"{name} must be a {wanted}, got {type(value).__name__}")
     if not isinstance(graph, str) or not graph.isascii():  # the protocol validates the word itself
         raise PlanError(f"graph must be a word in ASCII, got {ascii(graph)[:40]}")
-    if type(spare_bits) is not int or not 0 <= spare_bits <= _MOST_SPARE_BITS:
-        raise PlanError(f"spare_bits must be a whole number from 0 to {_MOST_SPARE_BITS}, got {spare_bits!r}")
+    if type(spare_bits) is not int or not 0 <= spare_bits <= _MAX_SPARE_BITS:
+        raise PlanError(f"spare_bits must be an integer from 0 to {_MAX_SPARE_BITS}, got {spare_bits!r}")
 
 
 def check_published(schema: Schema, privacy: Privacy | NoPrivacy, published: object) -> None:
@@ -58,7 +59,7 @@ def check_published(schema: Schema, privacy: Privacy | NoPrivacy, published: obj
         raise PlanError(
             f"this schema reads published values ({wanted}); give published=Published.of(...)"
             if wanted
-            else "this schema reads no published values; leave published out"
+            else "this schema reads no published values; omit published"
         )
     if published is not None:
         _check_values(schema, published)
@@ -88,7 +89,7 @@ def checked_panel(protocol: object, panel: object) -> tuple[str, ...]:
     has_panel = PROTOCOLS[protocol].has_panel
     if panel and not has_panel:
         with_panel = " or ".join(repr(name) for name, row in PROTOCOLS.items() if row.has_panel)
-        raise PlanError(f"protocol={protocol!r} has no helpers: leave panel out, or choose protocol={with_panel}")
+        raise PlanError(f"protocol={protocol!r} has no helpers: omit panel, or choose protocol={with_panel}")
     if has_panel and len(panel) < 2:
         raise PlanError(f"protocol={protocol!r} needs a panel: the leader's identity and at least one helper's")
     return tuple(panel)
@@ -122,12 +123,12 @@ def _is_identity(key: object) -> bool:
 
 
 def check_min_count(schema: Schema, cohort: Cohort, min_count: object, merge: Any) -> None:
-    """Refuse a minimum count, or classes to merge, that no release could follow."""
+    """Refuse a minimum count, or classes to merge, that no release could satisfy."""
     if isinstance(min_count, bool) or not isinstance(min_count, int) or min_count < 0:
-        raise PlanError(f"min_count must be a whole number of at least 0, got {min_count!r}")
+        raise PlanError(f"min_count must be an integer of at least 0, got {min_count!r}")
     if not schema.suppressible:
         if min_count or merge:
-            raise PlanError(f"min_count and merge are about classes; a {schema.task} plan has none, so leave them out")
+            raise PlanError(f"min_count and merge are about classes; a {schema.task} plan has none, so omit them")
         return
     if min_count > cohort.max_records:
         raise PlanError(
@@ -159,7 +160,7 @@ def check_size(layout: Layout, schema: Schema) -> None:
         return
     largest = max(layout.segments, key=lambda segment: segment.size)
     raise PlanError(
-        f"every client would hold a vector of {size:,} bytes and {MAX_VECTOR_BYTES:,} are the most: "
+        f"every client would hold a vector of {size:,} bytes, maximum {MAX_VECTOR_BYTES:,}: "
         f"{largest.name} alone has {largest.size:,} entries; {_remedy(schema, largest.statistic)}"
     )
 
@@ -167,8 +168,8 @@ def check_size(layout: Layout, schema: Schema) -> None:
 def _remedy(schema: Schema, statistic: str) -> str:
     row = by_letter(schema.table, statistic)[0]
     axes = dict.fromkeys(axis for axis in (*reversed(row.axes), row.cells) if axis != "pooled")
-    *several, last = [field for axis in axes for field in _GROWS_WITH[axis]] or ["what the schema measures"]
-    exclude = ", or leave out B and S" if statistic in schema.optional and statistic in ("B", "S") else ""
+    *several, last = [field for axis in axes for field in _GROWS_WITH[axis]] or ["the number of statistics"]
+    exclude = ", or omit B and S" if statistic in schema.optional and statistic in ("B", "S") else ""
     return f"lower {', '.join(several)}{' or ' if several else ''}{last}{exclude}"
 
 
@@ -199,9 +200,7 @@ def check_masking(masking: Masking, noise: Noise | None) -> None:
         return
     bound = "2^-38" if noise is None else f"delta / 100 = {most:.2g}"
     raiser = "" if noise is None else f"raise privacy.delta to at least {_rounded_up(failure / _PART_OF_DELTA):.2g}, "
-    raise PlanError(
-        f"masking may fail with probability {failure:.2g} and {bound} is the most: {raiser}{masking.remedy}"
-    )
+    raise PlanError(f"masking may fail with probability {failure:.2g}, maximum {bound}: {raiser}{masking.remedy}")
 
 
 def check_local_maps(schema: Schema, privacy: Privacy | NoPrivacy) -> None:
@@ -210,7 +209,7 @@ def check_local_maps(schema: Schema, privacy: Privacy | NoPrivacy) -> None:
     if local and isinstance(privacy, Privacy) and privacy.unit != "client":
         raise PlanError(
             f"transform {local[0]!r} is fitted on each client's own records, so one record moves the features of all "
-            'of them, and no useful bound is known for that: give unit="client", NoPrivacy(), or leave the map out'
+            'of them, and no useful bound is known for that: give unit="client", NoPrivacy(), or omit the map'
         )
 
 
@@ -248,7 +247,7 @@ def check_excess(excess_noise: object, privacy: Privacy | NoPrivacy, cohort: Coh
     if excess_noise == KEPT:
         return
     if isinstance(privacy, NoPrivacy) or not privacy.trust.divided:
-        raise PlanError("excess_noise='removed' needs shares of noise: choose model='distributed', or leave it out")
+        raise PlanError("excess_noise='removed' needs shares of noise: choose model='distributed', or omit it")
     if not agrees:
         raise PlanError(
             "excess_noise='removed' needs clients that agree on who is in the sum: choose protocol='interactive', or "
@@ -257,5 +256,5 @@ def check_excess(excess_noise: object, privacy: Privacy | NoPrivacy, cohort: Coh
     if cohort.min_survivors == cohort.clients:
         raise PlanError(
             "excess_noise='removed' has nothing to remove: all clients must survive, so no share is sized for fewer; "
-            "leave it out, or lower cohort.min_survivors"
+            "omit it, or lower cohort.min_survivors"
         )

@@ -66,19 +66,19 @@ class Plan:
     Args:
         schema: each record's contribution, and its bounds.
         privacy: a :class:`~privstats.dp.Privacy`, or :class:`~privstats.dp.NoPrivacy` spelled out.
-        min_count: classes with a noisy count below this are suppressed (class schemas only; 0 keeps all).
+        min_count: classes with a noisy count below this are suppressed (class schemas only; 0 releases all).
         merge: for a rare class, the parent class that receives its sums.
         protocol: ``"interactive"`` (six messages per client, no trusted server) or ``"split"`` (one message per client,
             to a leader and helpers, one of them trusted).
         panel: for ``"split"`` the Ed25519 identities of the leader and of every helper, 64 hex digits each. The parties
             must compare them: a party that controls all members reads every vector.
-        graph: ``"complete"``, ``"robust"`` (random k-regular, with enough neighbours to bound a server that chooses
+        graph: ``"complete"``, ``"robust"`` (random k-regular, with enough neighbours against a server that chooses
             which clients drop), ``"sparse"`` (with fewer, for a server that follows the protocol) or ``"auto"``
             (complete up to 256 clients, robust beyond).
         published: values that the measurement reads (``schema.needs``). Their digest is part of the plan's, so all
             parties use equal values.
         excess_noise: ``"kept"``; or, with distributed noise, ``"removed"``: noise is sized for ``min_survivors``, and
-            clients open the surplus layers (docs/privacy.md).
+            clients reveal their surplus noise (docs/privacy.md).
         key_agreement: ``"x25519"``; or ``"mlkem768-x25519"``: an attacker who records every message and breaks X25519
             later still reads no party's sums.
         spare_bits: extra ring bits, for a central server that weighs the sums of several sessions before it adds noise.
@@ -268,7 +268,7 @@ class Plan:
     def with_values(self, values: Mapping[str, Values]) -> Plan:
         """Return the plan with its published values instead of their digest alone."""
         if self.published is None:
-            raise PlanError("this plan publishes no values; leave them out")
+            raise PlanError("this plan publishes no values; omit them")
         return replace(self, published=self.published.holding(values))
 
     @classmethod

@@ -20,10 +20,10 @@ class Claim(statements.Claim, Protocol):
 
     @property
     def tolerance(self) -> float:
-        """Records beyond one client's maximum that a liar's sums may be worth, because the grid is coarse."""
+        """Number of records by which a liar can exceed one client's maximum, because the grid is coarse."""
 
     def group(self, schema: Schema, layout: Layout) -> Group:
-        """Return the group of the wire entries that the statement reads."""
+        """Return the algebraic group in which the statement reads wire entries."""
 
     def headroom(
         self, rooms: tuple[Headroom, ...], group: Group, clients: int, tail: Callable[[Segment], float]
@@ -60,6 +60,6 @@ class Validity:
         python_fields(self)
         if self.level not in get_args(Level):
             levels = " or ".join(map(repr, get_args(Level)))
-            raise PlanError(f"validity.level must be {levels}, got {self.level!r}; leave validity out for no proof")
+            raise PlanError(f"validity.level must be {levels}, got {self.level!r}; omit validity for no proof")
         if type(self.most_records) is not int or self.most_records < 1:
-            raise PlanError(f"validity.most_records must be a whole number of at least 1, got {self.most_records!r}")
+            raise PlanError(f"validity.most_records must be an integer of at least 1, got {self.most_records!r}")

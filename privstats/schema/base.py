@@ -36,14 +36,14 @@ class Statistic:
 
     Attributes:
         letter: name in plans and releases.
-        cells: partition into blocks: per ``"class"``, ``"fold"``, ``"cell"`` of count tables, ``"pull"`` (lambda) or
+        cells: partition into blocks: per ``"class"``, ``"fold"``, ``"cell"`` of count tables, ``"pull"`` (lambda) and
             site group, ``"block"`` of records, or one ``"pooled"`` block.
         axes: axes of a block, with lengths in ``sizes``.
         powers: degrees in the feature and target vectors' entries.
         symmetric: only diagonal and strict upper triangle are sent.
         share: default part of mu^2 (``dp.default_shares``); None: an equal part of the remainder.
         implied_by: letter of a statistic that determines this one, which is then unsent.
-        meaning: phrase for data owners, specific to the table.
+        meaning: phrase for data holders, specific to the table.
         divided: exact sums are quotients, so they are stored in wire steps, not grid steps.
     """
 
@@ -87,7 +87,7 @@ class Statistic:
         return (*lead, *self.block(sizes))
 
     def entries(self, sizes: Mapping[str, int]) -> int:
-        """Return a block's sent numbers, without a symmetric lower triangle."""
+        """Return the number of a block's sent entries: no symmetric lower triangle."""
         size = math.prod(self.block(sizes))
         return (size + sizes[self.axes[0]]) // 2 if self.symmetric else size
 
@@ -122,7 +122,7 @@ def by_letter(table: tuple[Statistic, ...], letters: str) -> tuple[Statistic, ..
 
 
 Predicted: TypeAlias = Literal["classes", "ridge", "parties"]
-"""What a model predicts: a class, or targets; ``"parties"``: a class, from one direction of each party."""
+"""A model's predictions: classes, or targets; ``"parties"``: classes, from the sum of one vector per party."""
 
 
 class Schema(ABC):
@@ -137,7 +137,7 @@ class Schema(ABC):
         suppressible: whether ``min_count`` may exclude rare classes.
         whole_parties: whether a party is one record.
         scores_head: whether published values are a head; no measured record may have helped to train it.
-        finds_cuts: whether columns may lack cut points, because its counts choose them.
+        finds_cuts: whether columns may lack cut points, which this kind's counts choose.
         no_persons: why no plan may promise privacy per person; else empty.
         needs_privacy: why no plan may release exact sums; else empty.
 
@@ -255,7 +255,7 @@ class Schema(ABC):
     def clipping(self) -> str:
         """Explanation of a record's bounded weight."""
         if len(self.transform) == 1 and self.transform[0].reads_cells and self.clip_norm == 1.0:
-            return "Its row of cells has length at most 1 for any table, in integers, so no record weighs more."
+            return "Its row of cells has at most length 1, exactly and for any table, so that no record weighs more."
         return (
             f"Then it is shortened to the length {self.clip_norm:g} where it is longer, so that no record weighs more, "
             f"and rounded to steps of {1 / self.scale:.2g}."
@@ -322,7 +322,7 @@ class Schema(ABC):
 
     @property
     def bound(self) -> int:
-        """Maximum of what a record adds to any entry and of its squared norm, in grid steps."""
+        """Larger of a record's maximum entry and its maximum squared norm, in grid steps."""
         return max(self.steps**2, *(row.bound(self.steps) // row.resolution for row in self.sent))
 
 

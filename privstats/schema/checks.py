@@ -15,7 +15,7 @@ from privstats.schema.base import Schema
 from privstats.transforms import Transform, output_features, steps_of
 
 GIVEN: Any = ...
-"""Stands for a field that must be given; ``features`` alone may follow from a declaration of columns."""
+"""Marks a required field; ``features`` alone may follow from a declaration of columns."""
 
 MOST_ENTRIES = 1 << 26
 """Maximum number of entries of all published values of a plan together."""
@@ -46,12 +46,12 @@ def checked_vectors(schema: Schema) -> dict[str, object]:
     if not isinstance(schema.nonnegative, bool):
         raise SchemaError(f"nonnegative must be True or False, got {type(schema.nonnegative).__name__}")
     _check_cells(schema, transform, grid_bits)
-    outputs, beside = output_features(transform), schema.appended
-    if outputs is not None and outputs + beside != features:
-        remedy = f"{outputs} and {beside} appended make {outputs + beside}" if beside else "make them equal"
-        raise SchemaError(f"transform gives {outputs} features but features={features}; {remedy}")
+    outputs, appended = output_features(transform), schema.appended
+    if outputs is not None and outputs + appended != features:
+        remedy = f"{outputs} and {appended} appended are {outputs + appended}" if appended else "make them equal"
+        raise SchemaError(f"transform returns {outputs} features but features={features}; {remedy}")
     clip_norm = size("clip_norm", schema.clip_norm, "choose it from public data, as `privstats plan suggest` does")
-    names = _checked_columns(schema.feature_names, transform, features, beside)
+    names = _checked_columns(schema.feature_names, transform, features, appended)
     _check_levels(schema, transform, names or ())
     settled = {"features": features, "grid_bits": grid_bits, "clip_norm": clip_norm, "transform": transform}
     return {**settled, "feature_names": names}
@@ -66,26 +66,26 @@ def _require_fields(schema: Any) -> None:
 def _declared(transform: tuple[Transform, ...], schema: Schema) -> int:
     outputs = output_features(transform) if transform and transform[0].reads_cells else None
     if outputs is None:
-        raise SchemaError("features must be given: only a declaration of columns (Cells) says how many there are")
+        raise SchemaError("features must be given: only a declaration of columns (Cells) determines their number")
     return outputs + schema.appended
 
 
 def _check_cells(schema: Schema, transform: tuple[Transform, ...], grid_bits: int) -> None:
     """Refuse ``Cells`` anywhere but first, and fields that contradict its signs or grid."""
     if any(step.reads_cells for step in transform[1:]):
-        raise SchemaError("Cells must be the first map: it reads the table; put the others behind it")
+        raise SchemaError("Cells must be the first map: it reads the table; put the others after it")
     if not transform or not transform[0].reads_cells:
         return
     cells: Any = transform[0]
     if schema.feature_names is not None:
-        raise SchemaError("feature_names must be left out: Cells names the input columns")
+        raise SchemaError("feature_names must be omitted: Cells names the input columns")
     if schema.nonnegative:
-        raise SchemaError("nonnegative must be False: the signs of Cells are negative")
+        raise SchemaError("nonnegative must be False: rows of Cells have negative entries")
     if any(step.local for step in transform):
-        raise SchemaError("no map fitted on client records may follow Cells: its rows mean the same for all parties")
+        raise SchemaError("no map fitted on client records may follow Cells: all parties' rows must mean the same")
     if len(transform) == 1 and grid_bits < cells.bits:
         raise SchemaError(
-            f"grid_bits must be at least {cells.bits}, the bits of Cells, so that its rows lie on the grid; got "
+            f"grid_bits must be at least {cells.bits}, the bits of Cells, so that its rows are on the grid; got "
             f"{grid_bits}"
         )
 
@@ -107,7 +107,7 @@ def _check_levels(schema: Schema, transform: tuple[Transform, ...], names: tuple
 
 
 def _checked_columns(
-    names: Any, transform: tuple[Transform, ...], features: int, beside: int
+    names: Any, transform: tuple[Transform, ...], features: int, appended: int
 ) -> tuple[str, ...] | None:
     checked = checked_names("feature_names", names)
     if checked is None:
@@ -116,7 +116,7 @@ def _checked_columns(
         outputs = output_features(transform, len(checked))
     except SchemaError as error:
         raise SchemaError(f"feature_names must name the columns before the transform: {error}") from None
-    if outputs != features - beside:
+    if outputs != features - appended:
         became = f", which the transform turns into {outputs}," if transform else ""
         raise SchemaError(
             f"feature_names names {len(checked)} columns{became} but features={features}: name each input column"
@@ -148,7 +148,7 @@ def as_int(field: str, value: object, least: int, remedy: str) -> int:
     except TypeError:
         number = None
     if number is None:  # integers of numpy and torch have passed
-        raise SchemaError(f"{field} must be a whole number of at least {least}, got {shown(value)}")
+        raise SchemaError(f"{field} must be an integer of at least {least}, got {shown(value)}")
     if number < least:
         raise SchemaError(f"{field} must be at least {least}, got {number}: {remedy}")
     return number
@@ -183,12 +183,12 @@ def checked_pull(field: str, value: object, remedy: str, beyond: str) -> float:
 FEWEST_GROUPS = 6
 """Minimum number of site groups, if any: fewer leave too few degrees of freedom for useful quantiles."""
 
-_MOST_GROUPS = 64
+_MAX_GROUPS = 64
 
 
 def checked_groups(value: object) -> int:
     """Return the number of site groups: 1, or enough to estimate a spread."""
     groups = as_int("groups", value, 1, "1 means no groups")
-    if groups != 1 and not FEWEST_GROUPS <= groups <= _MOST_GROUPS:
-        raise SchemaError(f"groups must be 1, or {FEWEST_GROUPS} to {_MOST_GROUPS}, got {groups}: 8 suits most cohorts")
+    if groups != 1 and not FEWEST_GROUPS <= groups <= _MAX_GROUPS:
+        raise SchemaError(f"groups must be 1, or {FEWEST_GROUPS} to {_MAX_GROUPS}, got {groups}: 8 suits most cohorts")
     return groups

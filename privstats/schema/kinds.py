@@ -22,7 +22,7 @@ _Row = TypeVar("_Row")
 
 @dataclass(frozen=True)
 class Kind:
-    """Facts of one kind of schema, how far one record moves its sums included.
+    """Facts of one kind of schema, including how far one record moves its sums.
 
     Attributes:
         moments, units: containers of exact and real-unit sums.
@@ -30,9 +30,10 @@ class Kind:
         square: computes mu^2 of one record from schema, weights, adjacency; None: no promise.
         proved: letters that ``square`` covers; others would count as free.
         worst: builds two data sets that attain ``square``; None: no certificate.
-        client_square: computes mu^2 of one client; None: as for any records.
+        client_square: computes mu^2 of one client; None: by ``dp.group_mu``.
         unsigned: letters with entries that are never negative.
-        nearer: whether ``square`` under replace-one may be below the bound that ``dp.apart`` takes from lengths alone.
+        nearer: whether ``square`` under replace-one may be below ``dp.apart``'s bound, which follows from lengths
+            alone.
         beside: what y holds: ``"labels"``, ``"targets"``, ``"unread"``; None: by ``schema.rows``.
         stays: whether an unreadable record counts as zeros, because the number of records is public.
         readable: ``measure`` that excludes unreadable records; None: ``measure`` on readable batches.
@@ -127,7 +128,7 @@ def bare(schema: _Any) -> _Any:
 
 
 def of_records(schema: Schema) -> RecordSchema:
-    """Return the schema if it measures plain sums over records.
+    """Return a ``ClassSchema`` or ``RidgeSchema`` unchanged, refuse others.
 
     Raises:
         SchemaError: another kind.
@@ -138,13 +139,13 @@ def of_records(schema: Schema) -> RecordSchema:
         >>> ps.schema.of_records(ps.SitesSchema(2, clip_norm=8.0))
         Traceback (most recent call last):
             ...
-        privstats.errors.SchemaError: this takes a ClassSchema or RidgeSchema, got SitesSchema; give a plan of
+        privstats.errors.SchemaError: this needs a ClassSchema or RidgeSchema, got SitesSchema; give a plan of
         records
     """
     if isinstance(schema, (KINDS["classes"], KINDS["ridge"])):
         records: Any = schema
         return records  # type: ignore[no-any-return]
-    raise SchemaError(f"this takes a ClassSchema or RidgeSchema, got {type(schema).__name__}; give a plan of records")
+    raise SchemaError(f"this needs a ClassSchema or RidgeSchema, got {type(schema).__name__}; give a plan of records")
 
 
 def predicted(schema: Schema) -> Predicted:
@@ -164,7 +165,7 @@ def predicted(schema: Schema) -> Predicted:
 
 
 def row_of(rows: Mapping[str, _Row], schema: Schema, what: str) -> _Row:
-    """Return the row of exactly this schema's kind, from rows by task.
+    """Return the row of this schema's kind, from rows by task; a subclass has none.
 
     Raises:
         SchemaError: the kind has no row.
@@ -174,13 +175,13 @@ def row_of(rows: Mapping[str, _Row], schema: Schema, what: str) -> _Row:
         >>> row_of({"mean": "a mean"}, ps.PartySchema(2, 2), "sum of rows")
         Traceback (most recent call last):
             ...
-        privstats.errors.SchemaError: no sum of rows is written for a PartySchema; give a MeanSchema
+        privstats.errors.SchemaError: no sum of rows is available for a PartySchema; give a MeanSchema
     """
     if schema.task in rows and type(schema) is KINDS.get(schema.task):
         return rows[schema.task]
     *several, last = [KINDS[task].__name__ for task in rows]
     known = f"{', '.join(several)} or {last}" if several else last
-    raise SchemaError(f"no {what} is written for a {type(schema).__name__}; give a {known}")
+    raise SchemaError(f"no {what} is available for a {type(schema).__name__}; give a {known}")
 
 
 def narrowed(schema: Schema, kind: type[_Any], refusal: Exception) -> _Any:
@@ -200,7 +201,7 @@ def require_schema(schema: object, call: str | None = None) -> None:
     """Refuse a value that is no schema.
 
     Raises:
-        SchemaError: with the intended ``call``.
+        SchemaError: no schema; the message names ``call``.
 
     Example:
         >>> ps.schema.require_schema(ps.ClassSchema(2, 2, "NA", clip_norm=1.0)) is None
@@ -214,7 +215,8 @@ def require_schema(schema: object, call: str | None = None) -> None:
     if is_known(schema):
         return
     wrong = f"schema must be a {USUAL}, got {type(schema).__name__}"
-    if is_known(getattr(schema, "schema", None)):  # a plan, which is built further up
+    # A Plan has this attribute; its module imports this one.
+    if is_known(getattr(schema, "schema", None)):
         raise SchemaError(f"{wrong}; give plan.schema")
     raise SchemaError(f"{wrong}; call {call}" if call else f"{wrong}; give such a schema")
 

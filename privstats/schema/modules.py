@@ -1,7 +1,7 @@
 """Load models of rounds from other packages by name, such as ``"mlp/64"``.
 
 A :class:`Module` replaces the linear softmax of gradient rounds. Its KIND is an entry point of ``privstats.modules``.
-Readers of a plan need its package, measuring parties also its ``packages``.
+Reading a plan needs the module's package; measuring also needs its ``packages``.
 
 A round's bound rests on one condition: a record's contribution is a function of that record and the published values
 alone, to the last bit, for any batch. This excludes layers that mix rows, and float sums with a batch-dependent order.
@@ -78,14 +78,13 @@ class Module(ABC):
         Args:
             units: integer rows u in steps of 2**-f, ``(n, d + 1)``, at most 2**f long.
             labels: ``(n,)``, 0..classes-1.
-            weights: published, ``(P,)``, or as many as :meth:`values`.
+            weights: published, ``(P,)`` or ``(values(...),)``.
             norm: the norm to which g is clipped.
             grid_bits: f.
 
         Returns:
-            With ``q = min(1, norm / |g|)``, ``q g`` in units of norm and steps of 2**-2f, ``(n, P)``, and
-            ``q (1 - |p|^2)`` of the probabilities p in steps of 2**-f, ``(n,)``: integers in float64, truncated toward
-            zero.
+            With ``q = min(1, norm / |g|)``, ``q g / norm`` in steps of 2**-2f, ``(n, P)``, and ``q (1 - |p|^2)`` of the
+            probabilities p in steps of 2**-f, ``(n,)``: integers in float64, truncated toward zero.
         """
 
     @abstractmethod
@@ -110,7 +109,7 @@ class Module(ABC):
     def rule(self, whitening: SoftmaxWhitening, state: Any, shift: NDArray[np.float64]) -> Any:
         """Return a state's ``privstats.heads.rules.Rule``, class k's scores raised by ``shift[k]``.
 
-        Files of heads find it under ``privstats.rules`` by its ``kind``.
+        A head's file names its ``kind``, an entry point of ``privstats.rules``.
         """
 
 
@@ -136,18 +135,16 @@ def module_of(word: object) -> Module:
         >>> module_of("mlp")
         Traceback (most recent call last):
         ...
-        privstats.errors.SchemaError: module must be KIND/SIZE, such as 'mlp/64', got 'mlp'; leave it out for ...
+        privstats.errors.SchemaError: module must be KIND/SIZE, such as 'mlp/64', got 'mlp'; omit it for ...
     """
     if not is_word(word):
-        raise SchemaError(
-            f"module must be KIND/SIZE, such as 'mlp/64', got {word!r:.80}; leave it out for a linear softmax"
-        )
+        raise SchemaError(f"module must be KIND/SIZE, such as 'mlp/64', got {word!r:.80}; omit it for a linear softmax")
     kind, _, size = str(word).partition("/")
     entries = by_name(announced(GROUP), lambda entry: entry.name, "module")
     if kind not in entries:
         raise SchemaError(
             f"no installed package provides the module {word!r}: install the one that announces {kind!r} under the "
-            f"entry points {GROUP}, wherever this plan is read; or leave module out for a linear softmax"
+            f"entry points {GROUP}, wherever this plan is read; or omit module for a linear softmax"
         )
     return _built(entries[kind], size)
 

@@ -60,9 +60,9 @@ class Values:
         if not isinstance(raw, np.ndarray) or raw.dtype != np.int64 or raw.size > MOST_ENTRIES:
             raise PlanError("published values must be an int64 array of at most 2**26 entries; use Values.rounded")
         if raw.size and not -_LARGEST <= int(raw.min()) <= int(raw.max()) <= _LARGEST:
-            raise PlanError("published values hold an entry beyond 2**53, which no sum could take exactly; scale them")
+            raise PlanError("published values hold an entry beyond 2**53, which no sum could hold exactly; scale them")
         if type(self.exponent) is not int or self.exponent not in _EXPONENTS:
-            raise PlanError("the exponent of published values must be a whole number from -256 to 256")
+            raise PlanError(f"published values need an integer exponent from -256 to 256, got {self.exponent!r:.60}")
         integers = np.array(raw, np.int64, order="C")
         integers.setflags(write=False)
         object.__setattr__(self, "integers", integers)
@@ -77,7 +77,7 @@ class Values:
         real = np.asarray(array, np.float64)
         largest = float(np.abs(real).max(initial=0.0))
         if not math.isfinite(largest):
-            raise PlanError("values to be published must be finite; an earlier release cannot have led to these")
+            raise PlanError("values to be published must be finite; recompute them from the earlier release")
         exponent = bits - 1 - math.frexp(largest)[1] if largest else 0
         if exponent not in _EXPONENTS:
             raise PlanError("values to be published are out of the range of any scale; scale them")
@@ -163,9 +163,7 @@ class Published:
         if not named:
             raise PlanError("published.values must map names to Values; build them with Published.of")
         if digest_of(self.values) != self.sha256:
-            raise PlanError(
-                "these are not the values that the plan's digest stands for; fetch the file that belongs to the plan"
-            )
+            raise PlanError("these values do not match the plan's digest; fetch the file that belongs to the plan")
         object.__setattr__(self, "values", dict(sorted(self.values.items())))
 
     @classmethod
@@ -181,7 +179,7 @@ class Published:
         """
         if self.values is None:
             raise PlanError(
-                "the plan's published values are missing: put their file beside the plan file, or give them with "
+                "the plan's published values are missing: put their file next to the plan file, or give them with "
                 "plan.with_values(values)"
             )
         return self.values

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from privstats.schema.public_values import Published, Values
 
 Arrays: TypeAlias = Mapping[str, tuple[NDArray[Any], int]]
-"""By name: integers and their exponent, as ``Values`` takes them."""
+"""Each value's integers and exponent, by name, for ``Values``."""
 
-_MOST_BITS = 55  # an entry of +-2**53 needs them
-_MOST_AXES = 8
+_MAX_BITS = 55  # an entry of +-2**53 needs them
+_MAX_AXES = 8
 
 
 def read(make: Callable[[str, Arrays], Published], path: PathLike, signed_by: Verifier | None) -> Published:
@@ -53,9 +53,9 @@ class _Packed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     exponent: int
     shape: Annotated[
-        tuple[Annotated[int, msgspec.Meta(ge=0, le=MOST_ENTRIES)], ...], msgspec.Meta(max_length=_MOST_AXES)
+        tuple[Annotated[int, msgspec.Meta(ge=0, le=MOST_ENTRIES)], ...], msgspec.Meta(max_length=_MAX_AXES)
     ]
-    bits: Annotated[int, msgspec.Meta(ge=1, le=_MOST_BITS)]
+    bits: Annotated[int, msgspec.Meta(ge=1, le=_MAX_BITS)]
     symmetric: bool
 
     @classmethod
@@ -75,10 +75,10 @@ class _Packed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         size = math.prod(self.shape)
         if self.symmetric:
             if len(self.shape) != 2 or self.shape[0] != self.shape[1]:
-                raise PlanError("a triangle has two equal sides")
+                raise PlanError("a symmetric array must be square; write the file again")
             size = (size + self.shape[0]) // 2
         if data.dtype != np.uint8 or data.shape != (packed_bytes(size, self.bits),):
-            raise PlanError("an array has another number of bytes than its form says")
+            raise PlanError("an array has another number of bytes than declared; write the file again")
         entries = unpack(np.ascontiguousarray(data), size, self.bits).astype(np.int64) - self._offset
         if not self.symmetric:
             return entries.reshape(self.shape), self.exponent
@@ -118,7 +118,7 @@ def _opened(content: Content) -> _Opened:
     manifest = msgspec.json.decode(content.manifest, type=_Manifest)
     _require_named(manifest.values, content)
     if sum(form.room for form in manifest.values.values()) > MOST_ENTRIES:
-        raise PlanError("its arrays have more entries than any plan needs")
+        raise PlanError("its arrays have over 2**26 entries; publish fewer")
     return manifest.after, {name: form.value(content.tensors[name]) for name, form in manifest.values.items()}
 
 
@@ -131,7 +131,7 @@ def _opened_1(content: Content) -> _Opened:
 
 def _require_named(named: Mapping[str, object], content: Content) -> None:
     if set(named) != set(content.tensors):
-        raise PlanError("its arrays are not those that it names")
+        raise PlanError("its manifest names other arrays; write the file again")
 
 
 def _reader(opened: Callable[[Content], _Opened]) -> Callable[[Content, PathLike], _Opened]:
@@ -145,7 +145,7 @@ def _reader(opened: Callable[[Content], _Opened]) -> Callable[[Content, PathLike
 
 
 def _not_together(path: PathLike, error: Exception) -> PlanError:
-    return PlanError(f"{path} does not hold published values that hold together: {error}")
+    return PlanError(f"{path} holds no consistent published values: {error}")
 
 
 FORMAT = Format(

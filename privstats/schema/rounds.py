@@ -1,4 +1,4 @@
-"""Read records and check fields for schemas of rounds."""
+"""Build the record schemas of rounds, and check rounds' fields."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from privstats.schema.public_values import VALUE_BITS, Values
 ROW_BITS = 16
 """Bits of a record's grid before the published map."""
 
-_MOST_CLASSES = 1 << 13  # a softmax's numerators, at most 2**40 each, add up to 2**53 at most, exactly
+# A softmax's numerators, at most 2**40 each, then add up to 2**53 at most, exactly.
+_MAX_CLASSES = 1 << 13
 
-_MOST_FEATURES = 1 << 16
+_MAX_FEATURES = 1 << 16
 
 _WEIGHT_EXPONENTS = range(-8, 65)
 
@@ -33,25 +34,25 @@ def settle_round(schema: Any) -> None:
         return
     settle_classes(schema)
     if schema.clip_norm != 1.0:
-        raise SchemaError("a round of classes takes rows of norm 1: leave clip_norm at 1, as UnitNorm() has it")
+        raise SchemaError("a round of classes needs rows of norm 1: leave clip_norm at 1, as after UnitNorm()")
 
 
 def check_exact(schema: Schema) -> None:
     """Refuse over 65,536 features: up to there all logits are exact integers below 2**53."""
-    if schema.features > _MOST_FEATURES:
-        raise SchemaError(f"features must be at most {_MOST_FEATURES}, got {schema.features}; project them first")
+    if schema.features > _MAX_FEATURES:
+        raise SchemaError(f"features must be at most {_MAX_FEATURES}, got {schema.features}; project them first")
 
 
 def settle_classes(schema: Any) -> None:
     """Check and store ``classes`` and ``class_names``."""
     settle(schema, classes=as_int("classes", schema.classes, 2, "one class has nothing to separate: give two or more"))
-    if schema.classes > _MOST_CLASSES:
-        raise SchemaError(f"classes must be at most {_MOST_CLASSES}, got {schema.classes}; merge some")
+    if schema.classes > _MAX_CLASSES:
+        raise SchemaError(f"classes must be at most {_MAX_CLASSES}, got {schema.classes}; merge some")
     settle(schema, class_names=checked_class_names(schema.class_names, schema.classes))
 
 
 def class_rows(schema: Schema, classes: int, grid_bits: int = ROW_BITS, statistics: str = "NA") -> ClassSchema:
-    """Return the class schema that reads records, by default on the finer grid."""
+    """Return the class schema that reads records, by default with 16 grid bits."""
     return ClassSchema(
         classes,
         schema.features,
@@ -93,7 +94,7 @@ class Round(Schema):
     """A schema of sums at published values of at most 20 bits."""
 
     needs_privacy: ClassVar[str] = (
-        "a score cannot be released without differential privacy: weights can be chosen so that one record alone "
+        "this sum cannot be released without differential privacy: weights can be chosen so that one record alone "
         "counts; give the plan a Privacy"
     )
 

@@ -22,7 +22,7 @@ class Bins:
 
     Args:
         edges: at least three finite numbers in increasing order.
-        closed: the bin end that belongs to it, ``"left"``: low <= value < high; or ``"right"``.
+        closed: which end belongs to a bin, ``"left"``: low <= value < high; or ``"right"``.
         missing: whether missing values (None, NaN, a blank, ``"NA"``) count in a separate cell; otherwise they have
             none.
         open: outer bins that include values beyond their edge: ``"both"``, ``"above"`` (for times: a code -9 has no
@@ -46,8 +46,9 @@ class Bins:
         edges = tuple(self.edges) if isinstance(self.edges, tuple | list) else ()
         if len(edges) < 3 or not all(map(is_finite, edges)):
             raise SchemaError(f"edges of {name} must be at least three finite numbers: two bins or more")
-        if any(same(low) >= same(high) for low, high in pairwise(edges)):  # as values are compared with edges
-            raise SchemaError(f"edges of {name} must increase, in 15 digits; sort them and name each once")
+        # Values are compared with edges in 15 digits.
+        if any(same(low) >= same(high) for low, high in pairwise(edges)):
+            raise SchemaError(f"edges of {name} must increase when rounded to 15 digits; sort them, name each once")
         if self.closed not in ("left", "right"):
             raise SchemaError(f"closed of {name} must be 'left' or 'right', got {self.closed!r}")
         if self.open not in _OPEN:
@@ -89,7 +90,7 @@ def variable_of(value: Any) -> Variable:
 def _counted(variable: Categories) -> Categories:
     """Return categories for count tables; other values and gaps need a declared cell."""
     if len(variable.values) < 2:
-        raise SchemaError(f"values of {variable.name} must be at least two different texts, or whole numbers")
+        raise SchemaError(f"values of {variable.name} must be at least two different texts, or integers")
     check_distinct(f"values of {variable.name}", variable.values)
     if variable.ordered or variable.gaps:
         raise SchemaError(f"ordered and gaps of {variable.name} belong to Cells; a count table has no use for them")

@@ -271,7 +271,7 @@ def test_a_plan_with_other_weights_is_no_plan_of_the_course(run: Any, tmp_path: 
     assert told["node"] == 1
     assert json.loads(run("admit", "study.toml", "1.toml", "0.release", "--json").stdout)["violated"] is False
     (tmp_path / "1.values").write_bytes((tmp_path / "2.values").read_bytes())  # another file beside an honest plan
-    assert "not the values" in run("admit", "study.toml", "1.toml", "0.release", code=2).stderr
+    assert "these values do not match" in run("admit", "study.toml", "1.toml", "0.release", code=2).stderr
 
 
 def test_a_course_without_dp_says_so(run: Any, tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ def test_records_that_no_plan_reads_are_said_in_one_sentence_and_not_counted(pri
     assert "text.csv: say with --target" in " ".join(unnamed.stderr.split())
     done = privstats("flower", "records", "study/party 0", "text.csv", "--target", "ill", cwd=tmp_path)
     assert (done.returncode, done.stderr.count("\n")) == (0, 1), done.stderr
-    assert done.stderr.startswith("warning: no record is left: 8 of the records cannot be read")
+    assert done.stderr.startswith("warning: no record remains: 8 of the records cannot be read")
     assert "records.py: 0 records of text.csv" in " ".join(done.stdout.split())
 
 
@@ -193,7 +193,7 @@ def test_a_party_whose_rows_are_all_clipped_reads_it_before_it_takes_part(privst
     (remark,) = json.loads(done.stdout)["remarks"]
     assert remark.startswith("clip_norm shortens 100% of the rows of X")
     shown = " ".join(privstats("flower", "check", "study/party 0", cwd=tmp_path).stdout.split())
-    assert "keep it with the records" in shown
+    assert "store it with the records" in shown
     assert "Warning" not in done.stderr
     (study.home(0) / "records.py").unlink()
     np.savez(tmp_path / "rows.npz", X=np.full((20, 3), 61.0), y=np.arange(20) % 2)

@@ -90,7 +90,7 @@ WRONG = {
     "classes": (1, "classes must be"), "features": (0, "features must be"), "clip-norm": (-1.0, "clip_norm must be"),
     "clients": (1, "cohort.clients must be at least 2"), "vanish": (8, "vanish must be 0 to 7 of 8"),
     "colluders": (6, "must stay below"), "max-records": (0, "cohort.max_records must be at least 1"),
-    "epsilon": (0.0, "epsilon must lie between"), "delta": (1.0, "delta must lie between"),
+    "epsilon": (0.0, "epsilon must be between"), "delta": (1.0, "delta must be between"),
 }  # fmt: skip
 
 
@@ -125,8 +125,8 @@ def test_a_patient_with_several_rows_is_promised_what_somebody_chose(init, termi
     done = init(*options(unit="person"), input="0.5\nmean\n2.5\n0\n2\n5\n", code=0)
     assert "below 1 a single record would be clipped" in done.output
     assert "person_clip must be given with unit='person', got 'mean'" in done.output
-    assert "max_records_per_person must be a whole number" in done.output
-    assert "person_clip must lie between 1 and 2, got 2.5" in done.output
+    assert "max_records_per_person must be an integer" in done.output
+    assert "person_clip must be between 1 and 2, got 2.5" in done.output
     privacy = ps.Plan.read("plan.toml").privacy
     assert (privacy.max_records_per_person, privacy.person_clip, privacy.adjacency) == (5, 2.5, "replace-one")
     whom = "one patient with all rows at one party, weighed as at most 2.5 rows"

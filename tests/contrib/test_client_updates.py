@@ -144,7 +144,7 @@ def test_another_form_is_refused_before_anything_is_spent(ledger, update, why):
         ({"shapes": {"W": [2, 0]}}, r"shapes\['W'\] must be a list of whole numbers above 0"),
         ({"shapes": {"W": 6}}, r"shapes\['W'\] must be a list"),
         ({"clip_norm": 0.0}, "clip_norm must be a number"),
-        ({"epsilon": 0.0}, "epsilon must lie between"),
+        ({"epsilon": 0.0}, "epsilon must be between"),
         ({"delta": 0.0}, "delta = 0"),
         ({"rounds": 0}, "rounds must be a whole number"),
         ({"rounds": True}, "rounds must be a whole number"),

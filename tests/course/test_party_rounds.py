@@ -209,7 +209,7 @@ def test_parts_of_other_weights_are_not_added_nor_sent(released: Any) -> None:
     plan, (X, y) = released[1][1].plan, shards()[0]
     other = Published.of({"W": Values.rounded(np.eye(C, D))})
     parts = [ps.measure(UPDATES, X, y, published=said) for said in (plan.published, other)]
-    refused(DataError, "moments at other published values", lambda: parts[0] + parts[1])
+    refused(DataError, "moments with different published values", lambda: parts[0] + parts[1])
     refused(DataError, "measured at other published values", ps.session.contribution, plan, parts[1])
 
 
@@ -251,8 +251,8 @@ def test_the_commands_of_plans_read_a_second_round(tmp_path: Path, released: Any
     assert "PartyDiscriminant" not in said("plan", "check")
     assert not said("plan", "certify").startswith("exit")
     assert "no claim is contradicted" in said("audit", "budget")
-    assert "this takes a ClassSchema or RidgeSchema, got PartyUpdateSchema" in said("audit", "canary")
-    assert "no party of known records is written for a PartyUpdateSchema; give a ClassSchema," in said("audit", "noise")
+    assert "this needs a ClassSchema or RidgeSchema, got PartyUpdateSchema" in said("audit", "canary")
+    assert "no party of known records is available for a PartyUpdateSchema; give a" in said("audit", "noise")
 
 
 def test_a_report_on_a_second_round_speaks_of_whole_parties(released: Any) -> None:

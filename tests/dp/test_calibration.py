@@ -172,7 +172,7 @@ def bell_sum(y, s, reach):
          {"epsilon": 100.0, "shares": {"N": 0.9999, "A": 0.0001}, "model": "distributed"}, 30000,
          ["share on N", "share of N"]),
         (ps.ClassSchema(2, 2, "NA", 1.0), {"model": "distributed"}, 0, ["min_survivors"]),
-        (ps.ClassSchema(2, 2, "NAB", 1.0), {"shares": {"N": 0.5, "A": 0.5}}, 1, ["leave out B"]),
+        (ps.ClassSchema(2, 2, "NAB", 1.0), {"shares": {"N": 0.5, "A": 0.5}}, 1, ["lack B"]),
         (ps.ClassSchema(2, 2, "NA", 1.0), {"shares": {"N": 0.5, "A": 0.4, "D": 0.1}}, 1, ["name D"]),
     ],
 )  # fmt: skip

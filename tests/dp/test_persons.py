@@ -121,13 +121,13 @@ def test_more_rows_than_count_in_full_cost_no_more() -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"max_records_per_person": None}, "max_records_per_person must be a whole number of at least 1"),
-        ({"person_clip": 6.0}, "person_clip must lie between 1 and 5, got 6.0: above max_records_per_person"),
+        ({"max_records_per_person": None}, "max_records_per_person must be an integer of at least 1"),
+        ({"person_clip": 6.0}, "person_clip must be between 1 and 5, got 6.0: above max_records_per_person"),
         ({"person_clip": 0.5}, "below 1 a single record would be clipped"),
         ({"client_clip": 2.0}, "client_clip has no meaning with unit='person'.* use unit='client'"),
         ({"person_clip": None}, "person_clip must be given with unit='person', got None: 'average' for intervals"),
         ({"person_clip": "mean"}, "person_clip must be given with unit='person', got 'mean': 'average' for"),
-        ({"person_clip": "average"}, "a person counts as one record, .*: leave max_records_per_person out"),
+        ({"person_clip": "average"}, "a person counts as one record, .*: omit max_records_per_person"),
         ({"delta": 0}, "clips persons in the L2 norm, which bounds no pure epsilon: give person_clip='average'"),
         ({"unit": "record"}, "max_records_per_person has no meaning with unit='record'.* use unit='person'"),
     ],

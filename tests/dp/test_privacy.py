@@ -39,7 +39,7 @@ GOOD = {"model": "central", "unit": "record", "adjacency": "add-remove", "epsilo
         ({"unit": "client", "max_records_per_client": 9, "adjacency": "replace-one"}, "replace-one"),
         (
             {"unit": "client", "max_records_per_client": 1, "client_clip": 1.0, "adjacency": "replace-one"},
-            "except for one record per client without client_clip",
+            "except for a PartySchema without client_clip",
         ),
         ({"unit": "client", "max_records_per_client": 9, "client_clip": 0.5}, "client_clip"),
         ({"unit": "client", "max_records_per_client": 9, "client_clip": 10}, "client_clip"),

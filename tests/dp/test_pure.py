@@ -105,9 +105,8 @@ def test_the_scales_keep_epsilon_as_fractions_and_waste_none_of_it(d, epsilon, b
     assert math.fsum(row.share for row in noise.rows) == pytest.approx(1)
     for row in noise.rows:
         assert row.sigma * schema.scale_of(row.statistic) == laplace_sigma(noise.scales[row.statistic])
-        assert row.sensitivity * schema.scale_of(row.statistic) == pytest.approx(
-            records * ps.dp.l1_sensitivity(schema, row.statistic, adjacency)
-        )
+        moved = records * ps.dp.l1_sensitivity(schema, row.statistic, adjacency)
+        assert row.sensitivity * schema.scale_of(row.statistic) == pytest.approx(moved)
 
 
 def test_default_shares_are_the_roots_of_those_of_mu_squared():
@@ -139,6 +138,12 @@ def test_pure_mu_keeps_its_digits_where_epsilon_is_small():
     assert ps.dp.pure_mu(0.0) == 0.0
     epsilons = np.geomspace(1e-9, 600, 400)
     assert all(ps.dp.pure_mu(float(e)) <= math.sqrt(math.pi / 2) * e * (1 + 1e-12) for e in epsilons)
+
+
+@given(st.lists(st.floats(1e-6, 100.0), min_size=2, max_size=6))
+def test_the_parts_of_an_epsilon_have_together_at_most_its_mu(parts):
+    """docs/privacy.md proves it: pure_mu^2 / epsilon never falls."""
+    assert math.hypot(*map(ps.dp.pure_mu, parts)) <= ps.dp.pure_mu(math.fsum(parts)) * (1 + 1e-12)
 
 
 def privacy_loss(moves, scale):
@@ -219,10 +224,9 @@ def test_minus_zero_and_the_whole_number_are_the_same_delta(zero):
 def test_every_delta_of_a_pure_release_is_below_that_of_its_mu():
     for epsilon in (0.2, 1.0, 3.0):
         for smaller in np.linspace(0, epsilon, 9):
-            delta = math.tanh(epsilon / 2) if smaller == 0 else None
             exact = (math.exp(epsilon) - math.exp(smaller)) / (1 + math.exp(epsilon))  # of randomised response
             assert exact <= ps.dp.gaussian_delta(ps.dp.pure_mu(epsilon), smaller) * (1 + 1e-9)
-            assert delta is None or delta == pytest.approx(exact)
+            assert smaller or math.tanh(epsilon / 2) == pytest.approx(exact)
 
 
 def test_tails_of_one_entry_and_of_sums_are_rarer_than_the_ring_is_sized_for():
@@ -248,7 +252,7 @@ def test_tails_of_one_entry_and_of_sums_are_rarer_than_the_ring_is_sized_for():
         ({"unit": "client", "max_records_per_client": 9, "client_clip": 2.0}, "client_clip clips in the L2"),
         ({"delta": False}, "delta must be a number, got bool"),
         ({"delta": 1e-16}, "give 0, which is pure epsilon with Laplace noise, or a value below 1 / records"),
-        ({"delta": math.nan}, "delta must lie between"),
+        ({"delta": math.nan}, "delta must be between"),
     ],
 )
 def test_what_no_pure_promise_covers_is_refused_by_name(change, sentence):
@@ -260,7 +264,7 @@ def test_what_no_pure_promise_covers_is_refused_by_name(change, sentence):
 @pytest.mark.parametrize(
     ("schema", "said"),
     [
-        (ps.ClassSchema(2, 4, "NAB", clip_norm=1.0), "a ClassSchema sends B: leave it out, or give a delta above 0"),
+        (ps.ClassSchema(2, 4, "NAB", clip_norm=1.0), "a ClassSchema sends B: omit it, or give a delta above 0"),
         (ps.ClassSchema(2, 4, "NAS", clip_norm=1.0), "a ClassSchema sends S"),
         (ps.RidgeSchema(4, clip_norm=1.0, target_bound=1.0), "a RidgeSchema sends G"),
     ],
@@ -273,7 +277,7 @@ def test_statistics_without_pure_noise_are_refused_by_name(schema, said):
 
 def test_masking_that_may_fail_has_no_place_beside_delta_zero():
     schema, crowd = ps.ClassSchema(2, 2, "NA", clip_norm=1.0), ps.Cohort(400, 300, 100_000)
-    refused(PlanError, r"delta / 100 = 0 is the most", made.plan, schema, crowd, made.promise(**PURE))
+    refused(PlanError, r"maximum delta / 100 = 0", made.plan, schema, crowd, made.promise(**PURE))
     panel = [ps.secagg.Identity.generate(seeded(k).bytes).public.hex() for k in (1, 2)]
     assert made.plan(schema, crowd, made.promise(**PURE), protocol="split", panel=panel).budget().delta == 0
 
@@ -375,9 +379,8 @@ def test_tables_with_intervals_are_neither_offered_nor_given_shares_at_delta_zer
     assert possible(made.plan(TABLES, COHORT, made.promise(**PURE))) == ()
     for plan, reader in ((pure, "table-one"), (made.plan(TABLES, COHORT, made.promise(**PURE)), "km")):
         refused(PlanError, "proved for Gaussian noise, and delta = 0 has Laplace noise", suggested, plan, reader)
-    assert not any(
-        "km" in line for line in unread_statistics(made.plan(TABLES, COHORT, made.promise(**PURE))).sentences()
-    )
+    sentences = unread_statistics(made.plan(TABLES, COHORT, made.promise(**PURE))).sentences()
+    assert not any("km" in line for line in sentences)
 
 
 def test_suggested_shares_of_a_pure_plan_are_parts_of_epsilon():

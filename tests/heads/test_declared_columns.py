@@ -75,7 +75,7 @@ def test_a_record_of_no_class_is_left_out_and_refuses_no_fit(head: str) -> None:
     (X, y), odd = table(N), ODD * 25
     terms = {**TERMS, "epsilon": 100.0, "columns": CLOSED.columns, "expected_records": N, "classes": (0, 1)}
     labels: list[Any] = [*odd, *y[len(odd) :].tolist()]
-    with pytest.warns(UnreadableRecordsWarning, match=f"{len(odd)} of the records cannot be read and are left out"):
+    with pytest.warns(UnreadableRecordsWarning, match=f"{len(odd)} of the records cannot be read and are excluded"):
         found = getattr(ps.heads, head)().fit_private(X, labels, **terms)
     (sums,) = (each for each in found.releases_ if each.plan.schema.task == "classes")
     np.testing.assert_allclose(sums.moments.N, np.bincount(y[len(odd) :]), atol=10)
@@ -130,7 +130,7 @@ def test_a_record_without_a_target_is_left_out_and_refuses_no_regression() -> No
     odd: list[Any] = [None, float("nan"), "zz", object(), {"a": 1}, "12 mg", float("inf"), "n/a"] * 25
     y = [*odd, *targets(X)[len(odd) :].tolist()]
     terms = {**TERMS, "epsilon": 100.0, "columns": CLOSED.columns, "expected_records": N, "target_bound": 2.0}
-    with pytest.warns(UnreadableRecordsWarning, match=f"{len(odd)} of the records cannot be read and are left out"):
+    with pytest.warns(UnreadableRecordsWarning, match=f"{len(odd)} of the records cannot be read and are excluded"):
         found = ps.heads.Ridge(solver="aggregate").fit_private(X, y, **terms)
     sums = found.release_.moments
     assert sums.G[-1, -1] / 0.25 == pytest.approx(N - len(odd), abs=10)

@@ -190,7 +190,7 @@ def test_nothing_warns_where_classes_are_given(records):
         ({"classes": [0, 1, 1]}, DataError, "names each class once"),
         ({"classes": [0]}, DataError, "at least 2 classes, got 1"),
         ({"classes": 3}, DataError, "classes must be a list"),
-        ({"epsilon": 0}, PlanError, "epsilon must lie between"),
+        ({"epsilon": 0}, PlanError, "epsilon must be between"),
         ({"adjacency": "swap"}, PlanError, "adjacency must be one of"),
         ({"clip_norm": 0}, SchemaError, "clip_norm must be"),
         ({"transform": (Centre((1.0,)),)}, SchemaError, "centre"),

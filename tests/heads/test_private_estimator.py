@@ -179,7 +179,7 @@ def test_a_head_that_it_fitted_is_saved_like_any_other(records, tmp_path):
         (private(expected_records=9), HeadError, "serves centred=True alone"),
         (private(ledger=None), LedgerError, "no ledger is given to record that"),
         (private(dataset="ward"), LedgerError, "dataset names an account"),
-        (private(epsilon=-1.0), PlanError, "epsilon must lie between"),
+        (private(epsilon=-1.0), PlanError, "epsilon must be between"),
         (private(classes=[0, 1]), DataError, "not among classes"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

@@ -130,7 +130,7 @@ def test_sums_go_to_the_group_of_the_place_and_groups_add_up_to_all() -> None:
     assert moved.records == 200
     with pytest.raises(DataError, match="in a group already"):
         moved.for_client(2)
-    with pytest.raises(DataError, match="by their place in the roster"):
+    with pytest.raises(DataError, match="by roster index"):
         one.for_client(None)
 
 

@@ -217,7 +217,7 @@ def test_a_site_counts_at_the_probability_of_its_place() -> None:
 def test_sums_of_one_place_are_no_other_s() -> None:
     X, y = records(50)
     measured = ps.measure(PLACES, X, y, published=said(PLACES))
-    with pytest.raises(DataError, match="by their place in the roster"):
+    with pytest.raises(DataError, match="by roster index"):
         measured.for_client(None)
     with pytest.raises(DataError, match="roster indices 0 to 2, got 3"):
         measured.for_client(3)

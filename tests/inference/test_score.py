@@ -309,7 +309,7 @@ def test_labels_that_are_no_outcomes_are_refused_by_what_helps_here(labels):
     """The plan of a regression has no ``class_names``, which the sentence gave for the remedy."""
     schema = ps.ScoreSchema(2, clip_norm=2.0, transform=(ps.transforms.ConstantFeature(1.0),))
     plan = ps.Newton.start(schema, ps.Cohort(2, 2, 400), made.promise()).first
-    with pytest.raises(RecordError, match="map the outcomes to 0 and 1 by one rule for all parties, or, if it is a"):
+    with pytest.raises(RecordError, match="map the outcomes to 0 and 1 by one rule for all parties or, under a"):
         ps.measure(plan.schema, np.ones((60, 1)), labels, published=plan.published)
     assert ps.measure(plan.schema, np.ones((60, 1)), np.arange(60) % 2, published=plan.published).records == 60
 

@@ -123,5 +123,5 @@ def containers(rows: Any, table: dict[str, list[Any]], *, lists: bool) -> dict[s
 
 def test_kinds_whose_sums_are_no_sums_over_rows_average_nobody() -> None:
     schema = ps.SitesSchema(5, 1.0)
-    with pytest.raises(ps.DataError, match="these are no sums over persons"):
+    with pytest.raises(ps.DataError, match="this schema cannot bound a person"):
         summed(schema, np.ones((2, 4)), np.ones(2), [1, 1])

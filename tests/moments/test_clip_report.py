@@ -55,8 +55,8 @@ WAYS = {
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 def test_a_clip_of_every_row_is_one_sentence(way: Any) -> None:
     (sentence,) = told(way)
-    assert sentence.startswith("clip_norm shortens 100% of the rows of X, so little but their directions is left")
-    assert sentence.endswith("this share is exact and in no release: keep it with the records")
+    assert sentence.startswith("clip_norm shortens 100% of the rows of X, so little but their directions remains")
+    assert sentence.endswith("this share is exact and in no release: store it with the records")
 
 
 def test_a_stream_is_told_in_its_first_epoch() -> None:

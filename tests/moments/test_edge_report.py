@@ -56,7 +56,7 @@ def test_reports_of_parts_add_up_to_that_of_the_whole_and_are_no_part_of_the_cou
 )
 def test_a_value_beyond_an_edge_that_is_not_open_has_no_cell(end, refused, counted):
     schema = schema_of(open=end)
-    with pytest.raises(RecordError, match="column 'months' has values beyond the edges of its bins, which are open"):
+    with pytest.raises(RecordError, match="column 'months' has values beyond the edges of its bins. The bins are open"):
         ps.measure(schema, people([3, refused]))
     assert quiet(schema, people([3, counted])).records == 2
 
@@ -64,7 +64,7 @@ def test_a_value_beyond_an_edge_that_is_not_open_has_no_cell(end, refused, count
 def test_under_a_promise_such_a_record_is_left_out_and_decides_nothing_for_others():
     """``plan.unreadable`` of a promise: the others' counts are those without it, and nothing raises."""
     schema = schema_of(open="above")
-    with pytest.warns(UnreadableRecordsWarning, match="cannot be read and are left out"):
+    with pytest.warns(UnreadableRecordsWarning, match="cannot be read and are excluded"):
         with_it = ps.measure(schema, people([3, 7, -9]), unreadable="leave out")
     assert with_it == ps.measure(schema, people([3, 7]))
     blank = schema_of(open="above", missing=True)

@@ -101,15 +101,15 @@ INF[1, 1] = -np.inf
 @pytest.mark.parametrize(
     ("X", "y", "message"),
     [
-        (GOOD[:, :2], LABELS, "2 features but the schema says 3"),
+        (GOOD[:, :2], LABELS, "2 features but the schema has 3"),
         (INF, LABELS, "NaN, infinite"),
         (GOOD + 1j, LABELS, "real numbers"),
-        (GOOD, LABELS + 0.5, "whole numbers"),
+        (GOOD, LABELS + 0.5, "integers"),
         (GOOD, LABELS - 1, "outside 0..1"),
         (GOOD, np.zeros((4, 1), int), "must have shape"),
         (iter([]), None, "yielded nothing"),
         ([GOOD], None, "pairs"),
-        ([(GOOD, LABELS), (GOOD[:, :2], LABELS)], None, "2 features but the schema says 3"),
+        ([(GOOD, LABELS), (GOOD[:, :2], LABELS)], None, "2 features but the schema has 3"),
         ("records.npz", None, "y is missing"),
         (sp.csr_array((np.ones(2), np.array([1, 1]), np.array([0, 2, 2, 2, 2])), shape=(4, 3)), LABELS, "duplicate"),
     ],
@@ -238,7 +238,7 @@ def test_a_forgotten_constant_feature_is_told_from_missing_columns():
     schema = ps.ClassSchema(2, 5, "NAB", 1.0, transform=(ConstantFeature(1.0),))
     with pytest.raises(DataError, match="the transform turns the 5 columns of X into 6 features .* set features=6"):
         ps.measure(schema, np.ones((3, 5)), np.zeros(3, int))
-    with pytest.raises(DataError, match="X has 3 features but the schema says 5"):
+    with pytest.raises(DataError, match="X has 3 features but the schema has 5"):
         ps.measure(ps.ClassSchema(2, 5, "NAB", 1.0), np.ones((3, 3)), np.zeros(3, int))
 
 

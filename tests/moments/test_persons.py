@@ -171,7 +171,7 @@ def test_ids_are_in_no_text() -> None:
         (lambda X, y: summed(X, y, "pid"), "persons must be an id for each row, got a text: give table\\['pid'\\]"),
         (lambda X, y: ps.measure(CLASSES, X, y, persons=[1] * 6, person_clip=None), "go together"),
         (lambda X, y: ps.measure(ps.SitesSchema(5, 1.0), X, X[:, 0], persons=[1] * 6, person_clip=PLAN.person_clip),
-            "these are no sums over persons: one person's contribution cannot be clipped"),
+            "this schema cannot bound a person: one person's contribution cannot be clipped"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_summed_over_persons_is_refused(call: Any, words: str) -> None:

@@ -40,7 +40,7 @@ def test_powers_without_room_in_the_ring_are_refused(bits: int, most: int) -> No
     """The numbers of docs/moments.md."""
     schema = replace(SCHEMA, grid_bits=bits)
     assert max(width for _, width in made.plan(schema, ps.Cohort(5, 4, most)).ring.segments) == 62
-    with pytest.raises(ps.PlanError, match="segment F would need 63 ring bits and 62 are the most; lower grid_bits"):
+    with pytest.raises(ps.PlanError, match="segment F would need 63 ring bits, maximum 62; lower grid_bits"):
         made.plan(schema, ps.Cohort(5, 4, most + 1))
 
 

@@ -114,7 +114,7 @@ def test_sparse_rows_stay_sparse_in_windows_of_any_size(monkeypatch):
     monkeypatch.setattr(exact_sum, "_STRIP", 900)
     monkeypatch.setattr(grid, "_SPARSE_WAITING", 5)
     for entries in (1, 40, 1 << 21):
-        monkeypatch.setattr(grid, "_least_entries", lambda columns, entries=entries: entries)
+        monkeypatch.setattr(grid, "_window_entries", lambda columns, entries=entries: entries)
         assert [ps.measure(schema, X, y) for schema in schemas] == expected
 
 

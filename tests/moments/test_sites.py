@@ -177,7 +177,7 @@ def test_flat_vectors_and_plans_come_back(tmp_path):
         ({"target_scale": 0.0}, "target_scale must be a number"),
         ({"features": 1}, "features must be at least 2"),
         ({"transform": (ps.transforms.ConstantFeature(1.0),)}, "must not hold a ConstantFeature"),
-        ({"transform": (ps.transforms.Centre((0.0,) * P),)}, "3 and 1 appended make 4"),
+        ({"transform": (ps.transforms.Centre((0.0,) * P),)}, "3 and 1 appended are 4"),
         ({"feature_names": ("a", "b", "y")}, "names 3 columns"),
     ],
 )

@@ -242,7 +242,7 @@ def test_one_text_that_is_not_utf8_is_missing_in_every_container():
 
 @pytest.mark.parametrize("column", [(each for each in "fmfm"), {"f", "m", "x", "y"}, {"f": 1}, 5, None, np.array(5)])
 def test_what_has_no_order_is_no_column(column):
-    refused(DataError, "a column of the table is no list and no array", read, CLASSES, {**TABLE, "sex": column}, LABELS)
+    refused(DataError, "a column of the table has no order", read, CLASSES, {**TABLE, "sex": column}, LABELS)
 
 
 def test_frames_of_polars_are_read_as_lists_are():

@@ -117,4 +117,4 @@ def test_tensors_with_gradients_and_sparse_tensors_are_refused():
     refused(ps.DataError, r"X.detach\(\)", ps.measure, SCHEMA, X.requires_grad_(), y)
     refused(ps.DataError, "sparse tensor", ps.measure, SCHEMA, _data()[0].to_sparse(), y)
     refused(ps.DataError, "real numbers", ps.measure, SCHEMA, _data()[0] + 1j, y)
-    refused(ps.DataError, "whole numbers", ps.measure, SCHEMA, _data()[0], y + 0.5)
+    refused(ps.DataError, "integers", ps.measure, SCHEMA, _data()[0], y + 0.5)

@@ -185,7 +185,7 @@ def test_scatter_is_that_of_the_equivalent_moments():
         ({"pull": 1e10}, "beyond, measure a ClassSchema"),
         ({"pull": True}, "pull must be a number"),
         ({"n_max": 0}, "n_max must be at least 1"),
-        ({"n_max": 2.5}, "n_max must be a whole number"),
+        ({"n_max": 2.5}, "n_max must be an integer"),
         ({"classes": 1}, "classes must be at least 2"),
     ],
 )

@@ -13,7 +13,7 @@ from tests import made
 
 PLAN = made.plan(ps.ClassSchema(3, 4, "NAB", clip_norm=1.0), ps.Cohort(20, 15, 500, 2), made.promise())
 CONDITIONS = (
-    "refusal or absence reveals nothing: it may depend on records, and is not counted",
+    "refusal or absence must not depend on records, because no budget counts it",
     "numbers of records in a plan are public",
     "is a leak outside the budget",
     "no feasible audit of outputs distinguishes a deceptive source from the declared noise (arXiv 2509.23834)",

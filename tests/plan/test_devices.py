@@ -76,8 +76,8 @@ REFUSED = {
     ),
     "a key in capitals": (lambda: sample_devices(registrar_key="AB" * 32), "64 lower-case hex digits"),
     "a key of low order": (lambda: sample_devices(registrar_key="01" + "00" * 31), "devices.registrar_key"),
-    "no runs": (lambda: sample_devices(most_runs=0), "most_runs must be a whole number from 1 to 10000, got 0"),
-    "true runs": (lambda: sample_devices(most_runs=True), "most_runs must be a whole number from 1 to 10000"),
+    "no runs": (lambda: sample_devices(most_runs=0), "most_runs must be an integer from 1 to 10000, got 0"),
+    "true runs": (lambda: sample_devices(most_runs=True), "most_runs must be an integer from 1 to 10000"),
     "other words": (lambda: sample_devices(words="per answer"), "words must be 'per record' to the letter"),
     "another trust": (lambda: sample_devices(exact="trust us"), "exact must be 'the leader is trusted with the sum'"),
     "epsilon as text": (lambda: sample_devices(stated_epsilon="1"), "stated_epsilon must be a number above 0"),
@@ -117,7 +117,7 @@ REFUSED = {
     ),
     "exact with noise of the panel": (
         lambda: devices_plan(devices=sample_devices(stated_epsilon=1.6, exact=EXACT)),
-        "devices.exact is for plans without noise of the panel, and this one has it: leave it out",
+        "devices.exact is for plans without panel noise, and this plan has some: omit it",
     ),
     "several records unsaid": (
         lambda: devices_plan(privacy=RECORD),
@@ -125,19 +125,19 @@ REFUSED = {
     ),
     "per record of a client": (
         lambda: devices_plan(devices=sample_devices(stated_epsilon=1.6, words=PER_RECORD)),
-        "devices.words is about the record unit, and this plan's is another: leave it out",
+        "devices.words is for unit='record' only: omit it",
     ),
     "no number for a person": (
         lambda: devices_plan(devices=sample_devices()),
-        "stated_epsilon is missing, and 1 run of this plan cost 1.45[0-9]* for one answer against another: write 1.46",
+        "missing, and 1 run of this plan cost epsilon 1.45[0-9]* if one answer is exchanged: write 1.46",
     ),
     "too small a number for a person": (
         lambda: devices_plan(devices=sample_devices(most_runs=4, stated_epsilon=1.6)),
-        "stated_epsilon is 1.6, and 4 runs of this plan cost 3.[0-9]* for one answer against another: write 3.",
+        "stated_epsilon is 1.6, and 4 runs of this plan cost epsilon 3.[0-9]* if one answer is exchanged: write 3.",
     ),
     "a promise of nothing": (
         lambda: exact_plan(devices=sample_devices(exact=EXACT, stated_epsilon=9.0)),
-        "stated_epsilon is a promise, and this plan makes none: leave it out",
+        "stated_epsilon is a promise, and this plan makes none: omit it",
     ),
     "a round of a course": (
         lambda: devices_plan(
@@ -146,12 +146,12 @@ REFUSED = {
             published=Published("1" * 64),
             devices=sample_devices(words=PER_RECORD, stated_epsilon=9.0),
         ),
-        "and a round of a course needs the same ones again",
+        "and a round of a course needs the same devices again",
     ),
-    "spare bits": (lambda: devices_plan(spare_bits=2), "and a round of a course needs the same ones again"),
+    "spare bits": (lambda: devices_plan(spare_bits=2), "and a round of a course needs the same devices again"),
     "proofs": (
         lambda: devices_plan(validity=ps.plan.Validity("moments", 1)),
-        "validity cannot be combined with devices, because nothing is proved",
+        "validity cannot be combined with devices, because no privacy proof covers",
     ),
 }
 

@@ -62,7 +62,7 @@ def test_every_kind_certifies_averages_or_refuses_them_by_name(schema: Any) -> N
 
 def test_officers_read_that_a_patient_counts_once() -> None:
     plan = plan_of(**AVERAGED)
-    assert "one patient with all rows at one party, of which the average counts" in plan.budget().promise
+    assert "one patient with all rows at one party, counted by their average" in plan.budget().promise
     page = report.page_of(report.Statement(plan))
     assert "the average is taken first" in page
     assert "patients who all weigh the same" in page

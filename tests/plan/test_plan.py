@@ -180,8 +180,8 @@ def test_the_advantage_falls_with_records():
     [
         ({"cohort": "six"}, "cohort must be a Cohort"),
         ({"privacy": None}, "privacy must be a Privacy or NoPrivacy"),
-        ({"min_count": -1}, "min_count must be a whole number"),
-        ({"min_count": 1.5}, "min_count must be a whole number"),
+        ({"min_count": -1}, "min_count must be an integer"),
+        ({"min_count": 1.5}, "min_count must be an integer"),
         ({"min_count": 2, "merge": {1: 9}}, "merge must map a class to another class in 0..2"),
         ({"min_count": 2, "merge": {1: 1}}, "merge must map a class to another class"),
         ({"min_count": 2, "merge": {1: 2, 2: 0}}, "itself merged"),
@@ -210,8 +210,8 @@ def test_a_plan_that_cannot_hold_says_why(changes, message):
         ((5, 4, 0), "max_records must be at least 1"),
         ((5, 4, 10, 4), "colluders=4 must stay below"),
         ((5, 4, 10, -1), "colluders must be at least 0"),
-        ((5.0, 4, 10), "clients must be a whole number"),
-        ((True, 4, 10), "clients must be a whole number"),
+        ((5.0, 4, 10), "clients must be an integer"),
+        ((True, 4, 10), "clients must be an integer"),
     ],
 )
 def test_a_cohort_out_of_bounds_is_refused(arguments, message):
@@ -307,7 +307,7 @@ def test_a_complete_graph_adds_nothing_to_delta():
 
 
 def test_masking_that_fails_more_often_than_a_hundredth_of_delta_is_refused_with_the_remedy():
-    with pytest.raises(ps.PlanError, match=r"delta / 100 = 1e-13 .* raise privacy.delta to at least 4.7e-11") as caught:
+    with pytest.raises(ps.PlanError, match=r"delta / 100 = 1e-13: raise privacy.delta to at least 4.7e-11") as caught:
         large(delta=1e-11)
     assert "fewer colluders or dropouts" in str(caught.value)
     assert large(delta=4.7e-11).budget().delta == pytest.approx(4.7e-11, rel=0.01)
@@ -317,7 +317,7 @@ def test_without_dp_masking_may_fail_with_three_bounds_of_two_to_the_minus_forty
     subject = large(privacy=ps.NoPrivacy())
     assert subject.masking.failure <= 2.0**-38
     assert subject.budget().delta == 1.0
-    with pytest.raises(ps.PlanError, match=r"probability 4.6e-12 and 2\^-38 is the most: expect fewer"):
+    with pytest.raises(ps.PlanError, match=r"probability 4.6e-12, maximum 2\^-38: expect fewer"):
         check_masking(SimpleNamespace(failure=4.6e-12, remedy=subject.masking.remedy), None)
     check_masking(SimpleNamespace(failure=2.0**-38), None)
 
@@ -344,8 +344,8 @@ def test_the_digest_does_not_tell_which_graph_auto_became():
 @pytest.mark.parametrize(
     ("schema", "words"),
     [
-        (ps.ClassSchema(10**9, 2, "NA", 1.0), "24,000,000,000 bytes and 4,294,967,296 are the most: A alone"),
-        (ps.ClassSchema(2, 10**7, "NAB", 1.0), "B.off alone has 49,999,995,000,000 entries; .* or leave out B and S"),
+        (ps.ClassSchema(10**9, 2, "NA", 1.0), "24,000,000,000 bytes, maximum 4,294,967,296: A alone"),
+        (ps.ClassSchema(2, 10**7, "NAB", 1.0), "B.off alone has 49,999,995,000,000 entries; .* or omit B and S"),
         (ps.RidgeSchema(10**7, clip_norm=1.0, target_bound=1.0), r"G.off alone .*features \(project first\) or folds"),
     ],
 )

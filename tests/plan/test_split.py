@@ -61,8 +61,8 @@ def test_the_panel_is_in_the_digest_and_in_the_file() -> None:
         ({"panel": (PANEL[0].upper(), PANEL[1])}, "64 lower-case hex digits"),
         ({"panel": 3}, "64 lower-case hex digits"),
         ({"graph": "complete"}, "leave graph at 'auto'"),
-        ({"protocol": "interactive"}, "has no helpers: leave panel out"),
-        ({"protocol": "interactive", "panel": PANEL[:1]}, "leave panel out, or choose protocol='split'"),
+        ({"protocol": "interactive"}, "has no helpers: omit panel"),
+        ({"protocol": "interactive", "panel": PANEL[:1]}, "omit panel, or choose protocol='split'"),
         ({"cohort": ps.Cohort(clients=6, min_survivors=4, colluders=3, max_records=90)}, "is alone in the sum"),
     ],
 )

@@ -15,14 +15,14 @@ UNIT = ps.transforms.UnitNorm()
     [
         ({"transform": (UNIT, CELLS)}, "Cells must be the first map"),
         ({"transform": (CELLS, CELLS)}, "Cells must be the first map"),
-        ({"nonnegative": True}, "nonnegative must be False: the signs of Cells are negative"),
+        ({"nonnegative": True}, "nonnegative must be False: rows of Cells have negative entries"),
         ({"grid_bits": 10}, "grid_bits must be at least 12, the bits of Cells"),
-        ({"feature_names": ("age", "sex")}, "feature_names must be left out: Cells names the input"),
+        ({"feature_names": ("age", "sex")}, "feature_names must be omitted: Cells names the input"),
         (
             {"transform": (CELLS, ps.transforms.Transport(6, "ab" * 32, 0.4))},
             "no map fitted on client records may follow",
         ),
-        ({"features": 4}, "transform gives 6 features but features=4"),
+        ({"features": 4}, "transform returns 6 features but features=4"),
     ],
 )
 def test_where_cells_cannot_stand(changes, said):

@@ -76,7 +76,7 @@ def test_a_plan_file_finds_its_values_beside_it(plan: ps.Plan, tmp_path: Path) -
     plan.published.save(beside(path))
     assert ps.Plan.read(path).published.read() == plan.published.read()
     Published.of({"S": Values(np.array([3, -5]), 0)}).save(beside(path))
-    with pytest.raises(PlanError, match="not the values"):
+    with pytest.raises(PlanError, match="these values do not match"):
         ps.Plan.read(path)
 
 

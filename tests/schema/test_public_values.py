@@ -54,7 +54,7 @@ def test_what_two_machines_compute_is_near_and_what_a_liar_sends_is_not() -> Non
         (lambda: Values.rounded([1e-300]), "range of any scale"),
         (lambda: Published("x" * 64), "sha256"),
         (lambda: Published("0" * 64, "0"), "after"),
-        (lambda: Published("0" * 64, "", VALUES), "not the values"),
+        (lambda: Published("0" * 64, "", VALUES), "these values do not match"),
         (lambda: Published("0" * 64, "", {"a b": VALUES["M"]}), "map names"),
         (lambda: Published("0" * 64).read(), "missing"),
         (lambda: Published("0" * 64).save("nowhere"), "missing"),
@@ -149,7 +149,7 @@ def test_the_digest_of_a_value_names_it_whatever_its_file() -> None:
 def test_values_of_another_plan_are_not_taken() -> None:
     bare = replace(Published.of(VALUES), values=None)
     assert bare.holding(VALUES).read().keys() == VALUES.keys()
-    refused(PlanError, "not the values", bare.holding, {"M": VALUES["M"]})
+    refused(PlanError, "these values do not match", bare.holding, {"M": VALUES["M"]})
 
 
 def form(name: str = "M", **changes: object) -> str:
@@ -188,6 +188,6 @@ def test_a_file_that_contradicts_itself_is_refused(manifest: str, tmp_path: Path
     FORMAT.write(tmp_path / "good.values", Content(form().encode(), {"M": np.array([0b11_10_01_00], np.uint8)}))
     assert Published.load(tmp_path / "good.values").read()["M"].integers.size == 4
     FORMAT.write(tmp_path / "wide.values", Content(form().encode(), {"M": np.array([1])}))
-    refused(PlanError, "hold together: an array has another number of bytes", Published.load, tmp_path / "wide.values")
+    refused(PlanError, "published values: an array has another number of", Published.load, tmp_path / "wide.values")
     FORMAT.write(tmp_path / "bad.values", Content(manifest.encode(), {"M": np.array([0], np.uint8)}))
-    refused(PlanError, "hold together", Published.load, tmp_path / "bad.values")
+    refused(PlanError, "consistent published values", Published.load, tmp_path / "bad.values")

@@ -241,7 +241,7 @@ def test_attack_sums_alone_say_who_gave_what_once_rounds_are_many(clients, round
 
     with pytest.raises(PlanError, match="the sums of many rounds over few clients reveal single clients"):
         replace(first(), cohort=ps.Cohort(clients, clients, 3_000))
-    with pytest.raises(PlanError, match="take fewer rounds, or more clients"):
+    with pytest.raises(PlanError, match="use fewer rounds, or more clients"):
         replace(first(), schema=replace(SCHEMA, rounds=3))
     assert replace(first(), cohort=replace(COHORT, clients=17, min_survivors=16), schema=replace(SCHEMA, rounds=3))
 

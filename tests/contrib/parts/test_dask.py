@@ -149,7 +149,7 @@ def test_partitions_of_a_bag_may_be_empty_but_not_all():
             lambda: (da.from_array(X, chunks=(300, 5)), da.from_array(np.where(np.arange(1000) == 950, 3, Y))),
             "partition 3: y has labels outside",
         ),
-        (lambda: ([dask.delayed((X[:, :4], Y))],), "partition 0: X has 4 features but the schema says 5"),
+        (lambda: ([dask.delayed((X[:, :4], Y))],), "partition 0: X has 4 features but the schema has 5"),
         (lambda: ([dask.delayed(X)],), "partition 0: a batch iterable must yield .X, y. pairs"),
     ],
 )
@@ -233,7 +233,7 @@ def test_a_cluster_of_processes_gives_the_whole(cluster, capsys):
     assert measure(SCHEMA, rows, labels) == WHOLE
     assert measure(SCHEMA, rows, labels, progress=True) == WHOLE
     assert "100%" in capsys.readouterr().out
-    with pytest.raises(DataError, match=r"partition \d: X has 5 features but the schema says 4"):
+    with pytest.raises(DataError, match=r"partition \d: X has 5 features but the schema has 4"):
         measure(ps.ClassSchema(CLASSES, 4, "NAB", 2.0), rows, labels)
 
 

@@ -168,7 +168,7 @@ def test_a_file_that_does_not_fit_is_one_sentence_and_nothing_is_written(change,
 @pytest.mark.parametrize(
     ("columns", "labels", "words"),
     [
-        (2, [0, 1] * 4, r"X has 2 features but the schema says 3"),
+        (2, [0, 1] * 4, r"X has 2 features but the schema has 3"),
         (3, ["well", "ill"] * 4, r"class_names"),
         (3, [1, 2] * 4, r"y has labels outside 0\.\.1"),
     ],

@@ -179,5 +179,5 @@ def test_one_release_and_the_row_in_mu_are_refused_by_name():
 
 def test_a_kind_without_a_search_is_refused():
     other = made.plan(ps.RidgeSchema(4, clip_norm=1.0, target_bound=1.0), ps.Cohort(3, 3, 50), made.promise())
-    with pytest.raises(ps.SchemaError, match="no search in L1 is written for a RidgeSchema"):
+    with pytest.raises(ps.SchemaError, match="no search in L1 is available for a RidgeSchema"):
         pure._records(target_of(other), np.random.default_rng(0), 1)

@@ -71,6 +71,6 @@ def test_the_command_searches_and_other_kinds_are_refused(tmp_path: Any, privsta
     assert '"within"' in done.stdout
     path.write_text(first(PUBLIC, PROMISE).to_toml())
     refused = privstats("audit", "sensitivity", str(path), cwd=tmp_path, code=2)
-    assert "no search for a worst pair is written for a GaussianSchema" in refused.stderr
+    assert "no search for a worst pair is available for a GaussianSchema" in refused.stderr
     with pytest.raises(ps.PlanError, match="audit sensitivity"):
         audit_within(target_of(replace(plan(), schema=ps.ClassSchema(3, 4, "NAB", 2.0))), ps.randomness.seeded(1))

@@ -182,7 +182,7 @@ def test_what_was_not_asked_for_is_a_word_that_is_said(files):
         ({"drop": ("dose", "ward", "even")}, ps.DataError, "no column beside the target"),
         ({"test": 1.5}, ps.DataError, "test must lie between 0 and 1"),
         ({"test": 0.999}, ps.DataError, "too few records of one class"),
-        ({"epsilon": -1.0}, ps.PlanError, "epsilon must lie"),
+        ({"epsilon": -1.0}, ps.PlanError, "epsilon must be"),
         ({"adjacency": "some"}, ps.PlanError, "adjacency"),
     ],
 )

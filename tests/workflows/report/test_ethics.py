@@ -280,7 +280,7 @@ def test_a_kind_without_words_is_refused_by_its_name(monkeypatch: pytest.MonkeyP
     with pytest.raises(ps.PlanError, match="no words for courses of the kind 'single' yet"):
         ethics_page(Statement(PLAN, course=SAMPLES["single"]))
     monkeypatch.setattr(ps.ClassSchema, "makes", "")
-    with pytest.raises(ps.errors.SchemaError, match="no sentence for an ethics board is written for a ClassSchema"):
+    with pytest.raises(ps.errors.SchemaError, match="no sentence for an ethics board is available for a ClassSchema"):
         ethics_page(Statement(PLAN))
 
 

@@ -94,4 +94,4 @@ def test_a_party_hears_at_once_of_labels_that_no_later_session_would_read(tmp_pa
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always", UnreadableRecordsWarning)
         name_file(Folder.open(study.home(0)), RecordFile(path, "outcome"), TEMPLATE)
-    assert any("no record is left: 120 of the records cannot be read" in str(each.message) for each in said)
+    assert any("no record remains: 120 of the records cannot be read" in str(each.message) for each in said)

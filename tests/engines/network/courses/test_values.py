@@ -132,7 +132,7 @@ def test_a_party_whose_map_is_damaged_or_another_takes_part_in_nothing(desk: Des
     held = values_of(desk.home, 1)
     other = dict(Published.load(held).read())
     Published.of(other | {"M": Values(other["M"].integers + 1, other["M"].exponent)}).save(held)
-    with pytest.raises(PlanError, match="not the values that the plan's digest stands for"):
+    with pytest.raises(PlanError, match="these values do not match the plan's digest"):
         desk.ask(desk.outgoing(2).signed(whole=True), 2)
     held.write_bytes(held.read_bytes()[:-3])
     with pytest.raises(PlanError, match="plan.values is damaged"):
