@@ -258,6 +258,9 @@ def aucs(table: Coded, rows: Codes, test: Codes) -> dict[str, float]:
     return out
 
 
+_MEANS = (*_LEARNERS, "two-way", "three-way", "seconds")
+
+
 def _scored(table: Coded, drawn: Drawn, real: Codes, test: Codes) -> dict[str, float]:
     two, three = distances(table, drawn.codes, real)
     return {**aucs(table, drawn.codes, test), "two-way": two, "three-way": three, "seconds": drawn.seconds}
@@ -311,13 +314,25 @@ def _row(epsilon: float | None, way: str, scores: Sequence[Mapping[str, float]])
     return {"epsilon": epsilon, "way": way, **means, "logistic se": spread, "seeds": len(scores), **each}
 
 
+def joined(before: Sequence[Row], found: Sequence[Row]) -> list[Row]:
+    """Return the row of the splits of two rows of one way, whose means weigh each split alike."""
+    if not before:
+        return list(found)
+    (one,), (other,) = before, found
+    counts = one["seeds"], other["seeds"]
+    means = {name: (one[name] * counts[0] + other[name] * counts[1]) / sum(counts) for name in _MEANS}
+    each = {name: [*one[name], *other[name]] for name in (f"{learner} by split" for learner in _LEARNERS)}
+    spread = standard_error(each["logistic by split"])
+    return [{**other, **means, **each, "logistic se": spread, "seeds": sum(counts)}]
+
+
 def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tables", nargs="+", default=list(DATA), help="names of raw tables, or adult")
     parser.add_argument("--epsilons", nargs="+", type=float, default=list(EPSILONS))
     parser.add_argument("--ways", nargs="+", default=["ends", "ours", *CURATORS, "masks"], help="what to measure")
     parser.add_argument("--seeds", type=int, default=3, help="splits of each way")
     parser.add_argument("--draws", type=int, default=3, help="times that each split's rows are drawn, with new noise")
-    parser.add_argument("--missing", action="store_true", help="measure only what has no saved rows")
+    parser.add_argument("--missing", action="store_true", help="measure only what has no saved rows, or fewer splits")
 
 
 def _before(chosen: argparse.Namespace) -> Mapping[str, Any]:
@@ -342,8 +357,10 @@ def tables(chosen: argparse.Namespace) -> Tables:
     for way, epsilon, name in product(chosen.ways, epsilons, names):
         able = way in ("ours", *CURATORS) or bool(MBI and way in AUTHORS) or bool(OPENDP and way in OPENDP_PEERS)
         title = f"{way}: {name}, {epsilon:g}"
-        if able and title not in saved and not (chosen.quick and way != "ours"):
-            yield title, _way_rows(loaded(name), epsilon, way, splits, draws)
+        before = saved.get(title, [])
+        lacking, each = (splits[before[0]["seeds"] :], before[0]["draws"]) if before else (splits, draws)
+        if able and lacking and not (chosen.quick and way != "ours"):
+            yield title, joined(before, _way_rows(loaded(name), epsilon, way, lacking, each))
     if "masks" in chosen.ways:
         yield "seconds of all sessions", [_masks(loaded(name), parties) for name in names]
 
