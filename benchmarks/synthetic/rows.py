@@ -38,6 +38,7 @@ import privstats as ps
 from benchmarks.measuring import RESULTS, Row, Tables, child, command, results, standard_error
 from benchmarks.raw_tables.sets import TABLES, code_book
 from benchmarks.synthetic.one_curator import aim, mst
+from privstats.contrib.synthetic.choice import Screened, chosen_pairs
 from privstats.contrib.synthetic.columns import Column, coded, schema_of
 from privstats.contrib.synthetic.course import Synthetic
 from privstats.contrib.synthetic.rows import fit_of
@@ -63,6 +64,7 @@ OPENDP_PEERS = ("OpenDP AIM", "OpenDP MST")
 WAYS = ("independent columns", "ours", *CURATORS, *AUTHORS, *OPENDP_PEERS, "real rows")
 _CELLS, _TARGET, _TRIPLES, _PARTIES = 32, "target", 60, 20
 _HELD_OUT, _SEEDS_APART = 0.25, 1000
+_SCREENED_SIGMA = 115.0
 _ADULT_NUMBERS = ("age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week")
 
 
@@ -329,10 +331,12 @@ def joined(before: Sequence[Row], found: Sequence[Row]) -> list[Row]:
 def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tables", nargs="+", default=list(DATA), help="names of raw tables, or adult")
     parser.add_argument("--epsilons", nargs="+", type=float, default=list(EPSILONS))
-    parser.add_argument("--ways", nargs="+", default=["ends", "ours", *CURATORS, "masks"], help="what to measure")
+    parser.add_argument(
+        "--ways", nargs="+", default=["ends", "ours", *CURATORS, "masks", "choice"], help="what to measure"
+    )
     parser.add_argument("--seeds", type=int, default=3, help="splits of each way")
     parser.add_argument("--draws", type=int, default=3, help="times that each split's rows are drawn, with new noise")
-    parser.add_argument("--missing", action="store_true", help="measure only what has no saved rows, or fewer splits")
+    parser.add_argument("--missing", action="store_true", help="measure only splits that have no saved numbers")
 
 
 def _before(chosen: argparse.Namespace) -> Mapping[str, Any]:
@@ -363,6 +367,24 @@ def tables(chosen: argparse.Namespace) -> Tables:
             yield title, joined(before, _way_rows(loaded(name), epsilon, way, lacking, each))
     if "masks" in chosen.ways:
         yield "seconds of all sessions", [_masks(loaded(name), parties) for name in names]
+    if "choice" in chosen.ways:
+        yield "seconds of the choice", [_choice(columns) for columns in ((8,) if chosen.quick else (15, 30, 60))]
+
+
+def _choice(columns: int) -> Row:
+    """Seconds of a party's choice of pairs: made-up columns of four values, of which every sixth go together."""
+    rng, values, records = np.random.default_rng(0), 4, 20_000
+    shared = rng.integers(0, values, (records, 6))
+    own = [rng.integers(0, values, records) for _ in range(columns)]
+    codes = [np.where(rng.random(records) < 0.5, shared[:, k % 6], each) for k, each in enumerate(own)]
+    tables = {
+        (a, b): np.bincount(codes[a] * values + codes[b], minlength=values**2).reshape(values, values)
+        + rng.normal(0, _SCREENED_SIGMA, (values, values)).round()
+        for a, b in combinations(range(columns), 2)
+    }
+    begun = time.process_time()
+    pairs = chosen_pairs(Screened(tables, _SCREENED_SIGMA, (8,) * columns, _SCREENED_SIGMA / 2))
+    return {"columns": columns, "pairs": len(pairs), "seconds": time.process_time() - begun}
 
 
 def _masks(table: Coded, parties: int) -> Row:

@@ -326,6 +326,11 @@ def admits_of(course: Course) -> Admits | None:
     return getattr(course, "admits", None)
 
 
+def file_of(course: Course, file: Any) -> Any:
+    """Return a party's file as the course's declared columns read it; without declared columns the file itself."""
+    return course.reads(file) if hasattr(course, "reads") else file
+
+
 def _row_of(course: Course) -> CourseKind | None:
     own = type(course)
     places = (own, f"{own.__module__}:{own.__qualname__}")

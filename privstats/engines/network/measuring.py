@@ -21,7 +21,7 @@ import numpy as np
 
 from privstats.course import Course
 from privstats.course.alone import measured_by_person
-from privstats.course.kinds import admits_of
+from privstats.course.kinds import admits_of, file_of
 from privstats.dp import Account, NoPrivacy, Privacy, joint_mu
 from privstats.dp.privacy import Adjacency
 from privstats.encoding import flatten, unflatten
@@ -83,8 +83,7 @@ class _Stored(HiddenRepr, msgspec.Struct, frozen=True):
         if self.variants:
             more["variants"] = tuple(unflatten(plan.schema, part) for part in parts[1:])
         if self.clips is not None:
-            counts = tuple(self.clips["norm_counts"])
-            more["clip_report"] = ClipReport(**{**self.clips, "norm_counts": counts})
+            more["clip_report"] = ClipReport(**{**self.clips, "norm_counts": tuple(self.clips["norm_counts"])})
         moments: Any = self._sums(plan, parts[0])
         if self.edges is not None:
             expected = tuple(each.open for each in moments.schema.variables if isinstance(each, Bins))
@@ -92,8 +91,7 @@ class _Stored(HiddenRepr, msgspec.Struct, frozen=True):
         moments = replace(moments, **more)
         if moments.records is None:  # the sums and the report of this kind do not give their number of records
             moments = replace(moments, records=self.records)
-        restored: Moments = moments
-        return restored
+        return moments  # type: ignore[no-any-return]
 
     def _sums(self, plan: Plan, vector: Any) -> Moments:
         if plan.person_clip is None:
@@ -258,7 +256,7 @@ def _loaded(folder: RoundFolder, load: Callable[[], Any]) -> Any:
     except (Exception, SystemExit) as error:
         raise ScriptError(f"load() in {SCRIPT} failed{_remedy(error)}", error) from error
     if isinstance(loaded, RecordFile):
-        return replace(loaded, path=folder.base.absolute() / loaded.path)
+        return file_of(folder.above.course, replace(loaded, path=folder.base.absolute() / loaded.path))
     return loaded
 
 
