@@ -83,7 +83,8 @@ class _Stored(HiddenRepr, msgspec.Struct, frozen=True):
         if self.variants:
             more["variants"] = tuple(unflatten(plan.schema, part) for part in parts[1:])
         if self.clips is not None:
-            more["clip_report"] = ClipReport(**{**self.clips, "norm_counts": tuple(self.clips["norm_counts"])})
+            counts = tuple(self.clips["norm_counts"])
+            more["clip_report"] = ClipReport(**{**self.clips, "norm_counts": counts})
         moments: Any = self._sums(plan, parts[0])
         if self.edges is not None:
             expected = tuple(each.open for each in moments.schema.variables if isinstance(each, Bins))
@@ -91,7 +92,8 @@ class _Stored(HiddenRepr, msgspec.Struct, frozen=True):
         moments = replace(moments, **more)
         if moments.records is None:  # the sums and the report of this kind do not give their number of records
             moments = replace(moments, records=self.records)
-        return moments  # type: ignore[no-any-return]
+        restored: Moments = moments
+        return restored
 
     def _sums(self, plan: Plan, vector: Any) -> Moments:
         if plan.person_clip is None:

@@ -135,12 +135,13 @@ def test_three_files_go_to_rows_by_commands_alone(privstats, tmp_path):
         (("--task", "rows"), "rows are drawn from declared columns: give these with --public"),
         (("--task", "rows", "--public", "columns.toml", "--target", "died"), "rows predict nothing and hold every"),
         (("--task", "rows", "--public", "columns.toml", "--from", "ward.csv"), "ward.csv lacks 'admitted', 'died'"),
-        (("--public", "columns.toml"), "or that nothing is with --task rows"),
+        (("--public", "plain.toml"), "or that nothing is with --task rows"),
         (("--public", "columns.toml", "--target", "died"), "the column 'icd' has the kind 'hashed'"),
     ],
 )
 def test_a_plan_of_rows_needs_its_columns_and_nothing_to_predict(privstats, tmp_path, words, message):
     (tmp_path / "columns.toml").write_text(DECLARED)
+    (tmp_path / "plain.toml").write_text(DECLARED.replace('"hashed"\nbuckets = 4', '"truth"'))
     (tmp_path / "ward.csv").write_text("age,icd\n1,E1\n")
     done = privstats("plan", "init", "plan.toml", "--yes", *words, *PROMISE, cwd=tmp_path, code=2)
     assert message in " ".join(done.stderr.split())
