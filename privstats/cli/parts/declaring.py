@@ -89,7 +89,7 @@ class RowsDeclaration:
 
     path: Path
     tables: tuple[Any, ...]
-    answers: ClassVar[Mapping[str, Any]] = {}
+    answers: ClassVar[dict[str, Any]] = {}
     open: ClassVar[tuple[str, ...]] = ()
 
     @property
