@@ -311,6 +311,8 @@ def rehearse(
 
     Nothing is charged: one process sees all records, so they are public, made up, or one owner's.
     """
+    from privstats.course.kinds import course_kind
+
     course = ps.course.read(path)
     if persons is not None and split is None and course.first.person_clip is None:
         raise PlanError("the course promises no persons, so no column of ids is read: leave --persons out")
@@ -321,7 +323,8 @@ def rehearse(
     folder_for(out)
     releases = ps.simulate(course, shards)
     held = _saved(places, releases)
-    say(f"{len(held)} of {course.most} sessions ended with a sum; read them with privstats table, in order:")
+    reader = f"privstats synthesise {path}" if course_kind(course).asked == "synthetic" else "privstats table"
+    say(f"{len(held)} of {course.most} sessions ended with a sum; read them with {reader}, in order:")
     say(" ".join(map(str, held)))
     if split is not None:
         say(_scoring(split, seed, persons))
