@@ -311,8 +311,6 @@ def rehearse(
 
     Nothing is charged: one process sees all records, so they are public, made up, or one owner's.
     """
-    from privstats.course.kinds import course_kind
-
     course = ps.course.read(path)
     if persons is not None and split is None and course.first.person_clip is None:
         raise PlanError("the course promises no persons, so no column of ids is read: leave --persons out")
@@ -323,11 +321,16 @@ def rehearse(
     folder_for(out)
     releases = ps.simulate(course, shards)
     held = _saved(places, releases)
-    reader = f"privstats synthesise {path}" if course_kind(course).asked == "synthetic" else "privstats table"
-    say(f"{len(held)} of {course.most} sessions ended with a sum; read them with {reader}, in order:")
+    say(f"{len(held)} of {course.most} sessions ended with a sum; read them with {_reader(path, course)}, in order:")
     say(" ".join(map(str, held)))
     if split is not None:
         say(_scoring(split, seed, persons))
+
+
+def _reader(path: Path, course: Written) -> str:
+    from privstats.course.kinds import course_kind
+
+    return f"privstats synthesise {path}" if course_kind(course).asked == "synthetic" else "privstats table"
 
 
 def _saved(places: Sequence[Path], releases: Sequence[ps.Release | None]) -> list[Path]:
