@@ -89,6 +89,7 @@ _MASKS: dict[str, Shown] = {
     "masked": "{masked s:.1f} s",
     "one curator": "{one curator s:.1f} s",
 }
+_CHOICE: dict[str, Shown] = {"columns": "{columns}", "pairs chosen": "{pairs}", "seconds": "{seconds:.1f}"}
 _MEMBERSHIP: dict[str, Shown] = {
     "epsilon": "{epsilon:g}",
     "attack": "{attack}",
@@ -110,6 +111,7 @@ _INFERENCE: dict[str, Shown] = {
 TABLES: Tables = {
     **by_name(synthetic_rows, synthetic_beside),
     "synthetic_masks": Table("synthetic.rows", "seconds of all sessions", _MASKS),
+    "synthetic_choice": Table("synthetic.rows", "seconds of the choice", _CHOICE),
     "synthetic_membership": Table("synthetic.attacks", "membership", _MEMBERSHIP),
     "synthetic_inference": Table("synthetic.attacks", "inference", _INFERENCE),
 }

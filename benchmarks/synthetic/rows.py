@@ -38,6 +38,7 @@ import privstats as ps
 from benchmarks.measuring import RESULTS, Row, Tables, child, command, results, standard_error
 from benchmarks.raw_tables.sets import TABLES, code_book
 from benchmarks.synthetic.one_curator import aim, mst
+from privstats.contrib.synthetic.choice import Screened, chosen_pairs
 from privstats.contrib.synthetic.columns import Column, coded, schema_of
 from privstats.contrib.synthetic.course import Synthetic
 from privstats.contrib.synthetic.rows import fit_of
@@ -63,6 +64,7 @@ OPENDP_PEERS = ("OpenDP AIM", "OpenDP MST")
 WAYS = ("independent columns", "ours", *CURATORS, *AUTHORS, *OPENDP_PEERS, "real rows")
 _CELLS, _TARGET, _TRIPLES, _PARTIES = 32, "target", 60, 20
 _HELD_OUT, _SEEDS_APART = 0.25, 1000
+_SCREENED_SIGMA = 115.0
 _ADULT_NUMBERS = ("age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week")
 
 
@@ -258,6 +260,9 @@ def aucs(table: Coded, rows: Codes, test: Codes) -> dict[str, float]:
     return out
 
 
+_MEANS = (*_LEARNERS, "two-way", "three-way", "seconds")
+
+
 def _scored(table: Coded, drawn: Drawn, real: Codes, test: Codes) -> dict[str, float]:
     two, three = distances(table, drawn.codes, real)
     return {**aucs(table, drawn.codes, test), "two-way": two, "three-way": three, "seconds": drawn.seconds}
@@ -311,13 +316,27 @@ def _row(epsilon: float | None, way: str, scores: Sequence[Mapping[str, float]])
     return {"epsilon": epsilon, "way": way, **means, "logistic se": spread, "seeds": len(scores), **each}
 
 
+def joined(before: Sequence[Row], found: Sequence[Row]) -> list[Row]:
+    """Return the row of the splits of two rows of one way, whose means weigh each split alike."""
+    if not before:
+        return list(found)
+    (one,), (other,) = before, found
+    counts = one["seeds"], other["seeds"]
+    means = {name: (one[name] * counts[0] + other[name] * counts[1]) / sum(counts) for name in _MEANS}
+    each = {name: [*one[name], *other[name]] for name in (f"{learner} by split" for learner in _LEARNERS)}
+    spread = standard_error(each["logistic by split"])
+    return [{**other, **means, **each, "logistic se": spread, "seeds": sum(counts)}]
+
+
 def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tables", nargs="+", default=list(DATA), help="names of raw tables, or adult")
     parser.add_argument("--epsilons", nargs="+", type=float, default=list(EPSILONS))
-    parser.add_argument("--ways", nargs="+", default=["ends", "ours", *CURATORS, "masks"], help="what to measure")
+    parser.add_argument(
+        "--ways", nargs="+", default=["ends", "ours", *CURATORS, "masks", "choice"], help="what to measure"
+    )
     parser.add_argument("--seeds", type=int, default=3, help="splits of each way")
     parser.add_argument("--draws", type=int, default=3, help="times that each split's rows are drawn, with new noise")
-    parser.add_argument("--missing", action="store_true", help="measure only what has no saved rows")
+    parser.add_argument("--missing", action="store_true", help="measure only splits that have no saved numbers")
 
 
 def _before(chosen: argparse.Namespace) -> Mapping[str, Any]:
@@ -342,10 +361,30 @@ def tables(chosen: argparse.Namespace) -> Tables:
     for way, epsilon, name in product(chosen.ways, epsilons, names):
         able = way in ("ours", *CURATORS) or bool(MBI and way in AUTHORS) or bool(OPENDP and way in OPENDP_PEERS)
         title = f"{way}: {name}, {epsilon:g}"
-        if able and title not in saved and not (chosen.quick and way != "ours"):
-            yield title, _way_rows(loaded(name), epsilon, way, splits, draws)
+        before = saved.get(title, [])
+        lacking, each = (splits[before[0]["seeds"] :], before[0]["draws"]) if before else (splits, draws)
+        if able and lacking and not (chosen.quick and way != "ours"):
+            yield title, joined(before, _way_rows(loaded(name), epsilon, way, lacking, each))
     if "masks" in chosen.ways:
         yield "seconds of all sessions", [_masks(loaded(name), parties) for name in names]
+    if "choice" in chosen.ways:
+        yield "seconds of the choice", [_choice(columns) for columns in ((8,) if chosen.quick else (15, 30, 60))]
+
+
+def _choice(columns: int) -> Row:
+    """Seconds of a party's choice of pairs: made-up columns of four values, of which every sixth go together."""
+    rng, values, records = np.random.default_rng(0), 4, 20_000
+    shared = rng.integers(0, values, (records, 6))
+    own = [rng.integers(0, values, records) for _ in range(columns)]
+    codes = [np.where(rng.random(records) < 0.5, shared[:, k % 6], each) for k, each in enumerate(own)]
+    tables = {
+        (a, b): np.bincount(codes[a] * values + codes[b], minlength=values**2).reshape(values, values)
+        + rng.normal(0, _SCREENED_SIGMA, (values, values)).round()
+        for a, b in combinations(range(columns), 2)
+    }
+    begun = time.process_time()
+    pairs = chosen_pairs(Screened(tables, _SCREENED_SIGMA, (8,) * columns, _SCREENED_SIGMA / 2))
+    return {"columns": columns, "pairs": len(pairs), "seconds": time.process_time() - begun}
 
 
 def _masks(table: Coded, parties: int) -> Row:

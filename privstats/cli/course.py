@@ -75,6 +75,10 @@ class Terms:
         float | None, option("For synthetic rows: the part of the promise for all pairs. Default: a fifth.")
     ] = None
     levels: Annotated[int | None, option("For synthetic rows: most cells of a column in a pair. Default: 16.")] = None
+    columns: Annotated[
+        Path | None,
+        option("For synthetic rows: columns.toml, by which each party's file is read.", "COLUMNS.TOML"),
+    ] = None
     then: Annotated[str | None, option("After cut points: centred, rounds or newton. Default: the plan itself.")] = None
     share: Annotated[
         float | None,
@@ -123,6 +127,10 @@ def init(
     options = vars(terms)
     if terms.analysis is not None:
         options = {**options, "analysis": ps.course.Analysis.read(terms.analysis)}
+    if terms.columns is not None:
+        from privstats.cli.parts.declared_columns import tables_in
+
+        options = {**options, "columns": tables_in(terms.columns)}
     course = _new_course(_full_plan(plan), options)
     writable([path.with_name(name) for name in texts(path.name, course)], force)
     first = ps.course.write(path, course)
@@ -313,10 +321,16 @@ def rehearse(
     folder_for(out)
     releases = ps.simulate(course, shards)
     held = _saved(places, releases)
-    say(f"{len(held)} of {course.most} sessions ended with a sum; read them with privstats table, in order:")
+    say(f"{len(held)} of {course.most} sessions ended with a sum; read them with {_reader(path, course)}, in order:")
     say(" ".join(map(str, held)))
     if split is not None:
         say(_scoring(split, seed, persons))
+
+
+def _reader(path: Path, course: Written) -> str:
+    from privstats.course.kinds import course_kind
+
+    return f"privstats synthesise {path}" if course_kind(course).asked == "synthetic" else "privstats table"
 
 
 def _saved(places: Sequence[Path], releases: Sequence[ps.Release | None]) -> list[Path]:
@@ -334,13 +348,14 @@ def _scoring(split: float, seed: int, persons: str | None) -> str:
 
 
 def _shards(course: Written, files: Sequence[RecordFile]) -> list[Any]:
+    from privstats.course.kinds import file_of
     from privstats.moments.from_file import persons_in, records_in
     from privstats.workflows.simulate import NamedShard
 
     schema, unreadable = course.priced[-1].schema, course.first.unreadable
     persons = course.first.person_clip is not None
     read: Any = persons_in if persons else partial(records_in, whole=True)
-    return [NamedShard(Path(file.path).name, read(file, schema, unreadable)) for file in files]
+    return [NamedShard(Path(file.path).name, read(file_of(course, file), schema, unreadable)) for file in files]
 
 
 def _loaded(paths: Sequence[str] | None) -> list[ps.Release | None]:

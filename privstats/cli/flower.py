@@ -123,6 +123,7 @@ def records(
     ] = None,
 ) -> None:
     """Check the file of this party's records against the plan, and write records.py, which names it."""
+    from privstats.course.kinds import file_of
     from privstats.engines.network.party import Party
     from privstats.engines.network.records_script import name_file
 
@@ -130,7 +131,7 @@ def records(
     folder = Party.open(home).folder
     goal = targets_of(folder.course, target)
     source = dialect.file(file, goal, split=split, seed=seed, kept_out=kept_out, persons=persons)
-    named = name_file(folder, source, template)
+    named = name_file(folder, file_of(folder.course, source), template)
     _say_named(named, file, kept_out=kept_out)
     if folder.course.first.schema.scores_head and not kept_out:
         say("these records must have had no part in the head: --split SHARE --kept-out takes those that were kept out")

@@ -37,8 +37,8 @@ def look(
     from privstats.intake.table_parts import persons_column
     from privstats.workflows.look import keys_of, looked, times_remark
 
-    governing = _plan_of(plan)
-    columns = _columns_of(governing, plan)
+    governing, declared = _plan_of(plan)
+    columns = declared or _columns_of(governing, plan)
     records = dialect.file(file, persons=key)
     whose = persons_column(records, list(records.columns))
     table = records.table([*(each.name for each in columns), *([] if whose is None else [whose])])
@@ -55,18 +55,18 @@ def look(
     say("exact facts of your records: keep them here, and tell the coordinator gap codes, units and spellings by word")
 
 
-def _plan_of(path: Path) -> ps.Plan:
-    """Return the plan that reads the records: for a course, its original one."""
+def _plan_of(path: Path) -> tuple[ps.Plan, tuple[Column, ...]]:
+    """Return the plan that reads the records, for a course its original one; and columns that a course declares."""
     from privstats.course.document import is_course
 
     if not is_course(path):
-        return ps.Plan.read(path)
+        return ps.Plan.read(path), ()
     course: Any = ps.course.read(path)
     while hasattr(course, "then"):
         course = course.then
     if isinstance(course, ps.Hazard):
         course = course.plan
-    return course if isinstance(course, ps.Plan) else course.first
+    return course if isinstance(course, ps.Plan) else course.first, getattr(course, "declared", ())
 
 
 def _columns_of(plan: ps.Plan, path: Path) -> tuple[Column, ...]:

@@ -22,7 +22,7 @@ from privstats.files.text import json_text
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from privstats.cli.parts.declaring import Declaration
+    from privstats.cli.parts.declaring import Declaration, RowsDeclaration
     from privstats.moments import RecordFile
     from privstats.plan import Difference
     from privstats.workflows.readers import UnreadStatistics
@@ -33,6 +33,7 @@ app = typer.Typer(
 app.command()(suggest)
 
 PlanFile = Annotated[Path, argument("The plan document.", "PLAN.TOML")]
+_OF_ROWS = ("--from", "--public")
 ANSWERS = options_of(("", "schema", "head", "cohort", "devices", "privacy"))
 
 
@@ -63,20 +64,24 @@ class Columns:
             if named and self.table is None and self.public is None:
                 raise PlanError(f"{name} names a column: give the table with --from, or its columns with --public")
 
-    def declared(self, file: RecordFile | None) -> Declaration | None:
+    def declared(self, file: RecordFile | None, task: str | None) -> Declaration | RowsDeclaration | None:
         """Return the declaration of the columns."""
         from privstats.cli.parts import declaring
 
         drop = self.drop or ()
-        if self.public_file:
+        columns: Declaration | RowsDeclaration
+        if task == "rows":
+            columns = declaring.of_rows(self.public, [each for each in self.given() if each not in _OF_ROWS])
+        elif self.public_file:
             if file is None or self.public is not None:
                 raise PlanError(
                     "--public-file says that the table of --from is public: give that, and leave out --public"
                 )
             return declaring.of_public_file(file, drop)
-        if self.public is None:
+        elif self.public is None:
             return None
-        columns = declaring.declaration(self.public, self.target, drop)
+        else:
+            columns = declaring.declaration(self.public, self.target, drop)
         if file is not None:
             declaring.check_header(columns, file)
         return columns
@@ -113,10 +118,13 @@ def init(
     elif file is not None and columns.public is None and not columns.public_file:
         _write_columns(path, file, columns.drop or (), options, ask=not yes and can_ask(), force=force)
     else:
-        _write_plan(path, options, columns.declared(file), ask=not yes and can_ask(), force=force)
+        _write_plan(path, options, columns.declared(file, options.get("task")), ask=not yes and can_ask(), force=force)
 
 
-def _write_plan(path: Path, given: dict[str, Any], columns: Declaration | None, *, ask: bool, force: bool) -> None:
+def _write_plan(
+    path: Path, given: dict[str, Any], columns: Declaration | RowsDeclaration | None, *, ask: bool, force: bool
+) -> None:
+    from privstats.cli.parts.declaring import RowsDeclaration
     from privstats.cli.parts.wizard import plan_from, write_scored
     from privstats.inference.prediction import cap_warnings
 
@@ -125,7 +133,12 @@ def _write_plan(path: Path, given: dict[str, Any], columns: Declaration | None, 
         write_scored(path, plan, text, force=force)
         return
     atomic_write(path, text.encode(), shared=True)
-    if columns is not None and columns.open:
+    if isinstance(columns, RowsDeclaration):
+        say(
+            "its promise is for several sessions: divide it with privstats course init study.toml "
+            f"--plan {path} --synthetic --columns {columns.path}"
+        )
+    elif columns is not None and columns.open:
         say(
             f"the cut points of {columns.named} are found under the promise: divide it with privstats "
             f"course init study.toml --plan {path} --then {columns.then} --expected-records RECORDS"

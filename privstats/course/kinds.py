@@ -27,10 +27,6 @@ Admits: TypeAlias = Callable[..., None]
 """Checks X and y, with the treatment of unreadable records and the function that measures lazy data."""
 
 
-def _never(_: Any, place: int) -> bool:  # noqa: ARG001
-    return False
-
-
 def _numbered(course: Course) -> Sequence[str]:
     return [str(place) for place in range(len(course.priced))]
 
@@ -83,7 +79,7 @@ class CourseKind:
     asked: str = ""
     means: Callable[[Schema], bool] = lambda _: False
     follows: bool = True
-    pauses: Callable[[Any, int], bool] = _never
+    pauses: Callable[[Any, int], bool] = lambda *_: False
     weighs: Callable[[Any], bool] = lambda _: False
     labels: Callable[[Any], Sequence[str]] = _numbered
     ended: Callable[[Any, Releases, Path], str] = _rounds_ended
@@ -324,6 +320,11 @@ def admits_of(course: Course) -> Admits | None:
     None: the first round reads all that later rounds read.
     """
     return getattr(course, "admits", None)
+
+
+def file_of(course: Course, file: Any) -> Any:
+    """Return a party's file as the course's declared columns read it; without declared columns the file itself."""
+    return course.reads(file) if hasattr(course, "reads") else file
 
 
 def _row_of(course: Course) -> CourseKind | None:

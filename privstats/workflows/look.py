@@ -18,7 +18,7 @@ from privstats.intake.columns import Listed, Readings, read
 from privstats.intake.meaning import reading, word_of
 from privstats.intake.person_ids import names_of
 from privstats.schema import HazardSchema
-from privstats.transforms import Categories, Column, Dates, Numeric
+from privstats.transforms import Categories, Column, Dates, Numeric, Truth
 
 _FEW = 0.01
 _CODES = frozenset(float(f"{sign}{digit * times}") for sign in ("", "-") for digit in "89" for times in range(1, 7))
@@ -127,6 +127,8 @@ def _quartiles(column: Numeric | Dates, known: NDArray[np.float64]) -> str:
 
 
 def _shares(column: Column, codes: NDArray[np.float64]) -> str:
+    if not isinstance(column, Categories | Truth):
+        return f"{len(np.unique(codes[~np.isnan(codes)])):,} buckets in use"
     values = [str(each) for each in column.values] if isinstance(column, Categories) else ["false", "true"]
     counts = [(int((codes == place).sum()), value) for place, value in enumerate(values)]
     rows = max(len(codes), 1)

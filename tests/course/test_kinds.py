@@ -111,7 +111,13 @@ CHANGED = {
     },
     "parties": {"first": parties_plan(epsilon=4.1)},
     "binned": {"then": plan_of(OF_CELLS), "expected_records": 601, "share": 0.25, "sessions": 2},
-    "synthetic": {"plan": counts_plan(1.1), "share": 0.25, "screen": 0.25, "levels": 8},
+    "synthetic": {
+        "plan": counts_plan(1.1),
+        "share": 0.25,
+        "screen": 0.25,
+        "levels": 8,
+        "columns": tuple(ps.Truth(name, gaps=(9,)) for name in "abcd"),
+    },
 }
 """Of each kind every field that is its own, with another value."""
 IMPLIED = {"stream": {"allow_disclosing_leavers"}}

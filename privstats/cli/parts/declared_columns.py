@@ -26,6 +26,7 @@ _HEAD = """\
 # kind: numeric, dates, truth or categories; "?" is still to be answered. A column without a table here is never read.
 # numeric: edges = [...] where cut points are public, unit = "mg/dl"; categories: values = ["f", "m"], ordered = true.
 # any: gaps = [-9, 999], codes that mean that nothing is given.
+# for synthetic rows also hashed: buckets = 64, codes without a list, of which only a public hash is counted.
 """
 
 
@@ -41,6 +42,11 @@ def declared(columns: Sequence[Column]) -> str:
 
 def read_columns(path: str | os.PathLike[str]) -> tuple[Column, ...]:
     """Return the declaration in a file; refuse an undeclared column."""
+    return tuple(map(column_of, tables_in(path)))
+
+
+def tables_in(path: str | os.PathLike[str]) -> list[Any]:
+    """Return the columns' tables in a file; refuse an undeclared column."""
     try:
         tables = toml_tables(read_text(path))
     except TOMLDecodeError as error:
@@ -53,7 +59,7 @@ def read_columns(path: str | os.PathLike[str]) -> tuple[Column, ...]:
         raise SchemaError(
             f"{path} does not say what {', '.join(undeclared)} hold: give each a kind, or take its table out"
         )
-    return tuple(map(column_of, columns))
+    return columns
 
 
 def _table(values: Mapping[str, Any]) -> str:

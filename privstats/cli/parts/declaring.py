@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from privstats.errors import DataError, PlanError
 from privstats.transforms import Categories, Cells, Column, ConstantFeature, Numeric, Truth
@@ -52,6 +52,11 @@ class Declaration:
         return {"transform": (cells,), "class_names": names}
 
     @property
+    def names(self) -> list[str]:
+        """The columns' names, the target's last."""
+        return [each.name for each in (*self.columns, self.target)]
+
+    @property
     def open(self) -> tuple[str, ...]:
         """Columns without cut points, which a course must estimate first."""
         return Cells(self.columns).open
@@ -78,6 +83,37 @@ class Declaration:
         )
 
 
+@dataclass(frozen=True)
+class RowsDeclaration:
+    """The columns of a plan for synthetic rows, as tables of a file; nothing is predicted."""
+
+    path: Path
+    tables: tuple[Any, ...]
+    answers: ClassVar[dict[str, Any]] = {}
+    open: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """Schema fields without a question."""
+        return {"columns": self.tables}
+
+    @property
+    def names(self) -> list[str]:
+        """The columns' names."""
+        return [str(each.get("name")) for each in self.tables]
+
+
+def of_rows(public: Path | None, strangers: Sequence[str]) -> RowsDeclaration:
+    """Read a file of declared columns for synthetic rows."""
+    from privstats.cli.parts.declared_columns import tables_in
+
+    if public is None:
+        raise PlanError("rows are drawn from declared columns: give these with --public columns.toml")
+    if strangers:
+        raise PlanError(f"rows predict nothing and hold every declared column: leave {', '.join(strangers)} out")
+    return RowsDeclaration(public, tuple(tables_in(public)))
+
+
 def declaration(public: Path, target: str | None, drop: Sequence[str]) -> Declaration:
     """Read a file of declared columns."""
     from privstats.cli.parts.declared_columns import read_columns
@@ -91,7 +127,10 @@ def declaration(public: Path, target: str | None, drop: Sequence[str]) -> Declar
             f"the target {target!r} is not among the columns of {public}: add it, or name one of {', '.join(names)}"
         )
     if predicted is None:
-        raise PlanError(f"say with --target which of the columns in {public} is predicted: {', '.join(names)}")
+        raise PlanError(
+            f"say with --target which of the columns in {public} is predicted, or that nothing is with --task rows: "
+            f"{', '.join(names)}"
+        )
     gone = {place_of(name, names) for name in drop}
     if None in gone or predicted in gone:
         raise PlanError(f"--drop names columns of {public} beside the target: {', '.join(names)}")
@@ -151,13 +190,12 @@ def names_of(file: RecordFile, drop: Sequence[str] = ()) -> list[str]:
     return [name for place, name in enumerate(names) if place not in gone.values()]
 
 
-def check_header(columns: Declaration, file: RecordFile) -> None:
+def check_header(columns: Declaration | RowsDeclaration, file: RecordFile) -> None:
     """Refuse a table that lacks a declared column."""
     from privstats.intake.column_names import places_in
 
-    wanted = [each.name for each in (*columns.columns, columns.target)]
-    places = places_in(wanted, names_of(file))
-    if lacking := [name for name, place in zip(wanted, places, strict=True) if place is None]:
+    places = places_in(columns.names, names_of(file))
+    if lacking := [name for name, place in zip(columns.names, places, strict=True) if place is None]:
         raise DataError(
             f"{file.path} lacks {', '.join(map(repr, lacking))}, which are declared: name its columns like these"
         )

@@ -258,12 +258,12 @@ _promise = partial(Question, kind=str, heading=_PROMISE, part="privacy")
 # fmt: off
 QUESTIONS: tuple[Question, ...] = (
     Question("task", "classes", kind=str, heading=_SUMMED, part="",
-        choices=("classes", "ridge", "effect", "hazard", "score", "survey"),
+        choices=("classes", "ridge", "effect", "hazard", "score", "survey", "rows"),
         asks="What shall be learned?",
         why="classes: a model of labels; ridge: a model of a number; effect: the effect of a treatment; hazard: hazard "
             "ratios of an event; score: the quality of an existing model; survey: counts of answers on people's "
-            "devices.",
-        help="classes, ridge, effect, hazard, score or survey."),
+            "devices; rows: synthetic rows of a table.",
+        help="classes, ridge, effect, hazard, score, survey or rows."),
     _sum("classes", 2, kind=int, where=("task", ("classes",)),
         asks="How many classes?",
         why="Labels are 0, 1, ... or names; they are public.",

@@ -28,7 +28,7 @@ from privstats.printable import printable
 from privstats.schema import Variable
 
 if TYPE_CHECKING:
-    from privstats.cli.parts.declaring import Declaration
+    from privstats.cli.parts.declaring import Declaration, RowsDeclaration
     from privstats.intake import RecordFile
 
 Answers: TypeAlias = dict[str, Any]
@@ -73,7 +73,9 @@ def check_answer(question: Question, value: Any, answers: Answers) -> None:
         _PARTS[question.part](completed({**answers, question.name: value}) | {"model": "central"})
 
 
-def plan_from(path: Path, given: Mapping[str, Any], declared: Declaration | None, *, ask: bool) -> tuple[ps.Plan, str]:
+def plan_from(
+    path: Path, given: Mapping[str, Any], declared: Declaration | RowsDeclaration | None, *, ask: bool
+) -> tuple[ps.Plan, str]:
     """Return the plan that the answers make, and its text; ``path`` is for the command that repeats the answers."""
     read, fields = ({}, {}) if declared is None else (declared.answers, declared.fields)
     if twice := [question.option for question in QUESTIONS if question.name in read and question.name in given]:
@@ -118,9 +120,19 @@ def _plan(answers: Answers, fields: Mapping[str, Any]) -> ps.Plan:
         return _scoring(answers).plan(**terms)
     if answers["task"] == "survey":
         return _survey(answers, **terms)
+    if answers["task"] == "rows":
+        return _one_way(**fields, **terms)
     make: Any = {"effect": ps.Effect.full_plan, "hazard": ps.Hazard.full_plan}.get(answers["task"], ps.Plan)
     plan: ps.Plan = make(schema=_schema(answers, **fields), **terms)
     return plan
+
+
+def _one_way(columns: Sequence[Any] = (), **terms: Any) -> ps.Plan:
+    from privstats.course.kinds import KINDS
+
+    if not columns:
+        raise PlanError("rows are drawn from declared columns: run it again with --task rows --public columns.toml")
+    return KINDS["synthetic"].full_plan(schema=columns, **terms)
 
 
 def _schema(answers: Answers, **fields: Any) -> ps.schema.Schema:

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import hashlib
+import math
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.errors import DataError, SchemaError
+from privstats.errors import DataError, SchemaError, UnreadableRecordsWarning
 from privstats.intake.column_names import places_in
-from privstats.intake.columns import read
-from privstats.intake.meaning import UNREADABLE, checked_names, same
+from privstats.intake.columns import Readings, read
+from privstats.intake.meaning import LOST, UNREADABLE, same
+from privstats.intake.record_files import RecordFile
+from privstats.intake.table_files import Table
+from privstats.python_values import python_fields
 from privstats.schema import Bins, CountSchema, Variable
 from privstats.transforms import Categories, Dates, Numeric, Truth
+from privstats.transforms.categories import Declared, settle_name
+from privstats.transforms.columns import column_of as plain_column
 
 _MAX_BUCKETS = 1024
 _MIN_EDGES = 3
@@ -28,13 +35,14 @@ OPEN_EDGES = (*(-edge for edge in reversed(_POSITIVE)), *_POSITIVE)
 
 
 @dataclass(frozen=True)
-class Hashed:
+class Hashed(Declared):
     """A column of codes without a public list, counted by the bucket of a public hash.
 
     Args:
         name: of the column.
         buckets: 2 to 1,024. No table distinguishes codes in one bucket.
         salt: a public text; another salt groups other codes.
+        gaps: codes that mean missing, for example ``("none", 999)``.
 
     Guarantee:
         The bucket is a function of the salt and one value, both fixed before any record is read. So a record counts 1
@@ -52,36 +60,41 @@ class Hashed:
         (True, True)
     """
 
+    kind: ClassVar[str] = "hashed"
+    unread: ClassVar[str] = "too long, several values in one, or with a character lost in decoding"
+
     name: str
     buckets: int
     salt: str = ""
+    gaps: tuple[Any, ...] = ()
 
     def __post_init__(self) -> None:
-        checked_names("a column's name", (self.name,))
+        python_fields(self)
+        settle_name(self)
         if type(self.buckets) is not int or not 2 <= self.buckets <= _MAX_BUCKETS:
             raise SchemaError(f"buckets of {self.name} must be a whole number from 2 to {_MAX_BUCKETS}")
         if not isinstance(self.salt, str):
             raise SchemaError(f"salt of {self.name} must be a text, got {type(self.salt).__name__}")
+        self.settle_gaps(self.gaps)
 
     def bucket(self, value: Any) -> int | None:
-        """Return a value's bucket; None where it is missing."""
-        return self.codes([value])[0]  # type: ignore[no-any-return]
+        """Return a value's bucket; None where it is missing or unreadable."""
+        (code,) = self.codes(read([value]))[0].tolist()
+        return None if math.isnan(code) else int(code)
 
-    def codes(self, values: Any) -> NDArray[Any]:
-        """Return each value's bucket, ``(n,)``; None where it is missing."""
-        readings = read(values)
-        out = np.full(len(readings.numbers), None, object)
-        numbers, places = np.unique(readings.numbers[~np.isnan(readings.numbers)], return_inverse=True)
-        if len(numbers):
-            hashed = np.array([self._hash(f"number {same(float(each)):.15g}") for each in numbers], object)
-            out[~np.isnan(readings.numbers)] = hashed[places]
-        for at, text in readings.texts.items():
-            out[at] = self._hash(f"text {text}")
-        return out
+    def _codes_of(self, readings: Readings) -> NDArray[np.float64]:
+        numbers, places = np.unique(readings.numbers, return_inverse=True)
+        hashed = [self._hash(f"number {same(each):.15g}") if each == each else math.nan for each in numbers.tolist()]
+        spoken = [
+            math.nan if text == UNREADABLE or LOST in text else self._hash(f"text {text}") for text in readings.spoken
+        ]
+        return np.where(
+            readings.are_texts, readings.each(spoken, nothing=math.nan), np.array(hashed, np.float64)[places]
+        )
 
-    def _hash(self, code: str) -> int:
+    def _hash(self, code: str) -> float:
         digest = hashlib.sha256(f"privstats/synthetic/bucket\0{self.salt}\0{code}".encode()).digest()
-        return int.from_bytes(digest, "big") % self.buckets
+        return float(int.from_bytes(digest, "big") % self.buckets)
 
 
 Column: TypeAlias = Numeric | Dates | Truth | Categories | Hashed
@@ -127,11 +140,38 @@ def _variable(column: Any) -> Variable:
     raise SchemaError(f"columns must hold Numeric, Dates, Truth, Categories and Hashed, got {type(column).__name__}")
 
 
+def column_of(table: Any) -> Column:
+    """Return the column that a table of ``columns.toml`` declares.
+
+    Raises:
+        SchemaError: unknown or missing keys, or a value out of range.
+
+    Example:
+        >>> from privstats.contrib.synthetic.columns import column_of
+        >>> column_of({"name": "icd", "kind": "hashed", "buckets": 64})
+        Hashed(name='icd', buckets=64, salt='', gaps=())
+    """
+    if isinstance(table, Hashed):
+        return table
+    if not isinstance(table, Mapping) or table.get("kind") != Hashed.kind:
+        return plain_column(table)
+    try:
+        return Hashed(**{key: value for key, value in table.items() if key != "kind"})
+    except TypeError:
+        raise SchemaError(
+            "a column of kind hashed has a name and buckets and may have salt and gaps; correct its table"
+        ) from None
+
+
 def coded(columns: Sequence[Column], table: Any) -> dict[str, Any]:
     """Map a party's frame, or mapping of columns, to what :func:`schema_of` counts.
 
     Raises:
         DataError: a column is missing or ambiguous.
+
+    Warns:
+        UnreadableRecordsWarning: values count as missing because they are unreadable. The number is for the data
+            holder.
 
     Example:
         >>> from privstats.contrib.synthetic.columns import coded
@@ -143,21 +183,49 @@ def coded(columns: Sequence[Column], table: Any) -> dict[str, Any]:
     if None in places:
         missing = columns[places.index(None)].name
         raise DataError(f"the table lacks the column {missing!r}; give every declared column")
-    return {
-        column.name: _values(column, table[names[place]])
-        for column, place in zip(columns, places, strict=True)
-        if place is not None
-    }
+    values, unread = dict[str, Any](), list[str]()
+    for column, place in zip(columns, places, strict=True):
+        codes, many = column.codes(read(table[names[place]]))  # type: ignore[index]
+        values[column.name] = _values(column, codes)
+        unread += [f"{many:,} of {column.name!r} are {column.unread}"] * bool(many)
+    if unread:
+        warnings.warn(
+            f"these values count as missing: {', '.join(unread)}. Correct the file where you can, or declare them as "
+            "gaps, and do not share these numbers",
+            UnreadableRecordsWarning,
+            stacklevel=2,
+        )
+    return values
 
 
-def _values(column: Column, values: Any) -> NDArray[Any]:
-    if isinstance(column, Hashed):
-        return column.codes(values)
-    codes, _ = column.codes(read(values))
+def _values(column: Column, codes: NDArray[np.float64]) -> NDArray[Any]:
     if not isinstance(column, Categories):
         return codes
     listed = np.array([*column.values, UNREADABLE, None], object)
     return listed[np.where(np.isnan(codes), len(listed) - 1, codes).astype(np.intp)]
+
+
+@dataclass(frozen=True, repr=False)
+class DeclaredFile(RecordFile):
+    """A file of records whose declared columns are read as :func:`coded` maps them.
+
+    Example:
+        >>> from privstats.contrib.synthetic.columns import DeclaredFile
+        >>> _ = open("ward.csv", "w").write("id,smoker\\n7,TRUE\\n8,n/a\\n")
+        >>> DeclaredFile("ward.csv", declared=(ps.Truth("smoker"),)).table(["smoker"]).values("smoker").tolist()
+        [1.0, nan]
+    """
+
+    declared: tuple[Column, ...] = ()
+
+    def table(self, names: Sequence[str] | None = None) -> Table:
+        """Load columns, declared ones as count tables read them."""
+        table = super().table(names)
+        own = list(table.columns)
+        places = places_in([column.name for column in self.declared], own)
+        there = [column for column, place in zip(self.declared, places, strict=True) if place is not None]
+        others = {name: values for place, (name, values) in enumerate(table.columns.items()) if place not in places}
+        return Table({**others, **coded(there, table.columns)}, table.left_out)
 
 
 def restored(column: Column, values: Sequence[Any]) -> list[Any]:

@@ -27,7 +27,8 @@ def synthesise(
     out: Annotated[Path, option("The CSV file to write; a page of text is written next to it.", "FILE")],
     seed: Annotated[int, option("The same releases and seed give the same rows.")] = 0,
     columns: Annotated[
-        Path | None, option("columns.toml, by which dates and truths are written as such.", "FILE")
+        Path | None,
+        option("columns.toml, by which dates and truths are written as such. Default: the course's.", "FILE"),
     ] = None,
     page: Annotated[Path | None, option("An HTML page to write: released tables next to the rows'.", "FILE")] = None,
     force: Force = False,
@@ -36,7 +37,8 @@ def synthesise(
 
     The text next to the file states the promise, the measured pairs, and how far the rows are from each released table.
     """
-    from privstats.cli.parts.declared_columns import read_columns
+    from privstats.cli.parts.declared_columns import tables_in
+    from privstats.contrib.synthetic.columns import column_of
     from privstats.contrib.synthetic.course import Synthetic
     from privstats.contrib.synthetic.rows import NO_INTERVALS, synthetic
 
@@ -45,7 +47,7 @@ def synthesise(
     if not isinstance(own, Synthetic):
         raise PlanError(f"{course} is no course of synthetic rows: write one with `privstats course init --synthetic`")
     loaded = [None if name == _NONE else ps.Release.load(name) for name in releases]
-    declared = () if columns is None else read_columns(columns)
+    declared = own.declared if columns is None else tuple(map(column_of, tables_in(columns)))
     drawn = synthetic(own, loaded, rows=rows, seed=seed, columns=declared)
     drawn.save(out)
     if page is not None:

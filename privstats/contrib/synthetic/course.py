@@ -6,8 +6,8 @@ Released one-way tables merge fine cells. A screening counts all pairs; ``choice
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import combinations, pairwise
 from typing import Any
@@ -17,15 +17,18 @@ import numpy as np
 
 from privstats.contrib.synthetic.cells import lump, merged, occupied
 from privstats.contrib.synthetic.choice import Screened, chosen_pairs
+from privstats.contrib.synthetic.columns import Column, DeclaredFile, column_of, schema_of
 from privstats.contrib.synthetic.junction_tree import Array
 from privstats.contrib.synthetic.model import Measurement
 from privstats.course.base import Releases, mu_of
 from privstats.course.planned import Planned, require_plan
 from privstats.course.promise import Promise, count_plan, part_of, promised
 from privstats.errors import PlanError
+from privstats.intake.record_files import RecordFile
 from privstats.plan import Plan
 from privstats.release import Release
 from privstats.schema import CountSchema, Variable
+from privstats.transforms.columns import table_of
 
 Pairs = tuple[tuple[str, str], ...]
 
@@ -48,6 +51,7 @@ class Synthetic(Planned):
         share: the first session's part of mu^2, 1/64 to .9.
         screen: the screening's part. With three columns or fewer the pairs get it.
         levels: maximum number of cells of a variable in a pair, 2 to 64.
+        columns: tables of ``columns.toml``, by which each party's file is read. Empty: parties code values themselves.
         promise: the owners' promise for all sessions.
 
     Raises:
@@ -73,6 +77,7 @@ class Synthetic(Planned):
     share: float = field(default=_USUAL_ONES, kw_only=True)
     screen: float = field(default=_USUAL_SCREEN, kw_only=True)
     levels: int = field(default=_USUAL_LEVELS, kw_only=True)
+    columns: tuple[Mapping[str, Any], ...] = field(default=(), kw_only=True, hash=False, metadata={"usual": ()})
     promise: Promise | None = field(default=None, compare=False, kw_only=True)
 
     @classmethod
@@ -83,18 +88,36 @@ class Synthetic(Planned):
         share: float = _USUAL_ONES,
         screen: float = _USUAL_SCREEN,
         levels: int = _USUAL_LEVELS,
+        columns: Sequence[Any] = (),
     ) -> Synthetic:
         """Return the course that keeps a plan's promise in total.
 
         Args:
             whole: one-way tables and the total promise.
             share, screen, levels: as for the class.
+            columns: declared columns, or their tables.
         """
         require_plan("whole", whole)
         _check_numbers(share, screen, levels)
         promised(whole)
         first = replace(whole, privacy=part_of(whole, share, None))
-        return cls(first, share=share, screen=screen, levels=levels, promise=Promise.of(whole))
+        terms: Any = {"share": share, "screen": screen, "levels": levels, "columns": columns}
+        return cls(first, **terms, promise=Promise.of(whole))
+
+    @staticmethod
+    def full_plan(schema: Sequence[Any], **terms: Any) -> Plan:
+        """Return the plan of declared columns' one-way tables, from ``Plan``'s other arguments."""
+        return Plan(schema=schema_of(tuple(map(column_of, schema))), **terms)
+
+    def reads(self, file: RecordFile) -> RecordFile:
+        """Return a party's file, read by the declared columns, if any."""
+        own = {each.name: getattr(file, each.name) for each in fields(RecordFile)}
+        return DeclaredFile(**own, declared=self.declared) if self.columns else file
+
+    @cached_property
+    def declared(self) -> tuple[Column, ...]:
+        """The declared columns."""
+        return tuple(map(column_of, self.columns))
 
     def _require(self) -> None:
         require_plan("plan", self.plan)
@@ -109,10 +132,16 @@ class Synthetic(Planned):
                 f"the first session counts each of 2 to {_MOST_COLUMNS} variables by itself: give tables=((name,), "
                 "...) of all variables in order, as columns.schema_of does"
             )
+        object.__setattr__(self, "columns", tuple(table_of(each) for each in self.declared))  # type: ignore[arg-type]
+        if self.columns and schema_of(self.declared) != schema:
+            raise PlanError(
+                "columns must declare the plan's variables, in order: write plan and course from one columns.toml, by "
+                "`privstats plan init --task rows` and `privstats course init --synthetic --columns`"
+            )
         _ = self.priced  # forces the noise of every session
 
     def _content(self) -> bytes:
-        return msgspec.json.encode((self.plan.digest, self.share, self.screen, self.levels))
+        return msgspec.json.encode((self.plan.digest, self.share, self.screen, self.levels, *self.columns))
 
     @property
     def first(self) -> Plan:

@@ -21,7 +21,7 @@ import numpy as np
 
 from privstats.course import Course
 from privstats.course.alone import measured_by_person
-from privstats.course.kinds import admits_of
+from privstats.course.kinds import admits_of, file_of
 from privstats.dp import Account, NoPrivacy, Privacy, joint_mu
 from privstats.dp.privacy import Adjacency
 from privstats.encoding import flatten, unflatten
@@ -258,7 +258,7 @@ def _loaded(folder: RoundFolder, load: Callable[[], Any]) -> Any:
     except (Exception, SystemExit) as error:
         raise ScriptError(f"load() in {SCRIPT} failed{_remedy(error)}", error) from error
     if isinstance(loaded, RecordFile):
-        return replace(loaded, path=folder.base.absolute() / loaded.path)
+        return file_of(folder.above.course, replace(loaded, path=folder.base.absolute() / loaded.path))
     return loaded
 
 

@@ -19,4 +19,4 @@ def test_a_course_has_a_row_and_a_file():
     row = KINDS["synthetic"]
     assert row.type is type(course())
     assert row.asked == "synthetic"
-    assert row.options == ("share", "screen", "levels")
+    assert row.options == ("share", "screen", "levels", "columns")

@@ -8,17 +8,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import privstats as ps
-from privstats.contrib.synthetic.columns import Hashed, coded, restored, schema_of
-from privstats.errors import DataError, SchemaError
+from privstats.contrib.synthetic.columns import DeclaredFile, Hashed, coded, column_of, restored, schema_of
+from privstats.errors import DataError, SchemaError, UnreadableRecordsWarning
+from privstats.intake.columns import read
+from privstats.moments import RecordFile
+from privstats.transforms.columns import table_of
 from tests.contrib.synthetic.cases import COLUMNS, table
 
 
 @given(st.lists(st.one_of(st.text(), st.integers(), st.floats(), st.none()), max_size=20), st.integers(2, 64))
 def test_a_bucket_follows_from_its_one_value(values, buckets):
     hashed = Hashed("icd", buckets)
-    together = hashed.codes(values).tolist()
+    codes, unread = hashed.codes(read(values))
+    assert unread == 0
+    together = [None if np.isnan(code) else int(code) for code in codes]
     assert together == [hashed.bucket(value) for value in values]
     assert all(bucket is None or 0 <= bucket < buckets for bucket in together)
+
+
+def test_a_code_that_cannot_be_read_is_missing_and_counted():
+    values = ["E1", "x" * 5_000, "E\ufffd", ["E1", "E2"], "", "None", "999"]
+    codes, unread = Hashed("icd", 8, gaps=("none", 999)).codes(read(values))
+    assert np.isnan(codes).tolist() == [False, True, True, True, True, True, True]
+    assert unread == 3
+    with pytest.warns(UnreadableRecordsWarning, match="2 of 'icd' are too long, several values in one"):
+        assert np.isnan(coded((Hashed("icd", 8),), {"icd": ["x" * 5_000, "E\ufffd"]})["icd"]).all()
 
 
 def test_a_hashed_column_costs_what_a_listed_one_costs():
@@ -37,19 +51,21 @@ def test_one_more_record_adds_one_to_a_single_bucket_whatever_its_code():
     columns = (ps.Truth("x"), Hashed("icd", 8))
     before = {"x": [0, 1], "icd": ["E1", "E2"]}
     base = ps.measure(schema, coded(columns, before)).T
-    for code in ("never seen", "", None, 7, "E1", "\x00", "x" * 5_000):
+    for code in ("never seen", "", None, 7, "E1", "\x00", "x" * 1_000):
         more = ps.measure(schema, coded(columns, {"x": [0, 1, 1], "icd": ["E1", "E2", code]})).T
         assert sorted(more - base) == [0] * (len(base) - 2) + [1, 1]
 
 
 def test_another_salt_puts_other_codes_together():
     codes = [f"E{k}" for k in range(64)]
-    assert Hashed("icd", 16).codes(codes).tolist() != Hashed("icd", 16, "2025").codes(codes).tolist()
+    one, other = (Hashed("icd", 16, salt).codes(read(codes))[0] for salt in ("", "2025"))
+    assert one.tolist() != other.tolist()
 
 
 def test_every_value_has_a_cell():
     strange = {name: [*values, None, "?", "n/a"] for name, values in table(50, 0).items()}
-    counts = ps.measure(schema_of(COLUMNS), coded(COLUMNS, strange))
+    with pytest.warns(UnreadableRecordsWarning, match="these values count as missing: 1 of 'age' are no numbers"):
+        counts = ps.measure(schema_of(COLUMNS), coded(COLUMNS, strange))
     assert counts.records == 53
 
 
@@ -75,6 +91,10 @@ def test_values_are_restored_in_the_words_of_their_declaration():
         (lambda: schema_of((ps.Dates("day"),)), "edges of day"),
         (lambda: schema_of((ps.Dates("day", ("2024-01-01", "2024-02-01")),)), "edges of day"),
         (lambda: schema_of(("age",)), "columns must hold Numeric"),
+        (lambda: Hashed("icd", 4, gaps="none"), "gaps of icd must be a tuple of codes"),
+        (lambda: column_of({"kind": "hashed", "name": "icd"}), "of kind hashed has a name and buckets"),
+        (lambda: column_of({"kind": "hashed", "name": "icd", "buckets": 8, "secret": 1}), "of kind hashed has a name"),
+        (lambda: column_of({"kind": "hidden", "name": "icd"}), "the column 'icd' has the kind 'hidden'"),
     ],
 )
 def test_wrong_declarations_are_refused(wrong, message):
@@ -84,7 +104,25 @@ def test_wrong_declarations_are_refused(wrong, message):
 
 def test_gap_codes_are_missing():
     columns = (ps.Categories("ward", ("a", "b", "c"), gaps=(9,)), ps.Numeric("age", (0, 50, 100), gaps=(-9,)))
-    read = coded(columns, {"ward": ["a", 9, "z"], "age": [-9, 20, "?"]})
-    cells = ps.measure(schema_of(columns), read).T.reshape(-1)
+    with pytest.warns(UnreadableRecordsWarning, match="1 of 'age' are no numbers"):
+        values = coded(columns, {"ward": ["a", 9, "z"], "age": [-9, 20, "?"]})
+    cells = ps.measure(schema_of(columns), values).T.reshape(-1)
     assert cells.tolist() == [1, 0, 0, 1, 1, 1, 0, 2]
-    assert np.isnan(read["age"][[0, 2]]).all()
+    assert np.isnan(values["age"][[0, 2]]).all()
+
+
+@pytest.mark.parametrize("column", [*COLUMNS, Hashed("icd", 64, "2025", ("none",))])
+def test_a_column_and_its_table_are_one(column):
+    assert column_of(table_of(column)) == column_of(column) == column
+
+
+def test_a_file_is_read_as_its_declaration_and_other_columns_stay(tmp_path):
+    path = tmp_path / "ward.csv"
+    path.write_text("Patient,ICD,Smoker\n7,E11.9,TRUE\n7,e11.9,\n8,E11.9,0\n", "utf-8")
+    hashed = Hashed("icd", 512)
+    read_in = DeclaredFile(path, persons="patient", declared=(ps.Truth("smoker"), hashed, ps.Truth("died")))
+    found = read_in.table(["smoker", "icd", "patient"])
+    assert found.values("icd").tolist() == [hashed.bucket("E11.9"), hashed.bucket("e11.9"), hashed.bucket("E11.9")]
+    assert found.values("smoker")[[0, 2]].tolist() == [1, 0]
+    assert list(found.values("patient")) == list(RecordFile(path).table(["patient"]).values("patient"))
+    assert set(read_in.table(["icd"]).columns) == {"icd"}

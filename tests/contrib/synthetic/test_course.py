@@ -118,3 +118,27 @@ def test_wrong_courses_are_refused(wrong, message):
 def test_sixty_columns_are_planned():
     own = course(columns=[ps.Numeric(f"x{k}", tuple(range(30))) for k in range(60)])
     assert own.most == 3
+
+
+def test_a_course_holds_its_columns_in_its_file_and_digest(tmp_path):
+    own = course(columns=COLUMNS)
+    declared = Synthetic(own.plan, promise=own.promise, columns=COLUMNS)
+    assert declared.declared == COLUMNS
+    assert own.declared == ()
+    assert own.digest != declared.digest
+    salted = (*COLUMNS[:4], replace(COLUMNS[4], salt="2025"), COLUMNS[5])
+    assert declared.digest != Synthetic(own.plan, columns=salted).digest
+    ps.course.write(tmp_path / "study.toml", declared)
+    again = ps.course.read(tmp_path / "study.toml")
+    assert again == declared
+    assert again.digest == declared.digest
+    assert "[[course.columns]]" in (tmp_path / "study.toml").read_text()
+    ps.course.write(tmp_path / "plain.toml", own)
+    assert "columns" not in (tmp_path / "plain.toml").read_text()
+
+
+def test_columns_that_are_not_the_plans_are_refused():
+    own = course()
+    with pytest.raises(PlanError, match="columns must declare the plan's variables, in order"):
+        Synthetic(own.plan, columns=COLUMNS[::-1])
+    assert Synthetic.full_plan(COLUMNS, cohort=own.plan.cohort, privacy=own.plan.privacy).schema == own.schema

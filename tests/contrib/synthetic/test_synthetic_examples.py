@@ -11,7 +11,8 @@ MODULES = ("cells", "choice", "columns", "course", "junction_tree", "rows")
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_examples_run(name):
+def test_examples_run(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     found = doctest.testmod(import_module(f"privstats.contrib.synthetic.{name}"), extraglobs=GIVEN, optionflags=FLAGS)
     assert found.attempted > 0
     assert found.failed == 0
