@@ -89,7 +89,7 @@ _MASKS: dict[str, Shown] = {
     "masked": "{masked s:.1f} s",
     "one curator": "{one curator s:.1f} s",
 }
-_CHOICE: dict[str, Shown] = {"columns": "{columns}", "pairs chosen": "{pairs}", "seconds": "{seconds:.1f}"}
+_CHOICE: dict[str, Shown] = {"columns": "{columns}", "pairs chosen": "{pairs}", "seconds": "{seconds:.2f}"}
 _MEMBERSHIP: dict[str, Shown] = {
     "epsilon": "{epsilon:g}",
     "attack": "{attack}",
