@@ -302,7 +302,7 @@ def test_a_file_has_the_persons_whom_nobody_else_looks_like(write, ids, said, tm
         moments = ps.measure(schema, found.X, found.y, persons=found.persons, person_clip=plan.person_clip)
     told = [str(each.message) for each in heard if each.category is ps.errors.UnreadableRecordsWarning and nobody]
     assert moments.records == len(said) - nobody
-    assert any("character in decoding: name the file's --encoding" in each for each in told) == bool(nobody)
+    assert any("character in decoding (name the file's --encoding" in each for each in told) == bool(nobody)
     if write is not _npz:
         assert read_file(file, ["x", "z"], "pid").ids.tolist() == said
 
