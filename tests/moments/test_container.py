@@ -103,7 +103,7 @@ def test_sums_of_rounds_never_wrap_around_and_stay_at_their_values(kind: Any, sc
     assert (known + kind.of_sums(schema, sums)).published == "a"
     assert (known + kind.of_sums(schema, sums)).records is None
     assert (known + replace(known, published="")).records == 10
-    refused(DataError, "other published values", lambda: known + replace(known, published="b"))
+    refused(DataError, "different published values", lambda: known + replace(known, published="b"))
     refused(DataError, "fit 64-bit totals", lambda: known + replace(known, records=1 << 60))
     large = kind.of_sums(schema, {letter: array + (1 << 62) for letter, array in sums.items()})
     refused(DataError, "could pass 64 bits", lambda: large + large)

@@ -311,7 +311,7 @@ def test_attack_sums_at_the_values_of_another_round_are_not_added_and_not_sent()
     mine, other = published(), published(seed=1)
     moments = [ps.measure(SCHEMA, X, y, published=said) for said in (mine, other)]
     assert (moments[0] + moments[0]).published == mine.sha256
-    refused(ps.DataError, "other published values", lambda: moments[0] + moments[1])
+    refused(ps.DataError, "different published values", lambda: moments[0] + moments[1])
     plan = plan_of(mine)
     assert ps.session.contribution(plan, moments[0], ps.randomness.seeded(1), allow_reproducible=True)
     with pytest.raises(ps.DataError, match="other published values than the plan's; measure with published=plan.publ"):

@@ -209,7 +209,7 @@ def test_parties_attain_the_bound() -> None:
     [
         ({"unit": "record"}, "one record may turn the whole direction of its party"),
         ({**PARTY, "max_records_per_client": 2}, "a party is one record of a PartySchema"),
-        ({**PARTY, "client_clip": 1.0}, "leave client_clip out"),
+        ({**PARTY, "client_clip": 1.0}, "omit client_clip"),
     ],
 )
 def test_a_promise_for_anything_but_whole_parties_is_refused(promise: dict[str, Any], words: str) -> None:

@@ -154,7 +154,7 @@ def test_listed_values_that_no_record_could_be_told_by_are_refused(values, words
 
 
 def test_edges_that_no_value_could_lie_between_are_refused():
-    with pytest.raises(SchemaError, match="must increase, in 15 digits"):
+    with pytest.raises(SchemaError, match="must increase when rounded to 15 digits"):
         ps.Bins("v", (0.0, 0.3, 0.1 + 0.2, 1.0))
 
 
