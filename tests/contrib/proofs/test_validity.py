@@ -60,7 +60,7 @@ def test_the_table_is_in_the_file_and_the_digest_and_plans_without_it_keep_their
 
 
 REFUSED = {
-    "another level": (lambda: Validity("all", 9), "validity.level must be 'moments' or 'norm', got 'all'; leave"),
+    "another level": (lambda: Validity("all", 9), "validity.level must be 'moments' or 'norm', got 'all'; omit"),
     "none by name": (lambda: Validity("none", 9), "omit validity for no proof"),
     "no number": (lambda: Validity("norm", True), "must be an integer of at least 1, got True"),
     "no records": (lambda: Validity("norm", 0), "at least 1, got 0"),
