@@ -123,6 +123,6 @@ def _extract(suite: bytes, salt: bytes, label: bytes, content: bytes) -> bytes:
 
 
 def _expand(suite: bytes, prk: bytes, label: bytes, info: bytes, size: int) -> bytes:
-    """Expand to one block: no output here is longer than a hash."""
+    # One block suffices: no output here is longer than a hash.
     labelled = size.to_bytes(2, "big") + b"HPKE-v1" + suite + label + info
     return hmac.digest(prk, labelled + b"\1", "sha256")[:size]

@@ -269,7 +269,7 @@ class Client(Uploader):
         return answer
 
     def _saved(self) -> tuple[str, bytes]:
-        """Return role and place; a finished client must not be resumed."""
+        # A finished client must not be resumed.
         if self._state.step in ENDS:
             raise LocalProtocolError(f"this client is {self._state.step}: {_ONE_SESSION}")
         self._state.faults = [(int(fault.peer), fault.step, fault.code) for fault in self._faults]
