@@ -53,9 +53,16 @@ def raw_tables_calibration_standing() -> str:
 def raw_tables_rate_standing() -> str:
     """On how many lines of the tables of probabilities the mean is near its rate."""
     rows = {line: row for line, row in _lines() if row["way"] == _OURS}
-    beyond = [line for line, row in rows.items() if abs(row["gap"]) > _NEAR]
+    beyond = {line: row for line, row in rows.items() if abs(row["gap"]) > _NEAR}
+    clear = [line for line, row in beyond.items() if abs(row["gap"]) - 2 * standard_error(row["gaps"]) > _NEAR]
     said = f"Its mean probability is within .02 of the rate on {len(rows) - len(beyond)} of {len(rows)} lines"
-    return said + (f" (not on {_listed(beyond)})." if beyond else ".")
+    if not beyond:
+        return said + "."
+    named = ", ".join(
+        f"{_listed([line])}: {_signed(row['gap'])} ± {_digits(standard_error(row['gaps']))}"
+        for line, row in beyond.items()
+    )
+    return said + f" (not on {named}), and beyond it by two standard errors on {_listed(clear) or 'none'}."
 
 
 def raw_tables_mean_standing() -> str:
