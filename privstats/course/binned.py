@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, lru_cache
@@ -14,7 +15,15 @@ from privstats.course.kinds import KINDS
 from privstats.course.planned import Planned, Single
 from privstats.course.promise import Promise, count_plan, part_of, promised, record_mu, rounded_down
 from privstats.errors import PlanError
-from privstats.estimates.cut_points import Occupied, cut_points, first_edges, public_cuts, refined, updated
+from privstats.estimates.cut_points import (
+    FINER_ENDS,
+    Occupied,
+    cut_points,
+    first_edges,
+    public_cuts,
+    refined,
+    updated,
+)
 from privstats.moments import Moments, exact_moments
 from privstats.moments.measurement import Unreadable
 from privstats.plan import Plan
@@ -38,6 +47,8 @@ _MOST_SESSIONS = 6
 _MOST, _MOST_DAYS = 40, 18
 """Powers of two beyond which the first grid has one cell: of numbers, and of days from 1970, which end at year 9999."""
 _CLEAR_FROM, _NAMED = 20.0, 6
+_USUAL_SIGNS, _FINER_ENDS_FROM = 7, 50.0
+"""s from which on numbers get finer ends (benchmarks/raw_tables/numbers.md)."""
 
 
 @dataclass(frozen=True)
@@ -122,6 +133,7 @@ class Binned(Planned):
         expected_records: int,
         share: float | None = None,
         sessions: int | None = None,
+        finer_ends: bool | None = None,
         **options: Any,
     ) -> Binned:
         """Divide a plan's total promise over the sessions.
@@ -129,11 +141,14 @@ class Binned(Planned):
         Args:
             whole: the plan behind the cut points, with the total promise.
             then: ``"centred"``, ``"rounds"`` or ``"newton"``, the course that follows; None: the plan itself.
+            finer_ends: whether open columns get 11 cut points instead of 7, four of them in the outer eighths. None
+                follows a public rule: on for classes over ``Cells`` alone with its usual ``signs``, and ``n mu / (C
+                sqrt d)`` of at least 50.
             options: further arguments of that course's ``within``.
         """
         n, portion, many = python_value(expected_records), python_value(share), python_value(sessions)
         _check_numbers(n, portion, many)
-        record_mu(whole)  # refuses a plan without DP
+        whole = _with_finer_ends(whole, n, record_mu(whole), finer_ends)
         part = _USUAL.share if portion is None else portion
         remaining = replace(whole, privacy=part_of(whole, 1 - part, getattr(whole.privacy, "shares", None)))
         rest = _divided(remaining, then, n, options)
@@ -197,7 +212,8 @@ class Binned(Planned):
         return (self.first, *[later] * (self.counting.sessions - 1), *self._rest.priced)
 
     def _content(self) -> bytes:
-        return msgspec.json.encode((self.then.digest, self.expected_records, self.share, self.sessions))
+        rule = ("ends 1",) if self._cells.signs >= FINER_ENDS else ()  # parties of older versions cut otherwise
+        return msgspec.json.encode((self.then.digest, self.expected_records, self.share, self.sessions, *rule))
 
     def next(self, releases: Releases) -> Plan | None:
         """Return the next count plan, then the plans behind the cut points."""
@@ -258,6 +274,21 @@ class Binned(Planned):
         if isinstance(schema, ClassSchema):  # second moments would cost a pass, and refuse no record
             schema = replace(schema, statistics="NA")
         measured(schema, X, y, published=plan.published, unreadable=unreadable)
+
+
+def _with_finer_ends(plan: Plan, records: int, mu: float, wanted: bool | None) -> Plan:
+    """Return the plan with more cut points per open column, where this is wanted or the rule says so."""
+    schema: Any = plan.schema
+    cells = open_cells(plan)
+    usual = isinstance(schema, ClassSchema) and schema.transform == (cells,) and cells.signs == _USUAL_SIGNS
+    if wanted is None:
+        wanted = usual and records * mu / (schema.classes * math.sqrt(cells.width)) >= _FINER_ENDS_FROM
+    if not wanted:
+        return plan
+    if not usual:
+        raise PlanError("finer ends belong to classes over Cells alone with its usual signs: leave finer_ends out")
+    finer = replace(cells, signs=FINER_ENDS)
+    return replace(plan, schema=replace(schema, features=finer.width, transform=(finer,)))
 
 
 def open_cells(plan: Plan) -> Cells:
