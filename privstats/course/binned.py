@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, lru_cache
@@ -24,6 +23,7 @@ from privstats.estimates.cut_points import (
     refined,
     updated,
 )
+from privstats.estimates.recipes import SoftmaxRecipe
 from privstats.moments import Moments, exact_moments
 from privstats.moments.measurement import Unreadable
 from privstats.plan import Plan
@@ -142,13 +142,15 @@ class Binned(Planned):
             whole: the plan behind the cut points, with the total promise.
             then: ``"centred"``, ``"rounds"`` or ``"newton"``, the course that follows; None: the plan itself.
             finer_ends: whether open columns get 11 cut points instead of 7, four of them in the outer eighths. None
-                follows a public rule: on for classes over ``Cells`` alone with its usual ``signs``, and ``n mu / (C
-                sqrt d)`` of at least 50.
+                follows a public rule: on for rounds over ``Cells`` alone with seven ``signs``, and ``n mu / (C sqrt
+                d)`` of at least 50.
             options: further arguments of that course's ``within``.
         """
         n, portion, many = python_value(expected_records), python_value(share), python_value(sessions)
         _check_numbers(n, portion, many)
-        whole = _with_finer_ends(whole, n, record_mu(whole), finer_ends)
+        mu = record_mu(whole)  # refuses a plan without DP
+        if finer_ends or (finer_ends is None and then == "rounds" and ends_pay(whole, n, mu)):
+            whole = _with_finer_ends(whole)
         part = _USUAL.share if portion is None else portion
         remaining = replace(whole, privacy=part_of(whole, 1 - part, getattr(whole.privacy, "shares", None)))
         rest = _divided(remaining, then, n, options)
@@ -276,19 +278,25 @@ class Binned(Planned):
         measured(schema, X, y, published=plan.published, unreadable=unreadable)
 
 
-def _with_finer_ends(plan: Plan, records: int, mu: float, wanted: bool | None) -> Plan:
-    """Return the plan with more cut points per open column, where this is wanted or the rule says so."""
+def ends_pay(plan: Plan, records: int, mu: float) -> bool:
+    """Return whether finer ends are on by the public rule: s of at least 50, for the plan's usual number of cuts."""
+    if not _can_have_ends(plan):
+        return False
     schema: Any = plan.schema
-    cells = open_cells(plan)
-    usual = isinstance(schema, ClassSchema) and schema.transform == (cells,) and cells.signs == _USUAL_SIGNS
-    if wanted is None:
-        wanted = usual and records * mu / (schema.classes * math.sqrt(cells.width)) >= _FINER_ENDS_FROM
-    if not wanted:
-        return plan
-    if not usual:
-        raise PlanError("finer ends belong to classes over Cells alone with its usual signs: leave finer_ends out")
-    finer = replace(cells, signs=FINER_ENDS)
-    return replace(plan, schema=replace(schema, features=finer.width, transform=(finer,)))
+    return SoftmaxRecipe(schema.classes, open_cells(plan).width, records, mu).signal >= _FINER_ENDS_FROM
+
+
+def _can_have_ends(plan: Plan) -> bool:
+    cells, schema = open_cells(plan), plan.schema
+    return isinstance(schema, ClassSchema) and schema.transform == (cells,) and cells.signs == _USUAL_SIGNS
+
+
+def _with_finer_ends(plan: Plan) -> Plan:
+    if not _can_have_ends(plan):
+        raise PlanError("finer ends belong to classes over Cells alone, with seven signs: leave finer_ends out")
+    cells, schema = replace(open_cells(plan), signs=FINER_ENDS), plan.schema
+    changed: dict[str, Any] = {"features": cells.width, "transform": (cells,)}
+    return replace(plan, schema=replace(schema, **changed))  # type: ignore[type-var]
 
 
 def open_cells(plan: Plan) -> Cells:
