@@ -14,7 +14,16 @@ from privstats.course.kinds import KINDS
 from privstats.course.planned import Planned, Single
 from privstats.course.promise import Promise, count_plan, part_of, promised, record_mu, rounded_down
 from privstats.errors import PlanError
-from privstats.estimates.cut_points import Occupied, cut_points, first_edges, public_cuts, refined, updated
+from privstats.estimates.cut_points import (
+    FINER_ENDS,
+    Occupied,
+    cut_points,
+    first_edges,
+    public_cuts,
+    refined,
+    updated,
+)
+from privstats.estimates.recipes import SoftmaxRecipe
 from privstats.moments import Moments, exact_moments
 from privstats.moments.measurement import Unreadable
 from privstats.plan import Plan
@@ -38,6 +47,8 @@ _MOST_SESSIONS = 6
 _MOST, _MOST_DAYS = 40, 18
 """Powers of two beyond which the first grid has one cell: of numbers, and of days from 1970, which end at year 9999."""
 _CLEAR_FROM, _NAMED = 20.0, 6
+_USUAL_SIGNS, _FINER_ENDS_FROM = 7, 50.0
+"""s from which on numbers get finer ends (benchmarks/raw_tables/numbers.md)."""
 
 
 @dataclass(frozen=True)
@@ -122,6 +133,7 @@ class Binned(Planned):
         expected_records: int,
         share: float | None = None,
         sessions: int | None = None,
+        finer_ends: bool | None = None,
         **options: Any,
     ) -> Binned:
         """Divide a plan's total promise over the sessions.
@@ -129,11 +141,16 @@ class Binned(Planned):
         Args:
             whole: the plan behind the cut points, with the total promise.
             then: ``"centred"``, ``"rounds"`` or ``"newton"``, the course that follows; None: the plan itself.
+            finer_ends: whether open columns get 11 cut points instead of 7, four of them in the outer eighths. None
+                follows a public rule: on for rounds over ``Cells`` alone with seven ``signs``, and ``n mu / (C sqrt
+                d)`` of at least 50.
             options: further arguments of that course's ``within``.
         """
         n, portion, many = python_value(expected_records), python_value(share), python_value(sessions)
         _check_numbers(n, portion, many)
-        record_mu(whole)  # refuses a plan without DP
+        mu = record_mu(whole)  # refuses a plan without DP
+        if finer_ends or (finer_ends is None and then == "rounds" and ends_pay(whole, n, mu)):
+            whole = _with_finer_ends(whole)
         part = _USUAL.share if portion is None else portion
         remaining = replace(whole, privacy=part_of(whole, 1 - part, getattr(whole.privacy, "shares", None)))
         rest = _divided(remaining, then, n, options)
@@ -197,7 +214,8 @@ class Binned(Planned):
         return (self.first, *[later] * (self.counting.sessions - 1), *self._rest.priced)
 
     def _content(self) -> bytes:
-        return msgspec.json.encode((self.then.digest, self.expected_records, self.share, self.sessions))
+        rule = ("ends 1",) if self._cells.signs >= FINER_ENDS else ()  # parties of older versions cut otherwise
+        return msgspec.json.encode((self.then.digest, self.expected_records, self.share, self.sessions, *rule))
 
     def next(self, releases: Releases) -> Plan | None:
         """Return the next count plan, then the plans behind the cut points."""
@@ -258,6 +276,27 @@ class Binned(Planned):
         if isinstance(schema, ClassSchema):  # second moments would cost a pass, and refuse no record
             schema = replace(schema, statistics="NA")
         measured(schema, X, y, published=plan.published, unreadable=unreadable)
+
+
+def ends_pay(plan: Plan, records: int, mu: float) -> bool:
+    """Return whether finer ends are on by the public rule: s of at least 50, for the plan's usual number of cuts."""
+    if not _can_have_ends(plan):
+        return False
+    schema: Any = plan.schema
+    return SoftmaxRecipe(schema.classes, open_cells(plan).width, records, mu).signal >= _FINER_ENDS_FROM
+
+
+def _can_have_ends(plan: Plan) -> bool:
+    cells, schema = open_cells(plan), plan.schema
+    return isinstance(schema, ClassSchema) and schema.transform == (cells,) and cells.signs == _USUAL_SIGNS
+
+
+def _with_finer_ends(plan: Plan) -> Plan:
+    if not _can_have_ends(plan):
+        raise PlanError("finer ends belong to classes over Cells alone, with seven signs: leave finer_ends out")
+    cells, schema = replace(open_cells(plan), signs=FINER_ENDS), plan.schema
+    changed: dict[str, Any] = {"features": cells.width, "transform": (cells,)}
+    return replace(plan, schema=replace(schema, **changed))  # type: ignore[type-var]
 
 
 def open_cells(plan: Plan) -> Cells:

@@ -133,6 +133,53 @@ def test_the_cuts_are_about_the_quantiles_of_the_records() -> None:
         assert np.abs(np.array(below) - np.arange(1, 8) / 8).max() < 0.06
 
 
+def test_finer_ends_follow_from_public_numbers_alone() -> None:
+    """n mu / (C sqrt d) of at least 50, for rounds; everything else keeps its bytes."""
+    whole = plan_of(OF_CELLS)
+    least = math.ceil(50 * 2 * math.sqrt(TABLE.width) / gaussian_mu(4.0, 1e-5))
+    for records, on in ((least - 1, False), (least, True)):
+        course = ps.Binned.within(whole, "rounds", expected_records=records, pairs=False)
+        assert course.then.first.schema.transform[0].signs == (11 if on else 7)
+        stated = ps.Binned.within(whole, "rounds", expected_records=records, pairs=False, finer_ends=on)
+        assert stated.digest == course.digest
+    for then in (None, "centred"):
+        course = ps.Binned.within(whole, then, expected_records=1 << 30)
+        assert course.digest == ps.Binned.within(whole, then, expected_records=1 << 30, finer_ends=False).digest
+
+
+def test_finer_ends_add_four_entries_a_column_and_cost_nothing() -> None:
+    plain, finer = (ps.Binned.within(plan_of(OF_CELLS), expected_records=N, finer_ends=ends) for ends in (False, True))
+    assert finer.then.schema.features == finer.then.schema.transform[0].width == TABLE.width + 4 * len(TABLE.open)
+    assert finer.mu == pytest.approx(plain.mu, rel=1e-12)
+    assert [each.noise.mu for each in finer.priced] == [each.noise.mu for each in plain.priced]
+    assert finer.digest != plain.digest
+
+
+def test_finer_ends_cut_at_the_outer_quantiles_and_heads_follow_them() -> None:
+    course = ps.Binned.within(plan_of(OF_CELLS, epsilon=50.0), "rounds", expected_records=N, rounds=2, finer_ends=True)
+    releases = run(course)
+    cuts = course.cut_points(releases[: course.counting.sessions])
+    X, _ = table()
+    ranks = [1 / 32, 1 / 16, *(np.arange(1, 8) / 8), 15 / 16, 31 / 32]
+    for name, column in (("age", "age"), ("sodium", "Sodium")):
+        values = np.array([value for value in X[column] if isinstance(value, float)])
+        assert np.abs(np.array([np.mean(values < cut) for cut in cuts[name]]) - ranks).max() < 0.06
+    head = ps.heads.RefinedSoftmax().fit_releases(releases)
+    assert head.score(X, table()[1]) > 0.6
+
+
+def test_a_course_with_finer_ends_can_be_written_and_read(tmp_path: Path) -> None:
+    course = ps.Binned.within(plan_of(OF_CELLS), "rounds", expected_records=N, finer_ends=True)
+    document.write(tmp_path / "study.toml", course)
+    assert document.read(tmp_path / "study.toml") == course
+
+
+def test_finer_ends_are_refused_where_a_plan_says_how_many_cuts_there_are() -> None:
+    cells = replace(TABLE, signs=3)
+    schema = replace(OF_CELLS, features=cells.width, transform=(cells,))
+    refused(ps.PlanError, "seven signs", ps.Binned.within, plan_of(schema), expected_records=N, finer_ends=True)
+
+
 @pytest.mark.parametrize("then", [None, "centred", "newton"])
 def test_a_party_computes_the_next_plan_anew_and_compares_it_to_the_last_digit(then: Any) -> None:
     schema = SCORES if then == "newton" else OF_CELLS
