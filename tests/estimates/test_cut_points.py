@@ -261,15 +261,15 @@ def test_few_records_over_many_cells_are_cut_better_than_by_their_counts_alone()
     assert np.mean(missed[updated]) < 0.8 * np.mean(missed[scanned])
 
 
-def test_eleven_cut_points_and_more_divide_the_outer_parts_twice() -> None:
-    assert [ranks(signs) for signs in (1, 10)] == [
-        tuple(Fraction(k, signs + 1) for k in range(1, signs + 1)) for signs in (1, 10)
-    ]
-    assert [float(32 * rank) for rank in ranks(11)] == [1, 2, 4, 8, 12, 16, 20, 24, 28, 30, 31]
+def test_finer_ends_divide_the_outer_parts_twice() -> None:
     for signs in range(1, 65):
-        there = ranks(signs)
+        assert ranks(signs) == tuple(Fraction(k, signs + 1) for k in range(1, signs + 1))
+    assert [float(32 * rank) for rank in ranks(11, finer_ends=True)] == [1, 2, 4, 8, 12, 16, 20, 24, 28, 30, 31]
+    for signs in range(5, 65):
+        there = ranks(signs, finer_ends=True)
         assert len(there) == signs
         assert sorted(set(there)) == list(there)
         assert [1 - rank for rank in reversed(there)] == list(there)
     even = Occupied(tuple((Fraction(k), Fraction(k + 1)) for k in range(32)), (Fraction(10),) * 32)
-    assert cut_points(even, 11) == tuple(float(32 * rank) for rank in ranks(11))
+    assert cut_points(even, 11, finer_ends=True) == tuple(float(32 * rank) for rank in ranks(11, finer_ends=True))
+    assert cut_points(None, 11, finer_ends=True) == cut_points(None, 11) == public_cuts(11)
