@@ -5,6 +5,7 @@ Rooms of ``privstats.contrib`` are announced in the same way; no other module im
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
@@ -19,7 +20,7 @@ def announced(group: str) -> list[EntryPoint]:
         >>> [entry.name for entry in announced("privstats.findings")]  # the package threat_models brings them
         ['attack', 'audit']
     """
-    return sorted(set(_every().select(group=group)), key=lambda entry: (entry.name, entry.value))
+    return list(_groups().get(group, ()))
 
 
 def loaded(entry: EntryPoint, noun: str, error: type[PrivstatsError]) -> Any:
@@ -71,5 +72,11 @@ def dist_name(entry: EntryPoint) -> str:
 
 
 @cache
-def _every() -> Any:  # EntryPoints; in Python 3.11 a table of them, which answers alike
-    return entry_points()
+def _groups() -> Mapping[str, Sequence[EntryPoint]]:
+    return grouped(entry_points())
+
+
+def grouped(entries: Any) -> Mapping[str, Sequence[EntryPoint]]:
+    """Sort entry points into groups, and each group by name; identical ones count once."""
+    groups = {group: set(entries.select(group=group)) for group in entries.groups}
+    return {group: sorted(each, key=lambda entry: (entry.name, entry.value)) for group, each in groups.items()}

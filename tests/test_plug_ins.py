@@ -133,7 +133,7 @@ def brought(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., No
             announce(f"late{place}", tmp_path, group, entries)
         added = [entry for found in distributions(path=[str(tmp_path)]) for entry in found.entry_points]
         every = EntryPoints((*entry_points(group=group), *added))
-        monkeypatch.setattr(plug_ins, "_every", lambda: every)
+        monkeypatch.setattr(plug_ins, "_groups", lambda: plug_ins.grouped(every))
 
     return announcing
 

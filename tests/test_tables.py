@@ -134,7 +134,7 @@ def test_a_second_command_of_a_name_is_refused_in_one_sentence(name, monkeypatch
 
 def test_a_command_that_is_announced_twice_alike_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
     twice = [EntryPoint("audit", "threat_models.cli:audit", MAIN._GROUP)] * 2
-    monkeypatch.setattr(plug_ins, "_every", lambda: EntryPoints(twice))
+    monkeypatch.setattr(plug_ins, "_groups", lambda: plug_ins.grouped(EntryPoints(twice)))
     assert list(MAIN._entries())[-1] == "audit"
 
 
