@@ -14,6 +14,7 @@ from functools import partial
 import numpy as np
 
 from benchmarks.measuring import Row, Rows, results, standard_error
+from benchmarks.raw_tables import penalty
 from benchmarks.table import Cells, Tables, by_name
 
 __all__ = ["OURS", "TABLES", "Lead", "leads", "named", "out_of_reach", "said", "standing"]
@@ -272,6 +273,18 @@ def _beside_rounds(row: Row) -> list[str]:
     return [*cells, *map(str, leads)]
 
 
+def raw_tables_penalty() -> Cells:
+    """AUC of logistic regressions and least squares without privacy, by their penalty."""
+    ways = {f"C {c:g}": f"logistic, C {_short(c)}" for c in penalty.LOGISTIC}
+    ways |= {f"alpha {alpha:g}": f"squares, alpha {_short(alpha)}" for alpha in penalty.SQUARES}
+    lines = []
+    for row in results("raw_tables.penalty")[penalty.TITLE]:
+        cells = [f"{_digits(np.mean(row[way]))} ± {_digits(row[f'{way}, se'])}" for way in ways]
+        per_entry = f"{row['positives'] / row['entries']:.1f}"
+        lines.append([row["data"], _digits(row["rate"]), str(row["entries"]), per_entry, *cells])
+    return [["table", "rate", "entries", "positives per entry", *ways.values()], *lines]
+
+
 def raw_tables_pairs() -> Cells:
     """Pairs of columns over none, where the public rule turns them on."""
     lines = []
@@ -446,7 +459,7 @@ def _short(epsilon: float) -> str:
 
 TABLES: Tables = {
     **by_name(raw_tables_sets, raw_tables_others, raw_tables_cuts, raw_tables_dim, raw_tables_ramp, raw_tables_goals),
-    **by_name(raw_tables_pairs, raw_tables_rare, raw_tables_by_epsilon),
+    **by_name(raw_tables_pairs, raw_tables_rare, raw_tables_by_epsilon, raw_tables_penalty),
     "raw_tables_mean_probability": partial(_mean_probability, fresh=False),
     "raw_tables_mean_probability_fresh": partial(_mean_probability, fresh=True),
     "raw_tables_corrections": partial(_corrections, fresh=False),

@@ -13,6 +13,8 @@ from functools import partial
 import numpy as np
 
 from benchmarks.measuring import Row, results, standard_error
+from benchmarks.raw_tables.finer_ends import FIXED
+from benchmarks.raw_tables.finer_ends import TITLE as FRESH
 from benchmarks.raw_tables.interactions import CHOSEN_ON, EXACT, TITLE, TOLD
 from benchmarks.table import Cells, Tables, by_name
 
@@ -20,7 +22,7 @@ __all__ = ["RIVALS", "TABLES", "Gap", "decided", "gap", "rows", "worth"]
 
 RIVALS = ("no pairs", "DP-EBM", "trees", "trees, tuned", "boosting")
 _PRIVATE = RIVALS[:-1]
-_RESULT = "raw_tables.interactions"
+_RESULT, _FRESH = "raw_tables.interactions", "raw_tables.finer_ends"
 _HEADS = {"no pairs": "without pairs", "boosting": "boosting, no privacy"}
 _DECIDED = 0.005
 
@@ -115,6 +117,21 @@ def raw_tables_finer_ends() -> Cells:
     return [["table", "epsilon", "s", *heads], *lines]
 
 
+def fresh_ends(row: Row, score: str) -> Gap:
+    """How far finer ends are ahead of even cut points in ``aucs`` or ``losses``, through whole courses."""
+    return _signed_gap(row[f"finer, {score}"], row[f"even, {score}"], score)
+
+
+def _fresh_ends(title: str) -> Cells:
+    """Finer ends over even cut points, on tables that did not choose them, by s."""
+    lines = []
+    for row in sorted(results(_FRESH)[title], key=lambda row: round(row["signal"])):
+        even = ", ".join(_digits(float(np.mean(row[f"even, {score}"])), 3) for score in ("aucs", "losses"))
+        gaps = (_text(fresh_ends(row, score), 4) for score in ("aucs", "losses"))
+        lines.append([row["data"], f"{row['epsilon']:g}", f"{row['signal']:.0f}", even, *gaps])
+    return [["table", "epsilon", "s", "even: AUC, log loss", "AUC: finer ends", "log loss: finer ends"], *lines]
+
+
 def _named(data: str) -> str:
     """A table's name: bold where pairs decide, with a star where pairs were designed on it."""
     return (f"**{data}**" if decided(data) else data) + " *" * (data in CHOSEN_ON)
@@ -174,6 +191,8 @@ def _signed(value: float, digits: int) -> str:
 
 TABLES: Tables = {
     **by_name(raw_tables_rivals_counted, raw_tables_finer_ends),
+    "raw_tables_fresh_ends": partial(_fresh_ends, FRESH),
+    "raw_tables_fixed_ends": partial(_fresh_ends, FIXED),
     "raw_tables_rivals_aucs": partial(_by_row, "aucs", 3),
     "raw_tables_rivals_losses": partial(_by_row, "losses", 4),
 }

@@ -78,22 +78,24 @@ def _row(table: RawTable, epsilon: float, count: int) -> Row:
     return {**row, **found}
 
 
-def course_of(known: Known, epsilon: float, records: int, pairs: bool | None) -> Any:
+def course_of(known: Known, epsilon: float, records: int, pairs: bool | None, finer_ends: bool | None = None) -> Any:
     """Return the course of one party: counts of cut points where a column has none, then rounds."""
     cells = declared(known)
     schema = ps.ClassSchema(2, statistics="NAB", clip_norm=1.0, transform=(cells,))
     privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=epsilon, delta=DELTA)
     plan = single_party_plan(schema, privacy)
     if cells.open:
-        return ps.Binned.within(plan, "rounds", expected_records=records, pairs=pairs)
+        return ps.Binned.within(plan, "rounds", expected_records=records, pairs=pairs, finer_ends=finer_ends)
     return ps.Rounds.within(plan, expected_records=records, pairs=pairs)
 
 
-def fitted(known: Known, split: Split, epsilon: float, pairs: bool | None) -> tuple[Array, int]:
+def fitted(
+    known: Known, split: Split, epsilon: float, pairs: bool | None, finer_ends: bool | None = None
+) -> tuple[Array, int]:
     """Return the test records' probabilities of a positive, and how many pairs have passed."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # as where nothing is chosen
-        course = course_of(known, epsilon, len(split.y), pairs)
+        course = course_of(known, epsilon, len(split.y), pairs, finer_ends)
         releases: Sequence[Any] = ps.private_releases(course, split.gaps, split.y, ledger="uncharged")
         head = heads.RefinedSoftmax().fit_releases(releases)
         return np.asarray(head.predict_proba(split.gaps_test)[:, 1]), len(head.pairs_)

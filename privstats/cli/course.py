@@ -85,6 +85,12 @@ class Terms:
         option("The part of the promise for cut points (default: a fifth), or for outcome lines (default: a tenth)."),
     ] = None
     sessions: Annotated[int | None, option("The number of count sessions for cut points. Default: 4.")] = None
+    finer_ends: Annotated[
+        bool | None,
+        option(
+            "Four more cut points at a column's ends. Default: the plan decides.", flag="--finer-ends/--no-finer-ends"
+        ),
+    ] = None
     by: Annotated[
         str | None, option("For hazards: the column of 0 and 1 that is crossed with bins and events, such as the arm.")
     ] = None

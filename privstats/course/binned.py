@@ -13,8 +13,17 @@ from privstats.course.base import Releases, mu_of
 from privstats.course.kinds import KINDS
 from privstats.course.planned import Planned, Single
 from privstats.course.promise import Promise, count_plan, part_of, promised, record_mu, rounded_down
-from privstats.errors import PlanError
-from privstats.estimates.cut_points import Occupied, cut_points, first_edges, public_cuts, refined, updated
+from privstats.errors import PlanError, SchemaError
+from privstats.estimates.cut_points import (
+    FINER_ENDS,
+    Occupied,
+    cut_points,
+    first_edges,
+    public_cuts,
+    refined,
+    updated,
+)
+from privstats.estimates.recipes import SoftmaxRecipe
 from privstats.moments import Moments, exact_moments
 from privstats.moments.measurement import Unreadable
 from privstats.plan import Plan
@@ -38,6 +47,9 @@ _MOST_SESSIONS = 6
 _MOST, _MOST_DAYS = 40, 18
 """Powers of two beyond which the first grid has one cell: of numbers, and of days from 1970, which end at year 9999."""
 _CLEAR_FROM, _NAMED = 20.0, 6
+_PAIR, _EVEN_SIGNS = 2, 7
+_FINER_ENDS_FROM = 80.0
+"""s of the rounds from which on open columns get finer ends (benchmarks/raw_tables/numbers.md)."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +90,7 @@ class Binned(Planned):
         expected_records: n, stated publicly, never counted from the records.
         share: the counts' part of mu^2, 1/64 to .9; None: a fifth.
         sessions: of counts, 1 to 6; None: 4.
+        finer_ends: whether four of 11 cut points divide the outer eighths; :meth:`within` follows a public rule.
 
     Guarantee:
         All sessions together are mu-GDP with :attr:`mu`, for the unit and adjacency of the plan. A record counts 1 in
@@ -102,6 +115,7 @@ class Binned(Planned):
     share: float | None = field(default=None, kw_only=True)
     sessions: int | None = field(default=None, kw_only=True)
     promise: Promise | None = field(default=None, compare=False, kw_only=True)
+    finer_ends: bool = field(default=False, metadata={"usual": False}, kw_only=True)
 
     def _require(self) -> None:
         if not isinstance(self.then, Plan) and getattr(self.then, "label", None) not in _BEHIND:
@@ -110,7 +124,11 @@ class Binned(Planned):
             )
         _check_numbers(self.expected_records, self.share, self.sessions)
         promised(self._plan)
-        _ = self._cells
+        if type(self.finer_ends) is not bool or (self.finer_ends and self._cells.signs != _EVEN_SIGNS + FINER_ENDS):
+            raise PlanError(
+                f"finer_ends must be True or False, and belongs to signs={_EVEN_SIGNS + FINER_ENDS}, got "
+                f"{self.finer_ends!r} with signs={self._cells.signs}; Binned.within sets both"
+            )
         _ = self.first  # forces the noise of a count session
 
     @classmethod
@@ -122,6 +140,7 @@ class Binned(Planned):
         expected_records: int,
         share: float | None = None,
         sessions: int | None = None,
+        finer_ends: bool | None = None,
         **options: Any,
     ) -> Binned:
         """Divide a plan's total promise over the sessions.
@@ -129,6 +148,9 @@ class Binned(Planned):
         Args:
             whole: the plan behind the cut points, with the total promise.
             then: ``"centred"``, ``"rounds"`` or ``"newton"``, the course that follows; None: the plan itself.
+            finer_ends: whether open columns get 11 cut points instead of 7, four of them in the outer eighths. None
+                follows a public rule: on for rounds of two classes over ``Cells`` with seven ``signs``, and ``n mu /
+                (C sqrt d)`` of the rounds of at least 80.
             options: further arguments of that course's ``within``.
         """
         n, portion, many = python_value(expected_records), python_value(share), python_value(sessions)
@@ -136,8 +158,13 @@ class Binned(Planned):
         record_mu(whole)  # refuses a plan without DP
         part = _USUAL.share if portion is None else portion
         remaining = replace(whole, privacy=part_of(whole, 1 - part, getattr(whole.privacy, "shares", None)))
+        if finer_ends is None:
+            finer_ends = then == "rounds" and options.get("module") is None and ends_pay(remaining, n)
+        if finer_ends:
+            remaining = _with_finer_ends(remaining)
         rest = _divided(remaining, then, n, options)
-        return cls(rest, expected_records=n, share=part, sessions=many or _USUAL.sessions, promise=Promise.of(whole))
+        counts: dict[str, Any] = {"share": part, "sessions": many or _USUAL.sessions, "finer_ends": finer_ends}
+        return cls(rest, expected_records=n, **counts, promise=Promise.of(whole))
 
     @cached_property
     def _rest(self) -> Planned:
@@ -197,7 +224,8 @@ class Binned(Planned):
         return (self.first, *[later] * (self.counting.sessions - 1), *self._rest.priced)
 
     def _content(self) -> bytes:
-        return msgspec.json.encode((self.then.digest, self.expected_records, self.share, self.sessions))
+        ends = ("finer ends",) if self.finer_ends else ()
+        return msgspec.json.encode((self.then.digest, self.expected_records, self.share, self.sessions, *ends))
 
     def next(self, releases: Releases) -> Plan | None:
         """Return the next count plan, then the plans behind the cut points."""
@@ -213,7 +241,7 @@ class Binned(Planned):
         Args:
             counts: in order; None for no sum.
         """
-        return _closed(self._cells, self._after(counts)[1])
+        return _closed(self._cells, self._after(counts)[1], self.finer_ends)
 
     @cached_property
     def _known(self) -> dict[int, tuple[Releases, tuple[Grid, Mapping[str, Occupied]]]]:
@@ -260,6 +288,29 @@ class Binned(Planned):
         measured(schema, X, y, published=plan.published, unreadable=unreadable)
 
 
+def ends_pay(plan: Plan, records: int) -> bool:
+    """Return whether finer ends are on by the public rule, for rounds with this plan's promise.
+
+    On for two classes, ``Cells`` alone with seven signs, s of at least 80, and rows that may have four more entries a
+    column.
+    """
+    try:
+        _with_finer_ends(plan)
+    except (PlanError, SchemaError):
+        return False
+    schema: Any = plan.schema
+    recipe = SoftmaxRecipe(schema.classes, open_cells(plan).width, records, record_mu(plan))
+    return bool(schema.classes == _PAIR and recipe.signal >= _FINER_ENDS_FROM)
+
+
+def _with_finer_ends(plan: Plan) -> Plan:
+    cells, schema = open_cells(plan), plan.schema
+    if not isinstance(schema, ClassSchema) or schema.transform != (cells,) or cells.signs != _EVEN_SIGNS:
+        raise PlanError(f"finer ends belong to classes over Cells alone with signs={_EVEN_SIGNS}: leave finer_ends out")
+    wider = replace(cells, signs=_EVEN_SIGNS + FINER_ENDS)
+    return replace(plan, schema=replace(schema, features=wider.width, transform=(wider,)))
+
+
 def open_cells(plan: Plan) -> Cells:
     """Return a plan's open ``Cells``."""
     maps = plan.schema.transform
@@ -303,7 +354,7 @@ def _signal(plan: Plan, records: int, part: float) -> float:
     return rounded_down(records / noise.released_sigma(plan.cohort.clients)["T"])
 
 
-def cut_points_after(cells: Cells, counts: Releases) -> dict[str, tuple[float, ...]]:
+def cut_points_after(cells: Cells, counts: Releases, *, finer_ends: bool = False) -> dict[str, tuple[float, ...]]:
     """Return open columns' cut points by name.
 
     Args:
@@ -312,11 +363,17 @@ def cut_points_after(cells: Cells, counts: Releases) -> dict[str, tuple[float, .
     occupied: dict[str, Occupied] = {}
     for release in counts:
         occupied |= {} if release is None else _occupied(release, occupied)
-    return _closed(cells, occupied)
+    return _closed(cells, occupied, finer_ends)
 
 
-def _closed(cells: Cells, occupied: Mapping[str, Occupied]) -> dict[str, tuple[float, ...]]:
-    return {name: _cut_points(occupied.get(name), cells.signs) for name in cells.open}
+def _closed(cells: Cells, occupied: Mapping[str, Occupied], finer_ends: bool) -> dict[str, tuple[float, ...]]:
+    return {name: _cut_points(occupied.get(name), cells.signs, finer_ends=finer_ends) for name in cells.open}
+
+
+def follow_from(closed: object, opened: Cells, counts: Releases) -> bool:
+    """Return whether a declaration's cut points follow from these counts, with finer ends or without."""
+    rules = (False, True) if opened.signs == _EVEN_SIGNS + FINER_ENDS else (False,)
+    return any(closed == opened.with_edges(cut_points_after(opened, counts, finer_ends=rule)) for rule in rules)
 
 
 def _occupied(release: Release, known: Mapping[str, Occupied]) -> dict[str, Occupied]:

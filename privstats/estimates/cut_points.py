@@ -26,6 +26,8 @@ _SIGMA_STEPS, _MASS_STEPS = 1 << 16, 1 << 10
 _SMALL = 4
 _FINER = 16
 """Cut points are rounded to less than this part of the distance to their neighbours."""
+FINER_ENDS = 4
+"""Number of cut points that divide the two outer parts of a column with finer ends."""
 
 
 @dataclass(frozen=True)
@@ -125,8 +127,24 @@ def refined(found: Occupied, cells: int) -> tuple[float, ...]:
     return _rounded(sorted(set(points)), alone=Fraction(1))
 
 
-def cut_points(found: Occupied | None, signs: int) -> tuple[float, ...]:
-    """Return 1 to ``signs`` increasing cut points: the column's quantiles at ``k / (signs + 1)``.
+def ranks(signs: int, *, finer_ends: bool = False) -> tuple[Fraction, ...]:
+    """Return the quantiles of cut points: ``k / (signs + 1)``.
+
+    With ``finer_ends``, which needs five signs or more, four of them divide the two outer parts at 1/4 and 1/2.
+
+    Example:
+        >>> from privstats.estimates.cut_points import ranks
+        >>> [str(rank) for rank in ranks(3)], [str(rank) for rank in ranks(11, finer_ends=True)][:4]
+        (['1/4', '1/2', '3/4'], ['1/32', '1/16', '1/8', '1/4'])
+    """
+    even = signs - FINER_ENDS * finer_ends
+    part = Fraction(1, even + 1)
+    ends = (part / 4, part / 2) if finer_ends else ()
+    return (*ends, *(k * part for k in range(1, even + 1)), *(1 - rank for rank in reversed(ends)))
+
+
+def cut_points(found: Occupied | None, signs: int, *, finer_ends: bool = False) -> tuple[float, ...]:
+    """Return 1 to ``signs`` increasing cut points: the column's quantiles at :func:`ranks`.
 
     Several quantiles in one cell become its two ends. Each is rounded to a multiple of the power of two at or below
     1/16 of the distance to its nearest neighbour. Without an estimate, :func:`public_cuts` are returned.
@@ -134,9 +152,9 @@ def cut_points(found: Occupied | None, signs: int) -> tuple[float, ...]:
     if found is None:
         return public_cuts(signs)
     total, below = sum(found.mass, Fraction(0)), Fraction(0)
-    points: set[Fraction] = set()
+    points, places = set[Fraction](), ranks(signs, finer_ends=finer_ends)
     for (low, high), mass in zip(found.cells, found.mass, strict=True):
-        inside = [rank for k in range(1, signs + 1) if below < (rank := total * k / (signs + 1)) <= below + mass]
+        inside = [rank for each in places if below < (rank := total * each) <= below + mass]
         if len(inside) > 1:
             points |= {low, high}
         elif inside:

@@ -287,13 +287,12 @@ def _reads_table(release: Any) -> bool:
 
 
 def _behind_these(release: Any, counts: Sequence[Release]) -> bool:
-    from privstats.course.binned import cut_points_after
+    from privstats.course.binned import follow_from
 
     counted: Any = counts[0].plan
     if not (_reads_table(release) and _reads_table(counts[0])):
         return False
-    opened: Any = counted.schema.transform[0]
-    return bool(release.plan.schema.transform[0] == opened.with_edges(cut_points_after(opened, counts)))
+    return follow_from(release.plan.schema.transform[0], counted.schema.transform[0], counts)
 
 
 class OfOneRelease:

@@ -9,8 +9,10 @@ import pandas as pd
 import pytest
 
 from benchmarks import raw_table_tables, rival_tables
+from benchmarks.measuring import results
 from benchmarks.raw_table_tables import EBM, EBM_WHOLE, OURS, WHOLE, leads
-from benchmarks.raw_tables import running, story
+from benchmarks.raw_tables import finer_ends, penalty, running, story
+from benchmarks.raw_tables.finer_ends import CHOSEN_ON
 from benchmarks.raw_tables.known import Known
 from benchmarks.raw_tables.rivals import WAYS
 from benchmarks.raw_tables.sets import TABLES, RawTable, code_book, splits
@@ -250,3 +252,39 @@ def test_what_the_page_says_of_rivals_is_so():
     assert found["1"] == {"spam", "diamonds"}
     assert found["3"] == found["1"] | {"mortgages "}
     assert found["8"] == found["3"] | {"default"}
+
+
+def test_what_the_page_says_of_finer_ends_on_fresh_tables_is_so():
+    def beyond(rows, sign):
+        gaps = {row["data"]: rival_tables.fresh_ends(row, "aucs") for row in rows}
+        return {data for data, gap in gaps.items() if sign * gap.mean > 2 * gap.error}
+
+    def mean(rows, score):
+        return round(float(np.mean([rival_tables.fresh_ends(row, score).mean for row in rows])), 4)
+
+    saved = results("raw_tables.finer_ends")
+    below, above = ([row for row in saved[finer_ends.TITLE] if (row["signal"] >= 80) == on] for on in (False, True))
+    below = [row for row in below if row["signal"] >= 50]
+    sixty, eighty = ([row for row in saved[finer_ends.FIXED] if round(row["signal"]) == s] for s in (60, 80))
+    assert not {row["data"] for rows in saved.values() if isinstance(rows, list) for row in rows} & set(CHOSEN_ON)
+    assert (beyond(below, 1), beyond(below, -1)) == ({"anes"}, {"loanapp"})
+    assert (len(sixty), beyond(sixty, 1), beyond(sixty, -1)) == (13, {"mgus"}, {"mroz"})
+    assert mean(sixty, "losses") == -0.0011
+    assert (len(eighty), beyond(eighty, 1), beyond(eighty, -1)) == (14, {"mgus", "cells"}, {"loanapp"})
+    assert (mean(eighty, "aucs"), abs(mean(eighty, "losses"))) == (0.0013, pytest.approx(0, abs=0.0002))
+    assert (beyond(above, 1), beyond(above, -1)) == ({"mgus", "titanic"}, {"diamonds"})
+    assert min(rival_tables.fresh_ends(row, "aucs").mean for row in above) > -0.00045
+
+
+def test_a_penalty_pays_on_lending_alone():
+    def gain(row, strong, weak):
+        return round(float(np.mean(row[strong])) - float(np.mean(row[weak])), 3)
+
+    rows = {row["data"]: row for row in results("raw_tables.penalty")[penalty.TITLE]}
+    lending, default = rows["lending"], rows["default"]
+    assert gain(lending, "C 0.1", "C 300") == pytest.approx(gain(lending, "alpha 100", "alpha 0.01"), abs=0.002)
+    assert (gain(lending, "C 0.1", "C 300"), gain(lending, "alpha 100", "alpha 0.01")) == (0.033, 0.032)
+    assert gain(default, "C 0.1", "C 300") < 0
+    assert {data for data, row in rows.items() if gain(row, "C 0.1", "C 300") > 0} == {"lending"}
+    assert max(gain(row, "alpha 100", "alpha 0.01") for data, row in rows.items() if data != "lending") == 0.003
+    assert round(lending["positives"] / lending["entries"], 1) == 2.0

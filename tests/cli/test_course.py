@@ -169,6 +169,7 @@ WORDS: dict[str, list[str]] = {
         "--share",
         ".2",
         "--no-pairs",
+        "--finer-ends",
     ],
     "synthetic": ["--synthetic", "--share", ".25", "--screen", ".1", "--levels", "8"],
 }
@@ -187,7 +188,7 @@ def wanted(kind: str) -> Any:
         "alignment": lambda: Alignment.within(whole, step="published"),
         "parties": lambda: ps.PartyRounds.within(whole),
         "binned": lambda: ps.Binned.within(
-            whole, "rounds", rounds=2, expected_records=500, sessions=2, share=0.2, pairs=False
+            whole, "rounds", rounds=2, expected_records=500, sessions=2, share=0.2, pairs=False, finer_ends=True
         ),
         "synthetic": lambda: Synthetic.within(whole, share=0.25, screen=0.1, levels=8),
     }[kind]()

@@ -133,6 +133,106 @@ def test_the_cuts_are_about_the_quantiles_of_the_records() -> None:
         assert np.abs(np.array(below) - np.arange(1, 8) / 8).max() < 0.06
 
 
+def of_signs(signs: int, classes: int = 2, columns: Any = TABLE.columns, bits: int = 12) -> ps.ClassSchema:
+    cells = ps.Cells(columns, signs=signs, bits=bits)
+    return ps.ClassSchema(classes, cells.width, "NAB", 1.0, transform=(cells,))
+
+
+def test_finer_ends_follow_from_public_numbers_alone() -> None:
+    """n mu / (C sqrt d) of the rounds of at least 80; everything else keeps its bytes."""
+    whole = plan_of(OF_CELLS)
+    least = math.ceil(80 * 2 * math.sqrt(TABLE.width) / (gaussian_mu(4.0, 1e-5) * math.sqrt(0.8)))
+    for records, on in ((least - 1, False), (least + 1, True)):
+        course = ps.Binned.within(whole, "rounds", expected_records=records, pairs=False)
+        assert (course.finer_ends, course.then.first.schema.transform[0].signs) == (on, 11 if on else 7)
+        stated = ps.Binned.within(whole, "rounds", expected_records=records, pairs=False, finer_ends=on)
+        assert (stated, stated.digest) == (course, course.digest)
+    for then in (None, "centred"):
+        course = ps.Binned.within(whole, then, expected_records=1 << 30)
+        assert course.digest == ps.Binned.within(whole, then, expected_records=1 << 30, finer_ends=False).digest
+
+
+WIDE = tuple(ps.Numeric(f"v{place}") for place in range(400))
+
+
+@pytest.mark.parametrize(
+    ("schema", "options"),
+    [
+        (of_signs(6), {}),
+        (of_signs(11), {}),
+        (of_signs(7, classes=3), {}),
+        (of_signs(7), {"module": "adapter/4"}),
+        (of_signs(7, columns=WIDE), {}),  # 400 * 13 entries are more than a row may have
+        (of_signs(7, bits=8), {}),  # a step of 11 signs would be too short
+    ],
+    ids=["six", "eleven", "three classes", "module", "wide", "short steps"],
+)
+def test_the_rule_leaves_other_plans_as_they_are(schema: Any, options: dict[str, Any]) -> None:
+    """A plan that could be made before can still be made, and whoever states signs keeps them."""
+    course = ps.Binned.within(plan_of(schema), "rounds", expected_records=1 << 20, **options)
+    assert course.finer_ends is False
+    assert course.then.first.schema == schema
+
+
+def test_finer_ends_add_four_entries_a_column_and_cost_nothing() -> None:
+    plain, finer = (ps.Binned.within(plan_of(OF_CELLS), expected_records=N, finer_ends=ends) for ends in (False, True))
+    assert finer.then.schema.features == finer.then.schema.transform[0].width == TABLE.width + 4 * len(TABLE.open)
+    assert finer.mu == pytest.approx(plain.mu, rel=1e-12)
+    assert [each.noise.mu for each in finer.priced] == [each.noise.mu for each in plain.priced]
+    assert finer.digest != plain.digest
+
+
+def test_finer_ends_cut_at_the_outer_quantiles_and_heads_follow_them() -> None:
+    course = ps.Binned.within(plan_of(OF_CELLS, epsilon=50.0), "rounds", expected_records=N, rounds=2, finer_ends=True)
+    releases = run(course)
+    assert_quantiles(course, releases, [1 / 32, 1 / 16, *(np.arange(1, 8) / 8), 15 / 16, 31 / 32])
+    head = ps.heads.RefinedSoftmax().fit_releases(releases)
+    assert head.score(table()[0], table()[1]) > 0.6
+
+
+def assert_quantiles(course: Any, releases: list[Any], ranks: Any) -> None:
+    cuts, (X, _) = course.cut_points(releases[: course.counting.sessions]), table()
+    for name, column in (("age", "age"), ("sodium", "Sodium")):
+        values = np.array([value for value in X[column] if isinstance(value, float)])
+        assert np.abs(np.array([np.mean(values < cut) for cut in cuts[name]]) - ranks).max() < 0.06
+
+
+def test_stated_signs_keep_even_cuts_the_digest_and_readers_of_their_releases() -> None:
+    """Courses of eleven signs are older than finer ends: the digest was computed by the version before."""
+    course = ps.Binned.within(plan_of(of_signs(11), epsilon=50.0), "rounds", expected_records=N, rounds=2)
+    assert course.digest == "ce9a4b01058fa4949611a43090b357b908e338b11a9f8914fd378dcc77472f53"
+    releases = run(course)
+    assert_quantiles(course, releases, np.arange(1, 12) / 12)
+    assert ps.heads.RefinedSoftmax().fit_releases(releases).score(*table()) > 0.6
+    counts, sums = releases[: course.counting.sessions], releases[course.counting.sessions :]
+    finer = replace(course, finer_ends=True)
+    assert finer.digest != course.digest
+    with pytest.raises(ps.PlanError, match="is not the one that follows from the course and these releases"):
+        verify_next(course, finer.next(counts), counts)
+    with pytest.raises(ps.ReleaseError, match="the cut points of these sums do not follow from these counts"):
+        ps.heads.RefinedSoftmax().fit_releases([*counts[:-1], None, *sums])
+
+
+def test_a_course_with_finer_ends_can_be_written_and_read(tmp_path: Path) -> None:
+    course = ps.Binned.within(plan_of(OF_CELLS), "rounds", expected_records=N, finer_ends=True)
+    document.write(tmp_path / "study.toml", course)
+    assert "finer_ends = true" in (tmp_path / "study.toml").read_text()
+    assert document.read(tmp_path / "study.toml") == course
+    document.write(tmp_path / "even.toml", ps.Binned.within(plan_of(OF_CELLS), "rounds", expected_records=9))
+    assert "finer_ends" not in (tmp_path / "even.toml").read_text()
+
+
+@pytest.mark.parametrize("schema", [of_signs(3), replace(OF_CELLS, transform=(TABLE, ps.transforms.UnitNorm()))])
+def test_finer_ends_are_refused_where_a_plan_says_how_many_cuts_there_are(schema: Any) -> None:
+    refused(ps.PlanError, "signs=7", ps.Binned.within, plan_of(schema), expected_records=N, finer_ends=True)
+
+
+@pytest.mark.parametrize("finer_ends", [True, 1, "yes"])
+def test_a_course_of_seven_signs_has_no_finer_ends(finer_ends: Any) -> None:
+    course = ps.Binned.within(plan_of(OF_CELLS), expected_records=N)
+    refused(ps.PlanError, "signs=11", replace, course, finer_ends=finer_ends)
+
+
 @pytest.mark.parametrize("then", [None, "centred", "newton"])
 def test_a_party_computes_the_next_plan_anew_and_compares_it_to_the_last_digit(then: Any) -> None:
     schema = SCORES if then == "newton" else OF_CELLS

@@ -20,8 +20,10 @@ from privstats.workflows.simulate import _THROUGH
 from tests.contrib.alignment.cohort import first
 from tests.contrib.streams.streams import plan_of as stream_plan
 from tests.contrib.streams.streams import stream_of
-from tests.course.cases import OF_CELLS, OF_CLOSED, parties_plan, plan_of, promise, rounds, shards
+from tests.course.cases import OF_CLOSED, TABLE, parties_plan, plan_of, promise, rounds, shards
 
+ELEVEN = replace(TABLE, signs=11)
+OF_ELEVEN = ps.ClassSchema(2, ELEVEN.width, "NAB", 1.0, transform=(ELEVEN,))
 SCORES = ps.ScoreSchema(4, 2.0, transform=(ConstantFeature(1.0),))
 
 
@@ -73,7 +75,7 @@ SAMPLES = {
     "centred": ps.Centred.within(plan_of()),
     "effect": _effect(ps.Cohort(2, 2, 2_000)),
     "parties": ps.PartyRounds.within(parties_plan()),
-    "binned": ps.Binned.within(plan_of(OF_CELLS), "centred", expected_records=600),
+    "binned": ps.Binned.within(plan_of(OF_ELEVEN), "centred", expected_records=600),
     "synthetic": Synthetic.within(counts_plan()),
 }
 
@@ -110,7 +112,13 @@ CHANGED = {
         "analysis": DECLARED,
     },
     "parties": {"first": parties_plan(epsilon=4.1)},
-    "binned": {"then": plan_of(OF_CELLS), "expected_records": 601, "share": 0.25, "sessions": 2},
+    "binned": {
+        "then": plan_of(OF_ELEVEN),
+        "expected_records": 601,
+        "share": 0.25,
+        "sessions": 2,
+        "finer_ends": True,
+    },
     "synthetic": {
         "plan": counts_plan(1.1),
         "share": 0.25,

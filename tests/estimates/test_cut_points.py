@@ -9,7 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privstats.estimates.cut_points import Occupied, cut_points, first_edges, public_cuts, refined, scanned, updated
+from privstats.estimates.cut_points import (
+    Occupied,
+    cut_points,
+    first_edges,
+    public_cuts,
+    ranks,
+    refined,
+    scanned,
+    updated,
+)
 
 grids = st.sampled_from([1, 2]).map(first_edges)
 noises = st.floats(0, 1e6)
@@ -250,3 +259,17 @@ def test_few_records_over_many_cells_are_cut_better_than_by_their_counts_alone()
             edges = refined(found, 32)
         missed[scanned].append(farthest(values, cut_points(found, 7)))
     assert np.mean(missed[updated]) < 0.8 * np.mean(missed[scanned])
+
+
+def test_finer_ends_divide_the_outer_parts_twice() -> None:
+    for signs in range(1, 65):
+        assert ranks(signs) == tuple(Fraction(k, signs + 1) for k in range(1, signs + 1))
+    assert [float(32 * rank) for rank in ranks(11, finer_ends=True)] == [1, 2, 4, 8, 12, 16, 20, 24, 28, 30, 31]
+    for signs in range(5, 65):
+        there = ranks(signs, finer_ends=True)
+        assert len(there) == signs
+        assert sorted(set(there)) == list(there)
+        assert [1 - rank for rank in reversed(there)] == list(there)
+    even = Occupied(tuple((Fraction(k), Fraction(k + 1)) for k in range(32)), (Fraction(10),) * 32)
+    assert cut_points(even, 11, finer_ends=True) == tuple(float(32 * rank) for rank in ranks(11, finer_ends=True))
+    assert cut_points(None, 11, finer_ends=True) == cut_points(None, 11) == public_cuts(11)
