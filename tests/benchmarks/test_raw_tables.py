@@ -237,14 +237,22 @@ def test_what_the_page_says_of_rivals_is_so():
     rows = rival_tables.rows()
     assert {row["data"] for row in rows if rival_tables.decided(row["data"])} == {"mlc churn", "credit", "fertil2"}
     assert len(rows) == 3 * 19
-    assert behind("DP-EBM", 1.0) == behind("trees", 1.0) == behind("trees", 1.0, "losses") == {"default"}
-    assert behind("trees, tuned", 1.0) == {"default", "diamonds"}
-    assert behind("DP-EBM", 3.0) == {"mlc churn", "default", "lending"}
-    assert behind("DP-EBM", 8.0) == {"lending", "thornton"}
+    assert (behind("DP-EBM", 1.0), behind("trees", 1.0), behind("trees, tuned", 1.0)) == (
+        {"monica"},
+        set(),
+        {"diamonds"},
+    )
+    gaps = {row["data"]: rival_tables.gap(row, "DP-EBM", "aucs").mean for row in rows if row["epsilon"] == 1}
+    tuned = {row["data"]: rival_tables.gap(row, "trees, tuned", "aucs").mean for row in rows if row["epsilon"] == 1}
+    assert (round(gaps["monica"], 3), round(tuned["diamonds"], 3)) == (-0.001, -0.001)
+    assert behind("DP-EBM", 3.0) == {"lending"}
+    assert behind("DP-EBM", 8.0) == {"lending", "thornton", "monica"}
     assert not any(behind("DP-EBM", epsilon, "losses") for epsilon in (1.0, 3.0, 8.0))
-    assert len(behind("trees, tuned", 8.0)) == 9
-    for rival, epsilon in itertools.product(("DP-EBM", "trees", "trees, tuned"), (1.0, 3.0, 8.0)):
-        assert not behind(rival, epsilon) & {"credit", "fertil2"}
+    last = [rival_tables.gap(row, "trees, tuned", "aucs").side for row in rows if row["epsilon"] == 8]
+    assert (last.count(1), last.count(-1)) == (9, 6)
+    for row, rival in itertools.product(rows, ("DP-EBM", "trees", "trees, tuned")):
+        if rival_tables.decided(row["data"]):
+            assert rival_tables.gap(row, rival, "aucs").side >= (row["epsilon"] > 1)
     lines = rival_tables.raw_tables_finer_ends()[1:]
     found = {
         epsilon: {line[0].strip("*") for line in lines if line[1] == epsilon and line[4][0] == "*"} for epsilon in "138"
