@@ -163,8 +163,9 @@ class Binned(Planned):
         if finer_ends:
             remaining = _with_finer_ends(remaining)
         rest = _divided(remaining, then, n, options)
-        counts: dict[str, Any] = {"share": part, "sessions": many or _USUAL.sessions, "finer_ends": finer_ends}
-        return cls(rest, expected_records=n, **counts, promise=Promise.of(whole))
+        many = many or _USUAL.sessions
+        promise = Promise.of(whole)
+        return cls(rest, expected_records=n, share=part, sessions=many, promise=promise, finer_ends=finer_ends)
 
     @cached_property
     def _rest(self) -> Planned:
