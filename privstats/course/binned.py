@@ -163,8 +163,15 @@ class Binned(Planned):
         if finer_ends:
             remaining = _with_finer_ends(remaining)
         rest = _divided(remaining, then, n, options)
-        counts: dict[str, Any] = {"share": part, "sessions": many or _USUAL.sessions, "finer_ends": finer_ends}
-        return cls(rest, expected_records=n, **counts, promise=Promise.of(whole))
+        sessions = many or _USUAL.sessions
+        return cls(
+            rest,
+            expected_records=n,
+            share=part,
+            sessions=sessions,
+            finer_ends=finer_ends,
+            promise=Promise.of(whole),
+        )
 
     @cached_property
     def _rest(self) -> Planned:
