@@ -163,9 +163,15 @@ class Binned(Planned):
         if finer_ends:
             remaining = _with_finer_ends(remaining)
         rest = _divided(remaining, then, n, options)
-        many = many or _USUAL.sessions
-        promise = Promise.of(whole)
-        return cls(rest, expected_records=n, share=part, sessions=many, promise=promise, finer_ends=finer_ends)
+        sessions = many or _USUAL.sessions
+        return cls(
+            rest,
+            expected_records=n,
+            share=part,
+            sessions=sessions,
+            finer_ends=finer_ends,
+            promise=Promise.of(whole),
+        )
 
     @cached_property
     def _rest(self) -> Planned:

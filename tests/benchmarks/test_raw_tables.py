@@ -11,7 +11,7 @@ import pytest
 from benchmarks import raw_table_tables, rival_tables
 from benchmarks.measuring import results
 from benchmarks.raw_table_tables import EBM, EBM_WHOLE, OURS, WHOLE, leads
-from benchmarks.raw_tables import finer_ends, penalty, running, story
+from benchmarks.raw_tables import finer_ends, pairs, penalty, running, story
 from benchmarks.raw_tables.finer_ends import CHOSEN_ON
 from benchmarks.raw_tables.known import Known
 from benchmarks.raw_tables.rivals import WAYS
@@ -263,12 +263,9 @@ def test_what_the_page_says_of_rivals_is_so():
 
 
 def test_what_the_page_says_of_finer_ends_on_fresh_tables_is_so():
-    def beyond(rows, sign):
-        gaps = {row["data"]: rival_tables.fresh_ends(row, "aucs") for row in rows}
+    def beyond(rows, sign, score="aucs"):
+        gaps = {row["data"]: rival_tables.fresh_ends(row, score) for row in rows}
         return {data for data, gap in gaps.items() if sign * gap.mean > 2 * gap.error}
-
-    def mean(rows, score):
-        return round(float(np.mean([rival_tables.fresh_ends(row, score).mean for row in rows])), 4)
 
     saved = results("raw_tables.finer_ends")
     below, above = ([row for row in saved[finer_ends.TITLE] if (row["signal"] >= 80) == on] for on in (False, True))
@@ -276,12 +273,24 @@ def test_what_the_page_says_of_finer_ends_on_fresh_tables_is_so():
     sixty, eighty = ([row for row in saved[finer_ends.FIXED] if round(row["signal"]) == s] for s in (60, 80))
     assert not {row["data"] for rows in saved.values() if isinstance(rows, list) for row in rows} & set(CHOSEN_ON)
     assert (beyond(below, 1), beyond(below, -1)) == ({"anes"}, {"loanapp"})
-    assert (len(sixty), beyond(sixty, 1), beyond(sixty, -1)) == (13, {"mgus"}, {"mroz"})
-    assert mean(sixty, "losses") == -0.0011
+    assert (len(sixty), beyond(sixty, 1), beyond(sixty, -1)) == (14, {"mgus"}, {"mroz"})
+    assert (len(beyond(sixty, 1, "losses")), len(beyond(sixty, -1, "losses"))) == (3, 2)
     assert (len(eighty), beyond(eighty, 1), beyond(eighty, -1)) == (14, {"mgus", "cells"}, {"loanapp"})
-    assert (mean(eighty, "aucs"), abs(mean(eighty, "losses"))) == (0.0013, pytest.approx(0, abs=0.0002))
+    assert (len(beyond(eighty, 1, "losses")), beyond(eighty, -1, "losses")) == (2, {"loanapp"})
+    assert round(float(np.mean([rival_tables.fresh_ends(row, "aucs").mean for row in eighty])), 4) == 0.0013
     assert (beyond(above, 1), beyond(above, -1)) == ({"mgus", "titanic"}, {"diamonds"})
     assert min(rival_tables.fresh_ends(row, "aucs").mean for row in above) > -0.00045
+
+
+def test_what_the_page_says_of_pairs_is_so():
+    rows = [row for row in results("raw_tables.pairs")[pairs.TITLE] if row["on"]]
+
+    def beyond(score, sign):
+        return [(row["data"], row["epsilon"]) for row in rows if sign * row[f"{score}, gap"] > 2 * row[f"{score}, se"]]
+
+    assert (len(rows), len(beyond("aucs", 1)), beyond("aucs", -1)) == (32, 5, [("health insurance", 3)])
+    assert (len(beyond("losses", -1)), beyond("losses", 1)) == (6, [("mlc churn", 8)])
+    assert [sum(row["pairs, passed"]) for row in rows if (row["data"], row["epsilon"]) == ("mlc churn", 8)] == [1]
 
 
 def test_a_penalty_pays_on_lending_alone():
