@@ -144,14 +144,17 @@ class Moments(ABC):
             return NotImplemented
         if other.schema != self.schema:
             raise DataError("moments of different schemas cannot be added; measure both with one schema")
-        if self.records is not None and other.records is not None:
-            require_room(self.records + other.records, self.schema.bound)
-        elif self._reach() + other._reach() >= 1 << 63:
-            raise DataError("the totals could pass 64 bits; lower grid_bits or add fewer moments together")
+        self._require_room(other)
         names = _names(self) & {"clip_report", "edge_report", "records", "published"}
         beside = {name: _both(name, getattr(self, name), getattr(other, name)) for name in names}
         sums = {row.letter: self.sums(row) + other.sums(row) for row in self.schema.sent}
         return self.of_sums(self.schema, sums, **beside)
+
+    def _require_room(self, other: Moments) -> None:
+        if self.counted is not None and other.counted is not None:
+            require_room(self.counted + other.counted, self.schema.bound)
+        elif self._reach() + other._reach() >= 1 << 63:
+            raise DataError("the totals could pass 64 bits; lower grid_bits or add fewer moments together")
 
     def _reach(self) -> int:
         sizes = self.schema.sizes

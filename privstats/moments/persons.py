@@ -119,7 +119,7 @@ class PersonMoments(Moments):
         if (other.schema, other.clip, other.published) != (self.schema, self.clip, self.published):
             raise DataError("sums over persons under different plans cannot be added; measure both with one plan")
         records, counted = _both(self.records, other.records), _both(self.counted, other.counted)
-        require_room(counted or 0, self.schema.bound)
+        self._require_room(other)
         arrays = {letter: array + other.arrays[letter] for letter, array in self.arrays.items()}
         reports = {name: _both(getattr(self, name), getattr(other, name)) for name in ("clip_report", "edge_report")}
         persons = _both(self.persons, other.persons)

@@ -265,3 +265,17 @@ def test_a_simulation_gives_what_one_party_with_all_persons_would_give() -> None
     assert simulated.release.plan == PLAN
     with warnings.catch_warnings(action="ignore"), pytest.raises(DataError, match="must be .X, y, ids. or moments"):
         ps.simulate(PLAN, [(X, y)] * 3)
+
+
+def test_sums_over_an_unknown_number_of_persons_never_wrap_around() -> None:
+    privacy = ps.Privacy(
+        model="central", unit="person", adjacency="add-remove", epsilon=1.0, delta=1e-5, max_records_per_person=2,
+        person_clip=2,
+    )  # fmt: skip
+    plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(3, 3, 100), privacy=privacy)
+    arrays = {"N": np.zeros(2, np.int64), "A": np.full((2, 2), 1 << 62, np.int64)}
+    half = PersonMoments(plan.schema, arrays, plan.person_clip)
+    with pytest.raises(DataError, match="could pass 64 bits"):
+        _ = half + half
+    small = PersonMoments(plan.schema, {**arrays, "A": np.ones((2, 2), np.int64)}, plan.person_clip)
+    assert (small + small).arrays["A"].tolist() == [[2, 2], [2, 2]]
