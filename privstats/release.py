@@ -1,6 +1,6 @@
 """Define the release: the noisy integer sums of an aggregation, with their plan, survivors and noise.
 
-Real units, noise levels and the budget are derived from the plan inside it. Loading checks that they agree, so a
+Real units, noise scales and the budget are derived from the plan inside it. Loading checks that they agree, so a
 manifest cannot claim less noise than its plan.
 """
 
@@ -40,10 +40,10 @@ class Release:
     """Noisy sums over the survivors, ready for a head.
 
     Attributes:
-        vector: int64 of shape ``(plan.layout.size,)``, noisy sums in grid steps; suppressed classes are zero.
+        vector: int64 of shape ``(plan.layout.size,)``, noisy sums in wire steps; suppressed classes are zero.
         suppressed: classes with a noisy count below ``plan.min_count``.
         reproducible: others may know the noise, so there is no privacy: never to be published.
-        left_for: where clients remove excess noise, the number of clients that each survivor's remaining noise is sized
+        left_for: where excess noise is removed, the number of clients that each survivor's remaining noise is sized
             for, in the survivors' order.
 
     Example:

@@ -371,7 +371,7 @@ ROWS: list[Row] = [
     (lambda: dp.discrete_laplace(0.0, 3, seeded(0)), "scale must be above 0 and at most 2"),
     (lambda: dp.l1_sensitivity(SCHEMA, "B", "add-remove"), "a ClassSchema sends B: omit it, or give a"),
     (lambda: dp.l1_sensitivity(SCHEMA, "N", "swap"), "adjacency must be .*, got 'swap': choose"),
-    (lambda: dp.joint_epsilon(SCHEMA, {}, "add-remove"), "scales name no statistic.*: give the"),
+    (lambda: dp.joint_epsilon(SCHEMA, {}, "add-remove"), "scales is empty.*: give the"),
     (lambda: dp.joint_epsilon(SCHEMA, {"N": -1.0}, "add-remove"), "scale of N must be finite and"),
     (lambda: dp.pure_mu(-1.0), "epsilon must be finite and at least 0, got -1"),
     (lambda: dp.discrete_gaussian(1.0, 3.5, seeded(0)), "size must be an integer"),

@@ -1,11 +1,11 @@
-"""Compute the noise level of each statistic that meets a promise under a trust model.
+"""Compute each statistic's noise scale from a promise and a trust model.
 
 Pure arithmetic on the schema and the promise, without data or randomness.
 
-Excess noise comes in layers. A level is a number of clients that a share can be sized for. A client's full share fits
-the lowest level. It is a base that fits *all* clients, plus one layer for each step between levels. Each layer has its
-own secret seed. After the list of survivors is signed, each client reveals its superfluous layers' seeds, and the
-server subtracts these layers.
+Excess noise comes in layers. A level is a number of clients that a share can be sized for. A client's full share,
+sized for the lowest level, is the sum of a base and one layer for each step between levels. The base is sized for *all*
+clients. Each layer has its own secret seed. After the list of survivors is signed, each client reveals its superfluous
+layers' seeds, and the server subtracts these layers.
 Statement and proof: docs/theorems.md, 6; the idea is XNoise's (Jiang, Wang and Chen, Dordis, EuroSys 2024).
 
 A class below the minimum count is suppressed by its noisy count only, so the decision costs no privacy.
@@ -35,9 +35,9 @@ from privstats.errors import PlanError
 from privstats.schema import COUNT_SCALE, Schema
 
 LEAST_TOTAL = 64.0
-"""Minimum guaranteed sigma of a segment, in grid steps."""
+"""Minimum guaranteed sigma of a segment, in wire steps."""
 LEAST_SHARE = 4.0
-"""Minimum sigma of one client's share or layer, in grid steps. Sums of shares are then discrete Gaussians up to 1e-66
+"""Minimum sigma of one client's share or layer, in wire steps. Sums of shares are then discrete Gaussians up to 1e-66
 in the logarithm; proof: docs/privacy.md, Distributed, fact 1."""
 
 
@@ -71,16 +71,16 @@ class NoiseRow:
 
 @dataclass(frozen=True)
 class Noise:
-    """Noise levels that meet a promise.
+    """Noise scales that meet a promise.
 
     Attributes:
         model: the trust model, which fixes who adds the noise.
-        honest_shares: honest clients certain to be in the sum, where they divide the noise.
+        honest_shares: number of honest clients certain to be in the sum; used only if clients divide the noise.
         mu, epsilon, delta: the full release's guarantee, per unit.
         slack: max-divergence between summed shares and post-processed Gaussian noise; covered by the margin.
         members: panel members, who each add the full noise; 1 in other models.
         laplace: discrete Laplace scale per statistic in wire steps, if delta is 0; else empty.
-        levels: where clients remove excess noise, the client counts that a share can be sized for, rising from the
+        levels: where excess noise is removed, the client counts that a share can be sized for, rising from the
             minimum of survivors; else empty.
 
     Example:
@@ -128,18 +128,18 @@ class Noise:
         return {row.statistic: row.sigma for row in self.rows}
 
     def grid_sigma(self, segment: Segment) -> float:
-        """Return a segment's guaranteed noise in grid steps (sigma / sqrt 2 off the diagonal)."""
+        """Return a segment's guaranteed noise in wire steps (sigma / sqrt 2 off the diagonal)."""
         return self.sigma[segment.statistic] * segment.scale * segment.noise_factor
 
     def share_sigma(self, segment: Segment) -> float:
-        """Return one sample's sigma in grid steps: the full noise, or one client's share.
+        """Return one sample's sigma in wire steps: the full noise, or one client's share.
 
         Distributed: ``honest_shares`` shares sum to variance grid_sigma^2 + 4, and the 4 pays for discreteness.
         """
         return math.sqrt(self._variance(segment) / self._shares)
 
     def layered_sigmas(self, segment: Segment) -> tuple[float, ...]:
-        """Return the sigmas of a share's base and layers, lowest first, in grid steps.
+        """Return the sigmas of a share's base and layers, lowest first, in wire steps.
 
         Their squares sum to that of :meth:`share_sigma`. A share without its j lowest layers is sized for ``levels[j]``
         clients.
@@ -149,7 +149,7 @@ class Noise:
         return layer_sigmas(self._variance(segment), [self._honest(level) for level in self.levels])
 
     def tail_sigma(self, segment: Segment, clients: int, reach: float) -> float:
-        """Return the sub-Gaussian parameter, in grid steps, of all noise in one entry of a sum of ``clients``.
+        """Return the sub-Gaussian parameter, in wire steps, of all noise in one entry of a sum of ``clients``.
 
         P(|noise| > z tail_sigma) <= 2 exp(-z^2/2) at z = ``reach``, and for Gaussian noise at every z. Discrete
         Gaussians are sigma-sub-Gaussian (Canonne, Kamath and Steinke 2020, corollary 17), and squared parameters add
@@ -160,7 +160,7 @@ class Noise:
         return (self.share_sigma(segment) + self.trust.rounding) * math.sqrt(self.trust.draws(clients, self.members))
 
     def released_sigma(self, survivors: int) -> dict[str, float]:
-        """Return the release's noise by statistic, in real units, if all ``survivors`` clients removed excess noise."""
+        """Return a release's noise with ``survivors`` clients, in real units; with levels, without excess noise."""
         return {statistic: sigma * self._surplus(survivors) for statistic, sigma in self.sigma.items()}
 
     def most_sigma(self, clients: int) -> dict[str, float]:
@@ -176,8 +176,8 @@ class Noise:
         """Return the release's epsilon at the same delta with ``survivors`` *honest* clients' noise.
 
         Distributed: ``survivors`` is at least ``honest_shares``, else nothing is unmasked; with levels, the level
-        reached sets the noise. Local: each upload alone keeps the promise; the sum hides more. Panel: one member's
-        noise keeps the promise; a reader who knows no member's noise faces all of it.
+        reached sets the noise. Local: each upload alone keeps the promise; the epsilon counts all ``survivors``
+        samples. Panel: one member's noise keeps the promise; the epsilon is against a reader who knows no member's.
         """
         if isinstance(survivors, bool) or not isinstance(survivors, Integral) or survivors < 1:
             raise PlanError(f"survivors must be an integer of at least 1, got {survivors!r}")
@@ -213,7 +213,7 @@ def calibrate(
         honest_shares: min_survivors - colluders: the number of clients with shares that an attacker neither knows nor
             can remove (distributed model).
         members: number of leader and helpers, each with the full noise; above 1 in the panel model only.
-        levels: ``levels_of`` the cohort, where clients remove excess noise (distributed model).
+        levels: ``levels_of`` the cohort, where excess noise is removed (distributed model).
 
     Guarantee:
         The release is (epsilon, delta)-DP for the unit and adjacency of ``privacy``; a margin of 2**-40 on both pays
@@ -227,13 +227,13 @@ def calibrate(
         adjacency. The sum with the noise of one member that an attacker does not know is mu-GDP; noise that others add
         is post-processing (Dong, Roth and Su 2022, proposition 4). It assumes one honest member, and holds
         computationally, as the masking does.
-        With delta = 0 (central): discrete Laplace noise of scale Delta_s / epsilon_s on every entry; the statistics'
-        epsilons add up to at most the promise (``dp.joint_epsilon``); mu is ``pure.laplace_mu`` of all statistics
-        together, and never above ``dp.pure_mu`` of the promise (proof: docs/privacy.md).
+        With delta = 0 (central): discrete Laplace noise of scale Delta_s / epsilon_s on every entry. The statistics'
+        epsilons add up to at most the promise (``dp.joint_epsilon``). mu is ``pure.laplace_mu`` of all statistics
+        together, at most ``dp.pure_mu`` of the promise (proof: docs/privacy.md).
 
     Raises:
-        PlanError: shares do not fit the schema, no honest share remains, noise is too fine for the grid, or ``members``
-            does not fit the model.
+        PlanError: shares do not fit the schema, no honest share remains, noise is too small or too large for the grid,
+            or ``members`` or ``levels`` do not fit the model.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -285,15 +285,15 @@ def _calibrate_pure(schema: Schema, privacy: Privacy, honest_shares: int) -> Noi
 def _check_members(trust: TrustModel, members: int) -> None:
     if trust.drawn_by == "member" and members < 2:
         raise PlanError(
-            f"the noise of the {trust.name} model is drawn by a leader and at least one helper, got members={members}: "
+            f"noise of the {trust.name} model is sampled by a leader and at least one helper, got members={members}: "
             "give one more than the plan has helpers"
         )
     if trust.drawn_by != "member" and members != 1:
-        raise PlanError(f"no panel draws the noise of the {trust.name} model, got members={members}: leave it at 1")
+        raise PlanError(f"no panel samples the noise of the {trust.name} model, got members={members}: leave it at 1")
 
 
 def _levels(schema: Schema, privacy: Privacy, shares: Mapping[str, float], mu: float) -> dict[str, float]:
-    """Return the noise levels at which one unit costs ``mu``.
+    """Return the noise scales at which one unit costs ``mu``.
 
     A clipped unit has sum_s share_s ||v_s||^2 / Delta_s^2 <= clip^2, so it costs at most mu with sigma_s = Delta_s clip
     / (mu sqrt(share_s)). No sigma_s can be smaller, because a unit may put all of its norm into one statistic. Two
@@ -328,21 +328,21 @@ def _check_grid(noise: Noise, segment: Segment) -> None:
     total, share = noise.grid_sigma(segment), min(noise.layered_sigmas(segment))
     if noise.share_sigma(segment) > MAX_SIGMA:
         raise PlanError(
-            f"noise on {segment.name} is {noise.share_sigma(segment):.3g} grid steps and at most 2**48 can be drawn: "
-            "lower grid_bits, or raise epsilon"
+            f"noise on {segment.name} is {noise.share_sigma(segment):.3g} wire steps and at most 2**48 can be sampled: "
+            f"{'raise its share' if segment.statistic == 'N' else 'lower grid_bits'}, or raise epsilon"
         )
     if total >= LEAST_TOTAL and share >= LEAST_SHARE:
         return
     if total < LEAST_TOTAL:
-        problem = f"noise on {segment.name} is {total:.3g} grid steps and must be at least {LEAST_TOTAL:g}"
+        problem = f"noise on {segment.name} is {total:.3g} wire steps and must be at least {LEAST_TOTAL:g}"
     else:
-        drawn = "layer of noise" if noise.levels else "noise share"
-        problem = f"a {drawn} on {segment.name} is {share:.3g} grid steps and must be at least {LEAST_SHARE:g}"
+        sample = "layer of noise" if noise.levels else "noise share"
+        problem = f"a {sample} on {segment.name} is {share:.3g} wire steps and must be at least {LEAST_SHARE:g}"
     remedy = "lower epsilon or the share of N" if segment.statistic == "N" else "raise grid_bits or lower epsilon"
     raise PlanError(f"{problem}: {remedy}")
 
 
-# Significant bits of a layer's sigma, so that machines whose square roots differ in the last digits draw equal layers,
+# Significant bits of a layer's sigma: machines whose variances differ in the last digits then sample equal layers,
 # unless a sigma is within that difference of a rounding boundary.
 _BITS = 24
 
@@ -367,7 +367,8 @@ def levels_of(clients: int, min_survivors: int, colluders: int) -> tuple[int, ..
 def _below(honest: int, least: int) -> int:
     """Return the number of honest clients at the next lower level.
 
-    It is ten elevenths, rounded up and at most ``honest`` - 1; or ``least``, if within 15 %, where that step exceeds 1.
+    Ten elevenths of ``honest``, rounded up, but at least ``least`` and at most ``honest`` - 1. If that is below
+    ``honest`` - 1 and ``honest`` is at most 1.15 ``least``, the number is ``least``.
     """
     next_one = min(honest - 1, -(-10 * honest // 11))
     near = next_one < honest - 1 and 100 * honest <= 115 * least
@@ -410,7 +411,7 @@ def without_rare(
 
     Args:
         layout: a class schema's; its first segment holds the counts.
-        vector: the lifted noisy vector; int64, flat, grid steps; unchanged.
+        vector: the lifted noisy vector, int64, flat, in wire steps; unchanged.
         min_count: minimum number of records; 0 retains every class.
         parents: for a class, the class that receives its sums.
 

@@ -197,15 +197,16 @@ def _fixed(value: Fraction, bits: int) -> int:
 def _exp_neg(x: Fraction, bits: int) -> int:
     """Return exp(-x) for x >= 0: Taylor at x / 2^r < 2^-8, then r squarings; each doubles the relative error.
 
-    The terms carry fewer than ``work`` units in all, which grow by 2^(r + 1), so 2 r + 16 more bits leave one unit; the
-    last shift truncates another.
+    The terms' errors are below ``work`` units in all, and the squarings multiply them by at most 2^(r + 1). So 2 r + 16
+    more bits leave one unit; the last shift truncates another.
     """
     squarings = max(0, math.ceil(x).bit_length() + 8)
     work = bits + 2 * squarings + 16
     y = _fixed(x, work) >> squarings
     term = total = 1 << work
     j = 1
-    while term > 0:  # the terms alternate and shrink: two at a time, so that both stay non-negative
+    # The signs alternate, so terms are computed in pairs: every shifted number is then non-negative.
+    while term > 0:
         odd = ((term * y) >> work) // j
         term = ((odd * y) >> work) // (j + 1)
         total += term - odd

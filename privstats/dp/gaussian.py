@@ -23,7 +23,7 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
 _DIRECT_FROM_MU = 1.0
 # The search for epsilon ends this many deviations beyond the quantile of delta.
 _DEEPEST = 38.0
-# From this mu on, epsilon equals mu^2 / 2 in float64, or exceeds float64.
+# Above this mu the upper end of the search is returned: it exceeds epsilon by less than 1e-14, relatively.
 _ASYMPTOTIC_MU = 2.0**53
 _FAR = 1e3
 # Lower limit of 1 - m(s + mu) / m(s) before its log: the difference is 0 if s + mu rounds to s.
@@ -55,7 +55,7 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
 def gaussian_epsilon(mu: float, delta: float) -> float:
     """Return the smallest epsilon >= 0 for which mu-GDP implies (epsilon, delta)-DP.
 
-    It is infinite where it exceeds float64, from a mu of about 1e154 on.
+    The result is infinite where epsilon exceeds float64, from a mu of about 1e154 on.
 
     Raises:
         PlanError: mu is not above 0, or delta is not in (0, 1).

@@ -1,4 +1,4 @@
-"""Draw a release's noise on the flat integer layout: central, distributed, local and a panel's.
+"""Sample a release's noise for the flat integer vector: central, distributed, local and a panel's.
 
 Clients add shares before they encode into the ring, and helpers add noise to their answers in the ring. A server adds
 noise to the ring sum, before the lift to integers around zero.
@@ -19,12 +19,12 @@ from privstats.randomness import Generator
 
 
 def draw_central(noise: Noise, layout: Layout, rng: Generator) -> NDArray[np.int64]:
-    """Draw the server's noise for one release: int64, shape ``(layout.size,)``, grid steps.
+    """Sample the server's noise for one release: int64, shape ``(layout.size,)``, wire steps.
 
     Guarantee:
-        Exact sum + this is exactly ``noise.mu``-GDP for the unit and adjacency of the promise, because rounding the
-        noise equals rounding the noisy value; with delta = 0 it is epsilon-DP. Assumes that the server is honest and
-        keeps ``rng`` secret.
+        The exact sum plus this noise is exactly ``noise.mu``-GDP for the promise's unit and adjacency, because
+        rounding the noise equals rounding the noisy value. With delta = 0 the noisy sum is epsilon-DP. Assumes that the
+        server is honest and keeps ``rng`` secret.
 
     Example:
         >>> from privstats import randomness
@@ -40,7 +40,7 @@ def draw_central(noise: Noise, layout: Layout, rng: Generator) -> NDArray[np.int
 
 
 def draw_share(noise: Noise, layout: Layout, rng: Generator, layers: Sequence[Generator] = ()) -> NDArray[np.int64]:
-    """Draw one client's noise, its share or (local) the full noise; int64, grid steps.
+    """Sample one client's noise, its share or (local) the full noise; int64, wire steps.
 
     Args:
         rng: the client's secret generator.
@@ -69,9 +69,9 @@ def draw_share(noise: Noise, layout: Layout, rng: Generator, layers: Sequence[Ge
 
 
 def draw_layers(noise: Noise, layout: Layout, layers: Sequence[Generator]) -> NDArray[np.int64]:
-    """Draw and sum the lowest layers of one client's share: int64, grid steps.
+    """Sample and sum the lowest layers of one client's share: int64, wire steps.
 
-    A server with the layers' seeds gets integers equal to the client's (``samplers``).
+    A server with the layers' seeds gets integers equal to the client's if both compute equal sigmas (``layer_sigmas``).
 
     Example:
         >>> from privstats import randomness
@@ -92,12 +92,12 @@ def draw_layers(noise: Noise, layout: Layout, layers: Sequence[Generator]) -> ND
 
 
 def draw_member(noise: Noise, layout: Layout, rng: Generator) -> NDArray[np.int64]:
-    """Draw one panel member's full noise: int64, shape ``(layout.size,)``, grid steps.
+    """Sample one panel member's full noise: int64, shape ``(layout.size,)``, wire steps.
 
     Guarantee:
-        Exact sum + this is exactly ``noise.mu``-GDP for the unit and adjacency of the promise, as in the central model;
-        other members' noise is post-processing. Assumes that this member draws once per sum and keeps ``rng`` secret;
-        assumes nothing about any other member.
+        The exact sum plus this noise is exactly ``noise.mu``-GDP for the promise's unit and adjacency, as in the
+        central model; other members' noise is post-processing. Assumes that this member samples once per sum and keeps
+        ``rng`` secret; assumes nothing about any other member.
 
     Example:
         >>> from privstats import randomness
@@ -115,7 +115,7 @@ def draw_member(noise: Noise, layout: Layout, rng: Generator) -> NDArray[np.int6
 def _draw(noise: Noise, layout: Layout, rng: Generator) -> NDArray[np.int64]:
     bare = sorted({segment.statistic for segment in layout.segments}.difference(noise.sigma))
     if bare:
-        raise PlanError(f"noise has no level for {', '.join(bare)}, which the layout has; pass both from one plan")
+        raise PlanError(f"noise has no scale for {', '.join(bare)}, which the layout has; pass both from one plan")
     return np.concatenate([_of_segment(noise, segment, rng) for segment in layout.segments])
 
 

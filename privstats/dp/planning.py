@@ -60,8 +60,8 @@ def optimal_shares(
 
     With c_s = weight_s x (entries of the statistic), add-remove has share_s = Delta_s sqrt(c_s) / sum_r Delta_r
     sqrt(c_r) (Lagrange). That is the minimum if one record is worst for all statistics at once; a logistic score has no
-    such record. Under replace-one the joint mu^2 is a maximum of linear functions of 1/sigma^2, so log error + log mu^2
-    is convex in the log precisions; it is minimised numerically, from the add-remove shares.
+    such record. Under replace-one the joint mu^2 is a maximum of linear functions of 1/sigma^2. So log error + log mu^2
+    is convex in the log precisions. The minimum is computed numerically, from the add-remove shares.
 
     Args:
         weights: per statistic, in 1 / (its real unit)^2; None weighs all entries alike, which starves the means.
@@ -82,7 +82,8 @@ def optimal_shares(
     shares = {s: value / total for s, value in raw.items()}
     if adjacency == "add-remove":
         return shares
-    sensitivity(schema, schema.statistics[0], adjacency)  # refuses an unknown one
+    # sensitivity refuses an unknown adjacency.
+    sensitivity(schema, schema.statistics[0], adjacency)
     return _refined(schema, shares, bound, cost)
 
 
@@ -126,8 +127,8 @@ def drop_probability(count: float, min_count: float, sigma: float, *, laplace: b
     ``laplace``, for delta = 0, the Laplace distribution replaces Phi.
 
     ``sigma`` is the noise *in the release* on a count, in records, ``noise.released_sigma(survivors)["N"]``; 0 means
-    none. In the distributed and local models it grows with the survivors; the guaranteed ``noise.sigma["N"]``
-    understates the errors.
+    none. Outside the central model the guaranteed ``noise.sigma["N"]`` can understate the errors, because all survivors
+    or panel members add noise.
 
     Example:
         >>> ps.dp.drop_probability(count=50, min_count=50, sigma=4.0)

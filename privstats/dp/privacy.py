@@ -1,10 +1,10 @@
 """State a differential-privacy promise: trust model, unit, adjacency, epsilon and delta.
 
-A trust model fixes who draws the noise, in how many shares, from which distribution, and who must be trusted
+A trust model fixes who samples the noise, in how many shares, from which distribution, and who must be trusted
 (:data:`MODELS`).
 
-Distributed noise is priced as a Gaussian: a sum of discrete Gaussians with 4 grid steps^2 of extra variance is a
-randomised rounding of a continuous Gaussian, up to a max-divergence of 1e-20 (proof: docs/privacy.md).
+Distributed noise is priced as a continuous Gaussian. A sum of discrete Gaussians with 4 squared wire steps more
+variance is a randomised rounding of that Gaussian. The max-divergence is at most 1e-20 (proof: docs/privacy.md).
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from privstats.tables import by_name
 Model: TypeAlias = Literal["central", "distributed", "local", "panel"]
 Drawer: TypeAlias = Literal["server", "client", "member"]
 Sampler: TypeAlias = Callable[[float, int, Generator], NDArray[np.int64]]
-"""A sampler of one law, called with sigma in grid steps, the number of samples and a generator."""
+"""A sampler of one law, called with sigma in wire steps, the number of samples and a generator."""
 
 ROUNDING_VARIANCE = 4.0
-"""Squared grid steps that pay for discreteness: a discrete Gaussian of variance s^2 protects like a continuous one
+"""Squared wire steps that pay for discreteness: a discrete Gaussian of variance s^2 protects like a continuous one
 of s^2 - 4 (docs/privacy.md, Distributed, fact 2)."""
 
 MARGIN = 1 - 2.0**-40
@@ -53,10 +53,10 @@ class TrustModel:
         drawn_by: ``"server"``, once per release; ``"client"``, once per upload; or ``"member"``: each helper in its
             one answer, the leader once per release.
         trusted: who must do what for the promise, for privacy officers.
-        divided: a client draws a share; only the honest shares together keep the promise.
+        divided: a client samples a share; only the honest shares together keep the promise.
         sampler: the distribution of one sample.
-        rounding: grid steps by which a sample may exceed a sub-Gaussian variable of its sigma.
-        surplus_variance: the honest shares' variance above the guaranteed one, in squared grid steps.
+        rounding: wire steps by which a sample may exceed a sub-Gaussian variable of its sigma.
+        surplus_variance: the honest shares' variance above the guaranteed one, in squared wire steps.
         slack: max-divergence per entry from post-processed Gaussian noise.
         margin: factor on epsilon and delta for rounding and slack; see :data:`MARGIN`.
         impure: why delta = 0 is refused, else empty.
@@ -83,7 +83,7 @@ class TrustModel:
         return self.drawn_by != "client"
 
     def draws(self, clients: int, members: int) -> int:
-        """Return the number of noise samples in a sum: ``clients`` if clients draw, else ``members``."""
+        """Return the number of noise samples in a sum: ``clients`` if clients sample, else ``members``."""
         return clients if self.drawn_by == "client" else members
 
 
@@ -187,11 +187,6 @@ class Privacy:
         >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
         >>> privacy.epsilon
         1.0
-        >>> ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=-1.0, delta=1e-5)
-        Traceback (most recent call last):
-            ...
-        privstats.errors.PlanError: epsilon must be between 0.001 and 100, got -1.0: below it the release is
-        nothing but noise
     """
 
     model: Model

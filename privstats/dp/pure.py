@@ -23,10 +23,15 @@ from privstats.schema import COUNT_SCALE, Schema, require_schema
 def l1_sensitivity(schema: Schema, statistic: str, adjacency: Adjacency) -> int:
     """Return one record's exact L1 sensitivity of a statistic in wire steps, attained by integer records.
 
-    Add-remove, with r = 2**grid_bits the longest record in grid steps: N 4096; A the largest ``sum_i |x_i|`` of integer
-    x with ``sum_i x_i^2 <= r^2`` in d entries, at most r sqrt(d); D r^2, because its entries sum to ``sum_i x_i^2``; T
-    4096 for each table. Replace-one: twice that, attained by two such records of different classes, or that differ in
-    every table (docs/sensitivity.md).
+    Add-remove, with r = 2**grid_bits the longest record in grid steps:
+
+    - N: 4096
+    - A: the largest ``sum_i |x_i|`` of integer x with ``sum_i x_i^2 <= r^2`` in d entries, at most r sqrt(d)
+    - D: r^2, because the entries sum to ``sum_i x_i^2``
+    - T of count tables: 4096 for each table
+
+    Replace-one: twice that, attained by two such records of different classes, or that differ in every table
+    (docs/sensitivity.md).
 
     Raises:
         PlanError: an unknown adjacency, or another statistic. B and S have an L1 sensitivity of r^2 (d + 1) / 2, which
@@ -76,8 +81,8 @@ _MOVED: Mapping[tuple[str, str], Callable[[Any], int]] = {
 def joint_epsilon(schema: Schema, scales: Mapping[str, float], adjacency: Adjacency) -> float:
     """Return epsilon of releasing the named statistics together, each with discrete Laplace noise of its scale.
 
-    It is ``sum_s Delta_s / b_s`` over L1 sensitivities, attained in the limit of fine grids by a full-length record of
-    equal entries, under replace-one by two, of different classes.
+    Epsilon is ``sum_s Delta_s / b_s`` over L1 sensitivities. In the limit of fine grids a full-length record of equal
+    entries attains it, or under replace-one two such records of different classes.
 
     Args:
         scales: b per released statistic, in wire steps.
@@ -96,7 +101,7 @@ def joint_epsilon(schema: Schema, scales: Mapping[str, float], adjacency: Adjace
         1.0
     """
     if not scales:
-        raise PlanError("scales name no statistic (Gaussian noise has none): give the scale of each released statistic")
+        raise PlanError("scales is empty, as for Gaussian noise: give the scale of each released statistic")
     for statistic, scale in scales.items():
         check_number(f"scale of {statistic}", scale, "finite and above 0", 0, ends="()")
     return math.fsum(l1_sensitivity(schema, s, adjacency) / scale for s, scale in scales.items())
@@ -192,6 +197,6 @@ def check_scales(scales: Mapping[str, float]) -> None:
         if scale > MAX_SCALE:
             remedy = "raise its share" if statistic in ("N", "T") else "lower grid_bits"  # counts have their own grid
             raise PlanError(
-                f"noise on {statistic} has a scale of {scale:.3g} grid steps and at most 2**35 can be drawn: {remedy}, "
-                "or raise epsilon"
+                f"noise on {statistic} has a scale of {scale:.3g} wire steps and at most 2**35 can be sampled: "
+                f"{remedy}, or raise epsilon"
             )

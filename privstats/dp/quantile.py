@@ -1,7 +1,7 @@
-"""Compute Gaussian quantiles sigma z to a grid step, for sigma too large for float64's quantile.
+"""Compute Gaussian quantiles sigma z to an integer step, for sigma too large for float64's quantile.
 
-float64 holds z to 2**-50, a quarter of a grid step at sigma = 2**48. Here z is a knot t, a multiple of 2**-10 with an
-exact tail, plus a small rest: a proposal with an error bound.
+float64 holds z to 2**-50, a quarter of a step at sigma = 2**48. Here z is a knot t, a multiple of 2**-10 with an exact
+tail, plus a small rest: a proposal with an error bound.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Position(NamedTuple):
     Attributes:
         integer, rest: int64 and float64 parts.
         knots: index of each entry's knot.
-        errors: at each knot, for m >= 2**48, without the part that grows with ``rest``.
+        errors: error bound near each knot for m >= 2**48, without the part proportional to ``|rest|``.
         usual_error: bound on all errors with m >= ``USUAL``.
     """
 
@@ -61,9 +61,12 @@ class Position(NamedTuple):
 class _Knots(NamedTuple):
     """Facts of the normal law at the knots t = 0, 2**-10, ...
 
-    P(Z > t) in units of 2**-64 is ``integer + fraction + 1/2``; ``inverse_density`` is 2**-64 / phi(t). ``series`` has
-    the coefficients of w^2 to w^5, ``sixth`` the constant of Chebyshev's polynomial for the sixth term, which also
-    bounds its error, and ``nearest`` the knot for a uniform's leading bits.
+    Attributes:
+        integer, fraction: P(Z > t) in units of 2**-64 is ``integer + fraction + 1/2``.
+        inverse_density: 2**-64 / phi(t).
+        series: coefficients of w^2 to w^5.
+        sixth: constant of Chebyshev's polynomial for the sixth term, also a bound on its error.
+        nearest: knot for a uniform's leading bits.
     """
 
     t: Floats
@@ -96,8 +99,8 @@ def position_of(magnitude: Integers, sigma: float) -> Position:
     n-th derivative of z is P_n(z) exp(n (z^2 - t^2) / 2), P_1 = 1, P_(n+1) = P_n' + n z P_n. The knot t is nearest to
     the middle of the uniforms of the same leading bits, which are within 2**-13 of it, relatively, so within 2**-12.6
     in z (Q / phi <= 1.26). With |z - t| <= 2**-11 + 2**-12.6 < 2**-10.58 and z < 4.2 the seventh term and what follows
-    is below 2**-64.1. As |w| is below W = 2**-10.57, the sixth is Chebyshev's: w^6 = (48 W^2 w^4 - 18 W^4 w^2 + W^6) /
-    32, up to W^6 / 32.
+    is below 2**-64.1. As |w| is below W = 2**-10.57, Chebyshev's (48 W^2 w^4 - 18 W^4 w^2 + W^6) / 32 replaces w^6 in
+    the sixth term, with an error of at most W^6 / 32.
 
     The difference g of the integers Q(t) and m, below 2**53, is exact, and w = d g with d = 2**-64 / phi(t), correctly
     rounded. Horner's rule has the coefficients sigma c_n d^n. Relative errors of sigma (z - t), in units of 2**-53:
@@ -108,7 +111,7 @@ def position_of(magnitude: Integers, sigma: float) -> Position:
     - the product with g: 1
 
     That is 4.1. A knot times each half of sigma is exact, and the first product is an integer; the last sum has one
-    more error. In addition to these 5.2 relative errors of ``rest``, the seventh term and the roundings of small parts,
+    more error. In addition to these 5.1 relative errors of ``rest``, the seventh term and the roundings of small parts,
     2**-73 of sigma, are below 2**-64 sigma + 2**-49. The fraction of Q(t) less 1/2 moves sigma z by up to 2**-65 sigma
     / phi(t); ``_Scaled.rest`` includes this shift, up to 2**-8.3 of it. The 64 bits of m leave another 2**-65 sigma /
     phi(z) open.

@@ -33,8 +33,8 @@ def joint_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency) 
 
     Guarantee:
         Unit: one record. A release with this noise on the named statistics is mu-GDP. Some pair of adjacent data sets
-        attains it or comes arbitrarily close, so no smaller mu holds, except for seven upper bounds. Three are
-        gradients, calibrations and ``WithinSchema``. Four are of replace-one alone: hazards, numbers by group next to
+        attains it or comes arbitrarily close, so no smaller mu holds. In seven cases mu is an upper bound only: for
+        gradients, calibrations and ``WithinSchema``; under replace-one also for hazards, numbers by group next to
         tables, effects with weights W, and a logistic regression's score and information with w_H R^2 / w_g > (11 + 5
         sqrt 5) / 2. Assumes that every record obeys the schema's bounds, which the client enforces when it clips and
         quantises.
@@ -61,9 +61,9 @@ def joint_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency) 
 def client_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency, records: float) -> float:
     """Return mu of one client that holds at most m = ``records`` records.
 
-    It is m mu_add under add-remove and m max(mu_add, mu_rep) under replace-one (:func:`group_mu`), attained by m copies
-    of the worst record or pair. A ``SitesSchema`` costs a client less (docs/sensitivity.md), attained if half its
-    records oppose the other half.
+    mu is m mu_add under add-remove and m max(mu_add, mu_rep) under replace-one (:func:`group_mu`). Where
+    :func:`joint_mu` is attained, m copies of the worst record or pair attain it. A ``SitesSchema`` costs a client less
+    (docs/sensitivity.md), attained if half its records oppose the other half.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -242,7 +242,7 @@ def allocate(
     factor is 1 / mu if one record is worst for all statistics at once, else it is smaller.
 
     Args:
-        cost: mu of the promise's unit, from noise levels and an adjacency (``unit_mu``).
+        cost: mu of the promise's unit, from noise scales and an adjacency (``unit_mu``).
     """
     unit = {s: cost({s: 1.0}, "add-remove") / math.sqrt(share) for s, share in shares.items()}
     factor = cost(unit, adjacency) / mu

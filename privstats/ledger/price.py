@@ -110,7 +110,7 @@ def _check_named(schema: Schema, noise: Noise) -> None:
     if bare:
         sent, without = ", ".join(schema.statistics), ", ".join(bare)
         raise LedgerError(
-            f"the schema sends {sent} and noise has no level for {without}: those would be exact, so give the noise of "
+            f"the schema sends {sent} and noise has no scale for {without}: those would be exact, so give the noise of "
             "a plan of this schema (plan.noise); nothing was spent"
         )
 

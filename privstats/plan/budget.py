@@ -129,9 +129,9 @@ def unit_in_words(privacy: Privacy) -> str:
     if privacy.unit != "person":
         return "one record" if privacy.unit == "record" else "one party with all its records"
     if privacy.averaged:
-        return "one patient with all rows at one party, counted by their average"
+        return "one person with all rows at one party, counted by their average"
     rows = "1 row" if privacy.group == 1 else f"{privacy.group:.3g} rows"
-    return f"one patient with all rows at one party, weighed as at most {rows}"
+    return f"one person with all rows at one party, weighed as at most {rows}"
 
 
 def _row(spend: NoiseRow, rooms: Sequence[Headroom], advantage: float) -> BudgetRow:
@@ -142,9 +142,10 @@ def _row(spend: NoiseRow, rooms: Sequence[Headroom], advantage: float) -> Budget
 def predicted_advantage(schema: Schema, statistic: str, max_records: int) -> float:
     """Predict a likelihood-ratio attacker's membership advantage (largest TPR - FPR) from noiseless sums.
 
-    A record changes k entries of a sum over the n records of its class (all records for B, G, h and q); classes are
-    assumed equally large. If entries are independent, the likelihood ratio has the separation d' = sqrt(k / n), and the
-    advantage is 2 Phi(d'/2) - 1. It is near 1 until n is far above k.
+    A record changes k entries of a sum over the n records of its class; classes are assumed equally large. Elsewhere n
+    counts all records, so with several folds or cells the prediction is too low. If entries are independent, the
+    likelihood ratio has the separation d' = sqrt(k / n), and the advantage is 2 Phi(d'/2) - 1. The advantage is near 1
+    until n is far above k.
     """
     row = next(row for row in schema.sent if row.letter == statistic)
     entries, per_class = row.entries(schema.sizes), schema.sizes["class"] if row.cells == "class" else 1
@@ -161,7 +162,7 @@ def conditions(schema: Schema, *, per_person: bool = False) -> tuple[str, ...]:
     """
     chosen = [name for name in _CHOSEN if hasattr(schema, name)]
     public = "classes, columns and expected" if hasattr(schema, "expected_records") else "classes, columns and"
-    ids = "each party's ids identify its patients: one who is at two parties, or under two ids, has twice the mu"
+    ids = "each party's ids identify its persons: one who is at two parties, or under two ids, has twice the mu"
     return (
         *((ids,) if per_person else ()),
         "a refusal or absence must not depend on records, because no budget counts it",

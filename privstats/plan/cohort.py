@@ -38,10 +38,6 @@ class Cohort:
 
     Example:
         >>> cohort = ps.Cohort(clients=12, min_survivors=10, max_records=50_000, colluders=2)
-        >>> ps.Cohort(clients=12, min_survivors=13, max_records=50_000)
-        Traceback (most recent call last):
-            ...
-        privstats.errors.PlanError: cohort.min_survivors=13 exceeds cohort.clients=12; lower min_survivors
     """
 
     clients: int
@@ -89,7 +85,7 @@ class Headroom:
     Attributes:
         bits: ring width b; sums are in [-2**(b-1), 2**(b-1)).
         largest: largest absolute value of the noisy sum, except with probability ``WRAP_PROBABILITY`` in all.
-        plausible: the same for a sum that passes the count check.
+        plausible: largest absolute value of a noisy sum that passes the count check, except with that probability.
     """
 
     segment: Segment
@@ -117,13 +113,13 @@ def limits(layout: Layout, cohort: Cohort, noise_std: Callable[[Segment], float]
 def headroom(
     layout: Layout, limits: Limits, noise_std: Callable[[Segment], float], spare_bits: int = 0
 ) -> tuple[Headroom, ...]:
-    """Choose every segment's width b, the smallest with 2**(b-1) > n M + ceil(z sigma) + 1; M = ``segment.bound``.
+    """Choose every segment's width b, the smallest with 2**(b-1) > n M + ceil(z sigma) + 1, or > n M without noise.
 
-    sigma comes from ``noise_std``: the sub-Gaussian parameter, in wire steps, of all noise that can be in the sum,
-    rounding included, or for Laplace noise the equivalent in the tail (``Noise.tail_sigma``); the ``+ 1`` is spare. So
-    with z = sqrt(2 ln(2 D / WRAP_PROBABILITY)) over D entries a union bound keeps the wrap probability below
-    ``WRAP_PROBABILITY``. n is the number of records in a released sum (:class:`Limits`); for the counts it covers all
-    that honest clients can hold, so counts never wrap. ``spare_bits`` are added.
+    M is ``segment.bound``. sigma comes from ``noise_std``: the sub-Gaussian parameter, in wire steps, of all noise and
+    rounding that can be in the sum, or the tail's equivalent of Laplace noise (``Noise.tail_sigma``). The ``+ 1`` is
+    spare. With z = sqrt(2 ln(2 D / WRAP_PROBABILITY)) over D entries a union bound keeps the wrap probability below
+    ``WRAP_PROBABILITY``. n is the number of records in a released sum (:class:`Limits`). For the counts n covers all
+    records that honest clients can hold, in any division. ``spare_bits`` are added.
 
     Raises:
         PlanError: a segment needs more than 62 bits.
@@ -175,9 +171,9 @@ def check_plausible(plan: Plan, vector: NDArray[np.int64]) -> None:
 
     Guarantee:
         Post-processing of the noisy sum: refusing costs no privacy beyond the charged release. A cohort of at most
-        ``max_records`` records is refused with probability below 2**-39: every entry stays within its bound except with
-        ``WRAP_PROBABILITY`` over all entries, and the counts' sum fails no more often than one further entry. It
-        cannot validate a client's masked input.
+        ``max_records`` records is refused with probability below 2**-39. Some entry exceeds its bound with probability
+        at most ``WRAP_PROBABILITY``, and the counts' sum fails no more often than one further entry. The check cannot
+        validate a client's masked input.
 
     Raises:
         AggregationError: ``too-many-records`` or ``implausible``.
@@ -228,8 +224,8 @@ def check_cohort(schema: Schema, cohort: Cohort, privacy: Privacy | NoPrivacy, a
 def _check_alignment(schema: GaussianSchema, cohort: Cohort, privacy: Privacy | NoPrivacy, agrees: bool) -> None:
     """Refuse sums of client covariances that would reveal single clients.
 
-    The client minimum without noise is a counting rule, not a proof: for T rounds and d features, T + 1 sums of
-    d (d + 1) / 2 numbers must stay far fewer than the numbers in all clients' covariances.
+    The client minimum without noise is a counting rule, not a proof. For T rounds and d features it limits the
+    (T + 1) d (d + 1) / 2 released numbers to a quarter of the numbers in the honest clients' covariances.
     """
     if isinstance(privacy, Privacy):
         if privacy.client_clip is None:
@@ -285,9 +281,9 @@ def _check_sites(schema: SitesSchema, cohort: Cohort, privacy: Privacy | NoPriva
     """Refuse sums within sites over too few sites.
 
     Without noise the smallest group needs M (p + 1) + 3 honest sites, for M pulls besides the first and p features.
-    This is a counting rule, not a proof: the M p (p + 1) / 2 differences between pulls, the constant's row (p numbers)
-    and the number of records are as many as the p unknown sums of each of K sites, K = M (p + 1) / 2 + 1 + 1 / p. The
-    rule requires twice K. Under a promise, several groups need three honest sites each on average.
+    This is a counting rule, not a proof. A release has M p (p + 1) / 2 differences between pulls, the constant's row (p
+    numbers) and the number of records. K = M (p + 1) / 2 + 1 + 1 / p sites have equally many unknowns, p each. The rule
+    requires at least 2 K. Under a promise, several groups need three honest sites each on average.
     """
     honest = cohort.min_survivors - cohort.colluders
     if isinstance(privacy, Privacy):

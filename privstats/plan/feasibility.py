@@ -46,8 +46,9 @@ def check_kinds(
     for name, value, kinds, wanted in rows:
         if not isinstance(value, kinds):
             raise PlanError(f"{name} must be a {wanted}, got {type(value).__name__}")
-    if not isinstance(graph, str) or not graph.isascii():  # the protocol validates the word itself
-        raise PlanError(f"graph must be a word in ASCII, got {ascii(graph)[:40]}")
+    # The protocol refuses a graph that it does not have.
+    if not isinstance(graph, str) or not graph.isascii():
+        raise PlanError(f"graph must be an ASCII name, for example 'auto', got {ascii(graph)[:40]}")
     if type(spare_bits) is not int or not 0 <= spare_bits <= _MAX_SPARE_BITS:
         raise PlanError(f"spare_bits must be an integer from 0 to {_MAX_SPARE_BITS}, got {spare_bits!r}")
 
@@ -189,7 +190,7 @@ _GROWS_WITH = {
 
 
 def check_masking(masking: Masking, noise: Noise | None) -> None:
-    """Refuse masking with a failure probability that is not far below the promised delta.
+    """Refuse masking whose failure probability is not far below the promised delta.
 
     ``masking.failure`` bounds the probability that masking reveals more than the sum; its limit is ``noise.delta /
     100``, or 2**-38 without DP.

@@ -1,4 +1,4 @@
-"""Build a ``Plan``, whose construction proves that its parts fit together.
+"""Build a ``Plan``, whose constructor refuses parts that do not fit together.
 
 Noise, ring and thresholds are derived and never set by hand.
 """
@@ -81,9 +81,10 @@ class Plan:
             clients reveal their surplus noise (docs/privacy.md).
         key_agreement: ``"x25519"``; or ``"mlkem768-x25519"``: an attacker who records every message and breaks X25519
             later still reads no party's sums.
-        spare_bits: extra ring bits, for a central server that weighs the sums of several sessions before it adds noise.
+        spare_bits: extra ring bits, for a central server that multiplies several sessions' sums by weights before it
+            adds noise.
         validity: the claim that every client proves of its sums, for ``"split"``; experimental, see :class:`Validity`.
-        devices: who may send; see :class:`Devices`.
+        devices: who runs a study on invited people's devices; see :class:`Devices`.
 
     Raises:
         PlanError: parts that do not fit together.
@@ -93,9 +94,9 @@ class Plan:
         stated unit and adjacency. Central: if the server adds its noise honestly. Distributed: if at least
         ``min_survivors - colluders`` honest clients survive, which masking enforces. Local: without trust in any party.
         Panel: against all other members and every reader, if one of leader and helpers is honest. On a random graph
-        masking fails with probability at most ``masking.failure``, for one list of survivors (docs/theorems.md, 3);
-        ``budget().delta`` adds that to the promised delta. ``graph="sparse"`` holds only against a server that follows
-        the protocol.
+        masking fails with probability at most ``masking.failure``, for one list of survivors (docs/theorems.md, 3 and
+        8); ``budget().delta`` adds that to the promised delta. ``graph="sparse"`` holds only against a server that
+        follows the protocol.
 
     Example:
         >>> schema, cohort = ps.ClassSchema(2, 2, "NA", clip_norm=1.0), ps.Cohort(3, 3, 100)
@@ -133,10 +134,12 @@ class Plan:
         check_cohort(self.schema, self.cohort, self.privacy, PROTOCOLS[self.protocol].agrees)
         check_parties(self.schema, self.cohort, self.privacy)
         check_size(self.layout, self.schema)
-        if self.claim is not None:  # raises where no claim on the schema can be proved
+        # self.claim raises where no claim on the schema can be proved.
+        if self.claim is not None:
             warnings.warn("validity is experimental: docs/proofs.md lists what is unproved", UserWarning, stacklevel=3)
         object.__setattr__(self, "merge", _Frozen(sorted(self.merge.items())))
-        _ = self.masking  # derives noise, headroom and thresholds, and raises where they do not fit
+        # self.masking derives noise, headroom and thresholds, and raises where they do not fit.
+        _ = self.masking
         check_masking(self.masking, self.noise)
         if self.devices is not None:
             from privstats.plan.devices import check_devices
@@ -206,15 +209,17 @@ class Plan:
     @cached_property
     def ring(self) -> Group:
         """The group of masked vectors: a ring, or the prime field where reports carry proofs."""
-        rooms = self.headroom  # raises where sums or noise have no room
+        # self.headroom raises where sums or noise have no room.
+        rooms = self.headroom
         return ring_of(rooms) if self.claim is None else self.claim.group(self.schema, self.layout)
 
     @cached_property
     def masking(self) -> Masking:
         """Parameters of masking, bound to this plan's digest."""
         cohort = self.cohort
-        options: dict[str, Any] = {} if self.claim is None else {"claim": self.claim}  # only in a protocol with a panel
-        if self._levels:  # only where clients see the list of survivors
+        # Only a protocol with a panel accepts a claim, and only one whose clients see the survivors accepts levels.
+        options: dict[str, Any] = {} if self.claim is None else {"claim": self.claim}
+        if self._levels:
             options["levels"] = self._levels
         if self.key_agreement != CLASSICAL:
             options["key_agreement"] = self.key_agreement
@@ -241,7 +246,7 @@ class Plan:
 
     @property
     def unreadable(self) -> Literal["refuse", "leave out"]:
-        """Treatment of an unreadable record: excluded under a promise, because a refusal would reveal it.
+        """Treatment of an unreadable record: never refused under a promise, because a refusal would reveal the record.
 
         Example:
             >>> schema, cohort = ps.ClassSchema(2, 2, "NA", clip_norm=1.0), ps.Cohort(2, 2, 9)
@@ -278,7 +283,7 @@ class Plan:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Plan:
-        """Read a plan file, at most 4 MiB of UTF-8, and ``round.values`` next to a ``round.toml``, if any."""
+        """Read a plan file, at most 2**20 characters of UTF-8, and any ``round.values`` next to a ``round.toml``."""
         text = document.read_text(path)
         try:
             plan = cls.from_toml(text)

@@ -90,7 +90,7 @@ def _statistic(plan: Plan, privacy: Privacy, noise: Noise, row: NoiseRow) -> dic
 
 
 def _drawn(noise: Noise, segment: Segment) -> str | list[str]:
-    """Return one party's sigma in grid steps; with layers, the base's, then each layer's, lowest first."""
+    """Return one party's sigma in wire steps; with layers, the base's, then each layer's, lowest first."""
     drawn = [str(Fraction(sigma)) for sigma in noise.layered_sigmas(segment)]
     return drawn if noise.levels else drawn[0]
 

@@ -839,7 +839,7 @@ def _weight(sigma: Table, matrix: bool, model: str, honest: list[int]) -> Fracti
     shared = model == "distributed"
     total = {name: _remaining(squares, honest) if shared else squares[0] for name, squares in drawn.items()}
     wide = not shared or min(min(squares) for squares in drawn.values()) >= 16
-    require(min(total.values()) >= 64**2 * (1 - TIGHT) and wide, "sigma", "too few grid steps for the proof")
+    require(min(total.values()) >= 64**2 * (1 - TIGHT) and wide, "sigma", "too few wire steps for the proof")
     each = [square * (2 if name == "off" else 1) for name, square in total.items()]
     require(max(each) <= min(each) * (1 + TIGHT), "sigma", "the noise is not sqrt(2) times as wide on the diagonal")
     return 1 / min(each)

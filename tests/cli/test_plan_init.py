@@ -129,7 +129,7 @@ def test_a_patient_with_several_rows_is_promised_what_somebody_chose(init, termi
     assert "person_clip must be between 1 and 2, got 2.5" in done.output
     privacy = ps.Plan.read("plan.toml").privacy
     assert (privacy.max_records_per_person, privacy.person_clip, privacy.adjacency) == (5, 2.5, "replace-one")
-    whom = "one patient with all rows at one party, weighed as at most 2.5 rows"
+    whom = "one person with all rows at one party, weighed as at most 2.5 rows"
     assert whom in ps.Plan.read("plan.toml").budget().promise
     words = options(unit="person", max_records_per_person=5)
     assert "nothing says --person-clip" in str(init("--yes", "--force", *words).exception)

@@ -105,7 +105,7 @@ def test_every_member_of_a_panel_draws_all_of_the_noise():
     ("model", "members", "told"),
     [
         ("panel", 1, "by a leader and at least one helper, got members=1"),
-        ("central", 2, "no panel draws the noise of the central model"),
+        ("central", 2, "no panel samples the noise of the central model"),
         ("distributed", 3, "leave it at 1"),
     ],
 )

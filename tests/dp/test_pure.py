@@ -284,7 +284,7 @@ def test_masking_that_may_fail_has_no_place_beside_delta_zero():
 
 def test_noise_too_wide_to_draw_is_refused():
     schema = ps.ClassSchema(2, 4096, "NA", clip_norm=1.0, grid_bits=20)
-    with pytest.raises(PlanError, match="at most 2\\*\\*35 can be drawn: lower grid_bits, or raise epsilon"):
+    with pytest.raises(PlanError, match="at most 2\\*\\*35 can be sampled: lower grid_bits, or raise epsilon"):
         ps.dp.calibrate(schema, made.promise(epsilon=0.001, **PURE), honest_shares=1)
     shares = {"N": 1e-6, "A": 1 - 1e-6}
     client = made.promise(epsilon=0.001, shares=shares, unit="client", max_records_per_client=10_000, **PURE)

@@ -45,7 +45,7 @@ def test_every_statistic_that_is_sent_must_have_noise(schema: Schema, tmp_path: 
         flat = tuple(replace(row, sigma=float("inf")) if row.statistic == letter else row for row in noise.rows)
         for broken in (less, replace(noise, rows=flat)):
             with pytest.raises(
-                LedgerError, match=f"noise has no level for {letter}: those would be exact, so give the noise"
+                LedgerError, match=f"noise has no scale for {letter}: those would be exact, so give the noise"
             ):
                 spend(ledger, schema, privacy, broken)
     assert not ledger.account("ward").entries
@@ -69,7 +69,7 @@ def test_third_and_fourth_powers_are_not_for_nothing(letters: str, adjacency: st
     """No plan promises them, and noise for the rest was taken for noise of all."""
     privacy = made.promise(adjacency=adjacency)
     noise = calibrate(ps.ClassSchema(2, 4, "NA", 1.0), privacy, honest_shares=1)
-    with pytest.raises(LedgerError, match="noise has no level for .*; nothing was spent"):
+    with pytest.raises(LedgerError, match="noise has no scale for .*; nothing was spent"):
         spend(ledger_of(tmp_path, made.promise()), ps.ClassSchema(2, 4, letters, 1.0, grid_bits=10), privacy, noise)
 
 
@@ -83,7 +83,7 @@ def test_noise_of_another_schema_is_refused(tmp_path: Path) -> None:
     with pytest.raises(LedgerError, match="sized for another"):  # a grid twice as fine moves twice as many steps
         spend(ledger, replace(narrow, grid_bits=13), pure, laplace)
     without = replace(laplace, laplace=tuple(each for each in laplace.laplace if each[0] != "N"))
-    with pytest.raises(LedgerError, match="no level for N"):
+    with pytest.raises(LedgerError, match="no scale for N"):
         spend(ledger, narrow, pure, without)
     assert spend(ledger, narrow, pure, laplace).pure == 1.0
 
@@ -105,5 +105,5 @@ def test_whole_units_are_priced_by_the_shares_that_clip_them(unit: Any, tmp_path
 
 def test_noise_is_drawn_for_every_segment_or_for_none() -> None:
     noise = calibrate(ps.ClassSchema(2, 4, "NA", 1.0), made.promise(), honest_shares=1)
-    with pytest.raises(PlanError, match="noise has no level for B, which the layout has"):
+    with pytest.raises(PlanError, match="noise has no scale for B, which the layout has"):
         draw_central(noise, layout_of(ps.ClassSchema(2, 4, "NAB", 1.0)), seeded(0))

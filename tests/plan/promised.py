@@ -37,7 +37,7 @@ BESIDE_THE_PROMISE = (
     "edges|values|tables|variables",  # which cells, not how many a record counts in
     "gaps of|unit of|ordered of|columns|column|signs must|^bits must|the bits of Cells|ramp must|a step of",  # cells
     "outcome_names|measure='ratio' needs|expected events",  # what a number means, not how far a record moves it
-    "can be drawn",  # noise too wide for a sampler
+    "can be sampled",  # noise too wide for a sampler
 )
 """Words of refusals of the library that the checker leaves to it: they change no bound and no noise."""
 

@@ -62,7 +62,7 @@ def test_every_kind_certifies_averages_or_refuses_them_by_name(schema: Any) -> N
 
 def test_officers_read_that_a_patient_counts_once() -> None:
     plan = plan_of(**AVERAGED)
-    assert "one patient with all rows at one party, counted by their average" in plan.budget().promise
+    assert "one person with all rows at one party, counted by their average" in plan.budget().promise
     page = report.page_of(report.Statement(plan))
     assert "the average is taken first" in page
     assert "patients who all weigh the same" in page
@@ -78,11 +78,11 @@ def test_a_reader_of_before_refuses_a_key_that_it_does_not_know() -> None:
 
 def test_officers_read_whom_it_is_made_to_and_where_it_ends() -> None:
     budget = plan_of().budget()
-    said = "one patient with all rows at one party, weighed as at most 2 rows, add-remove"
+    said = "one person with all rows at one party, weighed as at most 2 rows, add-remove"
     assert budget.promise == f"central noise, {said}"
     assert "at two parties, or under two ids, has twice the mu" in budget.conditions[0]
     one = unit_in_words(plan_of(max_records_per_person=1, person_clip=1).privacy)  # also of a patient with seven rows
-    assert one == "one patient with all rows at one party, weighed as at most 1 row"
+    assert one == "one person with all rows at one party, weighed as at most 1 row"
     page = report.page_of(report.Statement(plan_of()))
     assert "patients (each with all rows at one party)" in page
     assert "parties at which a patient is" in page

@@ -231,7 +231,7 @@ def test_a_plan_in_the_place_of_its_masking_is_refused_in_words():
 
 @pytest.mark.parametrize("graph", [None, 3, ["sparse"], b"sparse", "\ud800"])
 def test_a_graph_that_is_no_word_is_refused_by_the_plan(graph):
-    with pytest.raises(PlanError, match="graph must be a word"):
+    with pytest.raises(PlanError, match="graph must be an ASCII name, for example 'auto'"):
         plan(graph=graph)
 
 

@@ -54,7 +54,7 @@ class StreamTotal:
     """Sums over all records that are in; ``heads`` read it as a release.
 
     Attributes:
-        vector: int64, flat, in grid steps; exact without DP.
+        vector: int64, flat, in wire steps; exact without DP.
         sigma: noise standard deviation per statistic, in real units.
         epoch: last included, from 0.
 
