@@ -222,7 +222,7 @@ class Privacy:
 
     @property
     def pure(self) -> bool:
-        """Whether delta is 0, so that the noise is discrete Laplace."""
+        """Whether delta is 0 and the noise discrete Laplace."""
         return self.delta == 0
 
     @property
