@@ -37,7 +37,8 @@ class Cohort:
             of distributed noise does not count their shares.
 
     Example:
-        >>> cohort = ps.Cohort(clients=12, min_survivors=10, max_records=50_000, colluders=2)
+        >>> ps.Cohort(clients=12, min_survivors=10, max_records=50_000, colluders=2).colluders
+        2
     """
 
     clients: int
