@@ -359,7 +359,7 @@ def test_a_withdrawn_run_is_not_begun_for_other_data(charge: session.Charge, kin
 def test_a_panel_whose_box_keys_have_ended_costs_nothing(charge: session.Charge, monkeypatch) -> None:
     run = Run(0)
     monkeypatch.setattr("privstats.secagg.upload.panel.time.time", lambda: float(run.panel.until))
-    with pytest.raises(LocalProtocolError, match="have ended"):
+    with pytest.raises(LocalProtocolError, match="have expired"):
         run.client(charge=charge)
     assert account(charge).entries == ()
 

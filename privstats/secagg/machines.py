@@ -124,7 +124,7 @@ def give_back(on_upload: OnUpload | None, uploaded: bytes) -> None:
 def session_id(parameters: Masking, roster: Roster | bytes) -> bytes:
     """Return the 32-byte digests of roster and parameters: a permanent session name.
 
-    The name is empty for a roster without a run: its parties may run several.
+    The name is empty for a roster without a run, because its parties may run several sessions.
     """
     if isinstance(roster, bytes):
         return roster + parameters.digest
@@ -189,7 +189,7 @@ class Peer(Protocol):
         """Return its unprompted messages, if any."""
 
     def receive(self, data: bytes | bytearray | memoryview) -> list[tuple[str, bytes]]:
-        """Answer one server message; identical bytes get identical answers."""
+        """Answer one server message; a repeat of the last one gets identical bytes unless this peer failed."""
 
     def export(self, key: bytes) -> bytes:
         """Return the state, sealed under 32 bytes of ``key``."""

@@ -39,7 +39,7 @@ def masking_facts(masking: Any) -> list[str]:
 
 @singledispatch
 def masking_numbers(masking: Any) -> dict[str, Any]:
-    """Return the facts for scripts, nested at will; infinities are allowed."""
+    """Return the facts for scripts: dictionaries of any depth, whose numbers may be infinite."""
     raise PlanError(f"no numbers are written for {type(masking).__name__}; give plan.masking")
 
 
@@ -74,18 +74,16 @@ def _listing(parameters: Parameters) -> list[str]:
 
 
 def _framing(parameters: Parameters) -> list[str]:
-    """Return a warning that liars within the plan can end a session, if the complete graph has too few holders.
-
-    The disputed shares need t holders besides max(1, c) liars, and one more where several dispute the same
-    shares; docs/protocol.md, Dealings, has the count.
-    """
+    """Return a warning that liars within the plan can end a session, if the complete graph has too few holders."""
+    # Disputed shares need t honest holders in addition to max(1, c) liars, and one more if several liars dispute the
+    # same shares (docs/protocol.md, Dealings).
     liars = max(1, parameters.colluders)
     if not parameters.complete or parameters.min_survivors >= parameters.threshold + liars:
         return []
     minimum = parameters.threshold + liars
-    framed = minimum + (liars > 1)
+    framed, lying = minimum + (liars > 1), "1 lying client" if liars == 1 else f"{liars} lying clients"
     return [
-        f"WARNING: if at most {framed} clients remain, {liars} of them that lie can exclude an honest client, and so "
+        f"WARNING: if at most {framed} clients remain, {lying} can exclude an honest client, and so "
         f"end the session after the others have uploaded: set min_survivors to at least {minimum}, with "
         "more clients or fewer colluders if that leaves no room for dropouts"
     ]
@@ -125,7 +123,7 @@ def _of_split(parameters: UploadParameters) -> list[str]:
         _learned(parameters.noisy_helpers),
         KEY_FACTS[parameters.key_agreement],
         f"{n - minimum} clients may stay silent, which costs nothing; every helper must answer, or there is no sum",
-        f"{parameters.colluders} clients of the whole roster may help the leader, which picks the reports",
+        f"{parameters.colluders} clients of the full roster may help the leader, which picks the reports",
         *_traffic(parameters),
         *_inputs(parameters.claim is not None),
         "a leader can report a failure and hold the sum: a second run over the same data is a second release",

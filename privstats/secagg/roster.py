@@ -119,7 +119,7 @@ class Roster:
         Args:
             label: the subject of the run, 1 to 255 bytes of UTF-8, agreed like the keys.
             counter: the number of earlier runs of these keys, 0 to 2^64 - 1. A client accepts only its ledger's next
-                number for :attr:`members`.
+                number for :attr:`members`, or the last one if it sent nothing in that run.
 
         Guarantee: ``run`` is SHA-256 of keys, server, label and counter, so a server can change the run name only with
         another counter, which clients refuse, or other keys. The party that adds the last key can still try many: see

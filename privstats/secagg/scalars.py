@@ -1,4 +1,4 @@
-"""Integers modulo the order of Curve25519, and proofs that one is a public key's private key.
+"""Compute modulo the order of Curve25519, and verify that a scalar is a public key's private key.
 
 A key pair is an X25519 and an Ed25519 pair at once, as in XEdDSA, so a Schnorr proof over it *is* an Ed25519 signature
 that ``cryptography`` verifies. Arithmetic on Python's integers does not run in constant time.
@@ -50,7 +50,7 @@ class KeyPair:
 def key_pair(seed: bytes, sign: int = 0) -> KeyPair:
     """Derive the key pair of a 32-byte seed, with a point of sign bit ``sign``.
 
-    It is Ed25519's pair (RFC 8032, 5.1.5), negated where the sign differs. A uniform seed and sign yield a scalar that
+    The pair is Ed25519's (RFC 8032, 5.1.5), negated if the sign differs. A uniform seed and sign yield a scalar that
     is uniform up to 2^-120: for all s but a fraction of 2^-120, s or ORDER - s is a clamped number modulo ORDER.
     """
     private = sha512(seed).digest()[:SCALAR_BYTES]

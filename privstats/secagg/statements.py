@@ -46,7 +46,7 @@ class Claim(Protocol):
         """Raise ``DataError`` for a vector that no report could prove, before anything is sent."""
 
     def is_signed(self, body: bytearray, context: bytes, sender: int, commits: bytes, parts: bytes) -> bool:
-        """Return whether the signed hashes ``parts`` fit this body, the leader's; ``ValueError`` as :meth:`words`."""
+        """Return whether the signed hashes ``parts`` match the body that the leader opened; raise as :meth:`words`."""
 
     def words(self, column: bytes | memoryview) -> Words:
         """Parse little-endian words as field elements, or raise ``ValueError``."""

@@ -1,6 +1,6 @@
 """A Merkle tree over all advertisements: clients compute the root from their neighbours' part and a proof.
 
-It covers all roster places, padded to a power of two; a place without an advertisement holds zeros. Clients that
+The tree covers all roster indices, padded to a power of two; an index without an advertisement has zeros. Clients that
 received different advertisements of any client compute different roots, and no box opens between them.
 """
 
@@ -38,7 +38,7 @@ class MerkleTree:
 
 
 def root_of(leaves: Mapping[int, bytes], size: int, proof: bytes) -> bytes:
-    """Compute the root over ``size`` places from some leaves and their exact proof, or raise ``Refusal``."""
+    """Compute the root over ``size`` indices from some leaves and their exact proof, or raise ``Refusal``."""
     siblings = (proof[start : start + HASH_BYTES] for start in range(0, len(proof), HASH_BYTES))
     level, width = dict(leaves), _width(size)
     while width > 1:

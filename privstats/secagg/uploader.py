@@ -34,7 +34,7 @@ class Uploader(Exclusive):
 
     @abstractmethod
     def _saved(self) -> tuple[str, bytes]:
-        """Return the role and place that seal the state, or raise if the client has ended."""
+        """Return the role and the digests that the sealed state is bound to, or raise if the client has ended."""
 
     @property
     def answer(self) -> bytes:
@@ -56,7 +56,7 @@ class Uploader(Exclusive):
         return charged
 
     def _release(self) -> None:
-        """Call ``on_upload`` until it succeeds; then the upload may be sent."""
+        """Call ``on_upload`` unless an earlier call succeeded; then the upload may be sent."""
         state = self._state
         if state.uploaded != state.upload:
             self._leaving(state.upload)

@@ -1,7 +1,7 @@
 """Define the wire format that all protocols share: labels, bitmaps, headers, size limits and refusals.
 
-A message is ``version || msgpack array``; its first elements are its type and its session's 32 bytes. Every hash,
-signature and key has a label of purpose and version.
+A message is ``version || msgpack array``; its first elements are its type and its session's 32 bytes. Every signed
+statement and :func:`labelled` hash has a label of purpose and version, every derived key a label of purpose.
 """
 
 from __future__ import annotations

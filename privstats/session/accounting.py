@@ -1,4 +1,4 @@
-"""Charge a session to a ledger: record the spend before noise is drawn, and its end before anything is sent.
+"""Charge a session to a ledger: record the spend before noise is sampled, and its end before anything is sent.
 
 Every call that spends privacy requires a charge, or the word "uncharged"; experiments in one process
 (``simulate``, ``local_parties``, ...) are not charged. The ledger records the upload's SHA-256, so that only one
@@ -30,7 +30,8 @@ class Account(ABC):
     """Interface of an account that a session is charged to."""
 
     ledger: Ledger
-    # True where ``spend`` marks one round of a course for good (ledger.charges.RoundCharge): no later call ends it.
+    # True where ``spend`` marks one round of a course for good (ledger.charges.RoundCharge). That spend is final, so
+    # ``charged`` does not finish it.
     per_round: ClassVar[bool] = False
 
     @abstractmethod
@@ -83,16 +84,16 @@ def charge_of(plan: Plan, charge: Charging) -> Account | None:
 
 
 def register_run(plan: Plan, charge: Account, roster: secagg.Roster) -> Spend:
-    """Accept the run's number, which must be the next of its members, then charge the run to the account."""
+    """Charge the run to the account, whose ledger must accept the number of a numbered run (``accept_counter``)."""
     if roster.counter is not None:
         charge.ledger.accept_counter(roster.members, roster.counter, roster.run)
     return charge.spend(plan, roster.run)
 
 
 def charged(plan: Plan, charge: Account | None, run: bytes, make: Callable[[], _Result]) -> _Result:
-    """Spend first, then call ``make``, which draws the noise; a crash in between loses a release, never its record.
+    """Spend first, then call ``make``, which samples the noise; a crash in between loses a release, never its record.
 
-    An abort is finished like a release, because it depends on the drawn noise: repeatable aborts under one spend would
+    An abort is finished like a release, because it depends on the noise: repeatable aborts under one spend would
     be an oracle with fresh noise per query. Only the first of concurrent calls under one spend is released.
 
     Raises:
@@ -110,7 +111,8 @@ def charged(plan: Plan, charge: Account | None, run: bytes, make: Callable[[], _
         outcome = make()
     except AggregationError as abort:
         outcome = abort
-    charge.ledger.finish(entry, os.urandom(_FRESH_RUN_BYTES))  # outside the handler, or its error would carry the abort
+    # Called outside the handler: there, an error of ``finish`` would have the abort as its context.
+    charge.ledger.finish(entry, os.urandom(_FRESH_RUN_BYTES))
     if isinstance(outcome, AggregationError):
         raise outcome
     return outcome

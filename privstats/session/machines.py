@@ -44,7 +44,7 @@ class Contribution:
     contribution. A contribution cannot be copied or pickled, and only the process that built it may use it.
 
     Args:
-        noise_root: 32 secret bytes from which its noise layers are drawn.
+        noise_root: 32 secret bytes from which its noise layers are derived.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -130,8 +130,8 @@ def contribution(
     One client, or one :func:`aggregate_unmasked`, may use the result. Nothing is charged yet.
 
     Args:
-        rng: a generator of test randomness; by default the operating system's.
-        index: roster index; needed by plans that assign clients to groups.
+        rng: a generator, for tests; by default the operating system's randomness.
+        index: roster index; needed by plans that assign groups or probabilities to clients.
         allow_reproducible: accept a generator that others may reproduce: in tests.
 
     Guarantee:
@@ -199,7 +199,7 @@ def client(
 
     Raises:
         LedgerError: a plan with DP has no ``charge``, the cap would be exceeded, or the run's name or number is
-            invalid; nothing is spent or drawn.
+            invalid; nothing is spent or sampled.
         LocalProtocolError: the contribution was used before, or another argument does not fit; nothing is spent.
         DataError, RandomnessError: as for :func:`contribution`.
 
@@ -224,8 +224,10 @@ def client(
     kind = protocol_of(plan.masking).machines.client
     kind.check_place(plan.masking, index=index, identity=identity, roster=roster)
     if panel is not None:
-        panel.require_open()  # no helper opens uploads for ended box keys, so such a client spends nothing
-    if plan.validity is not None:  # checked before anything is spent; such a plan's clients add no noise
+        panel.require_open()  # no helper opens uploads for expired box keys, so such a client spends nothing
+    # The contribution is built here because its claim must be checked before anything is spent. Clients of such a plan
+    # add no noise.
+    if plan.validity is not None:
         moments = moments if isinstance(moments, Contribution) else contribution(plan, moments, index=index)
     if account is not None:
         register_run(plan, account, roster)
@@ -261,7 +263,7 @@ def _check_moments(
             )
         if account is not None and account.per_round:
             raise LocalProtocolError(
-                "this contribution's noise was drawn before the ledger marked its round: give the moments instead"
+                "this contribution's noise was sampled before the ledger marked its round: give the moments instead"
             )
         moments.check(plan.digest)
         return
@@ -286,7 +288,7 @@ def server(
         identity: the signing key behind the roster's ``server``.
         keys: instead of ``identity``, where the plan names a panel: its member 0's keys for this run.
         panel: as for :func:`client`.
-        rng, allow_reproducible: as in :func:`contribution`; the keys come from ``rng``.
+        rng, allow_reproducible: as in :func:`contribution`; without a panel, the keys come from ``rng``.
 
     Raises:
         DataError, LocalProtocolError, RandomnessError: an argument is missing or does not fit.
@@ -344,7 +346,7 @@ def helper(
 
 
 def on_upload(plan: Plan, roster: secagg.Roster, charge: Account) -> LedgerCallback:
-    """Return a client's callback, called before its masked vector is sent, or after it was wiped unsent.
+    """Return the callback that records a client's upload before it is sent; its ``withdraw`` refunds an unused spend.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())

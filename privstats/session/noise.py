@@ -1,4 +1,4 @@
-"""Draw the noise of a plan's parties, releases and streams."""
+"""Sample the noise of a plan's parties, releases and streams."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _HELPER_NOISE = b"privstats/upload/noise/1"
 
 
 def client_noise(noise: Noise, layout: Layout, rng: Generator) -> tuple[NDArray[np.int64], bytes]:
-    """Draw one client's noise, int64 ``(layout.size,)`` in grid steps; return it and its layers' secret, or b""."""
+    """Sample one client's noise, int64 ``(layout.size,)`` in wire steps, and return its layers' secret, or b"", too."""
     root = rng.bytes(ROOT_BYTES) if noise.levels else b""
     layers = ([Generator(seed) for seed in layer_seeds(root, len(noise.levels) - 1)],) if noise.levels else ()
     return dp.draw_share(noise, layout, rng, *layers), root
@@ -30,9 +30,9 @@ def helper_noise(plan: Plan) -> Callable[[bytes], RingVector] | None:
     """Return a function from 32 secret bytes to a helper's noise in the plan's ring; None except in the panel model.
 
     Guarantee:
-        A draw is the full noise of the plan (``dp.draw_member``), equal for equal bytes and unrelated for different
-        bytes. An answer that contains it is mu-GDP toward the leader and all other helpers together, if the bytes stay
-        with this helper and no other bytes are used for the same sum.
+        Each sample is the full noise of the plan (``dp.draw_member``), equal for equal bytes and unrelated for
+        different bytes. An answer with this noise is mu-GDP toward the leader and all other helpers together. The
+        condition: only this helper has the bytes, and no other bytes serve the same sum.
 
     Example:
         >>> panel = [ps.secagg.Identity.generate(os.urandom).public.hex() for _ in range(2)]
@@ -80,9 +80,9 @@ def with_central_noise(plan: Plan, total: RingVector, rng: Generator) -> RingVec
 
 
 def epoch_noise(noise: Noise, layout: Layout, rng: Generator, fixed_bits: int) -> NDArray[np.int64]:
-    """Draw the noise of one epoch of a stream, in steps of ``2**-fixed_bits`` of a grid step.
+    """Sample the noise of one epoch of a stream, in steps of ``2**-fixed_bits`` of a wire step.
 
-    It is finer than the grid, because the stream's server multiplies each epoch by a weight.
+    These steps are finer, because the stream's server multiplies each epoch by a weight.
     """
     sigmas = [noise.share_sigma(segment) * (1 << fixed_bits) for segment in layout.segments]
     drawn = [dp.rounded_gaussian(sigma, each.size, rng) for sigma, each in zip(sigmas, layout.segments, strict=True)]

@@ -1,7 +1,7 @@
 """Turn the unmasked sum into a release.
 
-Central noise is added before the lift: near the wrap the lift turns one grid step into 2^bits, which later noise
-would not hide, and one malicious client can move an entry there.
+Central noise is added before the lift. Near the wrap the lift turns one grid step into 2^bits, which later noise
+would not hide. One malicious client can move an entry there.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ def release(
     """Turn the unmasked sum into a release: add noise still due, lift, check plausibility, suppress rare classes.
 
     The full noise is due in the central model; in the panel model only the leader's, because the sum holds the
-    helpers'. Every call draws new noise and is charged as a release, because averaging many calls would remove the
-    noise.
+    helpers'. Every such call samples new noise, and averaging many calls would remove it, so every call under a new
+    run is charged as a release.
 
     Args:
         rng: as for :func:`contribution`.
         charge: the server's ledger and data set, or ``"uncharged"``; optional only without DP. The spend is on disk
-            before any central noise is drawn.
+            before any central noise is sampled.
         run: the session's name (``roster.run``): a crashed call may be repeated under it at no cost; after one that
             returned or aborted, further calls are refused. Without it each call is a new run.
         openings: each client's opened noise layers (``server.openings``), which are subtracted. The release's
@@ -49,8 +49,8 @@ def release(
             always if the total holds such noise.
 
     Guarantee:
-        The noise is added before the lift. Reduction into the ring commutes with addition, so the noisy ring element is
-        a function of the noisy sum alone, whatever malicious clients upload; with the lift first, one record could
+        The noise is added before the lift. Reduction into the ring commutes with addition. So the noisy ring element is
+        a function of the noisy sum alone, whatever malicious clients upload. With the lift first, one record could
         change a sum at the wrap by 2**b. Everything after the noise (lift, plausibility, minimum count, an abort) is
         post-processing and costs no privacy. Without DP the exact sum is released.
 
@@ -60,7 +60,7 @@ def release(
         AggregationError: no honest cohort has this noisy sum (``too-many-records``, ``implausible``). The release stays
             charged and its run used up, because the abort is visible and depends on the noisy sum.
         LedgerError: a plan with DP has no ``charge``, the cap would be exceeded, or the run's name is used up; nothing
-            is spent, drawn or released.
+            is spent, sampled or released.
         RandomnessError: as for :func:`contribution`.
 
     Example:
@@ -113,7 +113,7 @@ def _drawn(
     openings: Mapping[int, Opening],
     left_for: tuple[int, ...],
 ) -> Release:
-    """Draw the noise still due and build the release; the caller has charged it."""
+    """Sample the noise still due and build the release; the caller has charged it."""
     vector = with_central_noise(plan, without_excess(plan, total, openings), rng).lift()
     check_plausible(plan, vector)
     rare: tuple[int, ...] = ()

@@ -1,4 +1,4 @@
-"""Validate the arguments of a session, before anything is spent or drawn."""
+"""Validate the arguments of a session, before anything is spent or sampled."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def require_party(identity: object, roster: object) -> None:
     """Refuse anything but an identity with a signing key, and a roster."""
     if not isinstance(identity, secagg.Identity):
         raise LocalProtocolError(
-            f"identity must be an Identity, which can sign, got {type_name(identity)}; give the party's"
+            f"identity must be an Identity, the party's own, got {type_name(identity)}: use Identity.load(path)"
         )
     require_roster(roster)
 

@@ -139,7 +139,7 @@ def test_a_client_seals_nothing_to_a_panel_that_has_ended(run, days):
     early = run.client(0)
     days(31)
     for late in (early.start, lambda: run.client(1)):
-        with pytest.raises(LocalProtocolError, match="the box keys of this run have ended"):
+        with pytest.raises(LocalProtocolError, match="the box keys of this run have expired"):
             late()
     assert (early.upload, early.receipt) == (b"", b"")
 

@@ -62,15 +62,15 @@ def admitted(checked: Collection[int], failed: Failed, graph: Graph, *, whole: b
     one by one, the most disputed first, as a removal ends disputes.
 
     Guarantee:
-        In version 4's random graphs, and with ``whole`` lists: at most as many honest clients are removed as clients
+        In version 4, on random graphs and with ``whole`` lists: at most as many honest clients are removed as clients
         lie, while each client retains more than t neighbours (:func:`_too_disputed`).
 
-        In the complete graph otherwise: no honest client is removed while at most :func:`tolerance` clients lie and
-        more than t honest others hold each client's shares; exactly t of them suffice with one liar, or if
-        min_survivors is at least t plus the tolerance. If more than t clients continue, t of them can use the shares of
-        every disputed client that continues. (An owner among exactly t has only t-1 others.) If at least t + 3 clients,
-        and min_survivors + 2, have checked, and one liar and one other client vanish later, the remaining clients
-        suffice for the sum (docs/protocol.md, Dealings).
+        In the complete graph otherwise: no honest client is removed if at most :func:`tolerance` clients lie and more
+        than t other honest clients hold each client's shares. With one liar, or with min_survivors of at least t plus
+        the tolerance, t such holders are enough. If more than t clients continue, t of them can use the shares of every
+        disputed client that continues. (If t continue, each has only t-1 others.) Suppose that at least t + 3 clients,
+        and at least min_survivors + 2, sent ``Check``. Then one liar and one other client may vanish later, and the
+        remaining clients suffice for the sum (docs/protocol.md, Dealings).
     """
     here = set(checked)
     disputes = {client: set[int]() for client in here}
@@ -99,16 +99,13 @@ def _outcast(
     return next((owner for owner in order if _suspect(owner, disputes, failed, graph)), None)
 
 
+# Each removal is *charged* to a client in dispute with the removed one, and no client twice. If all such clients are
+# charged, one of them is removed instead. So each removed client is in a pair, no two pairs share a client, and each
+# pair has a liar: no more honest clients are removed than there are liars.
 def _too_disputed(
     order: Sequence[int], disputes: Mapping[int, set[int]], most: int, charged: set[int] | None
 ) -> int | None:
-    """Return the client to remove for too many disputes, or None.
-
-    Each removal is *charged* to a client in dispute with the removed one, and no client twice; if all such clients are
-    charged, one of them is removed instead. So each removed client is in a pair, no two pairs share a client, and each
-    pair has a liar: no more honest clients are removed than there are liars. The call extends ``charged``; None
-    disables it.
-    """
+    """Return the client to remove for too many disputes, or None; extend ``charged``, which None disables."""
 
     def most_disputed(clients: Iterable[int]) -> int:
         return max(sorted(clients), key=lambda client: (len(disputes[client]), client in (charged or ())))
@@ -133,13 +130,11 @@ def _starved(client: int, disputes: Mapping[int, set[int]], failed: Failed, grap
     return alone or len(holders) - len(accusing) < graph.parameters.threshold <= len(holders)
 
 
+# If a suspect and one more client vanished, too few shares would arrive. One liar cannot cast suspicion on an honest
+# client, because one accuser would be honest; two can. So a suspect is removed only if enough clients remain that one
+# more may vanish.
 def _suspect(owner: int, disputes: Mapping[int, set[int]], failed: Failed, graph: Graph) -> bool:
-    """Return whether one owner's lie explains several reports, and only t good holders remain.
-
-    If that owner and one more client vanished, too few shares would arrive. One liar cannot cast suspicion on an honest
-    client, because one accuser would be honest; two can. So the owner is removed only if enough clients remain that one
-    more may vanish.
-    """
+    """Return whether one owner's lie explains several reports, and only t good holders remain."""
     holders, accusing = _holders(owner, disputes, failed, graph)
     explains = len(accusing) > 1 and all(disputes[holder] == {owner} for holder in accusing)
     none_to_spare = len(holders) - len(accusing) == graph.parameters.threshold

@@ -1,6 +1,6 @@
 """Check messages: each function prevents one kind of lie.
 
-They raise ``Refusal``. A client then ends; the server continues without the culprit.
+They raise ``Refusal``. A client then ends, unless it refused an opening. The server refuses that message alone.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from privstats.secagg.wire import Refusal, members
 
 Dealt = Callable[[int, bytes], bool]
 _ANY = X25519PrivateKey.from_private_bytes(bytes(range(32)))
-"""An arbitrary private key: a point of low order gives a zero secret with every private key."""
+"""An arbitrary private key: a point of low order yields a zero secret with every private key."""
 
 
 def check_open(message: messages.Open | messages.HybridOpen, graph: Graph) -> None:
@@ -72,7 +72,7 @@ def check_deliver(message: messages.Deliver, graph: Graph, state: ClientState) -
 
 
 def check_dealers(bitmap: bytes, graph: Graph, index: int, state: ClientState) -> None:
-    """Require this client and enough neighbours, all of which shared.
+    """Require a list with this client and enough neighbours, all of which shared.
 
     An excluded neighbour may not be on the survivor list (:func:`check_survivors`).
     """
@@ -107,9 +107,9 @@ def unproven(state: ClientState) -> frozenset[int]:
 
 
 def check_survivors(bitmap: bytes, graph: Graph, index: int, state: ClientState) -> None:
-    """Require this client and enough others, all of which continued, and none isolated.
+    """Require a list with this client and enough others, none isolated; listed neighbours must have continued.
 
-    As t > k/2, clients with t listed neighbours each form a connected graph, so a server cannot isolate
+    As t > k/2, listed clients that each have t listed neighbours form a connected graph. So a server cannot isolate
     a client by listing its neighbours as dropped; SecAgg+ requires less. With ``only``, no other list is accepted.
     Where sums over one list are compared, version 4 also requires masks with all listed neighbours: a sum may omit
     clients in dispute.
@@ -142,9 +142,10 @@ def check_survivors(bitmap: bytes, graph: Graph, index: int, state: ClientState)
 def check_proven(survivors: frozenset[int], graph: Graph, index: int, failed: Collection[int]) -> None:
     """Require enough listed clients that proved to ``index`` that they take part.
 
-    Boxes of ``failed`` did not open. A box that opens is proof: it is keyed by this client's fresh key. An old signed
-    advertisement proves nothing: a server that repeats its session name and key could replay one of a client that has
-    left. A neighbour that seals garbage looks absent too, so none is accused.
+    Clients in ``failed`` sealed no good box or, in version 4, are in dispute with ``index``. A box that opens is proof:
+    it is keyed by this client's fresh key. An old signed advertisement proves nothing: a server that repeats its
+    session name and key could replay it after its client left. A neighbour that seals garbage looks absent too, so no
+    client is accused.
     """
     absent = survivors.intersection(failed)
     neighbours = len(survivors.intersection(graph.neighbours(index)))

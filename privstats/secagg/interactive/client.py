@@ -46,7 +46,7 @@ class Client(Uploader):
         identity: the signing key of this index.
         entropy: source of 32 uniform bytes, read once.
         on_upload: called with the masked-vector message's SHA-256 before it is sent, and again if the process was
-            killed in between. If it raises, nothing is sent. It makes the client :attr:`charged`.
+            killed in between. If the call raises, nothing is sent. With ``on_upload`` the client is :attr:`charged`.
         only: the one list of survivors that the client signs.
         whole: in version 4, sign no list that names a client in dispute with this one; ``only`` implies it.
         noise_root: 32 secret bytes that seeded the vector's noise layers; empty without levels.
@@ -172,7 +172,8 @@ class Client(Uploader):
     def agreement(self) -> dict[int, bytes]:
         """The survivor list with its signature, by signer; empty before unmasking.
 
-        These verified public statements let an unlisted client prove that its upload is in no sum.
+        In the complete graph these verified public statements let an unlisted client prove that its upload is in no
+        sum.
         """
         return dict(self._state.agreement) if self._state.step == "done" else {}
 
@@ -196,7 +197,7 @@ class Client(Uploader):
     def receive(self, data: bytes | bytearray | memoryview) -> list[tuple[str, bytes]]:
         """Process one server message and return ``[("server", bytes)]``, or an empty list.
 
-        An abort wipes this client. A repeat of the last answered message gets identical bytes, also after the end; an
+        An abort wipes this client. A repeat of the last answered message gets identical bytes, also after success; an
         earlier one gets no answer.
 
         Raises:
@@ -414,7 +415,7 @@ class Client(Uploader):
         return messages.Agree(state.session, self.index, state.reply_to, signature)
 
     def _unmask(self, message: messages.Agreement) -> messages.Unmask:
-        """Send one share per owner: the signed list alone decides which. No other method sends shares."""
+        """Send one share per owner: the signed list alone decides which. No other method sends held shares."""
         state, half = self._state, messages.SECRET_BYTES
         checks.check_agreement(message, self._graph, self.index, state)
         # Ed25519 is deterministic, so this equals the signature that this client's ``Agree`` carried.
@@ -428,7 +429,8 @@ class Client(Uploader):
         answer = state.session, self.index, state.reply_to, self._secrets().revealed(state.transcript), owners, shares
         if not self._layers:
             return messages.Unmask(*answer)
-        proven = len(survivors - checks.unproven(state))  # who proved nothing is perhaps absent: theorem 6
+        # Clients that proved nothing may be absent, so they do not count (docs/theorems.md, 6).
+        proven = len(survivors - checks.unproven(state))
         return messages.UnmaskWithOpening(*answer, self._opening(opened_layers(self.parameters.levels, proven)))
 
     def _opening(self, opened: int) -> bytes:

@@ -150,7 +150,7 @@ def self_stream(self_key: bytes, transcript: bytes) -> bytes:
 
 
 def drawn(key: bytes, number: int) -> list[int]:
-    """Draw uniform scalars from the keystream of ``key``."""
+    """Derive uniform scalars from the keystream of ``key``."""
     return uniform(reference_keystream(key, 0, 0, WIDE_BYTES * number))
 
 
@@ -164,7 +164,7 @@ class Channel:
         self._secret, self._session, self._client, self._hybrid = secret, session, client, hybrid
 
     def seal(self, message: bytearray) -> bytes:
-        """Encrypt all bytes after the header, and append a tag over the full message."""
+        """Encrypt all bytes after the header, except in a masked vector, and append a tag over the full message."""
         key = self._key(type_of(message))
         if type_of(message) == _MASK:
             message += key.encrypt(NONCE, b"", message)
@@ -198,7 +198,8 @@ class Channel:
             raise Refusal("bad_tag") from None
 
     def _synthetic(self, message: bytearray | memoryview) -> bool:
-        """Return whether the nonce follows from the content: a repeated version 4 ``Share`` has different boxes."""
+        """Return whether the nonce is derived from the content."""
+        # A repeated ``Share`` of version 4 has different boxes, so a constant nonce would encrypt two contents.
         return self._hybrid and type_of(message) == _SHARE
 
     def _key(self, kind: int) -> AESGCM:

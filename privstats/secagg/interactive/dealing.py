@@ -1,10 +1,11 @@
 """Deal shares of a client's two keys, and prove publicly that any t of them reconstruct the advertised keys.
 
-For each key a, the dealer shares a with a polynomial f and a nonce r with a polynomial u, commits to all f(x), u(x),
-and publishes z = u + e f at every point, where e = SHA-512(R || A || commitments) is Ed25519's challenge. As z has
-degree < t and (R, z(0)) verifies under A, the shares f(x) of all holders whose f(x) and z(x) - e f(x) fit their
-commitments lie on one f of degree < t with f(0) = a. A liar escapes this only if the hash e is one of few values;
-``docs/protocol.md`` has the argument. u is used once: u and e follow from the root and the transcript.
+The dealer shares each key ``a`` by a polynomial f and a nonce r by a polynomial u; A and R are their points. The dealer
+commits to all f(x), u(x) and publishes z = u + e f at every point, where e = SHA-512(R || A || commitments) is
+Ed25519's challenge. If z has degree < t and (R, z(0)) verifies under A, the f(x) of all holders whose f(x) and
+z(x) - e f(x) fit their commitments lie on one f of degree < t with f(0) = ``a``. A liar escapes this only if the hash e
+is one of few values; ``docs/protocol.md`` has the argument. u is used once: u and e follow from the root and the
+transcript.
 
 Every shared key is an X25519 and an Ed25519 key at once, so the proof is an ordinary Ed25519 signature
 (``secagg/scalars.py``). No party can prove who spoilt a box, so ``Check`` comes before the upload.

@@ -1,7 +1,7 @@
 """The graph of neighbours that exchange masks: a function of parameters and roster alone.
 
 Each client computes it, so the server cannot choose it. It is complete, or a random k-regular Harary graph: a public
-permutation puts clients on a ring, neighbours are the k nearest.
+permutation puts clients on a circle, neighbours are the k nearest.
 """
 
 from __future__ import annotations
@@ -75,10 +75,8 @@ class Graph:
 
 @lru_cache(maxsize=4)
 def _harary(seed: bytes, clients: int, neighbours: int) -> NDArray[np.int32]:
-    """Return neighbours by client, ``(clients, neighbours)``.
-
-    Ring position p has the client with the p-th smallest of ``clients`` uint64 of the seed's keystream.
-    """
+    """Return neighbours by client, ``(clients, neighbours)``."""
+    # Position p of the circle has the client with the p-th smallest of ``clients`` uint64 of the seed's keystream.
     order = np.argsort(np.frombuffer(reference_keystream(seed, 0, 0, 8 * clients), "<u8"), kind="stable")
     half = neighbours // 2
     offsets = np.concatenate([np.arange(-half, 0), np.arange(1, half + 1)])

@@ -1,7 +1,8 @@
 """Wire messages of the interactive protocol: strict types, with sizes checked before parsing.
 
-A message is ``version || msgpack array || tag``. The channel encrypts all after the session field, except in openings,
-advertisements, masked vectors and aborts. ``reply_to`` is the SHA-256 of the answered message.
+A message is ``version || msgpack array``, then a tag except in openings, advertisements and aborts. The channel
+encrypts all after the session field, except in these and in masked vectors; in version 4's ``Share`` a nonce comes
+first. ``reply_to`` is the SHA-256 of the answered message.
 
 Statements each have their own label; their fields are of fixed length or come last, so no two share an encoding.
 """
@@ -244,7 +245,7 @@ class HybridCheckWithCommitment(HybridCheck, frozen=True, tag=20):
 
 
 class HybridDealers(Dealers, frozen=True, tag=21):
-    """Version 4's :class:`Dealers`; ``refused`` could not use the receiver's dealing."""
+    """Version 4's :class:`Dealers`; the clients in ``refused`` could not use the receiver's dealing."""
 
     refused: tuple[Index, ...]
 

@@ -58,10 +58,10 @@ def prove_excluded(
         LocalProtocolError: the statements do not prove it, or the graph is not complete.
 
     Guarantee: a sum is unmasked over a list that t clients have signed, and an honest client signs one list. In the
-    complete graph 2 t > n + c, so with at most c colluders no second list can gather t signatures: if t clients signed
-    one without this client, its self-mask is never removed and its vector stays uniform to the rest while the plan's
-    key agreement is unbroken. In a sparse graph neighbourhoods may sign different lists, so a list proves nothing about
-    another one.
+    complete graph 2 t > n + c, so with at most c colluders no second list can gather t signatures. Suppose that t
+    clients signed a list without this client. Then its self-mask is never removed, and its vector stays uniform to the
+    rest while the plan's key agreement is unbroken. In a sparse graph neighbourhoods may sign different lists, so one
+    list proves nothing about another.
     """
     del panel
     if not parameters.complete:
@@ -86,7 +86,7 @@ def prove_excluded(
             "one list are needed: count it as a release"
         )
     if receipt.index in _members(lists.pop(), parameters):
-        raise LocalProtocolError("the list that was signed has this client in it: its upload is in the sum")
+        raise LocalProtocolError("the signed list has this client, so its upload is in the sum: count it as a release")
     return receipt.upload
 
 

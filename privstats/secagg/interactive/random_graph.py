@@ -51,8 +51,8 @@ class SparseGraph:
 def excludable(clients: int, neighbours: int, disputes: int) -> int:
     """Return m, the number of listed clients that a lying server can exclude from a sum.
 
-    ceil((n-k-1) / (k/2+1)) + 1 windows of k neighbours cover the ring, each excluding at most q clients (``disputes``):
-    docs/theorems.md, 8.
+    ceil((n-k-1) / (k/2+1)) + 1 windows of k neighbours cover the circle, each excluding at most q clients
+    (``disputes``): docs/theorems.md, 8.
     """
     windows = -(-(clients - neighbours - 1) // (neighbours // 2 + 1)) + 1
     return disputes * windows
@@ -79,7 +79,8 @@ def solve_sparse(
             f"a random graph needs at least 4 clients and an honest survivor, got clients={clients}, "
             f"colluders={colluders}, min_survivors={min_survivors}"
         )
-    from scipy.stats import hypergeom  # half a second that complete graphs need not wait for
+    # Imported here, because the import takes half a second, which complete graphs do not need.
+    from scipy.stats import hypergeom
 
     kind = "robust" if robust else "sparse"
     for k in range(2, min(clients - 2, _MAX_NEIGHBOURS) + 1, 2):
@@ -111,7 +112,7 @@ def failure_bounds(
     n clients have degree k, threshold t, c colluders and d = clients - min_survivors dropouts. At most q neighbours
     (``disputes``; 0 in version 3) share no mask with a client, and m = :func:`excludable`.
 
-    - connectivity ``n * prod_{i<k/2} (c+d-i)/(n-i)``: k/2 adjacent ring positions hold no honest survivor;
+    - connectivity ``n * prod_{i<k/2} (c+d-i)/(n-i)``: k/2 adjacent positions hold no honest survivor;
     - privacy ``n * P[Hyp(n-1, c, k) >= 2t-k]``: enough colluders for t shares of both a client's secrets;
     - liveness ``n * P[Hyp(n-1, n-1-d+m, k) < t+q]``: fewer than t undisputed neighbours among the n - d + m clients
       that must stay;

@@ -51,8 +51,8 @@ class Server(ServerSteps):
     Args:
         identity: the roster's ``server`` key, which signs the opening and any abort.
         entropy: source of 64 uniform bytes, for session name and session key.
-        noise_due: the sum needs noise before publication; ``engines.journal`` allows only one draw.
-        whole: clients sign no list that names a client they dispute with, so no dispute may remain.
+        noise_due: the sum needs noise before publication; ``engines.journal`` allows only one sample.
+        whole: in version 4, clients sign no list that names a client they dispute with, so no dispute may remain.
 
     Raises:
         LocalProtocolError: roster, identity and parameters do not fit together, or the roster must be numbered.

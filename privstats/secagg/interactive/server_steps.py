@@ -33,9 +33,10 @@ from privstats.secagg.roster import Roster
 from privstats.secagg.wire import Refusal
 
 SHELVED_ABOVE = 2_000
-"""The largest number of clients whose boxes are in every snapshot of a journal: 0.4 GB at 2,000 clients."""
+"""The largest number of clients whose boxes are in every snapshot of a journal: up to 0.6 GB at 254 neighbours."""
 
-_UNPROVEN = ("wrong_reply",)  # this server may itself have lost the state in which it sent its message
+# A wrong reply is no proof: this server may have been restored to a state before the message that it sent.
+_UNPROVEN = ("wrong_reply",)
 
 
 @dataclass(frozen=True)
@@ -160,7 +161,8 @@ class ServerSteps(Exclusive):
     def agreement(self) -> dict[int, bytes]:
         """The survivor list with its signature, by client; empty before a quorum.
 
-        With it an unlisted client can prove, even after a failed session, that its upload is in no sum.
+        In the complete graph an unlisted client can prove with the list, even after a failed session, that its upload
+        is in no sum.
         """
         return dict(self._state.agreement)
 
@@ -184,8 +186,8 @@ class ServerSteps(Exclusive):
         A repeat of an accepted message changes nothing.
 
         Raises:
-            RemoteProtocolError: the message is refused and the state is unchanged. The error is proven and among the
-                :attr:`faults` only if the sender certainly made the message.
+            RemoteProtocolError: the message is refused. The error is proven, and then among the :attr:`faults`, only if
+                the sender certainly made the message; nothing else changes.
         """
         state, view = self._state, wire.view_of(data)
         wire.require_sender(sender)
@@ -241,7 +243,8 @@ class ServerSteps(Exclusive):
             self._forget()
             state.asked, state.expected = receivers, set(receivers)
             state.step = STEPS[state.step].then
-        except BaseException as error:  # an abort, or an interruption that may leave some masks in the sum, or none
+        # An interruption may leave the sum partly unmasked, so it ends the session like an abort.
+        except BaseException as error:
             self._failure = error.code if isinstance(error, AggregationError) else "abandoned"
             self._end("failed")
             raise
@@ -357,5 +360,6 @@ class ServerSteps(Exclusive):
 def _is_proven(kind: type[messages.ClientMessage], refusal: Refusal) -> bool:
     """Return whether refused content is certainly the sender's: sealed, or validly signed."""
     if kind in (messages.Advertise, messages.HybridAdvertise):
-        return refusal.code == "bad_key"  # looked at only after the signature
+        # Keys are checked only after the signature, so a bad key is certainly the sender's.
+        return refusal.code == "bad_key"
     return refusal.code not in _UNPROVEN

@@ -74,9 +74,9 @@ class ClientState(HiddenRepr, Struct):
     ``held`` maps an owner to its two shares; ``dealers`` are the neighbours that continued. ``answered`` holds answered
     messages' hashes; ``answer`` is for the last. ``upload`` is the masked-vector message's hash, ``uploaded`` that hash
     once it may be sent; ``charged`` requires ``on_upload`` first. ``agreement`` maps a signer to ``survivors`` and its
-    signature, after the end. ``noise_root`` opens all noise layers. ``only`` is the one list that may be signed;
-    ``whole`` forbids lists that name a client in dispute with this one. In version 4 the server shares ``kem_secret``,
-    and the dealers in ``refused`` could not use this client's dealing.
+    signature, after the end. ``noise_root`` opens all noise layers. ``only`` is the one list that may be signed. In
+    version 4 ``whole`` forbids lists that name a client in dispute with this one, the server shares ``kem_secret``, and
+    the dealers in ``refused`` could not use this client's dealing.
     """
 
     root: bytearray
@@ -115,8 +115,8 @@ class ServerState(HiddenRepr, Struct):
     by sender. ``failed`` maps a client to the owners of shares that it could not use; ``dealers`` are those that go on.
     ``listed`` is this step's bitmap. ``agreement`` maps a client to survivor list and signature, also after the end.
     ``openings`` maps a client to the value that opens noise layers, ``commitments`` to its chain's lowest value.
-    ``links`` has version 4's links, by sender and owner. With ``whole`` clients sign no list that names a client they
-    dispute with.
+    ``links`` has version 4's links, by sender and owner. With ``whole`` clients of version 4 sign no list that names a
+    client they dispute with.
     """
 
     secret: bytearray

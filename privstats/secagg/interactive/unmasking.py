@@ -129,12 +129,10 @@ def _interpolated(owner: int, state: ServerState, graph: Graph, at: int = 0) -> 
     return combine(points, [scalar_of(share) for share in shares], at)
 
 
+# Pairs in dispute do not mask. Values that holders sent were checked; interpolated ones must fit an undisputed
+# commitment. So a falsely verified dealing of f ends the session and cannot change the sum.
 def _linked_orphans(state: ServerState, graph: Graph) -> Iterator[tuple[bytes, bool]]:
-    """Yield version 4's seeds as :func:`_orphans` does, from the lower client's f or its link.
-
-    Pairs in dispute do not mask. Values that holders sent were checked; interpolated ones must fit an undisputed
-    commitment. So a falsely verified dealing of f ends the session and cannot change the sum.
-    """
+    """Yield version 4's seeds as :func:`_orphans` does, from the lower client's f or its link."""
     disputes = both_sides(state.failed)
     for vanished in _vanished(state):
         shares = dict(_shares_of(vanished, state.answers, graph))

@@ -52,7 +52,7 @@ class ReportBatches:
         return sum(bool(part.bodies) for part in self._state.parts.values()) >= IN_FLIGHT
 
     def add(self, sender: int, head: Head, body: bytearray) -> int | None:
-        """Add a report; return the part's number if this closed it."""
+        """Add a report; return the part's number if the report closes the part."""
         part = self._state.open
         part.heads[sender], part.bodies[sender] = head, body
         count = len(part.heads)
@@ -71,7 +71,7 @@ class ReportBatches:
         return number
 
     def shelve(self, places: Mapping[int, bytes]) -> list[bytearray]:
-        """Note where a journal holds these reports; return their surplus bodies.
+        """Record where a journal stores these reports; return their bodies, which memory no longer needs.
 
         Large boxes are removed too, as each snapshot would rewrite them.
         """
@@ -87,10 +87,8 @@ class ReportBatches:
         return freed
 
     def _coins(self, number: int, part: Part) -> bytes:
-        """Return coins that are unknown before the batch leaves and bound to all its reports, bodies included.
-
-        A restored leader draws equal coins for equal reports only.
-        """
+        """Return coins that are unknown before the batch leaves and bound to all its reports, bodies included."""
+        # Derived, so that a restored leader has equal coins for equal reports only.
         named = sha256()
         for sender, head in sorted(part.heads.items()):
             hashed = part.hashes.get(sender) or sha256(part.bodies[sender]).digest()
@@ -131,7 +129,7 @@ class ReportBatches:
         return self._digests[number, place]
 
     def answered(self, number: int, place: int, bitmap: bytes, answers: Words | None = None) -> Part | None:
-        """Record a helper's answer; return the part if this settled it.
+        """Record a helper's answer; return the part if the answer settles the part.
 
         ``answers`` are to the accepted proofs, in order; None without proofs.
         """

@@ -123,7 +123,7 @@ def stated(message: messages.Report | messages.ProvedReport, parameters: UploadP
 def check_checked(
     message: messages.Checked | messages.ProvedChecked, public: bytes, place: int, batch: bytes, count: int
 ) -> frozenset[int]:
-    """Require the helper's signature on this batch and a bitmap of its length; return the accepted places.
+    """Require the helper's signature on this batch and a bitmap of its length; return the accepted rows.
 
     Raises:
         Refusal: ``proven`` only if the helper itself signed the invalid content.

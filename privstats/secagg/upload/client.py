@@ -40,16 +40,16 @@ class Client(Uploader):
         roster: all parties' public identities, or the roster's 32-byte digest, agreed on outside the protocol.
         entropy: source of 32 uniform bytes, read once.
         on_upload: called with :attr:`upload` before the report is sent, and again if the process was killed in between.
-            If it raises, nothing is sent. It makes the client :attr:`charged`.
+            If the call raises, nothing is sent. With ``on_upload`` the client is :attr:`charged`.
         allow_reproducible: in tests, accept a reproducible ``entropy``, which otherwise raises ``RandomnessError``.
 
     Raises:
         LocalProtocolError: arguments do not fit the parameters.
 
-    Guarantee: an adversary that controls the leader, all helpers but one, and ``colluders`` clients of the roster
-    learns from this client's report one sum over at least ``min_survivors`` clients, if no copy of the honest helper's
-    box key exists outside the machine that made it. A report counts as released when it is sent: another run over the
-    same data is another release.
+    Guarantee: an adversary may control the leader, all helpers but one, and ``colluders`` clients of the roster. From
+    this client's report it learns nothing but one sum over at least ``min_survivors`` clients. The condition: no copy
+    of the honest helper's box key exists outside the machine that generated it. A report counts as released when it is
+    sent: another run over the same data is another release.
     """
 
     parameters: UploadParameters
@@ -109,7 +109,7 @@ class Client(Uploader):
 
     @property
     def step(self) -> StepName:
-        """``"report"`` until :meth:`start`, then ``"done"``; ``"failed"`` if discarded before."""
+        """``"report"`` until :meth:`start`, then ``"done"``; ``"failed"`` once discarded."""
         return self._state.step
 
     @property
@@ -147,7 +147,7 @@ class Client(Uploader):
         """Return the report, ``[("server", bytes)]``: identical bytes until :meth:`discard`.
 
         Raises:
-            LocalProtocolError: the client was discarded, or a box key ended before anything was sent.
+            LocalProtocolError: the client was discarded, or a box key expired before anything was sent.
             LedgerError: it is :attr:`charged` and resumed without ``on_upload``; nothing is sent.
         """
         self._require_startable()
@@ -191,7 +191,7 @@ class Client(Uploader):
         give_back(self._on_upload, uploaded)
 
     def _saved(self) -> tuple[str, bytes]:
-        """Return role and place; the state holds root and vector, or the report."""
+        """Return role and digests; the state holds root and vector, or the report."""
         if self._state.step == "failed":
             raise LocalProtocolError("this client was discarded: there is nothing to save")
         return _bound_to(self.parameters, self.index, self._roster)

@@ -1,7 +1,7 @@
 """Let other processes sum settled parts for the leader.
 
-A part is settled when every helper has answered it; its senders are then fixed. The journal stores its messages until
-the sum arrives.
+A part is settled when every helper has answered; the part's senders are then fixed. The journal stores the part's
+messages until the part's sum arrives.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def bodies_in(content: bytes, openers: bytes) -> Iterator[SealedBody]:
     """Yield concatenated bodies of one length, each with its :attr:`SealedBody.opener`."""
     count, rest = divmod(len(openers), _OPENER_BYTES)
     if rest or not count or len(content) % count:
-        raise LocalProtocolError("the part has not one key for each body: request the part from the leader again")
+        raise LocalProtocolError("the part needs exactly one key for each body: request it from the leader again")
     size, view = len(content) // count, memoryview(content)
     for place in range(count):
         opener = openers[place * _OPENER_BYTES : (place + 1) * _OPENER_BYTES]
@@ -118,7 +118,7 @@ class DeferredSums(LeaderSteps):
         """Add a part's sum; return whether it was awaited. A second one changes nothing.
 
         Raises:
-            LocalProtocolError: it is no packed vector of the ring; nothing changes.
+            LocalProtocolError: the sum's length is wrong; nothing changes. Its content is not checked.
         """
         if number not in self._state.settled:
             return False

@@ -1,7 +1,7 @@
 """The helper machine of an upload, which answers one list, once.
 
-It has no clock, socket, global or randomness. A refusal depends on public data alone and changes nothing but the
-collected evidence, else any sender could end the run.
+It has no clock, socket, global or randomness. A message of the leader is refused by public data alone, and a
+refusal changes nothing but the collected evidence: otherwise any sender could end the run.
 """
 
 from __future__ import annotations
@@ -39,18 +39,19 @@ class Helper(Exclusive):
         keys: identity and box key, which the helper uses up.
         roster: all parties' public identities, from the roster's owner and *not from the leader*, who could list
             clients that it controls.
-        noise: where required, draws a ring vector from 32 secret bytes, derived from box key and answered list: one
+        noise: where required, samples a ring vector from 32 secret bytes, derived from box key and answered list: one
             list has one sample.
         allow_reproducible: in tests, accept reproducible keys, which otherwise raise ``RandomnessError``.
 
     Raises:
         LocalProtocolError: keys, roster, panel or noise do not fit, or the keys were used.
 
-    Guarantee: the helper adds up streams over one list, of at least ``min_survivors`` reports that keys on the roster
-    signed and that it accepted, and then destroys every key. If this helper alone is honest, and no copy of its box key
-    exists, every report that is not on that list stays uniform to all other parties together. If noise is required, one
-    sample is in the answer, and no party sees that list's sum without that sample. A second machine with the same box
-    key answers an equal list with an equal sample, so repeated answers do not average it away.
+    Guarantee: the helper adds up streams over one list, then destroys every key. The list has at least
+    ``min_survivors`` reports, each signed by a key on the roster and accepted by this helper. If this helper alone is
+    honest, and no copy of its box key exists, every report that is not on that list stays uniform to all other parties
+    together. If noise is required, one sample is in the answer, and no party sees that list's sum without that sample.
+    A second machine with the same box key answers an equal list with an equal sample, so repeated answers do not
+    average it away.
 
     Example:
         >>> from privstats.engines import loopback
@@ -107,7 +108,7 @@ class Helper(Exclusive):
 
     @property
     def step(self) -> StepName:
-        """``"check"`` until the one answer, then ``"done"``; ``"failed"`` if abandoned."""
+        """``"check"`` until the one answer, then ``"done"``; ``"failed"`` if abandoned, discarded or interrupted."""
         return self._step
 
     @property
@@ -157,10 +158,10 @@ class Helper(Exclusive):
 
     @exclusive
     def receive(self, data: bytes | bytearray | memoryview) -> list[tuple[str, bytes]]:
-        """Answer one leader message; identical bytes get identical answers.
+        """Answer one leader message; a repeat gets identical bytes. Once done, answer only the answered list.
 
         Raises:
-            RemoteProtocolError: the message is refused and the state is unchanged.
+            RemoteProtocolError: the message is refused; only :attr:`evidence` may change.
         """
         return [(_SERVER, self._refusing(self._receive_message, data))]
 
@@ -323,12 +324,12 @@ class Helper(Exclusive):
         return reveal
 
     def _drawn(self, roll: bytes) -> RingVector | None:
-        """Bind the one answer's noise to the list with this roll."""
+        """Return the one answer's noise, derived from box key and roll, if any is due."""
         if self._noise is None:
             return None
         noise = self._noise(statements.derive(self._secret, f"noise/{roll.hex()}", self._context))
         if noise.ring != self.parameters.ring:
-            raise LocalProtocolError("this helper's noise is of another ring than the plan's: draw it under the plan")
+            raise LocalProtocolError("this helper's noise is of another ring than the plan's: sample it under the plan")
         return noise
 
     def _digest(self, sender: int) -> bytes:

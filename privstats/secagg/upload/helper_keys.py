@@ -18,7 +18,7 @@ class HelperKeys(Exclusive):
 
     Args:
         identity: the signing key that the plan's panel names.
-        until: second since 1970 at which the box key ends; by default in 30 days.
+        until: Unix time in seconds at which the box key expires; by default in 30 days.
         entropy: source of 32 uniform bytes, read once.
 
     Attributes:
@@ -26,7 +26,7 @@ class HelperKeys(Exclusive):
         reproducible: others may reproduce the box key; machines refuse it unless ``allow_reproducible`` is set.
 
     Raises:
-        LocalProtocolError: no such place, the run has no name, or the end has passed.
+        LocalProtocolError: no such place, the run has no name, or the key has expired.
 
     Guarantee: :meth:`take` returns the box key once, so no second machine can answer a second list with it. It does not
     cover a copy of the process or a restored journal: see ``docs/one_upload.md``.

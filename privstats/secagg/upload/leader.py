@@ -35,7 +35,7 @@ class Leader(DeferredSums):
 
     Args:
         keys: the panel's place 0, for this run.
-        noise_due: the sum needs noise before publication; ``engines.journal`` allows only one draw.
+        noise_due: the sum needs noise before publication; ``engines.journal`` allows only one sample.
         allow_reproducible: in tests, accept reproducible keys, which otherwise raise ``RandomnessError``.
 
     Raises:

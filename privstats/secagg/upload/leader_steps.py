@@ -133,7 +133,7 @@ class LeaderSteps(Exclusive):
     def statements(self) -> dict[int, bytes]:
         """Each helper's signed end of the run, by place: abandoned, or the one answered list.
 
-        Together they prove to a client that its report is in no sum.
+        Together they prove to a client on no list that its report is in no sum.
         """
         return {place: self._listed(place) for place in self._state.revealed} | self.abandoned
 
@@ -173,8 +173,8 @@ class LeaderSteps(Exclusive):
         """Process one message from ``sender``; return any batches that are then due.
 
         Raises:
-            RemoteProtocolError: the message is refused and the state is unchanged. ``busy`` and ``already_here`` are no
-                faults: the client may send again later, or its report was accepted.
+            RemoteProtocolError: the message is refused; only :attr:`faults` and :attr:`refused` may change. ``busy``
+                and ``already_here`` are no faults: the client may send again later, or its report was accepted.
             LocalProtocolError: an argument of a wrong type.
         """
         view = wire.view_of(data)

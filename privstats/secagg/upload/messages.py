@@ -275,7 +275,7 @@ is_kind, size_limit = _CODEC.is_kind, _CODEC.size_limit
 
 
 def largest_answer(parameters: UploadParameters) -> int:
-    """Return the maximum bytes of a client's or helper's message; an offer is shorter."""
+    """Return the maximum bytes of a client's or helper's message, and of a panel member's shorter offer."""
     return _CODEC.largest((kinds_of(parameters).report, kinds_of(parameters).checked, Reveal, Abandoned), parameters)
 
 

@@ -22,7 +22,7 @@ _BEGINNING = 256
 def check_abandoned_by_all(
     statements: Mapping[int, bytes], *, parameters: UploadParameters, roster: Roster | bytes, panel: Panel
 ) -> None:
-    """Verify that every helper signed that it destroyed its box key and gave no answer.
+    """Verify that every helper signed that it destroyed its box key and sent no answer.
 
     Args:
         statements: the ``Abandoned`` messages by helper's place (:attr:`Leader.abandoned`).
@@ -45,8 +45,8 @@ def check_abandoned_by_all(
         >>> ps.secagg.check_abandoned_by_all({}, **run)
         Traceback (most recent call last):
             ...
-        privstats.errors.LocalProtocolError: helper 1 has signed no statement that it abandoned the run or which list it
-        answered: count the run as a release
+        privstats.errors.LocalProtocolError: helper 1 has signed no statement that it abandoned the run, and none on the
+        list that it answered: count the run as a release
     """
     run = _Run(parameters, panel.context(parameters, roster), panel)
     for place in range(1, parameters.helpers + 1):
@@ -87,7 +87,7 @@ def prove_excluded(
     upload, sender = _name_of(report, run)
     for place, listed in lists.items():
         if upload in listed.values() or (sender in listed and parameters.suite.redrawn):
-            raise LocalProtocolError(f"the list that helper {place} answered has this report on it: it is in the sum")
+            raise LocalProtocolError(f"the report is on helper {place}'s list and in the sum: count it as a release")
     return upload
 
 
@@ -104,8 +104,8 @@ _Reader: TypeAlias = Callable[[memoryview, int, _Run], dict[int, bytes]]
 def _read(statements: Mapping[int, bytes], place: int, run: _Run, reader: _Reader) -> dict[int, bytes]:
     if place not in statements:
         raise LocalProtocolError(
-            f"helper {place} has signed no statement that it abandoned the run or which list it answered: count the "
-            "run as a release"
+            f"helper {place} has signed no statement that it abandoned the run, and none on the list that it answered: "
+            "count the run as a release"
         )
     try:
         return reader(wire.view_of(statements[place]), place, run)

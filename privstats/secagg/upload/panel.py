@@ -35,8 +35,8 @@ class Offer:
         place: 0 for the leader, 1 to h for helpers.
         identity: Ed25519 key, 32 bytes.
         box_key: for this run alone: X25519, 32 bytes, or X-Wing, 1,216.
-        until: second since 1970 at which the box key ends; clients seal nothing for it afterwards.
-        signature: over parameters, roster, place, box key and end, 64 bytes.
+        until: Unix time in seconds at which the box key expires; clients seal nothing for it afterwards.
+        signature: over parameters, roster, place, box key and expiry, 64 bytes.
 
     Example:
         >>> leader, helper, *parties = (ps.secagg.Identity.generate(os.urandom) for _ in range(5))
@@ -176,20 +176,20 @@ class Panel:
 
     @property
     def until(self) -> int:
-        """The second since 1970 at which the first box key ends."""
+        """Unix time in seconds at which the first box key expires."""
         return min(offer.until for offer in self.offers)
 
     @property
     def ended(self) -> bool:
-        """Whether a box key has ended, by this machine's clock."""
+        """Whether a box key has expired, by this machine's clock."""
         return time.time() >= self.until
 
     def require_open(self) -> None:
-        """Raise ``LocalProtocolError`` if a box key has ended: its member can open no more boxes."""
+        """Raise ``LocalProtocolError`` if a box key has expired: its member can open no more boxes."""
         if self.ended:
             raise LocalProtocolError(
-                "the box keys of this run have ended, so nothing is sealed to them: set this machine's clock if it is "
-                "ahead, else ask the coordinator for a new run"
+                "the box keys of this run have expired, so nothing is sealed to them: set this machine's clock if it "
+                "is ahead, else ask the coordinator for a new run"
             )
 
     def box_key(self, place: int) -> bytes:
@@ -230,7 +230,7 @@ class Panel:
 
 
 def end_of(until: int | None) -> int:
-    """Return a box key's end: this second since 1970, or 30 days from now.
+    """Return a box key's expiry: this Unix time in seconds, or 30 days from now.
 
     Raises:
         LocalProtocolError: ``until`` is not an integer, or has passed.

@@ -93,7 +93,7 @@ class UploadParameters:
         if self.colluders < 0 or self.min_survivors - self.colluders < 2:
             raise PlanError(
                 f"min_survivors - colluders must be at least 2, or one honest client is alone in the sum, got "
-                f"{self.min_survivors} - {self.colluders}; colluders counts the whole roster, because the leader "
+                f"{self.min_survivors} - {self.colluders}; colluders counts the full roster, because the leader "
                 "picks the reports"
             )
         if self.min_survivors > self.clients:
@@ -101,7 +101,7 @@ class UploadParameters:
 
     @property
     def fewest_listed(self) -> int:
-        """The minimum number of listed reports: here the same as in a sum."""
+        """The minimum number of listed reports: ``min_survivors``."""
         return self.min_survivors
 
     @property
@@ -149,7 +149,7 @@ class UploadParameters:
 
     @property
     def most_in_part(self) -> int:
-        """Maximum number of reports in a batch: 1,024, or as many as 32 MiB of answers allow, at least 1."""
+        """Maximum number of reports in a batch: 1,024, or fewer if their answers exceed 32 MiB; at least 1."""
         return MAX_PART if not self.answer_bytes else min(MAX_PART, max(1, _ANSWERS // self.answer_bytes))
 
     @property
@@ -178,7 +178,7 @@ class UploadParameters:
             PlanError: as for the class; or a graph other than ``"auto"``.
 
         Guarantee: see ``docs/one_upload.md``. Leader, all helpers but one, and ``colluders`` clients of the roster
-        together learn one sum over at least ``min_survivors`` clients, at least two of them honest.
+        together learn only one sum over at least ``min_survivors`` clients, at least two of them honest.
         """
         if graph != "auto":
             raise PlanError(f"clients of an upload do not mask with each other: leave graph at 'auto', got {graph!r}")

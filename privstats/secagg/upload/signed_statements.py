@@ -33,7 +33,7 @@ def context_of(parameters: bytes, roster: bytes, panel: bytes) -> bytes:
 
 
 def offer_statement(label: str, parameters: bytes, roster: bytes, place: int, box_key: bytes, until: int) -> bytes:
-    """Return the statement that offers a box key until a second since 1970."""
+    """Return the statement that offers a box key until a Unix time in seconds."""
     return prefix(label) + parameters + roster + bytes([place]) + box_key + until.to_bytes(8, "big")
 
 

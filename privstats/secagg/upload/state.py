@@ -53,8 +53,8 @@ class Part(HiddenRepr, Struct):
     """One batch of reports; bodies are stored until all helpers have answered.
 
     ``bitmaps`` maps a helper's place to the reports that it accepts. ``rho`` are the proofs' coins, set when the part
-    closes; ``answers`` sums the helpers' answers, one row per report. ``places`` locates reports in a journal, which
-    have no body here; ``hashes`` has their bodies' hashes if they carry proofs.
+    closes; ``answers`` sums the helpers' answers, one row per report. ``places`` has a journal's locations of
+    reports without an entry in ``bodies``; ``hashes`` has the hashes of those bodies if they carry proofs.
     """
 
     heads: dict[int, Head] = field(default_factory=dict)

@@ -19,7 +19,8 @@ from privstats.secagg.wire import TAG_BYTES
 PIECE_BYTES = 32
 """The content of each box: a helper's seed, or the key of a body."""
 
-_ANY = X25519PrivateKey.from_private_bytes(b"\x40" * 32)  # against it every point of low order gives zero
+# An arbitrary private key: a point of low order yields a zero secret with every private key.
+_ANY = X25519PrivateKey.from_private_bytes(b"\x40" * 32)
 
 _XWING_BOX = xwing.ENC_BYTES + PIECE_BYTES + TAG_BYTES
 
@@ -38,7 +39,7 @@ class Suite:
         redrawn: sealing is randomised, so no report can be made twice.
         private_of, public_of: private key and box key from 32 secret bytes.
         check: raises ``ValueError`` for an unusable box key.
-        body_key: returns a body's first bytes, its sealing key, and the contents of boxes before the helpers'.
+        body_key: returns a body's first bytes, its sealing key, and a list of the leader's box content, if any.
         seal: seals content for a place's box key.
         open_box: opens a box, or raises ``UnopenedError``.
         opening: returns one body's key schedule, or raises ``UnopenedError``.

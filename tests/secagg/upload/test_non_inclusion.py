@@ -125,7 +125,7 @@ def test_the_lists_that_all_helpers_answered_free_the_report_that_is_on_none() -
     assert prove_excluded(run.parameters, client.receipt, told, **named) == client.upload
     counted = run.client(0)
     counted.start()
-    with pytest.raises(LocalProtocolError, match="has this report on it: it is in the sum"):
+    with pytest.raises(LocalProtocolError, match="list and in the sum: count it as a release"):
         prove_excluded(run.parameters, counted.receipt, told, **named)
     with pytest.raises(LocalProtocolError, match="helper 2 has signed no statement"):
         prove_excluded(run.parameters, client.receipt, {1: told[1]}, **named)
@@ -163,7 +163,7 @@ def test_a_second_report_of_a_client_that_is_in_the_sum_frees_nothing_where_repo
     again = run.client(0)
     again.start()
     assert (again.upload != run.clients[0].upload) is run.parameters.suite.redrawn
-    with pytest.raises(LocalProtocolError, match="has this report on it: it is in the sum"):
+    with pytest.raises(LocalProtocolError, match="list and in the sum: count it as a release"):
         prove_excluded(run.parameters, again.receipt, run.leader.statements, **named)
-    with pytest.raises(LocalProtocolError, match="has this report on it: it is in the sum"):
+    with pytest.raises(LocalProtocolError, match="list and in the sum: count it as a release"):
         prove_excluded(run.parameters, again.start()[0][1], run.leader.statements, **named)
