@@ -191,8 +191,10 @@ def warn_if_clipped(*moments: Moments, stacklevel: int = 3) -> None:
         >>> short, long = (ps.moments.exact_moments(schema, [[size, 0.0]], [0]) for size in (0.5, 5.0))
         >>> import warnings
         >>> with warnings.catch_warnings(action="error"):
-        ...     ps.moments.warn_if_clipped(short, long)  # one of two rows is short enough
+        ...     ps.moments.warn_if_clipped(short, long)  # one row is short
+        ...     print("silent")
         ...
+        silent
     """
     for remark in remarks_on(*moments):
         warnings.warn(remark, ClippedWarning, stacklevel=stacklevel)
@@ -206,8 +208,10 @@ def warn_if_empty(*moments: Moments) -> None:
         >>> import warnings
         >>> one, none = ps.measure(schema, np.ones((1, 2)), [0]), ps.measure(schema, np.ones((0, 2)), [])
         >>> with warnings.catch_warnings(action="error"):
-        ...     ps.moments.warn_if_empty(one, none)  # one of the two parties has a record
+        ...     ps.moments.warn_if_empty(one, none)  # one party has a record
+        ...     print("silent")
         ...
+        silent
     """
     if all(each.records == 0 for each in moments):
         warnings.warn(
