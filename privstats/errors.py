@@ -318,7 +318,7 @@ class AggregationError(ProtocolError):
 
 
 class UnreadableRecordsWarning(UserWarning):
-    """Some records could not be read and were excluded. The number is for the data holder alone.
+    """Some records or values could not be read. The number is for the data holder alone.
 
     Example:
         >>> import warnings

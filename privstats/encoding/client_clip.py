@@ -204,7 +204,8 @@ def _square_sum(values: NDArray[np.int64]) -> int:
     for start in range(0, values.size, _TILE):
         rest = np.abs(values[start : start + _TILE]).view(np.uint64)
         limbs = [((rest >> np.uint64(_LIMB * i)) & np.uint64((1 << _LIMB) - 1)).view(np.int64) for i in range(3)]
-        top = (rest >> np.uint64(3 * _LIMB)).view(np.int64)  # only -2**63 has it
+        # Three limbs hold bits 0 to 62; only the absolute value of -2**63 sets bit 63.
+        top = (rest >> np.uint64(3 * _LIMB)).view(np.int64)
         parts = [*limbs, top]
         for i, one in enumerate(parts):
             for j, other in enumerate(parts):

@@ -97,7 +97,7 @@ def _segments(schema: Schema, row: Statistic) -> tuple[Segment, ...]:
 
 
 def flatten(moments: Moments) -> NDArray[np.int64]:
-    """Return the moments as int64 of shape ``(layout.size,)``; counts are multiplied by ``COUNT_SCALE``.
+    """Return the moments in wire steps, int64 of shape ``(layout.size,)``: ``COUNT_SCALE`` steps per record in counts.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0, grid_bits=4)
@@ -124,7 +124,8 @@ def unflatten(schema: Schema, vector: NDArray[np.int64]) -> Moments:
         >>> ps.encoding.unflatten(schema, ps.encoding.flatten(moments)) == moments
         True
     """
-    from privstats.moments import kind_of  # late, so that checking a plan does not load the code that forms sums
+    # Imported here, so that checking a plan does not load the code that computes sums.
+    from privstats.moments import kind_of
 
     arrays = blocks_of(schema, vector)
     for row in schema.sent:

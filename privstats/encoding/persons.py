@@ -62,8 +62,8 @@ class PersonClip:
                 reach = self.records * each.noise_factor * each.scale / math.sqrt(weights[each.statistic])
                 cells = math.sqrt(each.size) if each.name == "N" else 1.0
                 most = max(most, cells * reach / each.bound)
-        # Clipped norms end at records * ROUNDING. A bound halfway from there to ``records`` absorbs float error, so
-        # that rounding up adds no record.
+        # Clipped norms are at most records * ROUNDING. The factor halfway between ROUNDING and 1 covers the float error
+        # of ``most``, and keeps that error from adding a record when ``most`` is rounded up.
         return math.ceil(most * (1 + ROUNDING) / 2)
 
     def clipped(self, *parts: Moments) -> tuple[dict[str, Any], bool]:
@@ -82,7 +82,8 @@ class PersonClip:
         clipped = clip_vector(schema, vector, dict(self.weights), self.records * ROUNDING)
         return blocks_of(schema, clipped.vector), clipped.shrink < 1
 
-    def cut(self, schema: Schema, rows: int, squares: Squares) -> ClippedSums:  # noqa: ARG002  averages need rows
+    # rows is unused here: PersonAverage reads it.
+    def cut(self, schema: Schema, rows: int, squares: Squares) -> ClippedSums:  # noqa: ARG002
         """Clip many persons as :meth:`clipped` does, from their squared lengths."""
         of_all, norm = squares.of_all(), self.records * ROUNDING
         return ClippedSums.by_squares(schema, of_all, dict(self.weights), norm, squares.error, squares.exactly)
@@ -120,12 +121,14 @@ class PersonAverage:
     def clipped(self, *parts: Moments) -> tuple[dict[str, Any], bool]:
         """Return one person's average by letter (wire steps, block axis first), and False: no person is clipped."""
         counted = [part.records for part in parts]
-        if None in counted:  # else the sums would pass for an average
+        # Without the number of rows the sums would be returned as if they were the average.
+        if None in counted:
             raise DataError("these moments have no number of records; give the result of measure")
         rows = max(sum(each or 0 for each in counted), 1)
         return {row.letter: _average(parts, row, rows) for row in parts[0].schema.sent}, False
 
-    def cut(self, schema: Schema, rows: int, squares: Squares) -> AveragedSums:  # noqa: ARG002  clips need squares
+    # schema and squares are unused here: PersonClip reads them.
+    def cut(self, schema: Schema, rows: int, squares: Squares) -> AveragedSums:  # noqa: ARG002
         """Average many persons who have ``rows`` rows each."""
         return AveragedSums(rows)
 
@@ -140,22 +143,23 @@ class AveragedSums:
     rows: int
     shrunk: int = 0
 
-    def of(self, sums: NDArray[np.float64], owner: NDArray[np.intp]) -> NDArray[np.float64]:  # noqa: ARG002  for clips
+    # owner is unused here: ClippedSums reads it.
+    def of(self, sums: NDArray[np.float64], owner: NDArray[np.intp]) -> NDArray[np.float64]:  # noqa: ARG002
         """Return persons' sums ``(n, entries)`` as averages."""
         return np.asarray(np.trunc(sums / self.rows))
 
     def exact_factors(self, owner: NDArray[np.intp], most: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: ARG002
         """Return m / 2**s, m = floor(2**s / rows) + 1; 0 where a sum v exceeds 2**25.
 
-        v m / 2**s is exact in float64. It exceeds v / rows by less than 1 / rows, the least distance of a quotient from
-        the integer above, so both truncate alike.
+        v m / 2**s is exact in float64. It exceeds v / rows by less than 1 / rows, the minimum distance of a quotient
+        from the next larger integer, so both truncate alike.
         """
         scale = 1 << 25 + self.rows.bit_length()
         return np.where(most <= 1 << 25, (scale // self.rows + 1) / scale, 0.0)
 
 
+# Divide the exact sum by the number of rows, toward zero; in Python's integers where it may exceed 64 bits.
 def _average(parts: tuple[Moments, ...], row: Any, rows: int) -> NDArray[np.int64]:
-    """Divide the exact sum by the number of rows, toward zero; in Python's integers where it may exceed 64 bits."""
     kind: Any = np.int64 if len(parts) == 1 else object
     total = sum(np.asarray(part.sums(row)).astype(kind) * (1 if part.in_wire_steps else row.factor) for part in parts)
     exact = np.asarray(total)

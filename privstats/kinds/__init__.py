@@ -32,4 +32,4 @@ KINDS: Mapping[str, Kind] = LazyRows(
         "party-update": "privstats.kinds.party:UPDATE",
     }
 )
-"""Each kind by its ``task``, the word in plan files; a kind is loaded when it is first looked up."""
+"""Each kind by its ``task`` in plan files; a kind is loaded when it is first looked up."""

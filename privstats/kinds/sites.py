@@ -52,7 +52,8 @@ class SitesSchema(Schema):
     A site is a client; two sites in one client are measured as one. With ``z = (x, y)`` clipped to one norm R, a site
     of n records with sums s uploads n and, for every pull lambda, ``Q = sum z z' - s s' / (n + lambda)``, 0 for n = 0.
     With lambda = 0 the sum over sites is the regression with a dummy for every site. Intervals are too short if slopes
-    differ by site, unless ``groups`` are used.
+    differ by site, unless ``groups`` are used. Under a promise an unreadable record counts as zeros, which distorts
+    slopes.
 
     Guarantee:
         Unit: one record, or a client of at most ``max_records_per_client``. The noise is calibrated to the largest move

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from privstats.moments.table import quantize as quantize
     from privstats.schema.kinds import Kind as Kind
     from privstats.schema.kinds import kind_of as kind_of
-if TYPE_CHECKING:  # kinds name these modules through this room, so they load with the first records
+# Kinds refer to these modules as attributes of this package, which imports them when records are first measured.
+if TYPE_CHECKING:
     from privstats.moments import accumulators as accumulators
     from privstats.moments import cells as cells
     from privstats.moments import rounds as rounds

@@ -116,7 +116,8 @@ class SparseAccumulator:
 
 @dataclass(frozen=True)
 class _Kind:
-    # sums builds them. empty allocates targets. whole returns integer targets, and how many were clipped.
+    # ``sums`` builds the object that adds up rows. ``empty`` allocates memory for targets. ``whole`` returns integer
+    # targets and the number clipped.
     sums: Callable[[Any], Any]
     empty: Callable[[Any, int], NDArray[Any]]
     whole: Callable[[Any, NDArray[Any]], tuple[NDArray[Any], int]]
@@ -132,7 +133,7 @@ _KINDS: Mapping[str, _Kind] = {
     "classes": _Kind(ClassSums, lambda _, size: np.empty(size, np.intp), lambda _, labels: (labels, 0)),
     "ridge": _Kind(RidgeSums, lambda schema, size: np.empty((size, schema.targets)), _on_grid),
 }
-"""Rows by schema task."""
+"""How to sum, by the schema's task."""
 
 
 def measured(schema: RecordSchema, X: Any, y: Any, progress: bool = False) -> Moments:
@@ -174,7 +175,7 @@ def observed(schema: RecordSchema, rows: Any, targets: Any) -> tuple[Any, Any]:
     """Return rows and targets of records with a target, or all where the schema excludes none.
 
     Raises:
-        RecordError: a row without a target is unreadable.
+        RecordError: a row without a target has an unreadable feature.
     """
     seen = seen_in(schema, targets)
     if seen.all():

@@ -16,7 +16,7 @@ from privstats.schema.base import Statistic
 
 
 def require_room(records: int, bound: int) -> None:
-    """Refuse ``records`` terms of at most ``bound`` that could reach 2**63."""
+    """Refuse ``records`` terms of at most ``bound`` each whose sum could reach 2**63."""
     if records * bound >= 1 << 63:
         most = ((1 << 63) - 1) // bound
         raise DataError(f"at most {most} records fit 64-bit totals on this grid; lower grid_bits or measure fewer")
@@ -120,7 +120,8 @@ class Moments(ABC):
     def real(self) -> Any:
         """Return these sums in real units, float64."""
 
-    def for_client(self, index: int | None) -> Moments:  # noqa: ARG002  kinds read it
+    # index is unused here: kinds that override this method read it.
+    def for_client(self, index: int | None) -> Moments:  # noqa: ARG002
         """Return the moments that the client at this roster index sends."""
         return self
 
@@ -186,7 +187,7 @@ _EXTRA_FIELDS: Mapping[str, tuple[str, Any]] = {
 def containers(
     kind: str, schema: type[Schema], table: tuple[Statistic, ...], shown: tuple[str, ...], *beside: str
 ) -> tuple[Callable[..., Moments], Any]:
-    """Return the containers ``<kind>Moments`` and ``Real<kind>Moments`` of a kind that holds only its sums.
+    """Return ``<kind>Moments`` and ``Real<kind>Moments`` for a kind that defines neither class itself.
 
     Args:
         table: the kind's statistics, each of which becomes a field.

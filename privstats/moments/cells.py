@@ -48,11 +48,11 @@ class Beyond:
 
 @dataclass(frozen=True)
 class EdgeReport:
-    """Number of values beyond the outer edges, by variable. It stays with the client.
+    """A report of values beyond the outer edges, by variable; it is never sent.
 
     Attributes:
         beyond: one entry per binned variable.
-        expected: each variable's ``open`` outer bins; only "both" warrants a remark.
+        expected: each variable's ``open``; settings other than the default "both" are deliberate and get no warning.
 
     Example:
         >>> schema = ps.CountSchema((ps.Bins("months", (0, 6, 12)),), (("months",),))
@@ -66,7 +66,7 @@ class EdgeReport:
 
     @classmethod
     def of(cls, schema: CountSchema, numbers: Mapping[str, NDArray[np.float64]]) -> Self:
-        """Count the values of every binned variable; NaN is no number."""
+        """Count each binned variable's numbers, and those beyond its outer edges; NaN is no number."""
         result = []
         bins = [variable for variable in schema.variables if isinstance(variable, Bins)]
         for variable in bins:
@@ -88,7 +88,7 @@ class EdgeReport:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Warnings for the data holder: variables with more than a tenth of their values beyond the edges.
+        """Warnings for the data holder: variables open at both ends with over a tenth of their values beyond the edges.
 
         They hold exact shares, so they belong in no release, log or message.
         """

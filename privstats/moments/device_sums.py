@@ -142,7 +142,7 @@ _KINDS: Mapping[str, _Kind] = {
     "classes": _Kind("NABSDTF", DeviceAccumulator.add_classes),
     "ridge": _Kind("Ghq", DeviceAccumulator.add_folds),
 }
-"""Rows by schema task."""
+"""How to sum on a device, by the schema's task."""
 
 
 def _folds_of(torch: Any, schema: RidgeSchema, grid: Any, targets: Any) -> Any:

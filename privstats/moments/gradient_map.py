@@ -54,7 +54,7 @@ class Mapped:
     Attributes:
         rows: u, ``(n, width)``, of norm at most 2**f.
         residuals: r, ``(n, C)``, of norm at most 2**f.
-        kappa: ``(n,)``, 0 to 2**f.
+        kappa: each record's part of the number that sets the step size, ``(n,)``, 0 to 2**f.
     """
 
     rows: Whole

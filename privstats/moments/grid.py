@@ -1,7 +1,7 @@
 """Put rows on an integer grid within a ball, and sum grid rows exactly.
 
-A grid vector depends on its row alone, bit for bit. A sum of integers bounded by M is exact in float64 while rows * M
-<= 2**53, in any order; it is emptied into an int64 total before it could exceed that.
+A grid vector depends on its row alone, bit for bit. Integers of at most M in absolute value add up exactly in float64
+while rows * M <= 2**53, in any order. The float64 sum is added to an int64 total before it could exceed 2**53.
 """
 
 from __future__ import annotations
@@ -73,7 +73,8 @@ class Grid:
             cut = rows
             if self.nonnegative:
                 out[...] = rows
-                self.require_finite(out)  # before the maximum, which would hide minus infinity
+                # Checked first, because the maximum replaces minus infinity by 0.
+                self.require_finite(out)
                 cut = np.maximum(out, 0.0, out=out)
             np.rint(np.multiply(cut, self.scale, out=out, dtype=np.float64), out=out)
             squares: NDArray[np.float64] = arrays_of(out).integer_dots(out, out)
@@ -135,7 +136,7 @@ class GridChunk:
         self._shrunk: list[tuple[NDArray[np.intp], NDArray[np.float64]]] = []
 
     def fill(self, rows: NDArray[np.generic]) -> None:
-        """Append rows, no more than there is room for."""
+        """Append rows; the caller passes no more than fit."""
         at = slice(self._filled, self._filled + len(rows))
         self._squares[at] = self._grid.rounded(rows, self._rows[at])
         self._filled = at.stop
@@ -245,11 +246,12 @@ _LONG = 8  # entries per row above which strips save more time than selecting th
 
 _SHORT = 256  # columns up to which numpy's symmetric product takes less time than scipy's
 
-_SIDE = 64  # rows that are cast and copied onto their columns while they are cached
+# The lower triangle is cast and mirrored in strips of this many rows, which stay in the cache.
+_SIDE = 64
 
 
 def exact_rows(bound: int) -> int:
-    """Return how many terms of at most ``bound`` in absolute value float64 sums exactly: floor(2**53 / bound).
+    """Return the number of terms of at most ``bound`` in absolute value that float64 adds exactly: 2**53 // bound.
 
     For second moments of grid vectors the bound is 4**f: sum |x_i x_j| <= sum ||x||^2 <= rows 4**f.
     """
@@ -300,7 +302,7 @@ class ExactSum:
         require_room(self._records, self._bound)
 
     def result(self, *, symmetric: bool = False) -> NDArray[np.int64]:
-        """Return the sum as int64 in the accumulator's memory; the accumulator cannot be used again.
+        """Return the sum as int64, without copying the array; the accumulator cannot be used again.
 
         Args:
             symmetric: copy the lower triangle of the last two axes above the diagonal.

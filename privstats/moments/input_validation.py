@@ -49,12 +49,14 @@ _TILE_BYTES = 1 << 21  # float64 rows: enough that numpy's calls cost little in 
 _TRANSFORMED_TILE_BYTES = 1 << 20  # stays in the second-level cache throughout
 _DEVICE_TILE_BYTES = 1 << 28
 _TABLE_RECORDS, _TABLE_ENTRIES = 1 << 14, 1 << 22
-_DENSE_FROM = 16  # entries per nonzero entry
-_WINDOW_RECORDS = 1 << 17  # checked, or sorted by class, at a time
+# A sparse X is read as dense rows if at least one entry in this many is nonzero.
+_DENSE_FROM = 16
+# Labels are checked, or sorted by class, this many at a time.
+_WINDOW_RECORDS = 1 << 17
 
 
 def tiles(schema: RecordSchema, X: Any, y: Any, *, grouped: bool = True, sparse: bool = False) -> Iterator[Tile]:
-    """Yield tiles of records; a later tile may overwrite an earlier one.
+    """Yield tiles of records; tiles may share memory, so use each before requesting the next.
 
     Records come in order, or class by class within windows if ``grouped``, S is sent and ``X`` is in memory. If
     ``sparse``, rows with few entries and no transform stay sparse.
@@ -222,12 +224,14 @@ def _in_order(count: int, step: int) -> Iterator[slice]:
     return (slice(start, min(start + step, count)) for start in range(0, count, step))
 
 
+# Return a function that copies rows. Those of a C-ordered array go into one buffer, because allocation takes as long as
+# the copy.
 def _taker(rows: Rows, most: int) -> Callable[[NDArray[np.intp]], NDArray[np.generic]]:
-    """Return a function that copies rows into one buffer: allocation takes as long as the copy."""
     if not (isinstance(rows, np.ndarray) and rows.flags.c_contiguous and rows.flags.aligned):
         return lambda where: dense(rows[where])  # numpy would copy all rows for each tile
     memory = np.empty((most, rows.shape[1]), rows.dtype)
-    return lambda where: rows.take(where, axis=0, out=memory[: len(where)], mode="clip")  # "raise" copies once more
+    # The default mode="raise" would copy the rows once more.
+    return lambda where: rows.take(where, axis=0, out=memory[: len(where)], mode="clip")
 
 
 def _by_class(labels: NDArray[np.generic], step: int) -> Iterator[NDArray[np.intp]]:

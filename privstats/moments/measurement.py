@@ -97,8 +97,8 @@ def measure(
             names, and are read in batches.
         published: values that the schema reads (``schema.needs``): pass ``plan.published``.
         unreadable: treatment of a record with a gap, a value that is no number, an unknown label or a value without a
-            cell: ``"refuse"`` all records, or ``"leave out"`` that one and warn. Pass ``plan.unreadable``: under a
-            promise a refusal would reveal that record.
+            cell: ``"refuse"`` all records, or ``"leave out"`` that one and warn (a ``SitesSchema`` counts it as
+            zeros). Pass ``plan.unreadable``: under a promise a refusal would reveal that record.
         persons: under a promise per person each row's id, ``(n,)``: texts or integers below 2**53; ``007``, ``7`` and
             ``7.0`` are alike. Rows without one, or with one that lost a character in decoding, are excluded. Not with
             batches.
@@ -106,15 +106,17 @@ def measure(
         progress: show a progress bar at once; otherwise after two seconds on a terminal.
 
     Guarantee:
-        Except under these four schemas a record's contribution follows from that record, the schema and ``published``
-        alone. Every value is read by itself (``intake.meaning``): neither a column's type nor another record changes
-        its meaning.
+        Without ``persons``, and under schemas whose moments of parts add up, a record's contribution follows from that
+        record, the schema and ``published`` alone. Every value is read by itself (``intake.meaning``): neither a
+        column's type nor another record changes its meaning.
         With ``unreadable="leave out"`` no record decides whether others count.
 
     Warns:
-        ClippedWarning: the clip shortens more than nine rows in ten, the bound more than one target in ten, or more
-            than one value of a variable in ten is beyond its edges. The exact share is for the data holder.
-        UnreadableRecordsWarning: records were excluded. The number is for the data holder.
+        ClippedWarning: one of three. The exact share is for the data holder.
+            - ``clip_norm`` shortens more than nine rows in ten.
+            - ``target_bound`` shortens more than one target in ten.
+            - More than one value in ten of a ``Bins`` with ``open="both"`` is beyond its edges.
+        UnreadableRecordsWarning: records or values are unreadable. The number is for the data holder.
 
     Returns:
         Moments; with ``persons`` :class:`~privstats.moments.PersonMoments`, in which no person weighs more than the
@@ -233,13 +235,11 @@ def _in_codes(schema: Schema, X: Any, y: Any, *, refuse: bool) -> tuple[Any, Any
     return in_codes(schema, cells, X, y, refuse=refuse)
 
 
+# Measure all records; where some may be unreadable, refuse, or measure by ``readable_of``. Both ways yield equal sums
+# of readable records.
 def _measured(
     kind: Kind, schema: Schema, X: Any, y: Any, values: Mapping[str, Values], unreadable: Unreadable, progress: bool
 ) -> tuple[Any, LeftOut]:
-    """Measure all records; if some are unreadable, refuse, or measure the readable ones in a second pass.
-
-    Both passes yield equal sums of readable records.
-    """
     worded = levels_of(schema) is not None  # a number must not pass for a declared text
     if unreadable == "refuse" and not worded:
         return kind.measure(schema, X, y, values, progress), LeftOut()
@@ -255,7 +255,7 @@ def _measured(
             pass
     moments, left_out = readable_of(kind)(schema, X, y, values, progress)
     if left_out.records and unreadable == "refuse":
-        raise RecordError(left_out.remark(none_left=moments.records == 0))
+        raise RecordError(left_out.remark(none_left=False, refused=True))
     return moments, left_out
 
 

@@ -24,7 +24,8 @@ _EXACT = 1 << 53
 # Persons with more rows are summed one by one, which is cheap at that size.
 _MAX_BATCHED_ROWS = 1 << 10
 _TILE = 1 << 20  # entries of persons' sums in memory at once
-_FORMED = 1 << 16  # entries of products of rows in memory at once, used while cached
+# Products of rows are computed in pieces of this many entries, which stay in the cache until they are added.
+_FORMED = 1 << 16
 _SIDE = 32  # rows of a strip of products; each strip omits the columns after it
 
 Whole = NDArray[np.float64]
@@ -56,9 +57,10 @@ class Cut(Protocol):
         """Return ``sums``, each clipped by its owner's factor, ``(n, entries)``, truncated toward zero."""
 
     def exact_factors(self, owner: NDArray[np.intp], most: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return each person's factor, ``(n,)``: its truncated products with sums up to ``most`` equal :meth:`of`.
+        """Return the factor of each sum's owner, ``(n,)``.
 
-        0 marks a person for whom no float64 factor is proved exact.
+        For sums up to ``most``, the truncated product with this factor equals :meth:`of`. 0 marks an owner for whom no
+        float64 factor is proved exact.
         """
 
 
@@ -171,8 +173,8 @@ class _Part:
         own = slice(person, person + 1) if self.owner is None else np.flatnonzero(self.owner == person)
         return sum(int(entry) ** 2 for entry in self._lines(own).reshape(-1).tolist())
 
+    # Return integers whose sum of squares equals that of the sums: for products of rows, the rows' scalar products.
     def _lines(self, where: Any) -> Whole:
-        """Return integers whose squares add up as the sums' do: for products of rows, the rows' scalar products."""
         lines = self.sums[where]
         return np.asarray(lines @ lines.transpose(0, 2, 1) if self.unformed else lines)
 
@@ -258,7 +260,7 @@ def _parts(rows_of: Mapping[str, Statistic], term: Term, persons: int, rows: int
             yield replace(part, owner=owner[first], block=blocks[first])
 
 
-# Build the part of persons, or of their blocks, with ``rows`` rows each.
+# Build the _Part of ``several`` owners with ``rows`` rows each; an owner is a person, or one block of a person.
 def _alike(letter: str, product: Product, several: int, rows: int, times: int) -> _Part:
     left, right = product
     shaped = left.reshape(several, rows, -1)

@@ -65,9 +65,10 @@ class PersonMoments(Moments):
     Attributes:
         arrays: by letter, blocks first, in wire steps.
         clip: ``plan.person_clip``.
-        records, counted: rows in the sums, and the number toward a plan's limits. The latter counts a person with more
-            than ``clip.records`` rows as at most ``clip.most_records``, so one person changes it by at most a public
-            number. Default: ``records``. Private and never sent, as are all fields below but ``published``.
+        records, counted: rows in the sums, and the records that they count as in a plan's limits. There a person with
+            more than ``clip.records`` rows counts as at most ``clip.most_records``, so one person changes ``counted``
+            by at most a public number. Default: ``records``. Private and never sent, as are all fields below but
+            ``published``.
         shrunk, parties: number of clipped persons, and of added parties.
         persons: number of persons, also of those without a readable row; None: unknown.
 
@@ -181,10 +182,10 @@ def _windows(
         first = last
 
 
+# Return one person's moments in parts that fit 64 bits, so that no number of rows raises an error.
 def _one_person(
     X: Any, y: Any, rows: NDArray[np.intp], schema: Schema, summed: Summed
 ) -> tuple[tuple[Moments, ...], LeftOut]:
-    """Return one person's moments in parts that fit 64 bits, so that no person's rows stop a party."""
     most = ((1 << _BITS) - 1) // schema.bound
     result = [summed(*rows_at(X, y, part)) for part in np.array_split(rows, -(-len(rows) // most))]
     parts, left_out = zip(*result, strict=True)

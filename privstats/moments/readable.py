@@ -1,6 +1,6 @@
-"""Select the readable records of any container: under a promise, a party measures these alone.
+"""Select the readable records of any container, for parties under a promise.
 
-A refusal caused by one record would reveal it, because the server sees who is absent. Whether a record is excluded
+A refusal caused by one record would reveal it, because the server sees who is absent. Whether a record is readable
 follows from that record and public values alone. Missing columns and wrong shapes, which no single record causes, are
 still refused.
 """
@@ -40,24 +40,26 @@ _COLUMNS_SHOWN = 8
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Records that are in no sum; ``why`` counts each by column, for one reason or several."""
+    """Unreadable records: excluded, or counted as rows of zeros.
+
+    ``why`` maps (column, reason) to the number of these records; a record may have several reasons.
+    """
 
     records: int = 0
     why: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    zeros: bool = False
 
     @classmethod
     def of(cls, fine: NDArray[np.bool_], why: Mapping[tuple[str, str], NDArray[np.bool_]]) -> LeftOut:
-        """Count excluded records, from masks ``(n,)`` of the readable ones and each reason."""
+        """Count unreadable records, from masks ``(n,)`` of the readable ones and each reason."""
         return cls(int((~fine).sum()), {key: int((each & ~fine).sum()) for key, each in why.items()})
 
     def __add__(self, other: LeftOut) -> LeftOut:
-        both = dict(self.why)
-        for key, count in other.why.items():
-            both[key] = both.get(key, 0) + count
-        return LeftOut(self.records + other.records, both)
+        both = {key: self.why.get(key, 0) + other.why.get(key, 0) for key in {**self.why, **other.why}}
+        return LeftOut(self.records + other.records, both, self.zeros or other.zeros)
 
-    def remark(self, *, none_left: bool) -> str:
-        """Return the warning for the data holder."""
+    def remark(self, *, none_left: bool, refused: bool = False) -> str:
+        """Return the warning for the data holder, or a refusal's message."""
         by_column: dict[str, list[str]] = {column: [] for column, _ in self.why}
         for (column, what), count in self.why.items():
             by_column[column] += [f"{count:,} {what}"] if count else []
@@ -68,8 +70,9 @@ class LeftOut:
         why = f". {'; '.join(shown)}{more}" if shown else ""
         texts = any(what == TEXT and count for (_, what), count in self.why.items())
         code = ", code texts as numbers or have the plan declare them" if texts else ""
+        fate = " and count as rows of zeros, which distort the sums" if self.zeros else " and are excluded"
         return (
-            f"{none}{self.records:,} of the records cannot be read and are excluded from every sum{why}. Correct the "
+            f"{none}{self.records:,} of the records cannot be read{'' if refused else fate}{why}. Correct the "
             f"file where you can{code}, and do not share these numbers"
         )
 
@@ -81,7 +84,7 @@ def named(names: Sequence[str] | None, columns: int) -> list[str]:
 
 Measured: TypeAlias = "Callable[[Any, Any, Any, Mapping[str, Values], bool], Any]"
 Measurement: TypeAlias = "Callable[[Any, Any, Any, Mapping[str, Values], bool], tuple[Any, LeftOut]]"
-"""A :data:`Measured` that also returns the excluded records."""
+"""A :data:`Measured` that also returns the unreadable records."""
 Noted: TypeAlias = "Callable[[NDArray[np.bool_], Any, NDArray[np.bool_]], None]"
 """Receives which records are included, the rows (NaN where an entry is unreadable), and which y are readable."""
 Beside: TypeAlias = Literal["labels", "targets", "unread"]
@@ -100,7 +103,7 @@ def of_readable(
 
     Args:
         beside: the kind of y; None: as the schema's ``rows`` require.
-        kept: count an unreadable record as zeros, where the number of records is public, instead of excluding it.
+        kept: count an unreadable record as zeros instead of excluding it (:attr:`Kind.stays`).
         noted: receives which records are readable.
     """
 
@@ -141,12 +144,12 @@ def _beside(rows: Schema) -> Beside:
 
 
 def readable_of(kind: Kind) -> Measurement:
-    """Return the function by which a kind measures readable records."""
+    """Return the function by which a kind measures records that may be unreadable."""
     return kind.readable or of_readable(kind.measure, kind.beside, kept=kind.stays)
 
 
 def by_record(kind: Kind) -> Kind | None:
-    """Return the kind that measures each record's contribution."""
+    """Return this kind with ``terms`` as its ``measure``; None without ``terms``."""
     if kind.terms is None:
         return None
     return replace(
@@ -157,7 +160,7 @@ def by_record(kind: Kind) -> Kind | None:
 class _Readable:
     def __init__(self, schema: Schema, beside: Beside, kept: bool, noted: Noted = lambda *_: None) -> None:
         self._schema, self._beside, self._keeps, self._noted = schema, beside, kept, noted
-        self.left_out = LeftOut()
+        self.left_out = LeftOut(zeros=kept)
 
     def of(self, X: Any, y: Any) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
         for rows, rest in pairs(X) if y is None else ((X, y),):

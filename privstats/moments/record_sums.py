@@ -79,7 +79,7 @@ class RecordTerms:
         return replace(self, kept=readable)
 
     def at(self, where: Any) -> list[Term]:
-        """Return the terms of some records in the sums; shared rows stay shared."""
+        """Return the terms of some records in the sums; an array of several products is selected once."""
         selected: dict[int, Any] = {id(None): None}
         where = slice(where[0], where[-1] + 1) if (np.diff(where) == 1).all() else where
 
@@ -212,7 +212,8 @@ def grid_key(steps: int, *parts: Any) -> NDArray[np.int64]:
         cut = ((weights >> shift) & np.uint64((1 << bits) - 1)).astype(np.float64)
         sums, start = np.zeros(len(key)), 0
         for part in parts:
-            sums += part.dot(cut[start : start + part.shape[1]])  # for one column ten times faster than @
+            # For a part of one column, dot is ten times faster than @.
+            sums += part.dot(cut[start : start + part.shape[1]])
             start += part.shape[1]
         key += sums.astype(np.int64).view(np.uint64) << shift
     return key.view(np.int64)

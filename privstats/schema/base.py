@@ -27,7 +27,7 @@ Cells: TypeAlias = Literal["class", "pooled", "fold", "cell", "pull", "block"]
 Axis: TypeAlias = Literal["class", "feature", "target", "temperature", "power", "exclusion"]
 
 COUNT_SCALE = 1 << 12
-"""Wire steps per record in a count, so that the noise on it is many steps wide."""
+"""Wire steps per record in a count, so that the noise's standard deviation is many steps."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ class Statistic:
 
     Attributes:
         letter: name in plans and releases.
-        cells: partition into blocks: per ``"class"``, ``"fold"``, ``"cell"`` of count tables, ``"pull"`` (lambda) and
-            site group, ``"block"`` of records, or one ``"pooled"`` block.
+        cells: partition into blocks: per ``"class"``, ``"fold"``, ``"cell"`` of count tables, ``"pull"`` (a lambda or a
+            site group), ``"block"`` of records, or one ``"pooled"`` block.
         axes: axes of a block, with lengths in ``sizes``.
         powers: degrees in the feature and target vectors' entries.
         symmetric: only diagonal and strict upper triangle are sent.
@@ -104,7 +104,7 @@ class Statistic:
 
 
 INFLUENCES = "efghijkl"
-"""The letters of influence values on the first outcome of an effect, on the second, and so on."""
+"""Letters of an effect's influence values, one per outcome, in the order of the outcomes."""
 
 
 def letters_of(table: tuple[Statistic, ...]) -> str:
@@ -122,14 +122,14 @@ def by_letter(table: tuple[Statistic, ...], letters: str) -> tuple[Statistic, ..
 
 
 Predicted: TypeAlias = Literal["classes", "ridge", "parties"]
-"""A model's predictions: classes, or targets; ``"parties"``: classes, from the sum of one vector per party."""
+"""A model's output: ``"classes"``; ``"ridge"``: targets; ``"parties"``: classes, from one vector per party."""
 
 
 class Schema(ABC):
     """The bounds that every record obeys, as a frozen value without data; each kind is a dataclass.
 
     Attributes:
-        task: word for this kind in plan files.
+        task: this kind's value of ``task`` in plan files.
         makes: the sums' use, as a phrase on ethics pages; may be empty.
         appended: how many of ``features`` follow the transform's outputs, such as a target.
         predicts: target of models from one release; None: no head.
@@ -211,7 +211,8 @@ class Schema(ABC):
     def sizes(self) -> dict[str, int]:
         """Axis lengths and cell counts."""
 
-    def refuses_persons(self, *, averaged: bool) -> str:  # noqa: ARG002  kinds read it
+    # averaged is unused here: kinds that override this method read it.
+    def refuses_persons(self, *, averaged: bool) -> str:  # noqa: ARG002
         """Return why persons with several rows are refused; else empty."""
         return self.no_persons
 
@@ -322,7 +323,7 @@ class Schema(ABC):
 
     @property
     def bound(self) -> int:
-        """Larger of a record's maximum entry and its maximum squared norm, in grid steps."""
+        """Maximum that a record adds to an entry of a sum, or its maximum squared norm if larger, in grid steps."""
         return max(self.steps**2, *(row.bound(self.steps) // row.resolution for row in self.sent))
 
 

@@ -71,7 +71,6 @@ def _declared(transform: tuple[Transform, ...], schema: Schema) -> int:
 
 
 def _check_cells(schema: Schema, transform: tuple[Transform, ...], grid_bits: int) -> None:
-    """Refuse ``Cells`` anywhere but first, and fields that contradict its signs or grid."""
     if any(step.reads_cells for step in transform[1:]):
         raise SchemaError("Cells must be the first map: it reads the table; put the others after it")
     if not transform or not transform[0].reads_cells:
@@ -91,7 +90,6 @@ def _check_cells(schema: Schema, transform: tuple[Transform, ...], grid_bits: in
 
 
 def _check_levels(schema: Schema, transform: tuple[Transform, ...], names: tuple[str, ...]) -> None:
-    """Refuse ``Levels`` anywhere but first, and in schemas that use no declared texts."""
     declared: list[Any] = [step for step in transform if step.kind == "levels"]
     if not declared:
         return

@@ -35,7 +35,8 @@ class Kind:
         nearer: whether ``square`` under replace-one may be below ``dp.apart``'s bound, which follows from lengths
             alone.
         beside: what y holds: ``"labels"``, ``"targets"``, ``"unread"``; None: by ``schema.rows``.
-        stays: whether an unreadable record counts as zeros, because the number of records is public.
+        stays: whether an unreadable record counts as zeros. Then N stays the same when it replaces a readable one, as
+            ``square`` under replace-one assumes.
         readable: ``measure`` that excludes unreadable records; None: ``measure`` on readable batches.
         terms: each record's contribution; None: no promise per person.
         terms_of_readable: ``terms`` that exclude unreadable records; None: ``terms`` on readable batches.
@@ -44,10 +45,8 @@ class Kind:
         again: returns ``measure`` with a cache of rows that earlier rounds mapped.
 
     Example:
-        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
-        >>> kind = ps.moments.kind_of(schema)
-        >>> kind.measure(schema, np.array([[0.5, 0.0]]), np.array([1]), {}, False).N.tolist()
-        [0, 1]
+        >>> ps.moments.kind_of(ps.SitesSchema(2, clip_norm=8.0)).stays
+        True
     """
 
     schema: type[Schema]
@@ -95,7 +94,7 @@ class _Schemas(Mapping[str, type[Schema]]):
 
 
 KINDS: Mapping[str, type[Schema]] = _Schemas()
-"""The class of each kind by its ``task``, the word in plan files; a class is loaded when it is first looked up."""
+"""The class of each kind by its ``task`` in plan files; a class is loaded when it is first looked up."""
 
 
 def kind_of(schema: Schema) -> Kind:
@@ -165,7 +164,7 @@ def predicted(schema: Schema) -> Predicted:
 
 
 def row_of(rows: Mapping[str, _Row], schema: Schema, what: str) -> _Row:
-    """Return the row of this schema's kind, from rows by task; a subclass has none.
+    """Return the entry of this schema's kind in a table by task; a subclass has none.
 
     Raises:
         SchemaError: the kind has no row.

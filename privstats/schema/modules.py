@@ -3,8 +3,8 @@
 A :class:`Module` replaces the linear softmax of gradient rounds. Its KIND is an entry point of ``privstats.modules``.
 Reading a plan needs the module's package; measuring also needs its ``packages``.
 
-A round's bound rests on one condition: a record's contribution is a function of that record and the published values
-alone, to the last bit, for any batch. This excludes layers that mix rows, and float sums with a batch-dependent order.
+A round's bound rests on one condition. A record's contribution is a function of that record and the published values
+alone, to the last bit, in any batch. This excludes layers that mix rows, and float sums with a batch-dependent order.
 The library cannot verify it (``testing.check_module`` searches for violations), but counts rows that are not integer or
 too long as zero.
 """
@@ -73,7 +73,7 @@ class Module(ABC):
     def gradients(
         self, units: Whole, labels: NDArray[np.intp], weights: Values, *, classes: int, norm: float, grid_bits: int
     ) -> tuple[Whole, Whole]:
-        """Return each record's clipped cross-entropy gradient g by all weights, and kappa.
+        """Return each record's clipped cross-entropy gradient g with respect to all weights, and kappa.
 
         Args:
             units: integer rows u in steps of 2**-f, ``(n, d + 1)``, at most 2**f long.
@@ -83,8 +83,9 @@ class Module(ABC):
             grid_bits: f.
 
         Returns:
-            With ``q = min(1, norm / |g|)``, ``q g / norm`` in steps of 2**-2f, ``(n, P)``, and ``q (1 - |p|^2)`` of the
-            probabilities p in steps of 2**-f, ``(n,)``: integers in float64, truncated toward zero.
+            With ``q = min(1, norm / |g|)``, ``q g / norm`` in steps of 2**-2f, ``(n, P)``, and kappa,
+            ``q (1 - |p|^2)`` of the probabilities p in steps of 2**-f, ``(n,)``: integers in float64, truncated toward
+            zero. The sum of kappa sets the step size.
         """
 
     @abstractmethod

@@ -91,7 +91,7 @@ def check_widths(values: Mapping[str, Values], weights: range = _WEIGHT_EXPONENT
 
 
 class Round(Schema):
-    """A schema of sums at published values of at most 20 bits."""
+    """A schema whose sums are computed with published values of at most 20 bits each."""
 
     needs_privacy: ClassVar[str] = (
         "this sum cannot be released without differential privacy: weights can be chosen so that one record alone "
