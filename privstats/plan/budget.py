@@ -142,14 +142,12 @@ def _row(spend: NoiseRow, rooms: Sequence[Headroom], advantage: float) -> Budget
 def predicted_advantage(schema: Schema, statistic: str, max_records: int) -> float:
     """Predict a likelihood-ratio attacker's membership advantage (largest TPR - FPR) from noiseless sums.
 
-    A record changes k entries of a sum over the n records of its class; classes are assumed equally large. Elsewhere n
-    counts all records, so with several folds or cells the prediction is too low. If entries are independent, the
-    likelihood ratio has the separation d' = sqrt(k / n), and the advantage is 2 Phi(d'/2) - 1. The advantage is near 1
-    until n is far above k.
+    A record changes k entries of sums over n records each: all records, or those of its class, fold or cell, which are
+    assumed equally large. If entries are independent, the likelihood ratio has the separation d' = sqrt(k / n), and
+    the advantage is 2 Phi(d'/2) - 1. The advantage is near 1 until n is far above k.
     """
     row = next(row for row in schema.sent if row.letter == statistic)
-    entries, per_class = row.entries(schema.sizes), schema.sizes["class"] if row.cells == "class" else 1
-    separation = math.sqrt(entries * per_class / max_records)
+    separation = math.sqrt(row.entries(schema.sizes) * row.blocks(schema.sizes) / max_records)
     return float(2 * ndtr(separation / 2) - 1)
 
 

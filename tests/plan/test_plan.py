@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import ndtr
 
 import privstats as ps
 from privstats.plan import document
@@ -173,6 +174,16 @@ def test_without_dp_the_budget_prints_the_membership_advantage():
 def test_the_advantage_falls_with_records():
     few, many = (plan(privacy=ps.NoPrivacy(), cohort=ps.Cohort(6, 5, n)).budget() for n in (50, 50_000))
     assert few.rows[2].advantage > 10 * many.rows[2].advantage
+
+
+def test_the_advantage_counts_the_records_of_a_fold_or_cell():
+    folds, cells = 4, 12
+    ridge = ps.RidgeSchema(3, clip_norm=1.0, target_bound=1.0, folds=folds)
+    counts = ps.CountSchema((ps.Categories("month", tuple("abcdefghijkl")),), (("month",),))
+    for schema, letter, separation in ((ridge, "h", 3 * folds), (counts, "T", cells)):
+        expected = 2 * ndtr(math.sqrt(separation / 5_000) / 2) - 1
+        rows = ps.Plan(schema=schema, cohort=ps.Cohort(6, 5, 5_000), privacy=ps.NoPrivacy()).budget().rows
+        assert [row.advantage for row in rows if row.statistic == letter] == [pytest.approx(expected)]
 
 
 @pytest.mark.parametrize(
