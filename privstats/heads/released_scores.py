@@ -6,9 +6,11 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import expit, ndtri
 
 from privstats.estimates import denoise
 from privstats.estimates.denoise import Array
+from privstats.estimates.separation import Separation
 from privstats.heads.evidence import ClassEvidence
 
 POINTS = 128
@@ -23,10 +25,12 @@ class ReleasedScores(NamedTuple):
     Attributes:
         quantiles: the second class's probability at shares ``(k + 1/2) / POINTS``, per true class, ``(2, POINTS)``.
         prevalence: class shares of the records, ``(2,)``.
+        area: range of the AUC that the releases leave, ``(2,)``; None where unknown.
     """
 
     quantiles: Array
     prevalence: Array
+    area: Array | None = None
 
     def below(self, cuts: Array) -> Array:
         """Return the share of each class's records below cuts, ``(2, k)``."""
@@ -51,17 +55,28 @@ def released_scores(head: Any) -> ReleasedScores | None:
 
 def forget(head: Any) -> None:
     """Drop an earlier fit's sums."""
-    head._scored_on = head._released_scores = None
+    head._scored_on = head._released_scores = head._separation = None
 
 
 def described(head: Any, evidence: ClassEvidence) -> ReleasedScores:
+    """Return scores by the head's separation, else of :func:`drawn` rows.
+
+    Guarantee:
+        The scores are a function of the head and its releases, so they cost no budget (Dwork and Roth 2014,
+        proposition 2.1).
+    """
+    law: Separation | None = getattr(head, "_separation", None)
+    if law is None:
+        return drawn(head, evidence)
+    n, ranks = denoise.counts(evidence.N, evidence.noise("N")), (np.arange(POINTS) + 0.5) / POINTS
+    shares = expit(law.centres[:, None] + law.spread * ndtri(ranks))
+    return ReleasedScores(shares, n / n.sum(), np.array([law.low, law.high]))
+
+
+def drawn(head: Any, evidence: ClassEvidence) -> ReleasedScores:
     """Score rows sampled, with a fixed seed, from Gaussians with the sums' means and denoised scatter.
 
     A rare class's mean is not shrunk: it would lie at the mean of all rows, and its scores among the others'.
-
-    Guarantee:
-        The scores are a function of the head and the released sums, so they cost no budget (Dwork and Roth 2014,
-        proposition 2.1).
     """
     n = denoise.counts(evidence.N, evidence.noise("N"))
     values, vectors = np.linalg.eigh(denoise.within_scatter(evidence, n) / n.sum())
