@@ -26,7 +26,7 @@ _NORMAL, _FEW_NORMAL = (ndtri((np.arange(count) + 0.5) / count) for count in (64
 _PRIOR = 0.5
 _LOG_SPREAD = _PRIOR * np.linspace(-2.5, 2.5, 11)
 """Logarithm of the within-class variance over the released one, with its prior standard deviation."""
-_OF_OPTIMISM, _OF_DISTANCE = 0.25, 0.15
+_OF_OPTIMISM, _OF_DISTANCE, _OF_RESIDUAL = 0.25, 0.15, 0.05
 """Relative standard deviations of the linear response, and of the normal law on rows of one length."""
 _RELATED = 0.1
 """Correlation between residuals and what a score of 1 misses, a priori."""
@@ -70,17 +70,21 @@ def separation(
     ``rounds`` hold the gradient in the filter's coordinates, kappa and sigma.
     """
     counts = denoise.counts(sums.N, sums.sigma["N"])
-    sight = _Sight(recipe, sums, whitening, counts, weights[1] - weights[0], states[-2].weights, rounds[-1][0])
+    sight = _Sight(recipe, sums, whitening, counts, weights[1] - weights[0], states[-2].weights)
     levels = [(kappa, sigma) for _, kappa, sigma in rounds]
     unclipped = [sight.unclipped(state.weights, kappa) for state, (kappa, _) in zip(states, levels, strict=False)]
     noise = weight_noise(recipe, sums, whitening, states, levels, unclipped)
-    distance, distance_error = sight.distance(noise[0], discriminant)
-    residual, residual_error = sight.residual(noise[-1], levels[-1][1])
+    residual = sight.residual(rounds[-1][0], noise[-1], levels[-1][1])
+    return _believed(sight, sight.distance(noise[0], discriminant), residual)
+
+
+def _believed(sight: _Sight, measured: tuple[float, float], followed: tuple[float, float]) -> Separation:
+    (distance, distance_error), (residual, residual_error) = measured, followed
     variances = sight.variance * np.exp(_LOG_SPREAD)
     expected = np.array([sight.expected(_DISTANCES, each) for each in variances])
     apart = _DISTANCES * np.sqrt(variances)[:, None]
     doubt = distance_error**2 + np.square(_OF_DISTANCE * apart) + _LEAST
-    unsure = residual_error**2 + np.square(_OF_DISTANCE * sight.share * (1 - sight.share) * apart)
+    unsure = residual_error**2 + np.square(_OF_RESIDUAL * sight.share * (1 - sight.share) * apart)
     chi = np.square(distance - apart) / doubt + np.log(doubt)
     chi += np.square(residual - expected) / unsure + np.log(unsure)
     chi += np.square(_LOG_SPREAD / _PRIOR)[:, None]
@@ -103,7 +107,6 @@ class _Sight:
         counts: Array,
         along: Array,
         before: Array,
-        gradient: Array,
     ) -> None:
         self.recipe, self.sums, self.whitening, self.counts, self.along = recipe, sums, whitening, counts, along
         self.limit = recipe.clip / math.sqrt(2)
@@ -114,8 +117,8 @@ class _Sight:
         self.curvature = (1 - INTERCEPT**2) * whitening.values * np.square(whitening.scale) / whitening.spread
         top = int(whitening.values.argmax())  # which holds the mean row where rows have one
         self.curvature[top] = max(self.curvature[top] - self.row[top] ** 2, 0.0)
-        self.rows, self.gradient = rows / counts[:, None], (gradient[1] - gradient[0]) / 2
-        self.mean, self.variance = float(along @ self.row), max(self.covariance(along, along), _LEAST)
+        self.rows, self.mean = rows / counts[:, None], float(along @ self.row)
+        self.variance = max(self.covariance(along, along), _LEAST)
         earlier = before[1] - before[0]
         own, both = self.covariance(earlier, earlier), self.covariance(along, earlier)
         self.slope, self.earlier = both / self.variance, float(earlier @ self.row)
@@ -146,11 +149,10 @@ class _Sight:
             rows = error @ self.whitening.vectors * self.stretch * inverse[:, None]
             optimism += float((moved[1] - moved[0])[:-1] @ (rows[1] - rows[0])) / replicates
         chance_error = sigma * math.sqrt(float(np.square(self.along[:-1] * self.stretch).sum()))
-        return found - optimism, math.hypot(
-            chance_error * math.sqrt(float((inverse**2).sum())), _OF_OPTIMISM * optimism
-        )
+        chance_error *= math.sqrt(float((inverse**2).sum()))
+        return found - optimism, math.hypot(chance_error, _OF_OPTIMISM * optimism)
 
-    def residual(self, noise: Array, sigma: float) -> tuple[float, float]:
+    def residual(self, gradient: Array, noise: Array, sigma: float) -> tuple[float, float]:
         # These weights score near 1 on every row: by the intercept, or with less of its noise by the mean row.
         level = sigma**2 / (2 * self.records**2)
         ridge = level / (_RELATED**2 * self.share * (1 - self.share)) + _LEAST
@@ -159,7 +161,7 @@ class _Sight:
         centred = self.along - self.mean * one
         optimism = (1 - LDA_SHARE) * sigma * float(noise @ (1 - one * self.row))
         error = math.sqrt(level * float(centred @ centred))
-        return (float(self.gradient @ centred) - optimism) / self.records, max(error, _LEAST)
+        return (float((gradient[1] - gradient[0]) @ centred) / 2 - optimism) / self.records, max(error, _LEAST)
 
     def expected(self, distances: Array, variance: float) -> Array:
         total, apart = variance * (1 + self.share * (1 - self.share) * distances**2), distances * math.sqrt(variance)

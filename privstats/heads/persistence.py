@@ -112,8 +112,7 @@ def content_of(head: Any) -> Content:
         ) from None
     known = {_KNOWN + name: getattr(head, name + "_") for name in _KNOWLEDGE if hasattr(head, name + "_")}
     if (scores := released_scores(head)) is not None:
-        found = {name: getattr(scores, name) for name in _SCORES}
-        known |= {_KNOWN + name: values for name, values in found.items() if values is not None}
+        known |= {_KNOWN + name: values for name, values in scores._asdict().items() if values is not None}
     return Content(manifest, {**head.rule_.arrays(), **known})
 
 
@@ -206,9 +205,7 @@ def _check_known(manifest: _Manifest, known: dict[str, Any]) -> None:
 def _check_scores(manifest: _Manifest, scores: dict[str, Any]) -> None:
     if not scores:
         return
-    shapes = {"quantiles": (2, POINTS), "prevalence": (2,), "area": (2,)}
-    if "area" not in scores:  # where it is unknown, and in older files
-        del shapes["area"]
+    shapes = {"quantiles": (2, POINTS), "prevalence": (2,)} | {name: (2,) for name in scores if name == "area"}
     if len(manifest.classes or ()) != 2 or {name: values.shape for name, values in scores.items()} != shapes:
         raise ValueError("scores of another shape")
     if not all(values.dtype == np.float64 and ((values >= 0) & (values <= 1)).all() for values in scores.values()):

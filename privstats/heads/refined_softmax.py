@@ -140,8 +140,7 @@ class RefinedSoftmax(ClassHead):
         """
         check_parameters(self, self.bounds)
         before, behind = behind_counts(releases) if isinstance(releases, list | tuple) else ([], releases)
-        have = present(behind)
-        recipe = recipe_of(have)
+        recipe = recipe_of(have := present(behind))
         if not isinstance(recipe, ClassRounds):
             raise ReleaseError("these are releases of a regression; use heads.RefinedRidge")
         of_module = isinstance(recipe, ModuleRounds)
@@ -160,10 +159,8 @@ class RefinedSoftmax(ClassHead):
             self._settle_module(recipe.network, whitening, states[-1], counts, len(states) - 1)
         else:
             self._calibrate(recipe, have, whitening, states, discriminant)
-            tables = paired_of(recipe, have)
-            self._settle(whitening, states[-1].weights, discriminant, counts, len(states) - 1, tables)
-            if tables is None and len(self.classes_) == _PAIR and len(states) > 1:
-                self._separate(recipe, have, whitening, states, counts)
+            self._settle(whitening, states[-1].weights, discriminant, counts, len(states) - 1, paired_of(recipe, have))
+            self._separate(recipe, have, whitening, states, counts)
         provenance = Provenance.of([*before, *have])  # last: where no rule follows, an earlier one is still there
         self.provenance_ = replace(provenance, public=None if discriminant is None else discriminant.provenance_.public)
         self._remember_scores(have[0])
@@ -177,8 +174,9 @@ class RefinedSoftmax(ClassHead):
         states: Sequence[Any],
         counts: Array,
     ) -> None:
+        if self.pairs_ or len(self.classes_) != _PAIR or len(states) == 1:
+            return
         evidence, _ = class_evidence(have[0])
-
         last = states[-1].weights
 
         def discriminant(A: Array) -> Array:

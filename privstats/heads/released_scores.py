@@ -10,7 +10,6 @@ from scipy.special import expit, ndtri
 
 from privstats.estimates import denoise
 from privstats.estimates.denoise import Array
-from privstats.estimates.separation import Separation
 from privstats.heads.evidence import ClassEvidence
 
 POINTS = 128
@@ -65,11 +64,10 @@ def described(head: Any, evidence: ClassEvidence) -> ReleasedScores:
         The scores are a function of the head and its releases, so they cost no budget (Dwork and Roth 2014,
         proposition 2.1).
     """
-    law: Separation | None = getattr(head, "_separation", None)
-    if law is None:
+    if (law := getattr(head, "_separation", None)) is None:
         return drawn(head, evidence)
-    n, ranks = denoise.counts(evidence.N, evidence.noise("N")), (np.arange(POINTS) + 0.5) / POINTS
-    shares = expit(law.centres[:, None] + law.spread * ndtri(ranks))
+    n = denoise.counts(evidence.N, evidence.noise("N"))
+    shares = expit(law.centres[:, None] + law.spread * ndtri((np.arange(POINTS) + 0.5) / POINTS))
     return ReleasedScores(shares, n / n.sum(), np.array([law.low, law.high]))
 
 
