@@ -107,15 +107,16 @@ def raw_tables_predicted_standing() -> str:
     parts = []
     for name, tables in (
         ("the tables that built the correction", BUILT_ON),
-        ("tables not looked at before", FRESH_AUC),
+        ("other tables", FRESH_AUC),
     ):
         rows = [row for row in results("raw_tables.predicted")[PREDICTED] if row["data"] in tables]
         before, now = (np.array([row[way] - row["held out"] for row in rows]) for way in ("by the sums", "now"))
         releases = sum(row["releases"] for row in rows)
-        covered = sum(row["covered"] for row in rows)
+        covered, printed = (sum(row[name] for row in rows) for name in ("covered", "printed covers"))
         parts.append(
             f"on the {len(rows)} lines of {name} the sums are {_digits(float(np.abs(before).mean()))} off in the mean "
-            f"and the middle now {_digits(float(np.abs(now).mean()))}, and {covered} of {releases} ranges cover"
+            f"and the middle now {_digits(float(np.abs(now).mean()))}; {covered} of {releases} ranges and {printed} of "
+            f"{releases} printed intervals cover"
         )
     return f"Beside held-out records, {'; '.join(parts)}."
 

@@ -258,7 +258,7 @@ def raw_tables_predicted() -> Cells:
             row["data"],
             _short(row["epsilon"]),
             f"{row['records']:,}",
-            *(_digits(row[name]) for name in ("held out", "by the sums", "now")),
+            *(_digits(row[name]) for name in ("held out", "trained", "by the sums", "now")),
             f"{_digits(row['low'])} to {_digits(row['high'])}",
             f"{row['covered']} of {row['releases']}",
             f"{_digits(row['printed low'])} to {_digits(row['printed high'])}",
@@ -267,7 +267,19 @@ def raw_tables_predicted() -> Cells:
         for row in results("raw_tables.predicted")["predicted AUC"]
     ]
     return [
-        ["table", "epsilon", "records", "held out", "by the sums", "now", "range", "covered", "printed", "covered"],
+        [
+            "table",
+            "epsilon",
+            "records",
+            "held out",
+            "training records",
+            "by the sums",
+            "now",
+            "range",
+            "covered",
+            "printed",
+            "covered",
+        ],
         *lines,
     ]
 

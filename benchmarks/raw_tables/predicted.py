@@ -36,7 +36,7 @@ TITLE = "predicted AUC"
 BUILT_ON = ("mgus", "attrition", "biopsy", "monica", "rotterdam", "fertil2", "cancer")
 """Tables by which the correction was found."""
 FRESH = ("rossi", "titanic", "cells", "gbsg", "mroz", "anes", "nhefs", "credit")
-"""Tables that were not looked at before the correction was fixed."""
+"""Tables that built no part of the correction; the range was widened after a first look at all."""
 _NEAR = 0.02
 
 
@@ -81,10 +81,11 @@ def _measured(table: RawTable, epsilon: float, count: int, draws: int) -> Row:
                 assert scores is not None
                 assert scores.area is not None
                 true = float(roc_auc_score(split.y_test, head.predict_proba(split.gaps_test)[:, 1]))
+                trained = float(roc_auc_score(split.y, head.predict_proba(split.gaps)[:, 1]))
                 before = area(drawn(head, head._scored_on).quantiles)
                 printed = _printed(head, len(split.y_test), float(split.y.mean()), epsilon, scores.area)
-                runs.append((true, before, area(scores.quantiles), *scores.area, *printed))
-    true, before, now, low, high, least, most = np.array(runs).T
+                runs.append((true, trained, before, area(scores.quantiles), *scores.area, *printed))
+    true, trained, before, now, low, high, least, most = np.array(runs).T
     covered = (low - _NEAR <= true) & (true <= high + _NEAR)
     outside = (true < least - _NEAR) | (most + _NEAR < true)
     return {
@@ -93,6 +94,7 @@ def _measured(table: RawTable, epsilon: float, count: int, draws: int) -> Row:
         "records": len(y),
         "releases": len(runs),
         "held out": float(true.mean()),
+        "trained": float(trained.mean()),
         "by the sums": float(before.mean()),
         "now": float(now.mean()),
         "low": float(low.mean()),
