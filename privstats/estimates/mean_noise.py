@@ -38,7 +38,7 @@ def mean_noise(
     A = sums.A.sum(axis=0) @ whitening.vectors * (whitening.scale * whitening.stretch)
     row = np.append(A / sums.records, INTERCEPT)
     scale = softmax.hessian_scale(recipe, sums, rounds[-1][0])  # twice the mean of p (1 - p)
-    moved = [(1 - softmax.LDA_SHARE) * row * each for each in _moved(recipe, sums, whitening, states, rounds)]
+    moved = [(1 - softmax.LDA_SHARE) * row * each for each in weight_noise(recipe, sums, whitening, states, rounds)]
     variance = scale / 2
     if match is not None:
         variance = match.variance
@@ -48,13 +48,15 @@ def mean_noise(
     return variance * spread / temperature
 
 
-def _moved(
+def weight_noise(
     recipe: SoftmaxRecipe,
     sums: NoisyClassSums,
     whitening: SoftmaxWhitening,
     states: Sequence[Filter],
     rounds: Sequence[tuple[float, float]],
+    answered: Sequence[float] | None = None,
 ) -> list[Array]:
+    """Return the final weights' noise ``(k,)`` by release; ``answered`` scales each round's answer to earlier noise."""
     n, Kd = sums.records, whitening.curvature
     stretched = sums.sigma["A"] * whitening.scale * whitening.stretch
     noise = np.append(stretched, INTERCEPT * sums.sigma["N"]) / n
@@ -68,7 +70,8 @@ def _moved(
             curvature = softmax.class_curvature(recipe, sums, whitening, states[place - 1], scale, (sigma / n) ** 2)
         variance, curved = (np.atleast_2d(each).mean(axis=0) for each in (before, curvature))
         gain = variance / ((1 + CAUTION) * variance + np.square(noise / curved))
-        steps = [gain * each + softmax.MOMENTUM * old for each, old in zip(moved, last, strict=True)]
+        answer = 1.0 if answered is None or not place else answered[place - 1]
+        steps = [gain * answer * each + softmax.MOMENTUM * old for each, old in zip(moved, last, strict=True)]
         steps.append(gain * noise / curved)
         moved = [each - step for each, step in zip([*moved, np.zeros(len(Kd))], steps, strict=True)]
         last = [(1 + CAUTION) * gain * step for step in steps]

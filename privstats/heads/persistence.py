@@ -112,7 +112,7 @@ def content_of(head: Any) -> Content:
         ) from None
     known = {_KNOWN + name: getattr(head, name + "_") for name in _KNOWLEDGE if hasattr(head, name + "_")}
     if (scores := released_scores(head)) is not None:
-        known |= {_KNOWN + name: getattr(scores, name) for name in _SCORES}
+        known |= {_KNOWN + name: values for name, values in scores._asdict().items() if values is not None}
     return Content(manifest, {**head.rule_.arrays(), **known})
 
 
@@ -205,15 +205,13 @@ def _check_known(manifest: _Manifest, known: dict[str, Any]) -> None:
 def _check_scores(manifest: _Manifest, scores: dict[str, Any]) -> None:
     if not scores:
         return
-    if len(manifest.classes or ()) != 2 or {name: values.shape for name, values in scores.items()} != {
-        "quantiles": (2, POINTS),
-        "prevalence": (2,),
-    }:
+    shapes = {"quantiles": (2, POINTS), "prevalence": (2,)} | {name: (2,) for name in scores if name == "area"}
+    if len(manifest.classes or ()) != 2 or {name: values.shape for name, values in scores.items()} != shapes:
         raise ValueError("scores of another shape")
     if not all(values.dtype == np.float64 and ((values >= 0) & (values <= 1)).all() for values in scores.values()):
         raise ValueError("scores must be float64 from 0 to 1")
-    if not (np.diff(scores["quantiles"], axis=1) >= 0).all():
-        raise ValueError("quantiles must rise")
+    if not all((np.diff(scores[name]) >= 0).all() for name in ("quantiles", "area") if name in scores):
+        raise ValueError("quantiles and the ends of a range must rise")
 
 
 def _manifest(head: Any) -> _Manifest:

@@ -9,6 +9,7 @@ import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from dataclasses import replace as changed
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -29,6 +30,7 @@ from privstats.estimates.clip_link import LastGradient, link_of
 from privstats.estimates.denoise import NoisyClassSums
 from privstats.estimates.discriminant import Priors, log_priors
 from privstats.estimates.mean_noise import mean_noise
+from privstats.estimates.separation import separation
 from privstats.estimates.softmax import temperature
 from privstats.heads.diagnostics import FewRecordsWarning, warn_of_few_records
 from privstats.heads.estimator import ClassHead, class_labels
@@ -138,8 +140,7 @@ class RefinedSoftmax(ClassHead):
         """
         check_parameters(self, self.bounds)
         before, behind = behind_counts(releases) if isinstance(releases, list | tuple) else ([], releases)
-        have = present(behind)
-        recipe = recipe_of(have)
+        recipe = recipe_of(have := present(behind))
         if not isinstance(recipe, ClassRounds):
             raise ReleaseError("these are releases of a regression; use heads.RefinedRidge")
         of_module = isinstance(recipe, ModuleRounds)
@@ -159,10 +160,37 @@ class RefinedSoftmax(ClassHead):
         else:
             self._calibrate(recipe, have, whitening, states, discriminant)
             self._settle(whitening, states[-1].weights, discriminant, counts, len(states) - 1, paired_of(recipe, have))
+            self._separate(recipe, have, whitening, states, counts)
         provenance = Provenance.of([*before, *have])  # last: where no rule follows, an earlier one is still there
         self.provenance_ = replace(provenance, public=None if discriminant is None else discriminant.provenance_.public)
         self._remember_scores(have[0])
         return self
+
+    def _separate(
+        self,
+        recipe: Any,
+        have: Sequence[Any],
+        whitening: softmax.SoftmaxWhitening,
+        states: Sequence[Any],
+        counts: Array,
+    ) -> None:
+        if self.pairs_ or len(self.classes_) != _PAIR or len(states) == 1:
+            return
+        evidence, _ = class_evidence(have[0])
+        last = states[-1].weights
+
+        def discriminant(A: Array) -> Array:
+            rule = _quietly(head_class("LDA")()._solve, changed(evidence, A=A))
+            moved = softmax.averaged(whitening, last, rule.coef, rule.intercept)
+            return np.asarray(moved - (1 - softmax.LDA_SHARE) * last)
+
+        behind = recipe.rounds_behind(have)
+        rounds = [(whitening.turned(np.asarray(each.gradient)), each.kappa, each.sigma) for each in behind]
+        weights = whitening.turned(self.weights_)
+        found = separation(recipe.constants, recipe.sums(have[0]), whitening, states, rounds, weights, discriminant)
+        (divisor, offset), heat = self.link_, self.temperature_
+        shifts = np.broadcast_to(offset + self._shift(counts), 2)
+        self._separation = found.scaled(divisor * heat, float(shifts[1] - shifts[0]) / heat)
 
     def _remember_scores(self, release: Release) -> None:
         evidence, _ = class_evidence(release)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import expit, ndtri
 
 from privstats.estimates import denoise
 from privstats.estimates.denoise import Array
@@ -23,10 +24,12 @@ class ReleasedScores(NamedTuple):
     Attributes:
         quantiles: the second class's probability at shares ``(k + 1/2) / POINTS``, per true class, ``(2, POINTS)``.
         prevalence: class shares of the records, ``(2,)``.
+        area: range of the AUC that the releases leave, ``(2,)``; None where unknown.
     """
 
     quantiles: Array
     prevalence: Array
+    area: Array | None = None
 
     def below(self, cuts: Array) -> Array:
         """Return the share of each class's records below cuts, ``(2, k)``."""
@@ -51,17 +54,27 @@ def released_scores(head: Any) -> ReleasedScores | None:
 
 def forget(head: Any) -> None:
     """Drop an earlier fit's sums."""
-    head._scored_on = head._released_scores = None
+    head._scored_on = head._released_scores = head._separation = None
 
 
 def described(head: Any, evidence: ClassEvidence) -> ReleasedScores:
+    """Return scores by the head's separation, else of :func:`drawn` rows.
+
+    Guarantee:
+        The scores are a function of the head and its releases, so they cost no budget (Dwork and Roth 2014,
+        proposition 2.1).
+    """
+    if (law := getattr(head, "_separation", None)) is None:
+        return drawn(head, evidence)
+    n = denoise.counts(evidence.N, evidence.noise("N"))
+    shares = expit(law.centres[:, None] + law.spread * ndtri((np.arange(POINTS) + 0.5) / POINTS))
+    return ReleasedScores(shares, n / n.sum(), np.array([law.low, law.high]))
+
+
+def drawn(head: Any, evidence: ClassEvidence) -> ReleasedScores:
     """Score rows sampled, with a fixed seed, from Gaussians with the sums' means and denoised scatter.
 
     A rare class's mean is not shrunk: it would lie at the mean of all rows, and its scores among the others'.
-
-    Guarantee:
-        The scores are a function of the head and the released sums, so they cost no budget (Dwork and Roth 2014,
-        proposition 2.1).
     """
     n = denoise.counts(evidence.N, evidence.noise("N"))
     values, vectors = np.linalg.eigh(denoise.within_scatter(evidence, n) / n.sum())

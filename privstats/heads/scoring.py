@@ -270,7 +270,7 @@ def score_cuts(head: Any, releases: Sequence[Release | None], bins: int) -> tupl
     evidence, _ = class_evidence(sums)
     if evidence.B is None or evidence.classes != 2:
         raise HeadError("bins follow sums of both classes with B; leave releases out and choose score_bins")
-    return cuts_of(described(head, evidence), bins)
+    return cuts_of(released_scores(head) or described(head, evidence), bins)
 
 
 def cuts_of(scores: ReleasedScores, bins: int) -> tuple[float, ...]:

@@ -214,6 +214,13 @@ def expected_area(plan: Plan, share: float, *, records: int | None = None, alpha
     return area((1 - share) * total * others, share * total * members, sigma, z_of(alpha))
 
 
+def expected_ends(found: Interval, area: Array | None) -> tuple[float, float]:
+    """Return the ends of an expected interval, moved to the ends of the AUC's range where one is known."""
+    if area is None:
+        return found.low, found.high
+    return max(area[0] - found.value + found.low, 0.0), min(area[1] - found.value + found.high, 1.0)
+
+
 def expected_sentences(plan: Plan) -> list[str]:
     """Return sentences on a plan's expected AUC."""
     schema = plan.schema
@@ -222,10 +229,16 @@ def expected_sentences(plan: Plan) -> list[str]:
     scores = planned_scores(plan)
     known = scores if schema.score == "probability" else None
     shares = _SHARES if known is None else tuple(sorted({*_SHARES, round(float(known.prevalence[1]), 2) or 0.01}))
-    ranges = [_range_of(share, expected_area(plan, share)) for share in shares]
+    area = None if known is None else known.area
+    ranges = [_range_of(share, expected_area(plan, share), area) for share in shares]
     level = f"the AUC is {_AREA:g}" if known is None else "scores lie where the head's own releases say"
     out = [f"if all {plan.cohort.max_records:,} records are scored and {level}, the AUC's interval will be about "]
     out[0] += "; ".join(ranges)
+    if area is not None:
+        out.append(
+            f"the noise in the head's own releases leaves its AUC between {area[0]:.2f} and {area[1]:.2f}; the score "
+            "will narrow that range"
+        )
     if schema.classes == 2 and schema.cuts is None and schema.score == "probability":
         out.append(_why_equal(known is not None))
     return out
@@ -240,9 +253,14 @@ def _why_equal(known: bool) -> str:
     )
 
 
-def _range_of(share: float, found: Interval) -> str:
+def _range_of(share: float, found: Interval, area: Array | None) -> str:
     where = f"where {100 * share:g} in 100 are of the class"
-    return f"{found.low:.2f} to {found.high:.2f} {where}" if found.reported else f"hidden by noise {where}"
+    if not found.reported:
+        return f"hidden by noise {where}"
+    low, high = expected_ends(found, area)
+    if area is None:
+        return f"{low:.2f} to {high:.2f} {where}"
+    return f"{found.high - found.low:.2f} wide, between {low:.2f} and {high:.2f}, {where}"
 
 
 def _shares_of_bins(schema: ScoringSchema, share: float, scores: ReleasedScores | None) -> tuple[Array, Array]:
