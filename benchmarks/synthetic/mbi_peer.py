@@ -69,7 +69,8 @@ def _opendp(codes: Any, sizes: Any, rho: float, way: str, seed: int) -> Any:
 
     dp: Any = opendp.prelude
     dp.enable_features("contrib")
-    opendp.extras.mbi._mst.prior = lambda value: value * _BELOW
+    selections: Any = opendp.extras.mbi._mst
+    selections.prior = lambda value: value * _BELOW
     algorithm = dp.mbi.AIM(queries=2) if way == "AIM" else dp.mbi.MST()
     return _table(dp, algorithm, codes, sizes, rho)
 
