@@ -5,7 +5,7 @@ Part of ``benchmarks/tables.py``, which writes them into the page.
 
 from __future__ import annotations
 
-from benchmarks.measuring import Row, Rows
+from benchmarks.measuring import Row, Rows, standard_error
 from benchmarks.table import Cells, Shown, Table, Tables, by_name, titled
 from threat_models.bounds import clopper_pearson
 
@@ -73,12 +73,12 @@ def synthetic_beside() -> Cells:
 
 
 def _less(ours: Row | None, theirs: Row | None, learner: str) -> str:
-    """The mean difference over the splits of both; "-" where one was not measured."""
+    """The mean difference over the splits of both and its standard error; "-" where one was not measured."""
     if ours is None or theirs is None:
         return "-"
-    one, other = ours[f"{learner} by split"], theirs[f"{learner} by split"]
-    both = min(len(one), len(other))
-    return f"{sum(one[:both]) / both - sum(other[:both]) / both:+.3f}"
+    pairs = zip(ours[f"{learner} by split"], theirs[f"{learner} by split"], strict=False)
+    less = [one - other for one, other in pairs]
+    return f"{sum(less) / len(less):+.3f}" + (f" ± {standard_error(less):.3f}" if len(less) > 1 else "")
 
 
 _MASKS: dict[str, Shown] = {
@@ -88,6 +88,13 @@ _MASKS: dict[str, Shown] = {
     "parties": "{parties}",
     "masked": "{masked s:.1f} s",
     "one curator": "{one curator s:.1f} s",
+}
+_FITS: dict[str, Shown] = {
+    "cells": "{cells:,}",
+    "fit": "{fit}",
+    "loss": "{loss:.3f}",
+    "distance": "{distance:.4f}",
+    "seconds": "{seconds:.1f}",
 }
 _CHOICE: dict[str, Shown] = {"columns": "{columns}", "pairs chosen": "{pairs}", "seconds": "{seconds:.2f}"}
 _MEMBERSHIP: dict[str, Shown] = {
@@ -111,6 +118,7 @@ _INFERENCE: dict[str, Shown] = {
 TABLES: Tables = {
     **by_name(synthetic_rows, synthetic_beside),
     "synthetic_masks": Table("synthetic.rows", "seconds of all sessions", _MASKS),
+    "synthetic_fits": Table("synthetic.fits", "fits: ", _FITS, ("table", str)),
     "synthetic_choice": Table("synthetic.rows", "seconds of the choice", _CHOICE),
     "synthetic_membership": Table("synthetic.attacks", "membership", _MEMBERSHIP),
     "synthetic_inference": Table("synthetic.attacks", "inference", _INFERENCE),
