@@ -1,6 +1,7 @@
 """A rare class on raw tables: rounds beside one release, where few records are positive.
 
     python -m benchmarks.raw_tables.rare --save
+    python -m benchmarks.raw_tables.rare --save --tables default mortgages  # measures these, keeps the rest
     python -m benchmarks.raw_tables.rare --save --by-epsilon lending churn  # measures these, keeps the rest
 
 AUC and log loss at epsilon 1, a tenth of the cells missing, columns declared as in ``cells``. Five tables have a rate
@@ -48,6 +49,7 @@ _ASKED: Mapping[str, tuple[float | None, ...]] = {
 def options(parser: argparse.ArgumentParser) -> None:
     """Add the benchmark's options."""
     parser.add_argument("--splits", type=int, default=5)
+    parser.add_argument("--tables", nargs="+", help="measure these alone, and keep the rest")
     parser.add_argument("--by-epsilon", nargs="+", default=[], metavar="TABLE", help="measure these alone, by epsilon")
 
 
@@ -64,13 +66,15 @@ def tables(options: argparse.Namespace) -> Tables:
             yield BY_EPSILON, further
         return
     asked = {"cancer": (0.2,)} if options.quick else _ASKED
-    rows: list[Row] = []
-    for name, shares in asked.items():
-        for share in shares:
-            columns, y = there[name].load()
-            found = _row(*thinned(columns, y, share), options.splits, 1.0)
-            rows.append({"data": name, "own": share is None, **found})
-            yield TITLE, rows
+    before = kept.get(TITLE, ()) if options.tables else ()
+    rows: dict[str, list[Row]] = {name: [row for row in before if row["data"] == name] for name in asked}
+    for name in asked if options.quick or options.tables is None else options.tables:
+        columns, y = there[name].load()
+        rows[name] = [
+            {"data": name, "own": share is None, **_row(*thinned(columns, y, share), options.splits, 1.0)}
+            for share in asked[name]
+        ]
+        yield TITLE, [row for each in rows.values() for row in each]
     if BY_EPSILON in kept:
         yield BY_EPSILON, kept[BY_EPSILON]
 
