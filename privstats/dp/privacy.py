@@ -103,7 +103,7 @@ _ROWS = (
         # Two parts: summing shares, and one discrete against one continuous Gaussian.
         slack=1e-66 + 2.1e-34,
         impure="each share would need negative binomial noise, and masks hide shares from bounded attackers only",
-        trusted="min_survivors - colluders clients must add their shares; the server need not be trusted",
+        trusted="min_survivors - colluders clients must add their shares; the server adds no noise",
     ),
     TrustModel(
         name="local",

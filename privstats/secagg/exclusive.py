@@ -51,7 +51,7 @@ class Exclusive:
             self._turn.release()
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        """Refuse ``copy``, ``deepcopy`` and ``pickle``, which all call it."""
+        """Refuse ``copy``, ``deepcopy`` and ``pickle``."""
         raise LocalProtocolError(
             f"a copy of a {type(self).__name__} would be a second one in the same session: "
             "export this one, discard it, and resume the export"

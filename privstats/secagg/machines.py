@@ -141,7 +141,8 @@ class StepStatus:
         step: the step that collects answers.
         answered: peers with an accepted answer, in order.
         waiting_for: peers without one, in order.
-        abort: why closing now yields no sum, else None; only unmasking detects bad shares.
+        abort: why closing now yields no sum, else None. Only closing the last step detects
+            shares of a wrong secret.
     """
 
     step: str
@@ -159,7 +160,7 @@ class Peer(Protocol):
 
     @property
     def index(self) -> int:
-        """Roster index; a helper has n + its place - 1."""
+        """A client's roster index; a helper's is n - 1 plus its place in the panel."""
 
     @property
     def step(self) -> str:

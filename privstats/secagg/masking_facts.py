@@ -10,7 +10,6 @@ from typing import Any
 
 from privstats.errors import PlanError
 from privstats.secagg.interactive.parameters import Parameters
-from privstats.secagg.interactive.random_graph import FailureBounds
 from privstats.secagg.keys import CLASSICAL, HYBRID
 from privstats.secagg.upload.parameters import UploadParameters
 
@@ -51,15 +50,15 @@ def _of_interactive(parameters: Parameters) -> list[str]:
         f"{n} clients, {kind}; secrets need {parameters.threshold} shares; "
         f"{n - parameters.fewest_listed} clients may vanish and {colluders} may help the server"
     )
+    server = "no server" if parameters.server_may_lie else 'the server to follow the protocol (graph = "sparse")'
     trust = (
-        "no server is trusted; if the server and more than "
+        f"masking trusts {server}; if the server and more than "
         f"{colluders} clients work together they may read single clients' vectors",
         "one client that sends false data can shift the sum by anything in the ring, unseen: masking proves "
         "nothing about inputs",
         KEY_FACTS[parameters.key_agreement],
     )
-    failures = () if parameters.complete else _failures(parameters.bounds, parameters.server_may_lie)
-    return [thresholds, *trust, *_listing(parameters), *_framing(parameters), *failures]
+    return [thresholds, *trust, *_listing(parameters), *_framing(parameters), *_failures(parameters)]
 
 
 def _listing(parameters: Parameters) -> list[str]:
@@ -74,7 +73,7 @@ def _listing(parameters: Parameters) -> list[str]:
 
 
 def _framing(parameters: Parameters) -> list[str]:
-    """Return a warning that liars within the plan can end a session, if the complete graph has too few holders."""
+    """Warn that liars within the plan can end a session, if the complete graph has too few holders."""
     # Disputed shares need t honest holders in addition to max(1, c) liars, and one more if several liars dispute the
     # same shares (docs/protocol.md, Dealings).
     liars = max(1, parameters.colluders)
@@ -89,7 +88,8 @@ def _framing(parameters: Parameters) -> list[str]:
     ]
 
 
-def _failures(bounds: FailureBounds, server_may_lie: bool) -> list[str]:
+def _failures(parameters: Parameters) -> list[str]:
+    bounds = parameters.bounds
     named = {
         "honest clients split into groups": bounds.connectivity,
         "colluders reconstruct both secrets of a client": bounds.privacy,
@@ -100,7 +100,7 @@ def _failures(bounds: FailureBounds, server_may_lie: bool) -> list[str]:
         return []
     parts = "; ".join(f"{name}: {_power(value)}" for name, value in named.items())
     out = [f"over the random graph, at most these probabilities of failure if all clients see one list: {parts}"]
-    if not server_may_lie:
+    if not parameters.server_may_lie:
         out.append(
             'graph = "sparse" keeps the promise against a server that follows the protocol only; one that chooses who '
             'drops out may learn more than the sum, and graph = "robust" bounds that'
@@ -131,7 +131,7 @@ def _of_split(parameters: UploadParameters) -> list[str]:
 
 
 def _traffic(parameters: UploadParameters) -> list[str]:
-    """State many reports' traffic and disk space, the bottleneck (docs/how_big.md)."""
+    """State many reports' traffic and disk space."""
     if parameters.clients < _MANY:
         return []
     proof_bytes = 0 if parameters.claim is None else 64 + 32 * parameters.helpers

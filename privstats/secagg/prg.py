@@ -75,8 +75,11 @@ def _mask_tiles(tiles: Sequence[Tile], plus: Sequence[AESGCM], minus: Sequence[A
         masks.apply(tile, lane, number)
 
 
-def reference_keystream(seed: bytes, lane: int, tile: int, size: int) -> bytes:
-    """Return a tile's first keystream bytes by AES-CTR, a reference for the fast path."""
+def keystream(seed: bytes, lane: int, tile: int, size: int) -> bytes:
+    """Return a tile's first keystream bytes by AES-CTR, equal to the masks' fast path.
+
+    Graphs, shared polynomials and test weights are sampled from it.
+    """
     return ctr_keystream(seed, _nonce(lane, tile) + (2).to_bytes(4, "big"), size)
 
 

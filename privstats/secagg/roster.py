@@ -72,7 +72,7 @@ class Roster:
         publics: the clients' Ed25519 public keys, 32 bytes each.
         server: the server's Ed25519 public key; clients accept opening and abort messages under no other key.
         run: up to 64 bytes that name this aggregation, agreed like the keys and used once; a signature of another run
-            is invalid here. A graph that is not complete needs the name of :meth:`numbered`, which no party chooses.
+            is invalid here. ``split`` needs 16 to 32 bytes. A graph that is not complete needs :meth:`numbered`.
         names: the clients' readable names, one each, or none; in no digest.
 
     Attributes:
@@ -114,7 +114,7 @@ class Roster:
     def numbered(
         cls, publics: Iterable[bytes], *, server: bytes, label: str, counter: int, names: Iterable[str] = ()
     ) -> Roster:
-        """Return a roster with a run name that no party can pick.
+        """Return a roster with a derived run name.
 
         Args:
             label: the subject of the run, 1 to 255 bytes of UTF-8, agreed like the keys.

@@ -34,7 +34,7 @@ class Uploader(Exclusive):
 
     @abstractmethod
     def _saved(self) -> tuple[str, bytes]:
-        """Return the role and the digests that the sealed state is bound to, or raise if the client has ended."""
+        """Return the role and digests that bind the sealed state; raise after the end."""
 
     @property
     def answer(self) -> bytes:

@@ -98,7 +98,7 @@ class Refusal(Exception):  # noqa: N818 - a verdict that a machine turns into a 
 
 
 class HiddenRepr:
-    """A struct with a repr of its name only, as some hold secrets."""
+    """Mixin whose repr shows only the class name, because some structs hold secrets."""
 
     __slots__ = ()
 
@@ -106,7 +106,7 @@ class HiddenRepr:
         return f"{type(self).__name__}(...)"
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
-        """Hide the fields that msgspec's own method shows to ``rich``."""
+        """Hide fields that msgspec's method shows to ``rich``."""
         return []
 
 

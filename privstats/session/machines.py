@@ -224,7 +224,8 @@ def client(
     kind = protocol_of(plan.masking).machines.client
     kind.check_place(plan.masking, index=index, identity=identity, roster=roster)
     if panel is not None:
-        panel.require_open()  # no helper opens uploads for expired box keys, so such a client spends nothing
+        # Journals destroy expired box keys, so an upload to one may never be opened: its client spends nothing.
+        panel.require_open()
     # The contribution is built here because its claim must be checked before anything is spent. Clients of such a plan
     # add no noise.
     if plan.validity is not None:

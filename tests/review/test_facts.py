@@ -44,7 +44,7 @@ def test_a_sparse_graph_tells_what_can_fail():
     assert powers == [round(b) for b in (bounds.connectivity, bounds.privacy, bounds.liveness, bounds.lying_server)]
     assert max(powers[0], powers[1], powers[3]) <= -40
     assert powers[2] <= -30
-    assert told(subject, "follows the protocol") is None
+    assert told(subject, "follows the protocol") is told(subject, "masking trusts the") is None
     assert f"masks with {subject.masking.neighbours} others" in ps.plan.facts(subject)[0]
 
 
@@ -52,6 +52,7 @@ def test_an_explicit_sparse_graph_is_told_to_hold_against_a_server_that_follows_
     subject = plan(cohort=ps.Cohort(300, 270, 3_000, colluders=30), graph="sparse")
     assert "against a server that follows the protocol" in subject.budget().promise
     assert 'graph = "robust" bounds that' in told(subject, "against a server that follows the protocol only")
+    assert told(subject, "masking trusts").startswith("masking trusts the server to follow the protocol (graph = ")
 
 
 def test_a_bound_that_bounds_nothing_is_told_as_such():
@@ -111,7 +112,7 @@ def test_without_noise_there_is_no_doubt():
 def test_a_plan_without_anything_special_tells_only_the_thresholds_and_whom_to_trust():
     thresholds, server, poisoner, recorded, trust = ps.plan.facts(plan("central"))
     assert "secrets need" in thresholds
-    assert server.startswith("no server is trusted")
+    assert server.startswith("masking trusts no server;")
     assert poisoner.startswith("one client that sends false data")
     assert recorded.startswith("keys are agreed on by X25519 alone")
     assert trust.startswith("trust in the central model: the server")

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privstats.encoding import Ring
-from privstats.secagg.prg import TILE, add_masks, reference_keystream
+from privstats.secagg.prg import TILE, add_masks, keystream
 
 SEEDS = [hashlib.sha256(bytes([i])).digest() for i in range(5)]
 
@@ -20,7 +20,7 @@ def test_a_mask_is_the_reference_keystream_lane_by_lane_and_tile_by_tile(segment
     for number, lane in enumerate(vector.lanes):
         size = lane.dtype.itemsize
         stream = b"".join(
-            reference_keystream(SEEDS[0], number, tile, min(TILE, len(lane) - start) * size)
+            keystream(SEEDS[0], number, tile, min(TILE, len(lane) - start) * size)
             for tile, start in enumerate(range(0, len(lane), TILE))
         )
         assert np.array_equal(lane, np.frombuffer(stream, lane.dtype.newbyteorder("<")))
@@ -42,7 +42,7 @@ def test_masks_added_at_one_end_and_subtracted_at_the_other_cancel(segments, plu
 
 
 def test_different_seeds_lanes_and_tiles_give_different_streams() -> None:
-    streams = {reference_keystream(seed, lane, tile, 32) for seed in SEEDS for lane in range(3) for tile in range(3)}
+    streams = {keystream(seed, lane, tile, 32) for seed in SEEDS for lane in range(3) for tile in range(3)}
     assert len(streams) == 45
 
 

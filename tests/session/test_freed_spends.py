@@ -158,7 +158,7 @@ def test_one_helper_that_has_not_spoken_could_still_answer(charge: session.Charg
     run = Run(0)
     report, told = run.sent(charge), run.abandoned()
     del told[missing]
-    with pytest.raises(LocalProtocolError, match=f"helper {missing} has signed no statement"):
+    with pytest.raises(LocalProtocolError, match=f"on how helper {missing} ended the run"):
         run.free(charge, report, told)
     assert still_charged(charge)
 

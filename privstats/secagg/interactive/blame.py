@@ -58,12 +58,12 @@ def tolerance(parameters: Parameters, *, whole: bool = False) -> int:
 def admitted(checked: Collection[int], failed: Failed, graph: Graph, *, whole: bool = False) -> frozenset[int]:
     """Return the clients that may continue to the mask step.
 
-    Clients with too many disputes, or too few good holders because of disputes, and each :func:`_suspect` are removed
-    one by one, the most disputed first, as a removal ends disputes.
+    Clients with too many disputes, clients with too few good holders because of disputes, and each :func:`_suspect` are
+    removed one by one. The most disputed client goes first, because each removal ends disputes.
 
     Guarantee:
-        In version 4, on random graphs and with ``whole`` lists: at most as many honest clients are removed as clients
-        lie, while each client retains more than t neighbours (:func:`_too_disputed`).
+        In version 4, on random graphs and, on any graph, with ``whole`` lists: at most as many honest clients are
+        removed as clients lie (:func:`_too_disputed`). Each client must retain more than t neighbours.
 
         In the complete graph otherwise: no honest client is removed if at most :func:`tolerance` clients lie and more
         than t other honest clients hold each client's shares. With one liar, or with min_survivors of at least t plus

@@ -109,10 +109,10 @@ def unproven(state: ClientState) -> frozenset[int]:
 def check_survivors(bitmap: bytes, graph: Graph, index: int, state: ClientState) -> None:
     """Require a list with this client and enough others, none isolated; listed neighbours must have continued.
 
-    As t > k/2, listed clients that each have t listed neighbours form a connected graph. So a server cannot isolate
-    a client by listing its neighbours as dropped; SecAgg+ requires less. With ``only``, no other list is accepted.
-    Where sums over one list are compared, version 4 also requires masks with all listed neighbours: a sum may omit
-    clients in dispute.
+    Each listed client needs t listed neighbours of its k on the circle. As t > k/2, one is on each side, so listed
+    clients are connected. So a server cannot isolate a client by listing its neighbours as dropped; SecAgg+ requires
+    less. With ``only`` or ``whole`` (several sums over one list) version 4 also requires masks with all listed
+    neighbours: a lying server could omit clients in dispute from one sum.
     """
     survivors = _members(bitmap, graph)
     if state.only and bitmap != state.only:
@@ -194,7 +194,7 @@ def _members(bitmap: bytes, graph: Graph) -> frozenset[int]:
     try:
         return members(bitmap, graph.parameters.clients)
     except ValueError:
-        raise Refusal("wrong_length", "the survivor list is not a bitmap of the roster") from None
+        raise Refusal("wrong_length", "a list of clients is not a bitmap of the roster") from None
 
 
 def check_advertise(

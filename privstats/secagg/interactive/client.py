@@ -55,9 +55,10 @@ class Client(Uploader):
         LocalProtocolError: arguments do not fit the parameters, or a graph that is not complete has no numbered roster.
 
     Guarantee: a server together with at most ``colluders`` clients learns from this client's messages nothing but one
-    sum over at least ``min_survivors`` clients, even if the server deviates (docs/theorems.md: complete graphs by
-    theorem 2 in version 3 and 7 in version 4; random graphs, if all clients see one list, by 3 and 8, with the
-    parameters' ``condition`` and ``failure``).
+    sum over at least ``min_survivors`` clients, even if the server deviates (docs/theorems.md):
+
+    - complete graphs: theorem 2 in version 3, 7 in version 4;
+    - random graphs: 3 and 8, if all clients see one list, with the parameters' ``condition`` and ``failure``.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -164,7 +165,7 @@ class Client(Uploader):
 
     @property
     def agreed(self) -> tuple[int, ...]:
-        """The survivors in the unmasked sum; empty before that."""
+        """The survivor list for which this client sent its shares; empty before that."""
         listed = self._state.survivors if self._state.step == "done" else bytes((self.parameters.clients + 7) // 8)
         return tuple(sorted(members(listed, self.parameters.clients)))
 
@@ -201,8 +202,9 @@ class Client(Uploader):
         earlier one gets no answer.
 
         Raises:
-            RemoteProtocolError: the message is damaged, too large or late (the state is unchanged), or the server broke
-                the protocol (this client has failed and wiped itself).
+            RemoteProtocolError: the message is damaged, too large or late, or a refused opening (no state changes); or
+                the server broke the protocol (this client is wiped).
+            LedgerError: ``on_upload`` refused; nothing is sent.
         """
         answers = self._receive_message(wire.view_of(data))
         if answers:

@@ -4,7 +4,7 @@ A wipe overwrites the root. Only the root of these secrets is serialised, and on
 identical messages, so no key encrypts two different messages.
 
 The channel has one key per type of message, from the client's signed box key and the server's signed session key (in
-version 4 also from an ML-KEM secret): no third party can read, change or forge a message. The masked vector is only
+version 4 also from an ML-KEM secret). No third party can read, change or forge a message. The masked vector is only
 authenticated: it is uniform to any party without the masks. The channel does not restrict the server; the client's
 checks do.
 """
@@ -23,7 +23,7 @@ from privstats.secagg.interactive.dealing import Dealing, Secret, deal
 from privstats.secagg.interactive.messages import Advertise, Mask, Open, Share, advert_statement, box_context
 from privstats.secagg.interactive.state import ClientState
 from privstats.secagg.keys import Identity, agree, derive, public_of
-from privstats.secagg.prg import reference_keystream
+from privstats.secagg.prg import keystream
 from privstats.secagg.scalars import WIDE_BYTES, KeyPair, canonical, key_pair, uniform
 from privstats.secagg.wire import HEADER_BYTES, TAG_BYTES, Refusal, session_of, type_of
 
@@ -151,7 +151,7 @@ def self_stream(self_key: bytes, transcript: bytes) -> bytes:
 
 def drawn(key: bytes, number: int) -> list[int]:
     """Derive uniform scalars from the keystream of ``key``."""
-    return uniform(reference_keystream(key, 0, 0, WIDE_BYTES * number))
+    return uniform(keystream(key, 0, 0, WIDE_BYTES * number))
 
 
 _MASK, _SHARE = Mask.__struct_config__.tag, Share.__struct_config__.tag
@@ -198,7 +198,7 @@ class Channel:
             raise Refusal("bad_tag") from None
 
     def _synthetic(self, message: bytearray | memoryview) -> bool:
-        """Return whether the nonce is derived from the content."""
+        """Return whether content determines the nonce."""
         # A repeated ``Share`` of version 4 has different boxes, so a constant nonce would encrypt two contents.
         return self._hybrid and type_of(message) == _SHARE
 

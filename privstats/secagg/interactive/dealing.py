@@ -2,10 +2,10 @@
 
 The dealer shares each key ``a`` by a polynomial f and a nonce r by a polynomial u; A and R are their points. The dealer
 commits to all f(x), u(x) and publishes z = u + e f at every point, where e = SHA-512(R || A || commitments) is
-Ed25519's challenge. If z has degree < t and (R, z(0)) verifies under A, the f(x) of all holders whose f(x) and
-z(x) - e f(x) fit their commitments lie on one f of degree < t with f(0) = ``a``. A liar escapes this only if the hash e
-is one of few values; ``docs/protocol.md`` has the argument. u is used once: u and e follow from the root and the
-transcript.
+Ed25519's challenge. Suppose z has degree < t and (R, z(0)) verifies under A. Take all holders whose f(x) and
+z(x) - e f(x) fit their commitments. Their f(x) lie on one polynomial of degree < t with the value ``a`` at 0. A liar
+escapes this only if the hash e is one of few values; ``docs/protocol.md`` has the argument. u is used once: u and e
+follow from the root and the transcript.
 
 Every shared key is an X25519 and an Ed25519 key at once, so the proof is an ordinary Ed25519 signature
 (``secagg/scalars.py``). No party can prove who spoilt a box, so ``Check`` comes before the upload.
@@ -33,7 +33,7 @@ from privstats.secagg.scalars import ORDER, KeyPair, challenge, point_of, proves
 from privstats.secagg.wire import HASH_BYTES, SIGNATURE_BYTES, HiddenRepr, Refusal
 
 KINDS = (b"s", b"k")
-"""The self-mask key, then the mask key: their order in every pair."""
+"""The self-mask key, then the mask key (version 4: the polynomial f): their order in every pair."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -142,7 +142,7 @@ def verified(
     for k, (kind, public) in enumerate(zip(KINDS, (advert.self_key, advert.mask_key), strict=True)):
         line, point = (at_zero[k], *values[k :: len(KINDS)]), point_of(public)
         if sum(weight * value for weight, value in zip(weights, line, strict=True)) % ORDER:
-            raise Refusal("misdealt", NOT_LOW[kind])
+            raise Refusal("misdealt", NOT_LOW.format(_NAMES[kind]))
         nonce = part(proofs, 2 * k, SIGNATURE_BYTES // 2)
         statement = dealing_statement(transcript, kind, advert.sender, commitments)
         if not proves(nonce, at_zero[k], point, statement):
@@ -177,4 +177,4 @@ def fits_point(share: bytes, point: int, dealing: Public, k: int, transcript: by
 
 
 _NAMES = {b"s": "self-mask key", b"k": "mask key"}
-NOT_LOW = {kind: f"its shares do not lie on one polynomial of its {name}" for kind, name in _NAMES.items()}
+NOT_LOW = "its shares do not lie on one polynomial of its {}"

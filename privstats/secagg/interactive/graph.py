@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from privstats.errors import LocalProtocolError
 from privstats.secagg.interactive.parameters import Parameters
-from privstats.secagg.prg import reference_keystream
+from privstats.secagg.prg import keystream
 from privstats.secagg.roster import Roster, require_roster
 from privstats.secagg.wire import labelled
 
@@ -77,7 +77,7 @@ class Graph:
 def _harary(seed: bytes, clients: int, neighbours: int) -> NDArray[np.int32]:
     """Return neighbours by client, ``(clients, neighbours)``."""
     # Position p of the circle has the client with the p-th smallest of ``clients`` uint64 of the seed's keystream.
-    order = np.argsort(np.frombuffer(reference_keystream(seed, 0, 0, 8 * clients), "<u8"), kind="stable")
+    order = np.argsort(np.frombuffer(keystream(seed, 0, 0, 8 * clients), "<u8"), kind="stable")
     half = neighbours // 2
     offsets = np.concatenate([np.arange(-half, 0), np.arange(1, half + 1)])
     table = np.empty((clients, neighbours), np.int32)

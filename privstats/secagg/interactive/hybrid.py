@@ -188,7 +188,7 @@ def verified_degrees(
         raise Refusal("malformed", "a number is not below the order of the curve") from None
     for kind, line, row in zip(KINDS, lines, weights, strict=True):
         if sum(weight * value for weight, value in zip(row, line, strict=True)) % ORDER:
-            raise Refusal("misdealt", NOT_LOW[kind])
+            raise Refusal("misdealt", NOT_LOW.format("self-mask key" if kind == KINDS[0] else "pair secrets"))
     challenges = _challenges(transcript, owner, proofs[:HASH_BYTES] + commitments)
     return Public(commitments, responses, b"".join(map(to_bytes, challenges)), proofs)
 

@@ -47,7 +47,7 @@ ABORTS = {  # why a session ended; numbers on the wire, so a number is never reu
     "misdealt": 7,
 }
 PAIR_BYTES = 2 * SECRET_BYTES
-"""The size of a pair of values: one for the self-mask key, then one for the mask key."""
+"""The size of a pair of values: one for the self-mask key, then one for the mask key (version 4: for f)."""
 BOX_BYTES = PAIR_BYTES + TAG_BYTES
 PROOF_BYTES = 2 * SIGNATURE_BYTES
 HYBRID_PROOF_BYTES = HASH_BYTES + SECRET_BYTES
@@ -158,7 +158,7 @@ class Agreement(_Message, frozen=True, tag=8):
 
 
 class Unmask(_Message, frozen=True, tag=9):
-    """The sender's self-mask key, and one share per dealer."""
+    """The sender's self-mask key, and one share per dealer whose shares the sender holds."""
 
     sender: Index
     reply_to: Bytes32
@@ -393,7 +393,7 @@ def box_context(session: bytes, sender: int, receiver: int) -> bytes:
 
 
 def share_commitment(transcript: bytes, kind: bytes, owner: int, holder: int, share: bytes, blind: bytes) -> bytes:
-    """Commit to a share and its blind; ``kind`` is ``b"s"`` (self-mask key) or ``b"k"`` (mask key)."""
+    """Commit to a share and its blind; ``kind`` is ``b"s"`` (self-mask key) or ``b"k"`` (mask key; version 4: f)."""
     return labelled("share-commitment", transcript, kind, index(owner), index(holder), share, blind)
 
 

@@ -38,7 +38,7 @@ from privstats.secagg.interactive.state import ServerState
 from privstats.secagg.interactive.unmasking import require_shares, unmask
 from privstats.secagg.keys import Entropy, Identity, agree, derive, draw, public_of, require_identity, unseal_state
 from privstats.secagg.machines import ENDS, Outbox, unshelved
-from privstats.secagg.prg import add_packed, reference_keystream
+from privstats.secagg.prg import add_packed, keystream
 from privstats.secagg.roster import Roster
 from privstats.secagg.scalars import WIDE_BYTES, checks, uniform
 from privstats.secagg.transcript import MerkleTree
@@ -219,7 +219,7 @@ class Server(ServerSteps):
     def _drawn_weights(self, label: str, first: int) -> list[int]:
         k, t = self.parameters.neighbours, self.parameters.threshold
         spare = max(0, k + 1 - first - t)  # 0 if every share is needed
-        stream = reference_keystream(derive(self._state.secret, label), 0, 0, WIDE_BYTES * spare)
+        stream = keystream(derive(self._state.secret, label), 0, 0, WIDE_BYTES * spare)
         return checks(k, uniform(stream), first)
 
     def _verified(self, sender: int, message: messages.Share) -> Public:

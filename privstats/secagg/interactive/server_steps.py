@@ -79,7 +79,7 @@ class ServerSteps(Exclusive):
 
     @abstractmethod
     def _read(self, sender: int, data: memoryview, kind: type[Any]) -> Any:
-        """Parse and check an answer to this server's message."""
+        """Parse and check an answer."""
 
     @abstractmethod
     def _message(self, client: int) -> bytes:
@@ -117,7 +117,9 @@ class ServerSteps(Exclusive):
 
     @property
     def faults(self) -> tuple[RemoteProtocolError, ...]:
-        """Proven faults, once per client, step and code; and both sides of disputes, unproven.
+        """Proven faults, once per client, step and code; and unproven disputes.
+
+        A dispute lists its accused owner, and its reporters if so few that all may lie.
 
         Repeats, late answers and messages that any sender could have made do not count.
         """

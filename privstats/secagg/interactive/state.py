@@ -71,12 +71,17 @@ _NONE_YET = Advertise(bytes(32), 0, bytes(32), bytes(32), bytes(32), bytes(64))
 class ClientState(HiddenRepr, Struct):
     """A client's state; ``vector`` and ``faults`` are for sealing only.
 
-    ``held`` maps an owner to its two shares; ``dealers`` are the neighbours that continued. ``answered`` holds answered
-    messages' hashes; ``answer`` is for the last. ``upload`` is the masked-vector message's hash, ``uploaded`` that hash
-    once it may be sent; ``charged`` requires ``on_upload`` first. ``agreement`` maps a signer to ``survivors`` and its
-    signature, after the end. ``noise_root`` opens all noise layers. ``only`` is the one list that may be signed. In
-    version 4 ``whole`` forbids lists that name a client in dispute with this one, the server shares ``kem_secret``, and
-    the dealers in ``refused`` could not use this client's dealing.
+    - ``held``: each owner's two shares.
+    - ``dealers``: the neighbours that continued.
+    - ``answered``: answered messages' hashes; ``answer`` is for the last.
+    - ``upload``: the masked-vector message's hash; ``uploaded`` is that hash once it may be sent.
+    - ``charged``: ``on_upload`` comes first.
+    - ``agreement``: after the end, ``survivors`` and a signature by signer.
+    - ``noise_root``: opens all noise layers.
+    - ``only``: the one list that may be signed.
+    - ``whole`` (version 4): forbids lists that name a client in dispute with this one.
+    - ``kem_secret`` (version 4): known to this client and the server.
+    - ``refused`` (version 4): dealers that could not use this client's dealing.
     """
 
     root: bytearray
@@ -110,13 +115,16 @@ class ClientState(HiddenRepr, Struct):
 class ServerState(HiddenRepr, Struct):
     """The server's state; ``total`` is for sealing only.
 
-    ``asked`` are the step's clients, ``expected`` those without an answer. ``heard`` holds each accepted message's
-    sender and last bytes, a tag or signature. ``inboxes`` has boxes by receiver; ``places`` locates those in a journal,
-    by sender. ``failed`` maps a client to the owners of shares that it could not use; ``dealers`` are those that go on.
-    ``listed`` is this step's bitmap. ``agreement`` maps a client to survivor list and signature, also after the end.
-    ``openings`` maps a client to the value that opens noise layers, ``commitments`` to its chain's lowest value.
-    ``links`` has version 4's links, by sender and owner. With ``whole`` clients of version 4 sign no list that names a
-    client they dispute with.
+    - ``asked``: the step's clients; ``expected`` are those without an answer.
+    - ``heard``: each accepted message's sender and last bytes, a tag or signature.
+    - ``inboxes``: boxes by receiver; ``places`` locates boxes in a journal, by sender.
+    - ``failed``: by client, the owners of shares that it could not use.
+    - ``dealers``: the clients that continue.
+    - ``listed``: this step's bitmap.
+    - ``agreement``: list and signature by client, also after the end.
+    - ``openings``: by client, the value that opens noise layers; ``commitments`` has its chain's lowest value.
+    - ``links`` (version 4): links by sender and owner.
+    - ``whole`` (version 4): clients sign no list that names a client they dispute with.
     """
 
     secret: bytearray

@@ -40,7 +40,7 @@ def unmask(total: RingVector, state: ServerState, graph: Graph, *, threads: int 
     Survivors' answers reveal their self-mask key; other secrets are reconstructed.
 
     Raises:
-        AggregationError: shares are too few, or do not reconstruct the advertised key.
+        AggregationError: shares are too few, or do not fit the advertised key (version 4: a commitment).
     """
     if graph.parameters.hybrid:
         revealed = [answer.self_key for answer in state.answers.values()]
@@ -144,7 +144,7 @@ def _linked_orphans(state: ServerState, graph: Graph) -> Iterator[tuple[bytes, b
             if value is None:
                 value = to_bytes(_interpolated(vanished, state, graph, point))
                 if not fits_point(value, point, state.dealings[vanished], 1, state.transcript, vanished, survivor):
-                    raise _misdealt(vanished, "mask key")
+                    raise _misdealt(vanished, "pair secrets")
             lower, upper = sorted((vanished, survivor))
             if lower == vanished:
                 seed = pair_seed(value, state.transcript, (lower, upper))

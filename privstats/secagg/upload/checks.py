@@ -220,7 +220,7 @@ def check_batch(
         raise Refusal("wrong_length", "the columns of a batch have one row per sender")
     increasing = all(first < second for first, second in zip(message.senders, message.senders[1:], strict=False))
     if not increasing or any(named(sender) for sender in message.senders if sender < parameters.clients):
-        raise Refusal("out_of_order", "a sender twice, in this part or in an earlier one")
+        raise Refusal("out_of_order", "senders must increase, and none may be in an earlier part")
 
 
 def _columns(message: messages.Batch | messages.ProvedBatch, parameters: UploadParameters) -> list[tuple[bytes, int]]:

@@ -129,7 +129,7 @@ class Client(Uploader):
 
     @property
     def receipt(self) -> bytes:
-        """The report's signed statement, which identifies the upload for ``session.free``."""
+        """The report's signed statement, for ``session.free``; empty until the report may be sent."""
         return self._state.stated if self._state.uploaded or self._state.step == "failed" else b""
 
     @exclusive
@@ -209,7 +209,9 @@ class Client(Uploader):
         threads: int = 1,
         on_upload: OnUpload | None = None,
     ) -> Self:
-        """Return the client that :meth:`export` sealed; its report has identical bytes.
+        """Return the client that :meth:`export` sealed.
+
+        A report built before the export has identical bytes; with ML-KEM one built later differs.
 
         Raises:
             LocalProtocolError: another key, index, plan or roster, or damage.

@@ -345,7 +345,7 @@ class Helper(Exclusive):
         return _Evidence(self._evidence, view)
 
     def _wipe(self, end: StepName) -> None:
-        """Overwrite box key and pieces, as far as Python allows; no answer is possible afterwards."""
+        """Overwrite box key and pieces, as far as Python allows."""
         self._secret[:] = bytes(len(self._secret))
         self._pieces[:] = bytes(len(self._pieces))
         self._pieces, self._digests, self._seen, self._parts = bytearray(), bytearray(), bytearray(), []

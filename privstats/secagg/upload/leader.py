@@ -41,8 +41,8 @@ class Leader(DeferredSums):
     Raises:
         LocalProtocolError: keys, roster and panel do not fit together, or the keys were used.
 
-    Guarantee: with honest helpers :attr:`result` is absent or the exact sum over its survivors, plus the helpers' noise
-    if the plan has it, for any behaviour of clients and network. A helper, like this leader, can add any vector to the
+    Guarantee: with honest helpers, :attr:`result` is absent or the exact sum over its survivors, plus any helpers'
+    noise. This holds for any behaviour of clients and network. A helper, like this leader, can add any vector to the
     sum undetected.
 
     Example:

@@ -54,7 +54,7 @@ class LeaderSteps(Exclusive):
 
     @abstractmethod
     def _survivors(self) -> bytes:
-        """Return the signed list: identical bytes each time."""
+        """Return the signed list, always identical bytes."""
 
     @abstractmethod
     def _body(self, part: Part, sender: int) -> bytearray:
@@ -116,7 +116,7 @@ class LeaderSteps(Exclusive):
 
     @property
     def refused(self) -> dict[str, int]:
-        """Number of refused messages that are no party's fault, by code."""
+        """Number of refused messages that prove no party's fault, by code."""
         return dict(self._state.refused)
 
     @property
@@ -155,7 +155,7 @@ class LeaderSteps(Exclusive):
         return {}
 
     def awaits(self, peer: int) -> bool:
-        """Return whether this peer's message could still be accepted."""
+        """Return whether the run waits for this peer; a failed run still accepts ``Abandoned``."""
         state, n = self._state, self.parameters.clients
         if state.step in ENDS or not 0 <= peer < n + self.parameters.helpers:
             return False

@@ -113,8 +113,8 @@ class Streams:
         context: the run's digest; no stream of one run appears in another.
         threads: processors for keystreams.
 
-    Guarantee: a body is uniform to any party without one of the seeds. A seed is derived from a secret that the client
-    makes for this run, this vector and this sender, and a stream from the seed for this sender alone.
+    Guarantee: a body is uniform to any party without one of the seeds. The client derives a secret
+    for this run, vector and sender. Each seed is derived from that secret, and each stream from its seed and sender.
     """
 
     def __init__(self, ring: Group, helpers: int, context: bytes, *, threads: int = 1) -> None:
@@ -208,7 +208,7 @@ def masked_tiles(vector: RingVector, *, minus: Sequence[bytes], threads: int = 1
 
 
 class _Masker:
-    """One buffer in which tiles are masked: allocating memory costs as much as a mask."""
+    """Two reused buffers, to mask and to pack tiles: allocating memory costs as much as a mask."""
 
     def __init__(self, vector: RingVector, ciphers: Sequence[AESGCM], size: int) -> None:
         self._vector, self._masks = vector, TileMasks((), ciphers, size)

@@ -32,9 +32,9 @@ def check_abandoned_by_all(
     Raises:
         LocalProtocolError: a helper's statement is missing, or is not signed by it for this run.
 
-    Guarantee: if it returns and one helper is honest, a report of this run stays uniform to all other parties together,
-    while the plan's key agreement is unbroken: that helper's stream is gone. Fewer statements prove nothing, because
-    the honest helper is unknown.
+    Guarantee: if this function returns and one helper is honest, that helper's stream is gone. A report of this run
+    then stays uniform to all other parties together, while the plan's key agreement is unbroken. Fewer statements prove
+    nothing, because the honest helper is unknown.
 
     Example:
         >>> panel = [ps.secagg.Identity.generate(os.urandom).public.hex() for _ in range(2)]
@@ -45,8 +45,8 @@ def check_abandoned_by_all(
         >>> ps.secagg.check_abandoned_by_all({}, **run)
         Traceback (most recent call last):
             ...
-        privstats.errors.LocalProtocolError: helper 1 has signed no statement that it abandoned the run, and none on the
-        list that it answered: count the run as a release
+        privstats.errors.LocalProtocolError: no signed statement was given on how helper 1 ended the run: count the
+        run as a release
     """
     run = _Run(parameters, panel.context(parameters, roster), panel)
     for place in range(1, parameters.helpers + 1):
@@ -63,7 +63,8 @@ def prove_excluded(
 ) -> bytes:
     """Return the name of a report that is in no sum and never can be.
 
-    It is SHA-256 of the signed statement, run included, so one panel's statements refund no report to another panel.
+    The name is SHA-256 of the signed statement, which names run and panel. So one panel's statements cannot refund a
+    report to another panel.
 
     Args:
         parameters, roster, panel: as for :func:`check_abandoned_by_all`.
@@ -87,7 +88,7 @@ def prove_excluded(
     upload, sender = _name_of(report, run)
     for place, listed in lists.items():
         if upload in listed.values() or (sender in listed and parameters.suite.redrawn):
-            raise LocalProtocolError(f"the report is on helper {place}'s list and in the sum: count it as a release")
+            raise LocalProtocolError(f"helper {place} answered a list with this client: count the run as a release")
     return upload
 
 
@@ -104,8 +105,7 @@ _Reader: TypeAlias = Callable[[memoryview, int, _Run], dict[int, bytes]]
 def _read(statements: Mapping[int, bytes], place: int, run: _Run, reader: _Reader) -> dict[int, bytes]:
     if place not in statements:
         raise LocalProtocolError(
-            f"helper {place} has signed no statement that it abandoned the run, and none on the list that it answered: "
-            "count the run as a release"
+            f"no signed statement was given on how helper {place} ended the run: count the run as a release"
         )
     try:
         return reader(wire.view_of(statements[place]), place, run)

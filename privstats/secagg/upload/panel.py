@@ -185,7 +185,7 @@ class Panel:
         return time.time() >= self.until
 
     def require_open(self) -> None:
-        """Raise ``LocalProtocolError`` if a box key has expired: its member can open no more boxes."""
+        """Raise ``LocalProtocolError`` if a box key has expired: a journal destroys an expired key."""
         if self.ended:
             raise LocalProtocolError(
                 "the box keys of this run have expired, so nothing is sealed to them: set this machine's clock if it "

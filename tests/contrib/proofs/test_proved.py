@@ -103,7 +103,7 @@ def test_a_refused_report_is_on_no_list_so_its_client_can_show_that_it_is_in_no_
     said_by = run.leader.statements
     for report in (run.clients[1].receipt, run.report(1)):
         assert prove_excluded(run.parameters, report, said_by, **common) == run.clients[1].upload
-    with pytest.raises(LocalProtocolError, match="list and in the sum: count it as a release"):
+    with pytest.raises(LocalProtocolError, match="answered a list with this client: count the run as a release"):
         prove_excluded(run.parameters, run.clients[0].receipt, said_by, **common)
 
 

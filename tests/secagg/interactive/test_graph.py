@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from privstats.secagg import Parameters, Roster
 from privstats.secagg.interactive.graph import Graph
-from privstats.secagg.prg import reference_keystream
+from privstats.secagg.prg import keystream
 from privstats.secagg.wire import members, to_bitmap
 from tests.secagg.interactive.cohorts import RING
 
@@ -111,7 +111,7 @@ def on_the_ring(graph) -> list[int]:
     """The order of the clients on the ring, as docs/protocol.md defines it."""
     purpose = b"privstats/secagg/2/graph\0"
     seed = hashlib.sha256(purpose + graph.parameters.digest + graph.roster.digest).digest()
-    drawn = np.frombuffer(reference_keystream(seed, 0, 0, 8 * graph.parameters.clients), "<u8")
+    drawn = np.frombuffer(keystream(seed, 0, 0, 8 * graph.parameters.clients), "<u8")
     return [int(client) for client in np.argsort(drawn, kind="stable")]
 
 

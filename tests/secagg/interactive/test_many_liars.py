@@ -18,7 +18,7 @@ from privstats.secagg import Identity, Parameters, Roster
 from privstats.secagg.interactive.blame import admitted, require_clients
 from privstats.secagg.interactive.graph import Graph
 from privstats.secagg.keys import HYBRID
-from privstats.secagg.prg import reference_keystream
+from privstats.secagg.prg import keystream
 from privstats.secagg.wire import labelled
 
 N, GRAPHS = 1000, 6
@@ -37,7 +37,7 @@ def cohort(number: int) -> tuple[Graph, list[int], list[int]]:
     *publics, server = (Identity.generate(rng.bytes).public for _ in range(N + 1))
     graph = Graph(parameters(), Roster.numbered(tuple(publics), server=server, label="liars", counter=0))
     seed = labelled("graph", parameters().digest, graph.roster.digest)
-    ring = np.argsort(np.frombuffer(reference_keystream(seed, 0, 0, 8 * N), "<u8"), kind="stable")
+    ring = np.argsort(np.frombuffer(keystream(seed, 0, 0, 8 * N), "<u8"), kind="stable")
     return graph, ring.tolist(), rng.permutation(N).tolist()
 
 
