@@ -223,10 +223,9 @@ def calibrate(
         mu-GDP up to a max-divergence of ``slack`` < 1e-20, which the margin covers. With ``levels`` this holds for
         the noise that remains after every client has opened its superfluous layers.
         Local: every upload alone is mu-GDP, without an assumption about any party.
-        Panel: every member's noise is sized as the central server's, by the joint L2 sensitivity of the unit under the
-        adjacency. The sum with the noise of one member that an attacker does not know is mu-GDP; noise that others add
-        is post-processing (Dong, Roth and Su 2022, proposition 4). It assumes one honest member, and holds
-        computationally, as the masking does.
+        Panel: every member's noise is sized as the central server's. The sum with the noise of one member that an
+        attacker does not know is mu-GDP; noise that others add is post-processing (Dong, Roth and Su 2022, proposition
+        4). It assumes one honest member, and holds computationally, as the masking does.
         With delta = 0 (central): discrete Laplace noise of scale Delta_s / epsilon_s on every entry. The statistics'
         epsilons add up to at most the promise (``dp.joint_epsilon``). mu is ``pure.laplace_mu`` of all statistics
         together, at most ``dp.pure_mu`` of the promise (proof: docs/privacy.md).

@@ -149,7 +149,7 @@ def laplace_mu(schema: Schema, scales: Mapping[str, float], adjacency: Adjacency
 def scales_of(schema: Schema, privacy: Privacy, shares: Mapping[str, float]) -> dict[str, float]:
     """Return scales in wire steps at which the unit costs at most epsilon, split by ``shares``.
 
-    A client's m records move sums at most m times as far as one; m copies attain it. A margin covers rounding, and
+    A client's m records move sums at most m times as far as one. A margin covers rounding, and
     ``sum_s Delta_s / b_s <= epsilon`` is checked in exact fractions.
     """
     moved = {s: unit_l1(schema, privacy, s) for s in shares}

@@ -32,8 +32,8 @@ def joint_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency) 
         mu of one record; under a party schema, of one party.
 
     Guarantee:
-        Unit: one record. A release with this noise on the named statistics is mu-GDP. Some pair of adjacent data sets
-        attains it or comes arbitrarily close, so no smaller mu holds. In seven cases mu is an upper bound only:
+        Unit: one record. A release with this noise on the named statistics is mu-GDP. Some adjacent data sets
+        attain it or come arbitrarily close. In seven cases mu is an upper bound only:
 
         - gradients, calibrations, ``WithinSchema``;
         - under replace-one hazards, numbers by group next to tables, effects with weights W, and a logistic
@@ -199,7 +199,7 @@ def apart(schema: Schema, statistic: str, adjacency: Adjacency) -> float:
 def default_shares(schema: Schema) -> dict[str, float]:
     """Return the kind's own shares: N .02, A .85 and .13 over the second moments; ridge G .5, h .48, q .02.
 
-    Without second moments A has .98. Classification heads depend most on the means. No promise depends on shares.
+    Without second moments A has .98. No promise depends on shares.
 
     Example:
         >>> ps.dp.default_shares(ps.ClassSchema(2, 2, "NAB", clip_norm=1.0))

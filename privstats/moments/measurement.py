@@ -85,7 +85,7 @@ def measure(
     The result does not depend on the records' order, batches or container. Moments of parts add up to the
     moments of all records. Exceptions are ``SitesSchema``, ``WithinSchema``, ``GaussianSchema``, ``PartySchema`` and
     ``PartyUpdateSchema``: their sums depend on all records of a party. For numeric arrays, files and batches the memory
-    beyond the result does not grow with the records. With ``persons`` it does, and party schemas hold their rows.
+    beyond the result does not grow with the records, except with ``persons`` or a party schema.
 
     Args:
         X: records ``(n, features)`` (features before the transform), of any real dtype: a numpy array or memory map,

@@ -150,7 +150,7 @@ def predicted_advantage(schema: Schema, statistic: str, max_records: int) -> flo
 
     A record changes k entries of sums over n records each: all records, or those of its class, fold or cell, which are
     assumed equally large. If entries are independent, the likelihood ratio has the separation d' = sqrt(k / n), and
-    the advantage is 2 Phi(d'/2) - 1. The advantage is near 1 until n is far above k.
+    the advantage is 2 Phi(d'/2) - 1.
     """
     row = next(row for row in schema.sent if row.letter == statistic)
     separation = math.sqrt(row.entries(schema.sizes) * row.blocks(schema.sizes) / max_records)

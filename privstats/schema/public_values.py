@@ -153,9 +153,7 @@ class Published:
         for name, least in (("sha256", 64), ("after", 0)):
             text = getattr(self, name)
             if not isinstance(text, str) or len(text) not in (least, 64) or not set(text) <= _DIGITS:
-                raise PlanError(
-                    f"published.{name} must be 64 lower-case hex digits ('after' may be ''), got {text!r:.80}"
-                )
+                raise PlanError(f"published.{name} must be 64 lower-case hex digits (after: or ''), got {text!r:.80}")
         if self.values is None:
             return
         named = isinstance(self.values, Mapping) and all(
