@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from scipy.special import ndtr
 
@@ -164,7 +164,7 @@ def conditions(schema: Schema, *, per_person: bool = False) -> tuple[str, ...]:
         Epsilon bounds what the *released sums* reveal. Anything else that depends on a record (a party's refusal, a
         bound chosen by looking at records) is another release, which no budget here counts.
     """
-    own = [each.name for each in fields(schema)]
+    own = [each.name for each in fields(cast(Any, schema))]
     chosen = ", ".join(name for name in _CHOSEN if name in own)
     public = ", ".join(_PUBLIC[name] for name in _PUBLIC if name in own and getattr(schema, name))
     ids = "each party's ids identify its persons: one who is at two parties, or under two ids, has twice the mu"
