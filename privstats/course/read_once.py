@@ -10,7 +10,7 @@ import numpy as np
 
 from privstats.intake.tables import Codes
 from privstats.moments.code_rows import cells_of
-from privstats.moments.kept_rows import MOST_BYTES
+from privstats.moments.kept_rows import MAX_BYTES
 from privstats.moments.table import in_codes
 from privstats.schema import Schema
 from privstats.transforms.columns import Column, Dates, Numeric, at_edges
@@ -36,7 +36,7 @@ class ReadOnce:
         [[39.0], [41.0], [nan]]
     """
 
-    def __init__(self, X: Any, y: Any, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, X: Any, y: Any, most_bytes: int = MAX_BYTES) -> None:
         self._X, self._most = X, most_bytes
         self._labels = None if isinstance(y, str) or not hasattr(y, "__len__") else len(y)
         self._read: tuple[tuple[Column, ...], Codes] | None = None

@@ -34,9 +34,9 @@ from privstats.encoding import Layout, Segment, layout_of
 from privstats.errors import PlanError
 from privstats.schema import COUNT_SCALE, Schema
 
-LEAST_TOTAL = 64.0
+MIN_TOTAL_SIGMA = 64.0
 """Minimum guaranteed sigma of a segment, in wire steps."""
-LEAST_SHARE = 4.0
+MIN_SHARE_SIGMA = 4.0
 """Minimum sigma of one client's share or layer, in wire steps. Sums of shares are then discrete Gaussians up to 1e-66
 in the logarithm; proof: docs/privacy.md, Distributed, fact 1."""
 
@@ -76,8 +76,8 @@ class Noise:
     Attributes:
         model: the trust model, which fixes who adds the noise.
         honest_shares: number of honest clients certain to be in the sum; used only if clients divide the noise.
-        mu, epsilon, delta: the full release's guarantee, per unit.
-        slack: max-divergence between summed shares and post-processed Gaussian noise; covered by the margin.
+        mu, epsilon, delta: the full release's guarantee for one record, client or person.
+        slack: max-divergence between summed shares and post-processed Gaussian noise; ``privacy.MARGIN`` covers it.
         members: panel members, who each add the full noise; 1 in other models.
         laplace: discrete Laplace scale per statistic in wire steps, if delta is 0; else empty.
         levels: where excess noise is removed, the client counts that a share can be sized for, rising from the
@@ -219,14 +219,13 @@ def calibrate(
         The release is (epsilon, delta)-DP for the unit and adjacency of ``privacy``; a margin of 2**-40 on both pays
         for rounding (``privacy.MARGIN``).
         Central: assumes an honest server and is exactly mu-GDP.
-        Distributed: assumes at least ``honest_shares`` honest clients in the sum and nothing about the server; mu-GDP
-        up to a max-divergence of ``slack`` < 1e-20, which the margin more than covers. With ``levels`` this holds for
+        Distributed: assumes at least ``honest_shares`` honest clients in the sum, and nothing about the server. It is
+        mu-GDP up to a max-divergence of ``slack`` < 1e-20, which the margin covers. With ``levels`` this holds for
         the noise that remains after every client has opened its superfluous layers.
         Local: every upload alone is mu-GDP, without an assumption about any party.
-        Panel: every member's noise is sized as the central server's, by the joint L2 sensitivity of the unit under the
-        adjacency. The sum with the noise of one member that an attacker does not know is mu-GDP; noise that others add
-        is post-processing (Dong, Roth and Su 2022, proposition 4). It assumes one honest member, and holds
-        computationally, as the masking does.
+        Panel: every member's noise is sized as the central server's. The sum with the noise of one member that an
+        attacker does not know is mu-GDP; noise that others add is post-processing (Dong, Roth and Su 2022, proposition
+        4). It assumes one honest member, and holds computationally, as the masking does.
         With delta = 0 (central): discrete Laplace noise of scale Delta_s / epsilon_s on every entry. The statistics'
         epsilons add up to at most the promise (``dp.joint_epsilon``). mu is ``pure.laplace_mu`` of all statistics
         together, at most ``dp.pure_mu`` of the promise (proof: docs/privacy.md).
@@ -331,13 +330,13 @@ def _check_grid(noise: Noise, segment: Segment) -> None:
             f"noise on {segment.name} is {noise.share_sigma(segment):.3g} wire steps and at most 2**48 can be sampled: "
             f"{'raise its share' if segment.statistic == 'N' else 'lower grid_bits'}, or raise epsilon"
         )
-    if total >= LEAST_TOTAL and share >= LEAST_SHARE:
+    if total >= MIN_TOTAL_SIGMA and share >= MIN_SHARE_SIGMA:
         return
-    if total < LEAST_TOTAL:
-        problem = f"noise on {segment.name} is {total:.3g} wire steps and must be at least {LEAST_TOTAL:g}"
+    if total < MIN_TOTAL_SIGMA:
+        problem = f"noise on {segment.name} is {total:.3g} wire steps and must be at least {MIN_TOTAL_SIGMA:g}"
     else:
         sample = "layer of noise" if noise.levels else "noise share"
-        problem = f"a {sample} on {segment.name} is {share:.3g} wire steps and must be at least {LEAST_SHARE:g}"
+        problem = f"a {sample} on {segment.name} is {share:.3g} wire steps and must be at least {MIN_SHARE_SIGMA:g}"
     remedy = "lower epsilon or the share of N" if segment.statistic == "N" else "raise grid_bits or lower epsilon"
     raise PlanError(f"{problem}: {remedy}")
 

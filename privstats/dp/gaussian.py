@@ -37,8 +37,8 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
     """Return the smallest delta for which mu-GDP implies (epsilon, delta)-DP.
 
     delta = Phi(-eps/mu + mu/2) - e^eps Phi(-eps/mu - mu/2) (Balle and Wang 2018, theorem 8; Dong, Roth and Su 2022,
-    corollary 1), evaluated as phi(s) (m(s) - m(s + mu)) with s = eps/mu - mu/2 and Mills' ratio m = Phi(-s)/phi(s); for
-    small mu the difference is an integral without cancellation.
+    corollary 1). It is evaluated as phi(s) (m(s) - m(s + mu)) with s = eps/mu - mu/2 and Mills' ratio
+    m(s) = Phi(-s)/phi(s). For small mu an integral replaces the difference, which would cancel.
 
     Raises:
         PlanError: mu is not above 0, or epsilon below 0.

@@ -47,9 +47,9 @@ def draw_share(noise: Noise, layout: Layout, rng: Generator, layers: Sequence[Ge
         layers: one separately seeded generator per layer, lowest first.
 
     Guarantee:
-        Distributed: a sum with at least ``noise.honest_shares`` shares of honest clients meets the promise whatever the
-        other parties do; with ``noise.levels[j] - noise.levels[0]`` more honest shares, also after each client has
-        revealed its j lowest layers. Local: this client's upload alone meets the promise.
+        Distributed: a sum with at least ``noise.honest_shares`` honest shares meets the promise, whatever other parties
+        do. With ``noise.levels[j] - noise.levels[0]`` more honest shares it still does after each client has revealed
+        its j lowest layers. Local: this client's upload alone meets the promise.
 
     Example:
         >>> from privstats import randomness

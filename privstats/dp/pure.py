@@ -52,7 +52,7 @@ def _moved(schema: Schema, statistic: str) -> int:
     moved = _MOVED.get((schema.task, statistic))
     if moved is None:
         raise PlanError(
-            "delta = 0 is supported for the class statistics N, A and D, which NaiveBayes reads, and for count tables; "
+            "delta = 0 is supported for the class statistics N, A and D, for count tables and for scores; "
             f"a {type(schema).__name__} sends {statistic}: omit it, or give a delta above 0"
         )
     return moved(schema)
@@ -133,7 +133,8 @@ def laplace_mu(schema: Schema, scales: Mapping[str, float], adjacency: Adjacency
     ``mu_s = min(pure_mu(m Delta_1 / b), sqrt(pi / 2) m Delta_2 / b)``.
 
     Guarantee:
-        Unit: one record, or one client of at most m. The release of all statistics together is sqrt(sum_s mu_s^2)-GDP.
+        Unit: one record, one client of at most m, or one person's average of rows: truncated averages
+        of N, A, D and T move sums no farther than records do. All statistics together are sqrt(sum_s mu_s^2)-GDP.
         A statistic is epsilon-DP, hence pure_mu-GDP. An entry that moves by x_i is (|x_i| / b)-DP, so the statistic is
         also sqrt(sum_i pure_mu(|x_i| / b)^2)-GDP (Dong, Roth and Su 2022, corollary 2), with
         pure_mu(e) <= sqrt(pi / 2) e (Sampford 1953; proof in docs/privacy.md).
@@ -148,7 +149,7 @@ def laplace_mu(schema: Schema, scales: Mapping[str, float], adjacency: Adjacency
 def scales_of(schema: Schema, privacy: Privacy, shares: Mapping[str, float]) -> dict[str, float]:
     """Return scales in wire steps at which the unit costs at most epsilon, split by ``shares``.
 
-    A client's m records move sums at most m times as far as one; m copies attain it. A margin covers rounding, and
+    A client's m records move sums at most m times as far as one. A margin covers rounding, and
     ``sum_s Delta_s / b_s <= epsilon`` is checked in exact fractions.
     """
     moved = {s: unit_l1(schema, privacy, s) for s in shares}
@@ -161,7 +162,7 @@ def scales_of(schema: Schema, privacy: Privacy, shares: Mapping[str, float]) -> 
 
 
 def unit_l1(schema: Schema, privacy: Privacy, statistic: str) -> int:
-    """Return :func:`l1_sensitivity` for the unit: a record, or a client's maximum of records."""
+    """Return :func:`l1_sensitivity` for the unit: a record, a person's average, or a client's maximum of records."""
     return (privacy.max_records_per_client or 1) * l1_sensitivity(schema, statistic, privacy.adjacency)
 
 
@@ -174,9 +175,13 @@ def laplace_tail(scale: float, reach: float) -> float:
     """Return t / ``reach`` where |X| exceeds t steps with probability ``2 exp(-reach^2 / 2)`` at most.
 
     P(|X| > t) <= 2 exp(-t / scale), so t = scale reach^2 / 2. The sum of m >= 2 such entries exceeds sqrt(m) t with no
-    higher probability: one entry's moment generating function is at most the continuous law's 1 / (1 - (scale s)^2), as
-    sinh(y) / y grows; at s = 1.12 / (sqrt(m) scale) Chernoff's exponent is at least 1.12 reach^2 / 2 - 1.98 (m = 2),
-    which exceeds reach^2 / 2 from reach^2 / 2 = 16.5 on. Every plan's reach^2 / 2 is at least ln(2 /
+    higher probability, by Chernoff's bound:
+
+    - As sinh(y) / y grows, an entry's moment generating function is at most the continuous 1 / (1 - (scale s)^2).
+    - At s = 1.12 / (sqrt(m) scale) the exponent is at least 1.12 reach^2 / 2 - 1.98 (m = 2).
+    - This exceeds reach^2 / 2 from reach^2 / 2 = 16.5 on.
+
+    Every plan's reach^2 / 2 is at least ln(2 /
     ``plan.cohort.WRAP_PROBABILITY``) = 28.42.
     """
     return scale * reach / 2

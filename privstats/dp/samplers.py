@@ -93,8 +93,8 @@ def discrete_laplace(scale: float, size: int, rng: Generator) -> Integers:
     Steinke 2020, definition 3; the geometric mechanism of Ghosh, Roughgarden and Sundararajan 2009.
 
     Guarantee:
-        v + X for integer vectors v and independent X is (Delta / scale)-DP with delta = 0, where Delta is the L1
-        sensitivity of v in integer steps, because P(X = k) <= exp(|j| / scale) P(X = k + j) for all integers j and k.
+        v + X for integer vectors v and independent X is (Delta / scale)-DP with delta = 0. Delta is v's L1
+        sensitivity in integer steps. The reason: P(X = k) <= exp(|j| / scale) P(X = k + j) for all integers j and k.
         An attacker who times the machine is not covered: up to two samples in a thousand, which float64 cannot decide,
         run more steps.
 

@@ -32,12 +32,14 @@ def joint_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency) 
         mu of one record; under a party schema, of one party.
 
     Guarantee:
-        Unit: one record. A release with this noise on the named statistics is mu-GDP. Some pair of adjacent data sets
-        attains it or comes arbitrarily close, so no smaller mu holds. In seven cases mu is an upper bound only: for
-        gradients, calibrations and ``WithinSchema``; under replace-one also for hazards, numbers by group next to
-        tables, effects with weights W, and a logistic regression's score and information with w_H R^2 / w_g > (11 + 5
-        sqrt 5) / 2. Assumes that every record obeys the schema's bounds, which the client enforces when it clips and
-        quantises.
+        Unit: one record. A release with this noise on the named statistics is mu-GDP. Some adjacent data sets
+        attain it or come arbitrarily close. In seven cases mu is an upper bound only:
+
+        - gradients, calibrations, ``WithinSchema``;
+        - under replace-one hazards, numbers by group next to tables, effects with weights W, and a logistic
+          regression's score and information with w_H R^2 / w_g > (11 + 5 sqrt 5) / 2.
+
+        Assumes that every record obeys the schema's bounds, which the client enforces when it clips and quantises.
 
     Raises:
         PlanError: a statistic that the schema does not send, a sigma not above 0, an unknown adjacency.
@@ -197,7 +199,7 @@ def apart(schema: Schema, statistic: str, adjacency: Adjacency) -> float:
 def default_shares(schema: Schema) -> dict[str, float]:
     """Return the kind's own shares: N .02, A .85 and .13 over the second moments; ridge G .5, h .48, q .02.
 
-    Classification heads depend most on the means. No promise depends on shares.
+    Without second moments A has .98. No promise depends on shares.
 
     Example:
         >>> ps.dp.default_shares(ps.ClassSchema(2, 2, "NAB", clip_norm=1.0))

@@ -25,10 +25,10 @@ class PersonClip:
 
     Attributes:
         records: the limit c; a person with at most c rows counts in full.
-        weights: share / sensitivity^2 by letter; sums ``v`` weigh ``sqrt(sum_s w_s ||v_s||^2)``, in worst-case records.
+        weights: w_s = share / sensitivity^2 by letter. Sums ``v`` have norm ``sqrt(sum_s w_s ||v_s||^2)``.
 
     Guarantee:
-        One person's contribution follows from that person's rows and this value alone. It weighs at most ``records``,
+        One person's contribution follows from that person's rows and this value alone. Its norm is at most ``records``,
         in integers and for any number of rows (docs/sensitivity.md, One person).
 
     Example:

@@ -1,6 +1,7 @@
 """Compute in the groups of masked vectors: Z_2**b by segment, and the interface that any group has.
 
-Overflow wraps, as masking needs; the plan's widths keep the *sum* from wrapping (``plan.cohort.headroom``).
+Overflow wraps, as masking needs. The plan's widths bound an honest *sum*'s probability of wrapping by 2**-40
+(``plan.cohort.headroom``).
 """
 
 from __future__ import annotations
@@ -138,13 +139,13 @@ class Ring:
 class RingVector:
     """One element of a group; ``lanes``, an array per segment, are mutable: masks are added without copies.
 
-    ``reproducible``: some summand holds noise from a generator that others may know.
+    ``reproducible``: some added vector holds noise from a generator that others may know.
 
     Example:
         >>> ring = ps.encoding.Ring(((2, 8),))
         >>> vector = ring.encode(np.array([100, -3]))
         >>> vector.add(ring.encode(np.array([100, 1])))
-        >>> vector.lift().tolist()  # 200 wraps at 2**8: a plan sizes its rings so that no honest sum does
+        >>> vector.lift().tolist()  # 200 wraps at 2**8: a plan makes that improbable for honest sums
         [-56, -2]
     """
 
@@ -185,7 +186,7 @@ class RingVector:
 
 def _same_ring(left: RingVector, right: RingVector) -> Lanes:
     if left.ring != right.ring:
-        raise ValueError("the two vectors live in different rings")
+        raise ValueError("the vectors have different rings: encode both with one plan's ring")
     return right.lanes
 
 

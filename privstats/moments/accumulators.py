@@ -83,7 +83,7 @@ class CpuAccumulator:
         self._clipped += done.clipped
         self._energy += done.energy
         self._norm_counts += norm_histogram(done.norms, self._schema.steps)
-        targets, clipped = self._kind.whole(self._schema, self._targets[: self._filled])
+        targets, clipped = self._kind.integers(self._schema, self._targets[: self._filled])
         self._targets_clipped += clipped
         if self._filled:
             self._sums.add(self._rows[: self._filled], targets)
@@ -103,7 +103,7 @@ class SparseAccumulator:
         """Add at most ``exact_rows(schema.bound)`` raw rows."""
         schema = self._schema
         grid, result = quantized(feature_grid(schema), rows)
-        targets, clipped = self._kind.whole(schema, targets)
+        targets, clipped = self._kind.integers(schema, targets)
         counts = tuple(norm_histogram(result.norms, schema.steps).tolist())
         self._report += ClipReport(len(targets), result.clipped, clipped, counts, result.energy, schema.features)
         self._sums.add(grid, targets)
@@ -116,11 +116,11 @@ class SparseAccumulator:
 
 @dataclass(frozen=True)
 class _Kind:
-    # ``sums`` builds the object that adds up rows. ``empty`` allocates memory for targets. ``whole`` returns integer
-    # targets and the number clipped.
+    # ``sums`` builds the object that adds up rows. ``empty`` allocates memory for targets. ``integers`` returns
+    # integer targets and the number clipped.
     sums: Callable[[Any], Any]
     empty: Callable[[Any, int], NDArray[Any]]
-    whole: Callable[[Any, NDArray[Any]], tuple[NDArray[Any], int]]
+    integers: Callable[[Any, NDArray[Any]], tuple[NDArray[Any], int]]
 
 
 def _on_grid(schema: RidgeSchema, targets: NDArray[Any]) -> tuple[NDArray[np.float64], int]:

@@ -62,8 +62,8 @@ class RealMoments:
 class Moments(ABC):
     """Exact integer sums of one party's records, frozen, int64.
 
-    Moments of two sets of records add up to those of both, bit for bit, except in kinds whose sums are functions of all
-    records of a party.
+    Moments of two sets of records add up, bit for bit, to the moments of both sets. Exceptions are kinds whose sums
+    depend on all records of a party.
 
     Raises:
         DataError: a sum is missing or has another shape, or a count is negative.

@@ -158,7 +158,8 @@ def warn_of_excluded(moments: Moments, left_out: LeftOut, unnamed: int) -> None:
     if unnamed:
         remarks.append(
             f"{unnamed:,} of the records have no id of a person and are excluded from every sum. An id is missing, "
-            "or is neither a text nor an integer below 2**53 (put a letter before dates and large numbers), or "
+            "or is neither a text nor an integer below 2**53 (put a letter before dates and large numbers), or is a "
+            "text of more than 200 characters or not in Unicode's form NFC, or "
             "lost a character in decoding (name the file's --encoding, in Python encoding=). Do not share this number"
         )
     for remark in remarks:

@@ -103,7 +103,7 @@ def _records(source: Any) -> int:
         raise DataError("a column of the table has no order, such as a set; give its values as a list or an array")
     lengths = {len(column) if hasattr(column, "__len__") else len(values_of(column)) for column in source}
     if len(lengths) > 1 or any(getattr(column, "ndim", 1) != 1 for column in source):
-        raise DataError("the columns of the table have different lengths; give one value per record in each")
+        raise DataError("the table's columns have different lengths or several axes; give one value per record in each")
     return lengths.pop()
 
 

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 
 def records_in(file: RecordFile, schema: Schema, unreadable: Unreadable, *, whole: bool = False) -> tuple[Any, Any]:
-    """Return a file's X and y: ``(X, y)`` batches and None, or all records where the schema or ``whole`` needs it.
+    """Return a file's X and y: named columns and None, ``(X, y)`` batches and None, or all records.
+
+    The schema decides; ``whole`` excludes batches.
 
     Raises:
         DataError: the file is unreadable, lacks a column, or has a split but the plan no target.

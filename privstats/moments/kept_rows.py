@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from privstats.moments.gradient_map import MappedRows
 
-MOST_BYTES = 1 << 29
+MAX_BYTES = 1 << 29
 """Maximum size in bytes of the mapped rows that one process caches."""
 
 
@@ -37,7 +37,7 @@ class KeptRows:
     A tile is reused where index, map, shape and contents are unchanged.
     """
 
-    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, most_bytes: int = MAX_BYTES) -> None:
         self._most = most_bytes
         self._map: object = None
         self._tiles: dict[int, _Tile] = {}

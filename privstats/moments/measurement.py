@@ -82,10 +82,10 @@ def measure(
 ) -> Moments:
     """Measure exact moments of records: transformed, clipped, rounded to the grid and summed in integers.
 
-    The result does not depend on the records' order, batches or container. Moments of parts add up to those of all
-    records, except under ``SitesSchema``, ``WithinSchema``, ``GaussianSchema`` and ``PartySchema``, whose sums depend
-    on all records of a party together. For numeric arrays, files and batches the memory beyond the result does not grow
-    with the records, unless ``persons`` are given; a ``PartySchema`` holds its rows in memory.
+    The result does not depend on the records' order, batches or container. Moments of parts add up to the
+    moments of all records. Exceptions are ``SitesSchema``, ``WithinSchema``, ``GaussianSchema``, ``PartySchema`` and
+    ``PartyUpdateSchema``: their sums depend on all records of a party. For numeric arrays, files and batches the memory
+    beyond the result does not grow with the records, except with ``persons`` or a party schema.
 
     Args:
         X: records ``(n, features)`` (features before the transform), of any real dtype: a numpy array or memory map,
@@ -100,8 +100,8 @@ def measure(
             cell: ``"refuse"`` all records, or ``"leave out"`` that one and warn (a ``SitesSchema`` counts it as
             zeros). Pass ``plan.unreadable``: under a promise a refusal would reveal that record.
         persons: under a promise per person each row's id, ``(n,)``: texts or integers below 2**53; ``007``, ``7`` and
-            ``7.0`` are alike. Rows without one, or with one that lost a character in decoding, are excluded. Not with
-            batches.
+            ``7.0`` are alike. Rows without an id are excluded, and rows whose id names no person, such as ``12.1`` or
+            ``2020-01-02`` (``intake.person_ids``). Not with batches.
         person_clip: one person's limit, ``plan.person_clip``.
         progress: show a progress bar at once; otherwise after two seconds on a terminal.
 
@@ -154,7 +154,7 @@ def exact_moments(
     progress: bool = False,
     kept: KeptRows | None = None,
 ) -> Moments:
-    """Measure as :func:`measure` does, without its warning about the clip.
+    """Measure as :func:`measure` does, without its :class:`ClippedWarning`.
 
     Args:
         kept: cache for many rounds of the same records.

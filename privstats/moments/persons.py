@@ -131,7 +131,7 @@ class PersonMoments(Moments):
 def of_persons(
     X: Any, y: Any, persons: Any, clip: Clip, summed: Summed, by_record: ByRecord, progress: bool
 ) -> tuple[PersonMoments, LeftOut, int]:
-    """Return the sums over persons, the unreadable records, and the number of records without an id.
+    """Return the sums over persons, the unreadable records, and the number without an id (ambiguous ones apart).
 
     Persons of at most ``clip.records`` rows are added as records: their weight cannot exceed the clip.
     """
@@ -162,7 +162,7 @@ def of_persons(
             advance(len(of_each))
     _warn_of_ids_like_others(int((codes == LIKE_ANOTHER).sum()))
     result = replace(total.moments(), persons=int(codes.max(initial=-1)) + 1)
-    return result, left_out, int((codes < 0).sum())
+    return result, left_out, int((codes == -1).sum())
 
 
 def _windows(

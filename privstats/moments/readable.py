@@ -86,7 +86,7 @@ Measured: TypeAlias = "Callable[[Any, Any, Any, Mapping[str, Values], bool], Any
 Measurement: TypeAlias = "Callable[[Any, Any, Any, Mapping[str, Values], bool], tuple[Any, LeftOut]]"
 """A :data:`Measured` that also returns the unreadable records."""
 Noted: TypeAlias = "Callable[[NDArray[np.bool_], Any, NDArray[np.bool_]], None]"
-"""Receives which records are included, the rows (NaN where an entry is unreadable), and which y are readable."""
+"""Receives which records are readable, the rows (NaN where an entry is unreadable), and which y are readable."""
 Beside: TypeAlias = Literal["labels", "targets", "unread"]
 """The kind of y: labels of classes, targets of a regression, or values that are not read."""
 _Why: TypeAlias = dict[tuple[str, str], NDArray[np.bool_]]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any, cast
 
 from scipy.special import ndtr
 
@@ -19,6 +19,12 @@ if TYPE_CHECKING:
     from privstats.plan.plan import Plan
 
 _CHOSEN = ("clip_norm", "target_bound", "grid_bits", "transform")
+_PUBLIC = {
+    "classes": "classes", "features": "columns", "variables": "columns, listed values, bin edges", "tables": "tables",
+    "numbers": "number columns with their ranges", "bins": "time bins", "subgroups": "subgroups",
+    "score_bins": "bins of scores", "expected_records": "expected numbers of records",
+}  # fmt: skip
+"""What each field of a schema makes public."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +150,7 @@ def predicted_advantage(schema: Schema, statistic: str, max_records: int) -> flo
 
     A record changes k entries of sums over n records each: all records, or those of its class, fold or cell, which are
     assumed equally large. If entries are independent, the likelihood ratio has the separation d' = sqrt(k / n), and
-    the advantage is 2 Phi(d'/2) - 1. The advantage is near 1 until n is far above k.
+    the advantage is 2 Phi(d'/2) - 1.
     """
     row = next(row for row in schema.sent if row.letter == statistic)
     separation = math.sqrt(row.entries(schema.sizes) * row.blocks(schema.sizes) / max_records)
@@ -158,14 +164,15 @@ def conditions(schema: Schema, *, per_person: bool = False) -> tuple[str, ...]:
         Epsilon bounds what the *released sums* reveal. Anything else that depends on a record (a party's refusal, a
         bound chosen by looking at records) is another release, which no budget here counts.
     """
-    chosen = [name for name in _CHOSEN if hasattr(schema, name)]
-    public = "classes, columns and expected" if hasattr(schema, "expected_records") else "classes, columns and"
+    own = [each.name for each in fields(cast(Any, schema))]
+    chosen = ", ".join(name for name in _CHOSEN if name in own)
+    public = ", ".join(_PUBLIC[name] for name in _PUBLIC if name in own and getattr(schema, name))
     ids = "each party's ids identify its persons: one who is at two parties, or under two ids, has twice the mu"
     return (
         *((ids,) if per_person else ()),
         "a refusal or absence must not depend on records, because no budget counts it",
-        f"the {public} numbers of records in a plan are public: they come from no private record",
-        f"{', '.join(chosen)} and shares were chosen without private records: a choice by looking at them, by a sweep "
+        f"the {public} and numbers of records in a plan are public: they come from no private record",
+        f"{chosen} and shares were chosen without private records: a choice by looking at them, by a sweep "
         "for example, is a leak outside the budget",
         "the noise source is the library's own: no feasible audit of outputs distinguishes a deceptive source from the "
         "declared noise (arXiv 2509.23834)",

@@ -1,4 +1,4 @@
-"""Describe the parties of one aggregation, and compute the ring widths at which no sum can wrap."""
+"""Describe one aggregation's parties, and compute ring widths; an honest sum wraps with probability at most 2**-40."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Headroom:
 
     Attributes:
         bits: ring width b; sums are in [-2**(b-1), 2**(b-1)).
-        largest: largest absolute value of the noisy sum, except with probability ``WRAP_PROBABILITY`` in all.
+        largest: largest absolute noisy sum, except with probability ``WRAP_PROBABILITY`` over all segments together.
         plausible: largest absolute value of a noisy sum that passes the count check, except with that probability.
     """
 
@@ -116,11 +116,15 @@ def headroom(
 ) -> tuple[Headroom, ...]:
     """Choose every segment's width b, the smallest with 2**(b-1) > n M + ceil(z sigma) + 1, or > n M without noise.
 
-    M is ``segment.bound``. sigma comes from ``noise_std``: the sub-Gaussian parameter, in wire steps, of all noise and
-    rounding that can be in the sum, or the tail's equivalent of Laplace noise (``Noise.tail_sigma``). The ``+ 1`` is
-    spare. With z = sqrt(2 ln(2 D / WRAP_PROBABILITY)) over D entries a union bound keeps the wrap probability below
-    ``WRAP_PROBABILITY``. n is the number of records in a released sum (:class:`Limits`). For the counts n covers all
-    records that honest clients can hold, in any division. ``spare_bits`` are added.
+    - M: ``segment.bound``.
+    - n: the number of records in a released sum (:class:`Limits`); for the counts, all records that honest clients can
+      hold, in any division.
+    - sigma: ``noise_std``, the sub-Gaussian parameter, in wire steps, of all noise and rounding that can be in the sum.
+      For Laplace noise it is the tail's equivalent (``Noise.tail_sigma``).
+    - z: sqrt(2 ln(2 D / WRAP_PROBABILITY)) over D entries. A union bound then keeps the wrap probability below
+      ``WRAP_PROBABILITY``.
+
+    The ``+ 1`` is spare, and ``spare_bits`` are added.
 
     Raises:
         PlanError: a segment needs more than 62 bits.

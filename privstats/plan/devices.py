@@ -37,8 +37,8 @@ class Devices:
         page: the organisation that serves the page; none of the panel's. If the registrar does, set ``"the registrar
             is trusted with every answer"``.
         most_runs: maximum runs to which a person is invited.
-        stated_epsilon: the epsilon shown to a person, needed under a ``Privacy``: for one answer exchanged for another
-            in all ``most_runs`` runs, at the plan's delta; at least :func:`least_epsilon`.
+        stated_epsilon: the epsilon shown to a person, needed under a ``Privacy``. It covers one answer exchanged for
+            another in all ``most_runs`` runs, at the plan's delta, and is at least :func:`least_epsilon`.
         words: must be ``"per record"`` under the record unit: a device may hold several records.
         exact: ``"the leader is trusted with the sum"``, required where the panel adds no noise.
         texts: texts shown instead of variables' names: see :func:`privstats.files.page_texts.checked_texts`.

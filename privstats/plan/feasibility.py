@@ -54,7 +54,7 @@ def check_kinds(
 
 
 def check_published(schema: Schema, privacy: Privacy | NoPrivacy, published: object) -> None:
-    """Refuse values that the schema does not read, and a promise that its kind cannot keep."""
+    """Refuse missing, surplus or unfit values, and a promise that the schema's kind cannot keep."""
     if bool(schema.needs) != (published is not None):
         wanted = ", ".join(schema.needs)
         raise PlanError(

@@ -72,9 +72,11 @@ class Plan:
             or ``"split"`` (one message per client, to a leader and helpers, one of them trusted).
         panel: for ``"split"`` the Ed25519 identities of the leader and of every helper, 64 hex digits each. The parties
             must compare them: a party that controls all members reads every vector.
-        graph: ``"complete"``, ``"robust"`` (random k-regular, with enough neighbours against a server that chooses
-            which clients drop), ``"sparse"`` (with fewer, for a server that follows the protocol) or ``"auto"``
-            (complete up to 256 clients, robust beyond).
+        graph: for ``"interactive"``, one of four; ``"split"`` requires ``"auto"``.
+            - ``"complete"``
+            - ``"robust"``: random k-regular, with enough neighbours against a server that chooses which clients drop.
+            - ``"sparse"``: with fewer, for a server that follows the protocol.
+            - ``"auto"``: complete up to 256 clients, robust beyond.
         published: values that the measurement reads (``schema.needs``). Their digest is part of the plan's, so all
             parties use equal values.
         excess_noise: ``"kept"``; or, with distributed noise, ``"removed"``: noise is sized for ``min_survivors``, and

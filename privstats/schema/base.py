@@ -42,6 +42,7 @@ class Statistic:
         powers: degrees in the feature and target vectors' entries.
         symmetric: only diagonal and strict upper triangle are sent.
         share: default part of mu^2 (``dp.default_shares``); None: an equal part of the remainder.
+            Without a None the largest share has the remainder too.
         implied_by: letter of a statistic that determines this one, which is then unsent.
         meaning: phrase for data holders, specific to the table.
         divided: exact sums are quotients, so they are stored in wire steps, not grid steps.

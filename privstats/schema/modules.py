@@ -41,8 +41,8 @@ Whole: TypeAlias = NDArray[np.float64]
 class Module(ABC):
     """A classifier that gradient rounds train on the linear softmax's rows u, ``(d + 1,)``.
 
-    u is the whitened row at norm ``sqrt(1 - a^2)``, then the constant a = 0.1, so its norm is 1. A module's size is its
-    only hyperparameter; its numbers are equal on every machine.
+    u is the whitened row, scaled to norm ``sqrt(1 - a^2)``, and then the constant a = 0.1. A module's size is its only
+    hyperparameter; its results are identical on every machine.
 
     Attributes:
         packages: imported by measuring only, checked before a record is read.

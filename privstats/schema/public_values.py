@@ -69,7 +69,7 @@ class Values:
 
     @classmethod
     def rounded(cls, array: ArrayLike, bits: int = VALUE_BITS) -> Values:
-        """Return the nearest values of ``bits`` bits with one power-of-two scale.
+        """Round to ``bits`` bits with one power-of-two scale; clip an entry that would round beyond them.
 
         Raises:
             PlanError: a nonfinite entry, or no exponent fits.
@@ -153,7 +153,7 @@ class Published:
         for name, least in (("sha256", 64), ("after", 0)):
             text = getattr(self, name)
             if not isinstance(text, str) or len(text) not in (least, 64) or not set(text) <= _DIGITS:
-                raise PlanError(f"published.{name} must be a SHA-256 in 64 lower-case hex digits, got {text!r:.80}")
+                raise PlanError(f"published.{name} must be 64 lower-case hex digits (after: or ''), got {text!r:.80}")
         if self.values is None:
             return
         named = isinstance(self.values, Mapping) and all(

@@ -99,6 +99,6 @@ class Round(Schema):
     )
 
     def check_values(self, values: Mapping[str, Values]) -> None:
-        """Refuse values of another shape, wider than 20 bits, tiny or enormous."""
+        """Refuse missing or unknown values, or values of another shape, wider than 20 bits, tiny or enormous."""
         super().check_values(values)
         check_widths(values)

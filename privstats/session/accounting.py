@@ -93,8 +93,9 @@ def register_run(plan: Plan, charge: Account, roster: secagg.Roster) -> Spend:
 def charged(plan: Plan, charge: Account | None, run: bytes, make: Callable[[], _Result]) -> _Result:
     """Spend first, then call ``make``, which samples the noise; a crash in between loses a release, never its record.
 
-    An abort is finished like a release, because it depends on the noise: repeatable aborts under one spend would
-    be an oracle with fresh noise per query. Only the first of concurrent calls under one spend is released.
+    An abort ends the spend like a release, because it depends on the noise. Repeatable aborts under one spend would be
+    an oracle with fresh noise per query. Only the first of concurrent calls under one spend is released; with
+    ``per_round`` the account refuses the others.
 
     Raises:
         LedgerError: as for ``spend``; or the spend has ended meanwhile. The error does not contain the discarded

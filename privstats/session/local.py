@@ -101,7 +101,7 @@ def aggregate_unmasked(
 
     Args:
         parts: one per client, by roster index: moments, a contribution (it is used up) or a vector of the plan's ring.
-            Clients without a part count as vanished.
+            The last clients count as vanished if parts are fewer.
         rng: a generator for shares and central noise; by default the operating system's. A reproducible one marks the
             release.
 

@@ -81,9 +81,14 @@ class Contribution:
         return self._vector.reproducible
 
     def check(self, plan: str) -> None:
-        """Refuse a used contribution (``LocalProtocolError``) or another plan's (``DataError``)."""
+        """Refuse one used, or built before a fork (``LocalProtocolError``), or another plan's (``DataError``)."""
         if self._plan != plan:
             raise DataError("the contribution was built under another plan; build one with session.contribution")
+        if os.getpid() != self._process:
+            raise LocalProtocolError(
+                "this contribution was built before a fork, and each process would send identical noise: build it in "
+                "the process that sends it"
+            )
         if self._used:
             raise LocalProtocolError(_USED)
 
@@ -93,11 +98,7 @@ class Contribution:
         Raises:
             LocalProtocolError: the contribution was used before, or built before a fork.
         """
-        if os.getpid() != self._process:
-            raise LocalProtocolError(
-                "this contribution was built before a fork, and each process would send identical noise: build it in "
-                "the process that sends it"
-            )
+        self.check(self._plan)
         with self._lock:
             if self._used:
                 raise LocalProtocolError(_USED)
@@ -200,7 +201,8 @@ def client(
     Raises:
         LedgerError: a plan with DP has no ``charge``, the cap would be exceeded, or the run's name or number is
             invalid; nothing is spent or sampled.
-        LocalProtocolError: the contribution was used before, or another argument does not fit; nothing is spent.
+        LocalProtocolError: the contribution was used before, or another argument does not fit. Nothing is spent, unless
+            another thread uses the contribution meanwhile.
         DataError, RandomnessError: as for :func:`contribution`.
 
     Example:

@@ -31,7 +31,7 @@ def release(
     openings: Mapping[int, Opening] | None = None,
     allow_reproducible: bool = False,
 ) -> Release:
-    """Turn the unmasked sum into a release: add noise still due, lift, check plausibility, suppress rare classes.
+    """Charge a release, remove opened noise, add noise still due, lift, check plausibility, suppress rare classes.
 
     The full noise is due in the central model; in the panel model only the leader's, because the sum holds the
     helpers'. Every such call samples new noise, and averaging many calls would remove it, so every call under a new
@@ -60,7 +60,7 @@ def release(
         AggregationError: no honest cohort has this noisy sum (``too-many-records``, ``implausible``). The release stays
             charged and its run used up, because the abort is visible and depends on the noisy sum.
         LedgerError: a plan with DP has no ``charge``, the cap would be exceeded, or the run's name is used up; nothing
-            is spent, sampled or released.
+            is spent, sampled or released. If a concurrent call ended the spend, the sampled noise is discarded.
         RandomnessError: as for :func:`contribution`.
 
     Example:

@@ -21,7 +21,7 @@ from privstats.encoding import RingVector
 from privstats.engines import loopback
 from privstats.errors import AggregationError, DataError, PlanError, UnreadableRecordsWarning
 from privstats.moments import Moments, exact_moments, warn_if_clipped, warn_if_empty
-from privstats.moments.kept_rows import MOST_BYTES, KeptRows
+from privstats.moments.kept_rows import MAX_BYTES, KeptRows
 from privstats.plan import Plan
 from privstats.plug_ins import of_contrib
 from privstats.progress import progress_bar, track
@@ -328,7 +328,7 @@ def _follow(course: Course, shards: Sequence[Shard], dropouts: Any, rng: Generat
         )
 
     _require_shards(shards)
-    stores = {index: KeptRows(MOST_BYTES // len(shards)) for index in range(len(shards))}
+    stores = {index: KeptRows(MAX_BYTES // len(shards)) for index in range(len(shards))}
 
     def release(round_: Round) -> Release | None:
         try:

@@ -50,6 +50,32 @@ def test_the_bounds_that_somebody_chose_are_named() -> None:
     assert "clip_norm, target_bound, grid_bits, transform and shares were chosen" in " ".join(ridge.budget().conditions)
 
 
+NUMBER = ps.Number("stay", low=0, high=30)
+
+
+@pytest.mark.parametrize(
+    ("schema", "public", "chosen"),
+    [
+        (PLAN.schema, "classes, columns", "clip_norm, grid_bits, transform"),
+        (
+            ps.RidgeSchema(3, clip_norm=1.0, target_bound=1.0),
+            "columns",
+            "clip_norm, target_bound, grid_bits, transform",
+        ),
+        (
+            ps.CountSchema((ps.Categories("sex", ("f", "m")), ps.Bins("age", (0, 40, 120))), (("sex", "age"),)),
+            "columns, listed values, bin edges, tables",
+            "transform",
+        ),
+        (ps.CountSchema((), (), numbers=(NUMBER,)), "tables, number columns with their ranges", "transform"),
+    ],
+)
+def test_each_kind_names_what_must_be_public(schema: Any, public: str, chosen: str) -> None:
+    stated = made.plan(schema, ps.Cohort(20, 15, 500, 2), made.promise()).budget().conditions
+    assert f"the {public} and numbers of records in a plan are public: they come from no private record" in stated
+    assert sum(each.startswith(f"{chosen} and shares were chosen without private records") for each in stated) == 1
+
+
 def test_the_page_about_sweeps_does_not_invite_to_a_leak() -> None:
     page = (Path(__file__).parents[2] / "docs" / "sweep.md").read_text("utf-8")
     assert "reveals something about these records that no epsilon counts" in flat(page)

@@ -209,6 +209,16 @@ def test_a_contribution_made_before_a_fork_is_not_used_by_both_children():
     assert mine.take() is mine.vector  # the process that made it goes on
 
 
+def test_a_contribution_made_before_a_fork_costs_nothing(charge):
+    subject = plan("distributed")
+    mine = ps.session.contribution(subject, MOMENTS)
+    refusal = in_a_fork(lambda: client(subject, mine, charge=charge))
+    assert refusal.startswith("LocalProtocolError: this contribution was built before a fork")
+    assert entries(charge) == ()
+    client(subject, mine, charge=charge)
+    assert len(entries(charge)) == 1
+
+
 def test_a_contribution_belongs_to_its_plan():
     mine = ps.session.contribution(plan(), MOMENTS)
     other = plan(epsilon=2.0)
