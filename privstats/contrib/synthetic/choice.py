@@ -205,9 +205,9 @@ def _tree(scores: Mapping[Pair, float], variables: int) -> tuple[Pair, ...]:
 
 
 # Contrasts of a variable's cells, ``(cells, cells - 1)``, and their squared norms. Each compares a cell with all that
-# are more frequent (Helmert). Under the shares each has mean 0 and variance 1, and any two are uncorrelated. So a pair's
-# contrasts have a squared sum of chi-squared over its records. Noise enters by the squared norms, which are large for
-# rare cells alone.
+# are more frequent (Helmert). Under the shares each has mean 0 and variance 1, and any two are uncorrelated. So the
+# squared sum of a pair's contrasts is chi-squared over its records. Noise enters by the squared norms, which are large
+# for rare cells alone.
 def _contrasts(shares: Array) -> tuple[Array, Array]:
     held = np.maximum(shares, _LEAST_SHARE)
     order = np.argsort(-held, kind="stable")
