@@ -296,9 +296,10 @@ def _people(plan: Plan, total: Total) -> Iterator[tuple[str, str, str]]:
 def rests_on(plan: Plan, noise: Noise) -> str:
     """Explain which parties the noise's guarantee trusts, in numbers."""
     honest = plan.cohort.min_survivors - plan.cohort.colluders
-    server = "must follow the protocol" if plan.graph == "sparse" else "need not be trusted"
+    condition = plan.masking.condition
+    server = f"the promise holds {condition}" if condition else "the server need not be trusted"
     if noise.trust.divided:
-        return f"At least {honest} honest parties add their part of the noise; the server {server}"
+        return f"At least {honest} honest parties add their part of the noise; {server}"
     return _sentence(noise.trust.trusted)
 
 

@@ -123,7 +123,8 @@ def test_of_every_model_that_trusts_somebody_it_is_said_where_that_ends(changed,
 def test_what_another_model_limits_is_not_told(changed):
     local = " ".join(explanations.not_promised(changed(privacy=replace(PRIVACY, model="local"))))
     assert "server" not in local
-    assert "must follow" in str(explanations.promised(changed(graph="sparse", cohort=ps.Cohort(300, 270, 3_000, 30))))
+    sparse = changed(graph="sparse", cohort=ps.Cohort(300, 270, 3_000, 30))
+    assert "against a server that follows" in str(explanations.promised(sparse))
     client = replace(PRIVACY, unit="client", max_records_per_client=9)
     assert "several records" not in " ".join(explanations.not_promised(changed(privacy=client)))
 
