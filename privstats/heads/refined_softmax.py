@@ -30,7 +30,7 @@ from privstats.estimates.clip_link import LastGradient, link_of
 from privstats.estimates.denoise import NoisyClassSums
 from privstats.estimates.discriminant import Priors, log_priors
 from privstats.estimates.mean_noise import mean_noise
-from privstats.estimates.separation import separation
+from privstats.estimates.separation import Separation, separation
 from privstats.estimates.softmax import temperature
 from privstats.heads.diagnostics import FewRecordsWarning, warn_of_few_records
 from privstats.heads.estimator import ClassHead, class_labels
@@ -160,22 +160,22 @@ class RefinedSoftmax(ClassHead):
         else:
             self._calibrate(recipe, have, whitening, states, discriminant)
             self._settle(whitening, states[-1].weights, discriminant, counts, len(states) - 1, paired_of(recipe, have))
-            self._separate(recipe, have, whitening, states, counts)
+            self._separation = partial(self._separated, recipe, have, whitening, states, counts)
         provenance = Provenance.of([*before, *have])  # last: where no rule follows, an earlier one is still there
         self.provenance_ = replace(provenance, public=None if discriminant is None else discriminant.provenance_.public)
         self._remember_scores(have[0])
         return self
 
-    def _separate(
+    def _separated(
         self,
         recipe: Any,
         have: Sequence[Any],
         whitening: softmax.SoftmaxWhitening,
         states: Sequence[Any],
         counts: Array,
-    ) -> None:
+    ) -> Separation | None:
         if self.pairs_ or len(self.classes_) != _PAIR or len(states) == 1:
-            return
+            return None
         evidence, _ = class_evidence(have[0])
         last = states[-1].weights
 
@@ -190,7 +190,7 @@ class RefinedSoftmax(ClassHead):
         found = separation(recipe.constants, recipe.sums(have[0]), whitening, states, rounds, weights, discriminant)
         (divisor, offset), heat = self.link_, self.temperature_
         shifts = np.broadcast_to(offset + self._shift(counts), 2)
-        self._separation = found.scaled(divisor * heat, float(shifts[1] - shifts[0]) / heat)
+        return found.scaled(divisor * heat, float(shifts[1] - shifts[0]) / heat)
 
     def _remember_scores(self, release: Release) -> None:
         evidence, _ = class_evidence(release)

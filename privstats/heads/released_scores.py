@@ -64,7 +64,8 @@ def described(head: Any, evidence: ClassEvidence) -> ReleasedScores:
         The scores are a function of the head and its releases, so they cost no budget (Dwork and Roth 2014,
         proposition 2.1).
     """
-    if (law := getattr(head, "_separation", None)) is None:
+    later = getattr(head, "_separation", None)
+    if (law := later and later()) is None:
         return drawn(head, evidence)
     n = denoise.counts(evidence.N, evidence.noise("N"))
     shares = expit(law.centres[:, None] + law.spread * ndtri((np.arange(POINTS) + 0.5) / POINTS))
