@@ -25,20 +25,19 @@ training records by the columns of the test records alone.
 from __future__ import annotations
 
 import argparse
-import json
-import time
 import warnings
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy.special import expit, logit, softmax
 
 import privstats as ps
-from benchmarks.measuring import RESULTS, Row, Tables, command, standard_error
+from benchmarks.measuring import Row, Tables, command, standard_error
 from benchmarks.raw_tables.cells import Array, declared
 from benchmarks.raw_tables.known import Known
-from benchmarks.raw_tables.running import DELTA
+from benchmarks.raw_tables.running import DELTA, lines_of
 from benchmarks.raw_tables.sets import TABLES, RawTable, Split, splits
 from privstats import heads
 from privstats.course.alone import single_party_plan
@@ -182,20 +181,13 @@ def tables(chosen: argparse.Namespace) -> Tables:
     """A row per table and epsilon."""
     names, epsilons = (["cancer"], [1.0]) if chosen.quick else (chosen.tables, chosen.epsilons)
     count, draws = (2, 2) if chosen.quick else (chosen.splits, chosen.draws)
-    path = chosen.json or RESULTS / "raw_tables.mean_probability.json"
-    saved = json.loads(path.read_text()) if chosen.keep and path.exists() else {}
-    found = {(row["data"], row["epsilon"]): row for row in saved.get(TITLE, ())}
-    if found:
-        yield TITLE, list(found.values())
-    begun = time.monotonic()
-    for epsilon, table in ((epsilon, table) for epsilon in epsilons for table in TABLES if table.name in names):
-        there = found.get((table.name, epsilon), {"splits": 0, "draws": 0})
-        if there["splits"] >= count and there["draws"] >= draws:
-            continue
-        if chosen.minutes is not None and time.monotonic() - begun > 60 * chosen.minutes:
-            return
-        found[table.name, epsilon] = _measured(table, epsilon, count, draws)
-        yield TITLE, list(found.values())
+    asked = ((epsilon, table) for epsilon in epsilons for table in TABLES if table.name in names)
+
+    def enough(row: Row) -> bool:
+        return bool(row["splits"] >= count and row["draws"] >= draws)
+
+    measured = partial(_measured, count=count, draws=draws)
+    return lines_of(TITLE, "raw_tables.mean_probability", chosen, asked, measured, enough)
 
 
 def _measured(table: RawTable, epsilon: float, count: int, draws: int) -> Row:

@@ -11,20 +11,19 @@ what ``plan check`` prints for a session over as many records at the same epsilo
 from __future__ import annotations
 
 import argparse
-import json
-import time
 import warnings
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
 import privstats as ps
-from benchmarks.measuring import RESULTS, Row, Tables, command
+from benchmarks.measuring import Row, Tables, command
 from benchmarks.raw_tables.cells import Array
 from benchmarks.raw_tables.known import Known
 from benchmarks.raw_tables.mean_probability import released
-from benchmarks.raw_tables.running import DELTA
+from benchmarks.raw_tables.running import DELTA, lines_of
 from benchmarks.raw_tables.sets import TABLES, RawTable, splits
 from privstats import heads
 from privstats.heads.released_scores import drawn, released_scores
@@ -54,19 +53,9 @@ def tables(chosen: argparse.Namespace) -> Tables:
     """A row per table and epsilon."""
     names, epsilons = (["cancer"], [3.0]) if chosen.quick else (chosen.tables, chosen.epsilons)
     count, draws = (1, 1) if chosen.quick else (chosen.splits, chosen.draws)
-    path, begun = chosen.json or RESULTS / "raw_tables.predicted.json", time.monotonic()
-    saved = json.loads(path.read_text()) if chosen.keep and not chosen.quick and path.exists() else {}
-    found = {(row["data"], row["epsilon"]): row for row in saved.get(TITLE, ())}
-    if found:
-        yield TITLE, list(found.values())
-    for epsilon in epsilons:
-        for table in sorted((each for each in TABLES if each.name in names), key=lambda each: names.index(each.name)):
-            if (table.name, epsilon) in found:
-                continue
-            if chosen.minutes is not None and time.monotonic() - begun > 60 * chosen.minutes:
-                return
-            found[table.name, epsilon] = _measured(table, epsilon, count, draws)
-            yield TITLE, list(found.values())
+    tables = sorted((each for each in TABLES if each.name in names), key=lambda each: names.index(each.name))
+    asked = ((epsilon, table) for epsilon in epsilons for table in tables)
+    return lines_of(TITLE, "raw_tables.predicted", chosen, asked, partial(_measured, count=count, draws=draws))
 
 
 def _measured(table: RawTable, epsilon: float, count: int, draws: int) -> Row:

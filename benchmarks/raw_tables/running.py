@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -23,7 +23,7 @@ from benchmarks.measuring import RESULTS, Row, Rows, Tables, standard_error
 from benchmarks.raw_tables.known import Known
 from benchmarks.raw_tables.sets import SPLITS, TABLES, RawTable, Split, splits
 
-__all__ = ["DELTA", "EPSILONS", "SCORES", "TITLE", "Way", "Ways", "options", "tables_of"]
+__all__ = ["DELTA", "EPSILONS", "SCORES", "TITLE", "Way", "Ways", "lines_of", "options", "tables_of"]
 
 Way: TypeAlias = Callable[[Known, Sequence[Split], float], Sequence[NDArray[np.float64]]]
 """From what is known of the table, splits and an epsilon: per split the test records' probabilities of a positive."""
@@ -111,6 +111,30 @@ def tables_of(ways: Ways, name: str, chosen: argparse.Namespace) -> Tables:
             if cells:
                 _measure(rows, cells, loaded[each], min(start + _BLOCK, count))
                 yield TITLE + each, _in_order(rows, ways)
+
+
+def lines_of(
+    title: str,
+    name: str,
+    chosen: argparse.Namespace,
+    asked: Iterable[tuple[float, RawTable]],
+    measured: Callable[[RawTable, float], Row],
+    enough: Callable[[Row], bool] | None = None,
+) -> Tables:
+    """Yield one table, a row per epsilon and raw table, after each new row; saved rows stay where they are enough."""
+    path, begun = chosen.json or RESULTS / f"{name}.json", time.monotonic()
+    saved = json.loads(path.read_text()) if chosen.keep and not chosen.quick and path.exists() else {}
+    found = {(row["data"], row["epsilon"]): row for row in saved.get(title, ())}
+    if found:
+        yield title, list(found.values())
+    for epsilon, table in asked:
+        there = found.get((table.name, epsilon))
+        if there is not None and (enough is None or enough(there)):
+            continue
+        if chosen.minutes is not None and time.monotonic() - begun > 60 * chosen.minutes:
+            return
+        found[table.name, epsilon] = measured(table, epsilon)
+        yield title, list(found.values())
 
 
 def _chosen(chosen: argparse.Namespace) -> Iterator[RawTable]:

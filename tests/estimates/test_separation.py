@@ -11,8 +11,8 @@ from privstats.estimates.separation import Separation, separation
 from privstats.estimates.softmax import SoftmaxWhitening
 
 
-def found(apart: float, sigma: float, seed: int) -> tuple[Separation, float]:
-    """The separation of rounds under noise, and the AUC of their weights."""
+def found(apart: float, sigma: float, seed: int) -> tuple[Separation, list[np.ndarray]]:
+    """The separation of rounds under noise, and the sorted margins of both classes."""
     chance = np.random.default_rng(seed)
     y = (np.arange(3_000) % 3 == 0).astype(int)
     X = chance.normal(size=(3_000, 30))
@@ -30,14 +30,15 @@ def found(apart: float, sigma: float, seed: int) -> tuple[Separation, float]:
         rounds.append((whitening.turned(g), kappa, sigma))
     weights = states[-1].weights
     law = separation(recipe, sums, whitening, states, rounds, weights, lambda A: np.zeros_like(weights))
-    scores = np.sort((margins := U @ np.diff(whitening.published(weights), axis=0)[0])[y == 0])
-    return law, float(np.searchsorted(scores, margins[y == 1]).mean() / len(scores))
+    margins = U @ np.diff(whitening.published(weights), axis=0)[0]
+    return law, [np.sort(margins[y == k]) for k in (0, 1)]
 
 
 @pytest.mark.parametrize("apart", [0.0, 1.0, 2.0])
 @pytest.mark.parametrize("sigma", [0.0, 5.0, 20.0])
 def test_the_range_holds_the_auc_of_weights_under_noise(apart: float, sigma: float) -> None:
-    law, actual = found(apart, sigma, 0)
+    law, (others, members) = found(apart, sigma, 0)
+    actual = float(np.searchsorted(others, members).mean() / len(others))
     middle = float(ndtr((law.centres[1] - law.centres[0]) / law.spread / np.sqrt(2)))
     assert law.low <= middle <= law.high
     assert law.low - 0.02 <= actual <= law.high + 0.02
@@ -47,3 +48,11 @@ def test_the_range_holds_the_auc_of_weights_under_noise(apart: float, sigma: flo
 def test_scores_are_divided_and_shifted() -> None:
     law = Separation(np.array([-1.0, 3.0]), 2.0, 0.8, 0.9).scaled(2.0, 1.0)
     assert (law.centres.tolist(), law.spread, law.low, law.high) == ([0.5, 2.5], 1.0, 0.8, 0.9)
+
+
+@pytest.mark.parametrize("sigma", [0.0, 5.0])
+def test_centres_and_spread_are_those_of_the_margins(sigma: float) -> None:
+    law, margins = found(1.0, sigma, 0)
+    spread = float(np.mean([each.std() for each in margins]))
+    assert law.centres == pytest.approx([each.mean() for each in margins], abs=0.25 * spread)
+    assert law.spread == pytest.approx(spread, rel=0.25)

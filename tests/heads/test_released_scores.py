@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import logit
 
 import privstats as ps
 from privstats.errors import HeadError
@@ -77,6 +78,11 @@ def test_few_records_of_many_features_promise_no_more_than_they_keep(run: int, t
     assert area(*drawn(refined, refined._scored_on).quantiles) > actual + 0.2
     assert area(*scores.quantiles) == pytest.approx(actual, abs=0.1)
     assert scores.area[0] <= actual <= scores.area[1]
+    for priors in ("counts", "uniform"):
+        other = ps.heads.RefinedSoftmax(priors=priors).fit_releases(releases)
+        logits = logit(other.predict_proba(fresh)[:, 1])
+        middle = np.median(logit(released_scores(other).quantiles), axis=1)
+        assert middle == pytest.approx([logits[truth == k].mean() for k in (0, 1)], abs=0.4 * logits.std())
     refined.save(tmp_path / "h")
     loaded = ps.heads.load(tmp_path / "h")
     assert released_scores(loaded).area.tolist() == scores.area.tolist()
