@@ -37,8 +37,8 @@ from privstats.schema import COUNT_SCALE, Schema
 MIN_TOTAL_SIGMA = 64.0
 """Minimum guaranteed sigma of a segment, in wire steps."""
 MIN_SHARE_SIGMA = 4.0
-"""Minimum sigma of one client's share or layer, in wire steps. Sums of shares are then discrete Gaussians up to 1e-66
-in the logarithm; proof: docs/privacy.md, Distributed, fact 1."""
+"""Minimum sigma of one client's share or layer, in wire steps. Sums of shares are then discrete Gaussians up to a
+max-divergence of 1e-66; proof: docs/privacy.md, Distributed, fact 1."""
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ class Noise:
         """Return a release's noise with ``survivors`` clients, in real units; with levels, without excess noise."""
         return {statistic: sigma * self._surplus(survivors) for statistic, sigma in self.sigma.items()}
 
-    def most_sigma(self, clients: int) -> dict[str, float]:
+    def max_sigma(self, clients: int) -> dict[str, float]:
         """Return the largest noise of a release, in real units: all shares, no layer removed."""
         return self.sigma_at_levels([self.levels[0]] * clients) if self.levels else self.released_sigma(clients)
 
@@ -173,7 +173,7 @@ class Noise:
         return {statistic: sigma * surplus for statistic, sigma in self.sigma.items()}
 
     def released_epsilon(self, survivors: int) -> float:
-        """Return the release's epsilon at the same delta with ``survivors`` *honest* clients' noise.
+        """Return epsilon at the same delta against an attacker who does not know ``survivors`` *honest* clients' noise.
 
         Distributed: ``survivors`` is at least ``honest_shares``, else nothing is unmasked; with levels, the level
         reached sets the noise. Local: each upload alone keeps the promise; the epsilon counts all ``survivors``
@@ -327,16 +327,16 @@ def _check_grid(noise: Noise, segment: Segment) -> None:
     total, share = noise.grid_sigma(segment), min(noise.layered_sigmas(segment))
     if noise.share_sigma(segment) > MAX_SIGMA:
         raise PlanError(
-            f"noise on {segment.name} is {noise.share_sigma(segment):.3g} wire steps and at most 2**48 can be sampled: "
-            f"{'raise its share' if segment.statistic == 'N' else 'lower grid_bits'}, or raise epsilon"
+            f"noise on {segment.name} is {noise.share_sigma(segment):.3g} steps of the sent integers and at most 2**48 "
+            f"can be sampled: {'raise its share' if segment.statistic == 'N' else 'lower grid_bits'}, or raise epsilon"
         )
     if total >= MIN_TOTAL_SIGMA and share >= MIN_SHARE_SIGMA:
         return
     if total < MIN_TOTAL_SIGMA:
-        problem = f"noise on {segment.name} is {total:.3g} wire steps and must be at least {MIN_TOTAL_SIGMA:g}"
+        problem = f"noise on {segment.name} is {total:.3g} steps of the sent integers, minimum {MIN_TOTAL_SIGMA:g}"
     else:
         sample = "layer of noise" if noise.levels else "noise share"
-        problem = f"a {sample} on {segment.name} is {share:.3g} wire steps and must be at least {MIN_SHARE_SIGMA:g}"
+        problem = f"a {sample} on {segment.name} is {share:.3g} steps of the sent integers, minimum {MIN_SHARE_SIGMA:g}"
     remedy = "lower epsilon or the share of N" if segment.statistic == "N" else "raise grid_bits or lower epsilon"
     raise PlanError(f"{problem}: {remedy}")
 
@@ -349,29 +349,29 @@ _BITS = 24
 def levels_of(clients: int, min_survivors: int, colluders: int) -> tuple[int, ...]:
     """Return the client counts that a remaining share can be sized for, ``min_survivors`` to ``clients``.
 
-    With few clients every count is a level; else honest clients rise by at most 10 % per level, in the lowest step by
-    at most 15 %. Sums between two levels carry at most that much surplus variance.
+    With few clients every count is a level. Otherwise honest clients rise by at most 10 % per level, or 15 % in the
+    lowest step. Sums between two levels carry at most that much surplus variance.
 
     Example:
         >>> from privstats.dp.calibration import levels_of
         >>> levels_of(20, 16, 2), levels_of(100, 60, 10)
         ((16, 17, 18, 19, 20), (60, 63, 68, 73, 79, 85, 92, 100))
     """
-    least, honest = min_survivors - colluders, [clients - colluders]
-    while honest[-1] > least:
-        honest.append(_below(honest[-1], least))
+    minimum, honest = min_survivors - colluders, [clients - colluders]
+    while honest[-1] > minimum:
+        honest.append(_below(honest[-1], minimum))
     return tuple(count + colluders for count in reversed(honest))
 
 
-def _below(honest: int, least: int) -> int:
+def _below(honest: int, minimum: int) -> int:
     """Return the number of honest clients at the next lower level.
 
-    Ten elevenths of ``honest``, rounded up, but at least ``least`` and at most ``honest`` - 1. If that is below
-    ``honest`` - 1 and ``honest`` is at most 1.15 ``least``, the number is ``least``.
+    Ten elevenths of ``honest``, rounded up, but at least ``minimum`` and at most ``honest`` - 1. If that is below
+    ``honest`` - 1 and ``honest`` is at most 1.15 ``minimum``, the number is ``minimum``.
     """
     next_one = min(honest - 1, -(-10 * honest // 11))
-    near = next_one < honest - 1 and 100 * honest <= 115 * least
-    return least if near else max(least, next_one)
+    near = next_one < honest - 1 and 100 * honest <= 115 * minimum
+    return minimum if near else max(minimum, next_one)
 
 
 def level_at(levels: Sequence[int], clients: int) -> int:
@@ -387,8 +387,8 @@ def layer_sigmas(variance: float, honest: Sequence[int]) -> tuple[float, ...]:
         honest: honest shares at each level; rising.
 
     Guarantee:
-        A share without its j lowest layers has a variance of at least ``variance / honest[j]``, because a layer's sigma
-        is rounded down and the base makes up for it.
+        A share without its j lowest layers has a variance of at least ``variance / honest[j]``. A layer's sigma is
+        rounded down, and the base makes up for it.
     """
     layers = tuple(
         _rounded_down(math.sqrt(variance * (more - fewer) / (fewer * more))) for fewer, more in pairwise(honest)

@@ -10,6 +10,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
+# Bound on every result's error in units of 2**-bits: truncations and the remainders of series.
 ERROR = 4
 _GUARD = 64
 _DELTA_BITS = 512
@@ -35,7 +36,7 @@ def discrete_tail(t: Fraction, sigma: Fraction, bits: int) -> int:
 
     Euler-Maclaurin at the midpoint: Q(t) + phi(t) sum_i b_i He_(2i-1)(t) / sigma^(2i) with b_i = B_2i(1/2) / (2i)!.
     With |B_2m(x)| / (2m)! <= 3.3 (2 pi)^-2m and Cramer's bound |He_n(t)| <= 1.09 sqrt(n!) exp(t^2/4), the remainder
-    after m terms is below 6 sqrt((2m)!) (2 pi sigma)^-2m; m is chosen to push it under one unit. The normaliser differs
+    after m terms is below 6 sqrt((2m)!) (2 pi sigma)^-2m. The chosen m keeps it under one unit. The normaliser differs
     from sigma sqrt(2 pi) by the factor 1 + 2 exp(-2 pi^2 sigma^2), at most 1 + 2**-116000.
     """
     tail, density, x, work = _normal(t, bits)
@@ -54,7 +55,7 @@ def discrete_tail(t: Fraction, sigma: Fraction, bits: int) -> int:
 
 
 def discrete_tails(sigma: Fraction, bits: int) -> tuple[int, ...]:
-    """Return P(X > k) for k = 0, 1, ... until it vanishes, from the weights exp(-k^2 / (2 sigma^2)).
+    """Return P(X > k) for k = 0, 1, ... until P vanishes, from the weights exp(-k^2 / (2 sigma^2)).
 
     A ratio is off by at most 3 k + 2 units of 2**-work, a weight by 2 (k + 1)^2, the sum of n weights by n (n + 1)^2.
     For n < 2**20 the guard bits keep a tail's error below one unit; the division truncates less than one more.
@@ -128,7 +129,7 @@ def _normal(t: Fraction, bits: int) -> _Normal:
 def _by_series(t: Fraction, work: int) -> _Normal:
     """Evaluate Q(t) = 1/2 - phi(t) sum_j t^(2j+1) / (2j+1)!!, all terms positive.
 
-    A term carries at most 2j units of error times exp(t^2/2), which the factor phi(t) removes; with 64 + t^2 guard bits
+    A term carries at most 2j units of error times exp(t^2/2), which the factor phi(t) removes. With 64 + t^2 guard bits
     the error is below one unit.
     """
     density, x = (_exp_neg(t * t / 2, work) << work) // _sqrt_2pi(work), _fixed(t, work)

@@ -21,7 +21,7 @@ from privstats.python_values import check_number
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
 _DIRECT_FROM_MU = 1.0
-# The search for epsilon ends this many deviations beyond the quantile of delta.
+# Upper end of the search for epsilon, in standard deviations beyond the quantile of delta.
 _DEEPEST = 38.0
 # Above this mu the upper end of the search is returned: it exceeds epsilon by less than 1e-14, relatively.
 _ASYMPTOTIC_MU = 2.0**53

@@ -1,7 +1,8 @@
 """Sample a release's noise for the flat integer vector: central, distributed, local and a panel's.
 
-Clients add shares before they encode into the ring, and helpers add noise to their answers in the ring. A server adds
-noise to the ring sum, before the lift to integers around zero.
+- Distributed, local: clients add noise before they encode into the ring.
+- Panel: helpers add noise to their answers in the ring.
+- Central, panel: server or leader adds noise to the ring sum, before the lift.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ def draw_central(noise: Noise, layout: Layout, rng: Generator) -> NDArray[np.int
 
     Guarantee:
         The exact sum plus this noise is exactly ``noise.mu``-GDP for the promise's unit and adjacency, because
-        rounding the noise equals rounding the noisy value. With delta = 0 the noisy sum is epsilon-DP. Assumes that the
-        server is honest and keeps ``rng`` secret.
+        rounding the noise equals rounding the noisy value. With delta = 0 the noisy sum is epsilon-DP. The server
+        must be honest and keep ``rng`` secret.
 
     Example:
         >>> from privstats import randomness
@@ -96,8 +97,8 @@ def draw_member(noise: Noise, layout: Layout, rng: Generator) -> NDArray[np.int6
 
     Guarantee:
         The exact sum plus this noise is exactly ``noise.mu``-GDP for the promise's unit and adjacency, as in the
-        central model; other members' noise is post-processing. Assumes that this member samples once per sum and keeps
-        ``rng`` secret; assumes nothing about any other member.
+        central model; other members' noise is post-processing. This member must sample once per sum and keep ``rng``
+        secret. Nothing is assumed about other members.
 
     Example:
         >>> from privstats import randomness

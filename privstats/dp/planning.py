@@ -25,7 +25,7 @@ def suggested_shares(schema: Schema, mu: float, records: int) -> dict[str, float
     """Return shares of (N, A, B) to *write into* a plan, from the expected signal over noise.
 
     With ``s = n mu / (C sqrt d)``: the defaults up to s = 10, N .02, A .4, B .58 from s = 20 on, linear in log s
-    between. Other sets of statistics get their defaults. A plan without shares never uses these.
+    between. Other sets of statistics get their defaults. A plan without shares uses :func:`default_shares`.
 
     Args:
         mu: Gaussian-DP parameter per record.

@@ -4,7 +4,7 @@ A trust model fixes who samples the noise, in how many shares, from which distri
 (:data:`MODELS`).
 
 Distributed noise is priced as a continuous Gaussian. A sum of discrete Gaussians with 4 squared wire steps more
-variance is a randomised rounding of that Gaussian. The max-divergence is at most 1e-20 (proof: docs/privacy.md).
+variance is a randomised rounding of that Gaussian, up to a max-divergence of 1e-20 (proof: docs/privacy.md).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ of s^2 - 4 (docs/privacy.md, Distributed, fact 2)."""
 MARGIN = 1 - 2.0**-40
 """Factor on the promised epsilon and delta before noise is sized: covers rounding, and the slack of a model.
 
-A plan is sized for mu with delta(mu, m epsilon) = m delta, where m = 1 - g; float arithmetic (the root, the shares, the
+A plan is sized for mu with delta(mu, m epsilon) = m delta, where m = 1 - g. Float arithmetic (the root, the shares, the
 squares of the joint mu) yields mu (1 + r). To first order g >= 2 r is enough (proof: docs/privacy.md, The margin for
 rounding). Here g = 2**-40 = 9e-13 covers r up to 4e-13; tests find less than 1e-15 (``tests/dp/test_float_margin.py``).
 The slack of distributed noise is below 1e-20 (docs/privacy.md). The margin costs 1e-12 of the noise.
@@ -266,21 +266,21 @@ def _check_person(privacy: Privacy) -> None:
         )
 
 
-def _check_unit_records(privacy: Privacy, most_of: str, clip_of: str) -> None:
-    most = getattr(privacy, most_of)
-    one_unit = privacy.unit == "person" or (most == 1 and privacy.client_clip is None)
+def _check_unit_records(privacy: Privacy, limit_of: str, clip_of: str) -> None:
+    limit = getattr(privacy, limit_of)
+    one_unit = privacy.unit == "person" or (limit == 1 and privacy.client_clip is None)
     if privacy.adjacency == "replace-one" and not one_unit:
         raise PlanError(
             "adjacency 'replace-one' is not supported with unit='client', except for a PartySchema without "
             "client_clip: use 'add-remove'; twice its mu bounds the exchange of one client for another"
         )
-    if isinstance(most, bool) or not isinstance(most, int) or most < 1:
-        raise PlanError(f"{most_of} must be an integer of at least 1 with unit={privacy.unit!r}, got {most!r}")
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+        raise PlanError(f"{limit_of} must be an integer of at least 1 with unit={privacy.unit!r}, got {limit!r}")
     clip = getattr(privacy, clip_of)
     if clip is not None:
         remedy = "lower it" if privacy.unit == "person" else "lower it, or omit it"
-        reasons = ("below 1 a single record would be clipped", f"above {most_of} nothing would be clipped; {remedy}")
-        _require_range(clip_of, clip, (1.0, float(most)), reasons)
+        reasons = ("below 1 a single record would be clipped", f"above {limit_of} nothing would be clipped; {remedy}")
+        _require_range(clip_of, clip, (1.0, float(limit)), reasons)
         object.__setattr__(privacy, clip_of, float(clip))
 
 

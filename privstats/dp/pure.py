@@ -181,8 +181,7 @@ def laplace_tail(scale: float, reach: float) -> float:
     - At s = 1.12 / (sqrt(m) scale) the exponent is at least 1.12 reach^2 / 2 - 1.98 (m = 2).
     - This exceeds reach^2 / 2 from reach^2 / 2 = 16.5 on.
 
-    Every plan's reach^2 / 2 is at least ln(2 /
-    ``plan.cohort.WRAP_PROBABILITY``) = 28.42.
+    Every plan's reach^2 / 2 is at least ln(2 / ``plan.cohort.WRAP_PROBABILITY``) = 28.42.
     """
     return scale * reach / 2
 
@@ -202,6 +201,6 @@ def check_scales(scales: Mapping[str, float]) -> None:
         if scale > MAX_SCALE:
             remedy = "raise its share" if statistic in ("N", "T") else "lower grid_bits"  # counts have their own grid
             raise PlanError(
-                f"noise on {statistic} has a scale of {scale:.3g} wire steps and at most 2**35 can be sampled: "
-                f"{remedy}, or raise epsilon"
+                f"noise on {statistic} has a scale of {scale:.3g} steps of the sent integers and at most 2**35 can be "
+                f"sampled: {remedy}, or raise epsilon"
             )

@@ -31,6 +31,7 @@ _SIGMA_ERROR = 2.0**-64
 # Bound on _RELATIVE_ERROR |rest| / sigma for |rest| <= 2**-10.5 sigma + 1; _ABSOLUTE_ERROR covers the 1.
 _MAX_RELATIVE = 2.0**-61
 _ABSOLUTE_ERROR = 2.0**-49
+# Undetermined part of u, in units of 2**-64: half a unit, and rounding.
 _OPEN = 0.51
 
 Floats = NDArray[np.float64]
@@ -95,7 +96,7 @@ class _Scaled(NamedTuple):
 def position_of(magnitude: Integers, sigma: float) -> Position:
     """Return sigma z, z = -Phi^-1(u), for uniforms u in [m, m + 1) / 2**64 with 2**-16 <= u < 1/2; 0 <= m < 2**63.
 
-    With Q(z) = P(Z > z) and u = Q(t) - phi(t) w, Taylor's series is z = t + w + t w^2/2 + (2 t^2 + 1) w^3/6 + ...; the
+    With Q(z) = P(Z > z) and u = Q(t) - phi(t) w, Taylor's series is z = t + w + t w^2/2 + (2 t^2 + 1) w^3/6 + ... The
     n-th derivative of z is P_n(z) exp(n (z^2 - t^2) / 2), P_1 = 1, P_(n+1) = P_n' + n z P_n. The knot t is nearest to
     the middle of the uniforms of the same leading bits, which are within 2**-13 of it, relatively, so within 2**-12.6
     in z (Q / phi <= 1.26). With |z - t| <= 2**-11 + 2**-12.6 < 2**-10.58 and z < 4.2 the seventh term and what follows
@@ -116,7 +117,7 @@ def position_of(magnitude: Integers, sigma: float) -> Position:
     / phi(t); ``_Scaled.rest`` includes this shift, up to 2**-8.3 of it. The 64 bits of m leave another 2**-65 sigma /
     phi(z) open.
 
-    Entries below 2**-16 are unusable; they get the farthest knot that others have.
+    Entries with u < 2**-16 get the knot of 2**-16, so their values are unusable.
     """
     knots, scaled = _knots(), _scaled(sigma)
     at = knots.nearest.take(_leading(magnitude.astype(np.float64)) - _FIRST, mode="clip").astype(np.int64)

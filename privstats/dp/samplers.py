@@ -117,7 +117,7 @@ class _Proposal(NamedTuple):
     Attributes:
         values: |X| of all but the doubtful entries.
         doubtful: indices where ``values`` only starts a search.
-        one_edge: whether a doubtful |X| is the value or one more.
+        one_edge: whether a doubtful |X| can only be the value or one more.
     """
 
     values: Integers
@@ -140,9 +140,9 @@ class _Continuous:
     """Base class of the laws that are a rounded normal up to a known small distance.
 
     |X| = round(multiplier * z) with z = -Phi^-1(u). scipy's ndtri is accurate to a few units in the last place
-    (measured in ``tests/dp/test_samplers.py``, not proved), its argument to two such units, and 64 bits leave u open by
-    2**-65. For u >= 2**-16 these errors shift z by less than 32 |z| + 8 units of 2**-53 plus 1.26 2**-49, because
-    Phi(-z) / phi(z) <= sqrt(pi / 2). Below 2**-16 nothing counts as certain.
+    (measured in ``tests/dp/test_samplers.py``, not proved). Its argument is accurate to two such units, and the
+    64 bits determine u to within 2**-65. For u >= 2**-16 these errors shift z by less than 32 |z| + 8 units of 2**-53
+    plus 1.26 2**-49, because Phi(-z) / phi(z) <= sqrt(pi / 2). Below 2**-16 nothing counts as certain.
     """
 
     sigma: float
@@ -228,8 +228,8 @@ class _Laplace:
     """The discrete Laplace law: P(X > k) = p^(k + 1) / (1 + p) with p = exp(-1 / scale).
 
     So |X| = ceil(y) - 1 with y = -scale (log u + log(1 + p)), u a uniform below 1/2. For u >= 2**-16, y / scale is
-    below 12; 64 bits leave log u open by 2**-49, and the logarithms err by a few such units (assumed), which 2**-45
-    covers. Below 2**-16 nothing counts as certain.
+    below 12. The 64 bits determine log u to within 2**-49, and the logarithms err by a few such units (assumed): 2**-45
+    covers both. Below 2**-16 nothing counts as certain.
     """
 
     scale: float

@@ -83,7 +83,7 @@ def client_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency,
 def group_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency, records: float) -> float:
     """Return mu of any ``records`` records together, such as one person's, over all clients.
 
-    Data sets m records apart are m steps, each at most mu_add, or max(mu_add, mu_rep) under replace-one.
+    Changing m records is m changes of one record. Each costs at most mu_add, or max(mu_add, mu_rep) under replace-one.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)

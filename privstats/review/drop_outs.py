@@ -34,7 +34,7 @@ class Dropout:
 
 
 def dropout_table(
-    noise: Noise, *, clients: int, min_survivors: int, colluders: int, fewest_listed: int | None = None
+    noise: Noise, *, clients: int, min_survivors: int, colluders: int, min_listed: int | None = None
 ) -> tuple[Dropout, ...]:
     """Return rows for 0, 10, 20 and 30 % of the clients gone, the maximum that may vanish, and one more.
 
@@ -42,7 +42,7 @@ def dropout_table(
 
     Args:
         colluders: clients with noise that an attacker knows.
-        fewest_listed: ``plan.masking.fewest_listed``; ``min_survivors`` by default. A lying server can exclude the
+        min_listed: ``plan.masking.min_listed``; ``min_survivors`` by default. A lying server can exclude the
             surplus, so its noise does not count.
 
     Example:
@@ -53,13 +53,13 @@ def dropout_table(
         >>> [(row.survivors, row.epsilon and round(row.epsilon, 2)) for row in rows]
         [(10, 0.88), (9, 0.94), (8, 1.0), (7, None)]
     """
-    fewest_listed = min_survivors if fewest_listed is None else fewest_listed
-    spare = clients - fewest_listed
+    min_listed = min_survivors if min_listed is None else min_listed
+    spare = clients - min_listed
     counts = {tenth * clients // 10 for tenth in _TENTHS} | {spare}
     rows = []
     for gone in (*sorted(count for count in counts if count <= spare), spare + 1):
         survivors = clients - gone
-        honest = survivors - (fewest_listed - min_survivors) - colluders
+        honest = survivors - (min_listed - min_survivors) - colluders
         rows.append(Dropout(gone, survivors, honest, noise.released_epsilon(honest) if gone <= spare else None))
     return tuple(rows)
 
@@ -72,7 +72,7 @@ def plan_dropouts(plan: Plan, noise: Noise) -> tuple[Dropout, ...]:
         clients=cohort.clients,
         min_survivors=cohort.min_survivors,
         colluders=cohort.colluders,
-        fewest_listed=plan.masking.fewest_listed,
+        min_listed=plan.masking.min_listed,
     )
 
 
@@ -100,7 +100,7 @@ def _margin(plan: Plan, noise: Noise) -> list[str]:
         return []
     honest = cohort.min_survivors - cohort.colluders, cohort.clients - cohort.colluders
     factor = honest[1] / honest[0]
-    margin = f"room for {cohort.clients - plan.masking.fewest_listed} of {cohort.clients} clients to vanish"
+    margin = f"room for {cohort.clients - plan.masking.min_listed} of {cohort.clients} clients to vanish"
     cost = f"{factor:.3g} times the variance and {math.sqrt(factor):.3g} times the standard deviation"
     if noise.levels:
         return [

@@ -24,8 +24,8 @@ def facts(plan: Plan) -> list[str]:
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(3, 3, 100), privacy=ps.NoPrivacy())
         >>> ps.plan.facts(plan)[0]
-        '3 clients, everyone masks with everyone; secrets need 2 shares; 0 clients may vanish and 0 may help the
-        server'
+        "3 clients, everyone masks with everyone; 2 others can reconstruct a client's keys; 0 clients may vanish and 0
+        may help the server"
     """
     return [
         *_warnings(plan),
@@ -92,7 +92,7 @@ def _trust(plan: Plan) -> list[str]:
 def _minimum_count(plan: Plan) -> list[str]:
     if not plan.min_count or not plan.schema.suppressible:
         return []
-    sigma = 0.0 if plan.noise is None else plan.noise.most_sigma(plan.cohort.clients)["N"]
+    sigma = 0.0 if plan.noise is None else plan.noise.max_sigma(plan.cohort.clients)["N"]
     low, high = doubtful_counts(plan.min_count, sigma, laplace=plan.noise is not None and plan.noise.pure)
     per_dimension = plan.min_count / plan.schema.features
     chance = f"in at least 99 % of releases (noise of {sigma:.3g} on a count with all shares) " if sigma else ""
@@ -303,7 +303,7 @@ def _felt(plan: Plan) -> dict[str, float]:
 
 def _survivors(before: Plan, after: Plan) -> Iterator[Effect]:
     old, new = before.cohort, after.cohort
-    spare = old.clients - before.masking.fewest_listed, new.clients - after.masking.fewest_listed
+    spare = old.clients - before.masking.min_listed, new.clients - after.masking.min_listed
     yield _effect("clients", old.clients, new.clients, _more)
     yield _effect("clients that may vanish", *spare, _more)
     yield _effect("clients that may collude", old.colluders, new.colluders, _more)

@@ -30,7 +30,6 @@ class Exclusive:
     _process: int
 
     def __new__(cls, *_: object, **__: object) -> Self:
-        """Create the lock."""
         self = super().__new__(cls)
         self._turn, self._process = threading.Lock(), os.getpid()
         return self
@@ -51,7 +50,6 @@ class Exclusive:
             self._turn.release()
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        """Refuse ``copy``, ``deepcopy`` and ``pickle``."""
         raise LocalProtocolError(
             f"a copy of a {type(self).__name__} would be a second one in the same session: "
             "export this one, discard it, and resume the export"

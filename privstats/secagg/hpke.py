@@ -27,7 +27,7 @@ NONCE_BYTES = 12
 
 
 class UnopenedError(Exception):
-    """A box does not open; the error carries no reason."""
+    """Error for a box that does not open; it carries no reason."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -95,7 +95,7 @@ def open_into(out: bytearray, keys: Schedule, ciphertext: bytes | memoryview) ->
 
 
 def opening(private: X25519PrivateKey, box: bytes | memoryview, info: bytes) -> Schedule:
-    """Derive the keys of this box alone; raises as :func:`open_box`."""
+    """Derive the key schedule that opens only this box; raises as :func:`open_box`."""
     enc = bytes(box[:ENC_BYTES])
     try:
         return schedule(encapsulate(agree(private, enc), enc, private.public_key().public_bytes_raw()), info)

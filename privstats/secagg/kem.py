@@ -71,7 +71,7 @@ def decapsulate(private: MLKEM768PrivateKey, ciphertext: bytes) -> bytes:
 def combined(shared: bytes, secret: bytes, ciphertext: bytes) -> bytes:
     """Concatenate both secrets and the ciphertext, for one key derivation.
 
-    The salt of a box's key derivation covers both X25519 public keys; the channel's covers the session's name alone.
+    A box's salt covers both X25519 public keys; the channel's salt is the session's name alone.
     """
     return shared + secret + ciphertext
 

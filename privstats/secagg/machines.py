@@ -69,7 +69,7 @@ class Masking(Protocol):
         """Minimum number of clients in a revealed sum."""
 
     @property
-    def fewest_listed(self) -> int:
+    def min_listed(self) -> int:
         """Minimum number of clients on the list of survivors, else the session ends without a sum."""
 
     @property
@@ -141,8 +141,7 @@ class StepStatus:
         step: the step that collects answers.
         answered: peers with an accepted answer, in order.
         waiting_for: peers without one, in order.
-        abort: why closing now yields no sum, else None. Only closing the last step detects
-            shares of a wrong secret.
+        abort: why closing now yields no sum, else None. Only closing the last step detects shares of a wrong secret.
     """
 
     step: str
@@ -187,7 +186,7 @@ class Peer(Protocol):
         """A SHA-256 that names the upload; empty until it may be sent."""
 
     def start(self) -> list[tuple[str, bytes]]:
-        """Return its unprompted messages, if any."""
+        """Return this peer's unprompted messages, if any."""
 
     def receive(self, data: bytes | bytearray | memoryview) -> list[tuple[str, bytes]]:
         """Answer one server message; a repeat of the last one gets identical bytes unless this peer failed."""
@@ -297,7 +296,7 @@ def check_levels(levels: Sequence[int], *, clients: int, min_survivors: int, com
     if not complete:
         raise PlanError(
             "excess noise is removed on a complete graph only, where every client sees whether all others take part: "
-            f"use graph='complete' with at most 256 clients, or excess_noise='kept' ({clients} clients)"
+            f"use graph='complete' with at most 256 clients (this plan has {clients}), or excess_noise='kept'"
         )
 
 

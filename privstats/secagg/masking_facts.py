@@ -47,8 +47,8 @@ def _of_interactive(parameters: Parameters) -> list[str]:
     n, colluders, others = parameters.clients, parameters.colluders, parameters.neighbours
     kind = "everyone masks with everyone" if parameters.complete else f"each client masks with {others} others"
     thresholds = (
-        f"{n} clients, {kind}; secrets need {parameters.threshold} shares; "
-        f"{n - parameters.fewest_listed} clients may vanish and {colluders} may help the server"
+        f"{n} clients, {kind}; {parameters.threshold} others can reconstruct a client's keys; "
+        f"{n - parameters.min_listed} clients may vanish and {colluders} may help the server"
     )
     server = "no server" if parameters.server_may_lie else 'the server to follow the protocol (graph = "sparse")'
     trust = (
@@ -66,9 +66,9 @@ def _listing(parameters: Parameters) -> list[str]:
     if not disputes:
         return []
     return [
-        f"with {parameters.fewest_listed} listed survivors at least {survivors} are in the sum, even if a lying server "
-        f"invents disputes, at most {disputes} per client; {disputes + 1} lying clients can exclude an honest "
-        "neighbour, and the promise holds if the server shows all clients one list"
+        f"a lying server can invent disputes (a client could not use another's shares), at most {disputes} per client; "
+        f"of {parameters.min_listed} listed survivors at least {survivors} are in the sum even then",
+        f"{disputes + 1} lying clients can exclude an honest neighbour; the promise holds if all clients see one list",
     ]
 
 
@@ -126,12 +126,11 @@ def _of_split(parameters: UploadParameters) -> list[str]:
         f"{parameters.colluders} clients of the full roster may help the leader, which picks the reports",
         *_traffic(parameters),
         *_inputs(parameters.claim is not None),
-        "a leader can report a failure and hold the sum: a second run over the same data is a second release",
+        "a leader can report a failure although it knows the sum: a second run over the same data is a second release",
     ]
 
 
 def _traffic(parameters: UploadParameters) -> list[str]:
-    """State many reports' traffic and disk space."""
     if parameters.clients < _MANY:
         return []
     proof_bytes = 0 if parameters.claim is None else 64 + 32 * parameters.helpers

@@ -1,7 +1,7 @@
 """The roster: the keys of clients and server and the name of the run, agreed on outside the protocol.
 
-Its digest goes into every signature and key, so parties with different rosters cannot talk; clients' names are in no
-digest. People compare thirty digits of the digest's scrypt, in case a coordinator shows two rosters.
+Its digest goes into every signature and key, so parties with different rosters refuse each other's messages. Clients'
+names are in no digest. People compare thirty digits of the digest's scrypt, in case a coordinator shows two rosters.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ def check_names(names: Iterable[str], clients: int) -> tuple[str, ...]:
 def fingerprint(digest: bytes) -> str:
     """Return six groups of five decimal digits: 32 bytes of scrypt's output, modulo 10^30.
 
-    Guarantee: the digits carry 99 bits, so an attacker finds two rosters with one fingerprint after about 2^50
-    attempts, and one with a *given* fingerprint after 2^99. Each attempt is one scrypt (N = 2^14, r = 8, p = 1;
-    RFC 7914): 16 MiB and tens of milliseconds.
+    Guarantee: the digits carry 99 bits. Two rosters with one fingerprint take an attacker about 2^50 attempts, one with
+    a *given* fingerprint 2^99. Each attempt is one scrypt (N = 2^14, r = 8, p = 1; RFC 7914): 16 MiB and tens of
+    milliseconds.
     """
     stretched = hashlib.scrypt(digest, salt=b"privstats roster fingerprint", n=1 << 14, r=8, p=1, dklen=32)
     digits = f"{int.from_bytes(stretched, 'big') % 10**_DIGITS:0{_DIGITS}}"
@@ -157,7 +157,7 @@ class Roster:
         return fingerprint(self.digest)
 
     def called(self, client: int) -> str:
-        """Return a client's label in messages: index, and any name."""
+        """Return how messages name a client: index, and any name."""
         return f"{client} ({self.names[client]})" if self.names else str(client)
 
     def check_member(self, index: int, identity: Identity) -> None:

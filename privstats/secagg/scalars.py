@@ -1,7 +1,7 @@
 """Compute modulo the order of Curve25519, and verify that a scalar is a public key's private key.
 
-A key pair is an X25519 and an Ed25519 pair at once, as in XEdDSA, so a Schnorr proof over it *is* an Ed25519 signature
-that ``cryptography`` verifies. Arithmetic on Python's integers does not run in constant time.
+A key pair is an X25519 and an Ed25519 pair at once, as in XEdDSA. So a Schnorr proof over such a key *is* an Ed25519
+signature that ``cryptography`` verifies. Arithmetic on Python's integers does not run in constant time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from privstats.secagg.keys import agree
 ORDER = 2**252 + 27742317777372353535851937790883648493
 SCALAR_BYTES = 32
 WIDE_BYTES = 64
-"""Uniform bytes that make one uniform scalar, up to 2^-259."""
+"""Number of uniform bytes reduced to one scalar, which is uniform up to a statistical distance of 2^-259."""
 
 _PRIME = 2**255 - 19
 _SIGN = 1 << 255
@@ -177,7 +177,7 @@ def combine(points: Sequence[int], values: Sequence[int], at: int = 0) -> int:
 
 
 def checks(holders: int, coefficients: Sequence[int], first: int = 0) -> list[int]:
-    """Return weights at x = ``first`` .. ``holders`` under which values of low degree sum to zero.
+    """Return weights at x = ``first`` .. ``holders`` under which a low-degree polynomial's values sum to zero.
 
     Low means at most ``holders - first - len(coefficients)``. If the coefficients are uniform and unknown to the party
     that chose the values, other values sum to zero with probability 1 in 2^252.

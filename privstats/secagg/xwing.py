@@ -1,7 +1,7 @@
 """HPKE in base mode with X-Wing, one message per box: X25519 and ML-KEM-768 together, HKDF-SHA256, AES-256-GCM.
 
-``cryptography`` implements it (KEM 0x647a, draft-connolly-cfrg-xwing-kem-10) with random ephemeral keys, so no box is
-made twice.
+``cryptography`` implements it (KEM 0x647a, draft-connolly-cfrg-xwing-kem-10) with random ephemeral keys, so two boxes
+of equal content differ.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Charge a session to a ledger: record the spend before noise is sampled, and its end before anything is sent.
+"""Charge a session to a ledger: record the spend before noise is sampled, and its use before anything is sent.
 
 Every call that spends privacy requires a charge, or the word "uncharged"; experiments in one process
 (``simulate``, ``local_parties``, ...) are not charged. The ledger records the upload's SHA-256, so that only one
@@ -36,7 +36,7 @@ class Account(ABC):
 
     @abstractmethod
     def spend(self, plan: Plan, run: bytes) -> Spend:
-        """Spend a session, or return its earlier entry.
+        """Charge a session, or return its earlier charge.
 
         Raises:
             LedgerError: the run has no name, its name is used up, or the cap would be exceeded; nothing is spent.
@@ -44,7 +44,7 @@ class Account(ABC):
 
     @abstractmethod
     def finish(self, plan: Plan, run: bytes, upload: bytes) -> None:
-        """Record that the upload of a spend is sent."""
+        """Record the upload that a spend pays for, before it is sent."""
 
     @abstractmethod
     def withdraw(self, plan: Plan, run: bytes) -> None:

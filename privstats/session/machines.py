@@ -44,7 +44,7 @@ class Contribution:
     contribution. A contribution cannot be copied or pickled, and only the process that built it may use it.
 
     Args:
-        noise_root: 32 secret bytes from which its noise layers are derived.
+        noise_root: 32 secret bytes from which the vector's noise layers are derived.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -289,7 +289,7 @@ def server(
 
     Args:
         identity: the signing key behind the roster's ``server``.
-        keys: instead of ``identity``, where the plan names a panel: its member 0's keys for this run.
+        keys: the leader's keys for this run, if the plan names a panel; then omit ``identity``.
         panel: as for :func:`client`.
         rng, allow_reproducible: as in :func:`contribution`; without a panel, the keys come from ``rng``.
 

@@ -1,7 +1,7 @@
 """Turn the unmasked sum into a release.
 
 Central noise is added before the lift. Near the wrap the lift turns one grid step into 2^bits, which later noise
-would not hide. One malicious client can move an entry there.
+would not hide. One malicious client can move an entry to the wrap.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def release(
     """Charge a release, remove opened noise, add noise still due, lift, check plausibility, suppress rare classes.
 
     The full noise is due in the central model; in the panel model only the leader's, because the sum holds the
-    helpers'. Every such call samples new noise, and averaging many calls would remove it, so every call under a new
-    run is charged as a release.
+    helpers'. In both models every call samples new noise, and averaging many calls would remove that noise. So every
+    call under a new run is charged as a release.
 
     Args:
         rng: as for :func:`contribution`.

@@ -61,7 +61,7 @@ def require_moments(plan: Plan, moments: Moments) -> None:
     values = "" if plan.published is None else plan.published.sha256
     if getattr(moments, "published", "") not in ("", values):
         raise DataError(
-            "the moments were measured at other published values than the plan's; measure with published=plan.published"
+            "these moments were measured with other published values; measure with published=plan.published"
         )
     if (counted := moments.counted) is None:
         raise DataError("these moments have no number of records; give the result of measure")
@@ -105,8 +105,8 @@ def needs_full_list(plan: Plan) -> bool:
 def list_arguments(plan: Plan, agreed: Sequence[int] | None) -> dict[str, Any]:
     """Return a client machine's arguments about survivors.
 
-    A round without noise and the first sum must be over the same full list of clients: otherwise their
-    difference could be one client's vector.
+    A round without noise must be over the first sum's full list of clients: otherwise the difference of both sums
+    could be one client's vector.
 
     Raises:
         LocalProtocolError: the list is not the one that this party signed before.

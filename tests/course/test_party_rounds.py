@@ -210,7 +210,7 @@ def test_parts_of_other_weights_are_not_added_nor_sent(released: Any) -> None:
     other = Published.of({"W": Values.rounded(np.eye(C, D))})
     parts = [ps.measure(UPDATES, X, y, published=said) for said in (plan.published, other)]
     refused(DataError, "moments with different published values", lambda: parts[0] + parts[1])
-    refused(DataError, "measured at other published values", ps.session.contribution, plan, parts[1])
+    refused(DataError, "measured with other published values", ps.session.contribution, plan, parts[1])
 
 
 @pytest.mark.parametrize(

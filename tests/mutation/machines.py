@@ -143,7 +143,7 @@ MACHINES: dict[str, Mutant] = {
         name_in("privstats.secagg.interactive.checks", "check_refused", _any_disputes),
         _RING + "attack_disputes_that_the_server_makes_up", _RING + "attack_boxes_of_clients_that_left"),
     "disputed clients counted": bug("a list on a random graph may be as short as the sum, whoever is in dispute",
-        member(Parameters, "fewest_listed", property(lambda parameters: parameters.min_survivors)),
+        member(Parameters, "min_listed", property(lambda parameters: parameters.min_survivors)),
         _RING + "attack_a_list_of_too_few", _RING + "the_session_ends_where_fewer_would_be_listed"),
     "signature on a list not checked": bug("a client believes every signature that the server shows it",
         name_in("privstats.secagg.interactive.checks", "verify", _every_signature),

@@ -21,9 +21,9 @@ def told(subject, word):
 
 
 def test_the_thresholds_are_told():
-    line = told(plan(), "shares;")
+    line = told(plan(), "may help the server")
     assert "everyone masks with everyone" in line
-    assert "secrets need 12 shares; 4 clients may vanish and 2 may help the server" in line
+    assert "12 others can reconstruct a client's keys; 4 clients may vanish and 2 may help the server" in line
 
 
 def test_open_cut_points_are_told_with_the_course_that_finds_them():
@@ -72,7 +72,7 @@ def test_fewer_dropouts_leave_a_smaller_epsilon_and_the_fewest_survivors_the_pro
 def test_where_the_longer_list_decides_the_drop_outs_are_counted_to_it():
     """Version 4 on a random graph needs more clients on a list than in a sum, and theirs alone is the noise."""
     subject = plan(cohort=ps.Cohort(300, 260, 3_000, colluders=5), key_agreement="mlkem768-x25519")
-    most = 300 - subject.masking.fewest_listed
+    most = 300 - subject.masking.min_listed
     assert 0 < most < 300 - 260
     line = told(subject, "epsilon that dropouts leave")
     assert line.endswith(f"1 with {most} gone, no release with {most + 1} gone")
@@ -111,7 +111,7 @@ def test_without_noise_there_is_no_doubt():
 
 def test_a_plan_without_anything_special_tells_only_the_thresholds_and_whom_to_trust():
     thresholds, server, poisoner, recorded, trust = ps.plan.facts(plan("central"))
-    assert "secrets need" in thresholds
+    assert "can reconstruct a client's keys" in thresholds
     assert server.startswith("masking trusts no server;")
     assert poisoner.startswith("one client that sends false data")
     assert recorded.startswith("keys are agreed on by X25519 alone")

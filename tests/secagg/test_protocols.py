@@ -51,7 +51,7 @@ class OpenParameters:
     condition: ClassVar[str] = "against nobody"
 
     @property
-    def fewest_listed(self) -> int:
+    def min_listed(self) -> int:
         return self.min_survivors
 
     @property

@@ -38,7 +38,7 @@ class Claim:
     Args:
         sums: the kind of the sums.
         sizes: classes and features; features, targets and folds; cells of each table; or entries of each statistic.
-        unit: wire steps of one record in every statistic, 4**f; in tables, of one record or grid step.
+        unit: field steps of one record in every statistic, 4**f; in tables, of one record or wire step.
         most_records: n; in tables, in these units.
         grid_bits: f; 0 in tables.
         counters: in norms, indices of entries between 0 and n records.

@@ -20,7 +20,7 @@ class Counts(Statement):
 
     Args:
         tables: cells of each table, concatenated in x.
-        unit: wire steps of one record; of one grid step where the plan clips clients.
+        unit: field steps of one record; of one wire step where the plan clips clients.
         most_records: n, in these units.
     """
 

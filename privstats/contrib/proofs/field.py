@@ -177,11 +177,11 @@ class Prime:
     """Vectors over the field of 2**61 - 1 elements, with one 8-byte word per entry.
 
     Args:
-        parts: ``(size, factor)`` per segment: wire steps in one grid step, at least 1.
+        parts: ``(size, factor)`` per segment: field steps in one wire step, at least 1.
 
     Guarantee:
         ``encode`` is a homomorphism, so noise and sums are integer multiples of the factors. Sample noise, clip and
-        noise shares in grid steps, never in wire steps: the remainder of a total then depends on dishonest clients
+        noise shares in wire steps, never in field steps: the remainder of a total then depends on dishonest clients
         alone.
 
     Example:
@@ -223,7 +223,7 @@ class Prime:
         return RingVector(self, tuple(np.split(words, ends[:-1])))
 
     def encode(self, values: NDArray[np.int64]) -> RingVector:
-        """Return integer grid steps of shape ``(size,)`` as elements, in wire steps."""
+        """Return integer wire steps of shape ``(size,)`` as elements, in field steps."""
         if values.shape != (self.size,) or values.dtype != np.int64:
             raise ValueError(f"encode needs int64 of shape ({self.size},), got {values.dtype} {values.shape}")
         vector = self.of((values % P).astype(np.uint64))
@@ -252,7 +252,7 @@ class Prime:
         out.view("<u8")[:] = np.concatenate(lanes)
 
     def lift(self, lanes: Lanes) -> NDArray[np.int64]:
-        """Return each entry's centre lift in integer grid steps, toward minus infinity."""
+        """Return each entry's centre lift in integer wire steps, toward minus infinity."""
         parts = zip(lanes, self.parts, strict=True)
         return np.concatenate([lift(lane) // np.int64(factor) for lane, (_, factor) in parts])
 

@@ -3,7 +3,7 @@
 T gathers the sums: [[diag N, A], [A', B]] for class sums (one such block per class with second moments by class), [[G,
 h], [h', Q]] per fold for a regression. The client proves T = L L' + E for a triangular L and a small E, the traces of
 records of bounded norm, at most n records, and, where one block holds all classes, every class's mean in the ball. A
-record of full norm has 4**f wire steps.
+record of full norm has 4**f field steps.
 """
 
 from __future__ import annotations
@@ -260,7 +260,7 @@ def of_classes(
         grid_bits: f, at least 6.
         most_records: n.
         second: B is among the sums.
-        clipped: the plan clips clients, toward zero, by up to a grid step an entry.
+        clipped: the plan clips clients, toward zero, by up to a wire step an entry.
     """
     unit, block = 4**grid_bits, features * (features + 1) // 2
     pattern = Pattern(1, classes, features)

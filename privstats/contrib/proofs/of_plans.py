@@ -85,7 +85,7 @@ def _check_grid(schema: Schema) -> None:
     if schema.grid_bits < _LEAST_GRID_BITS:
         raise PlanError(
             f"validity needs schema.grid_bits of at least {_LEAST_GRID_BITS}, got {schema.grid_bits}: a count has "
-            "a whole number of wire steps only from there on; raise it"
+            "an integer unit in the field only from there on; raise it"
         )
 
 

@@ -126,7 +126,7 @@ class Statement(ABC):
 
     @property
     def tolerance(self) -> int:
-        """Wire steps by which a liar may exceed the claim."""
+        """Field steps by which a liar may exceed the claim."""
         return 0
 
     @cached_property

@@ -258,7 +258,7 @@ class RoundHost:
         plan = self.folder.plan
         requests = len(step_status.answered) + len(step_status.waiting_for)
         helpers = min(step_status.waiting_for) >= plan.cohort.clients
-        needs = f"the plan needs {requests if helpers else plan.masking.fewest_listed}"
+        needs = f"the plan needs {requests if helpers else plan.masking.min_listed}"
         if step_status.abort is not None and step_status.abort.code not in ("too_few_clients", "too_few_helpers"):
             needs = f"which is not enough ({step_status.abort.code.replace('_', ' ')})"
         return (

@@ -31,11 +31,9 @@ def both_sides(failed: Failed) -> Failed:
 def require_clients(remaining: Iterable[int], step: StepName, graph: Graph) -> None:
     """Require enough remaining clients, each with enough neighbours among them."""
     here, parameters = frozenset(remaining), graph.parameters
-    if len(here) < parameters.fewest_listed:
-        raise AggregationError(
-            step, "too_few_clients", f"{len(here)} answered, the plan needs {parameters.fewest_listed}"
-        )
-    if graph.least_degree(here) < parameters.quorum:
+    if len(here) < parameters.min_listed:
+        raise AggregationError(step, "too_few_clients", f"{len(here)} answered, the plan needs {parameters.min_listed}")
+    if graph.min_degree(here) < parameters.quorum:
         raise AggregationError(step, "isolated", "a client has too few remaining neighbours to be unmasked")
 
 
@@ -78,19 +76,19 @@ def admitted(checked: Collection[int], failed: Failed, graph: Graph, *, whole: b
         for owner in here.intersection(failed[holder]):
             disputes[holder].add(owner)
             disputes[owner].add(holder)
-    most = tolerance(graph.parameters, whole=whole)
-    charged: set[int] | None = set() if graph.parameters.disputes or not most else None
-    while (out := _outcast(disputes, failed, graph, most, charged)) is not None:
+    limit = tolerance(graph.parameters, whole=whole)
+    charged: set[int] | None = set() if graph.parameters.disputes or not limit else None
+    while (out := _outcast(disputes, failed, graph, limit, charged)) is not None:
         for other in disputes.pop(out):
             disputes[other].discard(out)
     return frozenset(disputes)
 
 
 def _outcast(
-    disputes: Mapping[int, set[int]], failed: Failed, graph: Graph, most: int, charged: set[int] | None
+    disputes: Mapping[int, set[int]], failed: Failed, graph: Graph, limit: int, charged: set[int] | None
 ) -> int | None:
     order = sorted(disputes)
-    disputed = _too_disputed(order, disputes, most, charged)
+    disputed = _too_disputed(order, disputes, limit, charged)
     if disputed is not None:
         return disputed
     starved = next((owner for owner in order if _starved(owner, disputes, failed, graph)), None)
@@ -103,7 +101,7 @@ def _outcast(
 # charged, one of them is removed instead. So each removed client is in a pair, no two pairs share a client, and each
 # pair has a liar: no more honest clients are removed than there are liars.
 def _too_disputed(
-    order: Sequence[int], disputes: Mapping[int, set[int]], most: int, charged: set[int] | None
+    order: Sequence[int], disputes: Mapping[int, set[int]], limit: int, charged: set[int] | None
 ) -> int | None:
     """Return the client to remove for too many disputes, or None; extend ``charged``, which None disables."""
 
@@ -111,7 +109,7 @@ def _too_disputed(
         return max(sorted(clients), key=lambda client: (len(disputes[client]), client in (charged or ())))
 
     worst = most_disputed(order) if order else None
-    if worst is None or len(disputes[worst]) <= most:
+    if worst is None or len(disputes[worst]) <= limit:
         return None
     if charged is None or worst in charged:
         return worst
@@ -138,7 +136,7 @@ def _suspect(owner: int, disputes: Mapping[int, set[int]], failed: Failed, graph
     holders, accusing = _holders(owner, disputes, failed, graph)
     explains = len(accusing) > 1 and all(disputes[holder] == {owner} for holder in accusing)
     none_to_spare = len(holders) - len(accusing) == graph.parameters.threshold
-    return explains and none_to_spare and len(disputes) - 1 > graph.parameters.fewest_listed
+    return explains and none_to_spare and len(disputes) - 1 > graph.parameters.min_listed
 
 
 def _holders(owner: int, here: Collection[int], failed: Failed, graph: Graph) -> tuple[list[int], list[int]]:
@@ -209,8 +207,8 @@ def accused(failed: Failed) -> tuple[RemoteProtocolError, ...]:
 def accusers(failed: Failed, parameters: Parameters) -> tuple[RemoteProtocolError, ...]:
     """Return one unproven error per holder that reports an owner, if so few report that owner that all may lie."""
     votes = Counter(owner for each in failed.values() for owner in each)
-    most = max(1, parameters.colluders) if parameters.disputes else tolerance(parameters)
-    doubtful = {holder: [owner for owner in failed[holder] if votes[owner] <= most] for holder in sorted(failed)}
+    limit = max(1, parameters.colluders) if parameters.disputes else tolerance(parameters)
+    doubtful = {holder: [owner for owner in failed[holder] if votes[owner] <= limit] for holder in sorted(failed)}
     return tuple(_doubt(holder, owners) for holder, owners in doubtful.items() if owners)
 
 

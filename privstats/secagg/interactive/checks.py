@@ -1,6 +1,6 @@
-"""Check messages: each function prevents one kind of lie.
+"""Check messages: each function prevents one kind of lie, by raising ``Refusal``.
 
-They raise ``Refusal``. A client then ends, unless it refused an opening. The server refuses that message alone.
+A client then ends, unless it refused an opening. The server refuses only that message.
 """
 
 from __future__ import annotations
@@ -130,11 +130,9 @@ def check_survivors(bitmap: bytes, graph: Graph, index: int, state: ClientState)
         )
     if index not in survivors or not survivors.intersection(graph.neighbours(index)) <= set(state.dealers):
         raise Refusal("strangers", "the survivor list has clients that did not continue, or lacks this client")
-    if len(survivors) < graph.parameters.fewest_listed:
-        raise Refusal(
-            "too_few_survivors", f"{len(survivors)} are listed, the plan needs {graph.parameters.fewest_listed}"
-        )
-    if graph.least_degree(survivors) < graph.parameters.quorum:
+    if len(survivors) < graph.parameters.min_listed:
+        raise Refusal("too_few_survivors", f"{len(survivors)} are listed, the plan needs {graph.parameters.min_listed}")
+    if graph.min_degree(survivors) < graph.parameters.quorum:
         raise Refusal("isolated", "the survivor list leaves a client with too few surviving neighbours")
     check_proven(survivors, graph, index, unproven(state))
 

@@ -24,8 +24,8 @@ class Graph:
     """The neighbours of every client, in increasing order.
 
     Raises:
-        LocalProtocolError: the roster does not fit, or the graph is not complete and the roster not numbered: another
-            run's advertisements would go unnoticed in the part that a client does not see (``docs/protocol.md``).
+        LocalProtocolError: the roster does not fit, or the graph is not complete and the roster not numbered. Then
+            another run's advertisements would go unnoticed in the part that a client does not see (docs/protocol.md).
     """
 
     parameters: Parameters
@@ -39,7 +39,7 @@ class Graph:
         if not self.parameters.complete and self.roster.counter is None:
             raise LocalProtocolError(
                 "a graph that is not complete needs a run name that no party can choose or repeat: "
-                "make the roster with Roster.numbered(publics, server=..., label=..., counter=...)"
+                "build the roster with Roster.numbered(publics, server=..., label=..., counter=...)"
             )
 
     @cached_property
@@ -59,7 +59,7 @@ class Graph:
             return holder + 1 if holder < owner else holder
         return int(np.searchsorted(self._table[owner], holder)) + 1
 
-    def least_degree(self, members: frozenset[int]) -> int:
+    def min_degree(self, members: frozenset[int]) -> int:
         """Return the smallest degree within ``members``."""
         if self.parameters.complete:
             return len(members) - 1

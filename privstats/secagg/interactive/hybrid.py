@@ -1,10 +1,11 @@
 """Derive, deal and seal a client's keys of version 4, under X25519 and ML-KEM-768 together.
 
 A client deals shares of two random polynomials, g and f, to its neighbours; g(0) keys its self-mask. The lower client
-of a pair is the one with the lower index. The pair's secret is the lower client's f at the upper client's point: the
-upper client holds it as its share, and t others can reconstruct it. If the lower client vanishes, its f yields the
-secret. If the upper client vanishes, its f yields a pad, and the pad opens the *link*, the pair's seed that the lower
-client sent encrypted under it. No private key is shared. An attacker who breaks X25519 alone can open no box.
+of a pair is the one with the lower index. The pair's secret is the lower client's f at the upper client's point. The
+upper client holds that value as a share, and t others can reconstruct it. If the lower client vanishes, that client's f
+yields the secret. If the upper client vanishes, that client's f yields a pad. The pad opens the *link*: the pair's
+seed, which the lower client sent encrypted. No private key is shared. An attacker who breaks X25519 alone can open no
+box.
 
 Degrees are proved as in version 3, by z = u + e f with blinds that are used once; the challenge is a hash of
 commitments. A verified share *is* the pair's secret. A dealing of false degree that passes the test can end a session

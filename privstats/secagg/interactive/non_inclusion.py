@@ -59,9 +59,9 @@ def prove_excluded(
 
     Guarantee: a sum is unmasked over a list that t clients have signed, and an honest client signs one list. In the
     complete graph 2 t > n + c, so with at most c colluders no second list can gather t signatures. Suppose that t
-    clients signed a list without this client. Then its self-mask is never removed, and its vector stays uniform to the
-    rest while the plan's key agreement is unbroken. In a sparse graph neighbourhoods may sign different lists, so one
-    list proves nothing about another.
+    clients signed a list without this client. Then its self-mask is never removed, and its vector stays uniform to all
+    others together while the plan's key agreement is unbroken. In a sparse graph neighbourhoods may sign different
+    lists, so one list proves nothing about another.
     """
     del panel
     if not parameters.complete:

@@ -86,7 +86,7 @@ class Parameters:
         if not t <= self.min_survivors <= n:
             raise PlanError(
                 f"min_survivors must be between the threshold {t} and clients {n}, got {self.min_survivors}: "
-                "expect fewer dropouts, or fewer colluders"
+                "choose one in this range, or lower colluders"
             )
         if not 1 <= k <= n - 1 or k > COMPLETE_LIMIT - 1:
             raise PlanError(
@@ -104,10 +104,10 @@ class Parameters:
             raise PlanError(
                 f"with disputes={self.disputes} threshold must be at most {k - 2 * self.disputes}, got {t}: call solve"
             )
-        if self.fewest_listed > n:
+        if self.min_listed > n:
             raise PlanError(
                 f"key_agreement={HYBRID!r} on a random graph needs min_survivors of at most "
-                f"{n - self.fewest_listed + self.min_survivors} of {n} clients, got {self.min_survivors}: lower it, "
+                f"{n - self.min_listed + self.min_survivors} of {n} clients, got {self.min_survivors}: lower it, "
                 f"use a complete graph of at most {COMPLETE_LIMIT} clients, or key_agreement={CLASSICAL!r}"
             )
         check_levels(self.levels, clients=n, min_survivors=self.min_survivors, complete=self.complete)
@@ -133,7 +133,7 @@ class Parameters:
         return DISPUTES if self.hybrid and not self.complete else 0
 
     @property
-    def fewest_listed(self) -> int:
+    def min_listed(self) -> int:
         """Minimum number of clients on a list that a client signs.
 
         ``min_survivors``, and more in version 4's random graphs. There a lying server can exclude a client from the

@@ -78,8 +78,7 @@ class ServerSteps(Exclusive):
         """Return an answer's opened bytes; a refusal here proves nothing against the sender."""
 
     @abstractmethod
-    def _read(self, sender: int, data: memoryview, kind: type[Any]) -> Any:
-        """Parse and check an answer."""
+    def _read(self, sender: int, data: memoryview, kind: type[Any]) -> Any: ...
 
     @abstractmethod
     def _message(self, client: int) -> bytes:

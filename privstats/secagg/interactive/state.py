@@ -122,7 +122,7 @@ class ServerState(HiddenRepr, Struct):
     - ``dealers``: the clients that continue.
     - ``listed``: this step's bitmap.
     - ``agreement``: list and signature by client, also after the end.
-    - ``openings``: by client, the value that opens noise layers; ``commitments`` has its chain's lowest value.
+    - ``openings``: by client, the value that opens noise layers; ``commitments`` has the client's lowest chain value.
     - ``links`` (version 4): links by sender and owner.
     - ``whole`` (version 4): clients sign no list that names a client they dispute with.
     """

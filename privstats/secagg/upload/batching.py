@@ -56,7 +56,7 @@ class ReportBatches:
         part = self._state.open
         part.heads[sender], part.bodies[sender] = head, body
         count = len(part.heads)
-        full = count >= self._parameters.most_in_part or count * self._parameters.upload_bytes >= PART_BYTES
+        full = count >= self._parameters.max_in_part or count * self._parameters.upload_bytes >= PART_BYTES
         return self.close() if full else None
 
     def close(self) -> int | None:

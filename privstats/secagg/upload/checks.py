@@ -93,8 +93,8 @@ def reopen(
 def check_body(claim: Claim, body: bytearray, message: messages.ProvedReport) -> None:
     """Require that the client signed the hashes of this body's two parts.
 
-    A mismatch is the client's fault, because no other party can seal another body under its signed key; unproven,
-    because only the leader has opened it.
+    A mismatch is the client's fault, because no other party can seal another body under its signed key. The fault is
+    unproven, because only the leader has opened the body.
     """
     try:
         is_signed = claim.is_signed(body, message.context, message.sender, message.commits, message.parts)
@@ -301,7 +301,7 @@ def rows(column: bytes, width: int) -> list[bytes]:
 
 @dataclass(frozen=True)
 class EarlyCheck:
-    """Public facts that check a report's first bytes, before a carrier reads its body.
+    """A check of a report's first bytes by public facts, before a carrier reads the body.
 
     A client signs the boxes and the body's beginning, which identify the body; the signature is the last 64 bytes. Only
     the machine's later complete check counts.

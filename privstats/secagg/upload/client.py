@@ -191,7 +191,6 @@ class Client(Uploader):
         give_back(self._on_upload, uploaded)
 
     def _saved(self) -> tuple[str, bytes]:
-        """Return role and digests; the state holds root and vector, or the report."""
         if self._state.step == "failed":
             raise LocalProtocolError("this client was discarded: there is nothing to save")
         return _bound_to(self.parameters, self.index, self._roster)

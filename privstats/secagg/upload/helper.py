@@ -1,7 +1,7 @@
 """The helper machine of an upload, which answers one list, once.
 
-It has no clock, socket, global or randomness. A message of the leader is refused by public data alone, and a
-refusal changes nothing but the collected evidence: otherwise any sender could end the run.
+It has no clock, socket, global or randomness. It refuses a leader's message by public data alone. A refusal changes
+only the collected evidence: otherwise any sender could end the run.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ class Helper(Exclusive):
         LocalProtocolError: keys, roster, panel or noise do not fit, or the keys were used.
 
     Guarantee: the helper adds up streams over one list, then destroys every key. The list has at least
-    ``min_survivors`` reports, each signed by a key on the roster and accepted by this helper. If this helper alone is
-    honest, and no copy of its box key exists, every report that is not on that list stays uniform to all other parties
-    together. If noise is required, one sample is in the answer, and no party sees that list's sum without that sample.
-    A second machine with the same box key answers an equal list with an equal sample, so repeated answers do not
-    average it away.
+    ``min_survivors`` reports, each signed by a key on the roster and accepted by this helper. Suppose that this helper
+    alone is honest and no copy of its box key exists. Then every report outside that list stays uniform to all other
+    parties together. If noise is required, one sample is in the answer, and no party sees that list's sum without that
+    sample. A second machine with the same box key answers an equal list with an equal sample, so repeated answers do
+    not average it away.
 
     Example:
         >>> from privstats.engines import loopback

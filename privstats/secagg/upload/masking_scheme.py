@@ -1,7 +1,7 @@
 """Mask a vector in the one upload: a body for the leader, a piece per helper, and the helpers' answers.
 
-``Streams`` is the scheme of ``split``: ``body = x - sum_j P(stream_j)``, with one AES keystream per helper, which holds
-the seed. A helper's answer sums its streams over the survivors; bodies plus answers are the sum.
+``Streams`` is the scheme of ``split``: ``body = x - sum_j mask_j``. Helper j holds the seed of mask_j, an AES
+keystream. A helper's answer sums its masks over the survivors; bodies plus answers are the sum.
 """
 
 from __future__ import annotations
@@ -103,7 +103,8 @@ def proving(scheme: MaskingScheme) -> ProvingScheme:
     return scheme
 
 
-_CIPHERS = 256  # maximum number in memory
+# Maximum number of ciphers in memory at once.
+_CIPHERS = 256
 
 
 class Streams:
@@ -113,8 +114,8 @@ class Streams:
         context: the run's digest; no stream of one run appears in another.
         threads: processors for keystreams.
 
-    Guarantee: a body is uniform to any party without one of the seeds. The client derives a secret
-    for this run, vector and sender. Each seed is derived from that secret, and each stream from its seed and sender.
+    Guarantee: a body is uniform to any party without one of the seeds. The client derives a secret for this run, vector
+    and sender. Each seed is derived from that secret, and each stream from its seed and sender.
     """
 
     def __init__(self, ring: Group, helpers: int, context: bytes, *, threads: int = 1) -> None:

@@ -246,7 +246,7 @@ def proof_bytes(parameters: UploadParameters) -> int:
 # Each type's largest size on the wire: every field at its longest, in msgpack's encoding.
 def _limits(parameters: UploadParameters) -> dict[type[Struct], int]:
     n, h, size = parameters.clients, parameters.helpers, parameters.ring.wire_bytes
-    sender, part, count = _index(n - 1), _index(n - 1), min(n, parameters.most_in_part)
+    sender, part, count = _index(n - 1), _index(n - 1), min(n, parameters.max_in_part)
     seal, bitmap = _bytes(SIGNATURE_BYTES), _bytes((n + 7) // 8)
     suite = parameters.suite
     columns = (suite.head_bytes, proof_bytes(parameters), suite.box_bytes, SIGNATURE_BYTES)

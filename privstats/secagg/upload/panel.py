@@ -203,8 +203,8 @@ class Panel:
             roster: at a client its digest suffices, without a check of members.
 
         Raises:
-            LocalProtocolError: another number of helpers, an offer for other parameters or another roster, a member
-                that is also a client, another leader than the roster's server, or no proper run name.
+            LocalProtocolError: panel, parameters and roster do not fit together, a member is also a client, or the run
+                has no proper name.
         """
         if self.helpers != parameters.helpers:
             raise LocalProtocolError(f"the parameters name {parameters.helpers} helpers, the panel {self.helpers}")

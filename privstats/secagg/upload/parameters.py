@@ -100,7 +100,7 @@ class UploadParameters:
             raise PlanError(f"min_survivors must be at most clients {self.clients}, got {self.min_survivors}")
 
     @property
-    def fewest_listed(self) -> int:
+    def min_listed(self) -> int:
         """The minimum number of listed reports: ``min_survivors``."""
         return self.min_survivors
 
@@ -148,7 +148,7 @@ class UploadParameters:
         return 0 if self.claim is None else self.claim.answer_bytes
 
     @property
-    def most_in_part(self) -> int:
+    def max_in_part(self) -> int:
         """Maximum number of reports in a batch: 1,024, or fewer if their answers exceed 32 MiB; at least 1."""
         return MAX_PART if not self.answer_bytes else min(MAX_PART, max(1, _ANSWERS // self.answer_bytes))
 
@@ -178,7 +178,7 @@ class UploadParameters:
             PlanError: as for the class; or a graph other than ``"auto"``.
 
         Guarantee: see ``docs/one_upload.md``. Leader, all helpers but one, and ``colluders`` clients of the roster
-        together learn only one sum over at least ``min_survivors`` clients, at least two of them honest.
+        together learn only one sum over at least ``min_survivors`` clients. At least two of these are honest.
         """
         if graph != "auto":
             raise PlanError(f"clients of an upload do not mask with each other: leave graph at 'auto', got {graph!r}")

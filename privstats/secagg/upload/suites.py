@@ -32,11 +32,11 @@ class Suite:
     """One key agreement's sizes and functions.
 
     Attributes:
-        names: in the parameters' digest, without and with proofs.
+        names: in the parameters' digest, for reports without and with a proof.
         offer: label of a signed box key.
         key_bytes, enc_bytes: size of a box key, of an encapsulated key.
         first: first place with a box: 1 where the body is the leader's box, else 0.
-        redrawn: sealing is randomised, so no report can be made twice.
+        redrawn: sealing is randomised, so a rebuilt report has other bytes.
         private_of, public_of: private key and box key from 32 secret bytes.
         check: raises ``ValueError`` for an unusable box key.
         body_key: returns a body's first bytes, its sealing key, and a list of the leader's box content, if any.

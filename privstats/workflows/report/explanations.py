@@ -202,7 +202,7 @@ def dropouts(plan: Plan, course: Course | None = None) -> Table:
         Cell("what happens"),
     )
     if noise is None:
-        gone = cohort.clients - plan.masking.fewest_listed
+        gone = cohort.clients - plan.masking.min_listed
         rows = [("0", str(cohort.clients), "none", "released")] + [
             (str(count), str(cohort.clients - count), "none", ending)
             for count, ending in ((gone, "released"), (gone + 1, "no release"))

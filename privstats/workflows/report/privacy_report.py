@@ -199,7 +199,7 @@ def _worst(guarantee: Guarantee, found: Sequence[spending.Together]) -> float | 
 def _released(release: Release, course: Course | None) -> list[tuple[str, str]]:
     plan, cohort = release.plan, release.plan.cohort
     out = [
-        ("parties in it", f"{len(release.survivors)} of {cohort.clients}; {plan.masking.fewest_listed} were needed"),
+        ("parties in it", f"{len(release.survivors)} of {cohort.clients}; {plan.masking.min_listed} were needed"),
         ("left out", _suppressed(release)),
     ]
     if plan.noise is not None:

@@ -23,7 +23,7 @@ def factors(prime):
 
 
 def lifted(values, prime):
-    """The nearest number to zero modulo p of each in wire steps, in whole grid steps."""
+    """The nearest number to zero modulo p of each in field steps, in whole wire steps."""
     pairs = zip(values, factors(prime), strict=True)
     return [((value * factor + P // 2) % P - P // 2) // factor for value, factor in pairs]
 

@@ -307,7 +307,7 @@ def test_parts_are_closed_before_their_answers_pass_a_bound(monkeypatch) -> None
     answer = proved_of().parameters.answer_bytes
     monkeypatch.setattr("privstats.secagg.upload.parameters._ANSWERS", 2 * answer + 1)
     run = proved_of()
-    assert run.parameters.most_in_part == 2
+    assert run.parameters.max_in_part == 2
     assert played(run)[1] == (0, 1, 2, 3, 4, 5)
     assert run.helpers[0].step == "done"
 

@@ -92,7 +92,7 @@ def test_where_the_longer_list_decides_it_is_the_one_that_is_waited_for(tmp_path
     cohort, names = ps.Cohort(20, 14, 10_000), [f"site {place}" for place in range(20)]
     random = {"cohort": cohort, "graph": "sparse", "key_agreement": "mlkem768-x25519"}
     net = FolderNet(study_of(tmp_path, names=names, **random))
-    needed = net.study.plan.masking.fewest_listed
+    needed = net.study.plan.masking.min_listed
     assert 14 < needed < 20
     net.goes = dict.fromkeys(range(100 + needed - 1, 120), 0.0)
     found = net.run()

@@ -223,7 +223,7 @@ def test_liars_of_a_random_graph_cost_no_more_honest_clients_than_they_are(case)
     """Five and as many leave each client t + 1 neighbours; a client alone against all costs nobody."""
     liars, failed = case
     here = admitted(range(40), failed, RANDOM)
-    assert RANDOM.least_degree(here) > RANDOM.parameters.threshold
+    assert RANDOM.min_degree(here) > RANDOM.parameters.threshold
     out = set(range(40)) - here
     assert len(out - liars) <= len(liars)
     assert len(liars) > 1 or not out - liars

@@ -68,7 +68,7 @@ def test_a_list_that_leaves_everyone_more_than_half_its_neighbours_leaves_the_gr
     n = graph.parameters.clients
     survivors = frozenset(range(n)) - data.draw(st.frozensets(st.integers(0, n - 1), max_size=n // 3))
     assume(len(survivors) > 1)
-    assume(graph.least_degree(survivors) > graph.parameters.neighbours // 2)
+    assume(graph.min_degree(survivors) > graph.parameters.neighbours // 2)
     assert connected(graph, survivors) == 1
 
 
@@ -82,7 +82,7 @@ def test_honest_survivors_fall_apart_only_beside_enough_colluders(graph, data) -
     colluders = frozenset(ring[(at + away) % n] for at, length in arcs for away in range(length)) & survivors
     honest = survivors - colluders
     assume(len(honest) > 1)
-    degree = graph.least_degree(survivors)
+    degree = graph.min_degree(survivors)
     assume(degree > half)
     components = connected(graph, honest)
     event(f"{min(components, 2)} components or more")
@@ -108,7 +108,7 @@ def connected(graph, members) -> int:
 
 
 def on_the_ring(graph) -> list[int]:
-    """The order of the clients on the ring, as docs/protocol.md defines it."""
+    """The order of the clients on the circle, as docs/protocol.md defines it."""
     purpose = b"privstats/secagg/2/graph\0"
     seed = hashlib.sha256(purpose + graph.parameters.digest + graph.roster.digest).digest()
     drawn = np.frombuffer(keystream(seed, 0, 0, 8 * graph.parameters.clients), "<u8")
@@ -119,7 +119,7 @@ def on_the_ring(graph) -> list[int]:
 def test_least_degree_is_what_counting_gives(graph, data) -> None:
     n = graph.parameters.clients
     survivors = data.draw(st.frozensets(st.integers(0, n - 1), min_size=1))
-    assert graph.least_degree(survivors) == min(len(survivors.intersection(graph.neighbours(i))) for i in survivors)
+    assert graph.min_degree(survivors) == min(len(survivors.intersection(graph.neighbours(i))) for i in survivors)
 
 
 @given(st.integers(1, 100), st.data())

@@ -249,10 +249,10 @@ class TestRandomGraph:
     """What a random graph asks for beside: few disputes a client, and longer lists."""
 
     def test_the_list_is_longer_than_the_sum_by_what_disputes_may_hide(self) -> None:
-        assert (on_a_ring().parameters.disputes, on_a_ring().parameters.fewest_listed) == (1, 10)
+        assert (on_a_ring().parameters.disputes, on_a_ring().parameters.min_listed) == (1, 10)
         classical = Parameters(14, 6, 8, 1, 10, RING, PLAN)
-        assert (classical.disputes, classical.fewest_listed) == (0, 8)
-        assert (hybrid(14, 8).parameters.disputes, hybrid(14, 8).parameters.fewest_listed) == (0, 8)
+        assert (classical.disputes, classical.min_listed) == (0, 8)
+        assert (hybrid(14, 8).parameters.disputes, hybrid(14, 8).parameters.min_listed) == (0, 8)
 
     @pytest.mark.parametrize("disputes", [0, 1])
     @pytest.mark.parametrize(
@@ -359,7 +359,7 @@ class TestRandomGraph:
         sizes = {"clients": 300, "min_survivors": 295, "colluders": 2, "ring": RING, "plan_digest": PLAN}
         with pytest.raises(PlanError, match="on a random graph needs min_survivors of at most 2[0-9]+ of 300 clients"):
             Parameters.solve(**sizes, key_agreement=HYBRID)
-        assert Parameters.solve(**{**sizes, "min_survivors": 270}, key_agreement=HYBRID).fewest_listed > 270
+        assert Parameters.solve(**{**sizes, "min_survivors": 270}, key_agreement=HYBRID).min_listed > 270
 
 
 class TestLyingClient:

@@ -1,8 +1,8 @@
 """How many liars end a session of 1,000 clients on version 4's random graph: the numbers of docs/protocol.md.
 
-Liars do not choose their places, but accuse whom they like: each pair of neighbours on the ring of liars accuses one
+Liars do not choose their places, but accuse whom they like: each pair of neighbours on the circle of liars accuses one
 honest client, which the server excludes, as long as neither of them has more disputes. Then all liars vanish after the
-uploads. In one attack they spread over the ring and make the list too short; in the other they meet around one client
+uploads. In one attack they spread over the circle and make the list too short; in the other they meet around one client
 and leave it too few neighbours.
 """
 
@@ -32,7 +32,7 @@ def parameters() -> Parameters:
 
 @cache
 def cohort(number: int) -> tuple[Graph, list[int], list[int]]:
-    """A graph, its ring, and its clients in the order in which they become liars."""
+    """A graph, its circle, and its clients in the order in which they become liars."""
     rng = np.random.default_rng(number)
     *publics, server = (Identity.generate(rng.bytes).public for _ in range(N + 1))
     graph = Graph(parameters(), Roster.numbered(tuple(publics), server=server, label="liars", counter=0))
@@ -100,7 +100,7 @@ def spread(number: int, liars: int) -> frozenset[int]:
 def test_43_liars_leave_enough_for_a_list(number: int) -> None:
     """Two clients a liar at most: itself, and an honest one."""
     graph, ring, order = cohort(number)
-    assert parameters().fewest_listed <= N - 2 * 43
+    assert parameters().min_listed <= N - 2 * 43
     stay = spread(number, 43)
     assert N - 2 * 43 <= len(stay) < N - 43 - 30
     assert not ends(graph, stay)

@@ -67,7 +67,7 @@ def test_version_4_needs_the_graph_of_the_page() -> None:
     parameters = Parameters.solve(
         clients=1000, min_survivors=900, colluders=100, ring=RING, plan_digest=bytes(32), key_agreement=HYBRID
     )
-    assert (parameters.neighbours, parameters.threshold, parameters.fewest_listed) == (146, 107, 913)
+    assert (parameters.neighbours, parameters.threshold, parameters.min_listed) == (146, 107, 913)
     assert max(parameters.bounds.connectivity, parameters.bounds.privacy, parameters.bounds.lying_server) <= -40
     assert parameters.bounds.liveness <= -30
 

@@ -1,7 +1,7 @@
 """Theorems in small cases, exhaustively.
 
 Theorem 1: the count of challenges for which a lying dealer passes, in a small field. Theorem 8: which sums a lying
-server can make on a ring on which pairs in dispute do not mask.
+server can make on a circle on which pairs in dispute do not mask.
 """
 
 from itertools import combinations
@@ -88,7 +88,7 @@ def test_the_page_s_numbers_by_the_threshold_alone(k, t, bits):
 
 
 def windows(n: int, k: int) -> list[int]:
-    """By client, its k neighbours on the ring as bits."""
+    """By client, its k neighbours on the circle as bits."""
     return [sum(1 << ((i + d) % n) for d in range(-k // 2, k // 2 + 1) if d) for i in range(n)]
 
 
@@ -133,7 +133,7 @@ def bad_event(n: int, k: int, t: int, q: int, colluders: int) -> bool:
 
 
 def bound(n: int, k: int, q: int) -> int:
-    """Return the bound of ``fewest_listed``: how many more must be listed than are in the sum."""
+    """Return the bound of ``min_listed``: how many more must be listed than are in the sum."""
     return q * (-(-(n - k - 1) // (k // 2 + 1)) + 1)
 
 
@@ -149,7 +149,7 @@ def test_a_server_leaves_out_no_more_of_a_list_than_the_bound_says(n: int, k: in
 
 @pytest.mark.parametrize("n", [14, 16, 18])
 def test_a_longer_ring_lets_it_leave_out_more_and_never_more_than_the_bound(n: int) -> None:
-    """All honest clients are on the list, so that a ring of several windows can be walked whole."""
+    """All honest clients are on the list, so that a circle of several windows can be walked whole."""
     assert not bad_event(n, 8, 6, 1, 0)
     assert 1 <= most_left_out(n, 8, 6, 1, 0, all_listed=True) <= bound(n, 8, 1)
 

@@ -115,7 +115,7 @@ def largest_of(parameters: UploadParameters) -> Iterator[messages.Wire]:
     """The largest message of every type: a field that a type gains has no value here."""
     n, suite, ring = parameters.clients, parameters.suite, memoryview(bytes(parameters.ring.wire_bytes))
     b32, b64, last, bitmap = bytes(32), bytes(64), n - 1, bytes((n + 7) // 8)
-    count, commits = min(n, parameters.most_in_part), bytes(parameters.helpers * HASH_BYTES)
+    count, commits = min(n, parameters.max_in_part), bytes(parameters.helpers * HASH_BYTES)
     boxes, body = bytes(len(parameters.boxed) * suite.box_bytes), memoryview(bytes(parameters.body_bytes))
     columns = suite.head_bytes, messages.proof_bytes(parameters), suite.box_bytes, 64
     batch = last, count * (last,), *(bytes(count * width) for width in columns)

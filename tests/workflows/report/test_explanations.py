@@ -156,7 +156,7 @@ def test_drop_outs_are_counted_to_the_longer_list_where_that_decides(changed):
     random = {"cohort": ps.Cohort(20, 14, 1000), "graph": "sparse", "key_agreement": "mlkem768-x25519"}
     for privacy in (PRIVACY, ps.NoPrivacy()):
         subject = changed(privacy=privacy, **random)
-        least = subject.masking.fewest_listed
+        least = subject.masking.min_listed
         assert 14 < least < 20
         rows = flat(explanations.dropouts(subject))
         assert rows[-2][1::2] == [str(least), "released"]
