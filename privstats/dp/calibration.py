@@ -333,12 +333,12 @@ def _check_grid(noise: Noise, segment: Segment) -> None:
     if total >= MIN_TOTAL_SIGMA and share >= MIN_SHARE_SIGMA:
         return
     if total < MIN_TOTAL_SIGMA:
-        problem = f"noise on {segment.name} is {total:.3g} steps of the sent integers, minimum {MIN_TOTAL_SIGMA:g}"
+        problem = f"noise on {segment.name} is {total:.3g} and must be at least {MIN_TOTAL_SIGMA:g}"
     else:
         sample = "layer of noise" if noise.levels else "noise share"
-        problem = f"a {sample} on {segment.name} is {share:.3g} steps of the sent integers, minimum {MIN_SHARE_SIGMA:g}"
+        problem = f"a {sample} on {segment.name} is {share:.3g} and must be at least {MIN_SHARE_SIGMA:g}"
     remedy = "lower epsilon or the share of N" if segment.statistic == "N" else "raise grid_bits or lower epsilon"
-    raise PlanError(f"{problem}: {remedy}")
+    raise PlanError(f"{problem} steps of the sent integers: {remedy}")
 
 
 # Significant bits of a layer's sigma: machines whose variances differ in the last digits then sample equal layers,

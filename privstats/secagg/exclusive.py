@@ -30,6 +30,7 @@ class Exclusive:
     _process: int
 
     def __new__(cls, *_: object, **__: object) -> Self:
+        """Create the lock."""
         self = super().__new__(cls)
         self._turn, self._process = threading.Lock(), os.getpid()
         return self

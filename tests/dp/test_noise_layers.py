@@ -221,7 +221,7 @@ def test_more_layers_than_there_are_cannot_be_drawn() -> None:
 
 def test_layers_too_narrow_for_the_proof_are_refused() -> None:
     schema = ps.ClassSchema(2, 3, "NA", clip_norm=1.0, grid_bits=5)
-    with pytest.raises(PlanError, match="a layer of noise on A is .* steps of the sent integers, minimum 4"):
+    with pytest.raises(PlanError, match="a layer of noise on A is .* and must be at least 4"):
         ps.Plan(schema=schema, cohort=ps.Cohort(100, 80, 1_000), privacy=PROMISE, excess_noise="removed")
 
 
