@@ -279,7 +279,7 @@ def test_a_kind_without_words_is_refused_by_its_name(monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(COURSE_KINDS, "single", replace(COURSE_KINDS["single"], why=""))
     with pytest.raises(ps.PlanError, match="no words for courses of the kind 'single' yet"):
         ethics_page(Statement(PLAN, course=SAMPLES["single"]))
-    monkeypatch.setattr(ps.ClassSchema, "makes", "")
+    monkeypatch.setattr(ps.ClassSchema, "purpose", "")
     with pytest.raises(ps.errors.SchemaError, match="no sentence for an ethics board is available for a ClassSchema"):
         ethics_page(Statement(PLAN))
 
