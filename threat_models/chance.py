@@ -35,6 +35,6 @@ def permutation(size: int, rng: Generator) -> NDArray[np.int64]:
     return np.argsort(rng.uint64(size), kind="stable").astype(np.int64)
 
 
-def whole(below: int, rng: Generator) -> int:
-    """A uniform whole number in ``range(below)``."""
+def integer_below(below: int, rng: Generator) -> int:
+    """Return a uniform integer in ``range(below)``."""
     return int(rng.uint64(1)[0] % np.uint64(below))

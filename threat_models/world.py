@@ -25,7 +25,7 @@ from privstats.schema import of_records
 from privstats.session.local import opened_among
 from privstats.session.machines import Contribution
 from threat_models.adversary import Adversary, Sees
-from threat_models.chance import permutation, whole
+from threat_models.chance import integer_below, permutation
 
 _FEWEST = 4
 
@@ -377,7 +377,7 @@ def _present(plan: Plan, adversary: Adversary, survivors: int, turn: int, rng: G
     everybody = range(plan.cohort.clients)
     if adversary.cohorts == "random":
         least = plan.cohort.min_survivors
-        size = least + whole(plan.cohort.clients - least + 1, rng)
+        size = least + integer_below(plan.cohort.clients - least + 1, rng)
         return tuple(sorted(int(k) for k in permutation(plan.cohort.clients, rng)[:size]))
     if adversary.cohorts == "without-target" and turn:
         if plan.cohort.clients == plan.cohort.min_survivors:

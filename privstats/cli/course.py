@@ -258,17 +258,17 @@ def following(
     force: Force = False,
 ) -> None:
     """Write the plan of the next round, and the values it publishes, from the releases so far."""
-    from privstats.schema.public_values import beside
+    from privstats.schema.public_values import values_path
 
     course = ps.course.read(path)
     plan = course.next(_loaded(releases))
     if plan is None:
         say("the course has ended: fit a head on its releases")
         return
-    files = [out] if plan.published is None else [out, beside(out)]
+    files = [out] if plan.published is None else [out, values_path(out)]
     writable(files, force)
     if plan.published is not None:
-        plan.published.save(beside(out))
+        plan.published.save(values_path(out))
     atomic_write(out, plan.to_toml().encode())
     say(f"round {len(releases or ())}: wrote {' and '.join(map(str, files))}")
 
@@ -360,7 +360,7 @@ def _shards(course: Written, files: Sequence[RecordFile]) -> list[Any]:
 
     schema, unreadable = course.priced[-1].schema, course.first.unreadable
     persons = course.first.person_clip is not None
-    read: Any = persons_in if persons else partial(records_in, whole=True)
+    read: Any = persons_in if persons else partial(records_in, at_once=True)
     return [NamedShard(Path(file.path).name, read(file_of(course, file), schema, unreadable)) for file in files]
 
 

@@ -235,7 +235,7 @@ def _own_sums(scoring: ps.Scoring, file: RecordFile) -> tuple[Any, Any]:
 
     ids: Any = None
     if file.persons is None:
-        X, y = records_in(file, scoring.schema, "leave out", whole=True)
+        X, y = records_in(file, scoring.schema, "leave out", at_once=True)
     else:
         X, y, ids = persons_in(file, scoring.schema, "leave out")
     terms: Any = {"published": scoring.published, "unreadable": "leave out"}

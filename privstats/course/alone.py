@@ -21,8 +21,8 @@ from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import AggregationError, DataError, PlanError
 from privstats.moments import Moments, exact_moments, warn_if_clipped, warn_if_empty
 from privstats.moments.code_rows import cells_of
-from privstats.moments.kept_rows import KeptRows
 from privstats.moments.measurement import Unreadable
+from privstats.moments.row_cache import RowCache
 from privstats.plan import Cohort, Plan
 from privstats.randomness import Generator, checked
 from privstats.release import Release
@@ -174,7 +174,7 @@ def private_releases(
     first = _vector(course.first, rows(course.first.schema), y, rng, persons=persons)
     _require_admitted(course, X, y, persons)
     entry = None if charge is None else _spent(course, charge, run or os.urandom(_FRESH_RUN_BYTES))
-    later = partial(_vector, y=y, rng=rng, first=False, kept=KeptRows(), persons=persons)
+    later = partial(_vector, y=y, rng=rng, first=False, cache=RowCache(), persons=persons)
 
     def release(round_: Round) -> Release | None:
         plan = round_.plan
@@ -276,10 +276,10 @@ def _vector(
     *,
     progress: bool = False,
     first: bool = True,
-    kept: KeptRows | None = None,
+    cache: RowCache | None = None,
     persons: Any = None,
 ) -> Any:
-    terms: Any = {"published": plan.published, "unreadable": _unreadable(plan), "progress": progress, "kept": kept}
+    terms: Any = {"published": plan.published, "unreadable": _unreadable(plan), "progress": progress, "cache": cache}
     terms |= {} if persons is None else {"persons": persons, "person_clip": plan.person_clip}
     moments = exact_moments(plan.schema, X, y, **terms)
     warn_if_empty(moments)

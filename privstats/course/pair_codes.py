@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from privstats.errors import SchemaError
 from privstats.moments.gradient_map import PROBABILITY_BITS, SHY, residuals_of
-from privstats.schema.modules import Module, Whole
+from privstats.schema.modules import Ints, Module
 from privstats.schema.public_values import Values
 
 CODES, GROUPS = 3, 4
@@ -99,8 +99,8 @@ class PairCodes(Module):
         return np.concatenate(parts)
 
     def gradients(
-        self, units: Whole, labels: NDArray[np.intp], weights: Values, *, classes: int, norm: float, grid_bits: int
-    ) -> tuple[Whole, Whole]:
+        self, units: Ints, labels: NDArray[np.intp], weights: Values, *, classes: int, norm: float, grid_bits: int
+    ) -> tuple[Ints, Ints]:
         """Return each record's row and kappa."""
         d = units.shape[1] - 1
         parts = _parts(self, d, _Keyed(weights.digest, weights), grid_bits)
@@ -143,10 +143,10 @@ class _Parts:
 
     alpha: float
     beta: float
-    scores: Whole
+    scores: Ints
     pairs: NDArray[np.intp]
-    products: Whole
-    functionals: Whole
+    products: Ints
+    functionals: Ints
 
     @classmethod
     def of(cls, module: PairCodes, features: int, values: Values, bits: int) -> _Parts:
@@ -164,7 +164,7 @@ class _Parts:
         whole = products.reshape(-1, ENTRIES)
         return cls(scales[0], scales[1], scores, columns.reshape(m, 2), whole, functionals.reshape(-1, features))
 
-    def places_of(self, rows: Whole) -> NDArray[np.intp]:
+    def places_of(self, rows: Ints) -> NDArray[np.intp]:
         """Return each record's row of ``products`` for every pair, ``(n, m)``."""
         n, m, several = len(rows), len(self.pairs), GROUPS + 1
         groups = (rows @ self.functionals.T).reshape(n, -1, several).argmax(axis=2)
@@ -172,13 +172,13 @@ class _Parts:
         return np.asarray(groups[:, left] * several + groups[:, right] + np.arange(m) * several**2)
 
     @cached_property
-    def scored(self) -> Whole:
+    def scored(self) -> Ints:
         """Scores of every row of ``products``, ``(25 m,)``."""
         own = self.scores[self.functionals.shape[1] + 1 :].reshape(-1, ENTRIES)
         return np.asarray((self.products * np.repeat(own, (GROUPS + 1) ** 2, axis=0)).sum(axis=1))
 
     @cached_property
-    def squares(self) -> Whole:
+    def squares(self) -> Ints:
         """Squared length of every row of ``products``, ``(25 m,)``."""
         return np.asarray(np.square(self.products).sum(axis=1))
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from privstats.intake.tables import Codes
 from privstats.moments.code_rows import cells_of
-from privstats.moments.kept_rows import MAX_BYTES
+from privstats.moments.row_cache import MAX_BYTES
 from privstats.moments.table import in_codes
 from privstats.schema import Schema
 from privstats.transforms.columns import Column, Dates, Numeric, at_edges

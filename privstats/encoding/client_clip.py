@@ -23,7 +23,8 @@ ROUNDING = 1 - 2.0**-40
 """A factor on the norm that covers the float64 rounding of the weights; the clip itself is exact."""
 
 _FACTOR_BITS = 31
-_TILE = 1 << 20  # squares of 21-bit limbs sum below 2**63
+# This many squares of 21-bit limbs add up to less than 2**63.
+_TILE = 1 << 20
 _LIMB = 21
 
 
@@ -31,7 +32,7 @@ _LIMB = 21
 class ClippedVector:
     """A flat vector ``(layout.size,)`` after the clip.
 
-    ``shrink`` is the factor on each entry before truncation, 1 if unclipped; it stays with the client.
+    ``shrink``, the factor on each entry before truncation (1 if unclipped), is private and never sent.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -124,7 +125,7 @@ class ClippedSums:
         return int(np.count_nonzero(self.factors))
 
     def of(self, sums: NDArray[np.float64], owner: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Clip integer rows ``(n, entries)`` below 2**53, row i by the factor of vector ``owner[i]``.
+        """Clip rows ``(n, entries)`` of integers below 2**53. Row i gets the factor of vector ``owner[i]``.
 
         A product that float64 rounds to an integer is recomputed in integers.
         """

@@ -30,7 +30,8 @@ class Segment:
         scale: wire steps per real unit.
         bound: largest absolute value one record adds to one entry, in wire steps.
         pooled: whether one block holds the sum over all classes.
-        noise_factor: its sigma over the statistic's: 1/sqrt 2 off the diagonal (sent once for two entries), else 1.
+        noise_factor: the segment's sigma divided by the statistic's: 1/sqrt 2 off the diagonal, where one entry
+            stands for two, else 1.
 
     Example:
         >>> layout = ps.encoding.layout_of(ps.ClassSchema(2, 3, "NAB", clip_norm=1.0))
@@ -137,7 +138,7 @@ def unflatten(schema: Schema, vector: NDArray[np.int64]) -> Moments:
 
 
 def to_real(schema: Schema, vector: NDArray[np.int64]) -> Any:
-    """Divide each entry of a flat vector, noisy or exact, by its segment's scale.
+    """Return a flat vector, noisy or exact, as moments in real units.
 
     For an exact vector this equals ``unflatten(schema, vector).real()`` bit for bit. Where S is sent, B and D are
     derived from the noisy S.

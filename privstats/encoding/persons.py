@@ -44,7 +44,7 @@ class PersonClip:
     weights: tuple[tuple[str, float], ...]
 
     def most_records(self, schema: Schema) -> int:
-        """Return the number of records that bounds a person's contribution, entry by entry and in counts.
+        """Return n such that a person's entries, and the total of the counts, are at most those of n records.
 
         This number follows from public values alone. It can exceed c: if all of c is in one statistic, its entries
         reach ``c / sqrt(share)`` times one record's.
@@ -70,7 +70,7 @@ class PersonClip:
         """Return one person's contribution by letter (wire steps, block axis first), and whether it was clipped.
 
         ``parts`` are the moments of this person's rows. Sums beyond 64 bits are first divided by a power of two and
-        truncated; the clip would reduce them further in any case.
+        truncated; the clip would reduce them further anyway.
         """
         schema = parts[0].schema
         vector = flatten(parts[0])

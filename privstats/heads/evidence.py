@@ -128,7 +128,7 @@ def class_sums(release: Released) -> ClassSums:
     if isinstance(release.moments, EquivalentSums):
         return release.moments.equivalent()
     if not isinstance(release.moments, ClassSums):
-        if release.plan.schema.whole_parties:
+        if release.plan.schema.party_is_record:
             raise ReleaseError("release.moments holds directions of parties; use heads.PartyDiscriminant")
         if isinstance(release.moments, GramSums):
             raise ReleaseError("release.moments holds ridge sums (G, h, q); use heads.Ridge, or release class moments")

@@ -357,7 +357,7 @@ def directions(release: Released | Releases) -> tuple[Released, ...]:
     first, *updates = map(require_release, present)
     if type(first.plan.schema) is not PartySchema:
         kind = type(first.plan.schema).__name__
-        and_ = ", and an update only behind its first round" if first.plan.schema.whole_parties else ""
+        and_ = ", and an update only behind its first round" if first.plan.schema.party_is_record else ""
         raise ReleaseError(f"this is a release of a {kind}; PartyDiscriminant reads a PartySchema{and_}")
     if updates and not _updates(first, updates[0]):
         raise ReleaseError("the second release is no update after the first: give both of one PartyRounds course")

@@ -25,7 +25,7 @@ from privstats.schema.rounds import Round, class_rows, settle_round
 from privstats.transforms import Transform
 
 if TYPE_CHECKING:
-    from privstats.moments.gradient_map import Whole
+    from privstats.moments.gradient_map import Ints
     from privstats.moments.record_sums import RecordTerms
 
 _TABLE: tuple[Statistic, ...] = (
@@ -74,7 +74,7 @@ class CalibrationSchema(Round):
     """
 
     task: ClassVar[str] = "calibration"
-    makes: ClassVar[str] = "how sure of itself the model that this study makes may be"
+    purpose: ClassVar[str] = "how sure of itself the model that this study makes may be"
     no_persons: ClassVar[str] = ""
     needs_privacy: ClassVar[str] = (
         "a calibration cannot be released without differential privacy: weights can be chosen so that one record "
@@ -165,13 +165,13 @@ def _added(
 
 def _mapped(
     schema: CalibrationSchema, rows: NDArray[Any], labels: NDArray[Any], values: Mapping[str, Values]
-) -> tuple[Whole, NDArray[np.bool_]]:
+) -> tuple[Ints, NDArray[np.bool_]]:
     grid, fine = moments.rounds.grid_rows(schema.rows, rows)
     units = moments.gradient_map.unit_rows(schema, grid, values["M"])
     return calibration_map(schema, units[fine], labels[fine].astype(np.intp), values["W"]), fine
 
 
-def calibration_map(schema: CalibrationSchema, unit: Whole, labels: NDArray[np.intp], W: Values) -> Whole:
+def calibration_map(schema: CalibrationSchema, unit: Ints, labels: NDArray[np.intp], W: Values) -> Ints:
     """Return records' contributions, integers ``(n, 11)``.
 
     Args:

@@ -70,7 +70,7 @@ class ClassSchema(Schema):
     """
 
     task: ClassVar[str] = "classes"
-    makes: ClassVar[str] = (
+    purpose: ClassVar[str] = (
         "a rule that distinguishes the classes, from averages of the classes and from how values vary together"
     )
     no_persons: ClassVar[str] = ""

@@ -83,7 +83,7 @@ class GaussianSchema(Schema):
     """
 
     task: ClassVar[str] = "gaussians"
-    makes: ClassVar[str] = (
+    purpose: ClassVar[str] = (
         "averages, and how columns vary together, by which the measurements of parties are made alike"
     )
     table: ClassVar[tuple[Statistic, ...]] = _TABLE

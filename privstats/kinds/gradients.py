@@ -30,8 +30,8 @@ from privstats.transforms import Transform
 
 if TYPE_CHECKING:
     from privstats.moments.gradient_map import Mapped, MappedRows
-    from privstats.moments.kept_rows import KeptRows
     from privstats.moments.record_sums import RecordTerms
+    from privstats.moments.row_cache import RowCache
 
 # fmt: off
 _TABLE: tuple[Statistic, ...] = (
@@ -81,7 +81,7 @@ class GradientSchema(Round):
     """
 
     task: ClassVar[str] = "gradients"
-    makes: ClassVar[str] = (
+    purpose: ClassVar[str] = (
         "a step in which a model is improved: which way its numbers should move, on average over all records"
     )
     no_persons: ClassVar[str] = ""
@@ -205,13 +205,13 @@ def measured_gradients(
     values: Mapping[str, Values],
     progress: bool = False,
     *,
-    kept: KeptRows | None = None,
+    cache: RowCache | None = None,
 ) -> Moments:
     """Return the exact sums of a round.
 
     Args:
         values: published and admitted.
-        kept: cache of these records' mapped rows from earlier rounds, updated here.
+        cache: these records' mapped rows from earlier rounds, updated here.
 
     Guarantee:
         Every record adds r u' with |r| |u| <= 2**(2 f), or for a module one row of at most that length, and 0 <= kappa
@@ -225,7 +225,7 @@ def measured_gradients(
     sums = moments.grid.sums_of(schema, "gk")
     records = 0
     _require_packages(schema)
-    again = None if kept is None else kept.behind((schema.rows, schema.clip_norm, schema.steps, values["M"]))
+    again = None if cache is None else cache.for_map((schema.rows, schema.clip_norm, schema.steps, values["M"]))
     for place, (rows, targets) in enumerate(moments.rounds.pieces(read, X, y, progress)):
         form = partial(_rows_behind, schema, read, rows, values["M"])
         behind = form() if again is None else again.mapped(place, rows, form)
@@ -320,7 +320,7 @@ KIND = Kind(
     units=RealGradientMoments,
     measure=measured_gradients,
     terms=gradient_terms,
-    again=lambda kept: partial(measured_gradients, kept=kept),
+    again=lambda cache: partial(measured_gradients, cache=cache),
     square=_square,
     proved="gk",
     unsigned=lambda _: "k",

@@ -106,7 +106,7 @@ class HazardSchema(Round):
     """
 
     task: ClassVar[str] = "hazard"
-    makes: ClassVar[str] = (
+    purpose: ClassVar[str] = (
         "a step of a survival analysis: which columns raise or lower the rate at which an event happens"
     )
     no_persons: ClassVar[str] = "a record of a HazardSchema is a person already, over all periods: one row each"
@@ -343,7 +343,7 @@ _BERNOULLI = (
 )
 # fmt: on
 
-Whole = NDArray[np.float64]  # integers stored as float64
+Ints = NDArray[np.float64]  # integers stored as float64
 
 _AXES = ("features", "periods")
 HazardMoments, RealHazardMoments = containers("Hazard", HazardSchema, _TABLE, _AXES, "records", "published")
@@ -449,7 +449,7 @@ def _of_stratum(schema: HazardSchema, values: Mapping[str, Values], stratum: int
     return own, first
 
 
-def _mapped(schema: HazardSchema, persons: _Persons, values: Mapping[str, Values]) -> tuple[Whole, Whole, Whole]:
+def _mapped(schema: HazardSchema, persons: _Persons, values: Mapping[str, Values]) -> tuple[Ints, Ints, Ints]:
     """Return (x, a) ``(n, p + 1)``, r and v ``(n, K)`` in steps of 2**-32; zero where a bound fails."""
     unit, fine = moments.rounds.grid_rows(schema, persons.rows)
     mu, seen = _hazards(schema, unit, values["w"]), _seen(schema, persons, values)
@@ -459,7 +459,7 @@ def _mapped(schema: HazardSchema, persons: _Persons, values: Mapping[str, Values
     return unit, residuals * fine[:, None], variances * fine[:, None]
 
 
-def _hazards(schema: HazardSchema, unit: Whole, w: Values) -> Whole:
+def _hazards(schema: HazardSchema, unit: Ints, w: Values) -> Ints:
     """Return mu ``(n, K)`` in steps of 2**-32; any value above 1 becomes 2, which exceeds the cap."""
     columns = unit.shape[1] - 1
     weights = w.integers.astype(np.float64)
@@ -471,7 +471,7 @@ def _hazards(schema: HazardSchema, unit: Whole, w: Values) -> Whole:
     return np.where(fitted > 0, 2 * _ONE, mu)
 
 
-def _seen(schema: HazardSchema, persons: _Persons, values: Mapping[str, Values]) -> Whole:
+def _seen(schema: HazardSchema, persons: _Persons, values: Mapping[str, Values]) -> Ints:
     """Return f ``(n,)``, rounded down to steps of 2**-16."""
     if "c" not in values:
         return np.ones(len(persons.times))
@@ -484,7 +484,7 @@ def _seen(schema: HazardSchema, persons: _Persons, values: Mapping[str, Values])
     return np.asarray(np.floor(before + part * (steps[cell] - before)) / (1 << PART_BITS))
 
 
-def _periods(schema: HazardSchema, mu: Whole, persons: _Persons, seen: Whole) -> tuple[Whole, Whole, NDArray[np.bool_]]:
+def _periods(schema: HazardSchema, mu: Ints, persons: _Persons, seen: Ints) -> tuple[Ints, Ints, NDArray[np.bool_]]:
     last = np.arange(mu.shape[1]) == persons.bins[:, None]
     at_risk = (np.arange(mu.shape[1]) <= persons.bins[:, None]) & (np.cumsum(mu, axis=1) <= schema.cap * _ONE)
     died = at_risk & last & persons.events[:, None]
@@ -511,14 +511,14 @@ def _decay(mu: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.minimum(value + 1.0, 1.0)
 
 
-def _add_score(schema: HazardSchema, unit: Whole, residuals: Whole, into: Whole, first: int) -> None:
+def _add_score(schema: HazardSchema, unit: Ints, residuals: Ints, into: Ints, first: int) -> None:
     columns, down = unit.shape[1] - 1, schema.grid_bits - _BITS
     together = residuals.sum(axis=1)[:, None]
     into[:columns] += np.trunc(np.ldexp(together * unit[:, :columns], down)).sum(axis=0)
     into[first : first + schema.periods] += np.trunc(np.ldexp(residuals * unit[:, -1:], down)).sum(axis=0)
 
 
-def _add_information(schema: HazardSchema, unit: Whole, variances: Whole, into: Whole, first: int) -> None:
+def _add_information(schema: HazardSchema, unit: Ints, variances: Ints, into: Ints, first: int) -> None:
     columns, most = unit.shape[1] - 1, float(schema.steps) ** 2
     for place, variance in enumerate(variances.T):
         roots = np.trunc(unit * (np.sqrt(variance / _ONE) * moments.gradient_map.SHY)[:, None])

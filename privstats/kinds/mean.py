@@ -47,7 +47,7 @@ class MeanSchema(Schema):
     """
 
     task: ClassVar[str] = "mean"
-    makes: ClassVar[str] = "the average of every column over all records"
+    purpose: ClassVar[str] = "the average of every column over all records"
     no_persons: ClassVar[str] = ""
     table: ClassVar[tuple[Statistic, ...]] = _TABLE
     statistics: ClassVar[str] = letters_of(_TABLE)

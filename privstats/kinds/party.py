@@ -78,11 +78,13 @@ class PartySchema(Schema):
 
     # A changed direction needs another word, because all parties of a plan must compute the same one.
     task: ClassVar[str] = "party-softmax"
-    makes: ClassVar[str] = "a rule that distinguishes the classes, to which each party gives one direction, as one vote"
+    purpose: ClassVar[str] = (
+        "a rule that distinguishes the classes, to which each party gives one direction, as one vote"
+    )
     table: ClassVar[tuple[Statistic, ...]] = _TABLE
     statistics: ClassVar[str] = letters_of(_TABLE)
     predicts: ClassVar[Predicted | None] = "parties"
-    whole_parties: ClassVar[bool] = True
+    party_is_record: ClassVar[bool] = True
 
     classes: int
     features: int = GIVEN
@@ -159,7 +161,7 @@ class PartyUpdateSchema(PartySchema):
     """
 
     task: ClassVar[str] = "party-update"
-    makes: ClassVar[str] = (
+    purpose: ClassVar[str] = (
         "a step in which such a rule is improved, to which each party gives one direction, as one vote"
     )
     needs_privacy: ClassVar[str] = (

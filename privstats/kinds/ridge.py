@@ -65,7 +65,7 @@ class RidgeSchema(Schema):
     """
 
     task: ClassVar[str] = "ridge"
-    makes: ClassVar[str] = "a regression, which is a formula that predicts the targets from the columns"
+    purpose: ClassVar[str] = "a regression, which is a formula that predicts the targets from the columns"
     no_persons: ClassVar[str] = ""
     table: ClassVar[tuple[Statistic, ...]] = RIDGE_TABLE
     statistics: ClassVar[str] = RIDGE_STATISTICS

@@ -79,7 +79,7 @@ class ScoreSchema(Round):
     """
 
     task: ClassVar[str] = "score"
-    makes: ClassVar[str] = "a step of a regression for an outcome that is yes or no, or a count"
+    purpose: ClassVar[str] = "a step of a regression for an outcome that is yes or no, or a count"
     no_persons: ClassVar[str] = ""
     statistics: ClassVar[str] = letters_of(_LOGISTIC)
 
@@ -232,7 +232,7 @@ _ONE = float(1 << _MEAN_BITS)
 
 _LOG_BITS = 40  # log Y is rounded to them, so that all platforms agree
 
-Whole = NDArray[np.float64]
+Ints = NDArray[np.float64]
 """Integers stored as float64."""
 
 
@@ -282,7 +282,7 @@ def _added(schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any], w: Va
 
 def _mapped(
     schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any], w: Values
-) -> tuple[tuple[Whole, Whole, Whole], NDArray[np.bool_]]:
+) -> tuple[tuple[Ints, Ints, Ints], NDArray[np.bool_]]:
     """Return u ``(n, d)``, r ``(n,)`` and a ``(n, d)``, zero for records that are not finite; and which are."""
     unit, outcomes, fine = _on_grid(schema, rows, targets)
     finite = fine.copy()
@@ -296,7 +296,7 @@ def _mapped(
     return (unit * fine[:, None], residuals * fine, roots * fine[:, None]), finite
 
 
-def _on_grid(schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any]) -> tuple[Whole, Whole, NDArray[np.bool_]]:
+def _on_grid(schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any]) -> tuple[Ints, Ints, NDArray[np.bool_]]:
     """Return grid rows, outcomes in steps of 2**-20 of the largest, and which records are finite."""
     if schema.missing:
         return _seen_on_grid(schema, rows, targets)
@@ -315,7 +315,7 @@ def _on_grid(schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any]) -> 
 
 def _seen_on_grid(
     schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any]
-) -> tuple[Whole, Whole, NDArray[np.bool_]]:
+) -> tuple[Ints, Ints, NDArray[np.bool_]]:
     """Return grid rows and presence of outcomes; all are finite, as in later sessions."""
     unit, fine = moments.rounds.grid_rows(schema.rows, rows)
     if not fine.all():
@@ -324,7 +324,7 @@ def _seen_on_grid(
     return unit, seen.astype(np.float64) * _ONE, fine
 
 
-def _means(schema: ScoreSchema, unit: Whole, w: Values) -> Whole:
+def _means(schema: ScoreSchema, unit: Ints, w: Values) -> Ints:
     """Return m in steps of 2**-20 of the largest outcome."""
     step = schema.clip_norm / float(schema.steps)
     fitted = (unit @ w.integers.astype(np.float64)) * math.ldexp(step, -w.exponent)

@@ -86,7 +86,7 @@ class ScoringSchema(Schema):
     """
 
     task: ClassVar[str] = "scoring"
-    makes: ClassVar[str] = (
+    purpose: ClassVar[str] = (
         "how well a model that is already published does: how often it is right, where, and how sure it may be"
     )
     scores_head: ClassVar[bool] = True

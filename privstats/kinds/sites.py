@@ -19,7 +19,7 @@ from privstats import moments
 from privstats.errors import DataError, SchemaError
 from privstats.kinds.classes import ClassSchema
 from privstats.kinds.worst import Record, Sums, WorstPair, first, many, plain, record_of, vectors, wire
-from privstats.moments.base import Moments, RealMoments, place_of
+from privstats.moments.base import Moments, RealMoments, checked_index
 from privstats.schema.base import Adjacency, Schema, Statistic, letters_of
 from privstats.schema.checks import GIVEN, checked_groups, checked_pull, checked_vectors, settle, size
 from privstats.schema.kinds import Kind, bare
@@ -79,7 +79,7 @@ class SitesSchema(Schema):
     """
 
     task: ClassVar[str] = "sites"
-    makes: ClassVar[str] = "a regression that compares records within a party, and never one party with another"
+    purpose: ClassVar[str] = "a regression that compares records within a party, and never one party with another"
     table: ClassVar[tuple[Statistic, ...]] = _TABLE
     statistics: ClassVar[str] = letters_of(_TABLE)
     appended: ClassVar[int] = 1
@@ -203,7 +203,7 @@ class SiteMoments(Moments):
         groups = self.schema.groups
         if groups == 1:
             return self
-        place = place_of(index)
+        place = checked_index(index)
         if self.Q[1:].any():
             raise DataError("these sums are in a group already; give what measure returned")
         Q = np.zeros_like(self.Q)
@@ -304,7 +304,7 @@ KIND = Kind(
     units=RealSiteMoments,
     measure=measured_sites,
     beside="targets",
-    stays=True,
+    as_zeros=True,
     square=_square,
     client_square=_client_square,
     proved="NQ",

@@ -89,7 +89,7 @@ class WithinSchema(Schema):
     """
 
     task: ClassVar[str] = "within"
-    makes: ClassVar[str] = "a rule that distinguishes the classes, less what the averages of one party alone explain"
+    purpose: ClassVar[str] = "a rule that distinguishes the classes, less what the averages of one party alone explain"
     table: ClassVar[tuple[Statistic, ...]] = _TABLE
     statistics: ClassVar[str] = letters_of(_TABLE)
     predicts: ClassVar[Predicted | None] = "classes"

@@ -24,9 +24,11 @@ from privstats.moments.record_sums import ClassSums, Product, RecordTerms, Ridge
 from privstats.progress import progress_bar
 from privstats.schema import ClassSchema, RecordSchema, RidgeSchema, row_of
 
-_CHUNK = 16 << 20, 1 << 14  # bytes and rows: short rows then stay in the last cache until they are summed
+# Bytes and rows of a chunk. At most 2**14 rows, so that a chunk of short rows stays in the last-level cache.
+_CHUNK = 16 << 20, 1 << 14
 
-_GROUPED_CHUNK = 64 << 20, 1 << 17  # with S: enough rows of each class per chunk for a rank-k update
+# With S a chunk is larger, so that it holds enough rows of each class for a rank-k update.
+_GROUPED_CHUNK = 64 << 20, 1 << 17
 
 
 def chunk_rows(schema: RecordSchema) -> int:

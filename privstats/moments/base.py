@@ -16,7 +16,7 @@ from privstats.schema.base import Statistic
 
 
 def require_room(records: int, bound: int) -> None:
-    """Refuse ``records`` terms of at most ``bound`` each whose sum could reach 2**63."""
+    """Refuse a sum of ``records`` terms, each at most ``bound``, that could reach 2**63."""
     if records * bound >= 1 << 63:
         most = ((1 << 63) - 1) // bound
         raise DataError(f"at most {most} records fit 64-bit totals on this grid; lower grid_bits or measure fewer")
@@ -31,8 +31,8 @@ def readonly_array(array: Any, dtype: DTypeLike) -> Any:
     return view if view.ndim else view.item()
 
 
-def place_of(index: object) -> int:
-    """Return a client's index in the roster; refuse a missing one."""
+def checked_index(index: object) -> int:
+    """Return a client's roster index; refuse a missing one."""
     if isinstance(index, bool) or not isinstance(index, int) or index < 0:
         raise DataError("the plan assigns values to clients by roster index; give index=, 0 for the first")
     return index
@@ -47,7 +47,7 @@ class RealMoments:
 
     @classmethod
     def of_sums(cls, schema: Schema, sums: Mapping[str, Any]) -> Self:
-        """Build from sums in wire steps by letter, with blocks as the first axis; each is divided by its scale."""
+        """Build from sums by letter in wire steps, blocks first. Each sum is divided by its letter's scale."""
         build: Any = cls
         real: Self = build(**{letter: array / schema.scale_of(letter) for letter, array in sums.items()})
         return real

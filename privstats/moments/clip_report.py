@@ -25,7 +25,8 @@ _MANY = 0.1
 
 _BINS_PER_OCTAVE = 16
 
-_OCTAVES = 12  # bins cover norms from 2**-12 to 2**12 clip norms; one open bin on each side has the rest
+# Bins cover norms from 2**-12 to 2**12 clip norms; one open bin on each side has all others.
+_OCTAVES = 12
 
 NORM_EDGES = 2.0 ** (np.arange(-_OCTAVES * _BINS_PER_OCTAVE, _OCTAVES * _BINS_PER_OCTAVE + 1) / _BINS_PER_OCTAVE)
 """Ends of the bins of ``ClipReport.norm_counts``, in clip norms."""
@@ -40,7 +41,7 @@ class ClipReport:
         targets_clipped: records with a target longer than its bound.
         norm_counts: records per bin of norm over clip norm, 16 bins per octave.
         energy: sum of all records' squared norms after the clip, in squared grid steps (exact).
-        features: d.
+        features: number of features.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -115,7 +116,7 @@ class ClipReport:
         return math.sqrt(self.energy / (self.records * self.features)) if self.records else 0.0
 
 
-PRIVATE = "this share is exact and in no release: store it with the records"
+PRIVATE = "this share is exact, and no privacy protects it: treat it as you treat the records"
 """The end of a remark."""
 
 
@@ -202,7 +203,7 @@ def warn_if_clipped(*moments: Moments, stacklevel: int = 3) -> None:
 
 
 def warn_if_empty(*moments: Moments) -> None:
-    """Warn that none of these moments holds a record.
+    """Warn if none of these moments holds a record.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)

@@ -100,7 +100,7 @@ def _records(source: Any) -> int:
     if not isinstance(source, list):
         return int(source.shape[0])
     if any(isinstance(each, Mapping) or not has_order(each) for each in source):
-        raise DataError("a column of the table has no order, such as a set; give its values as a list or an array")
+        raise DataError("a column of the table has no order (a set, mapping, iterator or single value); give a list")
     lengths = {len(column) if hasattr(column, "__len__") else len(values_of(column)) for column in source}
     if len(lengths) > 1 or any(getattr(column, "ndim", 1) != 1 for column in source):
         raise DataError("the table's columns have different lengths or several axes; give one value per record in each")

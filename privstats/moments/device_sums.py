@@ -28,7 +28,8 @@ from privstats.transforms import apply
 
 _POWERS = {"A": 1, "D": 2, "T": 3, "F": 4}
 
-_FINEST = 13  # grid_bits: up to here |h| <= 64
+# Largest grid_bits for which |h| <= 64.
+_FINEST = 13
 _ROWS = 1 << 18  # products of two limbs add up to at most 2^30
 _FAST_FLOAT64 = {(6, 0), (7, 0), (8, 0), (9, 0), (10, 0)}  # P100, V100, A100, H100, H200, B200: half of float32's speed
 _EIGHT_BIT = (7, 5)  # the first capability with products of 8-bit matrices

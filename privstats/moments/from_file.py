@@ -20,19 +20,19 @@ if TYPE_CHECKING:
     from privstats.moments.measurement import Unreadable
 
 
-def records_in(file: RecordFile, schema: Schema, unreadable: Unreadable, *, whole: bool = False) -> tuple[Any, Any]:
+def records_in(file: RecordFile, schema: Schema, unreadable: Unreadable, *, at_once: bool = False) -> tuple[Any, Any]:
     """Return a file's X and y: named columns and None, ``(X, y)`` batches and None, or all records.
 
-    The schema decides; ``whole`` excludes batches.
+    The schema decides; ``at_once`` excludes batches.
 
     Raises:
-        DataError: the file is unreadable, lacks a column, or has a split but the plan no target.
+        DataError: the file is unreadable, lacks a column, or is to be split although the plan has no target.
         RecordError: a record cannot be read; never with ``unreadable="leave out"``.
     """
     kind = kind_of(schema)
     if named := kind.named(schema):
         return _columns_of(file, named), None
-    if kind.in_batches(schema) and not whole:
+    if kind.in_batches(schema) and not at_once:
         return _FileBatches(file, columns_read(schema), unreadable), None
     records = file.read(columns_read(schema), unreadable=unreadable, texts=True)
     return records.X, records.y

@@ -43,7 +43,7 @@ _EXP2 = (
     1.0,
 )
 
-Whole = NDArray[np.float64]
+Ints = NDArray[np.float64]
 """Integers stored as float64."""
 
 
@@ -57,9 +57,9 @@ class Mapped:
         kappa: each record's part of the number that sets the step size, ``(n,)``, 0 to 2**f.
     """
 
-    rows: Whole
-    residuals: Whole
-    kappa: Whole
+    rows: Ints
+    residuals: Ints
+    kappa: Ints
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -72,8 +72,8 @@ class MappedRows:
         fine: which records are finite, ``(n,)``; others are zero.
     """
 
-    unit: Whole
-    grid: Whole | None
+    unit: Ints
+    grid: Ints | None
     fine: NDArray[np.bool_]
 
     def part(self, where: slice) -> MappedRows:
@@ -81,7 +81,7 @@ class MappedRows:
         return MappedRows(self.unit[where], None if self.grid is None else self.grid[where], self.fine[where])
 
 
-def softmax_of_units(schema: GradientSchema, unit: Whole, labels: NDArray[np.intp], W: Values) -> Mapped:
+def softmax_of_units(schema: GradientSchema, unit: Ints, labels: NDArray[np.intp], W: Values) -> Mapped:
     """Compute a softmax round from :func:`unit_rows` ``(n, d + 1)``, labels ``(n,)`` and the published W."""
     r, square = residuals_of(unit @ W.floats.T, W.exponent + schema.grid_bits, labels)
     one = float(1 << PROBABILITY_BITS)
@@ -93,7 +93,7 @@ def softmax_of_units(schema: GradientSchema, unit: Whole, labels: NDArray[np.int
     return _within(schema, unit, np.trunc(r, out=r), kappa)
 
 
-def residuals_of(scores: Whole, exponent: int, labels: NDArray[np.intp]) -> tuple[Whole, Whole]:
+def residuals_of(scores: Ints, exponent: int, labels: NDArray[np.intp]) -> tuple[Ints, Ints]:
     """Return ``p - e_y``, ``(n, C)``, and ``|p|^2``, ``(n,)``, p = softmax(scores 2**-exponent) in steps of 2**-20."""
     r = probabilities(scores, exponent)
     square = np.vecdot(r, r)
@@ -101,12 +101,12 @@ def residuals_of(scores: Whole, exponent: int, labels: NDArray[np.intp]) -> tupl
     return r, square
 
 
-def short_rows(schema: GradientSchema, rows: Whole, M: Values) -> Whole:
+def short_rows(schema: GradientSchema, rows: Ints, M: Values) -> Ints:
     """Return u, ``(n, d)``, of a regression: Mx in steps, shortened to norm 1 where longer."""
     return shortened(rows @ M.floats, schema.clip_norm / 2.0**ROW_BITS, M.exponent, schema.steps)[0]
 
 
-def residual_of_units(schema: GradientSchema, unit: Whole, rows: Whole, targets: Whole, w: Values, c: Values) -> Mapped:
+def residual_of_units(schema: GradientSchema, unit: Ints, rows: Ints, targets: Ints, w: Values, c: Values) -> Mapped:
     """Compute a regression round at the published w and c.
 
     Args:
@@ -122,7 +122,7 @@ def residual_of_units(schema: GradientSchema, unit: Whole, rows: Whole, targets:
     return _within(schema, unit, r[:, None], np.where(np.abs(share) <= 1.0, float(schema.steps), 0.0))
 
 
-def shortened(rows: Whole, step: float, exponent: int, steps: int) -> tuple[Whole, NDArray[np.float64]]:
+def shortened(rows: Ints, step: float, exponent: int, steps: int) -> tuple[Ints, NDArray[np.float64]]:
     """Multiply rows by ``step * 2**-exponent``, shorten those longer than 1, and truncate toward zero.
 
     Returns:
@@ -138,7 +138,7 @@ def shortened(rows: Whole, step: float, exponent: int, steps: int) -> tuple[Whol
     return np.trunc(z, out=z), shorter
 
 
-def _cut(z: Whole) -> NDArray[np.intc]:
+def _cut(z: Ints) -> NDArray[np.intc]:
     """Truncate rows in place, so that squared norms are exact; return the number of bits removed."""
     bits = limb_bits(z.shape[1])
     _, sizes = np.frexp(arrays_of(z).row_max(z))
@@ -148,7 +148,7 @@ def _cut(z: Whole) -> NDArray[np.intc]:
     return np.asarray(exponents)
 
 
-def unit_rows(schema: Schema, rows: Whole, M: Values) -> Whole:
+def unit_rows(schema: Schema, rows: Ints, M: Values) -> Ints:
     """Return u, ``(n, d + 1)``: (sqrt(1 - a^2) z / |z|, a) in steps, truncated toward zero, z = Mx; (0, a) if z = 0."""
     z = rows @ M.floats
     _cut(z)
@@ -163,7 +163,7 @@ def unit_rows(schema: Schema, rows: Whole, M: Values) -> Whole:
     return unit
 
 
-def probabilities(logits: Whole, exponent: int) -> Whole:
+def probabilities(logits: Ints, exponent: int) -> Ints:
     """Return 2**20 softmax(l) as integers, up to rounding, l = logits * 2**-exponent."""
     numerators = exponentials(logits, exponent)
     total = numerators.sum(axis=1, keepdims=True)
@@ -172,7 +172,7 @@ def probabilities(logits: Whole, exponent: int) -> Whole:
     return np.asarray(np.floor(numerators, out=numerators))
 
 
-def exponentials(logits: Whole, exponent: int) -> Whole:
+def exponentials(logits: Ints, exponent: int) -> Ints:
     """Return 2**40 exp(l - max l) as integers, up to rounding, by IEEE operations alone, l = logits * 2**-exponent."""
     power = logits - logits.max(axis=1, keepdims=True)
     np.ldexp(power, -exponent, out=power)
@@ -188,7 +188,7 @@ def exponentials(logits: Whole, exponent: int) -> Whole:
     return np.asarray(np.floor(value, out=value))
 
 
-def _within(schema: GradientSchema, unit: Whole, residuals: Whole, kappa: Whole) -> Mapped:
+def _within(schema: GradientSchema, unit: Ints, residuals: Ints, kappa: Ints) -> Mapped:
     """Set contributions that exceed a norm, or are NaN, to zero, as a check of the arithmetic."""
     most = float(schema.steps) ** 2
     fine = (np.vecdot(unit, unit) <= most) & (np.vecdot(residuals, residuals) <= most)

@@ -43,9 +43,9 @@ class Quantized:
 class Grid:
     """Integer vectors of norm at most ``radius``.
 
-    A row x becomes rint(scale x) if that vector is in the ball, which exact integers decide. Otherwise x is shrunk to
-    norm at most radius - sqrt(d)/2 and rounded; each entry moves by at most 1/2, so the vector moves by at most
-    sqrt(d)/2 and stays in the ball. :meth:`shrink` checks that in integers.
+    A row x becomes rint(scale x) if that vector is in the ball, which exact integers decide. Otherwise x is clipped to
+    norm radius - sqrt(d)/2 and rounded. Each entry moves by at most 1/2, so the vector moves by at most sqrt(d)/2 and
+    stays in the ball. :meth:`shrink` checks that in integers.
 
     Attributes:
         field: the rows' name in messages.
@@ -240,11 +240,14 @@ _TILE = 1 << 16
 
 _STRIP = 1 << 21  # entries of a strip of a sparse product
 
-_STRIPS = 6  # minimum where rows are long, so that much of the upper triangle is not computed
+# Minimum number of strips for long rows. Each strip omits a part of the upper triangle.
+_STRIPS = 6
 
-_LONG = 8  # entries per row above which strips save more time than selecting their columns takes
+# Rows with more entries on average are long: strips then save more time than the selection of columns costs.
+_LONG = 8
 
-_SHORT = 256  # columns up to which numpy's symmetric product takes less time than scipy's
+# With at most this many columns, numpy's symmetric product takes less time than scipy's.
+_SHORT = 256
 
 # The lower triangle is cast and mirrored in strips of this many rows, which stay in the cache.
 _SIDE = 64

@@ -224,8 +224,8 @@ def _in_order(count: int, step: int) -> Iterator[slice]:
     return (slice(start, min(start + step, count)) for start in range(0, count, step))
 
 
-# Return a function that copies rows. Those of a C-ordered array go into one buffer, because allocation takes as long as
-# the copy.
+# Return a function that copies rows. Rows of a C-ordered array go into one buffer, because an allocation takes as long
+# as the copy.
 def _taker(rows: Rows, most: int) -> Callable[[NDArray[np.intp]], NDArray[np.generic]]:
     if not (isinstance(rows, np.ndarray) and rows.flags.c_contiguous and rows.flags.aligned):
         return lambda where: dense(rows[where])  # numpy would copy all rows for each tile
@@ -302,7 +302,7 @@ def indices_of(classes: tuple[str, ...] | range, labels: Any, first: int = 0) ->
         last = len(classes) - 1
         if (column.numbers % 1 == 0).all():
             raise RecordError(f"y has labels outside 0..{last}; {_remedy(len(classes))}, or {_MORE}")
-        raise RecordError(f"y must hold integers 0..{last}, and one entry is not; {_remedy(len(classes))}")
+        raise RecordError(f"y must hold integers 0..{last}, and an entry is no integer; {_remedy(len(classes))}")
     raise RecordError(
         f"y holds a label at position {first + int((result < 0).argmax())} that is not among class_names; "
         f"the classes are {listed(classes)}: correct it if it is misspelt or missing, or exclude its record"

@@ -24,8 +24,8 @@ from privstats.schema.kinds import Kind, kind_of
 
 if TYPE_CHECKING:
     from privstats.moments import ClassMoments, RidgeMoments, WithinMoments
-    from privstats.moments.kept_rows import KeptRows
     from privstats.moments.persons import Clip, PersonMoments
+    from privstats.moments.row_cache import RowCache
     from privstats.schema import ClassSchema, RidgeSchema, WithinSchema
     from privstats.schema.public_values import Published, Values
 
@@ -85,20 +85,21 @@ def measure(
     The result does not depend on the records' order, batches or container. Moments of parts add up to the
     moments of all records. Exceptions are ``SitesSchema``, ``WithinSchema``, ``GaussianSchema``, ``PartySchema`` and
     ``PartyUpdateSchema``: their sums depend on all records of a party. For numeric arrays, files and batches the memory
-    beyond the result does not grow with the records, except with ``persons`` or a party schema.
+    beyond the result does not grow with the records. Exceptions are ``persons`` and the party schemas.
 
     Args:
-        X: records ``(n, features)`` (features before the transform), of any real dtype: a numpy array or memory map,
-            the path of a .npy file, a scipy sparse matrix, a torch tensor on any device, nested lists; or a table of
-            pandas, polars, Arrow or DuckDB, put into the order of ``feature_names``. Without ``y``: an iterable of
-            ``(X, y)`` batches, for example a torch ``DataLoader``.
+        X: records ``(n, features)`` before the transform, of any real dtype.
+            - A numpy array or memory map, a .npy path, scipy sparse matrix, nested lists, a torch tensor on any device.
+            - A table of pandas, polars, Arrow or DuckDB, put into the order of ``feature_names``.
+            - Without ``y``, an iterable of ``(X, y)`` batches, such as a torch ``DataLoader``.
         y: class labels ``(n,)``, integers in 0..C-1; or regression targets ``(n,)`` or ``(n, targets)``. For a table
             also the name of its column, or a list of names. A DuckDB relation, a lazy frame and an Arrow dataset need
             names, and are read in batches.
         published: values that the schema reads (``schema.needs``): pass ``plan.published``.
         unreadable: treatment of a record with a gap, a value that is no number, an unknown label or a value without a
-            cell: ``"refuse"`` all records, or ``"leave out"`` that one and warn (a ``SitesSchema`` counts it as
-            zeros). Pass ``plan.unreadable``: under a promise a refusal would reveal that record.
+            cell. Pass ``plan.unreadable``: under a promise a refusal would reveal that record.
+            - ``"refuse"`` raises RecordError.
+            - ``"leave out"`` excludes that record and warns; a ``SitesSchema`` counts the record as zeros.
         persons: under a promise per person each row's id, ``(n,)``: texts or integers below 2**53; ``007``, ``7`` and
             ``7.0`` are alike. Rows without an id are excluded, and rows whose id names no person, such as ``12.1`` or
             ``2020-01-02`` (``intake.person_ids``). Not with batches.
@@ -152,12 +153,12 @@ def exact_moments(
     persons: Any = None,
     person_clip: Clip | None = None,
     progress: bool = False,
-    kept: KeptRows | None = None,
+    cache: RowCache | None = None,
 ) -> Moments:
     """Measure as :func:`measure` does, without its :class:`ClippedWarning`.
 
     Args:
-        kept: cache for many rounds of the same records.
+        cache: mapped rows, for rounds of the same records.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -168,9 +169,9 @@ def exact_moments(
     require_schema(schema, "measure(schema, X, y)")
     _check_persons(schema, persons, person_clip)
     kind = kind_of(schema)
-    # The batches of persons share their tiles' indices, so each would evict the one before.
-    if kept is not None and kind.again is not None and persons is None:
-        kind = replace(kind, measure=kind.again(kept))
+    # Batches of persons use the same tile indices, so each batch would evict the previous batch's tiles.
+    if cache is not None and kind.again is not None and persons is None:
+        kind = replace(kind, measure=kind.again(cache))
     values = {} if published is None else published.read()
     schema.check_values(values)
     if unreadable not in ("refuse", "leave out"):
@@ -235,8 +236,8 @@ def _in_codes(schema: Schema, X: Any, y: Any, *, refuse: bool) -> tuple[Any, Any
     return in_codes(schema, cells, X, y, refuse=refuse)
 
 
-# Measure all records; where some may be unreadable, refuse, or measure by ``readable_of``. Both ways yield equal sums
-# of readable records.
+# Measure by ``kind.measure``, or by ``readable_of`` where a record may be unreadable. Both yield equal sums of readable
+# records. With "refuse", an unreadable record raises.
 def _measured(
     kind: Kind, schema: Schema, X: Any, y: Any, values: Mapping[str, Values], unreadable: Unreadable, progress: bool
 ) -> tuple[Any, LeftOut]:

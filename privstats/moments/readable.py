@@ -97,18 +97,18 @@ _ENTRIES = 1 << 22  # entries of dense rows at once: one gap must not expand all
 
 
 def of_readable(
-    measured: Measured, beside: Beside | None = None, *, kept: bool = False, noted: Noted = lambda *_: None
+    measured: Measured, beside: Beside | None = None, *, as_zeros: bool = False, noted: Noted = lambda *_: None
 ) -> Measurement:
     """Return a kind's ``measured``, restricted to readable records.
 
     Args:
         beside: the kind of y; None: as the schema's ``rows`` require.
-        kept: count an unreadable record as zeros instead of excluding it (:attr:`Kind.stays`).
+        as_zeros: count an unreadable record as zeros instead of excluding it (:attr:`Kind.as_zeros`).
         noted: receives which records are readable.
     """
 
     def run(schema: Schema, X: Any, y: Any, values: Mapping[str, Values], progress: bool) -> tuple[Any, LeftOut]:
-        batches = _Readable(schema, beside or _beside(schema.rows), kept, noted)  # type: ignore[attr-defined]
+        batches = _Readable(schema, beside or _beside(schema.rows), as_zeros, noted)  # type: ignore[attr-defined]
         return measured(schema, batches.of(X, y), None, values, progress), batches.left_out
 
     return run
@@ -129,7 +129,7 @@ def terms_of_readable(terms: Measured, beside: Beside | None = None) -> Measurem
 
 def readable_rows(schema: Schema, X: Any) -> tuple[NDArray[Any], LeftOut]:
     """Return the readable rows of a kind without labels, and the excluded records."""
-    batches, rows = _Readable(schema, "unread", kept=False), _rows(schema, X)
+    batches, rows = _Readable(schema, "unread", as_zeros=False), _rows(schema, X)
     parts = [part for part, _ in batches.of(rows, np.zeros(rows.shape[0]))]
     return np.concatenate(parts), batches.left_out
 
@@ -145,7 +145,7 @@ def _beside(rows: Schema) -> Beside:
 
 def readable_of(kind: Kind) -> Measurement:
     """Return the function by which a kind measures records that may be unreadable."""
-    return kind.readable or of_readable(kind.measure, kind.beside, kept=kind.stays)
+    return kind.readable or of_readable(kind.measure, kind.beside, as_zeros=kind.as_zeros)
 
 
 def by_record(kind: Kind) -> Kind | None:
@@ -158,9 +158,9 @@ def by_record(kind: Kind) -> Kind | None:
 
 
 class _Readable:
-    def __init__(self, schema: Schema, beside: Beside, kept: bool, noted: Noted = lambda *_: None) -> None:
-        self._schema, self._beside, self._keeps, self._noted = schema, beside, kept, noted
-        self.left_out = LeftOut(zeros=kept)
+    def __init__(self, schema: Schema, beside: Beside, as_zeros: bool, noted: Noted = lambda *_: None) -> None:
+        self._schema, self._beside, self._as_zeros, self._noted = schema, beside, as_zeros, noted
+        self.left_out = LeftOut(zeros=as_zeros)
 
     def of(self, X: Any, y: Any) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
         for rows, rest in pairs(X) if y is None else ((X, y),):
@@ -182,7 +182,7 @@ class _Readable:
             fine &= readable
             self.left_out += LeftOut.of(fine, {**why, **beside})
             self._noted(fine.copy(), X, readable)
-            if self._keeps:
+            if self._as_zeros:
                 X[~fine], y[~fine] = 0.0, 0.0
                 fine[:] = True
             yield X[fine], y[fine]

@@ -22,10 +22,10 @@ from privstats.moments.grid import ExactSum, add_gram, require_known
 from privstats.schema import ClassSchema, RidgeSchema
 from privstats.schema.kinds import kind_of
 
-Whole: TypeAlias = NDArray[np.float64]
+Ints: TypeAlias = NDArray[np.float64]
 """Integers stored as float64."""
 
-Product: TypeAlias = tuple[Whole, Whole | None]
+Product: TypeAlias = tuple[Ints, Ints | None]
 """Rows ``(n, a)`` and ``(n, b)`` whose outer products are added up, or rows alone."""
 
 
@@ -179,9 +179,11 @@ class ClassSums:
             add_gram(block, into[label])
 
 
-_CACHED = 1 << 17  # entries of rows that stay in the second-level cache while they are grouped by fold
+# Rows of this many entries stay in the second-level cache while they are grouped by fold.
+_CACHED = 1 << 17
 
-_RANKS = 16  # minimum rows of a fold per feature, so that a symmetric product costs more than its call
+# Minimum number of a chunk's rows per fold and feature, so that a symmetric product costs more than its call.
+_RANKS = 16
 
 _MASK_64 = (1 << 64) - 1
 

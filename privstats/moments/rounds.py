@@ -35,7 +35,7 @@ def pieces(
 
 
 def grid_rows(read: Schema, rows: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return rows' grid vectors, and which rows are finite (or codes), also when transformed; others are zero."""
+    """Return grid vectors, and which rows are finite before and after the transform (codes: after). Others are zero."""
     with np.errstate(over="ignore"):
         wide = np.asarray(rows, np.float64)
     fine = _finite(wide) | (cells_of(read) is not None)
@@ -84,7 +84,7 @@ def real_outcomes(targets: NDArray[Any], outcomes: int, *, missing: bool = False
         return np.where(finite, real, np.nan)
     if not finite.all():
         raise RecordError(
-            "y holds NaN, infinite or overflowing entries, and missing outcomes are not weighted: leave these records "
-            "out, and report complete cases; or set missing='weights' in a trial's schema"
+            "y holds NaN, infinite or overflowing entries, and missing outcomes are not weighted: exclude these "
+            "records, and report complete cases; or set missing='weights' in a trial's schema"
         )
     return real

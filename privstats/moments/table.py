@@ -32,7 +32,7 @@ def in_codes(schema: Schema, cells: Cells, X: Any, y: Any, *, refuse: bool) -> t
 
 
 def codes_of(cells: Cells, X: Any) -> NDArray[np.float64]:
-    """Return a table's codes, float64 ``(n, J)``; an unreadable value counts as missing."""
+    """Return a table's codes, float64 ``(n, columns)``; an unreadable value counts as missing."""
     rows = _rows(cells, X, Counter(), refuse=False)
     return rows[0 : len(rows)]
 

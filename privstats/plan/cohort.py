@@ -32,7 +32,7 @@ class Cohort:
     Args:
         clients: at least 2.
         min_survivors: minimum number of clients in an unmasked sum; with fewer the session aborts.
-        max_records: over all clients; it determines the ring's width.
+        max_records: maximum number of all clients' records; it determines the ring's width.
         colluders: maximum number of clients that, with the server, still learn no other client's vector; the guarantee
             of distributed noise does not count their shares.
 
@@ -261,14 +261,14 @@ def check_parties(schema: Schema, cohort: Cohort, privacy: Privacy | NoPrivacy) 
     A party is one record of a ``PartySchema``, so ``max_records_per_client`` is 1. A ``client_clip`` would clip it
     twice.
     """
-    if schema.whole_parties and cohort.max_records < cohort.clients:
+    if schema.party_is_record and cohort.max_records < cohort.clients:
         raise PlanError(
             f"a party is one record of a PartySchema, so max_records must be at least clients, {cohort.clients}, "
             f"not {cohort.max_records}"
         )
     if isinstance(privacy, NoPrivacy) or privacy.unit != "client":
         return
-    if not schema.whole_parties:
+    if not schema.party_is_record:
         if privacy.adjacency == "replace-one":
             raise PlanError(
                 "adjacency 'replace-one' with unit='client' is for a PartySchema: use 'add-remove', and twice its mu "

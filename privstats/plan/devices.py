@@ -38,10 +38,10 @@ class Devices:
             is trusted with every answer"``.
         most_runs: maximum runs to which a person is invited.
         stated_epsilon: the epsilon shown to a person, needed under a ``Privacy``. It covers one answer exchanged for
-            another in all ``most_runs`` runs, at the plan's delta, and is at least :func:`least_epsilon`.
+            another in all ``most_runs`` runs, at the plan's delta, and is at least :func:`min_stated_epsilon`.
         words: must be ``"per record"`` under the record unit: a device may hold several records.
         exact: ``"the leader is trusted with the sum"``, required where the panel adds no noise.
-        texts: texts shown instead of variables' names: see :func:`privstats.files.page_texts.checked_texts`.
+        texts: shown instead of variables' names; see :func:`privstats.files.page_texts.checked_texts`.
 
     Example:
         >>> key = ps.secagg.Identity.generate(os.urandom).public.hex()
@@ -143,20 +143,20 @@ def check_devices(plan: Plan) -> None:
         check_questions(devices.texts, plan.schema)
 
 
-def least_epsilon(schema: Schema, privacy: Privacy, noise: Noise, runs: int) -> float:
+def min_stated_epsilon(schema: Schema, privacy: Privacy, noise: Noise, runs: int) -> float:
     """Return epsilon of ``runs`` runs together when one unit's data are exchanged, at the plan's delta.
 
     The respondents are public, so one answer is compared with another: a neighbour under replace-one. Under add-remove
-    such an exchange changes two units: at most twice the mu (Dong, Roth and Su 2022, theorem 3), and without a clip at
-    most replace-one's ``dp.client_mu`` or, for a record, ``dp.group_mu``. R runs compose to sqrt(R) mu (corollary 2
-    there). For a pure promise epsilons add up.
+    such an exchange changes two units: at most twice the mu (Dong, Roth and Su 2022, theorem 3). Without a clip the
+    exchange costs at most replace-one's ``dp.client_mu`` or, for a record, ``dp.group_mu``. R runs compose to
+    sqrt(R) mu (corollary 2 there). For a pure promise epsilons add up.
 
     Example:
-        >>> from privstats.plan.devices import least_epsilon
+        >>> from privstats.plan.devices import min_stated_epsilon
         >>> schema = ps.CountSchema(variables=(ps.Categories("smokes", ("yes", "no")),), tables=(("smokes",),))
         >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
         >>> noise = ps.dp.calibrate(schema, privacy, honest_shares=1)
-        >>> [round(least_epsilon(schema, privacy, noise, runs), 3) for runs in (1, 4)]
+        >>> [round(min_stated_epsilon(schema, privacy, noise, runs), 3) for runs in (1, 4)]
         [1.465, 3.186]
     """
     if noise.pure:
@@ -231,8 +231,8 @@ def _check_one_message(plan: Plan) -> None:
 def _check_unit(plan: Plan, devices: Devices) -> None:
     if plan.person_clip is not None:
         raise PlanError(
-            "a device is one person and sends one message, so unit='client' promises that person's whole answer: write "
-            "it with max_records_per_client (and client_clip, where no browser answers) in place of unit='person'"
+            "a device is one person and sends one message, so unit='client' covers that person's complete answer: "
+            "write it with max_records_per_client (and client_clip, where no browser answers) in place of unit='person'"
         )
     per_record = isinstance(plan.privacy, Privacy) and plan.privacy.unit == "record"
     if per_record and devices.words is None:
@@ -249,7 +249,7 @@ def _check_stated(plan: Plan, devices: Devices) -> None:
         if devices.stated_epsilon is not None:
             raise PlanError("devices.stated_epsilon is a promise, and this plan makes none: omit it")
         return
-    least = least_epsilon(plan.schema, plan.privacy, plan.noise, devices.most_runs)
+    least = min_stated_epsilon(plan.schema, plan.privacy, plan.noise, devices.most_runs)
     if devices.stated_epsilon is not None and devices.stated_epsilon >= least:
         return
     stated = "missing" if devices.stated_epsilon is None else f"{devices.stated_epsilon:g}"
@@ -279,5 +279,5 @@ def _checked_epsilon(value: object) -> float:
 
 
 def _folded(name: str) -> str:
-    """Return a name in a form to compare: without case, forms of width, or repeated blanks."""
+    """Return a name for comparison: NFKC, case folded, with single blanks."""
     return " ".join(unicodedata.normalize("NFKC", name).casefold().split())

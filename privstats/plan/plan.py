@@ -65,7 +65,7 @@ class Plan:
 
     Args:
         schema: each record's contribution, and its bounds.
-        privacy: a :class:`~privstats.dp.Privacy`, or :class:`~privstats.dp.NoPrivacy` spelled out.
+        privacy: a :class:`~privstats.dp.Privacy`, or :class:`~privstats.dp.NoPrivacy`.
         min_count: classes with a noisy count below this are suppressed (class schemas only; 0 releases all).
         merge: for a rare class, the parent class that receives its sums.
         protocol: ``"interactive"`` (six messages per client; masking trusts no server, unless ``graph`` is sparse)
@@ -97,8 +97,8 @@ class Plan:
         ``min_survivors - colluders`` honest clients survive, which masking enforces. Local: without trust in any party.
         Panel: against all other members and every reader, if one of leader and helpers is honest. On a random graph
         masking fails with probability at most ``masking.failure``, for one list of survivors (docs/theorems.md, 3 and
-        8); ``budget().delta`` adds that to the promised delta. ``graph="sparse"`` holds only against a server that
-        follows the protocol.
+        8). ``budget().delta`` includes that probability. ``graph="sparse"`` holds only against a server that follows
+        the protocol.
 
     Example:
         >>> schema, cohort = ps.ClassSchema(2, 2, "NA", clip_norm=1.0), ps.Cohort(3, 3, 100)
@@ -295,9 +295,9 @@ class Plan:
             raise PlanError(f"{os.fspath(path)}: {error}") from None
         if plan.published is None:
             return plan
-        from privstats.schema.public_values import Published, beside
+        from privstats.schema.public_values import Published, values_path
 
-        values = beside(path)
+        values = values_path(path)
         return plan.with_values(Published.load(values).read()) if values.exists() else plan
 
     @cached_property

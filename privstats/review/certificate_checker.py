@@ -62,7 +62,7 @@ STEPS = {  # public maps of one row; transport is fitted on a client's own
     "random-relu": f"{DRAWN} keep_inputs=false", "cells": "columns signs=7 ramp=true bits=12", "centre-rows": "",
     "orthogonal-projection": DRAWN, "gaussian-projection": DRAWN, "by-arm": "column", "unit-norm": "", "scale": "per",
     "transport": "features reference strength", "levels": "columns=[] outcomes=[] spread?=[]", "centre": "centre"}
-WHOLE = {  # whole numbers, from and to
+INTEGERS = {  # minimum and maximum
     "version": (1, 1), "features": (2, MOST), "classes": (2, MOST), "targets": (1, MOST), "folds": (1, 64),
     "grid_bits": (2, 20), "groups": (1, 64), "rounds": (1, 3), "n_max": (1, MOST), "expected_records": (1, MOST),
     "clients": (2, 1 << 24), "min_survivors": (1, MOST), "max_records": (1, MOST), "colluders": (0, MOST),
@@ -589,8 +589,8 @@ def _checked_form(plan: Table) -> Table:
 
 
 def _fits(name: str, value: Any) -> bool:
-    if name in WHOLE:
-        return type(value) is int and WHOLE[name][0] <= value <= WHOLE[name][1]
+    if name in INTEGERS:
+        return type(value) is int and INTEGERS[name][0] <= value <= INTEGERS[name][1]
     if name == "probability" and type(value) is list:
         return 2 <= len(value) <= 1 << 24 and all(type(one) is not list and _fits(name, one) for one in value)
     if name in REAL:

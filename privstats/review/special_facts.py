@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from privstats.dp import Privacy
-from privstats.plan.devices import Devices, least_epsilon
+from privstats.plan.devices import Devices, min_stated_epsilon
 from privstats.plan.plan import Plan
 from privstats.schema import Schema
 
@@ -131,7 +131,7 @@ def _device_lines(plan: Plan, devices: Devices) -> list[str]:
     runs = devices.runs
     if not isinstance(plan.privacy, Privacy) or plan.noise is None:
         return [f"a person is invited to at most {runs}, by the registrar's list alone, and is promised no epsilon"]
-    least = least_epsilon(plan.schema, plan.privacy, plan.noise, devices.most_runs)
+    least = min_stated_epsilon(plan.schema, plan.privacy, plan.noise, devices.most_runs)
     per = " of each record" if devices.words else ""
     return [
         f"the page tells a person epsilon {devices.stated_epsilon:g} for at most {runs}, one answer{per} against "

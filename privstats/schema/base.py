@@ -1,7 +1,7 @@
 """Define the base of all kinds of schema.
 
 Layout, noise and wire follow from :class:`Statistic` rows. Noise off the diagonal has 1/sqrt 2 of the diagonal's
-standard deviation (docs/sensitivity.md), so a symmetric block's diagonal and strict upper triangle are separate
+standard deviation (docs/sensitivity.md). So a symmetric block's diagonal and strict upper triangle are separate
 segments. Counts have 2^12 wire steps per record, so that noise spans many steps. Ring widths: ``plan/cohort.py``.
 """
 
@@ -93,7 +93,7 @@ class Statistic:
         return (size + sizes[self.axes[0]]) // 2 if self.symmetric else size
 
     def scale(self, features: float, targets: float = 1.0) -> float:
-        """Return wire steps per real unit, from grid steps per feature and target unit."""
+        """Return wire steps per real unit, from grid steps per unit of a feature and of a target."""
         return float(self.resolution) * (features ** self.powers[0] * targets ** self.powers[1])
 
     def bound(self, steps: int) -> int:
@@ -131,12 +131,12 @@ class Schema(ABC):
 
     Attributes:
         task: this kind's value of ``task`` in plan files.
-        makes: the sums' use, as a phrase on ethics pages; may be empty.
+        purpose: the sums' use, as a phrase on ethics pages; may be empty.
         appended: how many of ``features`` follow the transform's outputs, such as a target.
         predicts: target of models from one release; None: no head.
         optional: letters that a plan may exclude.
         suppressible: whether ``min_count`` may exclude rare classes.
-        whole_parties: whether a party is one record.
+        party_is_record: whether a party is one record.
         scores_head: whether published values are a head; no measured record may have helped to train it.
         finds_cuts: whether columns may lack cut points, which this kind's counts choose.
         no_persons: why no plan may promise privacy per person; else empty.
@@ -149,12 +149,12 @@ class Schema(ABC):
     """
 
     task: ClassVar[str]
-    makes: ClassVar[str] = ""
+    purpose: ClassVar[str] = ""
     appended: ClassVar[int] = 0
     predicts: ClassVar[Predicted | None] = None
     optional: ClassVar[str] = ""
     suppressible: ClassVar[bool] = False
-    whole_parties: ClassVar[bool] = False
+    party_is_record: ClassVar[bool] = False
     scores_head: ClassVar[bool] = False
     finds_cuts: ClassVar[bool] = False
     no_persons: ClassVar[str] = "one person's contribution cannot be clipped where sums are not over rows"
@@ -257,10 +257,10 @@ class Schema(ABC):
     def clipping(self) -> str:
         """Explanation of a record's bounded weight."""
         if len(self.transform) == 1 and self.transform[0].reads_cells and self.clip_norm == 1.0:
-            return "Its row of cells has at most length 1, exactly and for any table, so that no record weighs more."
+            return "A record's row of cells has at most length 1, exactly and for any table, so no record weighs more."
         return (
-            f"Then it is shortened to the length {self.clip_norm:g} where it is longer, so that no record weighs more, "
-            f"and rounded to steps of {1 / self.scale:.2g}."
+            f"Then a record's vector is shortened to the length {self.clip_norm:g} if longer, so that no record weighs "
+            f"more, and rounded to steps of {1 / self.scale:.2g}."
         )
 
     @property

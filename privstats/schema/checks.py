@@ -99,9 +99,7 @@ def _check_levels(schema: Schema, transform: tuple[Transform, ...], names: tuple
         if column.name not in names:
             raise SchemaError(f"Levels declares {column.name!r}, which feature_names does not name; name it there")
     if tuple(names.index(each.name) for each in declared[0].several) != declared[0].spread:
-        raise SchemaError(
-            "spread of Levels must hold the indices in feature_names of its columns of more than two texts"
-        )
+        raise SchemaError("spread of Levels must list the feature_names index of each column with more than two texts")
 
 
 def _checked_columns(
@@ -169,16 +167,16 @@ _LARGEST_PULL = 1e9
 
 
 def checked_pull(field: str, value: object, remedy: str, beyond: str) -> float:
-    """Return a pull (lambda, in records), at most 1e9; ``beyond`` names the kind to suggest for larger ones."""
+    """Return a pull (lambda, in records), at most 1e9; ``beyond`` names the kind for larger ones."""
     if isinstance(value, int | float) and not isinstance(value, bool) and value == 0:
         return 0.0
     pull = size(field, value, remedy)
     if pull > _LARGEST_PULL:
-        raise SchemaError(f"{field} must be at most {_LARGEST_PULL:g}, got {pull:g}: beyond, measure a {beyond}")
+        raise SchemaError(f"{field} must be at most {_LARGEST_PULL:g}, got {pull:g}: above, use a {beyond}")
     return pull
 
 
-FEWEST_GROUPS = 6
+MIN_GROUPS = 6
 """Minimum number of site groups, if any: fewer leave too few degrees of freedom for useful quantiles."""
 
 _MAX_GROUPS = 64
@@ -187,6 +185,6 @@ _MAX_GROUPS = 64
 def checked_groups(value: object) -> int:
     """Return the number of site groups: 1, or enough to estimate a spread."""
     groups = as_int("groups", value, 1, "1 means no groups")
-    if groups != 1 and not FEWEST_GROUPS <= groups <= _MAX_GROUPS:
-        raise SchemaError(f"groups must be 1, or {FEWEST_GROUPS} to {_MAX_GROUPS}, got {groups}: 8 suits most cohorts")
+    if groups != 1 and not MIN_GROUPS <= groups <= _MAX_GROUPS:
+        raise SchemaError(f"groups must be 1, or {MIN_GROUPS} to {_MAX_GROUPS}, got {groups}: 8 suits most cohorts")
     return groups

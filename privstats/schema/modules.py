@@ -5,8 +5,8 @@ Reading a plan needs the module's package; measuring also needs its ``packages``
 
 A round's bound rests on one condition. A record's contribution is a function of that record and the published values
 alone, to the last bit, in any batch. This excludes layers that mix rows, and float sums with a batch-dependent order.
-The library cannot verify it (``testing.check_module`` searches for violations), but counts rows that are not integer or
-too long as zero.
+The library cannot verify this condition (``testing.check_module`` searches for violations), but counts rows that are
+not integer or too long as zero.
 """
 
 from __future__ import annotations
@@ -34,8 +34,10 @@ if TYPE_CHECKING:
 GROUP = "privstats.modules"
 
 _WORD = re.compile("([a-z][a-z0-9-]{0,31})/([A-Za-z0-9._-]{1,32})", re.ASCII)
-Whole: TypeAlias = NDArray[np.float64]
+Ints: TypeAlias = NDArray[np.float64]
 """Integers stored as float64."""
+
+Whole = Ints  # name of an earlier version
 
 
 class Module(ABC):
@@ -71,8 +73,8 @@ class Module(ABC):
 
     @abstractmethod
     def gradients(
-        self, units: Whole, labels: NDArray[np.intp], weights: Values, *, classes: int, norm: float, grid_bits: int
-    ) -> tuple[Whole, Whole]:
+        self, units: Ints, labels: NDArray[np.intp], weights: Values, *, classes: int, norm: float, grid_bits: int
+    ) -> tuple[Ints, Ints]:
         """Return each record's clipped cross-entropy gradient g with respect to all weights, and kappa.
 
         Args:
@@ -94,7 +96,7 @@ class Module(ABC):
 
     @abstractmethod
     def refined(
-        self, recipe: SoftmaxRecipe, sums: NoisyClassSums, state: Any, gradient: Whole, kappa: float, sigma: float
+        self, recipe: SoftmaxRecipe, sums: NoisyClassSums, state: Any, gradient: Ints, kappa: float, sigma: float
     ) -> Any:
         """Return the state after a round, from its sums ``(P,)``, kappa and noise."""
 
@@ -162,8 +164,8 @@ def _built(entry: EntryPoint, size: str) -> Module:
 
 
 def checked_gradients(
-    schema: GradientSchema, module: Module, units: Whole, labels: NDArray[np.intp], weights: Values
-) -> tuple[Whole, Whole]:
+    schema: GradientSchema, module: Module, units: Ints, labels: NDArray[np.intp], weights: Values
+) -> tuple[Ints, Ints]:
     """Return each record's gradient, ``(n, P)``, and kappa, ``(n,)``, within the schema's bounds.
 
     Args:
@@ -191,8 +193,8 @@ def checked_gradients(
     return _module_within(schema, np.asarray(gradients, np.float64), np.asarray(kappa, np.float64))
 
 
-def _module_within(schema: GradientSchema, gradients: Whole, kappa: Whole) -> tuple[Whole, Whole]:
-    """Zero each row that is too long, not integer or NaN, which fails every comparison."""
+def _module_within(schema: GradientSchema, gradients: Ints, kappa: Ints) -> tuple[Ints, Ints]:
+    """Zero each row that is too long, not integer or NaN: NaN fails every comparison."""
     fine = (np.vecdot(gradients, gradients) <= float(schema.steps) ** 4) & (kappa >= 0) & (kappa <= schema.steps)
     parts = np.array_split(gradients, max(1, gradients.size >> 16))  # a copy of all rows would leave the cache
     fine &= np.concatenate([(part == np.trunc(part)).all(axis=1) for part in parts]) & (kappa == np.trunc(kappa))

@@ -189,7 +189,7 @@ class Published:
         return replace(self, values=values)
 
     def save(self, path: PathLike, signer: Signer | None = None) -> None:
-        """Write a file; :func:`beside` returns where ``Plan.read`` looks.
+        """Write a file; :func:`values_path` returns where ``Plan.read`` looks.
 
         Raises:
             PlanError: only the digest is known, or the signer is no key.
@@ -242,12 +242,12 @@ def digest_of(values: Mapping[str, Values]) -> str:
     return digest.hexdigest()
 
 
-def beside(plan_file: str | os.PathLike[str]) -> Path:
+def values_path(plan_file: str | os.PathLike[str]) -> Path:
     """Return the path of a plan file's values.
 
     Example:
-        >>> from privstats.schema.public_values import beside
-        >>> beside("round.toml").name
+        >>> from privstats.schema.public_values import values_path
+        >>> values_path("round.toml").name
         'round.values'
     """
     return Path(plan_file).with_suffix(".values")

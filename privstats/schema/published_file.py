@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 Arrays: TypeAlias = Mapping[str, tuple[NDArray[Any], int]]
 """Each value's integers and exponent, by name, for ``Values``."""
 
-_MAX_BITS = 55  # an entry of +-2**53 needs them
+# An entry of +-2**53 needs 55 bits, with its sign.
+_MAX_BITS = 55
 _MAX_AXES = 8
 
 

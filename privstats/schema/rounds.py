@@ -14,7 +14,7 @@ from privstats.schema.public_values import VALUE_BITS, Values
 ROW_BITS = 16
 """Bits of a record's grid before the published map."""
 
-# A softmax's numerators, at most 2**40 each, then add up to 2**53 at most, exactly.
+# With at most 2**13 classes, a softmax's numerators of at most 2**40 each add up to at most 2**53, exactly.
 _MAX_CLASSES = 1 << 13
 
 _MAX_FEATURES = 1 << 16
@@ -38,7 +38,7 @@ def settle_round(schema: Any) -> None:
 
 
 def check_exact(schema: Schema) -> None:
-    """Refuse over 65,536 features: up to there all logits are exact integers below 2**53."""
+    """Refuse more than 65,536 features, so that all logits are exact integers below 2**53."""
     if schema.features > _MAX_FEATURES:
         raise SchemaError(f"features must be at most {_MAX_FEATURES}, got {schema.features}; project them first")
 

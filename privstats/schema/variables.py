@@ -88,7 +88,7 @@ def variable_of(value: Any) -> Variable:
 
 
 def _counted(variable: Categories) -> Categories:
-    """Return categories for count tables; other values and gaps need a declared cell."""
+    """Return categories for count tables; refuse ``ordered`` and ``gaps``, which only Cells reads."""
     if len(variable.values) < 2:
         raise SchemaError(f"values of {variable.name} must be at least two different texts, or integers")
     check_distinct(f"values of {variable.name}", variable.values)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from privstats.engines.network.transport import MessageKind, Reply
 from privstats.errors import LocalProtocolError
-from privstats.schema.modules import Whole, module_of
+from privstats.schema.modules import Ints, module_of
 from privstats.schema.public_values import VALUE_BITS, Values
 
 _ROWS = 40
@@ -43,7 +43,7 @@ def check_module(word: str, *, features: int = 5, classes: int = 3, grid_bits: i
     for weights in _published(module.values(features, classes), rng):
         norm = float(rng.choice([module.norm, 0.1]))
 
-        def of(index: NDArray[np.intp], weights: Values = weights, norm: float = norm) -> tuple[Whole, Whole]:
+        def of(index: NDArray[np.intp], weights: Values = weights, norm: float = norm) -> tuple[Ints, Ints]:
             return module.gradients(
                 units[index], labels[index], weights, classes=classes, norm=norm, grid_bits=grid_bits
             )
@@ -52,7 +52,7 @@ def check_module(word: str, *, features: int = 5, classes: int = 3, grid_bits: i
         _check_company(word, of)
 
 
-def _units(features: int, grid_bits: int, rng: np.random.Generator) -> Whole:
+def _units(features: int, grid_bits: int, rng: np.random.Generator) -> Ints:
     steps = float(1 << grid_bits)
     rows = rng.normal(size=(_ROWS, features + 1))
     rows[:5] = 0.0
@@ -70,7 +70,7 @@ def _published(size: int, rng: np.random.Generator) -> Iterator[Values]:
     yield Values(np.zeros(size, np.int64), 0)
 
 
-def _check_one(word: str, size: int, grid_bits: int, arrays: tuple[Whole, Whole]) -> None:
+def _check_one(word: str, size: int, grid_bits: int, arrays: tuple[Ints, Ints]) -> None:
     gradients, kappa = arrays
     steps = 1 << grid_bits
     if (np.shape(gradients), np.shape(kappa)) != ((_ROWS, size), (_ROWS,)):
@@ -83,7 +83,7 @@ def _check_one(word: str, size: int, grid_bits: int, arrays: tuple[Whole, Whole]
         raise AssertionError(f"{word} gives a kappa outside 0..2**{grid_bits}, which counts as zero")
 
 
-def _check_company(word: str, of: Callable[[NDArray[np.intp]], tuple[Whole, Whole]]) -> None:
+def _check_company(word: str, of: Callable[[NDArray[np.intp]], tuple[Ints, Ints]]) -> None:
     together = of(np.arange(_ROWS))
     orders = [np.arange(_ROWS)[::-1], *np.split(np.arange(_ROWS), [7, 20]), *np.arange(_ROWS)[:, None]]
     for order in orders:

@@ -21,7 +21,7 @@ from privstats.encoding import RingVector
 from privstats.engines import loopback
 from privstats.errors import AggregationError, DataError, PlanError, UnreadableRecordsWarning
 from privstats.moments import Moments, exact_moments, warn_if_clipped, warn_if_empty
-from privstats.moments.kept_rows import MAX_BYTES, KeptRows
+from privstats.moments.row_cache import MAX_BYTES, RowCache
 from privstats.plan import Plan
 from privstats.plug_ins import of_contrib
 from privstats.progress import progress_bar, track
@@ -129,8 +129,8 @@ def summed(
     return _Summed(outcome.total, outcome.survivors, exact, tuple(outcome.bytes_sent), outcome.openings)
 
 
-def measured(plan: Plan, shards: Sequence[Shard], kept: Mapping[int, KeptRows] | None = None) -> list[Moments]:
-    """Return all moments; ``kept`` holds an earlier round's rows."""
+def measured(plan: Plan, shards: Sequence[Shard], caches: Mapping[int, RowCache] | None = None) -> list[Moments]:
+    """Return all moments; ``caches`` hold an earlier round's rows."""
     _require_shards(shards)
     if len(shards) != plan.cohort.clients:
         raise DataError(
@@ -148,7 +148,7 @@ def measured(plan: Plan, shards: Sequence[Shard], kept: Mapping[int, KeptRows] |
     for index, shard in enumerate(track("measuring", shards)):
         if not isinstance(shard, Moments):
             with begun_warnings(shard.name) if isinstance(shard, NamedShard) else nullcontext():
-                shard = _sums(plan, *shard, kept=(kept or {}).get(index))
+                shard = _sums(plan, *shard, cache=(caches or {}).get(index))
         moments.append(shard)
     records = sum(each.counted or 0 for each in moments)
     if records > plan.cohort.max_records:
@@ -179,8 +179,8 @@ def begun_warnings(name: str) -> Iterator[None]:
         warnings.warn(f"{prefix}{each.message}", each.category, stacklevel=2)
 
 
-def _sums(plan: Plan, X: Any, y: Any, persons: Any = None, *, kept: Any) -> Moments:
-    terms: Any = {"published": plan.published, "unreadable": plan.unreadable, "kept": kept}
+def _sums(plan: Plan, X: Any, y: Any, persons: Any = None, *, cache: Any) -> Moments:
+    terms: Any = {"published": plan.published, "unreadable": plan.unreadable, "cache": cache}
     return exact_moments(plan.schema, X, y, persons=persons, person_clip=plan.person_clip, **terms)
 
 
@@ -328,12 +328,12 @@ def _follow(course: Course, shards: Sequence[Shard], dropouts: Any, rng: Generat
         )
 
     _require_shards(shards)
-    stores = {index: KeptRows(MAX_BYTES // len(shards)) for index in range(len(shards))}
+    caches = {index: RowCache(MAX_BYTES // len(shards)) for index in range(len(shards))}
 
     def release(round_: Round) -> Release | None:
         try:
             absent = _sitting_out(round_.plan, gone[round_.place : round_.place + 1])
-            return _ran(round_.plan, shards, absent, rng, tell=round_.place == 0, kept=stores).release
+            return _ran(round_.plan, shards, absent, rng, tell=round_.place == 0, caches=caches).release
         except AggregationError:
             return None
 
@@ -384,7 +384,7 @@ def _ran(
     rng: Generator | None,
     *,
     tell: bool = True,
-    kept: Mapping[int, KeptRows] | None = None,
+    caches: Mapping[int, RowCache] | None = None,
 ) -> Run:
     """Warn once about clipping: in a course's first round."""
     rng = checked(rng, allow_reproducible=True)
@@ -394,7 +394,7 @@ def _ran(
     watch: Stopwatch[str] = Stopwatch()
     dropouts = checked_dropouts(plan, dropouts)
     with watch.timing("measure"):
-        moments = measured(plan, shards, kept)
+        moments = measured(plan, shards, caches)
     warn_if_empty(*moments)
     if tell:
         warn_if_clipped(*moments, stacklevel=4)

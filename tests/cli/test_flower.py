@@ -193,7 +193,7 @@ def test_a_party_whose_rows_are_all_clipped_reads_it_before_it_takes_part(privst
     (remark,) = json.loads(done.stdout)["remarks"]
     assert remark.startswith("clip_norm shortens 100% of the rows of X")
     shown = " ".join(privstats("flower", "check", "study/party 0", cwd=tmp_path).stdout.split())
-    assert "store it with the records" in shown
+    assert "treat it as you treat the records" in shown
     assert "Warning" not in done.stderr
     (study.home(0) / "records.py").unlink()
     np.savez(tmp_path / "rows.npz", X=np.full((20, 3), 61.0), y=np.arange(20) % 2)

@@ -1,6 +1,7 @@
 """What an operator does: identities, rosters, ledgers and releases, from the first key to a verified file."""
 
 import dataclasses
+import inspect
 import json
 import re
 import stat
@@ -291,6 +292,13 @@ def test_a_spend_that_was_freed_by_proof_costs_nothing_and_says_so(capsys):
     shown = capsys.readouterr().out
     assert "in no sum: freed 2026-11-21" in shown
     assert re.search(r"│?\s0\s+2026-11-20", shown)
+
+
+def test_every_field_of_a_spend_has_a_column_or_is_in_the_json_alone():
+    shown = inspect.getsource(inspect.getmodule(history))
+    json_alone = {"mu", "parts", "upload", "nodes", "masking_failure", "proof", "apart", "pure"}
+    found = {field.name for field in dataclasses.fields(dp.Spend) if f"event.{field.name}" not in shown}
+    assert found == json_alone, "show the field in `history` of privstats/cli/ledger.py, or add it to `json_alone`"
 
 
 def test_a_ledger_that_was_made_to_exceed_its_cap_says_so():

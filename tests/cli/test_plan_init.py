@@ -17,7 +17,7 @@ from privstats.cli.main import app
 from privstats.cli.parts import wizard
 from privstats.cli.parts.declared_columns import declared, read_columns
 from privstats.cli.parts.questions import QUESTIONS
-from privstats.plan.devices import least_epsilon
+from privstats.plan.devices import min_stated_epsilon
 from privstats.secagg.keys import KEY_AGREEMENTS
 
 GIVEN = {
@@ -519,7 +519,7 @@ def test_a_survey_is_the_plan_on_the_page_of_devices(init, keys):
     plan = ps.Plan.read("plan.toml")
     assert plan == ps.Plan.from_toml(shown)
     assert plan.panel == (keys["leader"], keys["helper"])
-    least = least_epsilon(plan.schema, plan.privacy, plan.noise, 1)
+    least = min_stated_epsilon(plan.schema, plan.privacy, plan.noise, 1)
     assert 0 <= plan.devices.stated_epsilon - least < 0.01
 
 

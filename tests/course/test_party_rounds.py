@@ -15,7 +15,7 @@ import privstats as ps
 from privstats.cli.main import app
 from privstats.errors import DataError, HeadError, PlanError, ReleaseError
 from privstats.moments import gradient_map
-from privstats.schema.public_values import VALUE_BITS, Published, Values, beside
+from privstats.schema.public_values import VALUE_BITS, Published, Values, values_path
 from privstats.workflows.report.explanations import not_promised
 from privstats.workflows.report.sessions import collected
 from tests.course.cases import PARTIES, C, D, parties_plan, plan_of, promise, shards
@@ -241,7 +241,7 @@ def test_the_commands_of_plans_read_a_second_round(tmp_path: Path, released: Any
     """They certify, explain and search it, and refuse what needs known parties."""
     plan, where = released[1][1].plan, str(tmp_path / "second.toml")
     (tmp_path / "second.toml").write_text(plan.to_toml())
-    plan.published.save(beside(where))
+    plan.published.save(values_path(where))
 
     def said(*words: str) -> str:
         done = CliRunner().invoke(app, [*words, where])

@@ -13,6 +13,7 @@ from privstats.dp import Privacy, calibrate, discrete_gaussian, draw_central, dr
 from privstats.dp.privacy import MODELS, Model
 from tests.mutation.catalogue import MUTANTS
 from tests.mutation.plans import plan_of
+from tests.numerics.bits import SAMPLERS
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = ps.ClassSchema(3, 4, "NAB", 1.0)
@@ -39,6 +40,8 @@ LEVELS = [
 def test_every_model_has_its_proof_on_the_page_and_a_bug_that_is_looked_for_under_it():
     page = (ROOT / "docs" / "privacy.md").read_text("utf-8")
     assert [model for model in MODELS if f"\n| {model} |" not in page] == []
+    unproved = [each for each in SAMPLERS if each.__name__.replace("_", " ") not in page.lower()]
+    assert unproved == [], "docs/privacy.md lacks the proof of this noise"
     assert {plan_of(mutant.plan).privacy.model for mutant in MUTANTS.values() if mutant.plan} == set(MODELS)
 
 

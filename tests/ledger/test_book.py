@@ -77,8 +77,7 @@ def test_only_what_this_ledger_gave_can_be_finished(ledger, tmp_path):
     other.set_cap("ward", **CAP)
     foreign = spend(other)
     for entry in (99, foreign):
-        with pytest.raises(LedgerError, match="give the entry that spend returned"):
-            ledger.finish(entry)
+        made.refused(LedgerError, "give the entry that spend returned", ledger.finish, entry)
     assert ledger.account("ward").entries[0].released is None
 
 
@@ -137,12 +136,9 @@ def test_caps_can_move_but_not_below_what_is_spent_nor_to_another_unit(ledger):
     spend(ledger)
     ledger.set_cap("ward", **CAP | {"epsilon": 5.0})
     assert ledger.account("ward").epsilon == 5.0
-    with pytest.raises(LedgerError, match="cannot go below"):
-        ledger.set_cap("ward", **CAP | {"epsilon": 0.5})
-    with pytest.raises(LedgerError, match="can no longer change"):
-        ledger.set_cap("ward", **CAP | {"adjacency": "replace-one"})
-    with pytest.raises(PlanError, match="epsilon"):
-        ledger.set_cap("ward", **CAP | {"epsilon": -1.0})
+    made.refused(LedgerError, "cannot go below", ledger.set_cap, "ward", **CAP | {"epsilon": 0.5})
+    made.refused(LedgerError, "can no longer change", ledger.set_cap, "ward", **CAP | {"adjacency": "replace-one"})
+    made.refused(PlanError, "epsilon", ledger.set_cap, "ward", **CAP | {"epsilon": -1.0})
     assert ledger.account("ward").epsilon == 5.0
 
 
@@ -162,18 +158,14 @@ def test_an_overdrawn_account_shows(ledger):
 
 @pytest.mark.parametrize("name", ["", "x" * 201, "two\nlines", 7])
 def test_names_are_short_and_printable(ledger, name):
-    with pytest.raises(LedgerError, match="printable"):
-        ledger.set_cap(name, **CAP)
+    made.refused(LedgerError, "printable", ledger.set_cap, name, **CAP)
 
 
 def test_an_unknown_account_and_a_missing_file_are_refused_and_nothing_is_made(ledger, tmp_path):
-    with pytest.raises(LedgerError, match="no account 'elsewhere'"):
-        spend(ledger, dataset="elsewhere")
-    with pytest.raises(LedgerError, match="no account 'elsewhere'"):
-        ledger.account("elsewhere")
+    made.refused(LedgerError, "no account 'elsewhere'", spend, ledger, dataset="elsewhere")
+    made.refused(LedgerError, "no account 'elsewhere'", ledger.account, "elsewhere")
     missing = Ledger(tmp_path / "missing.db")
-    with pytest.raises(LedgerError, match="no ledger at"):
-        spend(missing)
+    made.refused(LedgerError, "no ledger at", spend, missing)
     assert not (tmp_path / "missing.db").exists()
 
 
@@ -191,10 +183,8 @@ def test_a_withdrawal_is_a_format_that_older_versions_refuse_by_name_and_reads_o
     assert version() == 3
     (kept,) = Ledger.open(ledger.path).account("ward").entries
     assert (kept.id, bool(kept.withdrawn)) == (entry.id, True)
-    with pytest.raises(LedgerError, match="was withdrawn"):
-        ledger.finish(entry)
-    with pytest.raises(LedgerError, match="was withdrawn"):
-        spend(ledger, run=entry.run)
+    made.refused(LedgerError, "was withdrawn", ledger.finish, entry)
+    made.refused(LedgerError, "was withdrawn", spend, ledger, run=entry.run)
 
 
 def test_a_record_that_withdraws_what_may_have_left_is_damage(ledger):
@@ -203,16 +193,14 @@ def test_a_record_that_withdraws_what_may_have_left_is_damage(ledger):
     spent = ledger_records.Withdrawn(at="now", spend=entry.id)
     with ledger._writing() as log:
         log.append(spent)
-    with pytest.raises(LedgerError, match="withdraws a session that no record allowed"):
-        ledger.accounts()
+    made.refused(LedgerError, "withdraws a session that no record allowed", ledger.accounts)
 
 
 def test_a_newer_ledger_is_left_alone(ledger):
     with closing(sqlite3.connect(ledger.path)) as newer:
         newer.execute("PRAGMA user_version = 5")
     for use in (lambda: spend(ledger), lambda: ledger.accounts(), lambda: ledger.set_cap("ward", **CAP)):
-        with pytest.raises(LedgerError, match=r"^ledger \S+ has format 5 .* upgrade privstats; nothing was spent$"):
-            use()
+        made.refused(LedgerError, r"^ledger \S+ has format 5 .* upgrade privstats; nothing was spent$", use)
 
 
 def test_another_database_is_not_taken_for_a_ledger(tmp_path):

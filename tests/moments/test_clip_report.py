@@ -56,7 +56,7 @@ WAYS = {
 def test_a_clip_of_every_row_is_one_sentence(way: Any) -> None:
     (sentence,) = told(way)
     assert sentence.startswith("clip_norm shortens 100% of the rows of X, so little but their directions remains")
-    assert sentence.endswith("this share is exact and in no release: store it with the records")
+    assert sentence.endswith("this share is exact, and no privacy protects it: treat it as you treat the records")
 
 
 def test_a_stream_is_told_in_its_first_epoch() -> None:

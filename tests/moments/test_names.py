@@ -120,9 +120,9 @@ def test_names_that_are_numbers_take_numbers_and_their_texts(labels):
         (
             None,
             TEXTS,
-            r"integers 0..2, and one entry is not; give class_names to the plan's schema, one list",
+            r"integers 0..2, and an entry is no integer; give class_names to the plan's schema, one list",
         ),
-        (None, Y / 2, r"integers 0..2, and one entry is not; give class_names to the plan's schema"),
+        (None, Y / 2, r"integers 0..2, and an entry is no integer; give class_names to the plan's schema"),
         (None, Y + 1, r"outside 0..2; give class_names to the plan's schema, one list for all parties, or raise"),
     ],
 )

@@ -68,7 +68,7 @@ DEVICES_MUTANTS: dict[str, Mutant] = {
         "a person is told the epsilon of one run, and is invited to several",
         name_in(
             "privstats.plan.devices",
-            "least_epsilon",
+            "min_stated_epsilon",
             lambda right: lambda schema, privacy, noise, runs: right(schema, privacy, noise, 1),
         ),
         _PLAN + "test_what_no_device_can_be_asked_is_refused_in_a_sentence",

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import privstats as ps
-from privstats.plan.devices import EXACT, PER_RECORD, TRUSTED_REGISTRAR, least_epsilon
+from privstats.plan.devices import EXACT, PER_RECORD, TRUSTED_REGISTRAR, min_stated_epsilon
 from privstats.schema.public_values import Published
 from tests.plan.devices import COUNTS, PANEL, PERSON, devices_plan, sample_devices
 from threat_models.audits.target import target_of
@@ -215,7 +215,7 @@ def test_a_person_is_told_at_least_what_one_answer_against_another_costs(kind, m
     schema, runs = KINDS[kind], 3
     privacy = replace(PERSON, max_records_per_client=most)
     noise = ps.dp.calibrate(schema, privacy, honest_shares=1, members=2)
-    told = least_epsilon(schema, privacy, noise, runs)
+    told = min_stated_epsilon(schema, privacy, noise, runs)
     levels = np.concatenate(
         [np.full(each.size, noise.grid_sigma(each)) for each in ps.encoding.layout_of(schema).segments]
     )

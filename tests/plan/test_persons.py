@@ -97,7 +97,7 @@ def test_officers_read_whom_it_is_made_to_and_where_it_ends() -> None:
         (lambda: plan_of(more={"protocol": "split", "panel": PANEL, "validity": ps.plan.Validity("moments", 500)})
             .claim, "no statement is about sums of persons"),
         (lambda: plan_of(SCHEMAS[3], "panel", {"protocol": "split", "panel": PANEL, "devices": DEVICES}),
-            "so unit='client' promises that person's whole answer: write it with max_records_per_client"),
+            "so unit='client' covers that person's complete answer: write it with max_records_per_client"),
         (lambda: plan_of(ps.ClassSchema(3, 4, "NAB", 1.0, transform=(ps.transforms.Transport(4, "ab" * 32, 0.4),))),
             "fitted on each client's own records"),
     ],

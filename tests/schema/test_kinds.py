@@ -15,7 +15,7 @@ from privstats.errors import PlanError, SchemaError
 from privstats.kinds import KINDS
 from privstats.moments import kind_of
 from privstats.schema.base import Statistic
-from privstats.schema.public_values import Published, Values, beside
+from privstats.schema.public_values import Published, Values, values_path
 from tests.schema.made_up import MadeUpSchema, made_up_kind
 
 ROW = Statistic("L", "pooled", ("feature",), (1, 0), meaning="the sum of shifted vectors", share=1.0)
@@ -73,9 +73,9 @@ def test_a_plan_file_finds_its_values_beside_it(plan: ps.Plan, tmp_path: Path) -
     assert ps.Plan.read(path).published == plan.published
     with pytest.raises(PlanError, match="missing"):
         ps.measure(plan.schema, np.ones((1, 2)), published=ps.Plan.read(path).published)
-    plan.published.save(beside(path))
+    plan.published.save(values_path(path))
     assert ps.Plan.read(path).published.read() == plan.published.read()
-    Published.of({"S": Values(np.array([3, -5]), 0)}).save(beside(path))
+    Published.of({"S": Values(np.array([3, -5]), 0)}).save(values_path(path))
     with pytest.raises(PlanError, match="these values do not match"):
         ps.Plan.read(path)
 

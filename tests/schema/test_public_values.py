@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from privstats.errors import PlanError, PrivstatsError
-from privstats.schema.public_values import Published, Values, beside
+from privstats.schema.public_values import Published, Values, values_path
 from tests.made import refused
 
 VALUES = {"W": Values.rounded(np.eye(2, 3)), "M": Values.rounded([[1.0, -0.5], [0.25, 2.0]])}
@@ -93,7 +93,7 @@ def test_the_order_of_names_does_not_matter() -> None:
 
 
 def test_values_travel_in_a_file_that_notices_edits(tmp_path: Path) -> None:
-    published, path = Published.of(VALUES, b"\7" * 32), beside(tmp_path / "round.toml")
+    published, path = Published.of(VALUES, b"\7" * 32), values_path(tmp_path / "round.toml")
     assert path.name == "round.values"
     published.save(path)
     back = Published.load(path)

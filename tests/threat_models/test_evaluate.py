@@ -180,6 +180,8 @@ def test_every_attack_is_listed_with_its_place():
         assert attack.title.startswith(("an attacker", "an auditor"))
         assert attack.name == attack.name.lower()
     assert attacks_named([]) == listed
+    of_any_plan = {each.name for each in listed if isinstance(each, Attack) and not each.reads}
+    assert of_any_plan == {"informed", "repeated-releases", "published-model"}, "set `reads` in the attack's file"
     refused(DataError, "no attack 'bogus'", attacks_named, ["bogus"])
 
 

@@ -27,7 +27,7 @@ from privstats.plan import Plan, check_plausible
 from privstats.randomness import Generator
 from privstats.release import Release
 from privstats.schema import COUNT_SCALE, ClassSchema, RidgeSchema, Schema, row_of
-from threat_models.chance import normal, whole
+from threat_models.chance import integer_below, normal
 
 Vector: TypeAlias = NDArray[np.int64]
 Level: TypeAlias = Literal["none", "norm", "moments", "records"]
@@ -128,14 +128,14 @@ _KINDS: Mapping[str, _Kind] = {
         lambda schema: bool(schema.statistics == "NAB"),
         _class_sums,
         _within_classes,
-        lambda schema, rng: whole(schema.classes, rng),
+        lambda schema, rng: integer_below(schema.classes, rng),
     ),
     "ridge": _Kind(
         "qhG",
         lambda schema: bool(schema.targets == 1),
         _ridge_sums,
         _over_folds,
-        lambda schema, rng: schema.target_bound * (2.0 * whole(2, rng) - 1.0),
+        lambda schema, rng: schema.target_bound * (2.0 * integer_below(2, rng) - 1.0),
     ),
 }
 """By the schema's task."""
@@ -303,7 +303,7 @@ def _drawn(scene: Scene, level: Level, records: int, rng: Generator) -> Lie:
 
 def _direction(scene: Scene, rng: Generator) -> Array:
     d = len(scene.directions)
-    spread = scene.directions if whole(4, rng) else np.eye(d)
+    spread = scene.directions if integer_below(4, rng) else np.eye(d)
     result = spread @ normal(d, rng)
     return np.asarray(cast("Any", scene.plan.schema).clip_norm * result / np.linalg.norm(result))
 
@@ -311,18 +311,20 @@ def _direction(scene: Scene, rng: Generator) -> Array:
 def _moved(scene: Scene, lie: Lie, level: Level, records: int, rng: Generator) -> Lie:
     """The lie with one group turned, renamed, or made larger at the cost of another."""
     weights, X, y = lie.weights.copy(), lie.X.copy(), lie.y.copy()
-    group, way = whole(len(y), rng), whole(3, rng)
+    group, way = integer_below(len(y), rng), integer_below(3, rng)
     if way == 0:
         clip = cast("Any", scene.plan.schema).clip_norm
-        turned = X[group] + 2.0 ** -whole(5, rng) * _direction(scene, rng)
-        X[group] = turned * min(1.0, clip / np.linalg.norm(turned)) if whole(2, rng) else clip * _unit(turned)
+        turned = X[group] + 2.0 ** -integer_below(5, rng) * _direction(scene, rng)
+        X[group] = turned * min(1.0, clip / np.linalg.norm(turned)) if integer_below(2, rng) else clip * _unit(turned)
     elif way == 1:
         y[group] = row_of(_KINDS, scene.plan.schema, "lie").answer(scene.plan.schema, rng)
     elif level in ("norm", "none"):
-        statistic = whole(3, rng)
-        weights[statistic, group] += 2.0 ** -whole(4, rng) * np.abs(weights[statistic]).max() * normal(1, rng)[0]
+        statistic = integer_below(3, rng)
+        weights[statistic, group] += (
+            2.0 ** -integer_below(4, rng) * np.abs(weights[statistic]).max() * normal(1, rng)[0]
+        )
     else:
-        other, amount = whole(len(y), rng), weights[0, group] * (whole(8, rng) + 1) / 8
+        other, amount = integer_below(len(y), rng), weights[0, group] * (integer_below(8, rng) + 1) / 8
         amount = np.floor(amount) if level == "records" else np.rint(COUNT_SCALE * amount) / COUNT_SCALE
         weights[:, group] -= amount
         weights[:, other] += amount

@@ -21,7 +21,7 @@ from privstats.schema import ClassSchema
 from threat_models.adversary import Adversary
 from threat_models.attack import Examination
 from threat_models.attacks.encoder import torch_features
-from threat_models.chance import whole
+from threat_models.chance import integer_below
 from threat_models.examined import rated
 from threat_models.report import Row
 from threat_models.scene import METRIC, Scene
@@ -50,7 +50,7 @@ class DeepPrior(Examination):
         """One row."""
         encoder = torch_features()  # first, so that a missing extra is said before anything is drawn
         scene = Scene.under(plan, rng)
-        labels = [whole(2, rng) for _ in range(trials)]
+        labels = [integer_below(2, rng) for _ in range(trials)]
         worlds = [scene.some(label, 1, rng) for label in labels]
         moments = [released(scene.field.pool, scene.plan, rows, rng).moments for rows in worlds]
         features = np.stack([np.asarray(result.A)[label] for result, label in zip(moments, labels, strict=True)])

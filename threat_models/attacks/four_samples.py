@@ -19,7 +19,7 @@ from threat_models.attack import Examination
 from threat_models.attacks.constraints import NONNEGATIVE
 from threat_models.attacks.matching import match
 from threat_models.attacks.rotation import recover
-from threat_models.chance import whole
+from threat_models.chance import integer_below
 from threat_models.examined import rated
 from threat_models.report import Example, Row
 from threat_models.scene import METRIC, Scene
@@ -52,7 +52,7 @@ class FourSamples(Examination):
         rates: dict[str, list[float]] = {way: [] for way in seen}
         shown: dict[str, Example] = {}
         for _ in range(trials):
-            label = whole(2, rng)
+            label = integer_below(2, rng)
             worlds.append(scene.some(label, _SAMPLES, rng))
             for way, pictures in _pictures(scene, worlds[-1], label, rng).items():
                 rates[way].append(scene.recognised(worlds[-1], pictures))

@@ -105,7 +105,7 @@ def _start(schema: Round, adjacency: Adjacency, chance: np.random.Generator) -> 
     X = np.vstack([x, -x][:records]) * (schema.clip_norm * 2 / np.linalg.norm(x))
     most = getattr(schema, "target_bound", None) or 1.0
     y = np.arange(records) if _labels(schema) else np.array([1.0, -1.0])[:records] * 2 * most
-    if schema.whole_parties:  # two parties of one record each, opposed where the label is the same
+    if schema.party_is_record:  # two parties of one record each, opposed where the label is the same
         y = np.zeros(records)
     return Attempt({name: _drawn(name, shape, chance) for name, shape in schema.needs.items()}, X, y.astype(np.float64))
 

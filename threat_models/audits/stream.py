@@ -36,7 +36,7 @@ _TOLERANCE = 1e-6
 _MOST_ENTRIES = 200_000_000
 _COLUMNS = ("what", "sessions", "refused", "mu claimed", "mu moved", "mu at least", "ratio", "verdict")
 
-Whole = NDArray[np.int64]
+Integers = NDArray[np.int64]
 
 _DATASET, _RUN = "canary", b"stream under audit"
 _RUN_BYTES = 16
@@ -47,9 +47,9 @@ class _World:
     """The canary's share of the nodes' sums, or its replacement's: times per node, and the flat vector."""
 
     stands: Stands
-    vector: Whole
+    vector: Integers
 
-    def sums(self, copies: int) -> Whole:
+    def sums(self, copies: int) -> Integers:
         """``(nodes, size)``, for a group of copies."""
         return copies * np.outer(self.stands.times, self.vector)
 
@@ -140,7 +140,7 @@ def _measured(
     return moved, lower_bounds(scores[0], scores[1], confidence, target.promise.delta).mu / copies
 
 
-def _score(target: StreamTarget, nodes: list[int], sums: Whole, mean: Any, weights: Any, rng: Generator) -> float:
+def _score(target: StreamTarget, nodes: list[int], sums: Integers, mean: Any, weights: Any, rng: Generator) -> float:
     """One play of the stream, less what its world puts there: so large a mean would cost the sum its last digits."""
     seen = target.seen([sums[node] for node in nodes], rng)
     return float(np.sum((seen - mean[nodes]) * weights[nodes]))

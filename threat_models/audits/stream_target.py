@@ -23,7 +23,7 @@ from privstats.release import Release
 from threat_models.audits.promise import Promise, promise_of
 from threat_models.audits.target import Target, target_of
 
-Whole = NDArray[np.int64]
+Integers = NDArray[np.int64]
 Reals = NDArray[np.float64]
 
 
@@ -68,7 +68,7 @@ class StreamTarget:
         """Declared deviation of every entry of a node, in grid steps, ``(size,)``."""
         return self.node.levels()
 
-    def seen(self, sums: Sequence[Whole | None], rng: Generator) -> Whole:
+    def seen(self, sums: Sequence[Integers | None], rng: Generator) -> Integers:
         """The releases of all nodes over these sums, by the real path, ``(nodes, size)``; None is a sum of nothing.
 
         Raises:
@@ -80,19 +80,19 @@ class StreamTarget:
             raise PlanError("a node of this stream aborts although its sums are small: rebuild the plan")
         return np.stack(released)
 
-    def _weighed(self, sums: Sequence[Whole | None], rng: Generator) -> list[Release]:
+    def _weighed(self, sums: Sequence[Integers | None], rng: Generator) -> list[Release]:
         seed, survivors = rng.bytes(SEED_BYTES), tuple(range(self.node.min_survivors))
         history = [(self._in_ring(each), survivors) for each in sums]
         return [
             weighed_release(self.stream, seed, history[: node + 1], reproducible=True) for node in range(len(history))
         ]
 
-    def _summed(self, integers: Whole | None, rng: Generator) -> Release | str:
+    def _summed(self, integers: Integers | None, rng: Generator) -> Release | str:
         total = self._in_ring(integers)
         total.add(self.node.sum_of([self.node.empty] * self.node.worst_noise, rng))
         return self.node.seen(total, rng)
 
-    def _in_ring(self, integers: Whole | None) -> RingVector:
+    def _in_ring(self, integers: Integers | None) -> RingVector:
         ring = self.stream.first.ring
         return ring.zeros() if integers is None else ring.encode(integers)
 

@@ -22,7 +22,7 @@ from privstats.cli.parts.questions import QUESTIONS, Question, completed, values
 from privstats.cli.parts.terminal import say, writable
 from privstats.errors import PlanError, PrivstatsError
 from privstats.files.atomic import atomic_write
-from privstats.plan.devices import least_epsilon
+from privstats.plan.devices import min_stated_epsilon
 from privstats.plan.feasibility import checked_panel
 from privstats.printable import printable
 from privstats.schema import Variable
@@ -188,7 +188,7 @@ def _survey(answers: Answers, **terms: Any) -> ps.Plan:
     plan = partial(ps.Plan, schema=schema, protocol="split", panel=devices.pop("panel"), **terms)
     noise = plan().noise
     assert noise is not None  # noqa: S101  a survey has a promise
-    least = least_epsilon(schema, terms["privacy"], noise, most_runs)
+    least = min_stated_epsilon(schema, terms["privacy"], noise, most_runs)
     return plan(devices=ps.plan.Devices(**devices, stated_epsilon=math.ceil(100 * least) / 100))
 
 
@@ -281,10 +281,10 @@ def write_scored(path: Path, plan: ps.Plan, text: str, *, force: bool) -> None:
     """Write a plan that scores a head, with the head; print the head's status and the next step."""
     from privstats.heads.scoring import published_provenance
     from privstats.inference.head_curves import expected_sentences
-    from privstats.schema.public_values import beside
+    from privstats.schema.public_values import values_path
 
     assert plan.published is not None  # noqa: S101  a plan of a score has one
-    head = beside(path)
+    head = values_path(path)
     writable([path, head], force)
     atomic_write(path, text.encode(), shared=True)
     plan.published.save(head)

@@ -33,7 +33,7 @@ from privstats.errors import PrivstatsError
 from privstats.inference import Histogram, histogram
 from privstats.moments import measure
 from privstats.plan import Cohort, Devices, Plan
-from privstats.plan.devices import least_epsilon
+from privstats.plan.devices import min_stated_epsilon
 from privstats.release import Release
 from privstats.schema import Bins, CountSchema
 from privstats.secagg import Identity
@@ -127,7 +127,7 @@ def _plan(identities: Sequence[Identity]) -> Plan:
         registrar_key=identities[_REGISTRAR].public.hex(),
         page="the demo's page",
         most_runs=1,
-        stated_epsilon=round(least_epsilon(plan.schema, privacy, plan.noise, 1) + 0.005, 2),
+        stated_epsilon=round(min_stated_epsilon(plan.schema, privacy, plan.noise, 1) + 0.005, 2),
     )
     return replace(plan, devices=devices)
 

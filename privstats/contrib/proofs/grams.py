@@ -27,8 +27,8 @@ Entries = Callable[[Field, Field], Field]
 """Some entries of x and w, or linear forms of them."""
 Indices = NDArray[np.intp]
 
-Whole = NDArray[np.float64]
-"""Whole numbers below 2**53 in doubles, so that products of matrices are exact and go through BLAS."""
+Ints = NDArray[np.float64]
+"""Integers below 2**53 stored as float64, so that products of matrices are exact and go through BLAS."""
 _TRIES = 80  # each fails with about one half where the expected error is within its bound: see docs
 _SMALLEST = 1e-11  # share of the largest eigenvalue below which a direction of integer sums is rounding
 _RELATIVE, _ABSOLUTE = 2.0**-46, 2.0**-20
@@ -197,7 +197,7 @@ def _doubled(values: Field, where: NDArray[np.bool_]) -> Field:
 
 
 def candidates(
-    blocks: Whole, places: NDArray[np.bool_], coins: Callable[[int, int], Field]
+    blocks: Ints, places: NDArray[np.bool_], coins: Callable[[int, int], Field]
 ) -> Iterator[tuple[Integers, Integers]]:
     """Yield L and E = T - L L', int64, ``(blocks, width, width)``, at most 81 times: L rounded to nearest first, then
     up or down at random, without bias.
@@ -216,21 +216,21 @@ def candidates(
         yield _held(blocks, down + (drawn < factor - down))
 
 
-def completed(known: Whole, across: Whole) -> Whole:
+def completed(known: Ints, across: Ints) -> Ints:
     """Return the smallest H that makes [[known, across'], [across, H]] positive: across known^-1 across'."""
     values, vectors = np.linalg.eigh(known)
     selected = values > _SMALLEST * max(values.max(), 1.0)
     half = across @ vectors[:, selected] / np.sqrt(values[selected])
-    product: Whole = half @ half.T
+    product: Ints = half @ half.T
     return product
 
 
-def _held(blocks: Whole, lower: Whole) -> tuple[Integers, Integers]:
+def _held(blocks: Ints, lower: Ints) -> tuple[Integers, Integers]:
     remainder = blocks - lower @ lower.transpose(0, 2, 1)
     return lower.astype(np.int64), remainder.astype(np.int64)
 
 
-def _factor(blocks: Whole) -> Whole:
+def _factor(blocks: Ints) -> Ints:
     """Lift the blocks a little; where Cholesky still fails, use a triangle of the nearest positive ones."""
     width = blocks.shape[-1]
     traces = np.trace(blocks, axis1=1, axis2=2)[:, None, None]
@@ -239,5 +239,5 @@ def _factor(blocks: Whole) -> Whole:
     except np.linalg.LinAlgError:
         values, vectors = np.linalg.eigh(blocks)
         roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
-        upper: Whole = np.linalg.qr(roots.transpose(0, 2, 1)).R
+        upper: Ints = np.linalg.qr(roots.transpose(0, 2, 1)).R
         return np.tril(upper.transpose(0, 2, 1))

@@ -31,7 +31,7 @@ from privstats.ledger.charges import Charge, RoundCharge
 from privstats.plan import Plan
 from privstats.plug_ins import of_contrib
 from privstats.release import Release
-from privstats.schema.public_values import Published, Values, beside
+from privstats.schema.public_values import Published, Values, values_path
 from privstats.secagg import Identity, Roster
 from privstats.session.accounting import CHARGED_BEFORE, Charging
 
@@ -87,7 +87,7 @@ class Folder(FolderDocuments):
         if place not in self.rounds:
             home = self._ensured(place)
             if plan.published is not None:
-                plan.published.save(beside(home / PLAN))
+                plan.published.save(values_path(home / PLAN))
             atomic_write(home / PLAN, plan.to_toml().encode())  # last: a round exists once its plan does
         return self.round(place)
 
@@ -118,7 +118,7 @@ class Folder(FolderDocuments):
     def values(self, place: int) -> Mapping[str, Values]:
         """Return a stored round's published values; empty for a missing or damaged file."""
         with suppress(PlanError):
-            return Published.load(beside(self.path(place) / PLAN)).read()
+            return Published.load(values_path(self.path(place) / PLAN)).read()
         return {}
 
     def release(self, place: int) -> Release | None:

@@ -23,7 +23,7 @@ from privstats.errors import DataError, LocalProtocolError, PlanError, Privstats
 from privstats.files.atomic import read_bounded, write_new
 from privstats.moments.code_rows import cells_of
 from privstats.plan import Plan
-from privstats.schema.public_values import beside
+from privstats.schema.public_values import values_path
 from privstats.secagg import Identity, Roster
 
 _OWNER_ONLY = 0o700
@@ -66,8 +66,8 @@ def _read(path: str | os.PathLike[str]) -> tuple[Course, dict[str, bytes]]:
     if plan.schema.open_columns and (cells := cells_of(plan.schema)) is not None:
         cells.require_closed()
     documents = {"plan.toml": read_bounded(path, LocalProtocolError, "privstats plan init")}
-    if beside(path).exists():  # values that a schema reads in addition to the records
-        documents["plan.values"] = read_bounded(beside(path), LocalProtocolError, "Published.save")
+    if values_path(path).exists():  # values that a schema reads in addition to the records
+        documents["plan.values"] = read_bounded(values_path(path), LocalProtocolError, "Published.save")
     return Single(plan), documents
 
 

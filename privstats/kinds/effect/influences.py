@@ -18,13 +18,13 @@ from privstats.schema.public_values import Values
 
 _ONE = float(1 << 20)  # steps of a propensity of 1
 
-Whole = NDArray[np.float64]
+Ints = NDArray[np.float64]
 """Integers stored as float64."""
 
 
 def in_steps(
     schema: EffectSchema, population: Population, influence: NDArray[np.float64], line: Values
-) -> tuple[Whole, NDArray[np.bool_]]:
+) -> tuple[Ints, NDArray[np.bool_]]:
     """Return (t, 1 - t^2) in integer steps, ``(n, 2)``, and which records keep the bound; others are dropped."""
     most = schema.unit(line) / schema.half
     steps, square = float(schema.steps), float(schema.steps) ** 2
@@ -34,7 +34,7 @@ def in_steps(
     return np.where(fine[:, None], np.stack([t, s], axis=1), (0.0, steps)), fine
 
 
-def _steps(share: NDArray[np.float64], steps: float) -> tuple[Whole, Whole]:
+def _steps(share: NDArray[np.float64], steps: float) -> tuple[Ints, Ints]:
     """Compute 1 - t^2 of the integer t: with the unrounded t, both could exceed the bound."""
     t = np.rint(np.clip(share, -1.0, 1.0) * steps)
     return t, np.trunc((steps * steps - t * t) / steps)
@@ -54,7 +54,7 @@ class Population:
 
 
 def population_of(
-    schema: EffectSchema, arm: NDArray[np.bool_], x: Whole, values: Mapping[str, Values], chance: float | None = None
+    schema: EffectSchema, arm: NDArray[np.bool_], x: Ints, values: Mapping[str, Values], chance: float | None = None
 ) -> Population:
     """Compute the population from the published propensity; records beyond the trim are dropped, not truncated."""
     one, step, low = np.ones(len(x)), schema.clip_norm / float(schema.steps), schema.trim or 0.0
@@ -79,7 +79,7 @@ def _by_arm(schema: EffectSchema, w: Values) -> tuple[Values, Values]:
 
 
 def influence_of(
-    schema: EffectSchema, population: Population, arm: NDArray[np.bool_], x: Whole, y: NDArray[np.float64], line: Values
+    schema: EffectSchema, population: Population, arm: NDArray[np.bool_], x: Ints, y: NDArray[np.float64], line: Values
 ) -> NDArray[np.float64]:
     """Return influence values in units of B, ``(n,)``; a missing y adds nothing to the lines' difference.
 
@@ -98,7 +98,7 @@ def influence_of(
     return m1 - m0 + np.where(arm, (y - m1) / treated, -(y - m0) / others)
 
 
-def weighted_rows(schema: EffectSchema, population: Population, arm: NDArray[np.bool_], x: Whole) -> Whole:
+def weighted_rows(schema: EffectSchema, population: Population, arm: NDArray[np.bool_], x: Ints) -> Ints:
     """Return rows times arm weights, negative for the other arm, 0 where dropped, ``(n, d)``.
 
     Weights are at most 1 and entries are truncated toward zero, so no row grows.
@@ -116,7 +116,7 @@ def weighted_rows(schema: EffectSchema, population: Population, arm: NDArray[np.
     return np.asarray(np.trunc(weights[:, None] * x / steps))
 
 
-def _fitted(schema: EffectSchema, x: Whole, line: Values) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _fitted(schema: EffectSchema, x: Ints, line: Values) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return both truncated lines, in units of B about the outcome range's middle."""
     d, step = schema.width, schema.clip_norm / float(schema.steps)
     b, unit = line.integers.astype(np.float64), math.ldexp(step / schema.half, -line.exponent)
@@ -124,8 +124,8 @@ def _fitted(schema: EffectSchema, x: Whole, line: Values) -> tuple[NDArray[np.fl
 
 
 def ratio_in_steps(
-    schema: EffectSchema, arm: NDArray[np.bool_], x: Whole, y: NDArray[np.float64], line: Values, p: NDArray[np.float64]
-) -> tuple[Whole, dict[str, Whole]]:
+    schema: EffectSchema, arm: NDArray[np.bool_], x: Ints, y: NDArray[np.float64], line: Values, p: NDArray[np.float64]
+) -> tuple[Ints, dict[str, Ints]]:
     """Return a ratio's ``(w, 1 - w^2)`` and ``(t, 1 - t^2)`` in steps, ``(n, 2)``."""
     goal, (m1, m0) = (y + 1) / 2, ((each + 1) / 2 for each in _fitted(schema, x, line))
     above = m1 + np.where(arm, (goal - m1) / p, 0.0)
@@ -140,7 +140,7 @@ def _cut(fitted: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.clip(fitted, -1.0, 1.0)
 
 
-def _propensity(x: Whole, w: Values, step: float) -> NDArray[np.float64]:
+def _propensity(x: Ints, w: Values, step: float) -> NDArray[np.float64]:
     """Return 1 / (1 + exp(-w'u)), truncated to multiples of 2**-20."""
     fitted = (x @ w.integers.astype(np.float64)) * math.ldexp(step, -w.exponent)
     pairs = np.stack([np.zeros_like(fitted), fitted], axis=1)

@@ -97,7 +97,7 @@ class EffectSchema(Schema):
     """
 
     task: ClassVar[str] = "effect"
-    makes: ClassVar[str] = "how much a treatment changes an outcome, on average over many records"
+    purpose: ClassVar[str] = "how much a treatment changes an outcome, on average over many records"
     no_persons: ClassVar[str] = "the interval of an effect needs one row a person, or person_clip='average'"
     needs_privacy: ClassVar[str] = (
         "influence values cannot be released without differential privacy: the published lines can be chosen so "

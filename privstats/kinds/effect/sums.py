@@ -16,17 +16,10 @@ from numpy.typing import NDArray
 from privstats import moments
 from privstats.errors import DataError
 from privstats.intake.columns import Readings, read
-from privstats.kinds.effect.influences import (
-    Whole,
-    in_steps,
-    influence_of,
-    population_of,
-    ratio_in_steps,
-    weighted_rows,
-)
+from privstats.kinds.effect.influences import Ints, in_steps, influence_of, population_of, ratio_in_steps, weighted_rows
 from privstats.kinds.effect.schema import EXCLUSIONS, EffectSchema
 from privstats.kinds.worst import Record, Sums, WorstPair, added, dense, record_of
-from privstats.moments.base import Moments, in_real_units, place_of
+from privstats.moments.base import Moments, checked_index, in_real_units
 from privstats.schema.base import COUNT_SCALE, INFLUENCES, Adjacency
 from privstats.schema.kinds import Kind
 from privstats.schema.public_values import Values
@@ -97,7 +90,7 @@ class EffectMoments(Moments):
         chances = self.schema.probability
         if not isinstance(chances, tuple):
             return self._in_group(index)
-        place = place_of(index)
+        place = checked_index(index)
         if len(self.variants) != len(self.schema.probabilities):
             raise DataError("for_client selected a roster index before: give the moments that measure returned")
         if place >= len(chances):
@@ -108,7 +101,7 @@ class EffectMoments(Moments):
         groups = self.schema.groups
         if groups is None:
             return self
-        place = place_of(index)
+        place = checked_index(index)
         own = {row.letter: self.sums(row) for row in self.schema.sent}
         if any(each[1:].any() for each in own.values()):
             raise DataError("these sums are in a group already; give what measure returned")
@@ -128,11 +121,11 @@ class Mapped:
     """
 
     blocks: NDArray[np.intp]
-    weights: Whole
-    influences: Mapping[str, Whole]
-    weighted: Whole | None = None
+    weights: Ints
+    influences: Mapping[str, Ints]
+    weighted: Ints | None = None
 
-    def by_letter(self) -> dict[str, Whole]:
+    def by_letter(self) -> dict[str, Ints]:
         """Return contributions by letter, ``(n,)`` or ``(n, entries)``."""
         balance = {} if self.weighted is None else {"b": self.weighted}
         return {"N": np.ones(len(self.blocks)), "W": self.weights, **self.influences, **balance}
@@ -254,7 +247,7 @@ def blocks_of(schema: EffectSchema, rows: NDArray[Any]) -> NDArray[np.intp]:
     return np.ravel_multi_index(cells, schema.crossed) if cells else np.zeros(len(rows), np.intp)
 
 
-def _in_blocks(schema: EffectSchema, blocks: NDArray[np.intp], added: Whole) -> Whole:
+def _in_blocks(schema: EffectSchema, blocks: NDArray[np.intp], added: Ints) -> Ints:
     if schema.blocks == 1:
         return np.asarray(added.sum(axis=0))
     out = np.zeros((schema.blocks, *added.shape[1:]))

@@ -79,7 +79,7 @@ WORDS: tuple[tuple[str, str], ...] = (
 
 def use_of_sums(schema: Schema) -> str:
     """Return a phrase for the sums' use."""
-    rows = {task: kind.makes for task, kind in KINDS.items() if kind.makes}
+    rows = {task: kind.purpose for task, kind in KINDS.items() if kind.purpose}
     return row_of(rows, schema, "sentence for an ethics board")
 
 

@@ -138,7 +138,7 @@ def not_promised(plan: Plan, course: Course | None = None) -> list[str]:
             "Anything towards whoever serves the page: another script reads every answer. Nor can a sent answer be "
             "called back."
         )
-    if plan.schema.whole_parties:
+    if plan.schema.party_is_record:
         out.append("That a single record stays hidden within its party: it may turn the party's whole direction.")
     out.append(_recorded(plan))
     out += [

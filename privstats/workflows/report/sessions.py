@@ -61,7 +61,7 @@ def collected(plan: Plan, course: Course | None = None) -> list[str]:
 def _leaves(plan: Plan, total: Total) -> str:
     cohort, over = plan.cohort, "" if total.sessions == 1 else f" in at most {total.sessions} sessions"
     parts = f"with at most {cohort.max_records:,} records between them. Each adds up its own records"
-    if plan.schema.whole_parties:
+    if plan.schema.party_is_record:
         parts = "each with any number of records. Each computes one direction from all of its own records"
     return (
         f"{cohort.clients} parties take part, {parts} "

@@ -16,7 +16,7 @@ from privstats.engines.network.round_host import Ended
 from privstats.errors import DataError
 from privstats.intake.split_notes import notes_path
 from privstats.moments import RecordFile
-from privstats.schema.public_values import beside
+from privstats.schema.public_values import values_path
 from tests import made
 from tests.engines.network.fake import RECORDS, FolderNet, Study, study_of
 
@@ -48,7 +48,7 @@ def test_parties_score_what_they_kept_out(tmp_path: Path) -> None:
     terms = {"schema": scoring.schema, "cohort": COHORT, "published": scoring.published}
     study = study_of(tmp_path / "score", **terms)
     for home in (study.host, *map(study.home, range(5))):
-        scoring.published.save(beside(home / "plan.toml"))
+        scoring.published.save(values_path(home / "plan.toml"))
     found = ps.inference.head_score(run(study, tmp_path, kept_out=True))
     parts = [file_of(tmp_path, peer).parts() for peer in range(5)]
     X, y = (np.concatenate([getattr(kept, name) for _, kept in parts]) for name in "Xy")
@@ -103,7 +103,7 @@ def test_records_that_made_the_head_are_refused_where_the_ledger_knows(tmp_path:
     scored = study_of(
         tmp_path / "score", schema=scoring.schema, cohort=COHORT, privacy=promise, published=scoring.published
     )
-    scoring.published.save(beside(scored.home(0) / "plan.toml"))
+    scoring.published.save(values_path(scored.home(0) / "plan.toml"))
     folder = Folder.open(scored.home(0))
     whole = RecordFile(file_of(tmp_path, 0).path)
     name_file(folder, whole, TEMPLATE)  # nothing is known of these records

@@ -14,7 +14,7 @@ from privstats.engines.network.folder import RoundFolder
 from privstats.engines.network.round_host import Ended, Waiting
 from privstats.engines.network.transport import Reply
 from privstats.errors import LocalProtocolError
-from privstats.schema.public_values import Published, Values, beside
+from privstats.schema.public_values import Published, Values, values_path
 from privstats.secagg import Roster
 from tests import made
 from tests.engines.network.fake import FolderNet, Study, study_of
@@ -48,7 +48,7 @@ def next_round(study: Study, releases: list[Any], **schema: Any) -> FolderNet:
     plan = replace(plan, schema=replace(plan.schema, **schema))
     (study.host / "release.safetensors").rename(study.host / "first.safetensors")
     for home in (study.host, *(study.home(peer) for peer in range(9))):
-        plan.published.save(beside(home / "plan.toml"))
+        plan.published.save(values_path(home / "plan.toml"))
         (home / "plan.toml").write_text(plan.to_toml())
     return FolderNet(study.renewed())
 

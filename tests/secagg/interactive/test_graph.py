@@ -116,7 +116,7 @@ def on_the_ring(graph) -> list[int]:
 
 
 @given(sparse, st.data())
-def test_least_degree_is_what_counting_gives(graph, data) -> None:
+def test_min_degree_is_what_counting_gives(graph, data) -> None:
     n = graph.parameters.clients
     survivors = data.draw(st.frozensets(st.integers(0, n - 1), min_size=1))
     assert graph.min_degree(survivors) == min(len(survivors.intersection(graph.neighbours(i))) for i in survivors)

@@ -12,7 +12,7 @@ from privstats.kinds import calibration as calibration_moments
 from privstats.kinds import party as parties
 from privstats.moments import gradient_map
 from privstats.schema import modules
-from privstats.schema.public_values import beside
+from privstats.schema.public_values import values_path
 from tests.course.cases import OF_CLOSED, RIDGE, SOFTMAX, parties_plan, plan_of, rounds, shards
 from tests.mutation import bugs
 from threat_models.audits.gradients import audit_gradients
@@ -158,7 +158,7 @@ def test_the_command_searches_a_rounds_plan_and_the_others_say_what_they_take(tm
     plan = course.next(ps.simulate(course, shards())[:1])
     assert isinstance(plan.schema, ps.GradientSchema)
     (tmp_path / "round.toml").write_text(plan.to_toml())
-    plan.published.save(beside(tmp_path / "round.toml"))
+    plan.published.save(values_path(tmp_path / "round.toml"))
     done = privstats(
         "audit", "sensitivity", "round.toml", "--starts", "1", "--seed", "1", "--json", cwd=tmp_path, code=0
     )

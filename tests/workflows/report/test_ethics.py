@@ -49,7 +49,7 @@ def without_names(said: str) -> str:
 
 
 def test_every_kind_has_its_words_and_no_kind_has_words_that_is_not_there() -> None:
-    assert all(kind.makes for kind in ps.schema.KINDS.values())
+    assert all(kind.purpose for kind in ps.schema.KINDS.values())
     assert all(kind.why for kind in COURSE_KINDS.values())
     assert (set(ethics_words.KEYS), set(ethics_words.UNITS)) == (set(PROTOCOLS), set(get_args(Unit)))
     assert set(ethics_words.HIDDEN) == set(get_args(Adjacency))
@@ -64,7 +64,7 @@ def test_a_plan_of_every_kind_says_what_leaves_a_party_and_what_for(schema: ps.s
     for row in schema.sent:
         numbers = row.blocks(schema.sizes) * row.entries(schema.sizes)
         assert f"{row.meaning} {numbers:,} {plan.noise.sigma[row.letter]:.3g}" in said
-    assert schema.makes[1:] in said
+    assert schema.purpose[1:] in said
     assert f"A record is {schema.record}." in said
     assert plan.digest in said
     assert f"privstats {ps.__version__}." in said
@@ -82,7 +82,7 @@ def test_a_course_of_every_kind_says_how_often_parties_are_asked_and_what_all_of
     assert f"What leaves a party are {sent}, {size}" in said
     assert said.count("A record is") == 1
     for plan in course.priced:
-        assert plan.schema.makes[1:] in said
+        assert plan.schema.purpose[1:] in said
         assert plan.schema.record in said
         assert all(row.meaning in said for row in plan.schema.sent)
     assert ethics_words.sessions_of(course) in said
@@ -279,7 +279,7 @@ def test_a_kind_without_words_is_refused_by_its_name(monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(COURSE_KINDS, "single", replace(COURSE_KINDS["single"], why=""))
     with pytest.raises(ps.PlanError, match="no words for courses of the kind 'single' yet"):
         ethics_page(Statement(PLAN, course=SAMPLES["single"]))
-    monkeypatch.setattr(ps.ClassSchema, "makes", "")
+    monkeypatch.setattr(ps.ClassSchema, "purpose", "")
     with pytest.raises(ps.errors.SchemaError, match="no sentence for an ethics board is available for a ClassSchema"):
         ethics_page(Statement(PLAN))
 

@@ -8,7 +8,7 @@ import pytest
 import privstats as ps
 from privstats.course.promise import total_of
 from privstats.dp.privacy import MODELS
-from privstats.plan.devices import least_epsilon
+from privstats.plan.devices import min_stated_epsilon
 from privstats.workflows.report import Cell, Statement, explanations, page_of, sessions
 from tests import made
 from tests.course.cases import rounds
@@ -196,7 +196,7 @@ def test_of_devices_the_page_speaks_of_answers_and_never_of_who_is_in():
     assert "whether they are in" not in told
     assert "another script reads every answer" in told
     assert "answers, some of them perhaps an attacker's" in told
-    least = least_epsilon(plan.schema, plan.privacy, plan.noise, 4)
+    least = min_stated_epsilon(plan.schema, plan.privacy, plan.noise, 4)
     found = explanations.hits(ps.dp.Guarantee(ps.dp.gaussian_mu(least, plan.privacy.delta)))
     assert explanations.headline(plan).startswith(f"At most {found:g} of 100 answers found at 1 false alarm")
 

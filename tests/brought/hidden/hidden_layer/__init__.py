@@ -23,7 +23,7 @@ from privstats.errors import SchemaError
 from privstats.estimates.denoise import NoisyClassSums
 from privstats.estimates.recipes import SoftmaxRecipe
 from privstats.estimates.softmax import INTERCEPT, SoftmaxWhitening
-from privstats.schema.modules import Module, Whole
+from privstats.schema.modules import Ints, Module
 from privstats.schema.public_values import Values
 
 __all__ = ["Hidden", "adapter", "mlp"]
@@ -51,8 +51,8 @@ class Hidden(Module):
         return sum(rows * columns for rows, columns in self.shape(features, classes).parts)
 
     def gradients(
-        self, units: Whole, labels: NDArray[np.intp], weights: Values, *, classes: int, norm: float, grid_bits: int
-    ) -> tuple[Whole, Whole]:
+        self, units: Ints, labels: NDArray[np.intp], weights: Values, *, classes: int, norm: float, grid_bits: int
+    ) -> tuple[Ints, Ints]:
         """By Opacus, of whole numbers."""
         return measured(self.shape(units.shape[1] - 1, classes), units, labels, weights, norm, grid_bits)
 
@@ -62,7 +62,7 @@ class Hidden(Module):
         return recipes.started(recipe, sums, whitening, *draws, adapter=self.adapter)
 
     def refined(
-        self, recipe: SoftmaxRecipe, sums: NoisyClassSums, state: Any, gradient: Whole, kappa: float, sigma: float
+        self, recipe: SoftmaxRecipe, sums: NoisyClassSums, state: Any, gradient: Ints, kappa: float, sigma: float
     ) -> recipes.HiddenState:
         """Both layers by their filters."""
         return recipes.refined(recipe, sums, state, gradient, kappa, sigma)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.moments.gradient_map import PROBABILITY_BITS, SHY, Whole, exponentials, residuals_of, shortened
+from privstats.moments.gradient_map import PROBABILITY_BITS, SHY, Ints, exponentials, residuals_of, shortened
 from privstats.optional_dependencies import load
 from privstats.schema.public_values import Values
 
@@ -49,8 +49,8 @@ class Shape:
 
 
 def gradients(
-    shape: Shape, units: Whole, labels: NDArray[np.intp], w: Values, norm: float, bits: int
-) -> tuple[Whole, Whole]:
+    shape: Shape, units: Ints, labels: NDArray[np.intp], w: Values, norm: float, bits: int
+) -> tuple[Ints, Ints]:
     """The gradients of records, shortened, and kappa, as ``Module.gradients`` wants them.
 
     Guarantee:

@@ -20,7 +20,7 @@ from privstats.engines.network.round_host import Ended, Waiting
 from privstats.engines.network.statements import Envelope, SignedAnnouncement
 from privstats.engines.network.transport import OK
 from privstats.errors import LedgerError
-from privstats.schema.public_values import Published, Values, beside
+from privstats.schema.public_values import Published, Values, values_path
 from privstats.secagg import Identity
 from tests.course.cases import CLIENTS
 from tests.engines.network.courses.study import DATASET, CourseStudy, Desk, another_weight, course_study
@@ -127,7 +127,7 @@ def test_a_second_plan_for_a_round_is_refused_though_it_follows_from_what_is_sho
     made_up.save(path, signer=desk.study.server)
     plan = desk.study.course.next([made_up])
     second = desk.study.host / "nodes" / "1" / "plan.toml"
-    plan.published.save(beside(second))
+    plan.published.save(values_path(second))
     second.write_text(plan.to_toml())
     assert desk.ask(desk.outgoing(1).signed(whole=True), 1) == "not_next"
     assert desk.lines[-1].startswith("the server showed another release of round 0 before; compare")
@@ -144,7 +144,7 @@ def test_a_second_plan_that_follows_within_rounding_is_refused_too(desk: Desk) -
     values["W"] = Values(weights, values["W"].exponent)
     other = replace(plan, published=Published.of(values, bytes.fromhex(plan.published.after)))
     second = desk.study.host / "nodes" / "1" / "plan.toml"
-    other.published.save(beside(second))  # type: ignore[union-attr]
+    other.published.save(values_path(second))  # type: ignore[union-attr]
     second.write_text(other.to_toml())
     assert desk.ask(desk.outgoing(1).signed(whole=True), 1) == "not_next"
     assert desk.lines[-1].startswith("the server sent another plan for round 1 before; compare")

@@ -1,4 +1,4 @@
-"""What is kept between rounds changes no sum: rows that are not those of before are mapped anew."""
+"""What is cached between rounds changes no sum: rows that are not those of before are mapped anew."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 import privstats as ps
 from privstats.moments import exact_moments, gradient_map
-from privstats.moments.kept_rows import KeptRows
+from privstats.moments.row_cache import RowCache
 from privstats.schema.public_values import Published, Values
 from tests.moments.test_gradients import RIDGE, SCHEMA, C, D, published, published_ridge, records
 
@@ -19,8 +19,8 @@ ROUNDS = {
 }
 
 
-def measured(schema: ps.GradientSchema, X: Any, y: Any, said: Published, kept: KeptRows | None = None) -> Any:
-    return exact_moments(schema, X, y, published=said, unreadable="leave out", kept=kept)
+def measured(schema: ps.GradientSchema, X: Any, y: Any, said: Published, cache: RowCache | None = None) -> Any:
+    return exact_moments(schema, X, y, published=said, unreadable="leave out", cache=cache)
 
 
 @pytest.mark.parametrize("most", [0, 40_000, 1 << 29])
@@ -31,9 +31,9 @@ def test_rounds_give_the_sums_that_they_give_alone(kind: str, dtype: Any, most: 
     schema, rounds = ROUNDS[kind]
     X, y = records(9_000)
     X = (20 * X).astype(dtype)
-    kept = KeptRows(most)
+    cache = RowCache(most)
     for said in rounds:
-        assert measured(schema, X, y, said, kept) == measured(schema, X, y, said)
+        assert measured(schema, X, y, said, cache) == measured(schema, X, y, said)
 
 
 @pytest.mark.parametrize("kind", list(ROUNDS))
@@ -46,12 +46,12 @@ def test_rows_are_mapped_once_for_all_rounds_of_one_map(kind: str, monkeypatch: 
         monkeypatch.setattr(
             gradient_map, name, lambda schema, rows, M, right=right: formed.append(len(rows)) or right(schema, rows, M)
         )
-    kept = KeptRows()
+    cache = RowCache()
     for said in rounds:
-        measured(schema, X, y, said, kept)
+        measured(schema, X, y, said, cache)
     assert sum(formed) == len(X)
     other = Published.of({**said.read(), "M": Values.rounded(np.eye(D))})
-    assert measured(schema, X, y, other, kept) == measured(schema, X, y, other)
+    assert measured(schema, X, y, other, cache) == measured(schema, X, y, other)
     assert sum(formed) == 3 * len(X)
 
 
@@ -78,10 +78,10 @@ def no_number(X: NDArray[np.float64]) -> None:
 @pytest.mark.parametrize("change", [negated, doubled, swapped, one_entry])
 def test_records_that_were_changed_in_place_are_mapped_anew(change: Callable[[Any], None]) -> None:
     X, y = records(9_000)
-    kept = KeptRows()
-    before = measured(RIDGE, X, y, published_ridge(), kept)
+    cache = RowCache()
+    before = measured(RIDGE, X, y, published_ridge(), cache)
     change(X)
-    after = measured(RIDGE, X, y, published_ridge(), kept)
+    after = measured(RIDGE, X, y, published_ridge(), cache)
     assert after == measured(RIDGE, X, y, published_ridge())
     assert after != before
 
@@ -90,30 +90,30 @@ def test_records_that_were_changed_in_place_are_mapped_anew(change: Callable[[An
 def test_a_huge_entry_hides_no_change_of_other_rows(huge: float) -> None:
     X, y = records(2_000)
     X[0, 0] = huge
-    kept = KeptRows()
-    measured(RIDGE, X, y, published_ridge(), kept)
+    cache = RowCache()
+    measured(RIDGE, X, y, published_ridge(), cache)
     X[1:] *= -1
-    assert measured(RIDGE, X, y, published_ridge(), kept) == measured(RIDGE, X, y, published_ridge())
+    assert measured(RIDGE, X, y, published_ridge(), cache) == measured(RIDGE, X, y, published_ridge())
 
 
 def test_rows_that_are_no_numbers_count_as_zero_in_every_round() -> None:
     X, y = records(500)
     no_number(X)
-    kept = KeptRows()
+    cache = RowCache()
     schema, rounds = ROUNDS["softmax"]
     kind = ps.moments.kind_of(schema)
     for said in rounds:
-        assert kind.again(kept)(schema, X, y, said.read(), False) == kind.measure(schema, X, y, said.read(), False)
+        assert kind.again(cache)(schema, X, y, said.read(), False) == kind.measure(schema, X, y, said.read(), False)
 
 
 def test_batches_in_another_order_are_mapped_anew() -> None:
     X, y = records(600)
     schema, rounds = ROUNDS["softmax"]
-    kept = KeptRows()
+    cache = RowCache()
     for round_, said in enumerate(rounds):
         order = np.random.default_rng(round_).permutation(600)
         batches = [(X[part], y[part]) for part in np.array_split(order, 3)]
-        assert measured(schema, iter(batches), None, said, kept) == measured(schema, X, y, said)
+        assert measured(schema, iter(batches), None, said, cache) == measured(schema, X, y, said)
 
 
 def test_a_course_of_one_party_maps_its_rows_once(monkeypatch: pytest.MonkeyPatch) -> None:

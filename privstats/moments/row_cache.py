@@ -31,7 +31,7 @@ class _Tile:
         return self.rows.unit.nbytes + self.rows.fine.nbytes + (0 if grid is None else grid.nbytes)
 
 
-class KeptRows:
+class RowCache:
     """Mapped rows of one party's records, tile by tile.
 
     A tile is reused where index, map, shape and contents are unchanged.
@@ -43,24 +43,24 @@ class KeptRows:
         self._tiles: dict[int, _Tile] = {}
         self._bytes = 0
 
-    def behind(self, map_: object) -> KeptRows:
+    def for_map(self, map_: object) -> RowCache:
         """Drop rows of other maps than ``map_``, and return this cache."""
         if map_ != self._map:
             self._map, self._tiles, self._bytes = map_, {}, 0
         return self
 
-    def mapped(self, place: int, rows: NDArray[Any], form: Callable[[], MappedRows]) -> MappedRows:
+    def mapped(self, index: int, rows: NDArray[Any], form: Callable[[], MappedRows]) -> MappedRows:
         """Return a tile's mapped rows, cached or from ``form``."""
         mark = _mark(rows)
-        tile = self._tiles.get(place)
+        tile = self._tiles.get(index)
         if tile is not None and tile.mark == mark:
             return _integers(tile.rows, lambda packed: packed.astype(np.float64))
         result = form()
         if tile is not None:
-            self._bytes -= self._tiles.pop(place).bytes
+            self._bytes -= self._tiles.pop(index).bytes
         entry = _Tile(mark, _integers(result, _packed))
         if self._bytes + entry.bytes <= self._most:
-            self._tiles[place] = entry
+            self._tiles[index] = entry
             self._bytes += entry.bytes
         return result
 
