@@ -60,12 +60,13 @@ def raw_tables_rate_standing() -> str:
     clear = [line for line, row in beyond.items() if abs(row["gap"]) - 2 * standard_error(row["gaps"]) > _NEAR]
     said = f"Its mean probability is within .02 of the rate on {len(rows) - len(beyond)} of {len(rows)} lines"
     if not beyond:
-        return said + "."
-    named = ", ".join(
-        f"{_listed([line])}: {_signed(row['gap'])} ± {_digits(standard_error(row['gaps']))}"
-        for line, row in beyond.items()
-    )
+        return f"{said}; the farthest is {_gap(*max(rows.items(), key=lambda item: abs(item[1]['gap'])))}."
+    named = ", ".join(_gap(line, row) for line, row in beyond.items())
     return said + f" (not on {named}), and beyond it by two standard errors on {_listed(clear) or 'none'}."
+
+
+def _gap(line: tuple[str, float], row: Row) -> str:
+    return f"{_listed([line])}: {_signed(row['gap'])} ± {_digits(standard_error(row['gaps']))}"
 
 
 def raw_tables_mean_standing() -> str:

@@ -1,8 +1,8 @@
 """Runs ways over tables, cell by cell, so that a run that is stopped can go on.
 
-A cell is the AUC and the log loss of one way at one epsilon on every split of a table. Splits are measured in blocks of
-five, all cells' first block before any second, epsilon 1 first, small tables first: at whatever moment it stops, cells
-can be compared.
+A cell is the AUC and the log loss of one way at one epsilon on every split of a table, each the mean over the releases
+of that split. Splits are measured in blocks of five, all cells' first block before any second, epsilon 1 first, small
+tables first: at whatever moment it stops, cells can be compared.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import argparse
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -33,6 +33,7 @@ _LEAST = 1e-6  # a probability, where a rival's is 0
 EPSILONS = (1.0, 3.0, 0.3)
 TITLE, ABOUT = "AUC: ", "tables"
 _BLOCK = 5
+_NEXT_RELEASE = 1_000  # between the seeds of a split's releases
 
 
 def _loss(y: Any, shares: Any) -> float:
@@ -50,6 +51,11 @@ SCORES: Mapping[str, Callable[[Any, Any], float]] = {
 _MEANS = {"loss": "losses", "gap": "gaps"}
 
 
+def once(_: int) -> int:
+    """Release every split once, whatever the number of records."""
+    return 1
+
+
 @dataclass(frozen=True)
 class Ways:
     """Compared methods.
@@ -58,11 +64,13 @@ class Ways:
         private: run at every epsilon.
         exact: run once, without privacy.
         left_out: by name, why a way cannot run here.
+        releases: how often each private way releases a split, from the table's number of records.
     """
 
     private: Mapping[str, Way]
     exact: Mapping[str, Way] = field(default_factory=dict)
     left_out: Mapping[str, str] = field(default_factory=dict)
+    releases: Callable[[int], int] = once
 
     def cells(self, names: Sequence[str] | None, epsilons: Sequence[float]) -> Iterator[tuple[str, Way, float | None]]:
         """Ways that can run here, each with an epsilon, in the order of the epsilons."""
@@ -102,14 +110,15 @@ def tables_of(ways: Ways, name: str, chosen: argparse.Namespace) -> Tables:
         for each in sorted(there, key=lambda table: loaded[table][0].size):
             if chosen.minutes is not None and time.monotonic() - begun > 60 * chosen.minutes:
                 return
-            rows = found.setdefault(each, {})
+            rows, until = found.setdefault(each, {}), min(start + _BLOCK, count)
+            releases = ways.releases(len(loaded[each][0]))
             cells = [
                 (way, run, at)
                 for way, run, at in ways.cells(chosen.ways, epsilons)
-                if (epsilon if at is None else at) == epsilon and _measured(rows, way, at) < min(start + _BLOCK, count)
+                if (epsilon if at is None else at) == epsilon and _measured(rows, way, at, releases) < until
             ]
             if cells:
-                _measure(rows, cells, loaded[each], min(start + _BLOCK, count))
+                _measure(rows, cells, loaded[each], until, releases)
                 yield TITLE + each, _in_order(rows, ways)
 
 
@@ -154,24 +163,37 @@ def _measure(
     cells: Sequence[tuple[str, Way, float | None]],
     table: tuple[Any, Any],
     until: int,
+    releases: int,
 ) -> None:
     """Bring these cells to so many splits."""
     known, (columns, y) = Known.of(table[0]), table
-    first = min(_measured(rows, way, at) for way, _, at in cells)
+    first = min(_measured(rows, way, at, releases) for way, _, at in cells)
     made = list(splits(columns, y, range(first, until)))
     for way, run, epsilon in cells:
-        usual: dict[str, Any] = {"way": way, "epsilon": epsilon, **{name: [] for name in SCORES}, "seconds": 0.0}
-        row = rows.setdefault((way, epsilon), usual)
-        begun, there = time.perf_counter(), made[len(row["aucs"]) - first :]
-        found = run(known, there, epsilon or 0.0)
+        times, before = (1 if epsilon is None else releases), _measured(rows, way, epsilon, releases)
+        if not before:
+            rows[way, epsilon] = {"way": way, "epsilon": epsilon, **{name: [] for name in SCORES}, "seconds": 0.0}
+            rows[way, epsilon] |= {"releases": times} if times > 1 else {}
+        row, there = rows[way, epsilon], made[before - first :]
+        begun = time.perf_counter()
+        found = [run(known, _seeded(there, _NEXT_RELEASE * each), epsilon or 0.0) for each in range(times)]
         row["seconds"] += time.perf_counter() - begun
-        for split, shares in zip(there, found, strict=True):
+        for split, shares in zip(there, zip(*found, strict=True), strict=True):
             for name, score in SCORES.items():
-                row.setdefault(name, []).append(round(score(split.y_test, shares), 5))
+                mean = float(np.mean([score(split.y_test, each) for each in shares]))
+                row.setdefault(name, []).append(round(mean, 5))
 
 
-def _measured(rows: Mapping[tuple[str, float | None], Row], way: str, epsilon: float | None) -> int:
-    return len(rows[way, epsilon]["aucs"]) if (way, epsilon) in rows else 0
+def _seeded(there: Sequence[Split], later: int) -> list[Split]:
+    return [replace(split, seed=split.seed + later) for split in there]
+
+
+def _measured(rows: Mapping[tuple[str, float | None], Row], way: str, epsilon: float | None, releases: int) -> int:
+    """Return the number of splits that a saved cell has; none where each was released too rarely."""
+    row = rows.get((way, epsilon))
+    if row is None or (epsilon is not None and row.get("releases", 1) < releases):
+        return 0
+    return len(row["aucs"])
 
 
 def _in_order(rows: Mapping[tuple[str, float | None], Row], ways: Ways) -> Rows:

@@ -3,6 +3,7 @@
 import argparse
 import itertools
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ import pytest
 from benchmarks import raw_table_tables, rival_tables
 from benchmarks.measuring import results
 from benchmarks.raw_table_tables import EBM, EBM_WHOLE, OURS, WHOLE, leads
-from benchmarks.raw_tables import finer_ends, pairs, penalty, rare, running, story
+from benchmarks.raw_tables import finer_ends, pairs, penalty, probabilities, rare, running, story
 from benchmarks.raw_tables.finer_ends import CHOSEN_ON
 from benchmarks.raw_tables.known import Known
 from benchmarks.raw_tables.rivals import WAYS
@@ -133,6 +134,32 @@ def test_a_stopped_run_goes_on_where_it_was(chosen):
     chosen.splits, chosen.minutes = 9, 0.0
     written(chosen)
     assert chosen.asked == []
+
+
+def test_small_tables_are_released_more_often_and_a_score_is_the_mean_over_releases(chosen):
+    chosen.epsilons, chosen.splits = [1.0], 2
+    written(chosen)
+    chosen.asked.clear()
+    chosen.compared = replace(chosen.compared, releases=lambda records: 3 if records < 1_000 else 1)
+    found = written(chosen)
+    assert chosen.asked == [("ours", 1.0, [later, later + 1]) for later in (0, 1_000, 2_000)]
+    ours, exact = found["AUC: small"]
+    assert (ours["aucs"], ours["releases"]) == ([10.5, 10.51], 3)  # seeds as scores: 1,000 on average above the first
+    assert exact["aucs"] == [0.5, 0.51]
+    assert "releases" not in exact
+    assert "releases" not in found["AUC: large"][0]
+    chosen.asked.clear()
+    assert written(chosen) == found
+    assert chosen.asked == []
+
+
+def test_every_line_of_probabilities_has_the_releases_of_its_rule():
+    saved = results("raw_tables.probabilities")
+    often = {row["data"]: probabilities.releases(row["records"]) for row in saved[running.ABOUT]}
+    assert [often[name] for name in ("biopsy", "titanic", "cells")] == [8, 4, 1]
+    rows = [(name, row) for name in often for row in saved[running.TITLE + name]]
+    assert len(rows) == 2 * 5 * 19
+    assert all(row.get("releases", 1) == often[name] and len(row["gaps"]) == 10 for name, row in rows)
 
 
 def test_what_cannot_run_here_says_why(monkeypatch):
