@@ -36,7 +36,8 @@ Array: TypeAlias = NDArray[np.float64]
 _NEAR = 0.05
 _STARTS = 4
 _SOLVED = 1e-12
-_WHOLE = 0.02  # how far a size may be from a whole number by the cut of the sums to whole steps
+# Largest distance of a size from an integer: sums are truncated to integer steps.
+_INTEGER_TOLERANCE = 0.02
 _SMALLEST, _LARGEST = 20.0, 400.0
 
 
@@ -126,7 +127,7 @@ def solve_sites(
             system.residuals, system.start(rng), jac=system.slopes, xtol=1e-15, ftol=1e-15, gtol=1e-15, max_nfev=80
         )
         best = min(best, Solved(*system.split(result.x), 2 * float(result.cost)), key=Solved.doubt)
-        if best.doubt() < (0.0, _WHOLE):
+        if best.doubt() < (0.0, _INTEGER_TOLERANCE):
             break
     return best
 
