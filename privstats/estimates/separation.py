@@ -33,7 +33,7 @@ _CORRELATION = 0.1
 """Correlation between residuals and what a score of 1 misses, a priori."""
 _LEVELS = (0.025, 0.975)
 _TRACE_ENTRIES = 128  # of noise in each class, by which a trace is estimated
-_LEAST = 1e-9
+_LEAST, _MOST_GAIN = 1e-9, 2.0
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,8 @@ def _posterior(margins: _Margins, measured: tuple[float, float], residual_measur
     variances, visible = margins.variance * _WITHIN, margins.visible()
     expected = np.array([margins.expected(_DISTANCES, each) for each in variances])
     apart = _DISTANCES * np.sqrt(variances)[:, None]
-    released = margins.released(variances[:, None], apart, visible)
+    between = margins.share * (1 - margins.share) * np.square(margins.alike(apart))
+    released = variances[:, None] / margins.widened + visible * between
     of_distance, of_variance = (math.hypot(_OF_MODEL, each * (1 - visible)) for each in (_OF_DISTANCE, _OF_VARIANCE))
     distance_variance = distance_error**2 + np.square(of_distance * apart) + _LEAST
     residual_variance = residual_error**2 + np.square(_OF_MODEL * margins.share * (1 - margins.share) * apart)
@@ -99,8 +100,8 @@ def _posterior(margins: _Margins, measured: tuple[float, float], residual_measur
     areas = posterior.sum(axis=0)
     low, high = np.interp(_LEVELS, np.cumsum(areas) - areas / 2, _AREAS)
     spread = math.sqrt(float(posterior.sum(axis=1) @ variances))
-    between = math.sqrt(2) * float(ndtri(areas @ _AREAS)) * spread
-    centres = margins.mean + between * np.array([-margins.share, 1 - margins.share])
+    middle = np.asarray(math.sqrt(2) * ndtri(areas @ _AREAS) * spread)
+    centres = margins.own + margins.gain * (margins.level + margins.sides * margins.alike(middle))
     return Separation(centres, spread, float(low), float(high))
 
 
@@ -123,7 +124,8 @@ class _Margins:
         self.curvature = (1 - INTERCEPT**2) * whitening.values * np.square(whitening.scale) / whitening.spread
         top = int(whitening.values.argmax())  # which holds the mean row where rows have one
         self.curvature[top] = max(self.curvature[top] - self.row[top] ** 2, 0.0)
-        self.mean = float(along @ self.row)
+        self.mean, self.own = float(along @ self.row), float(along[-1]) * INTERCEPT
+        self.level, self.sides = self.mean - self.own, np.array([-self.share, 1 - self.share])
         self._stretch(rows)
         self.variance = max(self.covariance(along, along), _LEAST)
         earlier = before[1] - before[0]
@@ -136,17 +138,19 @@ class _Margins:
         means, shares = denoise.class_means(self.sums, self.counts).values, self.counts / self.records
         scatter = np.maximum(1 - np.square(means).sum(axis=1), _LEAST)
         scatter = scatter / float(shares @ scatter)
-        squares = np.square(means @ self.whitening.vectors * self.whitening.scale).sum(axis=1)
-        squares = squares + scatter * max(self.whitening.spread - float(shares @ squares), _LEAST)
-        gain = np.sqrt(self.whitening.spread / squares)
+        squares, spread = (
+            np.square(means @ self.whitening.vectors * self.whitening.scale).sum(axis=1),
+            self.whitening.spread,
+        )
+        squares = squares - float(shares @ squares) + (scatter - 1) * max(spread - float(shares @ squares), 0.0)
+        gain = np.sqrt(spread / np.maximum(spread + squares, spread / _MOST_GAIN**2))
         self.inverse = gain / self.counts
         self.rows = rows * self.inverse[:, None]
         self.gain, self.widened = gain, float((scatter * np.square(gain)).mean())
 
-    def released(self, variance: Array, apart: Array, visible: float) -> Array:
-        moved = (self.gain[1] - self.gain[0]) * float(self.along[:-1] @ self.row[:-1])
-        alike = (apart - moved) / (self.share * self.gain[0] + (1 - self.share) * self.gain[1])
-        return np.asarray(variance / self.widened + visible * self.share * (1 - self.share) * np.square(alike))
+    def alike(self, apart: Array) -> Array:
+        # The distance if the map stretched both classes alike.
+        return np.asarray((apart - (self.gain[1] - self.gain[0]) * self.level) / float(self.gain @ np.abs(self.sides)))
 
     def covariance(self, one: Array, other: Array) -> float:
         return float((one * other)[:-1] @ self.curvature)

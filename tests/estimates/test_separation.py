@@ -73,7 +73,7 @@ def test_scores_are_divided_and_shifted() -> None:
     assert (law.centres.tolist(), law.spread, law.low, law.high) == ([0.5, 2.5], 1.0, 0.8, 0.9)
 
 
-@pytest.mark.parametrize(("apart", "sigma"), [(1.0, 0.0), (1.0, 5.0), (2.0, 20.0)])
+@pytest.mark.parametrize(("apart", "sigma"), [(1.0, 0.0), (4.0, 0.0), (1.0, 5.0), (2.0, 20.0)])
 def test_centres_and_spread_are_those_of_the_margins(apart: float, sigma: float) -> None:
     law, margins = found(apart, sigma, 0)
     spread = float(np.mean([each.std() for each in margins]))
