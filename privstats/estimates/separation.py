@@ -20,19 +20,20 @@ from privstats.estimates.softmax import INTERCEPT, LDA_SHARE, SoftmaxWhitening
 Discriminant: TypeAlias = Callable[[Array], Array]
 """The discriminant's part of the weights ``(2, k)``, by class sums A ``(2, d)``."""
 
-_AREAS = np.linspace(0.5, 0.999, 100)
+_AREAS = np.linspace(0.48, 0.999, 104)
 _DISTANCES = math.sqrt(2) * ndtri(_AREAS)
 _NORMAL, _FEW_NORMAL = (ndtri((np.arange(count) + 0.5) / count) for count in (64, 6))
-_PRIOR = 0.5
-_LOG_SPREAD = _PRIOR * np.linspace(-2.5, 2.5, 11)
-"""Logarithm of the within-class variance over the released one, with its prior standard deviation."""
-_OF_OPTIMISM, _OF_DISTANCE, _OF_RESIDUAL = 0.25, 0.15, 0.05
+_WITHIN = np.exp(np.linspace(-2.0, 2.0, 41))
+"""Within-class variances over the released one, equally likely a priori."""
+_OF_OPTIMISM, _OF_MODEL = 0.25, 0.05
 """Relative standard deviations of the linear response, and of the normal law on rows of one length."""
+_OF_DISTANCE, _OF_VARIANCE = 0.15, 0.5
+"""Those that a map adds whose directions noise hides."""
 _CORRELATION = 0.1
 """Correlation between residuals and what a score of 1 misses, a priori."""
 _LEVELS = (0.025, 0.975)
 _TRACE_ENTRIES = 128  # of noise in each class, by which a trace is estimated
-_LEAST = 1e-9
+_LEAST, _MOST_GAIN = 1e-9, 2.0
 
 
 @dataclass(frozen=True)
@@ -66,8 +67,8 @@ def separation(
     """Return the posterior law of the margins ``(W_1 - W_0) u`` under both classes.
 
     The first measurement is the distance of the class means from A, less the covariance of A's noise with weights that
-    follow it (Stein 1981). The second is the last gradient along the weights, corrected likewise. The AUC is uniform a
-    priori. For clear classes with little noise it is too low, by .04 at .996: the variance is that of all rows.
+    follow it (Stein 1981). The second is the last gradient along the weights, corrected likewise. The third is B's
+    variance along them. The AUC is uniform a priori.
 
     Args:
         rounds: gradient in the filter's coordinates, kappa and sigma of each round.
@@ -83,21 +84,24 @@ def separation(
 
 def _posterior(margins: _Margins, measured: tuple[float, float], residual_measured: tuple[float, float]) -> Separation:
     (distance, distance_error), (residual, residual_error) = measured, residual_measured
-    variances = margins.variance * np.exp(_LOG_SPREAD)
+    variances, visible = margins.variance * _WITHIN, margins.visible()
     expected = np.array([margins.expected(_DISTANCES, each) for each in variances])
     apart = _DISTANCES * np.sqrt(variances)[:, None]
-    distance_variance = distance_error**2 + np.square(_OF_DISTANCE * apart) + _LEAST
-    residual_variance = residual_error**2 + np.square(_OF_RESIDUAL * margins.share * (1 - margins.share) * apart)
+    between = margins.share * (1 - margins.share) * np.square(margins.alike(apart))
+    released = variances[:, None] / margins.widened + visible * between
+    of_distance, of_variance = (math.hypot(_OF_MODEL, each * (1 - visible)) for each in (_OF_DISTANCE, _OF_VARIANCE))
+    distance_variance = distance_error**2 + np.square(of_distance * apart) + _LEAST
+    residual_variance = residual_error**2 + np.square(_OF_MODEL * margins.share * (1 - margins.share) * apart)
     chi = np.square(distance - apart) / distance_variance + np.log(distance_variance)
     chi += np.square(residual - expected) / residual_variance + np.log(residual_variance)
-    chi += np.square(_LOG_SPREAD / _PRIOR)[:, None]
+    chi += np.square(np.log(released / margins.variance) / of_variance)
     posterior = np.exp((chi.min() - chi) / 2)
     posterior = posterior / posterior.sum()
     areas = posterior.sum(axis=0)
     low, high = np.interp(_LEVELS, np.cumsum(areas) - areas / 2, _AREAS)
     spread = math.sqrt(float(posterior.sum(axis=1) @ variances))
-    between = math.sqrt(2) * float(ndtri(areas @ _AREAS)) * spread
-    centres = margins.mean + between * np.array([-margins.share, 1 - margins.share])
+    middle = np.asarray(math.sqrt(2) * ndtri(areas @ _AREAS) * spread)
+    centres = margins.own + margins.gain * (margins.level + margins.sides * margins.alike(middle))
     return Separation(centres, spread, float(low), float(high))
 
 
@@ -120,15 +124,45 @@ class _Margins:
         self.curvature = (1 - INTERCEPT**2) * whitening.values * np.square(whitening.scale) / whitening.spread
         top = int(whitening.values.argmax())  # which holds the mean row where rows have one
         self.curvature[top] = max(self.curvature[top] - self.row[top] ** 2, 0.0)
-        self.rows, self.mean = rows / counts[:, None], float(along @ self.row)
+        self.mean, self.own = float(along @ self.row), float(along[-1]) * INTERCEPT
+        self.level, self.sides = self.mean - self.own, np.array([-self.share, 1 - self.share])
+        self._stretch(rows)
         self.variance = max(self.covariance(along, along), _LEAST)
         earlier = before[1] - before[0]
         own, both = self.covariance(earlier, earlier), self.covariance(along, earlier)
         self.slope, self.earlier = both / self.variance, float(earlier @ self.row)
         self.rest = max(own - both**2 / self.variance, 0.0) / self.variance
 
+    def _stretch(self, rows: Array) -> None:
+        # Rows have norm 1, so a class with a long mean has little scatter, and mapped rows of another mean length.
+        means, shares = denoise.class_means(self.sums, self.counts).values, self.counts / self.records
+        scatter = np.maximum(1 - np.square(means).sum(axis=1), _LEAST)
+        scatter = scatter / float(shares @ scatter)
+        squares, spread = (
+            np.square(means @ self.whitening.vectors * self.whitening.scale).sum(axis=1),
+            self.whitening.spread,
+        )
+        squares = squares - float(shares @ squares) + (scatter - 1) * max(spread - float(shares @ squares), 0.0)
+        gain = np.sqrt(spread / np.maximum(spread + squares, spread / _MOST_GAIN**2))
+        self.inverse = gain / self.counts
+        self.rows = rows * self.inverse[:, None]
+        self.gain, self.widened = gain, float((scatter * np.square(gain)).mean())
+
+    def alike(self, apart: Array) -> Array:
+        # The distance if the map stretched both classes alike.
+        return np.asarray((apart - (self.gain[1] - self.gain[0]) * self.level) / float(self.gain @ np.abs(self.sides)))
+
     def covariance(self, one: Array, other: Array) -> float:
         return float((one * other)[:-1] @ self.curvature)
+
+    def visible(self) -> float:
+        # The variance leaves out what noise hides, off the diagonal of B in its eigenvectors. Of the scatter between
+        # classes it leaves out the more, the less of noise's own sum of squares the rest there explains.
+        d, parts = len(self.sums.B), np.square(self.along[:-1]) * self.curvature
+        noise = self.sums.sigma["B"] ** 2 * d * (d + 1) / 2
+        off = float(np.square(self.sums.B).sum() - np.square(self.sums.records * self.whitening.values).sum()) - noise
+        hidden = max(1 - max(off, 0.0) / noise, 0.0) if noise else 0.0
+        return 1 - hidden * (1 - float(np.square(parts).sum()) / max(float(parts.sum()), _LEAST) ** 2)
 
     def unclipped(self, weights: Array, kappa: float) -> float:
         # Clipped residuals do not answer a change of the weights. Half of the others' share is what releases show,
@@ -141,7 +175,7 @@ class _Margins:
         return min(float((free * p * (1 - p)).mean()) / scale, 1.0)
 
     def distance(self, noise: Array, discriminant: Discriminant) -> tuple[float, float]:
-        sigma, inverse = self.sums.sigma["A"], 1 / self.counts
+        sigma, inverse = self.sums.sigma["A"], self.inverse
         found = float(self.along[:-1] @ (self.rows[1] - self.rows[0]))
         optimism = -(1 - LDA_SHARE) * float(noise[:-1] @ self.stretch) * sigma * float(inverse.sum())
         chance = np.random.default_rng(0)

@@ -35,7 +35,7 @@ from privstats.estimates.softmax import temperature
 from privstats.heads.diagnostics import FewRecordsWarning, warn_of_few_records
 from privstats.heads.estimator import ClassHead, class_labels
 from privstats.heads.evidence import Array, ClassEvidence, class_evidence
-from privstats.heads.private import Labels, Promise, arrays, require_public
+from privstats.heads.private import Labels, Promise, PublicRecords, arrays, require_public
 from privstats.heads.provenance import EXACT, UNKNOWN, Provenance, behind_counts, present
 from privstats.heads.registry import MODULE, NONE, PRIORS, SWITCH, Bounds, Entry, Whole, check_parameters, head_class
 from privstats.heads.released_scores import remember
@@ -160,7 +160,7 @@ class RefinedSoftmax(ClassHead):
         else:
             self._calibrate(recipe, have, whitening, states, discriminant)
             self._settle(whitening, states[-1].weights, discriminant, counts, len(states) - 1, paired_of(recipe, have))
-            self._separation = partial(self._separated, recipe, have, whitening, states, counts)
+            self._separation = partial(self._separated, recipe, have, whitening, states, counts, public)
         provenance = Provenance.of([*before, *have])  # last: where no rule follows, an earlier one is still there
         self.provenance_ = replace(provenance, public=None if discriminant is None else discriminant.provenance_.public)
         self._remember_scores(have[0])
@@ -173,10 +173,12 @@ class RefinedSoftmax(ClassHead):
         whitening: softmax.SoftmaxWhitening,
         states: Sequence[Any],
         counts: Array,
+        public: tuple[Any, Any] | None,
     ) -> Separation | None:
         if self.pairs_ or len(self.classes_) != _PAIR or len(states) == 1:
             return None
-        evidence, _ = class_evidence(have[0])
+        known = None if public is None else PublicRecords.of(public, self.preprocessing_, self.classes_).means
+        evidence = changed(class_evidence(have[0])[0], public=known)
         last = states[-1].weights
 
         def discriminant(A: Array) -> Array:
