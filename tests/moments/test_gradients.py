@@ -314,7 +314,7 @@ def test_attack_sums_at_the_values_of_another_round_are_not_added_and_not_sent()
     refused(ps.DataError, "different published values", lambda: moments[0] + moments[1])
     plan = plan_of(mine)
     assert ps.session.contribution(plan, moments[0], ps.randomness.seeded(1), allow_reproducible=True)
-    with pytest.raises(ps.DataError, match="other published values than the plan's; measure with published=plan.publ"):
+    with pytest.raises(ps.DataError, match="measured with other published values; measure with published=plan.publ"):
         ps.session.contribution(plan, moments[1], ps.randomness.seeded(1), allow_reproducible=True)
 
 
