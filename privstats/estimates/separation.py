@@ -32,6 +32,8 @@ _OF_DISTANCE, _OF_VARIANCE = 0.15, 0.5
 _CORRELATION = 0.1
 """Correlation between residuals and what a score of 1 misses, a priori."""
 _LEVELS = (0.025, 0.975)
+_SEEN = 2.0
+"""Standard errors of the number of records, by N and by B's trace, below which noise hides it."""
 _TRACE_ENTRIES = 128  # of noise in each class, by which a trace is estimated
 _LEAST, _MOST_GAIN = 1e-9, 2.0
 
@@ -68,18 +70,35 @@ def separation(
 
     The first measurement is the distance of the class means from A, less the covariance of A's noise with weights that
     follow it (Stein 1981). The second is the last gradient along the weights, corrected likewise. The third is B's
-    variance along them. The AUC is uniform a priori.
+    variance along them. The AUC is uniform a priori, and stays so where noise hides the number of records.
 
     Args:
         rounds: gradient in the filter's coordinates, kappa and sigma of each round.
     """
     counts = denoise.counts(sums.N, sums.sigma["N"])
-    margins = _Margins(recipe, sums, whitening, counts, weights[1] - weights[0], states[-2].weights)
+    along = weights[1] - weights[0]
+    if _hidden(sums):
+        return _unknown(along, float(counts[1] / counts.sum()))
+    margins = _Margins(recipe, sums, whitening, counts, along, states[-2].weights)
     levels = [(kappa, sigma) for _, kappa, sigma in rounds]
     unclipped = [margins.unclipped(state.weights, kappa) for state, (kappa, _) in zip(states, levels, strict=False)]
     noise = weight_noise(recipe, sums, whitening, states, levels, unclipped)
     residual = margins.residual(rounds[-1][0], noise[-1], levels[-1][1])
     return _posterior(margins, margins.distance(noise[0], discriminant), residual)
+
+
+def _hidden(sums: NoisyClassSums) -> bool:
+    each = {"N": sums.N, "B": np.diag(sums.B)}
+    return any(float(part.sum()) < _SEEN * sums.sigma[name] * math.sqrt(len(part)) for name, part in each.items())
+
+
+def _unknown(along: Array, share: float) -> Separation:
+    # Rows of no known direction, whose classes lie apart as the AUC a priori has it.
+    spread = math.sqrt(max((1 - INTERCEPT**2) * float(np.square(along[:-1]).mean()), _LEAST))
+    apart = math.sqrt(2) * float(ndtri(_AREAS.mean())) * spread
+    low, high = np.quantile(_AREAS, _LEVELS)
+    centres = float(along[-1]) * INTERCEPT + apart * np.array([-share, 1 - share])
+    return Separation(centres, spread, float(low), float(high))
 
 
 def _posterior(margins: _Margins, measured: tuple[float, float], residual_measured: tuple[float, float]) -> Separation:

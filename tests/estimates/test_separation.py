@@ -7,8 +7,8 @@ from scipy.special import ndtr
 from privstats.estimates import softmax
 from privstats.estimates.denoise import NoisyClassSums
 from privstats.estimates.recipes import SoftmaxRecipe
-from privstats.estimates.separation import Separation, separation
-from privstats.estimates.softmax import SoftmaxWhitening
+from privstats.estimates.separation import Separation, _unknown, separation
+from privstats.estimates.softmax import INTERCEPT, SoftmaxWhitening
 
 
 def found(apart: float, sigma: float, seed: int, further: float = 0.0) -> tuple[Separation, list[np.ndarray]]:
@@ -66,6 +66,11 @@ def test_the_last_gradient_moves_the_classes_apart() -> None:
 def middle(law: Separation) -> float:
     """AUC of the law."""
     return float(ndtr((law.centres[1] - law.centres[0]) / law.spread / np.sqrt(2)))
+
+
+def test_unknown_rows_lie_about_the_intercept() -> None:
+    law = _unknown(np.array([3.0, 4.0, 2.0]), 0.25)
+    assert float(np.array([0.75, 0.25]) @ law.centres) == pytest.approx(2 * INTERCEPT)
 
 
 def test_scores_are_divided_and_shifted() -> None:
