@@ -173,7 +173,7 @@ class Noise:
         return {statistic: sigma * surplus for statistic, sigma in self.sigma.items()}
 
     def released_epsilon(self, survivors: int) -> float:
-        """Return epsilon at the same delta against an attacker who does not know ``survivors`` *honest* clients' noise.
+        """Return epsilon at the plan's delta if an attacker does not know the noise of ``survivors`` *honest* clients.
 
         Distributed: ``survivors`` is at least ``honest_shares``, else nothing is unmasked; with levels, the level
         reached sets the noise. Local: each upload alone keeps the promise; the epsilon counts all ``survivors``
@@ -261,7 +261,7 @@ def calibrate(
     slack = layout.size * trust.slack
     noise = Noise(trust.name, honest_shares, mu, privacy.epsilon, privacy.delta, rows, slack, members, levels=levels)
     for segment in layout.segments:
-        _check_grid(noise, segment)
+        _check_grid(schema, noise, segment)
     return noise
 
 
@@ -323,22 +323,23 @@ def _bound(schema: Schema, privacy: Privacy, statistic: str, share: float) -> fl
 
 
 # The proof needs 4 steps per share; the 64 per segment are a reserve (docs/privacy.md, Distributed and Safe grid).
-def _check_grid(noise: Noise, segment: Segment) -> None:
-    total, share = noise.grid_sigma(segment), min(noise.layered_sigmas(segment))
-    if noise.share_sigma(segment) > MAX_SIGMA:
+def _check_grid(schema: Schema, noise: Noise, segment: Segment) -> None:
+    wide, total, share = noise.share_sigma(segment), noise.grid_sigma(segment), min(noise.layered_sigmas(segment))
+    # Counts are sent on a grid that no plan sets, and some schemas fix grid_bits.
+    set_by_grid = "grid_bits" in vars(schema) and any(r.degree for r in schema.sent if r.letter == segment.statistic)
+    or_share = f" or the share of {segment.statistic}" if len(noise.rows) > 1 else ""
+    if wide > MAX_SIGMA:
         raise PlanError(
-            f"noise on {segment.name} is {noise.share_sigma(segment):.3g} steps of the sent integers and at most 2**48 "
-            f"can be sampled: {'raise its share' if segment.statistic == 'N' else 'lower grid_bits'}, or raise epsilon"
+            f"noise on {segment.name} is {wide:.3g} steps of the sent integers and at most 2**48 can be sampled: "
+            f"raise epsilon{' or lower grid_bits' if set_by_grid else or_share}"
         )
-    if total >= MIN_TOTAL_SIGMA and share >= MIN_SHARE_SIGMA:
-        return
-    if total < MIN_TOTAL_SIGMA:
-        problem = f"noise on {segment.name} is {total:.3g} and must be at least {MIN_TOTAL_SIGMA:g}"
-    else:
-        sample = "layer of noise" if noise.levels else "noise share"
-        problem = f"a {sample} on {segment.name} is {share:.3g} and must be at least {MIN_SHARE_SIGMA:g}"
-    remedy = "lower epsilon or the share of N" if segment.statistic == "N" else "raise grid_bits or lower epsilon"
-    raise PlanError(f"{problem} steps of the sent integers: {remedy}")
+    sample = "a layer of noise" if noise.levels else "a noise share"
+    for name, size, minimum in (("noise", total, MIN_TOTAL_SIGMA), (sample, share, MIN_SHARE_SIGMA)):
+        if size < minimum:
+            raise PlanError(
+                f"{name} on {segment.name} is {size:.3g} and must be at least {minimum:g} steps of the sent integers: "
+                f"lower epsilon{' or raise grid_bits' if set_by_grid else or_share}"
+            )
 
 
 # Significant bits of a layer's sigma: machines whose variances differ in the last digits then sample equal layers,

@@ -36,7 +36,7 @@ def discrete_tail(t: Fraction, sigma: Fraction, bits: int) -> int:
 
     Euler-Maclaurin at the midpoint: Q(t) + phi(t) sum_i b_i He_(2i-1)(t) / sigma^(2i) with b_i = B_2i(1/2) / (2i)!.
     With |B_2m(x)| / (2m)! <= 3.3 (2 pi)^-2m and Cramer's bound |He_n(t)| <= 1.09 sqrt(n!) exp(t^2/4), the remainder
-    after m terms is below 6 sqrt((2m)!) (2 pi sigma)^-2m. The chosen m keeps it under one unit. The normaliser differs
+    after m terms is below 6 sqrt((2m)!) (2 pi sigma)^-2m. m keeps the remainder under one unit. The normaliser differs
     from sigma sqrt(2 pi) by the factor 1 + 2 exp(-2 pi^2 sigma^2), at most 1 + 2**-116000.
     """
     tail, density, x, work = _normal(t, bits)

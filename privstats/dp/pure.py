@@ -133,7 +133,7 @@ def laplace_mu(schema: Schema, scales: Mapping[str, float], adjacency: Adjacency
     ``mu_s = min(pure_mu(m Delta_1 / b), sqrt(pi / 2) m Delta_2 / b)``.
 
     Guarantee:
-        Unit: one record, one client of at most m, or one person's average of rows: truncated averages
+        Unit: one record, one client of at most m, or one person's average of rows. Truncated averages
         of N, A, D and T move sums no farther than records do. All statistics together are sqrt(sum_s mu_s^2)-GDP.
         A statistic is epsilon-DP, hence pure_mu-GDP. An entry that moves by x_i is (|x_i| / b)-DP, so the statistic is
         also sqrt(sum_i pure_mu(|x_i| / b)^2)-GDP (Dong, Roth and Su 2022, corollary 2), with
@@ -199,8 +199,8 @@ def check_scales(scales: Mapping[str, float]) -> None:
     """Refuse a scale above the sampler's limit."""
     for statistic, scale in scales.items():
         if scale > MAX_SCALE:
-            remedy = "raise its share" if statistic in ("N", "T") else "lower grid_bits"  # counts have their own grid
+            or_share = f" or the share of {statistic}" if len(scales) > 1 else ""
             raise PlanError(
                 f"noise on {statistic} has a scale of {scale:.3g} steps of the sent integers and at most 2**35 can be "
-                f"sampled: {remedy}, or raise epsilon"
+                f"sampled: raise epsilon{or_share if statistic in ('N', 'T') else ' or lower grid_bits'}"
             )

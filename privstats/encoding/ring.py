@@ -176,7 +176,7 @@ class RingVector:
         """Write the wire form to a buffer of exactly ``ring.wire_bytes`` bytes."""
         out = np.frombuffer(buffer, np.uint8)
         if out.size != self.ring.wire_bytes:
-            raise ValueError(f"the buffer must have {self.ring.wire_bytes} bytes, as a packed vector, got {out.size}")
+            raise ValueError(f"a packed vector needs {self.ring.wire_bytes} bytes, the buffer has {out.size}")
         self.ring.write(self.lanes, out)
 
     def lift(self) -> NDArray[np.int64]:

@@ -172,7 +172,7 @@ def require_cells(variable: Any, column: Readings, cells: NDArray[np.intp]) -> N
         raise RecordError(f"column {variable.name!r} has missing values; give the plan's variable missing=True")
     if not isinstance(variable, Bins | Categories):
         raise RecordError(
-            f"column {variable.name!r} must hold numbers from {variable.low:g} to {variable.high:g}; correct the others"
+            f"column {variable.name!r} needs numbers from {variable.low:g} to {variable.high:g}; correct other values"
         )
     if isinstance(variable, Bins):
         if any(side[cells < 0].any() for side in beyond(variable, column.numbers)):

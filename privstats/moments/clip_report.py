@@ -154,13 +154,13 @@ _WITHIN = np.where(
 
 
 def warn_of_excluded(moments: Moments, left_out: LeftOut, unnamed: int) -> None:
-    """Warn the data holder of unreadable records, and of ``unnamed`` records without an id."""
+    """Warn the data holder of unreadable records, and of ``unnamed`` records whose id names no person."""
     remarks = [left_out.remark(none_left=moments.records == 0)] if left_out.records else []
     if unnamed:
         remarks.append(
-            f"{unnamed:,} of the records have no id of a person and are excluded from every sum. An id is missing, "
-            "or is neither a text nor an integer below 2**53 (put a letter before dates and large numbers), or is a "
-            "text of more than 200 characters or not in Unicode's form NFC, or "
+            f"{unnamed:,} of the records have no id of a person and are excluded from every sum. An id is missing; "
+            "is neither a text nor an integer below 2**53 (put a letter before dates and large numbers); has over 200 "
+            "characters, an inner zero, a non-ASCII blank at an end or not Unicode's form NFC; or "
             "lost a character in decoding (name the file's --encoding, in Python encoding=). Do not share this number"
         )
     for remark in remarks:

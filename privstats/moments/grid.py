@@ -44,8 +44,8 @@ class Grid:
     """Integer vectors of norm at most ``radius``.
 
     A row x becomes rint(scale x) if that vector is in the ball, which exact integers decide. Otherwise x is clipped to
-    norm radius - sqrt(d)/2 and rounded. Each entry moves by at most 1/2, so the vector moves by at most sqrt(d)/2 and
-    stays in the ball. :meth:`shrink` checks that in integers.
+    at most radius - sqrt(d)/2 and rounded. Each entry moves by at most 1/2, so the vector moves by at most sqrt(d)/2
+    and stays in the ball. :meth:`shrink` checks that in integers.
 
     Attributes:
         field: the rows' name in messages.

@@ -88,7 +88,7 @@ def measure(
     beyond the result does not grow with the records. Exceptions are ``persons`` and the party schemas.
 
     Args:
-        X: records ``(n, features)`` before the transform, of any real dtype.
+        X: records ``(n, columns)`` before the transform, of any real dtype.
             - A numpy array or memory map, a .npy path, scipy sparse matrix, nested lists, a torch tensor on any device.
             - A table of pandas, polars, Arrow or DuckDB, put into the order of ``feature_names``.
             - Without ``y``, an iterable of ``(X, y)`` batches, such as a torch ``DataLoader``.

@@ -204,7 +204,7 @@ def grid_key(steps: int, *parts: Any) -> NDArray[np.int64]:
     """Return the keys of records whose grid vectors are these parts side by side.
 
     A part is ``(n, columns)``, integer float64 rows of norm at most ``steps``. The weights are used b bits at a time. A
-    partial sum is at most 2**b times the parts' total of steps sqrt(columns). b keeps it below 2**52, so products are
+    partial sum is at most 2**b times the parts' total of steps sqrt(columns). b keeps sums below 2**52, so they are
     exact.
     """
     weights = key_weights(sum(part.shape[1] for part in parts)).view(np.uint64)

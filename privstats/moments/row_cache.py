@@ -37,8 +37,8 @@ class RowCache:
     A tile is reused where index, map, shape and contents are unchanged.
     """
 
-    def __init__(self, most_bytes: int = MAX_BYTES) -> None:
-        self._most = most_bytes
+    def __init__(self, max_bytes: int = MAX_BYTES) -> None:
+        self._max = max_bytes
         self._map: object = None
         self._tiles: dict[int, _Tile] = {}
         self._bytes = 0
@@ -59,7 +59,7 @@ class RowCache:
         if tile is not None:
             self._bytes -= self._tiles.pop(index).bytes
         entry = _Tile(mark, _integers(result, _packed))
-        if self._bytes + entry.bytes <= self._most:
+        if self._bytes + entry.bytes <= self._max:
             self._tiles[index] = entry
             self._bytes += entry.bytes
         return result

@@ -22,7 +22,7 @@ _CHOSEN = ("clip_norm", "target_bound", "grid_bits", "transform")
 _PUBLIC = {
     "classes": "classes", "features": "columns", "variables": "columns, listed values, bin edges", "tables": "tables",
     "numbers": "number columns with their ranges", "bins": "time bins", "subgroups": "subgroups",
-    "score_bins": "bins of scores", "expected_records": "expected numbers of records",
+    "score_bins": "bins of scores",
 }  # fmt: skip
 """What each field of a schema makes public."""
 
@@ -148,8 +148,8 @@ def _row(spend: NoiseRow, rooms: Sequence[Headroom], advantage: float) -> Budget
 def predicted_advantage(schema: Schema, statistic: str, max_records: int) -> float:
     """Predict a likelihood-ratio attacker's membership advantage (largest TPR - FPR) from noiseless sums.
 
-    A record changes k entries of sums over n records each: all records, or those of its class, fold or cell, which are
-    assumed equally large. If entries are independent, the likelihood ratio has the separation d' = sqrt(k / n), and
+    A record changes k entries of sums over the n records of its block, such as its class. Blocks are assumed equally
+    large. If entries are independent, the likelihood ratio has the separation d' = sqrt(k / n), and
     the advantage is 2 Phi(d'/2) - 1.
     """
     row = next(row for row in schema.sent if row.letter == statistic)

@@ -171,7 +171,7 @@ def check_plausible(plan: Plan, vector: NDArray[np.int64]) -> None:
     """Refuse a lifted sum that no honest cohort can have.
 
     Args:
-        vector: the lifted sum *with all its noise*, int64, flat. Without the noise the check would be an oracle: a
+        vector: the lifted sum *with all its noise*, int64, flat. Without the noise the check would be an oracle. A
             malicious client could move the sum to the bound, where one record of its victim decides.
 
     Guarantee:
@@ -229,8 +229,9 @@ def check_cohort(schema: Schema, cohort: Cohort, privacy: Privacy | NoPrivacy, a
 def _check_alignment(schema: GaussianSchema, cohort: Cohort, privacy: Privacy | NoPrivacy, agrees: bool) -> None:
     """Refuse sums of client covariances that would reveal single clients.
 
-    The client minimum without noise is a counting rule, not a proof. For T rounds and d features it limits the
-    (T + 1) d (d + 1) / 2 released numbers to a quarter of the numbers in the honest clients' covariances.
+    The client minimum without noise is a counting rule, not a proof. The rule limits the
+    (T + 1) d (d + 1) / 2 numbers of T rounds over d features to a quarter of the numbers in the honest clients'
+    covariances.
     """
     if isinstance(privacy, Privacy):
         if privacy.client_clip is None:

@@ -147,7 +147,7 @@ def min_stated_epsilon(schema: Schema, privacy: Privacy, noise: Noise, runs: int
     """Return epsilon of ``runs`` runs together when one unit's data are exchanged, at the plan's delta.
 
     The respondents are public, so one answer is compared with another: a neighbour under replace-one. Under add-remove
-    such an exchange changes two units: at most twice the mu (Dong, Roth and Su 2022, theorem 3). Without a clip the
+    an exchange changes two units and at most doubles the mu (Dong, Roth and Su 2022, theorem 3). Without a clip the
     exchange costs at most replace-one's ``dp.client_mu`` or, for a record, ``dp.group_mu``. R runs compose to
     sqrt(R) mu (corollary 2 there). For a pure promise epsilons add up.
 

@@ -133,8 +133,8 @@ def check_min_count(schema: Schema, cohort: Cohort, min_count: object, merge: An
         return
     if min_count > cohort.max_records:
         raise PlanError(
-            f"min_count={min_count} exceeds cohort.max_records={cohort.max_records}, so no class can have as "
-            "many records; lower min_count"
+            f"min_count={min_count} exceeds cohort.max_records={cohort.max_records}, so no class can have "
+            f"{min_count} records; lower min_count"
         )
     _check_merge(merge, range(schema.sizes["class"]))
     if merge and not min_count:

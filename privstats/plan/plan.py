@@ -75,7 +75,7 @@ class Plan:
         graph: for ``"interactive"``, one of four; ``"split"`` requires ``"auto"``.
             - ``"complete"``
             - ``"robust"``: random k-regular, with enough neighbours against a server that chooses which clients drop.
-            - ``"sparse"``: with fewer, for a server that follows the protocol.
+            - ``"sparse"``: fewer neighbours, for a server that follows the protocol.
             - ``"auto"``: complete up to 256 clients, robust beyond.
         published: values that the measurement reads (``schema.needs``). Their digest is part of the plan's, so all
             parties use equal values.

@@ -24,7 +24,7 @@ def facts(plan: Plan) -> list[str]:
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(3, 3, 100), privacy=ps.NoPrivacy())
         >>> ps.plan.facts(plan)[0]
-        "3 clients, everyone masks with everyone; 2 others can reconstruct a client's keys; 0 clients may vanish and 0
+        "3 clients, everyone masks with everyone; 2 others together hold a client's keys; 0 clients may vanish and 0
         may help the server"
     """
     return [

@@ -17,7 +17,7 @@ from privstats.transforms import Transform, output_features, steps_of
 GIVEN: Any = ...
 """Marks a required field; ``features`` alone may follow from a declaration of columns."""
 
-MOST_ENTRIES = 1 << 26
+MAX_ENTRIES = 1 << 26
 """Maximum number of entries of all published values of a plan together."""
 
 _MAX_GRID_BITS = 20
@@ -172,7 +172,7 @@ def checked_pull(field: str, value: object, remedy: str, beyond: str) -> float:
         return 0.0
     pull = size(field, value, remedy)
     if pull > _LARGEST_PULL:
-        raise SchemaError(f"{field} must be at most {_LARGEST_PULL:g}, got {pull:g}: above, use a {beyond}")
+        raise SchemaError(f"{field} must be at most {_LARGEST_PULL:g}, got {pull:g}: for more, use a {beyond}")
     return pull
 
 

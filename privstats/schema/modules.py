@@ -37,7 +37,8 @@ _WORD = re.compile("([a-z][a-z0-9-]{0,31})/([A-Za-z0-9._-]{1,32})", re.ASCII)
 Ints: TypeAlias = NDArray[np.float64]
 """Integers stored as float64."""
 
-Whole = Ints  # name of an earlier version
+# Modules of an earlier version import this name.
+Whole = Ints
 
 
 class Module(ABC):

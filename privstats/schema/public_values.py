@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privstats.errors import PlanError
-from privstats.schema.checks import MOST_ENTRIES
+from privstats.schema.checks import MAX_ENTRIES
 
 if TYPE_CHECKING:
     from privstats.files.envelope import PathLike
@@ -57,7 +57,7 @@ class Values:
 
     def __post_init__(self) -> None:
         raw: Any = self.integers
-        if not isinstance(raw, np.ndarray) or raw.dtype != np.int64 or raw.size > MOST_ENTRIES:
+        if not isinstance(raw, np.ndarray) or raw.dtype != np.int64 or raw.size > MAX_ENTRIES:
             raise PlanError("published values must be an int64 array of at most 2**26 entries; use Values.rounded")
         if raw.size and not -_LARGEST <= int(raw.min()) <= int(raw.max()) <= _LARGEST:
             raise PlanError("published values hold an entry beyond 2**53, which no sum could hold exactly; scale them")
@@ -153,7 +153,7 @@ class Published:
         for name, least in (("sha256", 64), ("after", 0)):
             text = getattr(self, name)
             if not isinstance(text, str) or len(text) not in (least, 64) or not set(text) <= _DIGITS:
-                raise PlanError(f"published.{name} must be 64 lower-case hex digits (after: or ''), got {text!r:.80}")
+                raise PlanError(f"published.{name} must have 64 digits 0-9a-f (after may be empty), got {text!r:.80}")
         if self.values is None:
             return
         named = isinstance(self.values, Mapping) and all(

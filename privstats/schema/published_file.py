@@ -14,7 +14,7 @@ from privstats.errors import PlanError
 from privstats.files.envelope import Content, Format, PathLike, Version, full_content
 from privstats.files.packing import pack_into, packed_bytes, unpack
 from privstats.files.signing import Verifier
-from privstats.schema.checks import MOST_ENTRIES
+from privstats.schema.checks import MAX_ENTRIES
 
 if TYPE_CHECKING:
     from privstats.schema.public_values import Published, Values
@@ -53,9 +53,7 @@ class _Packed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One value: entries of ``bits`` bits, offset by half their range; a symmetric matrix's lower triangle alone."""
 
     exponent: int
-    shape: Annotated[
-        tuple[Annotated[int, msgspec.Meta(ge=0, le=MOST_ENTRIES)], ...], msgspec.Meta(max_length=_MAX_AXES)
-    ]
+    shape: Annotated[tuple[Annotated[int, msgspec.Meta(ge=0, le=MAX_ENTRIES)], ...], msgspec.Meta(max_length=_MAX_AXES)]
     bits: Annotated[int, msgspec.Meta(ge=1, le=_MAX_BITS)]
     symmetric: bool
 
@@ -118,7 +116,7 @@ _Opened: TypeAlias = tuple[str, Arrays]
 def _opened(content: Content) -> _Opened:
     manifest = msgspec.json.decode(content.manifest, type=_Manifest)
     _require_named(manifest.values, content)
-    if sum(form.room for form in manifest.values.values()) > MOST_ENTRIES:
+    if sum(form.room for form in manifest.values.values()) > MAX_ENTRIES:
         raise PlanError("its arrays have over 2**26 entries; publish fewer")
     return manifest.after, {name: form.value(content.tensors[name]) for name, form in manifest.values.items()}
 

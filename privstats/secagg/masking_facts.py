@@ -47,7 +47,7 @@ def _of_interactive(parameters: Parameters) -> list[str]:
     n, colluders, others = parameters.clients, parameters.colluders, parameters.neighbours
     kind = "everyone masks with everyone" if parameters.complete else f"each client masks with {others} others"
     thresholds = (
-        f"{n} clients, {kind}; {parameters.threshold} others can reconstruct a client's keys; "
+        f"{n} clients, {kind}; {parameters.threshold} others together hold a client's keys; "
         f"{n - parameters.min_listed} clients may vanish and {colluders} may help the server"
     )
     server = "no server" if parameters.server_may_lie else 'the server to follow the protocol (graph = "sparse")'

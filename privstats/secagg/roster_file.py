@@ -70,7 +70,7 @@ def _listed(tables: Mapping[str, Any], publics: tuple[bytes, ...], names: tuple[
     numbered = _is_numbered(tables)
     counter = tables["counter"] if numbered else None
     if numbered and (isinstance(counter, bool) or not isinstance(counter, int)):
-        raise LocalProtocolError(f"counter must be an integer, got {type(counter).__name__}: count the earlier runs")
+        raise LocalProtocolError(f"counter must be the integer number of earlier runs, got {type(counter).__name__}")
     run = b"" if numbered else _hex("run", tables["run"])
     return Listed(publics, _hex("server", tables["server"]), run, names, tables["label"] if numbered else "", counter)
 

@@ -36,7 +36,7 @@ class Account(ABC):
 
     @abstractmethod
     def spend(self, plan: Plan, run: bytes) -> Spend:
-        """Charge a session, or return its earlier charge.
+        """Charge a session, or return its earlier spend.
 
         Raises:
             LedgerError: the run has no name, its name is used up, or the cap would be exceeded; nothing is spent.

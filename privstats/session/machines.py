@@ -81,7 +81,7 @@ class Contribution:
         return self._vector.reproducible
 
     def check(self, plan: str) -> None:
-        """Refuse one used, or built before a fork (``LocalProtocolError``), or another plan's (``DataError``)."""
+        """Require an unused contribution of this process (``LocalProtocolError``) and plan (``DataError``)."""
         if self._plan != plan:
             raise DataError("the contribution was built under another plan; build one with session.contribution")
         if os.getpid() != self._process:
@@ -226,7 +226,7 @@ def client(
     kind = protocol_of(plan.masking).machines.client
     kind.check_place(plan.masking, index=index, identity=identity, roster=roster)
     if panel is not None:
-        # Journals destroy expired box keys, so an upload to one may never be opened: its client spends nothing.
+        # A journal destroys an expired box key, so the upload might never be opened: refuse before the spend.
         panel.require_open()
     # The contribution is built here because its claim must be checked before anything is spent. Clients of such a plan
     # add no noise.
@@ -314,7 +314,7 @@ def server(
         panel_arguments["allow_reproducible"] = allow_reproducible
         return make(plan.masking, roster=roster, noise_due=due, keys=keys, **panel_arguments)
     require_party(identity, roster)
-    listed = {"whole": True} if needs_full_list(plan) else {}
+    listed = {"full_list": True} if needs_full_list(plan) else {}
     return make(plan.masking, roster=roster, noise_due=due, identity=identity, entropy=entropy, **listed)
 
 

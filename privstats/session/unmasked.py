@@ -1,6 +1,6 @@
 """Turn the unmasked sum into a release.
 
-Central noise is added before the lift. Near the wrap the lift turns one grid step into 2^bits, which later noise
+Central noise is added before the lift. Near the wrap the lift turns one wire step into 2^bits, which later noise
 would not hide. One malicious client can move an entry to the wrap.
 """
 

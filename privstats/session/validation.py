@@ -113,7 +113,7 @@ def list_arguments(plan: Plan, agreed: Sequence[int] | None) -> dict[str, Any]:
     """
     among = required_survivors(plan)
     if among is None:
-        return {"whole": True} if needs_full_list(plan) else {}
+        return {"full_list": True} if needs_full_list(plan) else {}
     if agreed is None or tuple(agreed) != among:
         raise LocalProtocolError(
             "this round is over the clients of an earlier sum: give agreed=client.agreed of this party's machine in "

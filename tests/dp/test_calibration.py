@@ -1,6 +1,7 @@
 """The noise keeps the promise exactly, under each model, and refuses a grid that is too coarse."""
 
 import math
+from dataclasses import replace
 
 import mpmath
 import numpy as np
@@ -181,6 +182,64 @@ def test_a_promise_that_does_not_fit_the_schema_is_refused(schema, change, hones
         calibrate(schema, promise(**change), honest_shares=honest)
     for word in words:
         assert word in str(refused.value)
+
+
+WARDS = ps.CountSchema((ps.Categories("ward", ("a", "b")),), (("ward",),))
+HOURS = ps.CountSchema((ps.Categories("ward", ("a", "b")),), (), numbers=(ps.Number("hours", 0, 80, by=("ward",)),))
+SCORES = ps.ScoringSchema("3" * 64, 1, classes=2, features=2, score_bins=4)
+FINE, FEW = {"model": "distributed", "epsilon": 100.0}, {"T": 1e-6, "x": 0.9, "q": 0.1 - 1e-6}
+
+
+def wide(records, **change):
+    return {"unit": "client", "max_records_per_client": records, "epsilon": 0.001, **change}
+
+
+@pytest.mark.parametrize(
+    ("schema", "change", "where", "remedies"),
+    [
+        (WARDS, FINE, "share on T", "lower epsilon"),
+        (SCORES, FINE, "share on T", "lower epsilon"),
+        (HOURS, FINE, "share on T", "lower epsilon or the share of T"),
+        (HOURS, {**FINE, "shares": FEW}, "share on x", "lower epsilon or the share of x"),
+        (ps.ClassSchema(2, 2, "NA", 1.0), FINE, "share on A", "lower epsilon or raise grid_bits"),
+        (ps.ClassSchema(2, 2, "NA", 1.0, 4), {"epsilon": 100.0}, "on A", "lower epsilon or raise grid_bits"),
+        (WARDS, wide(10**9), "noise on T", "raise epsilon"),
+        (SCORES, wide(10**9), "noise on T", "raise epsilon"),
+        (HOURS, wide(10**6, shares=FEW), "noise on T", "raise epsilon or the share of T"),
+        (ps.ClassSchema(2, 2, "NA", 1.0, 20), wide(10**6), "noise on A", "raise epsilon or lower grid_bits"),
+        (WARDS, wide(10**7, delta=0.0), "noise on T", "raise epsilon"),
+        (ps.ClassSchema(2, 2, "NA", 1.0), wide(100, delta=0.0, shares={"N": 1e-6, "A": 1 - 1e-6}), "noise on N",
+         "raise epsilon or the share of N"),
+    ],
+)  # fmt: skip
+def test_each_printed_remedy_for_a_grid_removes_the_problem(schema, change, where, remedies):
+    """Apply each remedy alone, in steps, until the statistic is no longer refused."""
+    message = refusal(schema, **change)
+    assert where in message
+    assert message.endswith(f": {remedies}")
+    for remedy in remedies.split(" or "):
+        up, setting = (remedies if "share" in remedy else remedy).startswith("raise"), remedy.split()[-1]
+        tried, grid = {"shares": default_shares(schema), **change}, schema
+        for _ in range(40):
+            if setting == "grid_bits":
+                grid = replace(grid, grid_bits=grid.grid_bits + (1 if up else -1))
+            elif setting == "epsilon":
+                tried["epsilon"] = min(max(0.001, tried["epsilon"] * (2 if up else 0.5)), 100.0)
+            else:
+                odds = {s: share * ((2 if up else 0.5) if s == setting else 1) for s, share in tried["shares"].items()}
+                tried["shares"] = {s: each / sum(odds.values()) for s, each in odds.items()}
+            if where not in refusal(grid, **tried):
+                break
+        else:
+            pytest.fail(f"{remedy} does not help: {message}")
+
+
+def refusal(schema, **change):
+    try:
+        calibrate(schema, promise(**change), honest_shares=60_000 if "model" in change else 1)
+    except ps.PlanError as error:
+        return str(error)
+    return ""
 
 
 def test_explicit_shares_are_kept():

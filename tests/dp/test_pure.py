@@ -284,11 +284,11 @@ def test_masking_that_may_fail_has_no_place_beside_delta_zero():
 
 def test_noise_too_wide_to_draw_is_refused():
     schema = ps.ClassSchema(2, 4096, "NA", clip_norm=1.0, grid_bits=20)
-    with pytest.raises(PlanError, match="at most 2\\*\\*35 can be sampled: lower grid_bits, or raise epsilon"):
+    with pytest.raises(PlanError, match="at most 2\\*\\*35 can be sampled: raise epsilon or lower grid_bits"):
         ps.dp.calibrate(schema, made.promise(epsilon=0.001, **PURE), honest_shares=1)
     shares = {"N": 1e-6, "A": 1 - 1e-6}
     client = made.promise(epsilon=0.001, shares=shares, unit="client", max_records_per_client=10_000, **PURE)
-    with pytest.raises(PlanError, match="noise on N .* raise its share, or raise epsilon"):
+    with pytest.raises(PlanError, match="noise on N .* raise epsilon or the share of N"):
         ps.dp.calibrate(ps.ClassSchema(2, 2, "NA", clip_norm=1.0, grid_bits=2), client, honest_shares=1)
     refused(PlanError, "scale must be above 0 and at most", ps.dp.discrete_laplace, 2 * MAX_SCALE, 1, seeded(1))
 

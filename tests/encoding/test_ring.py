@@ -92,5 +92,5 @@ def test_a_vector_is_packed_into_the_middle_of_a_message():
     message = bytearray(b"head") + bytearray(ring.wire_bytes)
     vector.pack_into(memoryview(message)[4:])
     assert bytes(message) == b"head" + vector.pack()
-    with pytest.raises(ValueError, match="as a packed vector, got 3"):
+    with pytest.raises(ValueError, match="a packed vector needs .* bytes, the buffer has 3"):
         vector.pack_into(bytearray(3))

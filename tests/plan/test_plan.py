@@ -203,7 +203,7 @@ def test_the_advantage_counts_the_records_of_a_fold_or_cell():
         ({"schema": ps.ClassSchema(3, 4, "NAB", 2.0, 2)}, "grid_bits"),
         (
             {"schema": ps.ClassSchema(3, 4, "NAB", 1.0, 20), "privacy": dataclasses.replace(PRIVACY, epsilon=0.03)},
-            "at most 2..48 can be sampled: lower grid_bits",
+            "at most 2..48 can be sampled: raise epsilon or lower grid_bits",
         ),
         ({"min_count": 501}, "min_count=501 exceeds cohort.max_records=500"),
         ({"cohort": ps.Cohort(6, 5, 2**51)}, "max_records is too large"),

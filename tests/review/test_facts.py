@@ -23,7 +23,7 @@ def told(subject, word):
 def test_the_thresholds_are_told():
     line = told(plan(), "may help the server")
     assert "everyone masks with everyone" in line
-    assert "12 others can reconstruct a client's keys; 4 clients may vanish and 2 may help the server" in line
+    assert "12 others together hold a client's keys; 4 clients may vanish and 2 may help the server" in line
 
 
 def test_open_cut_points_are_told_with_the_course_that_finds_them():
@@ -111,7 +111,7 @@ def test_without_noise_there_is_no_doubt():
 
 def test_a_plan_without_anything_special_tells_only_the_thresholds_and_whom_to_trust():
     thresholds, server, poisoner, recorded, trust = ps.plan.facts(plan("central"))
-    assert "can reconstruct a client's keys" in thresholds
+    assert "together hold a client's keys" in thresholds
     assert server.startswith("masking trusts no server;")
     assert poisoner.startswith("one client that sends false data")
     assert recorded.startswith("keys are agreed on by X25519 alone")

@@ -37,15 +37,15 @@ def require_clients(remaining: Iterable[int], step: StepName, graph: Graph) -> N
         raise AggregationError(step, "isolated", "a client has too few remaining neighbours to be unmasked")
 
 
-def tolerance(parameters: Parameters, *, whole: bool = False) -> int:
+def tolerance(parameters: Parameters, *, full_list: bool = False) -> int:
     """Return the maximum number of disputes of a continuing client.
 
     A dispute is between an owner and a holder that could not use the owner's shares; one of them is lying. A client
     with more disputes than there are liars is lying. The maximum is max(1, colluders) in the complete graph, else half
     of a neighbourhood's spare shares, at least 1. In version 4 the maximum is ``DISPUTES`` on a random graph, and 0
-    with ``whole``: clients then sign no list that names a client they dispute with.
+    with ``full_list``: clients then sign no list that names a client they dispute with.
     """
-    if whole and parameters.hybrid:
+    if full_list and parameters.hybrid:
         return 0
     if parameters.disputes:
         return parameters.disputes
@@ -53,15 +53,15 @@ def tolerance(parameters: Parameters, *, whole: bool = False) -> int:
     return max(1, parameters.colluders if parameters.complete else spare)
 
 
-def admitted(checked: Collection[int], failed: Failed, graph: Graph, *, whole: bool = False) -> frozenset[int]:
+def admitted(checked: Collection[int], failed: Failed, graph: Graph, *, full_list: bool = False) -> frozenset[int]:
     """Return the clients that may continue to the mask step.
 
     Clients with too many disputes, clients with too few good holders because of disputes, and each :func:`_suspect` are
-    removed one by one. The most disputed client goes first, because each removal ends disputes.
+    removed in this order, one by one, because each removal ends disputes.
 
     Guarantee:
-        In version 4, on random graphs and, on any graph, with ``whole`` lists: at most as many honest clients are
-        removed as clients lie (:func:`_too_disputed`). Each client must retain more than t neighbours.
+        In version 4, on a random graph or with ``full_list``: at most as many honest clients are removed as clients lie
+        (:func:`_too_disputed`). Each client must retain more than t neighbours.
 
         In the complete graph otherwise: no honest client is removed if at most :func:`tolerance` clients lie and more
         than t other honest clients hold each client's shares. With one liar, or with min_survivors of at least t plus
@@ -76,7 +76,7 @@ def admitted(checked: Collection[int], failed: Failed, graph: Graph, *, whole: b
         for owner in here.intersection(failed[holder]):
             disputes[holder].add(owner)
             disputes[owner].add(holder)
-    limit = tolerance(graph.parameters, whole=whole)
+    limit = tolerance(graph.parameters, full_list=full_list)
     charged: set[int] | None = set() if graph.parameters.disputes or not limit else None
     while (out := _outcast(disputes, failed, graph, limit, charged)) is not None:
         for other in disputes.pop(out):
@@ -144,9 +144,9 @@ def _holders(owner: int, here: Collection[int], failed: Failed, graph: Graph) ->
     return holders, [holder for holder in holders if owner in failed.get(holder, ())]
 
 
-def require_dealers(checked: Collection[int], failed: Failed, graph: Graph, *, whole: bool = False) -> frozenset[int]:
+def require_dealers(checked: Collection[int], failed: Failed, graph: Graph, *, full_list: bool) -> frozenset[int]:
     """Return continuing clients, or raise, naming disputes."""
-    dealers = admitted(checked, failed, graph, whole=whole)
+    dealers = admitted(checked, failed, graph, full_list=full_list)
     try:
         require_clients(dealers, "check", graph)
     except AggregationError:

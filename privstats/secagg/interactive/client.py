@@ -48,7 +48,7 @@ class Client(Uploader):
         on_upload: called with the masked-vector message's SHA-256 before it is sent, and again if the process was
             killed in between. If the call raises, nothing is sent. With ``on_upload`` the client is :attr:`charged`.
         only: the one list of survivors that the client signs.
-        whole: in version 4, sign no list that names a client in dispute with this one; ``only`` implies it.
+        full_list: in version 4, sign no list that names a client in dispute with this one; ``only`` implies it.
         noise_root: 32 secret bytes that seeded the vector's noise layers; empty without levels.
 
     Raises:
@@ -58,7 +58,7 @@ class Client(Uploader):
     sum over at least ``min_survivors`` clients, even if the server deviates (docs/theorems.md):
 
     - complete graphs: theorem 2 in version 3, 7 in version 4;
-    - random graphs: 3 and 8, if all clients see one list, with the parameters' ``condition`` and ``failure``.
+    - random graphs: 3 and 8, for one list, under ``parameters.condition``, up to probability ``failure``.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -88,7 +88,7 @@ class Client(Uploader):
         threads: int = 1,
         on_upload: OnUpload | None = None,
         only: Collection[int] | None = None,
-        whole: bool = False,
+        full_list: bool = False,
         noise_root: bytes = b"",
     ) -> None:
         if vector.ring != parameters.ring:
@@ -101,7 +101,7 @@ class Client(Uploader):
         self._state = ClientState(root=bytearray(draw(entropy, 32)), charged=on_upload is not None)
         self._state.noise_root = bytearray(noise_root)
         self._state.only = b"" if only is None else to_bitmap(only, parameters.clients)
-        self._state.whole = whole
+        self._state.whole = full_list
 
     @staticmethod
     def check_place(parameters: Parameters, *, index: int, identity: Identity, roster: Roster) -> Graph:

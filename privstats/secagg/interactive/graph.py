@@ -24,8 +24,8 @@ class Graph:
     """The neighbours of every client, in increasing order.
 
     Raises:
-        LocalProtocolError: the roster does not fit, or the graph is not complete and the roster not numbered. Then
-            another run's advertisements would go unnoticed in the part that a client does not see (docs/protocol.md).
+        LocalProtocolError: the roster does not fit, or the graph is not complete and the roster not numbered.
+            Without a number, distant clients could be shown another run's advertisements (docs/protocol.md).
     """
 
     parameters: Parameters

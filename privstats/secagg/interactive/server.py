@@ -52,7 +52,7 @@ class Server(ServerSteps):
         identity: the roster's ``server`` key, which signs the opening and any abort.
         entropy: source of 64 uniform bytes, for session name and session key.
         noise_due: the sum needs noise before publication; ``engines.journal`` allows only one sample.
-        whole: in version 4, clients sign no list that names a client they dispute with, so no dispute may remain.
+        full_list: in version 4, clients sign no list that names a client they dispute with, so no dispute may remain.
 
     Raises:
         LocalProtocolError: roster, identity and parameters do not fit together, or the roster must be numbered.
@@ -77,11 +77,11 @@ class Server(ServerSteps):
         entropy: Entropy = os.urandom,
         threads: int = 1,
         noise_due: bool = False,
-        whole: bool = False,
+        full_list: bool = False,
     ) -> None:
         self._bind(Graph(parameters, roster), identity, threads)
         session, secret = draw(entropy, 32), bytearray(draw(entropy, 32))
-        self._enter(ServerState(session=session, secret=secret, noise_due=noise_due, whole=whole))
+        self._enter(ServerState(session=session, secret=secret, noise_due=noise_due, whole=full_list))
 
     def _bind(self, graph: Graph, identity: Identity, threads: int) -> None:
         if require_identity(identity).public != graph.roster.server:
@@ -347,7 +347,7 @@ class Server(ServerSteps):
 
     def _require_dealers(self) -> frozenset[int]:
         state = self._state
-        return require_dealers(state.checked, state.failed, self._graph, whole=state.whole)
+        return require_dealers(state.checked, state.failed, self._graph, full_list=state.whole)
 
     def _going_on(self, client: int) -> messages.Dealers:
         state = self._state

@@ -118,7 +118,7 @@ class ServerSteps(Exclusive):
     def faults(self) -> tuple[RemoteProtocolError, ...]:
         """Proven faults, once per client, step and code; and unproven disputes.
 
-        A dispute lists its accused owner, and its reporters if so few that all may lie.
+        A dispute lists its accused owner, and its reporters if all of these may lie.
 
         Repeats, late answers and messages that any sender could have made do not count.
         """

@@ -142,9 +142,9 @@ def test_the_tolerance_of_a_sparse_graph_is_half_of_what_a_neighbourhood_can_spa
 def test_too_few_end_the_session_with_the_disputes_if_these_are_why() -> None:
     graph = graph_of(6, 6, 1)
     with pytest.raises(AggregationError, match=r"unproven_boxes.*client 5 may have .* by clients 0, 1;"):
-        require_dealers(range(6), {0: (5,), 1: (5,)}, graph)
+        require_dealers(range(6), {0: (5,), 1: (5,)}, graph, full_list=False)
     with pytest.raises(AggregationError, match="too_few_clients"):
-        require_dealers(range(5), {}, graph)
+        require_dealers(range(5), {}, graph, full_list=False)
 
 
 @pytest.mark.parametrize(("clients", "min_survivors", "colluders", "warned"), [(10, 7, 2, True), (10, 9, 2, False)])
@@ -253,7 +253,7 @@ def test_three_liars_with_every_list_cost_three_at_most_and_the_rule_is_that_of_
 @given(lies_on(RANDOM, 5))
 def test_where_lists_are_signed_whole_nobody_in_dispute_goes_on_and_liars_cost_no_more(case) -> None:
     liars, failed = case
-    here = admitted(range(40), failed, RANDOM, whole=True)
+    here = admitted(range(40), failed, RANDOM, full_list=True)
     assert not any(here.intersection(failed.get(holder, ())) for holder in here)
     assert len(set(range(40)) - here - liars) <= len(liars)
 

@@ -571,7 +571,7 @@ class TestLyingServer:
         cohort, victim = on_a_ring() if ring else hybrid(7, 5, 1), 3
         everybody, n = range(cohort.parameters.clients), cohort.parameters.clients
         near = inside(cohort.server).graph.neighbours(victim)
-        bound = {"whole": True} if first else {"only": tuple(everybody)}
+        bound = {"full_list": True} if first else {"only": tuple(everybody)}
         cohort.clients = [cohort.client(i, **bound) for i in everybody]
         outbox = play_until(cohort, "mask")
         state, bitmap = inside(cohort.server).state, messages.wire.to_bitmap(everybody, n)
@@ -586,14 +586,14 @@ class TestLyingServer:
     def test_one_liar_and_one_drop_out_end_no_session_over_a_whole_list(self, accused: tuple[int, ...]) -> None:
         """Nobody in dispute goes on, so nobody has to refuse the list after the uploads."""
         cohort = hybrid(10, 7, 2)
-        cohort.server = Server(**cohort.place(), whole=True)
-        cohort.clients = [cohort.client(i, whole=True) for i in range(10)]
+        cohort.server = Server(**cohort.place(), full_list=True)
+        cohort.clients = [cohort.client(i, full_list=True) for i in range(10)]
         outbox = after_share(cohort, [(owner, 9) for owner in accused])
         total, survivors = onwards(cohort, outbox, {"check": [8]} if len(accused) > 1 else {})
         out = {8, 9} if len(accused) > 1 else {0}
         exact(cohort, (total, survivors), tuple(i for i in range(10) if i not in out))
 
-    @pytest.mark.parametrize("bound", [{"only": tuple(range(7))}, {"whole": True}])
+    @pytest.mark.parametrize("bound", [{"only": tuple(range(7))}, {"full_list": True}])
     def test_the_same_list_again_is_signed_where_nobody_is_in_dispute(self, bound: dict[str, Any]) -> None:
         cohort = hybrid(7, 5, 1)
         cohort.clients = [cohort.client(i, **bound) for i in range(7)]
