@@ -32,8 +32,6 @@ _OF_DISTANCE, _OF_VARIANCE = 0.15, 0.5
 _CORRELATION = 0.1
 """Correlation between residuals and what a score of 1 misses, a priori."""
 _LEVELS = (0.025, 0.975)
-_SEEN = 2.0
-"""Standard errors of the number of records, by N and by B's trace, below which noise hides it."""
 _TRACE_ENTRIES = 128  # of noise in each class, by which a trace is estimated
 _LEAST, _MOST_GAIN = 1e-9, 2.0
 
@@ -77,7 +75,7 @@ def separation(
     """
     counts = denoise.counts(sums.N, sums.sigma["N"])
     along = weights[1] - weights[0]
-    if _hidden(sums):
+    if min(float(sums.N.sum()), float(np.trace(sums.B))) < 1:
         return _unknown(along, float(counts[1] / counts.sum()))
     margins = _Margins(recipe, sums, whitening, counts, along, states[-2].weights)
     levels = [(kappa, sigma) for _, kappa, sigma in rounds]
@@ -85,11 +83,6 @@ def separation(
     noise = weight_noise(recipe, sums, whitening, states, levels, unclipped)
     residual = margins.residual(rounds[-1][0], noise[-1], levels[-1][1])
     return _posterior(margins, margins.distance(noise[0], discriminant), residual)
-
-
-def _hidden(sums: NoisyClassSums) -> bool:
-    each = {"N": sums.N, "B": np.diag(sums.B)}
-    return any(float(part.sum()) < _SEEN * sums.sigma[name] * math.sqrt(len(part)) for name, part in each.items())
 
 
 def _unknown(along: Array, share: float) -> Separation:
