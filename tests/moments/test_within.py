@@ -182,7 +182,7 @@ def test_scatter_is_that_of_the_equivalent_moments():
     [
         ({"pull": -1.0}, "pull must be a number between"),
         ({"pull": math.inf}, "pull must be a number between"),
-        ({"pull": 1e10}, "above, use a ClassSchema"),
+        ({"pull": 1e10}, "for more, use a ClassSchema"),
         ({"pull": True}, "pull must be a number"),
         ({"n_max": 0}, "n_max must be at least 1"),
         ({"n_max": 2.5}, "n_max must be an integer"),
