@@ -192,7 +192,7 @@ def _coefficient(segment: Segment, weight: float) -> Fraction:
 
 def _exact(field: str, value: float) -> Fraction:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
-        raise DataError(f"{field} must be a finite number above 0, got {value!r}; call dp.clip_client instead")
+        raise DataError(f"{field} must be a finite number above 0, got {value!r}; use the functions of dp.clips")
     return Fraction(value)
 
 

@@ -68,7 +68,7 @@ def separation(
 
     The first measurement is the distance of the class means from A, less the covariance of A's noise with weights that
     follow it (Stein 1981). The second is the last gradient along the weights, corrected likewise. The third is B's
-    variance along them. The AUC is uniform a priori, and stays so where noise hides the number of records.
+    variance along them. The AUC is uniform a priori, and stays so if the sum of N or the trace of B is below 1.
 
     Args:
         rounds: gradient in the filter's coordinates, kappa and sigma of each round.
@@ -86,7 +86,7 @@ def separation(
 
 
 def _unknown(along: Array, share: float) -> Separation:
-    # Rows of no known direction, whose classes lie apart as the AUC a priori has it.
+    # Rows are assumed isotropic. The mean AUC of the prior sets the distance of the classes.
     spread = math.sqrt(max((1 - INTERCEPT**2) * float(np.square(along[:-1]).mean()), _LEAST))
     apart = math.sqrt(2) * float(ndtri(_AREAS.mean())) * spread
     low, high = np.quantile(_AREAS, _LEVELS)

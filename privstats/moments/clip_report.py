@@ -160,7 +160,7 @@ def warn_of_excluded(moments: Moments, left_out: LeftOut, unnamed: int) -> None:
         remarks.append(
             f"{unnamed:,} of the records have no id of a person and are excluded from every sum. An id is missing; "
             "is neither a text nor an integer below 2**53 (put a letter before dates and large numbers); has over 200 "
-            "characters, an inner zero, a non-ASCII blank at an end or not Unicode's form NFC; or "
+            "characters, U+0000 inside or a non-ASCII blank at an end; is not in Unicode NFC; or "
             "lost a character in decoding (name the file's --encoding, in Python encoding=). Do not share this number"
         )
     for remark in remarks:

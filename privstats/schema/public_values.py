@@ -153,7 +153,7 @@ class Published:
         for name, least in (("sha256", 64), ("after", 0)):
             text = getattr(self, name)
             if not isinstance(text, str) or len(text) not in (least, 64) or not set(text) <= _DIGITS:
-                raise PlanError(f"published.{name} must have 64 digits 0-9a-f (after may be empty), got {text!r:.80}")
+                raise PlanError(f"published.{name} needs 64 digits 0-9a-f ('after' may be empty), got {text!r:.80}")
         if self.values is None:
             return
         named = isinstance(self.values, Mapping) and all(

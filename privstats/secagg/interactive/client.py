@@ -58,7 +58,7 @@ class Client(Uploader):
     sum over at least ``min_survivors`` clients, even if the server deviates (docs/theorems.md):
 
     - complete graphs: theorem 2 in version 3, 7 in version 4;
-    - random graphs: 3 and 8, for one list, under ``parameters.condition``, up to probability ``failure``.
+    - random graphs: 3 and 8, if all see one list; ``parameters.condition`` and ``failure`` limit both.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
