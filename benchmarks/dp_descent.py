@@ -258,7 +258,7 @@ def trained(
     Args:
         make: a fresh torch module that gives scores ``(n, C)``.
         rows: ``(n, d)``.
-        labels: whole numbers 0..C-1, ``(n,)``.
+        labels: integers 0..C-1, ``(n,)``.
         recipe: how.
         epsilon, delta: the promise, as :func:`noise_multiplier` keeps it.
         seed: of start, samples and noise.
@@ -341,7 +341,7 @@ def _steps(torch: Any, model: Any, rows: Any, labels: Any, recipe: Recipe, epsil
             noise_multiplier=noise,
             max_grad_norm=recipe.clip,
         )
-        optimiser.expected_batch_size = sample * len(rows)  # Opacus cuts it to a whole number, at worst to 0
+        optimiser.expected_batch_size = sample * len(rows)  # Opacus cuts it to an integer, at worst to 0
         done = 0
         while done < recipe.steps:
             for batch_rows, batch_labels in sampled:

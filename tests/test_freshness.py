@@ -164,7 +164,7 @@ def two_journals(place: Path) -> list[np.ndarray]:
 
 
 def epochs_weighed(_: Path) -> list[np.ndarray]:
-    """Epochs of one weighed stream, no record of which changes: whole numbers of the weighed sum, and noise."""
+    """Epochs of one weighed stream, no record of which changes: integers of the weighed sum, and noise."""
     stream = ps.Stream(plan_of("central"), 3, "square-root")
     plan, seed = stream.first, secure().bytes(32)
     nothing = (plan.ring.zeros(), tuple(range(5)))

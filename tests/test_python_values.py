@@ -29,7 +29,7 @@ def plan(**changes):
 
 
 def of_numpy(values):
-    """The same values as numpy has them: whole numbers as int64, the rest as float32, which holds these exactly."""
+    """The same values as numpy has them: integers as int64, the rest as float32, which holds these exactly."""
     kinds = {int: WHOLE, float: SINGLE}
     return {name: kinds[type(value)](value) if type(value) in kinds else value for name, value in values.items()}
 

@@ -190,14 +190,14 @@ def _unnamed(plan: Plan) -> Plan:
 
 
 def _check(plan: Plan, axis: Axis, values: Sequence[float]) -> None:
-    """Counts are whole numbers, and no more clients vanish than the plan admits; epsilon is the plan's to check."""
+    """Counts are integers, and no more clients vanish than the plan admits; epsilon is the plan's to check."""
     if axis == "epsilon":
         return
     vanish = plan.cohort.clients - plan.cohort.min_survivors
     least, most = (0, vanish) if axis == "dropouts" else (1, _MOST_SWEPT)
     for value in values:
         if not (least <= value <= most and value == int(value)):
-            raise DataError(f"a sweep over {axis} needs whole numbers from {least} to {most}, got {value:g}")
+            raise DataError(f"a sweep over {axis} needs integers from {least} to {most}, got {value:g}")
 
 
 def _job(plan: Plan, attack: AnyAttack, axis: Axis, value: float) -> _Job:

@@ -143,7 +143,7 @@ def local_offset(clients: Clients) -> Aligned:
 
 
 def within(clients: Clients) -> Aligned:
-    """Within-client moments in whole numbers, one upload; the head that reads them, and each client's offset."""
+    """Within-client moments in integers, one upload; the head that reads them, and each client's offset."""
     schema = ps.WithinSchema(CLASSES, clients.all_rows.shape[1], RADIUS, pull=PULL, n_max=10_000)
     parts = [ps.measure(schema, rows, labels) for rows, labels in zip(clients.rows, clients.labels, strict=True)]
     total = sum(parts[1:], parts[0])

@@ -1,7 +1,7 @@
 """Masking one vector of some parties: Flower's SecAgg+ as it comes, and both protocols here, byte for byte.
 
 Flower's own workflow and client mod, driven by ``grid``; ours over the loopback. Nobody vanishes, every pair masks. The
-vector is whole numbers, which ours sums exactly; SecAgg+ rounds them at random to steps of its own.
+vector is integers, which ours sums exactly; SecAgg+ rounds them at random to steps of its own.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ def declared(known: Known, edges: Edges | None = None, **options: Any) -> ps.Cel
 
 
 def _listed(name: str, values: Sequence[str | float]) -> ps.Categories | ps.Numeric:
-    """A category of texts or whole numbers; of other numbers a column with a cut at each listed one but the first."""
+    """A category of texts or integers; of other numbers a column with a cut at each listed one but the first."""
     if any(isinstance(value, str) for value in values):
         return ps.Categories(name, tuple(map(str, values)))
     numbers = sorted(map(float, values))

@@ -4,7 +4,7 @@ the sums.
     python -m benchmarks.refinement.exactness --save
 
 "Real numbers" sums float64 gradients at exact weights in the coordinates of the eigenvectors; "symmetric" publishes
-V diag P V' and W V' instead; "integers" has them rounded to 20 bits and what a record adds to whole numbers.
+V diag P V' and W V' instead; "integers" has them rounded to 20 bits and what a record adds to integers.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ class Records:
     def _gradient(self, schema: GradientSchema, k: int, M: Values, W: Values, published: str) -> Moments:
         units, y = self._unit(schema, k, M), self._parts[k][1]
         g, kappa = np.zeros((W.integers.shape[0], units.shape[1])), 0.0
-        for part in _parts(len(units)):  # whole numbers, sums far below 2**53: exact in any order
+        for part in _parts(len(units)):  # integers, sums far below 2**53: exact in any order
             mapped = softmax_of_units(schema, units[part], y[part], W)
             g += mapped.residuals.T @ mapped.rows
             kappa += float(mapped.kappa.sum())

@@ -44,7 +44,7 @@ class Cost:
     """What one node cost.
 
     Attributes:
-        entries: whole numbers in a party's vector.
+        entries: integers in a party's vector.
         bits: of the narrowest and the widest of them in the plan's ring.
         up, down: bytes of a party that stayed to the end, the mean over these.
         told: bytes that a party is told of the node beforehand: its plan, the fresh values, the last release.

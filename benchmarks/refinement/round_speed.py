@@ -2,7 +2,7 @@
 
     python -m benchmarks.refinement.round_speed --save
 
-Processor seconds on one thread, the least of a few turns. "products" are the three that a round has in whole numbers:
+Processor seconds on one thread, the least of a few turns. "products" are the three that a round has in integers:
 rows by M, what they give by W, and residuals by rows. "again" is a further round of the same course in one process,
 which keeps the rows behind M. "step" is a clipped gradient of a linear softmax in plain numpy,
 in the same precision, of rows that need no map.

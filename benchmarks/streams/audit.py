@@ -2,7 +2,7 @@
 
     python -m benchmarks.streams.audit --save
 
-The party's own book decides in which nodes a canary stands; the noise is that of real releases, which whole numbers
+The party's own book decides in which nodes a canary stands; the noise is that of real releases, which integers
 move and do not change. A group of copies of the worst record is told apart by the likelihood ratio, with bounds of
 95 %. Beside it the double, a party that takes silence for proof and sends the canary again.
 """

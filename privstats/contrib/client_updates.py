@@ -78,7 +78,7 @@ class ClientUpdates:
     def __post_init__(self) -> None:
         object.__setattr__(self, "shapes", _checked_shapes(self.shapes))
         if isinstance(self.rounds, bool) or not isinstance(self.rounds, int) or self.rounds < 1:
-            raise PlanError(f"rounds must be a whole number of at least 1, got {self.rounds!r}")
+            raise PlanError(f"rounds must be an integer of at least 1, got {self.rounds!r}")
         self.noise  # noqa: B018 - refuses the other values
 
     @property
@@ -235,6 +235,6 @@ def _checked_shapes(shapes: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
     for name, shape in sorted(shapes.items()):
         sides = tuple(shape) if isinstance(shape, list | tuple) else None
         if not isinstance(name, str) or sides is None or not all(type(side) is int and side > 0 for side in sides):
-            raise PlanError(f"shapes[{name!r}] must be a list of whole numbers above 0, got {shape!r:.60}")
+            raise PlanError(f"shapes[{name!r}] must be a list of integers above 0, got {shape!r:.60}")
         checked_shapes[name] = sides
     return checked_shapes

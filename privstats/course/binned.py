@@ -396,8 +396,8 @@ def _occupied(release: Release, known: Mapping[str, Occupied]) -> dict[str, Occu
 
 def _check_numbers(records: object, share: object, sessions: object) -> None:
     if type(records) is not int or not 1 <= records <= 1 << 40:
-        raise PlanError(f"expected_records must be a whole number from 1 to {1 << 40}, got {records!r}; state one")
+        raise PlanError(f"expected_records must be an integer from 1 to {1 << 40}, got {records!r}; state one")
     if share is not None and (type(share) is not float or not 1 / 64 <= share <= 0.9):
         raise PlanError(f"share must be a number from 1/64 to .9, got {share!r}; leave it out for the usual one")
     if sessions is not None and (type(sessions) is not int or not 1 <= sessions <= _MOST_SESSIONS):
-        raise PlanError(f"sessions must be a whole number from 1 to {_MOST_SESSIONS}, got {sessions!r}; leave it out")
+        raise PlanError(f"sessions must be an integer from 1 to {_MOST_SESSIONS}, got {sessions!r}; leave it out")

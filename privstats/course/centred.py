@@ -73,7 +73,7 @@ class Centred(Planned):
         require_plan("plan", self.plan)
         n = self.expected_records
         if n is not None and (type(n) is not int or not 1 <= n <= 1 << 40):
-            raise PlanError(f"expected_records must be a whole number from 1 to {1 << 40}, got {n!r}; choose one")
+            raise PlanError(f"expected_records must be an integer from 1 to {1 << 40}, got {n!r}; choose one")
         if type(self.calibrated) is not bool:
             raise PlanError(f"calibrated must be True or False, got {self.calibrated!r}")
         require_centrable(self.plan)

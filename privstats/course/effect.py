@@ -340,9 +340,9 @@ def _check_numbers(schema: EffectSchema, share: Any, rounds: Any, retries: Any) 
     if type(share) not in (int, float) or not 0 <= share <= _MOST_SHARE:
         raise PlanError(f"share must be a number from 0 to {_MOST_SHARE:g}, got {share!r}; .1 is usual")
     if type(retries) is not int or not 0 <= retries <= _MOST_RETRIES:
-        raise PlanError(f"retries must be a whole number from 0 to {_MOST_RETRIES}, got {retries!r}")
+        raise PlanError(f"retries must be an integer from 0 to {_MOST_RETRIES}, got {retries!r}")
     if rounds is not None and (type(rounds) is not int or not 2 <= rounds <= _MOST_ROUNDS):
-        raise PlanError(f"rounds must be a whole number from 2 to {_MOST_ROUNDS}, got {rounds!r}; 4 are usual")
+        raise PlanError(f"rounds must be an integer from 2 to {_MOST_ROUNDS}, got {rounds!r}; 4 are usual")
     if not schema.fits_propensity and rounds is not None:
         raise PlanError("rounds applies only where the treatment was not randomised; omit it for a trial")
     if schema.fits_propensity and not share:

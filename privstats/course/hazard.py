@@ -202,7 +202,7 @@ def _require_hazards(plan: object) -> HazardSchema:
 def _check_early(schema: HazardSchema, early_bins: object) -> None:
     if type(early_bins) is not int or (early_bins != 0 and not _FEWEST_EARLY <= early_bins < schema.periods):
         raise PlanError(
-            f"early_bins must be a whole number from {_FEWEST_EARLY} to {schema.periods - 1}, the bins before the time "
+            f"early_bins must be an integer from {_FEWEST_EARLY} to {schema.periods - 1}, the bins before the time "
             f"that splits the follow-up for the check of proportionality, or 0 for no check; got {early_bins!r}"
         )
 

@@ -170,7 +170,7 @@ def check_numbers(rounds: object, retries: object) -> None:
     """Refuse numbers out of range."""
     for name, value, least in (("rounds", rounds, 1), ("retries", retries, 0)):
         if type(value) is not int or not least <= value <= _MOST_ROUNDS:
-            raise PlanError(f"{name} must be a whole number from {least} to {_MOST_ROUNDS}, got {value!r}")
+            raise PlanError(f"{name} must be an integer from {least} to {_MOST_ROUNDS}, got {value!r}")
 
 
 def weights_after(schema: ScoreSchema, releases: Sequence[Release]) -> list[Values]:

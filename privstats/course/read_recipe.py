@@ -19,7 +19,7 @@ from privstats.release import Release
 from privstats.schema import CalibrationSchema, GradientSchema, Schema
 
 _MOST_LOST = 127  # with 64 rounds and 64 retries
-_SAME_SHARE = 1e-5  # promises have nine digits; of T <= 128 rounds, (1 - a / (63 / 64)) T is 5e-5 T off a whole number
+_SAME_SHARE = 1e-5  # promises have nine digits; of T <= 128 rounds, (1 - a / (63 / 64)) T is 5e-5 T off an integer
 
 
 def recipe_of(releases: Sequence[Release]) -> AnyRecipe:

@@ -329,7 +329,7 @@ class Rounds(Planned):
 
 def _check_number(field: str, value: object, least: int, most: int = _MOST_ROUNDS) -> None:
     if type(value) is not int or not least <= value <= most:
-        raise PlanError(f"{field} must be a whole number from {least} to {most}, got {value!r}; choose one")
+        raise PlanError(f"{field} must be an integer from {least} to {most}, got {value!r}; choose one")
 
 
 _ROUNDS = 2

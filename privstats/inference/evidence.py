@@ -167,7 +167,7 @@ def _records(evidence: GramEvidence, constant: int, records: int | None) -> tupl
             "or give records=, if the number is public"
         )
     if isinstance(records, bool) or not isinstance(records, int) or records < 1:
-        raise ReleaseError(f"records must be a whole number of at least 1, got {records!r}")
+        raise ReleaseError(f"records must be an integer of at least 1, got {records!r}")
     return float(records), 0.0
 
 

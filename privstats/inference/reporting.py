@@ -115,7 +115,7 @@ class Source:
         sessions = "one session" if count == 1 else f"each of {count} sessions"
         return (
             f"The records of {len(self.release.survivors)} of {cohort.clients} parties were not pooled: in {sessions} "
-            "a party summed its own, in whole numbers, and of the masked sums only the total over all parties was seen."
+            "a party summed its own, in integers, and of the masked sums only the total over all parties was seen."
         )
 
     @property

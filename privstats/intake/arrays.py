@@ -103,7 +103,7 @@ def _by_rows(array: Any) -> csr_array:
 
 def _require_integers(*indices: NDArray[np.generic]) -> None:
     if any(index.dtype.kind not in "iu" for index in indices):
-        raise TypeError("indices must be whole numbers")
+        raise TypeError("indices must be integers")
 
 
 @dataclass(frozen=True)

@@ -104,7 +104,7 @@ def _identity(value: Any) -> Reading:
             return _id_of_text(str.__str__(value))
         case bytes() | bytearray():
             return _id_of_bytes(bytes(value))
-        case None | bool() | np.datetime64() | np.timedelta64():  # a span is a whole number to numpy
+        case None | bool() | np.datetime64() | np.timedelta64():  # a span is an integer to numpy
             return None
         case np.number() | np.bool_():
             return _id_of_number(value, first_unsure(value.dtype))
@@ -218,7 +218,7 @@ def typed_ids(ids: Any) -> Any:
         narrow = not nested and ids.dtype.kind == "f" and ids.dtype.itemsize < 8 and str(kind) != "Null"  # of polars
         if nested or narrow or ids.dtype.names or ids.dtype.kind == "c":
             name = kind if nested else ids.dtype
-            raise DataError(f"ids of type {name} do not tell persons apart: give texts, or whole numbers of 64 bits")
+            raise DataError(f"ids of type {name} do not tell persons apart: give texts, or integers of 64 bits")
     return values_of(ids)
 
 

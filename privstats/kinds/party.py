@@ -190,7 +190,7 @@ class PartyUpdateSchema(PartySchema):
 # --- the sums
 
 Block: TypeAlias = tuple[NDArray[np.floating], NDArray[np.intp]]
-"""Some thousand rows of whole numbers, ``(m, d)``, of norm at most 2**16, and their labels."""
+"""Some thousand rows of integers, ``(m, d)``, of norm at most 2**16, and their labels."""
 
 _STEPS = 30  # fixed for every data set, never chosen from records (docs/papers_and_peers.md)
 
@@ -280,7 +280,7 @@ class PartyMoments(Moments):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.records is not None and (type(self.records) is not int or self.records < 0):
-            raise DataError(f"records must be a whole number of at least 0, or None, got {self.records!r}")
+            raise DataError(f"records must be an integer of at least 0, or None, got {self.records!r}")
         if self.records is not None and self.records <= 1 and _squared_length(self.P) > self.schema.steps**2:
             raise DataError("P of one party must not be longer than 2**grid_bits; build it with measure()")
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from privstats.schema.base import Schema
 
 Record: TypeAlias = dict[str, Any]
-"""``times`` and ``cell`` (class, fold or site), and sparse vectors as lists of (place, whole number)."""
+"""``times`` and ``cell`` (class, fold or site), and sparse vectors as lists of (place, integer)."""
 
 Sums: TypeAlias = dict[tuple[str, int], NDArray[Any]]
 

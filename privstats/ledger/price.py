@@ -69,7 +69,7 @@ class Cost:
         """
         if type(times) is not int or not 1 <= times <= _MOST_ROWS:
             raise LedgerError(
-                f"multiplicity must be a whole number from 1 to {_MOST_ROWS:,}, got {times!r:.40}: the most rows that "
+                f"multiplicity must be an integer from 1 to {_MOST_ROWS:,}, got {times!r:.40}: the most rows that "
                 "one record may be in"
             )
         return {} if times == 1 else {"add-remove": float(times) ** 2, "replace-one": float(times) ** 2}

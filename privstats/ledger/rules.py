@@ -213,7 +213,7 @@ def check_counter(members: object, counter: object) -> None:
     if not isinstance(members, bytes):
         raise LedgerError(f"members must be the digest of the parties, got {type(members).__name__}: Roster.members")
     if isinstance(counter, bool) or not isinstance(counter, int):
-        raise LedgerError(f"the number of a run must be a whole number, got {type(counter).__name__}")
+        raise LedgerError(f"the number of a run must be an integer, got {type(counter).__name__}")
 
 
 def check_run(run: object) -> None:

@@ -133,7 +133,7 @@ def _number(text: str) -> Fraction:
 
 
 def _integer(text: str) -> int:
-    require(len(text) <= 20, "form", "a whole number has too many digits")
+    require(len(text) <= 20, "form", "an integer has too many digits")
     return int(text)
 
 

@@ -102,7 +102,7 @@ class Categories(Declared):
         else:
             different = False
         if len(values) == 1 or not different:
-            raise SchemaError(f"values of {self.name} must be at least two different texts, or whole numbers")
+            raise SchemaError(f"values of {self.name} must be at least two different texts, or integers")
         for switch in ("other", "missing", "ordered"):
             if (value := getattr(self, switch)) is not None or switch == "ordered":
                 require_switch(self.name, switch, value)

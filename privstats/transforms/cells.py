@@ -364,4 +364,4 @@ def _closed(column: Column, edges: Sequence[float] | None) -> Column:
 
 def _require_between(field_name: str, value: Any, least: int, most: int) -> None:
     if type(value) is not int or not least <= value <= most:
-        raise SchemaError(f"{field_name} must be a whole number from {least} to {most}, got {value!r}")
+        raise SchemaError(f"{field_name} must be an integer from {least} to {most}, got {value!r}")

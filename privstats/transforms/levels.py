@@ -114,7 +114,7 @@ class Levels(Transform):
 def _checked_places(places: Any, several: tuple[Categories, ...]) -> tuple[int, ...]:
     checked = tuple(places) if isinstance(places, tuple | list) else None
     if checked is None or not all(type(each) is int and each >= 0 for each in checked):
-        raise SchemaError(f"spread must hold places of columns, whole numbers from 0, got {places!r}")
+        raise SchemaError(f"spread must hold places of columns, integers from 0, got {places!r}")
     if len(checked) != len(several) or len(set(checked)) < len(checked):
         raise SchemaError(
             f"spread must hold one place for each of the {len(several)} columns of more than two texts, got {places!r}"

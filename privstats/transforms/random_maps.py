@@ -119,7 +119,7 @@ class SeededMap(Transform):
         for field, least in (("seed", 0), ("inputs", 1), ("features", 1)):
             value = getattr(self, field)
             if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 2**63:
-                raise SchemaError(f"transform {self.kind!r} needs {field} as a whole number of at least {least}")
+                raise SchemaError(f"transform {self.kind!r} needs {field} as an integer of at least {least}")
 
     def outputs(self, inputs: int | None) -> int:
         """Return ``features``; SchemaError for other inputs."""
@@ -176,7 +176,7 @@ class SparseProjection(SeededMap):
     def __post_init__(self) -> None:
         super().__post_init__()
         if isinstance(self.sparsity, bool) or not isinstance(self.sparsity, int) or not 1 <= self.sparsity < 2**31:
-            raise SchemaError("transform 'sparse-projection' needs sparsity as a whole number of at least 1")
+            raise SchemaError("transform 'sparse-projection' needs sparsity as an integer of at least 1")
 
     def apply(self, rows: Rows) -> Rows:
         """Return projected rows ``(n, features)``."""

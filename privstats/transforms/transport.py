@@ -49,7 +49,7 @@ class Transport(Transform):
     def __post_init__(self) -> None:
         super().__post_init__()
         if type(self.features) is not int or self.features < 2:
-            raise SchemaError(f"transport features must be a whole number of at least 2, got {self.features!r:.40}")
+            raise SchemaError(f"transport features must be an integer of at least 2, got {self.features!r:.40}")
         digest = isinstance(self.reference, str) and len(self.reference) == 64
         if not digest or not set(self.reference) <= set("0123456789abcdef"):
             raise SchemaError("transport reference must be a SHA-256 in 64 lower-case hex digits, the reference's")

@@ -107,7 +107,7 @@ def times_remark(schema: HazardSchema, values: Any) -> str:
     after = "before" if schema.bins.closed == "right" else "after"
     at_edges = int(np.isin(known, schema.bins.edges[1:]).sum())
     return (
-        f"{schema.bins.name}: all are whole numbers, cut down to whole units? Then the plan should say time_unit = 1. "
+        f"{schema.bins.name}: all are integers, cut down to whole units? Then the plan should say time_unit = 1. "
         f"{at_edges / len(known):.0%} stand at the edge of a bin, and count in the one {after} it"
     )
 

@@ -221,7 +221,7 @@ def _checked_labels(y: Any, count: int) -> NDArray[np.intp]:
     if labels.shape != (count,):
         raise DataError(f"y must have shape ({count},) like X; give one label per record")
     if labels.dtype.kind not in "iubU":  # public labels of one data set: any numbering of them will do
-        raise DataError(f"y must hold whole numbers or texts, got dtype {labels.dtype}; use y.astype(str)")
+        raise DataError(f"y must hold integers or texts, got dtype {labels.dtype}; use y.astype(str)")
     names, index = np.unique(labels, return_inverse=True)
     if len(names) < 2:
         raise DataError("y has one class only; two are needed to speak of accuracy, or leave the labels out")

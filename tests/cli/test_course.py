@@ -234,8 +234,8 @@ def test_every_kind_that_has_a_file_can_be_asked_for_and_no_two_by_one_word() ->
         ("binned", ["--then", "stream", "--expected-records", "9"],
             "then must be 'centred', 'rounds', 'newton' or None"),
         ("stream", ["--epochs", "4", "--rounds", "2"], "a stream: such a course takes --epochs, --mechanism,"),
-        ("rounds", ["--rounds", "0"], "rounds must be a whole number from 1 to 64, got 0"),
-        ("rounds", ["--epochs", "0"], "epochs must be a whole number from 1 to 1024, got 0"),
+        ("rounds", ["--rounds", "0"], "rounds must be an integer from 1 to 64, got 0"),
+        ("rounds", ["--epochs", "0"], "epochs must be an integer from 1 to 1024, got 0"),
         ("parties", ["--epochs", "2"], "class and ridge schemas stream"),
     ],
 )  # fmt: skip

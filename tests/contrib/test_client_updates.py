@@ -141,13 +141,13 @@ def test_another_form_is_refused_before_anything_is_spent(ledger, update, why):
     ("changes", "why"),
     [
         ({"shapes": {}}, "shapes must name the arrays"),
-        ({"shapes": {"W": [2, 0]}}, r"shapes\['W'\] must be a list of whole numbers above 0"),
+        ({"shapes": {"W": [2, 0]}}, r"shapes\['W'\] must be a list of integers above 0"),
         ({"shapes": {"W": 6}}, r"shapes\['W'\] must be a list"),
         ({"clip_norm": 0.0}, "clip_norm must be a number"),
         ({"epsilon": 0.0}, "epsilon must be between"),
         ({"delta": 0.0}, "delta = 0"),
-        ({"rounds": 0}, "rounds must be a whole number"),
-        ({"rounds": True}, "rounds must be a whole number"),
+        ({"rounds": 0}, "rounds must be an integer"),
+        ({"rounds": True}, "rounds must be an integer"),
         ({"rounds": 10**9}, "nothing but noise"),
     ],
 )

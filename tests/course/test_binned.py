@@ -270,7 +270,7 @@ def test_a_count_session_without_a_sum_leaves_the_cells_and_if_all_are_lost_cuts
 
 
 def test_a_value_counts_in_the_cell_that_its_signs_say() -> None:
-    """Values on cuts, whole numbers and both zeros; what follows would sum another cell than was counted."""
+    """Values on cuts, integers and both zeros; what follows would sum another cell than was counted."""
     course = binned()
     edges = (-2.0, -1.0, 0.0, 0.1, 1.0, 3.0)
     schema = course._counts(dict.fromkeys(("age", "sodium"), (-9.0, *edges, 9.0))).schema
@@ -375,8 +375,8 @@ def test_how_finely_is_counted_follows_from_stated_numbers_alone() -> None:
         (lambda: binned(None, rounds=2), "a plan has no rounds"),
         (lambda: binned(delta=0.0), "delta = 0 is supported for"),
         (lambda: binned(share=0.95), "share must be a number from 1/64 to .9"),
-        (lambda: binned(sessions=7), "sessions must be a whole number from 1 to 6"),
-        (lambda: ps.Binned.within(plan_of(OF_CELLS), expected_records=0), "expected_records must be a whole number"),
+        (lambda: binned(sessions=7), "sessions must be an integer from 1 to 6"),
+        (lambda: ps.Binned.within(plan_of(OF_CELLS), expected_records=0), "expected_records must be an integer"),
         (
             lambda: ps.Binned.within(
                 ps.Plan(schema=OF_CELLS, cohort=ps.Cohort(2, 2, 9), privacy=ps.NoPrivacy()), expected_records=9

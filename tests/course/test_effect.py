@@ -103,7 +103,7 @@ def test_releases_of_another_course_are_refused(released: Any) -> None:
 def test_a_trial_is_refused_what_no_trial_has() -> None:
     with pytest.raises(PlanError, match="share must be a number from 0 to 0.3"):
         course(share=0.6)
-    with pytest.raises(PlanError, match="retries must be a whole number"):
+    with pytest.raises(PlanError, match="retries must be an integer"):
         course(retries=-1)
     with pytest.raises(PlanError, match="need differential privacy"):
         ps.Effect.start(TRIAL, COHORT, ps.NoPrivacy())
@@ -165,7 +165,7 @@ def test_an_observed_course_is_refused_what_it_cannot_have() -> None:
     for options, said in (
         ({"share": 0.0}, "share must be above 0 where the treatment was not randomised"),
         ({"adjust": False}, "share must be above 0 where the treatment was not randomised"),
-        ({"rounds": 1}, "rounds must be a whole number from 2 to 16"),
+        ({"rounds": 1}, "rounds must be an integer from 2 to 16"),
         ({"retries": 9}, "9 retries leave the last session less"),
     ):
         with pytest.raises(PlanError, match=said):

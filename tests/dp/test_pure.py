@@ -147,7 +147,7 @@ def test_the_parts_of_an_epsilon_have_together_at_most_its_mu(parts):
 
 
 def privacy_loss(moves, scale):
-    """Losses in steps of 1 / scale and their probabilities, of entries that move by these whole numbers."""
+    """Losses in steps of 1 / scale and their probabilities, of entries that move by these integers."""
     p, whole = math.exp(-1 / scale), np.array([1.0])
     for x in map(abs, moves):
         law = np.zeros(2 * x + 1)  # of the loss (|k - x| - |k|) / scale, from -x to x

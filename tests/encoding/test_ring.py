@@ -1,4 +1,4 @@
-"""The ring wraps as whole numbers modulo 2**b, lifts to the centre, and knows its wire size to the byte."""
+"""The ring wraps as integers modulo 2**b, lifts to the centre, and knows its wire size to the byte."""
 
 import numpy as np
 import pytest

@@ -12,7 +12,7 @@ from tests.secagg.interactive.cohorts import Cohort, cohort_of
 KEY = b"k" * 32
 IDENTITY = "identity must be an Identity, got {}: read its file with Identity.load"
 ROSTER = "roster must be a Roster, got {}: read its file with Roster.load"
-THREADS = "threads must be a whole number of at least 1, got {}"
+THREADS = "threads must be an integer of at least 1, got {}"
 PARAMETERS = "parameters must be a plan's masking parameters, got {}: pass plan.masking"
 
 

@@ -99,7 +99,7 @@ def test_sums_at_other_weights_are_refused(releases: list[Any]) -> None:
 
 @pytest.mark.parametrize("early", [-1, 1, 6, 2.0, True, "2"])
 def test_early_bins_out_of_range_are_refused(early: Any) -> None:
-    with pytest.raises(PlanError, match="early_bins must be a whole number from 2 to 5"):
+    with pytest.raises(PlanError, match="early_bins must be an integer from 2 to 5"):
         course_of(8_000, 8.0, early_bins=early)
 
 

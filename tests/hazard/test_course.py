@@ -257,7 +257,7 @@ def test_hazards_start_where_the_counts_are_clear_and_together_where_they_are_no
     ("build", "words"),
     [
         (lambda: course_of(100, 1.0, by="age_"), "by must be one of the columns arm, age, dose, got 'age_'"),
-        (lambda: course_of(100, 1.0, rounds=0), "rounds must be a whole number"),
+        (lambda: course_of(100, 1.0, rounds=0), "rounds must be an integer"),
         (
             lambda: ps.Hazard.start(schema(times="continuous"), ps.Cohort(2, 2, 9), ps.NoPrivacy()),
             "need differential privacy",

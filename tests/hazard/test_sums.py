@@ -1,4 +1,4 @@
-"""What a person adds to a round of hazards: the definition, whole numbers, and bounds that nothing passes."""
+"""What a person adds to a round of hazards: the definition, integers, and bounds that nothing passes."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_the_maximum_of_the_likelihood_is_that_of_a_glm_of_the_expanded_table() 
 
 
 def bounds_of(plan: ps.HazardSchema, moments: ps.moments.Moments) -> tuple[int, int]:
-    """Squared norms of what was summed, in whole numbers."""
+    """Squared norms of what was summed, in integers."""
     g, H = ([int(value) for value in np.asarray(array).ravel()] for array in (moments.g, moments.H))
     return sum(value**2 for value in g), sum(value**2 for value in H)
 

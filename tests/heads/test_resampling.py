@@ -129,7 +129,7 @@ def test_a_release_is_charged_alike_without_a_head(tmp_path: Path) -> None:
 
 def test_what_is_no_number_of_rows_or_leaves_nothing_of_the_promise_is_refused() -> None:
     for times in (0, -1, 2.0, "3"):
-        refused(ps.LedgerError, "multiplicity must be a whole number from 1", private(multiplicity=times).fit, X, Y)
+        refused(ps.LedgerError, "multiplicity must be an integer from 1", private(multiplicity=times).fit, X, Y)
     with pytest.raises(ps.errors.HeadError, match=r"leaves one row epsilon .*, and a plan takes 0\.001 or more"):
         private(multiplicity=10**6).fit(X, Y)
     refused(ValueError, "multiplicity", Provenance, exact=True, multiplicity=2)

@@ -132,7 +132,7 @@ def test_a_nullable_column_has_missing_values_and_not_an_error():
         (lambda: ps.Categories("c", ("a",)), "at least two"),
         (lambda: ps.Categories("c", ("a", 1)), "texts"),
         (lambda: ps.Categories("c", (1, 1)), "at least two"),
-        (lambda: ps.Categories("c", (False, True)), "at least two different texts, or whole numbers"),
+        (lambda: ps.Categories("c", (False, True)), "at least two different texts, or integers"),
         (lambda: ps.Bins("b", (0, 1)), "at least three"),
         (lambda: ps.Bins("b", (0, 1, 1)), "must increase"),
         (lambda: ps.Bins("b", (0, 1, 2), "both"), "'left' or 'right'"),

@@ -300,7 +300,7 @@ def nuisances() -> Any:
 
 
 def test_without_noise_it_is_statsmodels_aipw(nuisances: Any, monkeypatch: Any) -> None:
-    """On the same nuisances: its lines by arm, and our propensity, which is a whole number of 2**-20."""
+    """On the same nuisances: its lines by arm, and our propensity, which is an integer of 2**-20."""
     from statsmodels.regression.linear_model import OLS
     from statsmodels.treatment.treatment_effects import TreatmentEffect
 

@@ -219,7 +219,7 @@ def known() -> Iterator[Table]:
             _rows((other, "A7")),
         )
         yield table(
-            "ids that readers take for whole numbers",
+            "ids that readers take for integers",
             "mean",
             _rows(*((one, f"{place}e1") for place in range(1, 9))),
             _rows((other, "A7")),
@@ -240,7 +240,7 @@ class Outcome:
     """What became of some records in a container.
 
     Attributes:
-        sums: in whole numbers; None where the records were refused.
+        sums: in integers; None where the records were refused.
         digests: by person; None where the container gives none.
         refusal: the error.
     """

@@ -43,7 +43,7 @@ def as_parquet(path: Path, *, rows: int = 40) -> Path:
     age, sex, _, smokes, weight = zip(*ROWS[:rows], strict=True) if rows else ([], [], [], [], [])
     days = np.datetime64("2019-01-01") + np.arange(rows) * 30
     columns = {
-        "age": [None if each == "" else place * 2**48 for place, each in enumerate(age)],  # whole numbers with gaps
+        "age": [None if each == "" else place * 2**48 for place, each in enumerate(age)],  # integers with gaps
         "sex": arrow.array(list(sex), arrow.string()).dictionary_encode(),
         "seen": arrow.array(days.astype("datetime64[us]"), arrow.timestamp("us")),
         "smokes": arrow.array([None if each == "" else each == "True" for each in smokes], arrow.bool_()),

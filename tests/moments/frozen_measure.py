@@ -4,7 +4,7 @@ python -m tests.moments.frozen_measure > tests/moments/vectors/measure.json
 
 400 cases of rows (classes with NA and NAB, ridge of one fold), as hex of float64: ties, giants, subnormals, rows one
 step off the clip; 100 of counts, every value with its type, alone and among others with blanks; and 60 of numbers
-beside tables or alone: both ends, values that 15 digits call an end, halves of a step, whole numbers and gaps.
+beside tables or alone: both ends, values that 15 digits call an end, halves of a step, integers and gaps.
 """
 
 import json

@@ -95,7 +95,7 @@ def test_no_record_and_no_published_value_breaks_the_bound(X, y, M, W, classes, 
 @pytest.mark.parametrize("classes", [2, 3, 7, 100])
 @pytest.mark.parametrize("bits", [3, 12, 20])
 def test_a_model_is_never_less_sure_than_of_one_in_so_many(classes: int, bits: int) -> None:
-    """All scores tie: the least confidence there is, at every factor, in whole numbers."""
+    """All scores tie: the least confidence there is, at every factor, in integers."""
     schema = replace(SCHEMA, classes=classes, grid_bits=bits)
     W = Values(np.zeros((classes, D + 1), np.int64), 0)
     said = Published.of({"M": Values.rounded(np.eye(D)), "W": W})

@@ -24,7 +24,7 @@ SCHEMAS = [schema for schema in SAMPLES if getattr(schema, "module", None) is No
 
 
 def made(schema: Any, seed: int = 0) -> Moments:
-    """Small whole numbers in the shapes of the schema, symmetric where its rows are."""
+    """Small integers in the shapes of the schema, symmetric where its rows are."""
     rng = np.random.default_rng(seed)
     sums = {}
     for row in schema.sent:

@@ -1,4 +1,4 @@
-"""Influence values in whole numbers: what a record adds, whatever was published, and what it adds to nothing."""
+"""Influence values in integers: what a record adds, whatever was published, and what it adds to nothing."""
 
 from __future__ import annotations
 
@@ -298,7 +298,7 @@ def test_by_arm_has_a_constant_in_each_arm() -> None:
         ({"subgroups": ()}, "subgroups must be a tuple of Categories and Bins"),
         ({"subgroups": (ps.Bins("age", (0, 40, 90), open="none"),)}, "'age' must put every record into one of them"),
         ({"subgroups": (ps.Bins("age", (0, 40, 90), missing=True),)}, "'age' must put every record into one of them"),
-        ({"subgroups": (ps.Categories("dose", ("low", "high")),)}, "'dose' must be of whole numbers"),
+        ({"subgroups": (ps.Categories("dose", ("low", "high")),)}, "'dose' must be of integers"),
         ({"subgroups": (ps.Bins("weight", (0, 40, 90)),)}, "'weight' is not; name it once, and in feature_names"),
         ({"subgroups": (ps.Categories("arm", (0, 1)),)}, "'arm' is not"),
         ({"subgroups": (ps.Bins("age", (0, 40, 90)), ps.Bins("age", (0, 50, 90)))}, "'age' is not"),

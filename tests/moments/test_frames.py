@@ -146,7 +146,7 @@ def test_parties_bring_tables_to_a_simulation(container: Any) -> None:
 
 
 TYPES: Mapping[str, tuple[Any, list[Any], list[Any]]] = {
-    "whole numbers": (pa.int64(), [3, 1, 2, 0], [None, 2**53 + 1, -9]),
+    "integers": (pa.int64(), [3, 1, 2, 0], [None, 2**53 + 1, -9]),
     "small numbers": (pa.uint8(), [3, 1, 2, 0], [None, 255]),
     "numbers": (pa.float64(), [0.25, -0.5, 7.0, 1.0], [None, float("nan"), float("inf"), -float("inf"), 1e300, 5e-324]),
     "half": (pa.float32(), [0.25, -0.5, 7.0, 1.0], [None, float("nan"), float("inf"), 0.1]),

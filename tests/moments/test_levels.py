@@ -164,7 +164,7 @@ def test_numbers_do_not_pass_for_texts() -> None:
         ({"outcome": ("no", "yes")}, "outcome must name the column"),
         ({"outcome": {"well": ("no", "yes"), "days": (0, 30)}}, "must share one public range"),
         ({"subgroups": (ps.Categories("sex", (0, 1)),)}, "must be of its texts"),
-        ({"subgroups": (ps.Categories("age", ("old", "young")),)}, "must be of whole numbers"),
+        ({"subgroups": (ps.Categories("age", ("old", "young")),)}, "must be of integers"),
     ],
 )
 def test_texts_that_could_tell_nothing_are_refused(change: dict[str, Any], words: str) -> None:

@@ -1,4 +1,4 @@
-"""Moments are exact: equal to brute force in whole numbers, whatever the order, chunking or container."""
+"""Moments are exact: equal to brute force in integers, whatever the order, chunking or container."""
 
 from dataclasses import replace
 

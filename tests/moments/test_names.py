@@ -234,7 +234,7 @@ def test_no_labels_at_all_are_no_wrong_ones():
 FRAMES = {
     "pandas' own floats": lambda frame: frame.astype("Float64"),
     "arrow's floats": lambda frame: frame.astype("double[pyarrow]"),
-    "one column of whole numbers": lambda frame: frame.astype({"a": "Int64"}),
+    "one column of integers": lambda frame: frame.astype({"a": "Int64"}),
     "one column of truth values": lambda frame: frame.astype({"a": bool}),
     "sparse": lambda frame: frame.astype("Sparse[float]"),
 }

@@ -28,7 +28,7 @@ CELLS = ps.Cells(
 )
 SCHEMA = ps.ClassSchema(2, statistics="NAB", clip_norm=1.0, transform=(CELLS,))
 BASES: Mapping[str, Sequence[Any]] = {
-    "whole numbers": [1, 2, 7, 50],
+    "integers": [1, 2, 7, 50],
     "numbers": [0.5, 1.0, 7.0, -9.0],
     "numbers with gaps": [0.5, None, 7.0, float("nan")],
     "texts": ["a", "7", "007", "x"],
@@ -169,7 +169,7 @@ def test_one_odd_record_moves_sums_by_its_own_row_in_every_file(base, tmp_path, 
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("base", ["whole numbers", "numbers with gaps", "texts", "truths", "dates"])
+@pytest.mark.parametrize("base", ["integers", "numbers with gaps", "texts", "truths", "dates"])
 def test_one_odd_record_moves_sums_by_its_own_row_on_a_cluster(base: str) -> None:
     pandas, frames = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
     from privstats.contrib.parts import dask

@@ -1,4 +1,4 @@
-"""One direction of each party: bounded in whole numbers whatever floats do, and the same sum wherever it is formed."""
+"""One direction of each party: bounded in integers whatever floats do, and the same sum wherever it is formed."""
 
 import math
 from typing import Any
@@ -116,7 +116,7 @@ def test_a_party_is_one_record_however_many_it_holds_and_in_any_batches(tmp_path
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([0, 3, 200]), st.sampled_from([1e-4, 1.0, 1e4]))
 def test_attack_no_party_makes_a_logit_that_floats_would_round(seed: int, empty: int, scale: float) -> None:
-    """Most rows are 0, or all lie far inside or outside the clip: logits are whole numbers, and order is nothing."""
+    """Most rows are 0, or all lie far inside or outside the clip: logits are integers, and order is nothing."""
     rng = np.random.default_rng(seed)
     X, y = np.zeros((5 + empty, D)), rng.integers(0, C, 5 + empty)
     X[:5] = rng.normal(size=(5, D)) * scale
@@ -133,7 +133,7 @@ def test_weights_are_cut_before_rows_are_multiplied_by_them(monkeypatch: pytest.
 
 
 def largest_logit(patch: pytest.MonkeyPatch, schema: ps.PartySchema, X: np.ndarray, y: np.ndarray) -> float:
-    """Of a party's whole descent, in whole numbers."""
+    """Of a party's whole descent, in integers."""
     right, seen = gradient_map.probabilities, [0.0]
 
     def watched(logits: np.ndarray, exponent: int) -> np.ndarray:
@@ -179,7 +179,7 @@ def test_a_direction_that_is_too_long_is_no_partys() -> None:
 def test_attack_a_direction_of_an_odd_number_of_records_is_none(records: Any) -> None:
     P = np.zeros((C, D), np.int64)
     P[0, 0] = 10 * SCHEMA.steps
-    refused(ps.DataError, "records must be a whole number of at least 0", PartyMoments, SCHEMA, P, records=records)
+    refused(ps.DataError, "records must be an integer of at least 0", PartyMoments, SCHEMA, P, records=records)
 
 
 def test_sums_that_are_not_exact_are_refused_before_all_agree_on_them() -> None:

@@ -151,7 +151,7 @@ def test_a_person_of_very_many_rows_is_measured_alone_with_the_same_result(clip:
 
 @given(seed=st.integers(0, 2**32), bits=st.integers(1, 50), error=st.sampled_from([2.0**-48, 2.0**-36, 2.0**-32]))
 def test_a_clip_of_many_vectors_is_that_of_each(seed: int, bits: int, error: float) -> None:
-    """In float64 where that is sure and in whole numbers where not, which a large error makes of nearly all."""
+    """In float64 where that is sure and in integers where not, which a large error makes of nearly all."""
     schema, rng = ps.ClassSchema(2, 3, "NAB", 1.0), np.random.default_rng(seed)
     flat = rng.integers(-(2**bits), 2**bits + 1, (6, 14))
     flat[:2] = np.sign(flat[:2]) << rng.integers(0, bits + 1, (2, 14))

@@ -109,7 +109,7 @@ def test_an_id_says_the_same_in_every_container_and_beside_whatever_else() -> No
 
 
 def test_a_gap_beside_an_id_changes_no_other_person() -> None:
-    """It makes whole numbers floats in some containers, which tell two large ones not apart."""
+    """It makes integers floats in some containers, which tell two large ones not apart."""
     X, y = records(CLASSES, 5)
     with pytest.warns(UnreadableRecordsWarning, match="^1 of the records have no id of a person"):
         found = summed(X, y, np.array([3, 3, 3, 4, math.nan]))

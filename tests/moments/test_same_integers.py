@@ -34,7 +34,7 @@ def snapped_one_by_one(grid, rows):
 
 
 def whole_sums(schema, a, y):
-    """Class sums of grid vectors in Python's whole numbers."""
+    """Class sums of grid vectors in Python's integers."""
     a = a.astype(object)
     by = [a[y == label] for label in range(schema.classes)]
     A, T, F = (

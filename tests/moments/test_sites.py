@@ -1,4 +1,4 @@
-"""Sums within sites: exact whole numbers without the site's own mean, and what one record more does to them."""
+"""Sums within sites: exact integers without the site's own mean, and what one record more does to them."""
 
 import math
 from fractions import Fraction

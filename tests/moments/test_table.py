@@ -250,5 +250,5 @@ def test_frames_of_polars_are_read_as_lists_are():
     frame = polars.DataFrame({**TABLE, "age": [50.0, None, 70.5, 39.0], "sex": ["f", "m", None, "m"]})
     assert read(CLASSES, frame, LABELS) == read(CLASSES, TABLE, LABELS)
     assert read(CLASSES, frame.to_arrow(), LABELS) == read(CLASSES, TABLE, LABELS)
-    wide = {**TABLE, "age": [10**30, None, 70, 50]}  # whole numbers of 128 bits, which numpy lacks
+    wide = {**TABLE, "age": [10**30, None, 70, 50]}  # integers of 128 bits, which numpy lacks
     assert read(CLASSES, polars.DataFrame(wide), LABELS) == read(CLASSES, wide, LABELS)

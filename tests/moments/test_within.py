@@ -1,4 +1,4 @@
-"""Within-client moments: exact whole numbers without the client's own offset, and what heads read in them."""
+"""Within-client moments: exact integers without the client's own offset, and what heads read in them."""
 
 import math
 from dataclasses import replace

@@ -255,7 +255,7 @@ def gradients_not_shortened(right: Any) -> Any:
 
 
 def gradients_not_checked(_: Any, gradients: Any, kappa: Any) -> Any:
-    """Nothing looks at the norm of the whole numbers."""
+    """Nothing looks at the norm of the integers."""
     return gradients, kappa
 
 
@@ -336,7 +336,7 @@ def gaps_below(cells: Cells, codes: Any) -> Any:
 
 
 def read_by_type(right: Any) -> Any:
-    """One text among the values of a column makes texts of its numbers, and one gap floats of its whole numbers, which
+    """One text among the values of a column makes texts of its numbers, and one gap floats of its integers, which
     are other texts: as arrays of numpy have it."""
 
     def read(values: Any) -> Readings:

@@ -216,7 +216,7 @@ MUTANTS: dict[str, Mutant] = {
         square_of("gradients", lambda right: bugs.gradients_as_added),
         _GRADIENTS + "test_the_claim_is_nearly_attained_and_never_beaten", plan="shares"),
     "module gradients not shortened": bug(
-        "the gradient of a module is twice as long as the bound, and nothing checks its whole numbers",
+        "the gradient of a module is twice as long as the bound, and nothing checks its integers",
         both(
             name_in("hidden_layer.gradients", "shortened", bugs.gradients_not_shortened),
             name_in("privstats.schema.modules", "_module_within", lambda right: bugs.gradients_not_checked),
@@ -247,7 +247,7 @@ MUTANTS: dict[str, Mutant] = {
         _PARTIES + "test_the_noise_is_one_over_mu_for_a_party_that_comes_and_twice_that_for_an_exchange",
         plan="parties", audits=(*_SEARCH, "canary")),
     "directions rounded and not shortened": bug(
-        "a party's direction is rounded to the nearest steps, and nothing bounds the whole numbers",
+        "a party's direction is rounded to the nearest steps, and nothing bounds the integers",
         name_in("privstats.kinds.party", "cut", bugs.directions_not_shortened),
         _PARTIES + "test_no_records_break_the_bound", plan="shares"),
     "influences replaced as if added": bug("the exchange of two influences is calibrated as if one had come",

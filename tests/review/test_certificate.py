@@ -95,7 +95,7 @@ def test_three_hundred_plans_by_chance_are_certified() -> None:
 
 @pytest.mark.parametrize("name", ["plan.toml", "shuffled"])
 def test_a_plan_file_as_a_person_writes_it_says_the_same_as_its_tables(name: str, tmp_path: Path) -> None:
-    """Defaults left out, another order of letters, letters that follow from others, comments, whole numbers."""
+    """Defaults left out, another order of letters, letters that follow from others, comments, integers."""
     if name == "plan.toml":
         text = Path(ps.__file__).with_name("cli").joinpath("plan.toml").read_text()
     else:

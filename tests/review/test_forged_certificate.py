@@ -113,7 +113,7 @@ FORGED: dict[str, tuple[Callable[[Any], None], str]] = {
     "a worst record outside of the clip": (put([[0, 4097]], *WORST, "gone", 0, "x"), "pair"),
     "a worst record of a class that is not there": (put(3, *WORST, "gone", 0, "cell"), "pair"),
     "a worst record with a column that is not there": (put([[5, 4096]], *WORST, "gone", 0, "x"), "pair"),
-    "a worst record that is no whole number": (put([[0, 0.5]], *WORST, "gone", 0, "x"), "pair"),
+    "a worst record that is no integer": (put([[0, 0.5]], *WORST, "gone", 0, "x"), "pair"),
     "a worst record of half a class": (put(0.5, *WORST, "gone", 0, "cell"), "pair"),
     "a worst case of two records": (put(2, *WORST, "come", 0, "times"), "pair"),
     "a worst case with records beside it": (
@@ -341,7 +341,7 @@ def test_keys_that_exclude_or_need_one_another_are_refused(schema: Any, without:
 
 
 class Counted(int):
-    """A whole number that counts how often it is hashed."""
+    """An integer that counts how often it is hashed."""
 
     hashed = 0
 

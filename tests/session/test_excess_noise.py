@@ -28,7 +28,7 @@ def contributions(plan: ps.Plan = PLAN, count: int = 7) -> list[ps.session.Contr
 
 
 def left_of(part: ps.session.Contribution, opened: int) -> np.ndarray:
-    """A client's vector without its lowest layers, in whole numbers, by its own root."""
+    """A client's vector without its lowest layers, in integers, by its own root."""
     seeds = layer_seeds(part.noise_root, len(PLAN.noise.levels) - 1)[:opened]
     layers = ps.dp.draw_layers(PLAN.noise, PLAN.layout, [randomness.Generator(seed) for seed in seeds])
     return part.vector.lift() - layers
@@ -210,7 +210,7 @@ def test_the_review_prints_what_the_margin_costs_either_way() -> None:
         Opening(6, ("x",)),  # type: ignore[arg-type]
         Opening(6, (b"short",)),
     ],
-    ids=["more than are there", "no whole number", "no bytes", "short"],
+    ids=["more than are there", "no integer", "no bytes", "short"],
 )
 def test_an_opening_that_cannot_be_is_refused_before_anything_is_spent(tmp_path: Path, opening: Opening) -> None:
     total = PLAN.ring.zeros()

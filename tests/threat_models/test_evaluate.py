@@ -119,7 +119,7 @@ def test_a_sweep_that_cannot_be_is_one_sentence(pool):
     impossible = {"records": (0, 2.5, float("nan")), "dropouts": (-1, 2), "releases": (0, 1.5)}
     for axis, values in impossible.items():
         for value in values:
-            with pytest.raises(DataError, match=f"a sweep over {axis} needs whole numbers"):
+            with pytest.raises(DataError, match=f"a sweep over {axis} needs integers"):
                 sweep(plan_of(), chosen, pool, axis, [value], QUICK)
     refused(PlanError, "no epsilon to vary", sweep, plan_of(), chosen, pool, "epsilon", [1], QUICK)
 

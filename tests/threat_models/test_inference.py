@@ -127,7 +127,7 @@ def test_the_sensitivity_of_count_tables_is_attained_and_not_beaten(privstats, t
 
 
 def test_cells_that_follow_from_the_type_of_a_column_are_flagged(monkeypatch):
-    """One text among whole numbers, or one gap, would move every other record to another cell."""
+    """One text among integers, or one gap, would move every other record to another cell."""
     plan = ps.Plan(
         schema=ps.CountSchema((ps.Categories("stage", (1, 2, 3), other=True, missing=True),), (("stage",),)),
         cohort=ps.Cohort(2, 2, 100),

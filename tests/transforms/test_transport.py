@@ -61,7 +61,7 @@ def test_the_client_s_copy_is_the_plan_s_value_and_saves_nothing_of_the_client(c
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"features": 1}, "features must be a whole number of at least 2"),
+        ({"features": 1}, "features must be an integer of at least 2"),
         ({"reference": "AB" * 32}, "64 lower-case hex digits"),
         ({"reference": 3}, "64 lower-case hex digits"),
         ({"strength": 1.5}, "strength must be a number from 0 to 1"),

@@ -82,7 +82,7 @@ def test_the_command_prints_the_remarks(tmp_path, monkeypatch):
         (X.astype(str)[:, :1], Y, "shape|real"),
         (np.array([["a", "b"]] * 30), None, "real numbers"),
         (X, Y[:9], "like X"),
-        (X, Y.astype(float), "whole numbers"),
+        (X, Y.astype(float), "integers"),
         (X, np.zeros(2000, int), "one class only"),
         (np.zeros((30, 3)), None, "zero everywhere"),
     ],

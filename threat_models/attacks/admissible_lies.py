@@ -235,7 +235,7 @@ def worst(scene: Scene, level: Level, records: int, steps: int, rng: Generator, 
 
 
 def _completed(lie: Lie) -> Lie:
-    """The lie with whole numbers of records in its groups, and no more of them."""
+    """The lie with integers of records in its groups, and no more of them."""
     sizes = np.floor(lie.weights[0])
     left = int(round(lie.weights[0].sum()) - sizes.sum())
     sizes[np.argsort(sizes - lie.weights[0])[:left]] += 1

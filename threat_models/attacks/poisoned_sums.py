@@ -96,7 +96,7 @@ def own_witness(statement: Statement, x: Vector, hidden: Vector | None = None) -
 
 
 def _centred(values: Vector) -> Vector:
-    """The whole numbers between -p/2 and p/2 that stand for the same elements."""
+    """The integers between -p/2 and p/2 that stand for the same elements."""
     return np.asarray((values % P + P // 2) % P - P // 2)
 
 

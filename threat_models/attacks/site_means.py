@@ -95,7 +95,7 @@ class Solved:
     misfit: float
 
     def doubt(self) -> tuple[float, float]:
-        """The misfit of a solution: sums that stay unexplained, then sizes that are no whole numbers."""
+        """The misfit of a solution: sums that stay unexplained, then sizes that are no integers."""
         broken = float(np.abs(self.sizes - np.rint(self.sizes)).max())
         return (0.0, broken) if self.misfit < _SOLVED else (1.0, self.misfit)
 

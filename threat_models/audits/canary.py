@@ -129,7 +129,7 @@ class _Experiment:
 def _play(target: Target, experiments: Sequence[_Experiment], trials: int, rng: Generator) -> Scores:
     """Scores of every attacker on every release without canaries, ``(trials, attackers)``.
 
-    Adding the same whole numbers to a release moves its score by exactly copies x step, so one release serves both
+    Adding the same integers to a release moves its score by exactly copies x step, so one release serves both
     worlds: the two confidence intervals are joined by a union bound, which does not ask for independence.
     """
     directions = np.stack([experiment.direction for experiment in experiments], axis=1)

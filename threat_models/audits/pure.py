@@ -1,6 +1,6 @@
 """Audits of a pure promise (delta = 0): the worst record in L1, the law of the noise, a lower bound on epsilon.
 
-Records go through the library's own measuring, because what is searched is the L1 norm of whole numbers behind it. The
+Records go through the library's own measuring, because what is searched is the L1 norm of integers behind it. The
 scales come from the declared deviations by the auditor's own rule, and the ceiling is epsilon as the plan states it.
 """
 

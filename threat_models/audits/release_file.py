@@ -38,7 +38,7 @@ def audit_release(
     Args:
         release: the release.
         parties: the moments of every survivor, by client.
-        rng: spreads whole numbers over their cells, and starts the search.
+        rng: spreads integers over their cells, and starts the search.
 
     Raises:
         DataError: a survivor's moments are missing, or were measured under another schema.

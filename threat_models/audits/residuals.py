@@ -108,7 +108,7 @@ def entries_for(part: float, level: float) -> int:
 
 
 def dithered(residual: NDArray[np.int64], rng: Generator) -> Z:
-    """Whole numbers spread over their cells, so that the grid itself is not taken for a wrong shape."""
+    """Integers spread over their cells, so that the grid itself is not taken for a wrong shape."""
     uniform = (rng.uint64(residual.size).astype(np.float64) + 0.5) * 2.0**-64 - 0.5
     return residual + uniform.reshape(residual.shape)
 

@@ -42,7 +42,7 @@ def o_fedavg(shards: Shards, rng: np.random.Generator) -> Predict:
 
 
 def fedcgs(shards: Shards, rng: np.random.Generator) -> Predict:
-    """N, A and B of all clients, summed as whole numbers, and the head that the paper computes from them."""
+    """N, A and B of all clients, summed as integers, and the head that the paper computes from them."""
     del rng
     longest = max(float(np.linalg.norm(X, axis=1).max()) for X, _ in shards)
     schema = ps.ClassSchema(CLASSES, shards[0][0].shape[1], "NAB", clip_norm=1.01 * longest, grid_bits=16)

@@ -61,7 +61,7 @@ class Invitation:
 
     def __post_init__(self) -> None:
         if type(self.index) is not int or not 0 <= self.index <= _LARGEST_INDEX:
-            raise LocalProtocolError(f"an invitation's index is a whole number from 0 to {_LARGEST_INDEX}")
+            raise LocalProtocolError(f"an invitation's index is an integer from 0 to {_LARGEST_INDEX}")
         if not isinstance(self.code, bytes) or len(self.code) != CODE_BYTES:
             raise LocalProtocolError(f"a code has {CODE_BYTES} bytes: draw_code() draws one")
 

@@ -49,7 +49,7 @@ class Limits:
         for name in ("connections", "bad_signatures", "in_flight_mib"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _MOST:
-                raise LocalProtocolError(f"{FILE}: limits.{name} must be a whole number, 1 to {_MOST}")
+                raise LocalProtocolError(f"{FILE}: limits.{name} must be an integer, 1 to {_MOST}")
         if not isinstance(self.proxies, tuple) or not all(map(_is_address, self.proxies)):
             raise LocalProtocolError(f'{FILE}: limits.proxies must be a list of addresses, like ["127.0.0.1"]')
 

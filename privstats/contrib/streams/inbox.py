@@ -109,7 +109,7 @@ def _plain(record: str) -> str:
 
 def _texts(path: Path, name: str, array: NDArray[Any]) -> tuple[str, ...]:
     if array.ndim != 1 or (array.size and array.dtype.kind not in "Uiu"):
-        raise DataError(f"{name} in {path} must be a list of texts or whole numbers; give one per record")
+        raise DataError(f"{name} in {path} must be a list of texts or integers; give one per record")
     return tuple(str(each) for each in array.tolist())
 
 
@@ -439,7 +439,7 @@ def _first(
 ) -> tuple[Batch, list[str]]:
     names, leave = named(batch.ids), named(batch.leave)
     if None in leave:
-        raise DataError("leave holds an id that names no person; give whole numbers or texts")
+        raise DataError("leave holds an id that names no person; give integers or texts")
     again = [name for name in names if name in seen]
     rows = [place for place, name in enumerate(names) if name is not None and name not in seen]
     remarks = []

@@ -23,7 +23,7 @@ MechanismName: TypeAlias = Literal["increments", "tree", "square-root"]
 Reals: TypeAlias = NDArray[np.float64]
 
 FIXED_BITS = 10
-"""Binary digits behind the point of the coefficients of the square-root factorisation, which are whole numbers."""
+"""Binary digits behind the point of the coefficients of the square-root factorisation, which are integers."""
 
 
 @dataclass(frozen=True)

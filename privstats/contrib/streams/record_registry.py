@@ -517,5 +517,5 @@ def _required(rows: object) -> PersonRows:
 def _named(ids: Iterable[str], rule: int = RULE) -> list[str]:
     result = names_of(list(ids), rule)
     if None in result:
-        raise LedgerError("an id names no person: give whole numbers below 2**53, or texts")
+        raise LedgerError("an id names no person: give integers below 2**53, or texts")
     return [name for name in result if name is not None]

@@ -127,7 +127,7 @@ class Stream(Planned):
         for field, least, most in (("epochs", 1, _MOST_EPOCHS), ("repeats", 0, _MOST_EPOCHS)):
             value = getattr(self, field)
             if type(value) is not int or not least <= value <= most:
-                raise PlanError(f"{field} must be a whole number from {least} to {most}, got {value!r}; choose one")
+                raise PlanError(f"{field} must be an integer from {least} to {most}, got {value!r}; choose one")
         for field in ("deletions", "allow_disclosing_leavers"):
             if type(getattr(self, field)) is not bool:
                 raise PlanError(f"{field} must be True or False, got {getattr(self, field)!r}; choose one")

@@ -194,7 +194,7 @@ def _cohort(cohort: Cohort, clients: int) -> Cohort:
     if clients == cohort.clients:
         return cohort
     if not isinstance(clients, int) or isinstance(clients, bool) or clients < 2:
-        raise PlanError(f"clients must hold whole numbers of at least 2, got {clients!r}")
+        raise PlanError(f"clients must hold integers of at least 2, got {clients!r}")
     colluders = cohort.colluders * clients // cohort.clients
     survivors = -(-cohort.min_survivors * clients // cohort.clients)
     return Cohort(clients, max(survivors, (clients + colluders) // 2 + 1), cohort.max_records, colluders)

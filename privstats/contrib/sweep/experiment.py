@@ -288,7 +288,7 @@ def _check_arguments(plan: Any, heads: Any, repeats: Any, jobs: Any) -> None:
             )
     for field, value, least in (("repeats", repeats, 2), ("jobs", jobs, 1)):
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise DataError(f"{field} must be a whole number of at least {least}, got {value!r}")
+            raise DataError(f"{field} must be an integer of at least {least}, got {value!r}")
 
 
 def _check_points(subject: Dataset) -> None:

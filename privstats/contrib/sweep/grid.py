@@ -129,7 +129,7 @@ def _check_grid(epsilons: Any, repeats: Any) -> None:
     if isinstance(epsilons, str) or not isinstance(epsilons, Sequence):
         raise DataError(f"epsilons must be a list of numbers, for example [1.0], got {type(epsilons).__name__}")
     if isinstance(repeats, bool) or not isinstance(repeats, int):
-        raise DataError(f"repeats must be a whole number of at least 2, got {type(repeats).__name__}; 5 is usual")
+        raise DataError(f"repeats must be an integer of at least 2, got {type(repeats).__name__}; 5 is usual")
     if not epsilons or repeats < 2:
         raise DataError("a sweep needs at least one epsilon and repeats of at least 2, so that there is a spread")
     if any(isinstance(epsilon, float) and math.isinf(epsilon) for epsilon in epsilons):

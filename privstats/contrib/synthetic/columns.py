@@ -72,7 +72,7 @@ class Hashed(Declared):
         python_fields(self)
         settle_name(self)
         if type(self.buckets) is not int or not 2 <= self.buckets <= _MAX_BUCKETS:
-            raise SchemaError(f"buckets of {self.name} must be a whole number from 2 to {_MAX_BUCKETS}")
+            raise SchemaError(f"buckets of {self.name} must be an integer from 2 to {_MAX_BUCKETS}")
         if not isinstance(self.salt, str):
             raise SchemaError(f"salt of {self.name} must be a text, got {type(self.salt).__name__}")
         self.settle_gaps(self.gaps)

@@ -322,4 +322,4 @@ def _check_numbers(share: object, screen: object, levels: object) -> None:
     if share + screen > 0.95:  # type: ignore[operator]
         raise PlanError("share and screen must leave a twentieth of the promise to the pairs; lower one")
     if type(levels) is not int or not 2 <= levels <= 64:
-        raise PlanError(f"levels must be a whole number from 2 to 64, got {levels!r}; leave it out for the usual one")
+        raise PlanError(f"levels must be an integer from 2 to 64, got {levels!r}; leave it out for the usual one")

@@ -153,9 +153,9 @@ def synthetic(
         PlanError: a release is not of this course.
     """
     if type(rows) is not int or not 1 <= rows <= _MAX_ROWS:
-        raise ReleaseError(f"rows must be a whole number from 1 to {_MAX_ROWS:,}, got {rows!r}; choose one")
+        raise ReleaseError(f"rows must be an integer from 1 to {_MAX_ROWS:,}, got {rows!r}; choose one")
     if type(seed) is not int or seed < 0:
-        raise ReleaseError(f"seed must be a whole number of at least 0, got {seed!r}; choose one")
+        raise ReleaseError(f"seed must be an integer of at least 0, got {seed!r}; choose one")
     fit = fit_of(course, releases)
     rng = np.random.default_rng(seed)
     codes = fit.model.draw(rows, rng)

@@ -172,7 +172,7 @@ def require_panel(panel: object) -> None:
 def require_threads(threads: object) -> None:
     """Raise ``LocalProtocolError`` unless ``threads`` is a positive int."""
     if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
-        raise LocalProtocolError(f"threads must be a whole number of at least 1, got {threads!r:.20}")
+        raise LocalProtocolError(f"threads must be an integer of at least 1, got {threads!r:.20}")
 
 
 def require_member(parameters: object, identity: object) -> UploadParameters:

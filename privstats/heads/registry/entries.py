@@ -254,7 +254,7 @@ class Whole(Constraint):
         return isinstance(value, Integral) and not isinstance(value, bool) and self.low <= int(value) < 1 << 31
 
     def __str__(self) -> str:
-        return f"a whole number of at least {self.low}"
+        return f"an integer of at least {self.low}"
 
 
 class Constant(Constraint):

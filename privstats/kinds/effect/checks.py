@@ -207,7 +207,7 @@ def _check_codes(subgroups: Variable, texts: Categories | None) -> None:
     if texts is not None and set(subgroups.values) != set(texts.values):
         raise SchemaError(f"subgroups by {subgroups.name!r} must be of its texts, {', '.join(map(str, texts.values))}")
     if texts is None and not all(type(value) is int for value in subgroups.values):
-        raise SchemaError(f"subgroups by {subgroups.name!r} must be of whole numbers, the codes in that column")
+        raise SchemaError(f"subgroups by {subgroups.name!r} must be of integers, the codes in that column")
 
 
 def check_design(schema: EffectSchema) -> None:

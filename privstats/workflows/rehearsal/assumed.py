@@ -76,7 +76,7 @@ _LEVELS = frozenset(("none", "null", "na"))
 _VALUES = 12
 """Texts of a column that are listed: the most frequent ones; the rest are "other"."""
 _FEW = 6
-"""Different whole numbers that are still names of categories."""
+"""Different integers that are still names of categories."""
 _NEARLY_ALL = 0.95
 _FREE = 0.5
 _LISTED = 0.1

@@ -112,7 +112,7 @@ def test_a_slacks_bits_are_its_low_ones_and_its_last_row_ends_in_zeros() -> None
 
 
 def passing(entries: list[int], tau: int) -> float:
-    """The exact chance that a signed sum of whole numbers lies in a window of 2 tau, wherever it lies."""
+    """The exact chance that a signed sum of integers lies in a window of 2 tau, wherever it lies."""
     chances = {0: 1.0}
     for entry in entries:
         following: dict[int, float] = {}

@@ -95,7 +95,7 @@ def test_every_published_operation_gives_the_published_bytes(name: str) -> None:
 
 
 def taken_by_prio3(cells: list[int], label: int) -> bool:
-    """Cells as whole numbers, or as quotients of whole numbers in each field."""
+    """Cells as integers, or as quotients of integers in each field."""
     prio3 = histogram(len(cells), 2)
     drawn = np.random.default_rng(label).bytes(4 * SEED_BYTES)
     public, shares = prio3.shard(CONTEXT, [cell % FIELD128.modulus for cell in cells], NONCE, drawn)

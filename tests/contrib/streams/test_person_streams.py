@@ -53,7 +53,7 @@ def rows_of(rng: np.random.Generator, schema: Any, counts: dict[str, int]) -> Pe
 
 
 def added(stream: ps.Stream, rows: PersonRows) -> np.ndarray:
-    """The whole numbers that these persons add, measured at once and alone."""
+    """The integers that these persons add, measured at once and alone."""
     plan = stream.plan
     return ps.encoding.flatten(ps.moments.exact_moments(plan.schema, rows.X, rows.y, persons=list(rows.persons),
                                             person_clip=plan.person_clip))  # fmt: skip

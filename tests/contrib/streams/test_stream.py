@@ -232,9 +232,9 @@ def test_a_ledger_of_the_other_adjacency_charges_what_the_stream_costs_there(tmp
 @pytest.mark.parametrize(
     ("kind", "said"),
     [
-        ({"epochs": 0}, "epochs must be a whole number"),
-        ({"epochs": 2.0}, "epochs must be a whole number"),
-        ({"repeats": -1}, "repeats must be a whole number"),
+        ({"epochs": 0}, "epochs must be an integer"),
+        ({"epochs": 2.0}, "epochs must be an integer"),
+        ({"repeats": -1}, "repeats must be an integer"),
         ({"deletions": 1}, "deletions must be True or False"),
         ({"mechanism": "forest"}, "mechanism must be one of increments, tree, square-root"),
         ({"mechanism": ["tree"]}, "mechanism must be one of"),

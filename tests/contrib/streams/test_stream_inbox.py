@@ -217,7 +217,7 @@ def test_attack_a_file_of_records_that_is_none_is_one_sentence(kind: str, tmp_pa
 
 @pytest.mark.parametrize("again", ["007", "7.0", "+7"])
 def test_an_id_that_is_written_in_another_way_is_no_new_record(inbox: RecordInbox, tmp_path: Path, again: str) -> None:
-    """A column of ids is of whole numbers until one of them holds a letter."""
+    """A column of ids is of integers until one of them holds a letter."""
     inbox.home.mkdir()
     X, y = np.ones((2, 4)) / 8, np.zeros(2, int)
     for ids in (np.array([7, 8]), np.array(["9", "x7"])):

@@ -52,7 +52,7 @@ def test_shares_of_other_statistics_are_not_carried_over():
 def test_the_parts_of_the_cohort_are_kept_as_far_as_masking_allows():
     assert at(dataclasses.replace(DEAL, clients=40)).cohort == ps.Cohort(40, 30, 1000, 4)
     assert at(dataclasses.replace(DEAL, clients=3)).cohort == ps.Cohort(3, 3, 1000, 0)
-    refused(ps.PlanError, "clients must hold whole numbers", at, dataclasses.replace(DEAL, clients=1))
+    refused(ps.PlanError, "clients must hold integers", at, dataclasses.replace(DEAL, clients=1))
 
 
 def test_a_dimension_is_a_public_projection_in_front_or_the_plans_own():

@@ -141,8 +141,8 @@ def test_a_head_that_some_statistics_cannot_feed_is_told_and_left_out_there():
     ("how", "error", "words"),
     [
         ({"heads": {}}, ps.DataError, "heads must map names to heads"),
-        ({"jobs": 0}, ps.DataError, "jobs must be a whole number of at least 1, got 0"),
-        ({"repeats": 1}, ps.DataError, "repeats must be a whole number of at least 2"),
+        ({"jobs": 0}, ps.DataError, "jobs must be an integer of at least 1, got 0"),
+        ({"repeats": 1}, ps.DataError, "repeats must be an integer of at least 2"),
         ({"axes": Axes(clip_norm=[-1.0])}, ps.SchemaError, "clip_norm must be a number between"),
         ({"axes": Axes(statistics=["AB"])}, ps.SchemaError, "must contain N and A"),
         ({"axes": Axes(dimension=[99])}, ps.SchemaError, "at most 4 features"),

@@ -100,7 +100,7 @@ def _plan(**changes):
         (lambda: course(share=0.0), "share must be a number"),
         (lambda: course(screen=2), "screen must be a number"),
         (lambda: course(share=0.6, screen=0.38), "leave a twentieth"),
-        (lambda: course(levels=1), "levels must be a whole number"),
+        (lambda: course(levels=1), "levels must be an integer"),
         (lambda: Synthetic.within(_plan(schema=ps.ClassSchema(2, 2, "NA", 1.0))), "drawn from counts"),
         (lambda: course(columns=COLUMNS[:1]), "2 to 60 variables"),
         (

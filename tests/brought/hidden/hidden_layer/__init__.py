@@ -53,7 +53,7 @@ class Hidden(Module):
     def gradients(
         self, units: Ints, labels: NDArray[np.intp], weights: Values, *, classes: int, norm: float, grid_bits: int
     ) -> tuple[Ints, Ints]:
-        """By Opacus, of whole numbers."""
+        """By Opacus, of integers."""
         return measured(self.shape(units.shape[1] - 1, classes), units, labels, weights, norm, grid_bits)
 
     def started(self, recipe: SoftmaxRecipe, sums: NoisyClassSums, whitening: SoftmaxWhitening) -> recipes.HiddenState:

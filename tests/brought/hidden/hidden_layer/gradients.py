@@ -1,6 +1,6 @@
-"""What a record adds to a round of the module: Opacus's gradients of single records, in whole numbers.
+"""What a record adds to a round of the module: Opacus's gradients of single records, in integers.
 
-Opacus's ``GradSampleModule`` keeps the gradient of every record of a batch. Here it sees whole numbers in float64
+Opacus's ``GradSampleModule`` keeps the gradient of every record of a batch. Here it sees integers in float64
 alone: rows, weights, residuals and activations are cut to grids, so every sum of products stays below 2**53 and is
 exact in any order. Whatever a batch holds beside it, a record so adds the same integers, on any machine; gradients in
 plain floats would change by a rounding with the batch, and a sensitivity of one record would not bound that.
@@ -55,7 +55,7 @@ def gradients(
 
     Guarantee:
         For all admitted values and any record, whatever else is in the batch: the row is at most 4**f long and kappa
-        lies in 0..2**f, in whole numbers that are functions of the record and the values alone.
+        lies in 0..2**f, in integers that are functions of the record and the values alone.
 
     Raises:
         MissingExtraError: torch or Opacus is not installed.
@@ -96,7 +96,7 @@ def _model(torch: Any, shape: Shape, bits: int, w: Values) -> Any:
 
 
 def _tanh(torch: Any, width: int, bits: int, exponent: int) -> Any:
-    """``tanh(8 a) / sqrt(H)`` and its derivative, of whole numbers to whole numbers, as a function of torch."""
+    """``tanh(8 a) / sqrt(H)`` and its derivative, of integers to integers, as a function of torch."""
     steps, share = 1 << bits, 1 / math.sqrt(width)
 
     class Tanh(torch.autograd.Function):  # type: ignore[misc]
