@@ -18,11 +18,16 @@ if TYPE_CHECKING:
 
     from privstats.plan.plan import Plan
 
-_CHOSEN = ("clip_norm", "target_bound", "grid_bits", "transform")
+_CHOSEN = (
+    "clip_norm", "target_bound", "grid_bits", "transform", "nonnegative", "statistics", "folds", "estimand", "n_max",
+    "pulls", "rounds", "target_scale", "shrinkage", "groups", "residual_norm", "module", "family", "rate", "missing",
+    "times", "cap", "time_unit", "pull", "trim", "measure", "balance", "left_out", "score", "reach", "by_class", "cuts",
+)  # fmt: skip
 _PUBLIC = {
     "classes": "classes", "features": "columns", "variables": "columns, listed values, bin edges", "tables": "tables",
-    "numbers": "number columns with their ranges", "bins": "time bins", "subgroups": "subgroups",
-    "score_bins": "bins of scores",
+    "numbers": "number columns with their ranges", "bins": "time bins", "subgroups": "subgroups", "strata": "strata",
+    "score_bins": "bins of scores", "outcome": "outcome ranges", "expected_events": "expected events",
+    "probability": "chances of treatment",
 }  # fmt: skip
 """What each field of a schema makes public."""
 
@@ -165,15 +170,15 @@ def conditions(schema: Schema, *, per_person: bool = False) -> tuple[str, ...]:
         bound chosen by looking at records) is another release, which no budget here counts.
     """
     own = [each.name for each in fields(cast(Any, schema))]
-    chosen = ", ".join(name for name in _CHOSEN if name in own)
+    chosen = ", ".join(name for name in _CHOSEN if name in own and getattr(schema, name) is not None)
     public = ", ".join(_PUBLIC[name] for name in _PUBLIC if name in own and getattr(schema, name))
     ids = "each party's ids identify its persons: one who is at two parties, or under two ids, has twice the mu"
     return (
         *((ids,) if per_person else ()),
         "a refusal or absence must not depend on records, because no budget counts it",
         f"the {public} and numbers of records in a plan are public: they come from no private record",
-        f"{chosen} and shares were chosen without private records: a choice by looking at them, by a sweep "
-        "for example, is a leak outside the budget",
+        f"{chosen} and shares were chosen without private records, or from a charged release: a choice by looking at "
+        "records, by a sweep for example, is a leak outside the budget",
         "the noise source is the library's own: no feasible audit of outputs distinguishes a deceptive source from the "
         "declared noise (arXiv 2509.23834)",
     )

@@ -1,4 +1,4 @@
-"""A kind is one place: one more is planted in a copy, and five files are all that it takes, from plan to page."""
+"""A kind is one place: one more is planted in a copy, and seven files are all that it takes, from plan to page."""
 
 import os
 import re
@@ -30,6 +30,12 @@ AFTER: dict[str, Callable[[str], str]] = {
         + "\nfrom privstats.kinds.toy import ToySchema\n\nSCHEMAS += (ToySchema(4, 1.0),)\nPROMISED += SCHEMAS[-1:]\n"
         + 'TAKEN["toy"] = TAKEN["mean"]\n'
     ),
+    "tests/project/core.toml": lambda text: text.replace(
+        'mean = ["kinds.mean"]', 'mean = ["kinds.mean"]\ntoy = ["kinds.toy"]'
+    ),
+    "docs/sensitivity.md": lambda text: text.replace(
+        "| `MeanSchema` | [A mean](#a-mean) |", "| `MeanSchema`, `ToySchema` | [A mean](#a-mean) |"
+    ),
 }
 """What a kind of its own name changes, by file; its rows are those of the mean."""
 
@@ -38,24 +44,27 @@ def planted(copy: Path) -> set[str]:
     """A copy of the library and its tests with one kind more; the files in which it differs."""
     for name in COPIED:
         shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__", "node_modules"))
-    for name in ("pyproject.toml", "README.md"):
+    (copy / "docs").mkdir()
+    for name in ("pyproject.toml", "README.md", "docs/sensitivity.md"):
         shutil.copy(ROOT / name, copy / name)
     for name, changed in AFTER.items():
         path = copy / name
         before = path.read_text("utf-8") if path.exists() else ""
         path.write_text(changed(before), "utf-8")
-    files = {path.relative_to(copy).as_posix() for name in COPIED for path in (copy / name).rglob("*.py")}
+    paths = [path for name in (*COPIED, "docs") for path in (copy / name).rglob("*.*")]
+    files = {path.relative_to(copy).as_posix() for path in paths if path.suffix in {".py", ".toml", ".md"}}
     return {
         name for name in files if not (ROOT / name).exists() or (ROOT / name).read_bytes() != (copy / name).read_bytes()
     }
 
 
 @pytest.mark.ci
-def test_five_files_take_a_kind_from_plan_to_page(tmp_path: Path) -> None:
-    """Every stop of ``test_contract``: layout, noise, certificate, checker, search, simulation, file, pages."""
+def test_seven_files_take_a_kind_from_plan_to_page(tmp_path: Path) -> None:
+    """Every stop of ``test_contract``: layout, noise, certificate, checker, search, simulation, file, pages, road."""
     touched = planted(tmp_path)
     assert touched == set(AFTER)
     walk = ["tests/schema/test_contract.py", "tests/schema/test_schema.py", "tests/schema/test_statistic.py"]
+    walk.append("tests/project/test_core.py")
     done = subprocess.run(
         [
             sys.executable,
@@ -76,11 +85,11 @@ def test_five_files_take_a_kind_from_plan_to_page(tmp_path: Path) -> None:
         text=True,
         check=False,
     )
-    assert done.returncode == 0, f"these five are not enough: {sorted(touched)}\n{done.stdout[-4000:]}{done.stderr}"
+    assert done.returncode == 0, f"these seven are not enough: {sorted(touched)}\n{done.stdout[-4000:]}{done.stderr}"
     assert "toy-x" in done.stdout
 
 
-def test_the_guide_names_these_five() -> None:
+def test_the_guide_names_these_seven() -> None:
     _, _, section = (ROOT / "CONTRIBUTING.md").read_text("utf-8").partition("**A kind of schema.**")
     named = re.findall(r"^\d\. `([\w/<>.]+)`", section.partition("\n\n**")[0], re.MULTILINE)
     assert {name.replace("<kind>", "toy") for name in named} == {name.removeprefix("privstats/") for name in AFTER}

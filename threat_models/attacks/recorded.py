@@ -15,6 +15,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from privstats.errors import PrivstatsError
 from privstats.plan import Plan
 from privstats.randomness import Generator
 from privstats.secagg import Parameters, Roster, kem, wire
@@ -24,7 +25,7 @@ from privstats.secagg.interactive.dealing import part
 from privstats.secagg.interactive.graph import Graph
 from privstats.secagg.interactive.messages import advert_leaf, context_of, transcript_of
 from privstats.secagg.interactive.state import steps_of
-from privstats.secagg.keys import HYBRID, agree, derive, public_of
+from privstats.secagg.keys import CLASSICAL, HYBRID, agree, derive, public_of
 from privstats.secagg.prg import add_masks, reduce
 from privstats.secagg.scalars import ORDER, canonical, combine, scalar_of, to_bytes
 from privstats.secagg.transcript import MerkleTree
@@ -41,6 +42,10 @@ Logarithm = Callable[[bytes], bytes]
 """From an X25519 public key to 32 bytes that X25519 takes for its private half."""
 Secrets = Callable[[bytes, bytes, bytes], Sequence[bytes]]
 """What ML-KEM's secret may be, of an encapsulation key, a ciphertext and X25519's secret beside it."""
+
+
+CEILINGS: dict[str, float | None] = {CLASSICAL: None, HYBRID: 0.0}
+"""The promised success rate of this attack by a plan's ``key_agreement``; None: no promise."""
 
 
 def guesses(key: bytes, ciphertext: bytes, shared: bytes) -> Sequence[bytes]:
@@ -202,6 +207,16 @@ def recorded(cohort: Cohort) -> tuple[list[tuple[int, bytes]], dict[bytes, bytes
     return traffic, known
 
 
+def ceiling_of(key_agreement: str) -> float | None:
+    """Return the promised success rate, None where nothing is promised; refuse an unknown protocol version."""
+    if key_agreement not in CEILINGS:
+        raise PrivstatsError(
+            f"nothing states what key_agreement={key_agreement!r} promises against a recording: add it to CEILINGS in "
+            "threat_models/attacks/recorded.py, with an attack that reads its messages"
+        )
+    return CEILINGS[key_agreement]
+
+
 class Recorded(Examination):
     """The rate at which a recording of all messages opens one party's vector once X25519 is broken."""
 
@@ -218,6 +233,6 @@ class Recorded(Examination):
 
     def examine(self, plan: Plan, rng: Generator, *, trials: int, confidence: float) -> tuple[Row, ...]:
         """One row; ``key_agreement = "x25519"`` promises nothing here, ``"mlkem768-x25519"`` that it never succeeds."""
-        ceiling = 0.0 if plan.key_agreement == HYBRID else None
+        ceiling = ceiling_of(plan.key_agreement)
         lies = {plan.key_agreement: attack}
         return never(self, lies, lambda: staged(rng, plan.key_agreement), trials, confidence, ceiling=ceiling)

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from privstats.errors import PrivstatsError
 from privstats.randomness import seeded
-from privstats.secagg.keys import CLASSICAL, HYBRID
+from privstats.secagg.keys import CLASSICAL, HYBRID, KEY_AGREEMENTS
 from threat_models.attack import attacks_named
 from threat_models.attacks import recorded
 from threat_models.data import synthetic_pool
@@ -16,18 +17,24 @@ from threat_models.evaluate import Effort, evaluate
 
 from ..conftest import plan_of
 
+ROWS = {CLASSICAL: (1.0, None, "leaks"), HYBRID: (0.0, 0.0, "no evidence")}
+
 
 @pytest.mark.ci
-@pytest.mark.parametrize(
-    ("key_agreement", "row"), [(CLASSICAL, (1.0, None, "leaks")), (HYBRID, (0.0, 0.0, "no evidence"))]
-)
-def test_the_row_before_and_after(key_agreement: str, row: tuple[float, float | None, str]) -> None:
-    """Before nothing was promised, so what it reads is a leak and no violation."""
+@pytest.mark.parametrize("key_agreement", KEY_AGREEMENTS)
+def test_the_row_of_every_version(key_agreement: str) -> None:
+    """X25519 alone promises nothing here, so a vector that is read is a leak and no violation."""
     plan = replace(plan_of(), key_agreement=key_agreement)
     pool = synthetic_pool(plan, seeded(0))
     (found,) = evaluate(plan, attacks_named(["recorded"]), pool, Effort(trials=8, seed=1)).rows
-    assert (found.measured, found.ceiling, found.verdict) == row
+    assert (found.measured, found.ceiling, found.verdict) == ROWS[key_agreement]
     assert found.metric == key_agreement
+
+
+def test_a_version_without_a_stated_promise_is_refused() -> None:
+    assert set(recorded.CEILINGS) == set(KEY_AGREEMENTS)
+    with pytest.raises(PrivstatsError, match="nothing states what key_agreement='x448' promises against a recording"):
+        recorded.ceiling_of("x448")
 
 
 def test_one_success_against_the_hybrid_is_a_violation(monkeypatch: pytest.MonkeyPatch) -> None:
