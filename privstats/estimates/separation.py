@@ -130,6 +130,18 @@ def _posterior(margins: _Margins, distance: _Measured, residual: _Measured) -> S
     return Separation(centres, spread, float(low), float(high))
 
 
+def _hidden_share(B: Array, sigma: float, values: Array) -> float:
+    # Share of B's directions that noise hides: 0 where all are resolved, 1 where noise alone sets the eigenvectors.
+    # Without the mean eigenvalue, the squares of B exceed those of the denoised values by sigma^2 (d - 1) / 2 times 2 d
+    # where eigenvalues are resolved, and times d + 2 where all are hidden. For two columns both are 4, so 3 is used.
+    d = len(B)
+    if sigma == 0 or d == 1:
+        return 0.0
+    squares = float(np.square(B - np.trace(B) / d * np.eye(d)).sum()) - d * float(values.var())
+    seen = 2 * squares / (sigma**2 * (d - 1))
+    return min(max((2 * d - seen) / max(d - 2, 1), 0.0), 1.0)
+
+
 class _Margins:
     def __init__(
         self,
@@ -181,12 +193,10 @@ class _Margins:
 
     def visible(self) -> float:
         # Share of the between-class variance that the variance along the weights holds: B's diagonal in noisy
-        # eigenvectors misses what is off it. ``hidden`` is 1 where noise alone sets the eigenvectors.
-        d, parts = len(self.sums.B), np.square(self.along[:-1]) * self.curvature
-        noise = self.sums.sigma["B"] ** 2 * d * (d + 1) / 2
-        off = float(np.square(self.sums.B).sum() - np.square(self.sums.records * self.whitening.values).sum()) - noise
-        hidden = max(1 - max(off, 0.0) / noise, 0.0) if noise else 0.0
-        return 1 - hidden * (1 - float(np.square(parts).sum()) / max(float(parts.sum()), _LEAST) ** 2)
+        # eigenvectors misses what is off it.
+        values, parts = self.sums.records * self.whitening.values, np.square(self.along[:-1]) * self.curvature
+        alone = 1 - float(np.square(parts).sum()) / max(float(parts.sum()), _LEAST) ** 2
+        return 1 - _hidden_share(self.sums.B, self.sums.sigma["B"], values) * alone
 
     def answer(self, weights: Array, kappa: float) -> float:
         # Clipped residuals do not answer a change of the weights.
