@@ -115,10 +115,11 @@ def raw_tables_predicted_standing() -> str:
         before, now = (np.array([row[way] - row["held out"] for row in rows]) for way in ("by the sums", "now"))
         releases = sum(row["releases"] for row in rows)
         covered, printed = (sum(row[name] for row in rows) for name in ("covered", "printed covers"))
+        exact = sum(low <= true <= high for row in rows for true, _, _, _, low, high, *_ in row["by release"])
         parts.append(
             f"on the {len(rows)} lines of {name} the sums are {_digits(float(np.abs(before).mean()))} off in the mean "
-            f"and the middle now {_digits(float(np.abs(now).mean()))}; {covered} of {releases} ranges and {printed} of "
-            f"{releases} printed intervals cover"
+            f"and the middle now {_digits(float(np.abs(now).mean()))}; {covered} of {releases} ranges ({exact} without "
+            f"the .02) and {printed} of {releases} printed intervals cover"
         )
     return f"Beside held-out records, {'; '.join(parts)}."
 

@@ -145,7 +145,7 @@ def _matched(
 def _likeliest(
     margins: Array, start: float, over: Array, under: Array, residual: tuple[float, float]
 ) -> tuple[float, Match]:
-    """Return the most likely shift: of the released mean residual and its noise, and of a shift near ``start``."""
+    """Return the most likely shift near ``start``, given the released mean residual and its noise."""
     eta, (released, noise), shift = expit(margins + start), residual, start
     prior = (_MEAN_DEVIATION / max(float((eta * (1 - eta)).mean()), _LEAST_VARIANCE)) ** 2
     for _ in range(_NEWTON_STEPS):

@@ -61,8 +61,8 @@ def described(head: Any, evidence: ClassEvidence) -> ReleasedScores:
     """Return scores by the head's separation, else of :func:`drawn` rows.
 
     Guarantee:
-        The scores are a function of the head and its releases, so they cost no budget (Dwork and Roth 2014,
-        proposition 2.1).
+        The scores are a function of the head, its releases and its public records, so they cost no budget (Dwork and
+        Roth 2014, proposition 2.1).
     """
     later = getattr(head, "_separation", None)
     if (law := later and later()) is None:
@@ -75,7 +75,7 @@ def described(head: Any, evidence: ClassEvidence) -> ReleasedScores:
 def drawn(head: Any, evidence: ClassEvidence) -> ReleasedScores:
     """Score rows sampled, with a fixed seed, from Gaussians with the sums' means and denoised scatter.
 
-    A rare class's mean is not shrunk: it would lie at the mean of all rows, and its scores among the others'.
+    Class means are not shrunk: a rare class's scores would be among the others'.
     """
     n = denoise.counts(evidence.N, evidence.noise("N"))
     values, vectors = np.linalg.eigh(denoise.within_scatter(evidence, n) / n.sum())

@@ -5,9 +5,9 @@ import pytest
 from scipy.special import ndtr
 
 from privstats.estimates import softmax
-from privstats.estimates.denoise import NoisyClassSums
+from privstats.estimates.denoise import NoisyClassSums, denoise_spectrum
 from privstats.estimates.recipes import SoftmaxRecipe
-from privstats.estimates.separation import Separation, _unknown, separation
+from privstats.estimates.separation import Separation, _hidden_share, _unknown, separation
 from privstats.estimates.softmax import INTERCEPT, SoftmaxWhitening
 
 
@@ -61,6 +61,22 @@ def test_the_last_gradient_moves_the_classes_apart() -> None:
     """Its part along the weights falls as they are further apart than the weights say."""
     fewer, more = (middle(found(1.0, 5.0, 0, further)[0]) for further in (10.0, -10.0))
     assert more > fewer + 0.01
+
+
+@pytest.mark.parametrize("d", [2, 3, 8, 20])
+def test_directions_are_hidden_by_noise_alone(d: int) -> None:
+    """Without noise nothing is hidden; a little noise once hid all of three columns and .44 of eight."""
+    chance, truth, shares = np.random.default_rng(d), np.diag(np.arange(1.0, d + 1)), []
+    for sigma in (1e-3, 1e3 * d):
+        draws = []
+        for _ in range(40):
+            E = chance.normal(size=(d, d)) * sigma
+            B = truth + (E + E.T) / 2 + 100 * sigma * np.eye(d)  # so that none of its eigenvalues is below 0
+            draws.append(_hidden_share(B, sigma, denoise_spectrum(B, sigma, pull=False).values))
+        shares.append(float(np.mean(draws)))
+    assert _hidden_share(truth, 0.0, np.diag(truth)) == 0
+    assert shares[0] < 0.001
+    assert shares[1] > 0.6
 
 
 def middle(law: Separation) -> float:
