@@ -83,7 +83,7 @@ class PersonClip:
         return blocks_of(schema, clipped.vector), clipped.shrink < 1
 
     # rows is unused here: PersonAverage reads it.
-    def cut(self, schema: Schema, rows: int, squares: Squares) -> ClippedSums:  # noqa: ARG002
+    def clip_many(self, schema: Schema, rows: int, squares: Squares) -> ClippedSums:  # noqa: ARG002
         """Clip many persons as :meth:`clipped` does, from their squared lengths."""
         of_all, norm = squares.of_all(), self.records * ROUNDING
         return ClippedSums.by_squares(schema, of_all, dict(self.weights), norm, squares.error, squares.exactly)
@@ -128,7 +128,7 @@ class PersonAverage:
         return {row.letter: _average(parts, row, rows) for row in parts[0].schema.sent}, False
 
     # schema and squares are unused here: PersonClip reads them.
-    def cut(self, schema: Schema, rows: int, squares: Squares) -> AveragedSums:  # noqa: ARG002
+    def clip_many(self, schema: Schema, rows: int, squares: Squares) -> AveragedSums:  # noqa: ARG002
         """Average many persons who have ``rows`` rows each."""
         return AveragedSums(rows)
 

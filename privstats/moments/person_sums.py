@@ -26,7 +26,8 @@ _MAX_BATCHED_ROWS = 1 << 10
 _TILE = 1 << 20  # entries of persons' sums in memory at once
 # Products of rows are computed in pieces of this many entries, which stay in the cache until they are added.
 _FORMED = 1 << 16
-_SIDE = 32  # rows of a strip of products; each strip omits the columns after it
+# Rows of a strip of products. Columns right of its diagonal block are omitted.
+_SIDE = 32
 
 Whole = NDArray[np.float64]
 """Integers stored as float64."""
@@ -46,7 +47,7 @@ class Squares(Protocol):
         """Return one person's squared lengths as exact integers."""
 
 
-class Cut(Protocol):
+class ClipFactors(Protocol):
     """The effect of a clip on some persons."""
 
     @property
@@ -70,7 +71,7 @@ class ManyClip(Protocol):
     def most_records(self, schema: Schema) -> int:
         """Return the maximum number of records that a person counts as."""
 
-    def cut(self, schema: Schema, rows: int, squares: Squares) -> Cut:
+    def clip_many(self, schema: Schema, rows: int, squares: Squares) -> ClipFactors:
         """Clip persons who have ``rows`` rows each."""
 
 
@@ -126,11 +127,11 @@ class PersonSums:
             each.admit(persons * rows, counted)
         parts = [part for term in terms for part in _parts(self._rows, term, persons, rows)]
         require_known(self._rows, {part.letter for part in parts})
-        cut = self._clip.cut(self._schema, rows, _Squares(parts, persons))
-        self.counted, self.shrunk = self.counted + counted, self.shrunk + cut.shrunk
+        factors = self._clip.clip_many(self._schema, rows, _Squares(parts, persons))
+        self.counted, self.shrunk = self.counted + counted, self.shrunk + factors.shrunk
         for part in parts:
             blocks = self._rows[part.letter].blocks(self._schema.sizes)
-            part.add(self._sums[part.letter].partial.reshape(blocks, -1), cut)
+            part.add(self._sums[part.letter].partial.reshape(blocks, -1), factors)
 
 
 # Entries in memory for one person with this number of rows: the rows, if their products are formed later; else a sum
@@ -178,14 +179,14 @@ class _Part:
         lines = self.sums[where]
         return np.asarray(lines @ lines.transpose(0, 2, 1) if self.unformed else lines)
 
-    def add(self, total: Whole, cut: Cut) -> None:
+    def add(self, total: Whole, clip: ClipFactors) -> None:
         """Add the clipped sums to a total, ``(blocks, entries)``; sums formed here fill at least lower triangles."""
         owner = np.arange(len(self.sums)) if self.owner is None else self.owner
         block = np.zeros(len(owner), np.intp) if self.block is None else self.block
         if not self.unformed:
-            _add_by_block(total, cut.of(self.sums.reshape(len(owner), -1), owner), block)
+            _add_by_block(total, clip.of(self.sums.reshape(len(owner), -1), owner), block)
             return
-        factors = cut.exact_factors(owner, np.einsum("pij,pij->pj", self.sums, self.sums).max(axis=1))
+        factors = clip.exact_factors(owner, np.einsum("pij,pij->pj", self.sums, self.sums).max(axis=1))
         for each in np.unique(block).tolist():
             into, of_block = total[each].reshape(self.sums.shape[2:] * 2), block == each
             add_gram(self.sums[of_block & (factors == 1)].reshape(-1, len(into)), into)
@@ -193,7 +194,7 @@ class _Part:
             rows = self.sums if len(exact) == len(owner) else self.sums[exact]
             scaled = rows * factors[exact, None, None]
             _add_products(into, rows, scaled, exact, lambda sums, _: np.trunc(sums, out=sums))
-            _add_products(into, self.sums[rest], self.sums[rest], owner[rest], cut.of)
+            _add_products(into, self.sums[rest], self.sums[rest], owner[rest], clip.of)
 
 
 def _add_products(into: Whole, left: Whole, right: Whole, owner: NDArray[np.intp], clip: Any) -> None:

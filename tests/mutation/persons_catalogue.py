@@ -76,7 +76,8 @@ def _away_from_zero(of: AveragedSums, sums: Any, _: Any) -> Any:
 
 PERSONS_MUTANTS: dict[str, Mutant] = {
     "person clip skipped": bug("a person's rows all count in full, however many there are",
-        member(PersonClip, "cut", _in_full), _BOUNDS + "test_no_person_and_no_exchange_of_persons_passes_the_promise",
+        member(PersonClip, "clip_many", _in_full),
+        _BOUNDS + "test_no_person_and_no_exchange_of_persons_passes_the_promise",
         plan="persons", audits=("canary",)),
     "every row a person": bug("every row counts as a person of its own",
         name_in("privstats.intake.person_ids", "persons_of", _each_apart),
