@@ -64,8 +64,9 @@ def described(head: Any, evidence: ClassEvidence) -> ReleasedScores:
         The scores are a function of the head, its releases and its public records, so they cost no budget (Dwork and
         Roth 2014, proposition 2.1).
     """
-    later = getattr(head, "_separation", None)
-    if (law := later and later()) is None:
+    separated = getattr(head, "_separation", None)
+    law = None if separated is None else separated()
+    if law is None:
         return drawn(head, evidence)
     n = denoise.counts(evidence.N, evidence.noise("N"))
     shares = expit(law.centres[:, None] + law.spread * ndtri((np.arange(POINTS) + 0.5) / POINTS))

@@ -236,9 +236,8 @@ def expected_sentences(plan: Plan) -> list[str]:
     out[0] += "; ".join(ranges)
     if area is not None:
         out.append(
-            f"the noise in the head's own releases leaves its AUC between about {area[0]:.2f} and {area[1]:.2f} "
-            "(95 % by its model, 92 to 99 % to within .02 as measured, without the chance among the records that are "
-            "scored); the score will narrow that range"
+            f"the noise in the head's own releases leaves its AUC between about {area[0]:.2f} and {area[1]:.2f}, a "
+            "95 % range that leaves out the chance among the records scored; the score will narrow that range"
         )
     if schema.classes == 2 and schema.cuts is None and schema.score == "probability":
         out.append(_why_equal(known is not None))
