@@ -25,7 +25,7 @@ from privstats.schema.rounds import Round, class_rows, settle_round
 from privstats.transforms import Transform
 
 if TYPE_CHECKING:
-    from privstats.moments.gradient_map import Ints
+    from privstats.moments.grid import Ints
     from privstats.moments.record_sums import RecordTerms
 
 _TABLE: tuple[Statistic, ...] = (

@@ -33,6 +33,7 @@ from privstats.transforms import ConstantFeature, Transform, steps_of
 from privstats.transforms.categories import Categories
 
 if TYPE_CHECKING:
+    from privstats.moments.grid import Ints
     from privstats.moments.readable import LeftOut
 
 # fmt: off
@@ -342,8 +343,6 @@ _BERNOULLI = (
     -8.267195767195768e-07, 3.306878306878307e-05, -0.001388888888888889, 0.08333333333333333,
 )
 # fmt: on
-
-Ints = NDArray[np.float64]  # integers stored as float64
 
 _AXES = ("features", "periods")
 HazardMoments, RealHazardMoments = containers("Hazard", HazardSchema, _TABLE, _AXES, "records", "published")

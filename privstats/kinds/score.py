@@ -28,6 +28,7 @@ from privstats.schema.rounds import Round, class_rows, target_rows
 from privstats.transforms import ByArm, ConstantFeature, Transform, output_features
 
 if TYPE_CHECKING:
+    from privstats.moments.grid import Ints
     from privstats.moments.record_sums import RecordTerms
 
 # fmt: off
@@ -231,9 +232,6 @@ _ONE = float(1 << _MEAN_BITS)
 
 
 _LOG_BITS = 40  # log Y is rounded to them, so that all platforms agree
-
-Ints = NDArray[np.float64]
-"""Integers stored as float64."""
 
 
 ScoreMoments, RealScoreMoments = containers(

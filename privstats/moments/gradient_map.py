@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from privstats.moments.grid import Ints
 from privstats.schema import GradientSchema, Schema
 from privstats.schema.public_values import Values
 from privstats.schema.rounds import ROW_BITS
@@ -42,9 +43,6 @@ _EXP2 = (
     0.6931471805599453,
     1.0,
 )
-
-Ints = NDArray[np.float64]
-"""Integers stored as float64."""
 
 
 @dataclass(frozen=True)

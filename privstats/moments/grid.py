@@ -10,7 +10,7 @@ import math
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,9 @@ from privstats.errors import PrivstatsError, RecordError, SchemaError
 from privstats.moments.base import require_room
 from privstats.schema import RidgeSchema, Schema
 from privstats.transforms.exact import arrays_of, row_norms, unscaled
+
+Ints: TypeAlias = NDArray[np.float64]
+"""Integers stored as float64."""
 
 _WAITING = 1 << 15  # entries of rows to shrink at once, which fit the second-level cache while they are shrunk
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from privstats.moments.grid import ExactSum, add_gram, require_known
+from privstats.moments.grid import ExactSum, Ints, add_gram, require_known
 from privstats.moments.record_sums import Product, RecordTerms, Term
 from privstats.schema import COUNT_SCALE, Schema
 from privstats.schema.base import Statistic
@@ -28,9 +28,6 @@ _TILE = 1 << 20  # entries of persons' sums in memory at once
 _FORMED = 1 << 16
 # Rows of a strip of products. Columns right of its diagonal block are omitted.
 _SIDE = 32
-
-Whole = NDArray[np.float64]
-"""Integers stored as float64."""
 
 
 class Squares(Protocol):
@@ -54,7 +51,7 @@ class ClipFactors(Protocol):
     def shrunk(self) -> int:
         """Number of clipped persons."""
 
-    def of(self, sums: Whole, owner: NDArray[np.intp]) -> Whole:
+    def of(self, sums: Ints, owner: NDArray[np.intp]) -> Ints:
         """Return ``sums``, each clipped by its owner's factor, ``(n, entries)``, truncated toward zero."""
 
     def exact_factors(self, owner: NDArray[np.intp], most: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -153,7 +150,7 @@ class _Part:
     """
 
     letter: str
-    sums: Whole
+    sums: Ints
     owner: NDArray[np.intp] | None = None
     block: NDArray[np.intp] | None = None
     unformed: bool = False
@@ -175,11 +172,11 @@ class _Part:
         return sum(int(entry) ** 2 for entry in self._lines(own).reshape(-1).tolist())
 
     # Return integers whose sum of squares equals that of the sums: for products of rows, the rows' scalar products.
-    def _lines(self, where: Any) -> Whole:
+    def _lines(self, where: Any) -> Ints:
         lines = self.sums[where]
         return np.asarray(lines @ lines.transpose(0, 2, 1) if self.unformed else lines)
 
-    def add(self, total: Whole, clip: ClipFactors) -> None:
+    def add(self, total: Ints, clip: ClipFactors) -> None:
         """Add the clipped sums to a total, ``(blocks, entries)``; sums formed here fill at least lower triangles."""
         owner = np.arange(len(self.sums)) if self.owner is None else self.owner
         block = np.zeros(len(owner), np.intp) if self.block is None else self.block
@@ -197,7 +194,7 @@ class _Part:
             _add_products(into, self.sums[rest], self.sums[rest], owner[rest], clip.of)
 
 
-def _add_products(into: Whole, left: Whole, right: Whole, owner: NDArray[np.intp], clip: Any) -> None:
+def _add_products(into: Ints, left: Ints, right: Ints, owner: NDArray[np.intp], clip: Any) -> None:
     for start in range(0, len(into), _SIDE):
         side = slice(start, start + _SIDE)
         strip = into[side, : side.stop]
@@ -209,7 +206,7 @@ def _add_products(into: Whole, left: Whole, right: Whole, owner: NDArray[np.intp
             strip += np.dot(np.ones(len(products)), clipped).reshape(strip.shape)
 
 
-def _add_by_block(total: Whole, rows: Whole, block: NDArray[np.intp]) -> None:
+def _add_by_block(total: Ints, rows: Ints, block: NDArray[np.intp]) -> None:
     present = np.bincount(block, minlength=len(total)) > 0
     place = np.cumsum(present)[block] - 1
     members = csr_array((np.ones(len(rows)), place, np.arange(len(rows) + 1)), (len(rows), np.count_nonzero(present)))
@@ -273,5 +270,5 @@ def _alike(letter: str, product: Product, several: int, rows: int, times: int) -
     return _Part(letter, _in_steps(turned @ right.reshape(several, rows, -1), times))
 
 
-def _in_steps(sums: Whole, times: int) -> Whole:
+def _in_steps(sums: Ints, times: int) -> Ints:
     return sums if times == 1 else sums * float(times)

@@ -18,12 +18,9 @@ from scipy.sparse import csc_array, csr_array, issparse
 
 from privstats.moments.base import Moments
 from privstats.moments.clip_report import ClipReport
-from privstats.moments.grid import ExactSum, add_gram, require_known
+from privstats.moments.grid import ExactSum, Ints, add_gram, require_known
 from privstats.schema import ClassSchema, RidgeSchema
 from privstats.schema.kinds import kind_of
-
-Ints: TypeAlias = NDArray[np.float64]
-"""Integers stored as float64."""
 
 Product: TypeAlias = tuple[Ints, Ints | None]
 """Rows ``(n, a)`` and ``(n, b)`` whose outer products are added up, or rows alone."""

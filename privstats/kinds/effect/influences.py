@@ -14,12 +14,10 @@ from numpy.typing import NDArray
 
 from privstats import moments
 from privstats.kinds.effect.schema import EffectSchema
+from privstats.moments.grid import Ints
 from privstats.schema.public_values import Values
 
 _ONE = float(1 << 20)  # steps of a propensity of 1
-
-Ints = NDArray[np.float64]
-"""Integers stored as float64."""
 
 
 def in_steps(

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from privstats import moments
 from privstats.errors import DataError
 from privstats.intake.columns import Readings, read
-from privstats.kinds.effect.influences import Ints, in_steps, influence_of, population_of, ratio_in_steps, weighted_rows
+from privstats.kinds.effect.influences import in_steps, influence_of, population_of, ratio_in_steps, weighted_rows
 from privstats.kinds.effect.schema import EXCLUSIONS, EffectSchema
 from privstats.kinds.worst import Record, Sums, WorstPair, added, dense, record_of
 from privstats.moments.base import Moments, checked_index, in_real_units
@@ -121,11 +121,11 @@ class Mapped:
     """
 
     blocks: NDArray[np.intp]
-    weights: Ints
-    influences: Mapping[str, Ints]
-    weighted: Ints | None = None
+    weights: moments.grid.Ints
+    influences: Mapping[str, moments.grid.Ints]
+    weighted: moments.grid.Ints | None = None
 
-    def by_letter(self) -> dict[str, Ints]:
+    def by_letter(self) -> dict[str, moments.grid.Ints]:
         """Return contributions by letter, ``(n,)`` or ``(n, entries)``."""
         balance = {} if self.weighted is None else {"b": self.weighted}
         return {"N": np.ones(len(self.blocks)), "W": self.weights, **self.influences, **balance}
@@ -247,7 +247,7 @@ def blocks_of(schema: EffectSchema, rows: NDArray[Any]) -> NDArray[np.intp]:
     return np.ravel_multi_index(cells, schema.crossed) if cells else np.zeros(len(rows), np.intp)
 
 
-def _in_blocks(schema: EffectSchema, blocks: NDArray[np.intp], added: Ints) -> Ints:
+def _in_blocks(schema: EffectSchema, blocks: NDArray[np.intp], added: moments.grid.Ints) -> moments.grid.Ints:
     if schema.blocks == 1:
         return np.asarray(added.sum(axis=0))
     out = np.zeros((schema.blocks, *added.shape[1:]))

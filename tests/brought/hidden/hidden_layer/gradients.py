@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.moments.gradient_map import PROBABILITY_BITS, SHY, Ints, exponentials, residuals_of, shortened
+from privstats.moments.gradient_map import PROBABILITY_BITS, SHY, exponentials, residuals_of, shortened
 from privstats.optional_dependencies import load
+from privstats.schema.modules import Ints
 from privstats.schema.public_values import Values
 
 __all__ = ["Shape", "gradients"]
