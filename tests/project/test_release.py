@@ -26,6 +26,7 @@ FORGE = ROOT / ".github"
 WORKFLOWS = sorted(path.name for path in (FORGE / "workflows").glob("*.yml"))
 FORMS = sorted(path.name for path in (FORGE / "ISSUE_TEMPLATE").glob("*.yml") if path.name != "config.yml")
 WHEEL = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]
+SHIPPED = PROJECT["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
 DATA = {
     "privstats/py.typed",
     "privstats/cli/plan.toml",
@@ -82,6 +83,14 @@ def test_the_list_of_data_files_is_complete() -> None:
     names = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\0")
     assert {name for name in names if name and not name.endswith(".py") and (ROOT / name).exists()} == DATA
     assert all((ROOT / name).is_file() for name in WHEEL["force-include"])
+
+
+def test_git_tracks_nothing_at_the_top_level_that_neither_ships_nor_serves_development() -> None:
+    if not (ROOT / ".git").exists():
+        pytest.skip("this is no git checkout")
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    development = {".ci", ".github", ".gitignore", ".pre-commit-config.yaml", "LICENSE", "pyproject.toml"}
+    assert {name.partition("/")[0] for name in listed.split("\0") if name} == {*SHIPPED, *development}
 
 
 def test_a_wheel_holds_the_packages_and_what_they_read_and_nothing_else(tmp_path, monkeypatch) -> None:
