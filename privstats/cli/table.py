@@ -58,7 +58,7 @@ class Form(Enum):
 
 
 @dataclass(frozen=True)
-class Asked:
+class TableOptions:
     """Options of a reader besides the release; many serve only some readers."""
 
     columns: Annotated[
@@ -210,7 +210,7 @@ class Output:
 @expanded
 def table(
     releases: Annotated[list[Path], argument("A release; for a course, those of all its sessions, in order.")],
-    asked: Asked,
+    options: TableOptions,
     output: Output,
     chosen: Annotated[
         Reader | None, option("The table to compute. Default: the first that fits the release.", flag="--reader")
@@ -228,13 +228,13 @@ def table(
         _require_no_synthetic_rows(release)
     rounds = [ps.Release.load(release) for release in releases]
     last = rounds[-1]
-    reader = chosen or _fitting(last, grouped=asked.grouped, timed=asked.time is not None)
-    asked.check(reader, len(rounds))
-    result = READERS[reader.value](rounds, asked)
+    reader = chosen or _fitting(last, grouped=options.grouped, timed=options.time is not None)
+    options.check(reader, len(rounds))
+    result = READERS[reader.value](rounds, options)
     facts: dict[str, object] = {
         "reader": reader.value,
         "plan_digest": last.plan.digest,
-        "alpha": asked.alpha,
+        "alpha": options.alpha,
         "rows": result.rows,
     }
     output.write(result, reader, facts)

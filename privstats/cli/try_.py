@@ -30,8 +30,8 @@ _FOUND = "of all CSV files; found in each if omitted."
 
 
 @dataclass(frozen=True)
-class Asked:
-    """Options of a rehearsal, for ``rehearsal.Asked``."""
+class TryOptions:
+    """Options of a rehearsal, for ``rehearsal.RehearsalOptions``."""
 
     target: Annotated[str, option("The column that is predicted, of a few classes.", "COLUMN")]
     epsilon: Annotated[float, option("The promise's epsilon.")]
@@ -57,7 +57,7 @@ class Written:
 @app.command(name="try")
 @expanded
 def rehearse(
-    asked: Asked,
+    options: TryOptions,
     written: Written,
     tables: Annotated[
         list[Path] | None, argument("A CSV or Parquet file for each party, at least two.", "FILE...")
@@ -81,7 +81,7 @@ def rehearse(
 
     require_extra()
     writable([*([] if _is_rehearsal(out) else [out]), *([Path(_COLUMNS)] if keep else [])], force)
-    what = _opened(_files(tables or [], example), asked, written)
+    what = _opened(_files(tables or [], example), options, written)
     if not as_json:
         _show_assumptions(what)
     result = rehearsal.with_progress(what)
@@ -94,13 +94,13 @@ def rehearse(
         _keep(what, quiet=as_json)
 
 
-def _opened(paths: list[Path], asked: Asked, written: Written) -> Opened:
+def _opened(paths: list[Path], options: TryOptions, written: Written) -> Opened:
     from privstats.moments import RecordFile
     from privstats.workflows import rehearsal
 
     how = (written.encoding, written.separator, written.decimal)
-    files = [rehearsal.written_as(RecordFile(path, asked.target), how) for path in paths]
-    return rehearsal.opened(files, rehearsal.Asked(**{**vars(asked), "drop": tuple(asked.drop or ())}))
+    files = [rehearsal.written_as(RecordFile(path, options.target), how) for path in paths]
+    return rehearsal.opened(files, rehearsal.RehearsalOptions(**{**vars(options), "drop": tuple(options.drop or ())}))
 
 
 def _files(tables: list[Path], example: bool) -> list[Path]:
@@ -130,7 +130,7 @@ def _show_assumptions(what: Opened) -> None:
 
     console = terminal()
     console.print(f"[bold]{STAMP}[/]")
-    console.print(f"promise, as asked and as below: {escape(promised(what))}\n", soft_wrap=True)
+    console.print(f"promise, as options and as below: {escape(promised(what))}\n", soft_wrap=True)
     title = "treated as public, which a study must know without looking at a record"
     headings = ("what", "value here", "where a study finds it")
     console.print(table_of(headings, assumptions(what), title=title, overflow="fold"))

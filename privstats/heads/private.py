@@ -273,18 +273,18 @@ def _public_rows(public: Any, preprocessing: Preprocessing, classes: NDArray[Any
     return rows, np.array([names[label] for label in y.tolist()], np.intp)
 
 
-_Given = ParamSpec("_Given")
+_Params = ParamSpec("_Params")
 _Result = TypeVar("_Result")
 
 
-def owners_terms(method: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
+def owners_terms(method: Callable[_Params, _Result]) -> Callable[_Params, _Result]:
     """Wrap a fit so that one HeadError names all missing terms that only the data owner can choose."""
     terms = inspect.signature(method).parameters.values()
     needed = [each.name for each in terms if each.kind is each.KEYWORD_ONLY and each.default is each.empty]
     with_clip = [each.name for each in terms if each.name in needed or (each.name, each.default) == ("clip_norm", None)]
 
     @wraps(method)
-    def checked(*args: _Given.args, **given: _Given.kwargs) -> _Result:
+    def checked(*args: _Params.args, **given: _Params.kwargs) -> _Result:
         lacking = [name for name in needed if name not in given]
         clipped = given.get("columns") is None and not getattr(args[0], "unit_rows", False)
         if clipped and (lacking or method.__name__ == "fit_private"):  # an estimator may lack it

@@ -33,7 +33,7 @@ _LEFT_OUT = ("clip_norm", "classes", "columns", "target_bound", "centred", "expe
 
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
-_Given = ParamSpec("_Given")
+_Params = ParamSpec("_Params")
 
 
 def _where_the_head_has_it(method: _Method) -> _Method:
@@ -43,11 +43,11 @@ def _where_the_head_has_it(method: _Method) -> _Method:
     return cast("_Method", available_if(has)(method))
 
 
-def _spelled(init: Callable[_Given, None]) -> Callable[_Given, None]:
+def _spelled(init: Callable[_Params, None]) -> Callable[_Params, None]:
     """Refuse ``transform`` in place of ``public_transform``."""
 
     @wraps(init)
-    def checked(*args: _Given.args, **terms: _Given.kwargs) -> None:
+    def checked(*args: _Params.args, **terms: _Params.kwargs) -> None:
         if "transform" in terms:
             raise HeadError(
                 "Private calls the public maps public_transform, because scikit-learn takes an estimator with a "

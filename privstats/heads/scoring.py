@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from privstats.heads.provenance import Provenance
 from privstats.heads.released_scores import ReleasedScores, described, released_scores
 from privstats.intake.columns import read
 from privstats.intake.tables import Codes
-from privstats.kinds.scoring import HEAD, Scale, bytes_of
+from privstats.kinds.scoring import HEAD, Scale, ScoresAndShares, bytes_of
 from privstats.moments.input_validation import places_of
 from privstats.plan import Plan
 from privstats.release import Release
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from privstats.release import Release
 
 
-Said: TypeAlias = tuple[Array, Array]
 _BY_SITE = {"by_site", "by_sites", "groups", "sites"}
 
 
@@ -173,7 +172,7 @@ def head_digest(head: Any) -> str:
     return FORMAT.checksum(_checked(head))
 
 
-def reader(schema: ScoringSchema, data: bytes) -> Callable[[NDArray[Any]], Said]:
+def reader(schema: ScoringSchema, data: bytes) -> Callable[[NDArray[Any]], ScoresAndShares]:
     """Return a function from rows to scores and probabilities ``(n, C)`` under the head in these bytes.
 
     PlanError if the head is not scorable, or not of the schema's digest, classes and columns.
@@ -193,7 +192,7 @@ def reader(schema: ScoringSchema, data: bytes) -> Callable[[NDArray[Any]], Said]
     ):
         raise PlanError("the published head reads other columns than the plan says; refuse the plan")
 
-    def read(rows: NDArray[Any]) -> Said:
+    def read(rows: NDArray[Any]) -> ScoresAndShares:
         known = scores_alone(head, rows)
         scores, shares = (np.full((len(rows), schema.classes), empty) for empty in (-np.inf, 0.0))
         scores[:, places], shares[:, places] = known
@@ -212,7 +211,7 @@ def published_provenance(values: Mapping[str, Values]) -> Provenance:
     return provenance
 
 
-def scores_alone(head: Any, rows: NDArray[Any]) -> Said:
+def scores_alone(head: Any, rows: NDArray[Any]) -> ScoresAndShares:
     """Return each row's scores and probabilities, computed alone, ``(n, C)`` each; NaN for rows not finite.
 
     In a batch, rounding would make a row's last bits depend on other rows.

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
     Table: TypeAlias = EffectTable | EffectRows | Regression | CellTable | Scorecard | GroupMeans
     Curves: TypeAlias = SurvivalCurve | SurvivalCurves | Mapping[str, SurvivalCurve]
-    Given: TypeAlias = Table | Curves | Mapping[str, Interval]
+    Result: TypeAlias = Table | Curves | Mapping[str, Interval]
 
 
-def methods(result: Given, release: Release | None = None, *, alpha: float = 0.05) -> str:
+def methods(result: Result, release: Release | None = None, *, alpha: float = 0.05) -> str:
     """Return a paragraph: computation, parties, guarantee, assumptions, plans and software.
 
     Args:

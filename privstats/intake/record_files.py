@@ -16,7 +16,7 @@ from privstats.files.arrays import read_arrays
 from privstats.intake.columns import read
 from privstats.intake.csv_lines import Dialect
 from privstats.intake.table_files import Table, require_file, table_file
-from privstats.intake.table_parts import Asked, joined, labels_of, parts_of, present
+from privstats.intake.table_parts import Requested, joined, labels_of, parts_of, present
 from privstats.intake.tables import Codes
 
 _TABLES = (".csv", ".parquet")
@@ -162,7 +162,7 @@ class RecordFile:
         return table.load(list(dict.fromkeys(wanted)))
 
     def read(
-        self, names: Asked = None, *, unreadable: Literal["refuse", "leave out"] = "refuse", texts: bool = False
+        self, names: Requested = None, *, unreadable: Literal["refuse", "leave out"] = "refuse", texts: bool = False
     ) -> Records:
         """Read all records, or those that the split does not hold out; with ``kept_out``, the others.
 
@@ -179,7 +179,7 @@ class RecordFile:
         return self._part(self.all_records(names, unreadable=unreadable, texts=texts))
 
     def batches(
-        self, names: Asked = None, *, unreadable: Literal["refuse", "leave out"] = "refuse"
+        self, names: Requested = None, *, unreadable: Literal["refuse", "leave out"] = "refuse"
     ) -> Iterator[tuple[Any, NDArray[Any]]]:
         """Yield the records of :meth:`read` as batches; memory does not grow with a table."""
         if not self.is_table:
@@ -193,7 +193,7 @@ class RecordFile:
             yield records.X, records.y
 
     def parts(
-        self, names: Asked = None, *, unreadable: Literal["refuse", "leave out"] = "refuse"
+        self, names: Requested = None, *, unreadable: Literal["refuse", "leave out"] = "refuse"
     ) -> tuple[Records, Records]:
         """Return the records to sum, and those held out; raises as :meth:`read`, and without a split."""
         if self.split is None:
@@ -209,7 +209,7 @@ class RecordFile:
         return (records.held_out if self.kept_out else records.summed)(self.split, self.seed)
 
     def all_records(
-        self, names: Asked = None, *, unreadable: Literal["refuse", "leave out"] = "refuse", texts: bool = False
+        self, names: Requested = None, *, unreadable: Literal["refuse", "leave out"] = "refuse", texts: bool = False
     ) -> Records:
         """Read every record; raises as :meth:`read`."""
         gaps = unreadable == "leave out"

@@ -28,7 +28,7 @@ from privstats.intake.tables import Codes, side_by_side
 if TYPE_CHECKING:
     from privstats.intake.record_files import RecordFile
 
-Asked: TypeAlias = Declaration | tuple[str, ...] | None
+Requested: TypeAlias = Declaration | tuple[str, ...] | None
 """The requested columns of a table: declared ones, names of features, or None for all."""
 
 
@@ -47,7 +47,7 @@ class Part:
     persons: NDArray[np.object_] | None = None
 
 
-def parts_of(file: RecordFile, asked: Asked, *, gaps: bool) -> Iterator[Part]:
+def parts_of(file: RecordFile, asked: Requested, *, gaps: bool) -> Iterator[Part]:
     """Yield a table's records, some thousand at a time; at least one part, which may be empty.
 
     Args:

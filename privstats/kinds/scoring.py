@@ -274,7 +274,7 @@ _WINDOW = 4096
 
 Real: TypeAlias = NDArray[np.float64]
 
-Said: TypeAlias = tuple[Real, Real]
+ScoresAndShares: TypeAlias = tuple[Real, Real]
 """Scores and probabilities of rows, ``(n, C)`` each; -inf and 0 for a class that the head does not know."""
 
 
@@ -312,7 +312,7 @@ def _scored(
     from privstats.plug_ins import named
 
     make = named("privstats.published", schema.task, "a plan of a score", PlanError)
-    read: Callable[[NDArray[Any]], Said] = make(schema, bytes_of(values))
+    read: Callable[[NDArray[Any]], ScoresAndShares] = make(schema, bytes_of(values))
     for rows, labels in moments.rounds.pieces(schema.rows, X, y, progress, _WINDOW):
         if moments.code_rows.cells_of(schema) is None and not np.isfinite(rows).all():
             raise RecordError("X has NaN or infinite entries; drop or impute these records, or leave them out")
@@ -327,7 +327,7 @@ def cells_of_scores(
     """Return every record's cell per table, ``(n,)`` each.
 
     Args:
-        scores, shares: ``(n, C)``, :data:`Said`.
+        scores, shares: ``(n, C)``, :data:`ScoresAndShares`.
         labels: ``(n,)``, 0..C-1.
 
     Guarantee:

@@ -16,7 +16,7 @@ from privstats.schema.kinds import kind_of
 
 if TYPE_CHECKING:
     from privstats.intake.record_files import RecordFile
-    from privstats.intake.table_parts import Asked
+    from privstats.intake.table_parts import Requested
     from privstats.moments.measurement import Unreadable
 
 
@@ -41,7 +41,7 @@ def records_in(file: RecordFile, schema: Schema, unreadable: Unreadable, *, at_o
 @dataclass(frozen=True, repr=False)
 class _FileBatches:
     file: RecordFile
-    asked: Asked
+    asked: Requested
     unreadable: Unreadable
 
     def __iter__(self) -> Iterator[tuple[Any, NDArray[Any]]]:

@@ -9,7 +9,7 @@ import pytest
 
 import privstats as ps
 from privstats.cli.parts.table_results import READERS
-from privstats.cli.table import Asked
+from privstats.cli.table import TableOptions
 from privstats.errors import PlanError, ReleaseError
 from privstats.randomness import seeded
 from privstats.transforms import CentreRows, ConstantFeature, UnitNorm
@@ -140,16 +140,16 @@ def shards(study: Study, privacy: Any) -> Iterator[tuple[Any, ...]]:
         yield part, None if y is None else y[at], *ids
 
 
-def asked(name: str, schema: Any) -> Asked:
+def asked(name: str, schema: Any) -> TableOptions:
     """What a user must name of a plan, so that a reader can be called at all."""
     if name == "km":
         kinds = {type(schema.variable(each)): each for table in schema.tables for each in table}
-        return Asked(time=kinds.get(ps.Bins, "months"), event=kinds.get(ps.Categories, "died"), times="discrete")
+        return TableOptions(time=kinds.get(ps.Bins, "months"), event=kinds.get(ps.Categories, "died"), times="discrete")
     if name == "proportions":
-        return Asked(columns=[schema.variables[0].name])
+        return TableOptions(columns=[schema.variables[0].name])
     if name == "ols" and not schema.transform:
-        return Asked(target=0, records=600)
-    return Asked()
+        return TableOptions(target=0, records=600)
+    return TableOptions()
 
 
 @pytest.mark.parametrize("terms", TERMS)

@@ -37,7 +37,7 @@ from privstats.release import Release
 from privstats.schema import GradientSchema
 
 if TYPE_CHECKING:
-    from privstats.cli.table import Asked
+    from privstats.cli.table import TableOptions
 
 
 class TableResult(NamedTuple):
@@ -140,30 +140,30 @@ def table_one(groups: GroupMeans | GroupShares) -> TableResult:
     return TableResult(groups.summary(), groups.to_rows(), bool(np.any(groups.reported)))
 
 
-def _regressions(read: Callable[[list[Release]], Regression]) -> Callable[[list[Release], Asked], TableResult]:
-    return lambda rounds, asked: regression(
-        read(rounds), asked.alpha, asked.references, exponentiate=asked.exponentiate
+def _regressions(read: Callable[[list[Release]], Regression]) -> Callable[[list[Release], TableOptions], TableResult]:
+    return lambda rounds, options: regression(
+        read(rounds), options.alpha, options.references, exponentiate=options.exponentiate
     )
 
 
-def _ols(rounds: list[Release], asked: Asked) -> TableResult:
+def _ols(rounds: list[Release], options: TableOptions) -> TableResult:
     sums: Any = rounds if len(rounds) > 1 else rounds[0]
-    how: Any = {name: getattr(asked, name) for name in ("columns", "target", "records", "unclipped")}
-    return regression(inference.ols(sums, **how), asked.alpha, asked.references)
+    how: Any = {name: getattr(options, name) for name in ("columns", "target", "records", "unclipped")}
+    return regression(inference.ols(sums, **how), options.alpha, options.references)
 
 
-def _effect(rounds: list[Release], asked: Asked) -> TableResult:
-    declared: Any = None if asked.course is None else read_course(asked.course)
-    shown = balance if asked.balance else outcomes if asked.arms else effects
-    return shown(inference.effects(rounds, declared), asked.alpha)
+def _effect(rounds: list[Release], options: TableOptions) -> TableResult:
+    declared: Any = None if options.course is None else read_course(options.course)
+    shown = balance if options.balance else outcomes if options.arms else effects
+    return shown(inference.effects(rounds, declared), options.alpha)
 
 
-def _scorecard(rounds: list[Release], asked: Asked) -> TableResult:
+def _scorecard(rounds: list[Release], options: TableOptions) -> TableResult:
     if any(isinstance(each.plan.schema, GradientSchema) for each in rounds):
         head: Any = heads.RefinedSoftmax().fit_releases(rounds)
     else:
         head = heads.LDA().fit_release(rounds if len(rounds) > 1 else rounds[0])
-    return card(inference.scorecard(head, rounds, alpha=asked.alpha))
+    return card(inference.scorecard(head, rounds, alpha=options.alpha))
 
 
 def _causes(release: Release, event: str) -> int:
@@ -171,50 +171,50 @@ def _causes(release: Release, event: str) -> int:
     return max((len(each.cells) - 1 for each in variables if each.name == event), default=1)
 
 
-def _kaplan_meier(rounds: list[Release], asked: Asked) -> TableResult:
-    if asked.time is None or asked.event is None or asked.times is None:
+def _kaplan_meier(rounds: list[Release], options: TableOptions) -> TableResult:
+    if options.time is None or options.event is None or options.times is None:
         raise ReleaseError(
             "--reader km needs --time and --event, and --times discrete or continuous: name the variables of the plan; "
             "for a first table give --by alone, for shares --reader proportions --column"
         )
-    how: Any = {name: getattr(asked, name) for name in ("time", "event", "by", "times", "alpha")}
-    if _causes(rounds[0], asked.event) > 1:
+    how: Any = {name: getattr(options, name) for name in ("time", "event", "by", "times", "alpha")}
+    if _causes(rounds[0], options.event) > 1:
         incidence = inference.cumulative_incidence(rounds[0], **how)
         return TableResult(incidence.summary(), incidence.to_rows(), incidence.reported)
-    if asked.at is not None:
-        risks = inference.risks_at(inference.kaplan_meier(rounds[0], **how), asked.at)
+    if options.at is not None:
+        risks = inference.risks_at(inference.kaplan_meier(rounds[0], **how), options.at)
         return TableResult(risks.summary(), risks.to_rows(), reported=True)
-    return curves(inference.kaplan_meier(rounds[0], **how), asked.time)
+    return curves(inference.kaplan_meier(rounds[0], **how), options.time)
 
 
-def _proportions(rounds: list[Release], asked: Asked) -> TableResult:
-    if asked.columns is None or len(asked.columns) != 1:
+def _proportions(rounds: list[Release], options: TableOptions) -> TableResult:
+    if options.columns is None or len(options.columns) != 1:
         raise ReleaseError("--reader proportions needs one --column: name a variable of the plan")
-    (name,) = asked.columns
-    return shares(name, inference.proportions(rounds[0], name, alpha=asked.alpha), rounds[0], asked.alpha)
+    (name,) = options.columns
+    return shares(name, inference.proportions(rounds[0], name, alpha=options.alpha), rounds[0], options.alpha)
 
 
-def _averages(rounds: list[Release], asked: Asked) -> TableResult:
+def _averages(rounds: list[Release], options: TableOptions) -> TableResult:
     numbers = [number.name for number in getattr(rounds[0].plan.schema, "numbers", None) or ()]
-    averages = {name: inference.averages(rounds[0], name, alpha=asked.alpha) for name in asked.columns or numbers}
+    averages = {name: inference.averages(rounds[0], name, alpha=options.alpha) for name in options.columns or numbers}
     if not averages:
         raise ReleaseError("--reader averages needs numbers, and this plan has none: give it [[schema.numbers]]")
     rows = average_rows(averages)
-    summary = averages_summary(rows, rounds[0], asked.alpha)
+    summary = averages_summary(rows, rounds[0], options.alpha)
     return TableResult(summary, rows, any(bool(row["told"]) for row in rows))
 
 
-def _table_one(rounds: list[Release], asked: Asked) -> TableResult:
-    how: Any = {name: getattr(asked, name) for name in ("by", "columns", "alpha")}
-    return table_one(inference.table_one(rounds[0], **how, binary=asked.binary or ()))
+def _table_one(rounds: list[Release], options: TableOptions) -> TableResult:
+    how: Any = {name: getattr(options, name) for name in ("by", "columns", "alpha")}
+    return table_one(inference.table_one(rounds[0], **how, binary=options.binary or ()))
 
 
-READERS: Mapping[str, Callable[[list[Release], Asked], TableResult]] = {
+READERS: Mapping[str, Callable[[list[Release], TableOptions], TableResult]] = {
     "ols": _ols,
-    "fixed-effects": lambda rounds, asked: regression(
-        inference.fixed_effects(rounds[0], columns=asked.columns), asked.alpha, {}
+    "fixed-effects": lambda rounds, options: regression(
+        inference.fixed_effects(rounds[0], columns=options.columns), options.alpha, {}
     ),
-    "mixed": lambda rounds, asked: regression(inference.mixed(rounds[0], columns=asked.columns), asked.alpha, {}),
+    "mixed": lambda rounds, options: regression(inference.mixed(rounds[0], columns=options.columns), options.alpha, {}),
     "km": _kaplan_meier,
     "proportions": _proportions,
     "averages": _averages,
@@ -223,7 +223,7 @@ READERS: Mapping[str, Callable[[list[Release], Asked], TableResult]] = {
     "effect": _effect,
     "logit": _regressions(inference.logit),
     "poisson": _regressions(inference.poisson),
-    "hazards": lambda rounds, asked: hazard_ratios(inference.hazards(rounds), asked.alpha, forest=asked.forest),
-    "score": lambda rounds, asked: score(inference.head_score(rounds[0], alpha=asked.alpha)),
+    "hazards": lambda rounds, options: hazard_ratios(inference.hazards(rounds), options.alpha, forest=options.forest),
+    "score": lambda rounds, options: score(inference.head_score(rounds[0], alpha=options.alpha)),
 }
 """The function that builds each reader's table from the releases and its options, by the reader's name."""

@@ -21,7 +21,7 @@ from privstats.contrib.http.settings import Settings
 from privstats.engines.journal import JournaledLeader, JournaledServer
 from privstats.engines.network.folder import RELEASE, Folder, RoundFolder
 from privstats.engines.network.operator_log import WarningLine, log_line, reason_of
-from privstats.engines.network.session_end import EndedSession, KeptStatements, SessionEnd, SessionHistory
+from privstats.engines.network.session_end import EndedSession, SessionEnd, SessionHistory, StoredStatements
 from privstats.errors import (
     AggregationError,
     LocalProtocolError,
@@ -127,7 +127,7 @@ class LeaderRun:
     @property
     def statements(self) -> bytes:
         """Signed statements about the end for ``session.free``, or empty."""
-        return KeptStatements(self.folder.home).proof
+        return StoredStatements(self.folder.home).proof
 
     @property
     def offering(self) -> list[int]:
@@ -172,7 +172,7 @@ class LeaderRun:
         if payload and self.ended is None and self._server is not None:
             self._take(place, payload)
         elif payload and self.ended is not None and self.ended.panel and len(payload) <= _MOST_STATEMENT:
-            KeptStatements(self.folder.home).add({place: payload}, tuple(map(bytes.fromhex, self.ended.panel)))
+            StoredStatements(self.folder.home).add({place: payload}, tuple(map(bytes.fromhex, self.ended.panel)))
         self.tick()
         if self.ended is not None:
             return self._signed_end(b"".join(map(bytes.fromhex, self.ended.panel)))

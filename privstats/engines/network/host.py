@@ -19,7 +19,7 @@ from privstats.engines.network.folder import RELEASE, Folder, RoundFolder
 from privstats.engines.network.operator_log import log_line
 from privstats.engines.network.round_host import Carrying, Ended, RoundHost, Waiting
 from privstats.engines.network.round_transport import OutgoingAnnouncement, RoundTransport
-from privstats.engines.network.session_end import EndedSession, KeptStatements, SessionHistory, file_digest, today
+from privstats.engines.network.session_end import EndedSession, SessionHistory, StoredStatements, file_digest, today
 from privstats.engines.network.statements import NO_SUM, RoundAnnouncement, digest_of
 from privstats.engines.network.transport import Deadlines, Transport
 from privstats.errors import (
@@ -178,7 +178,7 @@ class Host:
     def _notify_helpers(self, folder: RoundFolder, carrying: Carrying) -> None:
         """Notify helpers that a round was given up, so that they sign that they answered nothing."""
         ended_session = SessionHistory(folder.home).of(folder.session)
-        if ended_session is not None and ended_session.panel and not KeptStatements(folder.home).proof:
+        if ended_session is not None and ended_session.panel and not StoredStatements(folder.home).proof:
             with suppress(SessionEndedError):
                 self._run(folder, carrying, say=carrying.say)
 
@@ -200,7 +200,7 @@ class Host:
             values={name: value.digest for name, value in values.items()},
             outcomes=tuple(NO_SUM if file is None else digest_of(file) for file in files.values()),
         )
-        proofs = {place: KeptStatements(above.path(place)).proof for place in files} if kind.gives_back else {}
+        proofs = {place: StoredStatements(above.path(place)).proof for place in files} if kind.gives_back else {}
         return OutgoingAnnouncement(
             announcement,
             above.identity,

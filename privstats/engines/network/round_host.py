@@ -16,9 +16,9 @@ from privstats.engines.network.folder import RELEASE, RoundFolder
 from privstats.engines.network.nodes import NodeMap, NodeRegistry
 from privstats.engines.network.session_end import (
     EndedSession,
-    KeptStatements,
     SessionEnd,
     SessionHistory,
+    StoredStatements,
     file_digest,
     send_end_notices,
     today,
@@ -168,7 +168,7 @@ class RoundHost:
         if release.exists() and file_digest(release) in {ended_session.release for ended_session in history.all()}:
             raise PrivstatsError(f"{self._name}/{RELEASE} is of a session that has ended: move it away first")
         if nodes.session != self._session:
-            KeptStatements(self.folder.home).forget()
+            StoredStatements(self.folder.home).forget()
             nodes.store({})
 
     def _server(self, make: Callable[[], Aggregator], *, restored: bool = False) -> JournaledServer:

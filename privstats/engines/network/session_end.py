@@ -83,7 +83,7 @@ class SessionEnd:
     def _keep(self, server: JournaledServer, ended_session: EndedSession) -> EndedSession:
         offers = () if server.panel is None else tuple(offer.encode() for offer in server.panel.offers)
         if len(ended_session.survivors) < len(self.folder.roster):  # some client may be in no sum
-            KeptStatements(self.folder.home).add(server.statements, offers)
+            StoredStatements(self.folder.home).add(server.statements, offers)
         if not ended_session.release:
             ended_session = structs.replace(ended_session, panel=tuple(offer.hex() for offer in offers))
         SessionHistory(self.folder.home).add(ended_session)
@@ -154,7 +154,7 @@ class SessionHistory:
         atomic_write(self._path, msgspec.json.format(msgspec.json.encode((*others, ended_session))))
 
 
-class KeptStatements:
+class StoredStatements:
     """Signed statements that let clients in no sum recover their spends: the folder's file ``words``."""
 
     def __init__(self, home: Path) -> None:
@@ -203,7 +203,7 @@ def send_end_notices(folder: RoundFolder, context: SessionContext, ended_session
         helpers = {node: place for node, place in roles.items() if place > 0}
         nodes = [node for node in nodes if node not in helpers]
         _ask_helpers(folder, context, helpers, offers)
-    proof = KeptStatements(folder.home).proof if folder.kind.gives_back else b""
+    proof = StoredStatements(folder.home).proof if folder.kind.gives_back else b""
     counted = {node for node in nodes if context.registry.place_of(node) in ended_session.survivors}
     _send(folder, context, {node: b"" if node in counted else proof for node in nodes}, release)
 
@@ -213,7 +213,7 @@ def _ask_helpers(
 ) -> None:
     """Store each helper's signed statement that it will never answer; ``helpers`` maps nodes to panel indices."""
     signed = _send(folder, context, dict.fromkeys(helpers, b"".join(offers)), _NO_RELEASE)
-    KeptStatements(folder.home).add(
+    StoredStatements(folder.home).add(
         {helpers[node]: statement for node, statement in signed.items() if statement}, offers
     )
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from privstats.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from privstats.workflows.rehearsal.assumed import Asked as Asked
+    from privstats.workflows.rehearsal.assumed import RehearsalOptions as RehearsalOptions
     from privstats.workflows.rehearsal.page import STAMP as STAMP
     from privstats.workflows.rehearsal.page import UNSURE as UNSURE
     from privstats.workflows.rehearsal.page import Bar as Bar

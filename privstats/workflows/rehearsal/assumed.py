@@ -26,7 +26,7 @@ _PAIR = 2
 
 
 @dataclass(frozen=True)
-class Asked:
+class RehearsalOptions:
     """Options of a rehearsal; None leaves the default.
 
     Attributes:

@@ -43,7 +43,7 @@ from privstats.schema import ClassSchema
 from privstats.secagg.keys import HYBRID
 from privstats.transforms import Cells, Dates, Numeric
 from privstats.workflows.rehearsal.areas import Auc, Decided, Shares, auc, gain
-from privstats.workflows.rehearsal.assumed import Asked, Assumed, assumed_of
+from privstats.workflows.rehearsal.assumed import Assumed, RehearsalOptions, assumed_of
 from privstats.workflows.rehearsal.page import write_page
 from privstats.workflows.rehearsal.parties import Party, parties_of, read_file, shared_names, tested
 from privstats.workflows.rehearsal.sources import HeldTable, Source, written_as
@@ -59,7 +59,7 @@ _DRAWS = 40
 class Opened:
     """The read files, and the facts treated as public."""
 
-    asked: Asked
+    asked: RehearsalOptions
     public: Assumed
     parties: tuple[Party, ...]
     seconds: float
@@ -136,7 +136,7 @@ class Rehearsal:
         return text_of(self)
 
 
-def opened(files: Sequence[Source], asked: Asked) -> Opened:
+def opened(files: Sequence[Source], asked: RehearsalOptions) -> Opened:
     """Read the files, and infer public facts; errors as for :func:`rehearse`."""
     start = perf_counter()
     asked.privacy(len(files))
@@ -315,7 +315,7 @@ def rehearse(
     """
     if page is not None:
         require_place(page)
-    options = Asked(target, epsilon, delta, adjacency, model, test, tuple(drop), persons)
+    options = RehearsalOptions(target, epsilon, delta, adjacency, model, test, tuple(drop), persons)
     result = with_progress(opened(_sources_of(tables, target), options), rng)
     if page is not None:
         write_page(result, page)

@@ -17,7 +17,7 @@ from privstats.dp import Ledger
 from privstats.engines.network.folder import RoundFolder
 from privstats.engines.network.host import Host
 from privstats.engines.network.round_host import Waiting
-from privstats.engines.network.session_end import KeptStatements
+from privstats.engines.network.session_end import StoredStatements
 from privstats.engines.network.statements import EndStatements, Envelope
 from privstats.engines.network.transport import Reply
 from privstats.errors import DataError, SessionEndedError
@@ -213,7 +213,7 @@ def test_without_anybodys_words_what_left_stays_out(tmp_path: Path) -> None:
     upload_lost(ward)
     words = ward.study.host / "nodes" / "0" / "words"
     words.write_bytes(b"no words")
-    assert KeptStatements(words.parent).proof == b""
+    assert StoredStatements(words.parent).proof == b""
     assert ward.epoch() == (EVERYBODY,)
     assert np.array_equal(ward.total() + mine, ward.afresh())
 
@@ -435,7 +435,7 @@ def test_records_of_a_round_that_every_helper_abandoned_go_with_the_next(tmp_pat
     ward.net.meanwhile = lambda *_: None
     ward.bring_all()
     assert isinstance(ward.net.run(), Waiting)  # one helper's word is not every helper's
-    assert not KeptStatements(ward.study.host / "nodes" / "0").proof
+    assert not StoredStatements(ward.study.host / "nodes" / "0").proof
     assert ward.epoch(away=(2,)) == ((0, 1, 3, 4),)  # who was away hears of it with the round after
     assert ward.epoch() == (EVERYBODY,)
     assert np.array_equal(ward.total(), ward.afresh())

@@ -64,7 +64,7 @@ def test_the_numbers_and_the_page_are_those_of_the_files(folder: Path, monkeypat
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "arrow", "duckdb", "columns"])
 def test_every_container_is_read_as_the_file_is(folder: Path, kind: str) -> None:
-    asked = rehearsal.Asked(**ASKED)
+    asked = rehearsal.RehearsalOptions(**ASKED)
     of_files = rehearsal.opened(_sources_of([folder / f"{name}.csv" for name in NAMES], "ill"), asked)
     opened = rehearsal.opened(_sources_of(_frames(folder, kind), "ill"), asked)
     assert (opened.public, opened.course.digest) == (of_files.public, of_files.course.digest)

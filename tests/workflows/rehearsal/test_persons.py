@@ -119,7 +119,7 @@ def test_a_column_that_cannot_tell_is_refused(tables: dict[str, Any], changes: d
 
 
 def test_without_it_ids_that_recur_say_how_they_are_named(found: rehearsal.Rehearsal) -> None:
-    bare = rehearsal.opened(found.opened.files, rehearsal.Asked("ill", 3.0))
+    bare = rehearsal.opened(found.opened.files, rehearsal.RehearsalOptions("ill", 3.0))
     assert "name it with --persons" in bare.public.left_out["Patient"]
     assert bare.privacy.unit == "record"
     assert dict(rehearsal.next_commands(bare, kept=True)).keys() == {

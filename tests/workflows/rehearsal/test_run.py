@@ -15,7 +15,7 @@ from privstats.workflows.rehearsal.areas import Auc, Decided, Held, auc, gain
 from privstats.workflows.rehearsal.shapes import _extent, _part, decisive, drawn
 
 WORDS = {"delta": 1e-5, "adjacency": "add-remove", "model": "central"}
-ASKED = rehearsal.Asked("ill", 50.0, **WORDS)
+ASKED = rehearsal.RehearsalOptions("ill", 50.0, **WORDS)
 
 
 def ward(path, seed, count=700, classes=("no", "yes")):
@@ -162,13 +162,13 @@ def test_columns_with_two_values_alone_need_no_counts(tmp_path):
 
 
 def test_what_was_not_asked_for_is_a_word_that_is_said(files):
-    bare = rehearsal.opened(files, rehearsal.Asked("ill", 3.0))
+    bare = rehearsal.opened(files, rehearsal.RehearsalOptions("ill", 3.0))
     said = {each.what: each.assumed for each in rehearsal.assumptions(bare)}
     assert (said["unit"], said["adjacency"], said["delta"], said["model"]) == ("record", "add-remove", "1e-06", "local")
     assert (bare.privacy.delta, bare.privacy.model) == (1e-6, "local")
     asked = {each.what for each in rehearsal.assumptions(rehearsal.opened(files, ASKED))}
     assert asked & {"unit", "adjacency", "delta", "model"} == {"unit"}
-    three = rehearsal.opened([*files, files[0]], rehearsal.Asked("ill", 3.0))
+    three = rehearsal.opened([*files, files[0]], rehearsal.RehearsalOptions("ill", 3.0))
     assert (three.privacy.model, three.plan.cohort.colluders) == ("distributed", 1)
     assert [party.name for party in three.parties] == ["north 1", "south", "north 3"]
 
