@@ -206,8 +206,8 @@ class HazardSchema(Round):
     @property
     def record(self) -> str:
         """Description of one record."""
-        told = self.columns if self.strata is None else f"{self.columns}, {self.strata.name}"
-        return f"{told}, the time {self.bins.name} and whether {self.event} happened then, of one person"
+        columns = self.columns if self.strata is None else f"{self.columns}, {self.strata.name}"
+        return f"{columns}, the time {self.bins.name} and whether {self.event} happened then, of one person"
 
     def scale_of(self, statistic: str) -> float:
         """Grid steps per real unit: 2**f per R, and per M for residuals and v."""

@@ -111,7 +111,7 @@ def check_survivors(bitmap: bytes, graph: Graph, index: int, state: ClientState)
 
     Each listed client needs t listed neighbours of its k on the circle. As t > k/2, one is on each side, so listed
     clients are connected. So a server cannot isolate a client by listing its neighbours as dropped; SecAgg+ requires
-    less. With ``only`` or ``whole`` (several sums over one list) version 4 also requires masks with all listed
+    less. With ``only`` or ``full_list`` (several sums over one list) version 4 also requires masks with all listed
     neighbours: a lying server could omit clients in dispute from one sum.
     """
     survivors = _members(bitmap, graph)
@@ -121,7 +121,7 @@ def check_survivors(bitmap: bytes, graph: Graph, index: int, state: ClientState)
             "the survivor list differs from the earlier sum's, so the two sums' difference would reveal single clients",
             proven=False,  # a client may have vanished
         )
-    if (state.only or state.whole) and graph.parameters.hybrid and survivors & unproven(state):
+    if (state.only or state.full_list) and graph.parameters.hybrid and survivors & unproven(state):
         raise Refusal(
             "unproven_survivors",
             "listed clients share no mask with this one, so a lying server could exclude them from this sum, and learn "

@@ -101,7 +101,7 @@ class Client(Uploader):
         self._state = ClientState(root=bytearray(draw(entropy, 32)), charged=on_upload is not None)
         self._state.noise_root = bytearray(noise_root)
         self._state.only = b"" if only is None else to_bitmap(only, parameters.clients)
-        self._state.whole = full_list
+        self._state.full_list = full_list
 
     @staticmethod
     def check_place(parameters: Parameters, *, index: int, identity: Identity, roster: Roster) -> Graph:

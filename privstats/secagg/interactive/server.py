@@ -81,7 +81,7 @@ class Server(ServerSteps):
     ) -> None:
         self._bind(Graph(parameters, roster), identity, threads)
         session, secret = draw(entropy, 32), bytearray(draw(entropy, 32))
-        self._enter(ServerState(session=session, secret=secret, noise_due=noise_due, whole=full_list))
+        self._enter(ServerState(session=session, secret=secret, noise_due=noise_due, full_list=full_list))
 
     def _bind(self, graph: Graph, identity: Identity, threads: int) -> None:
         if require_identity(identity).public != graph.roster.server:
@@ -347,7 +347,7 @@ class Server(ServerSteps):
 
     def _require_dealers(self) -> frozenset[int]:
         state = self._state
-        return require_dealers(state.checked, state.failed, self._graph, full_list=state.whole)
+        return require_dealers(state.checked, state.failed, self._graph, full_list=state.full_list)
 
     def _going_on(self, client: int) -> messages.Dealers:
         state = self._state

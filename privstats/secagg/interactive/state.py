@@ -79,7 +79,7 @@ class ClientState(HiddenRepr, Struct):
     - ``agreement``: after the end, ``survivors`` and a signature by signer.
     - ``noise_root``: opens all noise layers.
     - ``only``: the one list that may be signed.
-    - ``whole`` (version 4): forbids lists that name a client in dispute with this one.
+    - ``full_list`` (version 4): forbids lists that name a client in dispute with this one.
     - ``kem_secret`` (version 4): known to this client and the server.
     - ``refused`` (version 4): dealers that could not use this client's dealing.
     """
@@ -109,7 +109,7 @@ class ClientState(HiddenRepr, Struct):
     kem_secret: bytearray = field(default_factory=bytearray)
     refused: tuple[int, ...] = ()
     faults: list[tuple[int, str, str]] = field(default_factory=list)
-    whole: bool = False
+    full_list: bool = field(default=False, name="whole")  # the name in stored states
 
 
 class ServerState(HiddenRepr, Struct):
@@ -124,7 +124,7 @@ class ServerState(HiddenRepr, Struct):
     - ``agreement``: list and signature by client, also after the end.
     - ``openings``: by client, the value that opens noise layers; ``commitments`` has the client's lowest chain value.
     - ``links`` (version 4): links by sender and owner.
-    - ``whole`` (version 4): clients sign no list that names a client they dispute with.
+    - ``full_list`` (version 4): clients sign no list that names a client they dispute with.
     """
 
     secret: bytearray
@@ -153,4 +153,4 @@ class ServerState(HiddenRepr, Struct):
     links: dict[int, dict[int, bytes]] = field(default_factory=dict)
     openings: dict[int, bytes] = field(default_factory=dict)
     faults: set[tuple[int, str, str]] = field(default_factory=set)
-    whole: bool = False
+    full_list: bool = field(default=False, name="whole")  # the name in stored states
