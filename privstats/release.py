@@ -117,8 +117,8 @@ class Release:
     def sigma(self) -> Mapping[str, float]:
         """Standard deviation, in real units, of the noise in each statistic's sum; 0.0 without DP.
 
-        Distributed and local noise grow with the survivors. A symmetric block has this standard deviation on its
-        diagonal and 1/sqrt 2 of it elsewhere. A class with merged classes carries the noise of each
+        Distributed and local noise grow with the survivors, unless removed. A symmetric block has this standard
+        deviation on its diagonal and 1/sqrt 2 of it elsewhere. A class with merged classes carries the noise of each
         (``dp.noise_copies``); this is the level of one.
         """
         noise = self.plan.noise

@@ -258,7 +258,6 @@ def _unreadable(plan: Plan) -> Unreadable:
 
 
 def _warn_of_delta(privacy: Any, records: int | None) -> None:
-    """The number stays with the data holder."""
     if isinstance(privacy, Privacy) and records and privacy.delta * records > 1:
         warnings.warn(
             f"delta {privacy.delta:g} lets {privacy.delta * records:.0f} of {records:,} records be exposed outright; "

@@ -160,7 +160,7 @@ class Noise:
         return (self.share_sigma(segment) + self.trust.rounding) * math.sqrt(self.trust.draws(clients, self.members))
 
     def released_sigma(self, survivors: int) -> dict[str, float]:
-        """Return a release's noise with ``survivors`` clients, in real units; with levels, without excess noise."""
+        """Return a release's noise with ``survivors`` clients, in real units, after excess noise is removed."""
         return {statistic: sigma * self._surplus(survivors) for statistic, sigma in self.sigma.items()}
 
     def max_sigma(self, clients: int) -> dict[str, float]:
@@ -352,8 +352,8 @@ _BITS = 24
 def levels_of(clients: int, min_survivors: int, colluders: int) -> tuple[int, ...]:
     """Return the client counts that a remaining share can be sized for, ``min_survivors`` to ``clients``.
 
-    With few clients every count is a level. Otherwise honest clients rise by at most 10 % per level, or 15 % in the
-    lowest step. Sums between two levels carry at most that much surplus variance.
+    With few clients every count is a level. Otherwise honest clients rise by one, or by at most 10 % (15 % in the
+    lowest step). Sums between two levels carry at most that much surplus variance.
 
     Example:
         >>> from privstats.dp.calibration import levels_of

@@ -103,7 +103,7 @@ def compose(mus: Iterable[float]) -> float:
 
 
 def operating_point(mu: float, false_positive_rate: float = 0.01) -> tuple[float, float, float]:
-    """Return the best that any attacker can reach: (TPR at this FPR, AUC, advantage TPR - FPR).
+    """Return the best that any attacker can reach: (TPR at this FPR, AUC, maximum of TPR - FPR).
 
     Phi(Phi^-1(FPR) + mu), Phi(mu / sqrt 2) and 2 Phi(mu / 2) - 1: the trade-off curve of mu-GDP.
 
@@ -167,7 +167,7 @@ def _log_phi(s: float) -> float:
 
 @dataclass(frozen=True)
 class Guarantee:
-    """A bound on the ROC curve of every test for one unit's presence.
+    """A bound on every test's ROC curve for one unit's change.
 
     Attributes:
         mu: Gaussian-DP parameter; infinite for exact sums.

@@ -53,7 +53,7 @@ class TrustModel:
         drawn_by: ``"server"``, once per release; ``"client"``, once per upload; or ``"member"``: each helper in its
             one answer, the leader once per release.
         trusted: who must do what for the promise, for privacy officers.
-        divided: a client samples a share; only the honest shares together keep the promise.
+        divided: clients sample shares, and the honest shares together suffice.
         sampler: the distribution of one sample.
         rounding: wire steps by which a sample may exceed a sub-Gaussian variable of its sigma.
         surplus_variance: the honest shares' variance above the guaranteed one, in squared wire steps.

@@ -32,12 +32,13 @@ def joint_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency) 
         mu of one record; under a party schema, of one party.
 
     Guarantee:
-        Unit: one record. A release with this noise on the named statistics is mu-GDP. Some adjacent data sets
-        attain it or come arbitrarily close. In seven cases mu is an upper bound only:
+        Unit: one record; for a ``GaussianSchema`` a complete client, which costs m mu with m records. A release with
+        this noise on the named statistics is mu-GDP. Some adjacent data sets attain it or come arbitrarily close,
+        except for these upper bounds:
 
         - gradients, calibrations, ``WithinSchema``;
         - under replace-one hazards, numbers by group next to tables, effects with weights W, and a logistic
-          regression's score and information with w_H R^2 / w_g > (11 + 5 sqrt 5) / 2.
+          regression's g and H with w_H R^2 > 11.1 w_g.
 
         Assumes that every record obeys the schema's bounds, which the client enforces when it clips and quantises.
 
@@ -81,7 +82,7 @@ def client_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency,
 
 
 def group_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency, records: float) -> float:
-    """Return mu of any ``records`` records together, such as one person's, over all clients.
+    """Return mu of any ``records`` records together, such as one person's, over all clients (:func:`joint_mu`).
 
     Changing m records is m changes of one record. Each costs at most mu_add, or max(mu_add, mu_rep) under replace-one.
 
@@ -98,7 +99,7 @@ def group_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency, 
 
 
 def sensitivity(schema: Schema, statistic: str, adjacency: Adjacency) -> float:
-    """Return one statistic's L2 sensitivity to one record, in real units.
+    """Return one statistic's L2 sensitivity to the unit of :func:`joint_mu`, in real units.
 
     Add-remove, then replace-one. N: 1, sqrt 2; A: R, 2R (sqrt 2 R for non-negative features); B, S, D and G: R^2,
     sqrt 2 R^2; h: RY, 2RY; q: Y^2, Y^2 (sqrt 2 Y^2 where a record can change fold).
@@ -113,7 +114,7 @@ def sensitivity(schema: Schema, statistic: str, adjacency: Adjacency) -> float:
 
 
 def grid_sensitivity(schema: Schema, statistic: str, adjacency: Adjacency) -> float:
-    """Return one statistic's L2 sensitivity to one record in wire steps.
+    """Return :func:`sensitivity` in wire steps.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0, grid_bits=12)
@@ -156,8 +157,8 @@ def unit_mu(schema: Schema, privacy: Privacy, sigmas: Mapping[str, float], adjac
 def averaged_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency) -> float:
     """Return mu of one person who adds the average of the rows' sums, truncated toward zero to integer steps.
 
-    Add-remove costs as much as one record. Replace-one adds truncation, less than one step per entry; :func:`apart`
-    bounds replace-one, too. Proof: docs/sensitivity.md, One person.
+    Under add-remove an average costs one record. Replace-one adds truncation, less than one step per entry;
+    :func:`apart` bounds it, too. Proof: docs/sensitivity.md, One person.
 
     Guarantee:
         Unit: one person with any number of rows at one party. For every kind with sums over records.

@@ -28,8 +28,8 @@ class Segment:
     Attributes:
         name: a letter; a symmetric block has ``"B.diag"`` and ``"B.off"``, its strict upper triangle row by row.
         scale: wire steps per real unit.
-        bound: largest absolute value one record adds to one entry, in wire steps.
-        pooled: whether one block holds the sum over all classes.
+        bound: n records' sum is at most n times this in one entry, in wire steps.
+        pooled: whether one block holds the sum over all cells.
         noise_factor: the segment's sigma divided by the statistic's: 1/sqrt 2 off the diagonal, where one entry
             stands for two, else 1.
 

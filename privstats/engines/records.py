@@ -1,8 +1,9 @@
 """Sealed bytes on disk: a file that is replaced atomically, and a log that may have a torn last record.
 
-Each call syncs its writes before it returns. Encryption and authentication bind a record to its file and position, so
-records cannot be moved, swapped or dropped from the middle. A record is ``u64 2**63 + length || 8 bytes of
-SHA-256(place || that number) || nonce || ciphertext``, so a damaged length does not look like a log's end.
+Each call syncs what it appends before it returns. Encryption and authentication bind a record to its file's name and
+position, so within a log records cannot be moved, swapped or dropped from the middle. A record is ``u64 2**63 +
+length || 8 bytes of SHA-256(place || that number) || nonce || ciphertext``, so a damaged length does not look like a
+log's end.
 """
 
 from __future__ import annotations
@@ -180,7 +181,7 @@ class RecordLog:
         """Yield the records so far, and truncate a torn last record.
 
         Raises:
-            LocalProtocolError: a complete record or length is damaged, of another key, or of another log.
+            LocalProtocolError: a complete record or length is damaged, of another key, or of a log of another name.
         """
         for _, record in self.located():
             yield record

@@ -171,12 +171,11 @@ def reckoned_sigma(release: Release) -> Mapping[str, float]:
     privacy = release.plan.privacy
     if not isinstance(privacy, Privacy) or not privacy.averaged:
         return release.sigma
-    schema, persons = release.plan.schema, _persons(release)
+    schema, persons = release.plan.schema, _max_persons(release)
     return {letter: math.hypot(sigma, persons / schema.scale_of(letter)) for letter, sigma in release.sigma.items()}
 
 
-def _persons(release: Release) -> float:
-    """Return an upper bound on the number of persons in the sums."""
+def _max_persons(release: Release) -> float:
     most = float(release.plan.cohort.max_records)
     counts = next((letter for letter in ("N", "T") if letter in release.sigma), None)
     if counts is None:

@@ -221,7 +221,7 @@ READERS: Mapping[tuple[str, str], Callable[[Any], Readings]] = {
 }
 """The readers by a column's library and a pattern of the names of its static type, as :func:`static_type` gives both.
 
-A reader gives every value what ``reading`` gives it alone, and a joined column the joined readings. A value that the
+A reader reads each value as ``reading`` does alone, and joined columns likewise. A value that the
 library promotes to another type has the same reading, but for the pairs that ``tests/intake/test_columns.py`` lists. A
 type without a row is read value by value (:func:`_of_any`).
 """

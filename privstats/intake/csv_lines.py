@@ -62,7 +62,7 @@ class Dialect:
             raise DataError("decimal and separator are both the comma; say which character parts the fields")
 
     def read(self, text: str) -> str:
-        """Return a field with a decimal point, as in all containers."""
+        """Return a field with a decimal point, or UNREADABLE."""
         if self.decimal == "." or not text:
             return text
         if "," in text:

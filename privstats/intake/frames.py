@@ -1,6 +1,6 @@
 """Read tables with a named target, and tables not in memory: DuckDB relations, lazy frames, Arrow datasets.
 
-Only the requested columns are read, in batches where sums are formed. No table library is imported here.
+Declared columns alone are read, in batches where sums are formed. No table library is imported here.
 """
 
 from __future__ import annotations
@@ -229,7 +229,7 @@ def batches_of(X: Any, y: Any, asked: Declaration | tuple[str, ...] | None, *, s
     """Return the batches of a table that is not in memory, where y names its target; None for other containers.
 
     Args:
-        asked: the columns to read; None: all but the target.
+        asked: a declaration's columns are read; else all but the target.
         several: whether y may name several targets.
     """
     source = _source(X)

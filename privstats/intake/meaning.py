@@ -51,7 +51,7 @@ def reading(value: Any) -> Reading:
     - A text is normalised (NFC) and stripped. A plain decimal is its number (``007``, ``7.0`` and ``7e0`` are one
       value); ``true`` and ``false`` in any case are 1 and 0. ISO dates and intervals have one form: ``(0.0, 10.0]`` is
       ``(0, 10]``.
-    - Dates are their ISO text, in UTC; any other single value is its text.
+    - Dates are their ISO text, zoned ones in UTC; any other single value is its text.
     - Several values in one, a text of more than 1,024 characters, and a value with failing methods are
       :data:`UNREADABLE`, which equals no public value. Nothing is raised.
 

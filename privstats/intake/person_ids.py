@@ -76,7 +76,7 @@ _TYPED = re.compile(
 AMBIGUOUS = ""
 """Result of :func:`identity` for a text that a reader of tables may convert to another value. No id is empty."""
 LIKE_ANOTHER = -2
-"""The code of a row whose id is such a text. Other rows without a person have -1."""
+"""The code of a row with an ambiguous id. Other rows without a person have -1."""
 RULE = 2
 """Version of this module's rule. A registry of persons stores it."""
 

@@ -47,16 +47,14 @@ class Records:
         """Return two parts, of which the second has about this share of the records.
 
         A record's part follows from its own features and the seed alone. So under add-remove a part keeps the promise
-        of all records. Under replace-one a record may leave its part, as if removed: the promise holds where
-        ``dp.joint_mu`` of the noise is no larger under add-remove, as for class sums with usual shares. With a
-        ``SitesSchema`` and a share of .99 on N, mu under add-remove is seven times mu under replace-one; a party's
-        folder refuses that split.
+        of all records. Under replace-one a record may leave its part, as if removed: the promise holds only if the
+        noise's ``dp.joint_mu`` is no larger under add-remove, which a party's folder checks.
 
         With ``persons`` a person's rows are in one part, by the seed and the id alone. A promise per person then holds
         under both adjacencies (docs/sensitivity.md, One person).
 
         Raises:
-            DataError: a part would be empty, X and y differ in length, or X has texts.
+            DataError: a part would be empty, or X, y and persons differ in length.
         """
         scored = self._held_out(share, seed)
         if not 0 < scored.sum() < len(self.X):
@@ -64,7 +62,7 @@ class Records:
         return self._where(~scored), self._where(scored)
 
     def summed(self, share: float, seed: int) -> Records:
-        """Return the first part alone, empty or complete: one record must not decide whether it is summed.
+        """Return the first part, even if empty: else one record could decide a refusal.
 
         Raises:
             DataError: as :meth:`split`, except for empty parts.

@@ -148,13 +148,14 @@ _TYPES_OF_NUMBERS = frozenset(
 
 
 def ordered_columns(X: Any, names: tuple[str, ...] | None, *, gaps: bool = False) -> Any:
-    """Return a frame's columns in the order of ``names``, ``(n, len(names))``; anything else unchanged.
+    """Return a named frame's columns in the order of ``names``, as ``(n, columns)``; anything else unchanged.
 
     Args:
         gaps: keep texts, in :class:`ReadRows`, and turn gaps into NaN; else texts are refused.
 
     Raises:
         DataError: the columns are not exactly the plan's.
+        RecordError: texts, without ``gaps``.
     """
     columns = names_of_columns(X)
     if columns is None or isinstance(X, Mapping):

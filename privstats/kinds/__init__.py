@@ -1,4 +1,4 @@
-"""Define each kind of measurement in one file: schema, sums, sensitivity, and the data sets that attain it.
+"""Define each kind of measurement: schema, sums, sensitivity, and the two data sets that the certificate compares.
 
 The certificate checker and the audits define each kind again, independently.
 """

@@ -57,7 +57,7 @@ class ClassSchema(Schema):
         clip_norm: R, the norm to which vectors are clipped, in feature units; public, never computed from private data.
         grid_bits: f, 2 to 20; a vector of norm R is 2**f grid steps long. At most 17 with T, 13 with F.
         nonnegative: features are known to be >= 0; negative entries are clipped to 0, and replace-one sensitivities are
-            smaller.
+            never larger.
         transform: public maps before clipping, in order (``privstats.transforms``).
         class_names: public names of classes 0..C-1; labels are then these texts.
         feature_names: input columns (before ``transform``), in the order to which a DataFrame is sorted; None: as

@@ -66,7 +66,7 @@ class GradientSchema(Round):
         classes: C, at least 2; None for a regression.
         module: name of a :class:`~privstats.schema.modules.Module` that replaces the linear softmax.
         residual_norm: c, the norm to which r, or a module's full gradient, is clipped; 1 for a regression, which
-            publishes its c.
+            clips to the published c.
         expected_records, course_mu: n, stated publicly and never counted from the records, and the course's mu for one
             record, rounded; the server's recipe needs them, no bound does.
         clip_norm: R, the norm to which rows are clipped; 1 for classes.
@@ -114,6 +114,8 @@ class GradientSchema(Round):
         if self.classes is None:
             if self.target_bound is None or self.class_names is not None:
                 raise SchemaError("a gradient without classes is a regression's: give target_bound, and no class_names")
+            if self.residual_norm != 1:
+                raise SchemaError(f"residual_norm of a regression must be 1, got {self.residual_norm}: c clips it")
             bound = size("target_bound", self.target_bound, "the largest target norm, publicly known")
             settle(self, target_bound=bound)
             return

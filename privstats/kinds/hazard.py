@@ -80,10 +80,10 @@ class HazardSchema(Round):
         feature_names: columns without ``bins.name`` and ``event``.
         transform: public maps; the last is a :class:`~privstats.transforms.ConstantFeature` of at most R / sqrt 2.
         cap: M, the cumulative hazard up to which a person counts; 1.
-        expected_events: a public guess, at least ten per bin.
+        expected_events: a public guess, at least ten per bin and stratum.
         times: ``"continuous"``, or ``"discrete"`` where a bin is one visit. f is 1 for discrete times, and
             where ``times`` is None (old plans).
-        time_unit: the unit to which times are rounded down; half a unit is added before f is computed.
+        time_unit: the unit to which your times are rounded down; f adds half of it.
         strata: a column of two to four declared values, each with its own bin weights and clock (stratified Cox model);
             it has no ratio.
         grid_bits, nonnegative: as in :class:`ClassSchema`.

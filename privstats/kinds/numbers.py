@@ -38,7 +38,7 @@ class Number:
     """A bounded number; its sum and sum of squares are released, for all records or by group.
 
     The value counts as ``z = (value - middle) / half`` in -1..1, rounded to 1/4096. A value beyond the bounds has no
-    cell.
+    cell, or counts as missing.
 
     Args:
         low, high: public bounds in the column's unit.
@@ -183,14 +183,14 @@ def square_with_numbers(schema: CountSchema, weights: Mapping[str, float], adjac
 def _apart(number: Number, T: float, x: float, q: float) -> float:
     """Return the largest squared distance of two values of a number.
 
-    In one group: ``d^2 (x + q s^2)`` with d = z - z', s = z + z' and \\|d| + \\|s| <= 2.
+    In one group: ``d^2 (x + q s^2)`` with d = z - z', s = z + z', \\|d| + \\|s| <= 2 (docs/sensitivity.md, Numbers).
     """
-    d = _turn(x, q)
+    d = _local_maximum(x, q)
     other = 2 * (T + x + q) if number.by else 2 * T + x + q if number.missing else 0.0
     return max(other, 4 * x, d**2 * (x + q * (2 - d) ** 2))
 
 
-def _turn(x: float, q: float) -> float:
+def _local_maximum(x: float, q: float) -> float:
     """Return the d below 2 at a local maximum of ``d^2 (x + q (2 - d)^2)``; 1 if it has none."""
     return (3 - math.sqrt(1 - 2 * x / q)) / 2 if 2 * x < q else 1.0
 
@@ -201,7 +201,7 @@ def pairs_with_numbers(
     """Return candidates for the worst exchange, at weights per squared wire step."""
     numbers = schema.numbers or ()
     alike = {**other, "values": {**other["values"], **{name: 0 for n in numbers for name in n.by}}}  # groups stay
-    turn = STEPS - round(STEPS * _turn(weights.get("x", 0.0), weights.get("q", 0.0) * STEPS**2))
+    turn = STEPS - round(STEPS * _local_maximum(weights.get("x", 0.0), weights.get("q", 0.0) * STEPS**2))
     first = _with(one, {number.name: STEPS for number in numbers})
     pairs = []
     for second, near, gap in product((other, alike, one), (-STEPS, turn), (-STEPS, turn, None)):

@@ -261,7 +261,7 @@ class PartyMoments(Moments):
     """The exact sum on the grid: P int64, ``(C, d)``.
 
     Attributes:
-        records: 1 for a party with records, else 0.
+        records: number of parties with records.
         clip_report: the clip's effect on rows; stays with the party.
         published: digest of the start weights; empty for zero.
 

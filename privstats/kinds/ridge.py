@@ -53,7 +53,7 @@ class RidgeSchema(Schema):
         target_bound: Y, the norm to which target vectors b are clipped.
         grid_bits: f, 2 to 20; vectors of norm R and targets of norm Y are 2**f grid steps long.
         folds: F, at most 64; every record is in one fold, and each fold has separate sums, which can choose the
-            penalty. The sensitivity does not grow with F.
+            penalty. The sensitivity does not grow beyond F = 2.
         nonnegative, transform, feature_names: as in :class:`ClassSchema`, for the features.
         missing: ``"left out"``: a record without its one target adds nothing; None: it is unreadable.
 

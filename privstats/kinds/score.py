@@ -247,10 +247,10 @@ def measured_scores(
     Guarantee:
         Every record adds r u and a a' with |u| <= 2**f, |r| <= 2**f |y - m| and |a|^2 <= 4**f v for one and the same m,
         in integers, for all admitted weights and any record. The joint sensitivity needs this one m. A record with
-        NaN or infinite entries adds nothing and is not among the ``records``.
+        NaN or infinite entries adds nothing and is not among the ``records``, or raises.
 
     Raises:
-        RecordError: an unreadable row by arm, whatever was published.
+        RecordError: an unreadable row by arm or with ``missing``, whatever was published.
     """
     sums = moments.grid.sums_of(schema, "gH")
     records = 0

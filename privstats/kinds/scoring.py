@@ -53,8 +53,8 @@ _DIGEST = re.compile("[0-9a-f]{64}", re.ASCII)
 class ScoringSchema(Schema):
     """Counts of (label, predicted class, binned score) of a published head; :class:`~privstats.Scoring` builds one.
 
-    Two classes have one table: label by the second class's score; the half of the bins that holds the score gives
-    the predicted class. More classes have two: label by predicted class, and correctness by the predicted class's
+    Two classes have one table, label by the second class's binned score: scores in the upper half of the bins predict
+    that class. More classes have two: label by predicted class, and correctness by the predicted class's
     score. ``by_class`` adds each class's membership by score.
 
     Guarantee:

@@ -58,14 +58,14 @@ class SitesSchema(Schema):
     Guarantee:
         Unit: one record, or a client of at most ``max_records_per_client``. The noise is calibrated to the largest move
         of ``(N, Q)`` by a record of a site of any size: 4 R^2 per pull under add-remove, sqrt 2 times that under
-        replace-one, truncation included (``dp.joint_mu``, docs/sensitivity.md). Without DP the exact sums over few
+        replace-one, plus truncation (``dp.joint_mu``, docs/sensitivity.md). Without DP the exact sums over few
         sites reveal the sites: a counting rule, which is no proof, refuses a plan with too few sites for its pulls.
 
     Args:
         features: columns after the transform *and* the target, at least 2.
         clip_norm: R, the norm to which vectors ``(x, y / target_scale)`` are clipped.
-        pulls: lambda, the number of records at 0 that shrink a site's mean: ``(0,)`` for fixed effects; without DP two
-            to four increasing numbers in (0, 1e9] for a random intercept.
+        pulls: lambda, the number of records at 0 that shrink a site's mean: ``(0,)`` for fixed effects, or one number
+            in (0, 1e9]; without DP two to four increasing ones for a random intercept.
         groups: F, 1 or 6 to 64, with one pull; a site's group is its roster index modulo F.
         target_scale: public divisor of the target before the clip.
         transform: public maps of the columns alone; no ``ConstantFeature`` with a pull of 0.

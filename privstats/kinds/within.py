@@ -74,7 +74,8 @@ class WithinSchema(Schema):
         client is above ``n_max``, and no client is refused for it.
 
     Args:
-        pull: lambda, 0 to 1e9: the number of records at 0 that shrink a client's offset. 0 cancels offsets bit for bit.
+        pull: lambda, 0 to 1e9: the number of records at 0 that shrink a client's offset. 0 cancels
+            unclipped offsets on the grid exactly.
         n_max: public. A client of n > n_max records uses ``lambda n / n_max``, so its weight stays at
             ``n_max / (n_max + lambda)``, to which noise is calibrated.
         classes, features, clip_norm, grid_bits, nonnegative, transform, class_names, feature_names: as in

@@ -1,4 +1,4 @@
-"""Build the two data sets that attain a sensitivity, and their sums.
+"""Build the two data sets that the certificate compares with a sensitivity, and their sums.
 
 Records have at most two nonzero entries, so two features suffice. docs/sensitivity.md proves which pairs are worst.
 """
@@ -37,7 +37,7 @@ class WorstPair:
     """A kind's rule for its worst case.
 
     Attributes:
-        pairs: (record, replacement) pairs; some first record is the worst to add.
+        pairs: (record, replacement) pairs; in one, the record is the worst to add.
         sums: sums by letter and cell, in wire steps.
         crowd: the party's other records, many and opposed, where a record's contribution depends on them.
         exchanged: candidates for the other records in an exchange.

@@ -82,18 +82,19 @@ def measure(
 ) -> Moments:
     """Measure exact moments of records: transformed, clipped, rounded to the grid and summed in integers.
 
-    The result does not depend on the records' order, batches or container. Moments of parts add up to the
-    moments of all records. Exceptions are ``SitesSchema``, ``WithinSchema``, ``GaussianSchema``, ``PartySchema`` and
-    ``PartyUpdateSchema``: their sums depend on all records of a party. For numeric arrays, files and batches the memory
-    beyond the result does not grow with the records. Exceptions are ``persons`` and the party schemas.
+    The result does not depend on the records' order, batches or container. Without ``persons``, moments of parts add
+    up to the moments of all records. Exceptions are ``SitesSchema``, ``WithinSchema``, ``GaussianSchema``,
+    ``PartySchema`` and ``PartyUpdateSchema``: their sums depend on all records of a party. For numeric arrays, files
+    and batches, memory beyond the result does not grow with the records. Exceptions: ``persons``, and schemas of
+    parties, hazards, Gaussians, and counts without ``Cells``.
 
     Args:
         X: records ``(n, columns)`` before the transform, of any real dtype.
             - A numpy array or memory map, a .npy path, scipy sparse matrix, nested lists, a torch tensor on any device.
             - A table of pandas, polars, Arrow or DuckDB, put into the order of ``feature_names``.
             - Without ``y``, an iterable of ``(X, y)`` batches, such as a torch ``DataLoader``.
-        y: class labels ``(n,)``, integers in 0..C-1; or regression targets ``(n,)`` or ``(n, targets)``. For a table
-            also the name of its column, or a list of names. A DuckDB relation, a lazy frame and an Arrow dataset need
+        y: class labels ``(n,)``, 0..C-1 or ``class_names``; or regression targets ``(n,)`` or ``(n, targets)``. For a
+            table also its column's name, or a list of names. A DuckDB relation, a lazy frame and an Arrow dataset need
             names, and are read in batches.
         published: values that the schema reads (``schema.needs``): pass ``plan.published``.
         unreadable: treatment of a record with a gap, a value that is no number, an unknown label or a value without a

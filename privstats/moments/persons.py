@@ -131,7 +131,7 @@ class PersonMoments(Moments):
 def of_persons(
     X: Any, y: Any, persons: Any, clip: Clip, summed: Summed, by_record: ByRecord, progress: bool
 ) -> tuple[PersonMoments, LeftOut, int]:
-    """Return the sums over persons, the unreadable records, and the number without an id (ambiguous ones apart).
+    """Return the sums over persons, the unreadable records, and the number without an id (and not ambiguous).
 
     Persons of at most ``clip.records`` rows are added as records: their weight cannot exceed the clip.
     """

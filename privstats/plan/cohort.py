@@ -71,7 +71,7 @@ class Limits:
 
     No honest sum holds more than ``every``. A sum with noisy counts above ``refused_above`` records is refused. Noise
     can lower counts as much as raise them, so an accepted sum holds at most ``admitted``, except with probability
-    ``WRAP_PROBABILITY``. Without released counts all three are equal.
+    ``WRAP_PROBABILITY``. Without a statistic N all three are equal.
     """
 
     refused_above: int
@@ -287,9 +287,9 @@ def _check_sites(schema: SitesSchema, cohort: Cohort, privacy: Privacy | NoPriva
     """Refuse sums within sites over too few sites.
 
     Without noise the smallest group needs M (p + 1) + 3 honest sites, for M pulls besides the first and p features.
-    This is a counting rule, not a proof. A release has M p (p + 1) / 2 differences between pulls, the constant's row (p
-    numbers) and the number of records. K = M (p + 1) / 2 + 1 + 1 / p sites have equally many unknowns, p each. The rule
-    requires at least 2 K. Under a promise, several groups need three honest sites each on average.
+    This is a counting rule, not a proof. A release of M p (p + 1) / 2 + p + 1 numbers fits K = M (p + 1) / 2 + 1 + 1
+    / p sites of p unknowns each. The rule requires at least 2 K. Under a promise, several groups need three honest
+    sites each on average.
     """
     honest = cohort.min_survivors - cohort.colluders
     if isinstance(privacy, Privacy):

@@ -97,7 +97,7 @@ class Statistic:
         return float(self.resolution) * (features ** self.powers[0] * targets ** self.powers[1])
 
     def bound(self, steps: int) -> int:
-        """Return the maximum that a record of ``steps`` grid steps adds to an entry, in wire steps.
+        """Return b in wire steps: n records of ``steps`` grid steps sum to at most n b in an entry.
 
         Off the diagonal of a symmetric block the maximum is half of this: 2 |x_i x_j| <= x_i^2 + x_j^2.
         """
@@ -324,7 +324,7 @@ class Schema(ABC):
 
     @property
     def bound(self) -> int:
-        """Maximum that a record adds to an entry of a sum, or its maximum squared norm if larger, in grid steps."""
+        """b in grid steps: n records sum to at most n b in an entry; at least a record's squared norm."""
         return max(self.steps**2, *(row.bound(self.steps) // row.resolution for row in self.sent))
 
 

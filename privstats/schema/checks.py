@@ -168,8 +168,10 @@ _LARGEST_PULL = 1e9
 
 def checked_pull(field: str, value: object, remedy: str, beyond: str) -> float:
     """Return a pull (lambda, in records), at most 1e9; ``beyond`` names the kind for larger ones."""
-    if isinstance(value, int | float) and not isinstance(value, bool) and value == 0:
-        return 0.0
+    if isinstance(value, int | float) and not isinstance(value, bool) and value <= 0:
+        if value == 0:
+            return 0.0
+        raise SchemaError(f"{field} must be a number between 0 and {_LARGEST_PULL:g}, got {value}: {remedy}")
     pull = size(field, value, remedy)
     if pull > _LARGEST_PULL:
         raise SchemaError(f"{field} must be at most {_LARGEST_PULL:g}, got {pull:g}: for more, use a {beyond}")

@@ -28,8 +28,8 @@ class Kind:
         moments, units: containers of exact and real-unit sums.
         measure: computes moments from schema, X, y, published values, progress.
         square: computes mu^2 of one record from schema, weights, adjacency; None: no promise.
-        proved: letters that ``square`` covers; others would count as free.
-        worst: builds two data sets that attain ``square``; None: no certificate.
+        proved: letters that ``square`` covers; no others may be released under a promise.
+        worst: builds two data sets, at most ``square`` apart; None: no certificate.
         client_square: computes mu^2 of one client; None: by ``dp.group_mu``.
         unsigned: letters with entries that are never negative.
         nearer: whether ``square`` under replace-one may be below ``dp.apart``'s bound, which follows from lengths

@@ -162,6 +162,8 @@ class Published:
         )
         if not named:
             raise PlanError("published.values must map names to Values; build them with Published.of")
+        if sum(value.integers.size for value in self.values.values()) > MAX_ENTRIES:
+            raise PlanError("published.values have over 2**26 entries together, which no file may hold; publish fewer")
         if digest_of(self.values) != self.sha256:
             raise PlanError("these values do not match the plan's digest; fetch the file that belongs to the plan")
         object.__setattr__(self, "values", dict(sorted(self.values.items())))

@@ -80,7 +80,8 @@ class Roster:
         counter: from :meth:`numbered`, else None.
 
     Raises:
-        LocalProtocolError: a key of another length or low order, a duplicate key, too long a run name, or unfit names.
+        LocalProtocolError: a key of another length or low order, a duplicate key (the server's too), too long a run
+            name, or unfit names.
 
     Example:
         >>> ulm, bonn, server = (ps.secagg.Identity.generate(os.urandom).public for _ in range(3))

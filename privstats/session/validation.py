@@ -53,7 +53,7 @@ def type_name(value: object) -> str:
 
 
 def require_moments(plan: Plan, moments: Moments) -> None:
-    """Refuse moments that were not measured under the plan, or hold more records than it admits."""
+    """Refuse moments of another schema or other published values, or with too many records."""
     if not isinstance(moments, Moments):
         raise DataError(f"moments must be the result of measure, got {type_name(moments)}")
     if moments.schema != plan.schema:

@@ -26,8 +26,8 @@ class Transform(ABC):
     Attributes:
         kind: its name in a plan file.
         affine: whether it is x -> M x + m, up to rounding.
-        local: whether it is fitted on the client's records, so that one record changes all rows; plans with a promise
-            per record refuse it.
+        local: whether it is fitted on the client's records, so that one record changes all rows; only promises
+            per client admit it.
         unit: whether rows have norm 1, so that ``of_unit_norm`` appends no map; False for ``UnitNorm``, so that
             digests of earlier plans stay.
         reads_cells: whether inputs are a table's codes.

@@ -151,7 +151,7 @@ class Cells(Transform):
         signs: 1 to 64 entries for an open column's cuts, at least as many for another numeric column: the width is
             public before any cut is known.
         ramp: encode even steps in half of a numeric block.
-        bits: f, between 8 and 20; a row is 2**bits grid steps long.
+        bits: f, between 8 and 20; a row's norm is at most 2**bits grid steps.
 
     Raises:
         SchemaError: over 256 values or cuts a column or 4,096 entries a row, a duplicate column, or a step below 32.

@@ -24,7 +24,7 @@ from privstats.transforms.exact import Rows, arrays_of, product, scaled_rows, un
 GAUSSIAN_SCALE = 256
 """Grid steps per standard deviation in :func:`gaussian_matrix`."""
 GAUSSIAN_BITS = 12
-"""Entries of :func:`gaussian_matrix` are below 2**12 in absolute value: 16 standard deviations, and 10 is the most."""
+"""Entries of :func:`gaussian_matrix` are below 2**12 in absolute value: 16 standard deviations; the maximum is 10."""
 
 _TAIL = 10 * GAUSSIAN_SCALE
 

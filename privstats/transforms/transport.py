@@ -25,7 +25,7 @@ class Transport(Transform):
 
     Guarantee:
         The map is fitted on the client's records (``local``), so one record moves the features of all. No useful bound
-        is known for that: a plan with a promise per record refuses it. A promise per client holds, because rows are
+        is known for that: plans promise clients alone. That promise holds, because rows are
         clipped after the map.
 
     Args:

@@ -127,6 +127,14 @@ def test_a_key_that_no_panel_was_made_of_is_destroyed_too(tmp_path, days):
     assert left_in(tmp_path) == ["end"]
 
 
+def test_a_helper_that_is_started_after_its_end_has_no_key(run, days):
+    days(31)
+    assert run.helpers[0].start() == []
+    assert left_in(run.homes[0]) == ["end"]
+    with pytest.raises(LocalProtocolError, match="is abandoned, and its box key is gone"):
+        _ = run.helpers[0].offered
+
+
 def test_a_run_within_its_time_ends_in_its_sum(run, days):
     days(29)
     loopback.run(run.server, [*map(run.client, range(6)), *run.helpers])

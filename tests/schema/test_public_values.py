@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from privstats.errors import PlanError, PrivstatsError
+from privstats.schema import public_values
 from privstats.schema.public_values import Published, Values, values_path
 from tests.made import refused
 
@@ -144,6 +145,14 @@ def test_the_digest_of_a_value_names_it_whatever_its_file() -> None:
     ]
     assert len({one.digest, *(each.digest for each in others)}) == 4
     assert Values(np.array([[1, 2], [2, 3]], order="F"), 4).digest == one.digest
+
+
+def test_values_that_no_file_may_hold_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(public_values, "MAX_ENTRIES", 5)
+    few, many = (Values.rounded(np.zeros(size)) for size in (2, 3))
+    assert Published.of({"a": few, "b": many}).read().keys() == {"a", "b"}
+    with pytest.raises(PlanError, match="over 2[*][*]26 entries together"):
+        Published.of({"a": many, "b": many})
 
 
 def test_values_of_another_plan_are_not_taken() -> None:

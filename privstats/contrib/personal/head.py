@@ -114,7 +114,6 @@ class Personal(Classifier):
         self.pull = pull
 
     def __sklearn_clone__(self) -> Self:
-        """Return an unfitted copy around the fitted head."""
         return type(self)(**self.get_params(deep=False))
 
     @property

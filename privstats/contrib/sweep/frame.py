@@ -37,7 +37,6 @@ class Frame:
         return (dict(zip(self.columns, row, strict=True)) for row in self.rows)
 
     def __getitem__(self, column: str) -> list[Any]:
-        """Return a column; raise ``DataError`` for an unknown one."""
         place = self._place(column)
         return [row[place] for row in self.rows]
 

@@ -134,8 +134,8 @@ class JournaledClient(JournalBase):
     ) -> JournaledClient:
         """Return the client in the journal, or a new one; for a restarted process.
 
-        ``make`` is called only without a journal: a restart spends and draws nothing twice. ``restored`` then is as for
-        :meth:`create`. Raises as :meth:`resume`.
+        ``make`` is called only without a journal: a restart spends and draws nothing twice. For a new client
+        ``restored`` is as for :meth:`create`. Raises as :meth:`resume`.
         """
         machine = _Machine(parameters, index, identity, roster, threads)
         _require_callback(on_upload)

@@ -48,7 +48,7 @@ class JournaledHelper(PanelMember):
 
     Guarantee: an answer is made once, and sent only after box key and pieces are removed from disk; it is on disk
     before it is sent, so it is repeated and never made for another list. After the end stated in its offer it answers
-    no list, and the first call of any kind destroys the box key.
+    no list, and the first start, binding, message or resumption destroys the box key.
 
     Example:
         >>> from privstats.engines.journal import JournaledHelper
@@ -249,7 +249,9 @@ class JournaledHelper(PanelMember):
 
     @exclusive
     def start(self) -> list[tuple[str, bytes]]:
-        """Return an empty list."""
+        """Destroy an expired box key; return an empty list."""
+        with self._acting():
+            self._expire()
         return []
 
     @exclusive

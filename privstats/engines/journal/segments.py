@@ -1,7 +1,7 @@
 """The log of a server's journal in segments, and the mark of the records that have been answered.
 
 Each snapshot begins a segment and names the places (segment, record, tag) of messages still needed, so a message is
-written once. The mark counts the live segment's records that a peer may hold an answer to; damage before it is refused.
+written once. The mark counts the live segment's answered records; damage among them is refused.
 Later records, up to the first damage, are copied into a new segment at opening and never overwritten, because after a
 power cut the mark may be older than the answers.
 """

@@ -19,7 +19,7 @@ from privstats.randomness import SEED_BYTES
 from privstats.secagg.wire import HiddenRepr
 
 END_STEP, HANDED_OUT, RELEASED_BY_SEED, ABANDONED, RELEASED, SETTLED = -1, -2, -3, -4, -5, -6
-"""Codes of decisions, in place of a sender, for records that are not messages; only decisions are counted."""
+"""Codes of decisions, in place of a sender, for records that are not messages; unlike those, decisions are counted."""
 
 SNAPSHOT = "snapshot"
 _SEED = "seed"
@@ -65,7 +65,7 @@ class Snapshot(HiddenRepr, msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ServerFiles:
-    """Snapshot and log of one session in a directory of their own; each write is on disk when its call returns.
+    """Snapshot and log of one session in a directory of their own; records are on disk when a call returns.
 
     Used under the directory's lock. The counter counts snapshots and decisions, not messages: a log restored within a
     step only lacks answers, which their clients repeat.

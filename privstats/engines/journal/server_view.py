@@ -214,8 +214,8 @@ class SessionOutputs:
     def _settle(self, plan: Plan, account: Account | None) -> None:
         """Record the release in the journal, then in the ledger; the reverse order could lose it in a crash.
 
-        Between these records the spend can be withdrawn. So every call must name the ledger until a third record marks
-        that the ledger has the release.
+        A crash between them leaves the spend withdrawable, so calls name the ledger until a third record marks that
+        the ledger has the release.
         """
         if not self._released:
             self._files.append(RELEASED)

@@ -35,7 +35,6 @@ class KeyAgreement:
         return self.group in _HYBRID.values()
 
     def __str__(self) -> str:
-        """Describe the agreement, with the remedy where it is not hybrid."""
         if self.hybrid:
             return f"{self.group} ({self.library}), where the other end offers it too"
         return f"{self.group} ({self.library}): not hybrid, which needs OpenSSL 3.5 or newer at both ends"

@@ -101,7 +101,7 @@ def cell_table(fit: Regression, reference: Mapping[str, str], alpha: float) -> C
         pvalue=_beside(itself, errors.pvalues(), math.nan),
         reported=_beside(itself, reported.astype(np.float64), 1.0) > 0,
         alpha=alpha,
-        level=fit.t_test(_level(fit, blocks), alpha=alpha),
+        level=fit.t_test(_reference_weights(fit, blocks), alpha=alpha),
         regression=fit,
     )
 
@@ -112,8 +112,7 @@ def _beside(reference: NDArray[np.bool], values: Array, otherwise: float) -> Arr
     return entries
 
 
-def _level(fit: Regression, blocks: Sequence[tuple[ColumnCells, int]]) -> Array:
-    """Return weights for a record in reference cells."""
+def _reference_weights(fit: Regression, blocks: Sequence[tuple[ColumnCells, int]]) -> Array:
     row = np.zeros(len(fit.names))
     row[0] = 1.0
     for column, first in blocks:

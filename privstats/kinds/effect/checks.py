@@ -101,7 +101,7 @@ def with_balance(table: tuple[Statistic, ...], balance: float | None) -> tuple[S
 def with_excluded(table: tuple[Statistic, ...]) -> tuple[Statistic, ...]:
     """Add the excluded records, with a share equal to all others' together.
 
-    No record is both excluded and in the other sums, so this costs nothing.
+    No record is both excluded and in the other sums, so default shares cost nothing.
     """
     count, *others = (replace(row, share=None if row.share is None else row.share / 2) for row in table)
     return (count, _LEFT_OUT, *others)

@@ -43,7 +43,7 @@ Estimand: TypeAlias = Literal["ate", "att", "overlap"]
 _MOST_FEATURES = 1 << 12
 _EXPONENTS = range(-64, 65)
 EXCLUSIONS = 6
-"""Number of counts of excluded records: three arms, the unknown one among them, by two reasons."""
+"""Counts of excluded records: three arms (treated, untreated, unknown) by two reasons."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class EffectSchema(Schema):
         measure: in a trial ``"ratio"`` of the arms' mean outcomes, or ``"both"``, ratio and difference; None: the
             difference.
         left_out: ``"counted"``: unreadable records are counted with noise, by arm and by whether outcome or column is
-            unreadable, at no further price (CONSORT 13b).
+            unreadable, free at default shares (CONSORT 13b).
         balance: the last session's budget part for the columns' balance, .05 to .5.
         estimand: ``"ate"``; if not randomised also ``"att"``, of the treated, or ``"overlap"``, weighted by p (1 - p).
         trim: if not randomised, .02 to .4: excludes records with published propensities below it (not for ``"att"``) or
@@ -88,7 +88,8 @@ class EffectSchema(Schema):
         removed or exchanged for an unreadable one. Exchanged for a readable one, it moves them by at most (0, 1, 2), a
         ratio's W by at most 2. The bound on e holds because ``t^2 + (1 - t^2)^2 <= 1`` (``dp.joint_mu``,
         docs/sensitivity.md). Squares of several outcomes add up. With subgroups, a replaced record may change its
-        subgroup, which moves N, W and each e by at most sqrt 2. An excluded record moves O by 1, and no other sum.
+        subgroup, which moves N, W and each e by at most sqrt 2. An excluded record moves O alone, by 1; exchanged, by
+        sqrt 2. With ``balance``, b moves by 1; exchanged, by 2.
 
     Example:
         >>> schema = ps.EffectSchema.of({"age": (20, 90)}, treatment="arm", outcome=(0, 1), probability=0.5)

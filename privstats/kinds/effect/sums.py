@@ -85,7 +85,7 @@ class EffectMoments(Moments):
         """Return the sums at a roster index's probability of treatment, in its site group.
 
         Raises:
-            DataError: the index is missing but needed, or was applied already.
+            DataError: the index is missing but needed, too large, or was applied already.
         """
         chances = self.schema.probability
         if not isinstance(chances, tuple):

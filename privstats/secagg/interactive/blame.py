@@ -60,7 +60,7 @@ def admitted(checked: Collection[int], failed: Failed, graph: Graph, *, full_lis
     removed in this order, one by one, because each removal ends disputes.
 
     Guarantee:
-        In version 4, on a random graph or with ``full_list``: at most as many honest clients are removed as clients lie
+        In version 4, on a random graph or with ``full_list``: each liar removes at most one honest client
         (:func:`_too_disputed`). Each client must retain more than t neighbours.
 
         In the complete graph otherwise: no honest client is removed if at most :func:`tolerance` clients lie and more

@@ -45,8 +45,8 @@ class Client(Uploader):
         vector: the client's contribution; masking copies it.
         identity: the signing key of this index.
         entropy: source of 32 uniform bytes, read once.
-        on_upload: called with the masked-vector message's SHA-256 before it is sent, and again if the process was
-            killed in between. If the call raises, nothing is sent. With ``on_upload`` the client is :attr:`charged`.
+        on_upload: called with the masked-vector message's SHA-256 before it is sent, and again after a kill
+            before sending. If the call raises, nothing is sent. With ``on_upload`` the client is :attr:`charged`.
         only: the one list of survivors that the client signs.
         full_list: in version 4, sign no list that names a client in dispute with this one; ``only`` implies it.
         noise_root: 32 secret bytes that seeded the vector's noise layers; empty without levels.

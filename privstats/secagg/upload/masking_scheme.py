@@ -114,7 +114,7 @@ class Streams:
         context: the run's digest; no stream of one run appears in another.
         threads: processors for keystreams.
 
-    Guarantee: a body is uniform to any party without one of the seeds. The client derives a secret for this run, vector
+    Guarantee: a body is uniform to any party that lacks a seed. The client derives a secret for this run, vector
     and sender. Each seed is derived from that secret, and each stream from its seed and sender.
     """
 

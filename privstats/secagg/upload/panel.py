@@ -197,7 +197,7 @@ class Panel:
         return self.offers[place].box_key
 
     def context(self, parameters: UploadParameters, roster: Roster | bytes) -> bytes:
-        """Return the run's context, after all possible checks.
+        """Check helpers, roster and digests, and return the run's context.
 
         Args:
             roster: at a client its digest suffices, without a check of members.
