@@ -150,32 +150,24 @@ def as_int(field: str, value: object, least: int, remedy: str) -> int:
     return number
 
 
-def size(field: str, value: object, remedy: str) -> float:
-    """Return a number between 1e-30 and 1e30."""
+def size(field: str, value: object, remedy: str, largest: float = _LARGEST) -> float:
+    """Return a number between 1e-30 and ``largest``."""
     if isinstance(value, str):
         raise SchemaError(f"{field} must be a number, got the text {shown(value)}; remove the quotes")
     try:
         number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
     except OverflowError:
         number = math.inf
-    if not 1 / _LARGEST <= number <= _LARGEST:
-        raise SchemaError(f"{field} must be a number between 1e-30 and 1e30, got {value!r}: {remedy}")
+    if not 1 / _LARGEST <= number <= largest:
+        raise SchemaError(f"{field} must be a number between 1e-30 and {largest:g}, got {value!r}: {remedy}")
     return number
-
-
-_LARGEST_PULL = 1e9
 
 
 def checked_pull(field: str, value: object, remedy: str, beyond: str) -> float:
     """Return a pull (lambda, in records), at most 1e9; ``beyond`` names the kind for larger ones."""
-    if isinstance(value, int | float) and not isinstance(value, bool) and value <= 0:
-        if value == 0:
-            return 0.0
-        raise SchemaError(f"{field} must be a number between 0 and {_LARGEST_PULL:g}, got {value}: {remedy}")
-    pull = size(field, value, remedy)
-    if pull > _LARGEST_PULL:
-        raise SchemaError(f"{field} must be at most {_LARGEST_PULL:g}, got {pull:g}: for more, use a {beyond}")
-    return pull
+    if isinstance(value, int | float) and not isinstance(value, bool) and value == 0:
+        return 0.0
+    return size(field, value, f"{remedy}; for more, use a {beyond}", 1e9)
 
 
 MIN_GROUPS = 6
