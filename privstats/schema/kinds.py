@@ -228,4 +228,4 @@ def is_known(schema: object) -> bool:
         >>> is_known(ps.MeanSchema(4, 1.0)), is_known([[0.1, 0.2]])
         (True, False)
     """
-    return isinstance(schema, Schema) and isinstance(schema, KINDS.get(schema.task, ()))
+    return isinstance(schema, Schema) and type(schema) is KINDS.get(schema.task)

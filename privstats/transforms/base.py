@@ -135,12 +135,15 @@ def input_features(transform: Sequence[Transform], outputs: int) -> int:
 
 
 def to_builtins(transform: Sequence[Transform]) -> list[dict[str, Any]]:
-    """Return plain tables for a plan file.
+    """Return plain tables for a plan file; SchemaError for a map that they would not give back.
 
     Example:
         >>> ps.transforms.to_builtins((ps.transforms.UnitNorm(), ps.transforms.ConstantFeature(1.0)))
         [{'kind': 'unit-norm'}, {'kind': 'constant-feature', 'value': 1.0}]
     """
+    for step in transform:
+        if _KINDS.get(step.kind) is not type(step):
+            raise SchemaError(f"{type(step).__name__} shares the kind {step.kind!r}; give its class a kind of its own")
     return [{"kind": step.kind, **step.plain_table()} for step in transform]
 
 
