@@ -30,9 +30,9 @@ class Generator:
     The counter block is 128 bits, big-endian. The main stream starts at block 0; substream i starts at block (i + 1)
     2**64, so the streams of one seed never meet.
 
-    A generator belongs to its process: after a fork, parent and child would sample the same noise and keys, and the
-    difference of two sums with one noise is exact. So it raises in the child, and refuses to be copied or pickled.
-    Threads take turns.
+    A generator belongs to its process. After a fork, parent and child would sample the same noise and keys, and the
+    difference of two sums with equal noise is exact. So a generator raises in the child, and cannot be copied or
+    pickled. Threads take turns.
 
     Args:
         seed: 32 secret bytes; anyone who knows them knows every bit.

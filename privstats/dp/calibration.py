@@ -226,15 +226,15 @@ def calibrate(
         the noise that remains after every client has opened its superfluous layers.
         Local: every upload alone is mu-GDP, without an assumption about any party.
         Panel: every member's noise is sized as the central server's. The sum with the noise of one member that an
-        attacker does not know is mu-GDP; noise that others add is post-processing (Dong, Roth and Su 2022, proposition
-        4). It assumes one honest member, and holds computationally, as the masking does.
+        attacker does not know is mu-GDP. Noise that others add is post-processing (Dong, Roth and Su 2022, proposition
+        4). This assumes one honest member, and holds computationally, as the masking does.
         With delta = 0 (central): discrete Laplace noise of scale Delta_s / epsilon_s on every entry. The statistics'
         epsilons add up to at most the promise (``dp.joint_epsilon``). mu is ``pure.laplace_mu`` of all statistics
-        together, at most ``dp.pure_mu`` of the promise (proof: docs/privacy.md).
+        together, at most ``dp.pure_mu`` of the promise (docs/privacy.md).
 
     Raises:
-        PlanError: shares do not fit the schema, no honest share remains, noise is too small or too large for the grid,
-            or ``members`` or ``levels`` do not fit the model.
+        PlanError: shares do not fit the schema, or ``members`` or ``levels`` the model. No honest share remains, or
+            noise is too small or too large for the grid.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)

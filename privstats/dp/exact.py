@@ -57,8 +57,8 @@ def discrete_tail(t: Fraction, sigma: Fraction, bits: int) -> int:
 def discrete_tails(sigma: Fraction, bits: int) -> tuple[int, ...]:
     """Return P(X > k) for k = 0, 1, ... until P vanishes, from the weights exp(-k^2 / (2 sigma^2)).
 
-    A ratio is off by at most 3 k + 2 units of 2**-work, a weight by 2 (k + 1)^2, the sum of n weights by n (n + 1)^2.
-    For n < 2**20 the guard bits keep a tail's error below one unit; the division truncates less than one more.
+    Errors in units of 2**-work: at most 3 k + 2 in a ratio, 2 (k + 1)^2 in a weight, n (n + 1)^2 in n weights' sum. For
+    n < 2**20 the guard bits keep a tail's error below 2**-bits. The division's truncation is below that too.
     """
     work = bits + _GUARD
     step = _exp_neg(1 / (sigma * sigma), work)
@@ -155,9 +155,9 @@ def _near_a_knot(x: int, work: int) -> _Normal:
 def _next_to(knot: int, h: int, work: int) -> tuple[int, int]:
     """Return the integral of phi from a knot t0 to t0 + h, and phi(t0 + h), both over phi(t0); |h| <= 2**-6.
 
-    phi(t0 + h) / phi(t0) = sum_n u_n with u_n = (-h)^n He_n(t0) / n!, so u_(n+1) = -(h t0 u_n + h^2 u_(n-1)) / (n+1),
-    and the integral has h u_n / (n + 1). Each term carries a few units of error. With Cramer's bound, phi(t0) times the
-    terms from the n-th on is below |h|^n / sqrt(n!), which the chosen n keeps under one unit.
+    phi(t0 + h) / phi(t0) = sum_n u_n with u_n = (-h)^n He_n(t0) / n!. So u_(n+1) = -(h t0 u_n + h^2 u_(n-1)) / (n+1).
+    The integral's terms are h u_n / (n + 1). Each term carries a few units of error. By Cramer's bound, phi(t0) times
+    the terms from the n-th on is below |h|^n / sqrt(n!). The chosen n keeps that under one unit.
     """
     square, slope = h * h >> work, h * knot >> _STEP
     before, term = 0, 1 << work

@@ -185,10 +185,10 @@ class Guarantee:
         """Return the best that any attacker can reach, as :func:`operating_point`.
 
         Guarantee:
-            The smaller of :func:`operating_point` at ``mu`` and, with delta = 0, of the curve of pure epsilon (Kairouz,
-            Oh and Viswanath 2015, theorem 2.1; Dong, Roth and Su 2022, proposition 3):
-            ``TPR <= min(e^epsilon FPR, 1 - e^-epsilon (1 - FPR))``, an AUC of ``e^epsilon / (1 + e^epsilon)``, and an
-            advantage of ``tanh(epsilon / 2)``. Both curves bound a release, so the smaller one does at every rate.
+            The curve of ``mu`` bounds a release, and with delta = 0 so does that of pure epsilon: the smaller values
+            hold. Pure epsilon has an AUC of ``e^epsilon / (1 + e^epsilon)``, an advantage of ``tanh(epsilon / 2)``, and
+            ``TPR <= min(e^epsilon FPR, 1 - e^-epsilon (1 - FPR))`` (Kairouz, Oh and Viswanath 2015, theorem 2.1; Dong,
+            Roth and Su 2022, proposition 3).
         """
         point = operating_point(self.mu, false_positive_rate)
         if math.isinf(self.pure):

@@ -97,7 +97,7 @@ def draw_member(noise: Noise, layout: Layout, rng: Generator) -> NDArray[np.int6
 
     Guarantee:
         The exact sum plus this noise is exactly ``noise.mu``-GDP for the promise's unit and adjacency, as in the
-        central model; other members' noise is post-processing. This member must sample once per sum and keep ``rng``
+        central model. Other members' noise is post-processing. This member must sample once per sum and keep ``rng``
         secret. Nothing is assumed about other members.
 
     Example:

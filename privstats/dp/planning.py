@@ -24,8 +24,9 @@ _WRITTEN = 2  # digits of a share that a person reads in a plan
 def suggested_shares(schema: Schema, mu: float, records: int) -> dict[str, float]:
     """Return shares of (N, A, B) to *write into* a plan, from the expected signal over noise.
 
-    With ``s = n mu / (C sqrt d)``: the defaults up to s = 10, N .02, A .4, B .58 from s = 20 on, linear in log s
-    between. Other sets of statistics get their defaults. A plan without shares uses :func:`default_shares`.
+    Let ``s = n mu / (C sqrt d)``. Up to s = 10 shares are the defaults, from s = 20 on N .02, A .4, B .58. They are
+    linear in log s between. Other sets of statistics get their defaults. A plan without shares uses
+    :func:`default_shares`.
 
     Args:
         mu: Gaussian-DP parameter per record.

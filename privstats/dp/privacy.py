@@ -3,8 +3,8 @@
 A trust model fixes who samples the noise, in how many shares, from which distribution, and who must be trusted
 (:data:`MODELS`).
 
-Distributed noise is priced as a continuous Gaussian. A sum of discrete Gaussians with 4 squared wire steps more
-variance is a randomised rounding of that Gaussian, up to a max-divergence of 1e-20 (proof: docs/privacy.md).
+Distributed noise is priced as a continuous Gaussian. The sampled discrete Gaussians together have 4 squared wire steps
+more variance. Their sum is a randomised rounding of that Gaussian, up to a max-divergence of 1e-20 (docs/privacy.md).
 """
 
 from __future__ import annotations
@@ -166,11 +166,11 @@ class Privacy:
             party sees the exact sum.
         unit: whose presence is hidden: one ``"record"``, one ``"client"`` with all its records, or one ``"person"``
             with all rows at one party. A person at p parties has p times mu.
-        adjacency: ``"add-remove"`` or ``"replace-one"``; for clients the latter needs a ``PartySchema``.
-        epsilon, delta: the promise; epsilon in [0.001, 100], delta in [1e-15, 0.1], or 0: pure epsilon by discrete
-            Laplace noise, for ``model="central"`` and the statistics of ``dp.l1_sensitivity``.
-        shares: part of mu**2, or of a pure epsilon, per statistic, summing to 1; by default ``default_shares`` or, for
-            a pure epsilon, proportional to their square roots.
+        adjacency: ``"add-remove"`` or ``"replace-one"``. For clients the latter needs a ``PartySchema``.
+        epsilon, delta: the promise. epsilon in [0.001, 100], delta in [1e-15, 0.1] or 0. delta = 0 is pure epsilon by
+            discrete Laplace noise, for ``model="central"`` and the statistics of ``dp.l1_sensitivity``.
+        shares: part of mu**2, or of a pure epsilon, per statistic, summing to 1. Default: ``default_shares``; for a
+            pure epsilon, proportional to their square roots.
         max_records_per_client: needed with the client unit; the session refuses clients with more. 1 under a
             ``PartySchema``, where a party is one record.
         client_clip: optional with the client unit: clip a client's vector to the norm of this many worst-case records.

@@ -25,10 +25,10 @@ def l1_sensitivity(schema: Schema, statistic: str, adjacency: Adjacency) -> int:
 
     Add-remove, with r = 2**grid_bits the longest record in grid steps:
 
-    - N: 4096
-    - A: the largest ``sum_i |x_i|`` of integer x with ``sum_i x_i^2 <= r^2`` in d entries, at most r sqrt(d)
-    - D: r^2, because the entries sum to ``sum_i x_i^2``
-    - T of count tables: 4096 for each table
+    - N: 4096.
+    - A: the largest ``sum_i |x_i|`` of d integers with ``sum_i x_i^2 <= r^2``, at most r sqrt(d).
+    - D: r^2, because the entries sum to ``sum_i x_i^2``.
+    - T of count tables: 4096 per table.
 
     Replace-one: twice that, attained by two such records of different classes, or that differ in every table
     (docs/sensitivity.md).
@@ -61,8 +61,8 @@ def _moved(schema: Schema, statistic: str) -> int:
 def _longest(square: int, entries: int) -> int:
     """Return the largest sum |x_1| + ... + |x_d| of integers with ``x_1^2 + ... + x_d^2 <= square``.
 
-    Raising an entry from a to a + 1 costs 2 a + 1 of the square, so cheap raises come first: all entries reach
-    ``a = isqrt(square // d)``, and the remainder raises some once more.
+    Raising an entry from a to a + 1 costs 2 a + 1 of the square, so cheap raises come first. All entries reach
+    ``a = isqrt(square // d)``, and the remainder raises some by 1.
     """
     each = math.isqrt(square // entries)
     return entries * each + (square - entries * each * each) // (2 * each + 1)
@@ -89,7 +89,7 @@ def joint_epsilon(schema: Schema, scales: Mapping[str, float], adjacency: Adjace
 
     Guarantee:
         Unit: one record. The release is epsilon-DP with delta = 0 (Dwork, McSherry, Nissim and Smith 2006; for integers
-        Ghosh, Roughgarden and Sundararajan 2009): the density ratio of independent entries is at most
+        Ghosh, Roughgarden and Sundararajan 2009). The density ratio of independent entries is at most
         ``exp(sum_i |v_i - v'_i| / b_i)``.
 
     Raises:
@@ -129,15 +129,15 @@ def pure_mu(epsilon: float) -> float:
 def laplace_mu(schema: Schema, scales: Mapping[str, float], adjacency: Adjacency, records: int = 1) -> dict[str, float]:
     """Return mu per statistic with discrete Laplace noise, for a unit of at most ``records`` records.
 
-    With m records, sensitivities Delta_1 and Delta_2 in L1 and L2 and scale b, in wire steps:
-    ``mu_s = min(pure_mu(m Delta_1 / b), sqrt(pi / 2) m Delta_2 / b)``.
+    ``mu_s = min(pure_mu(m Delta_1 / b), sqrt(pi / 2) m Delta_2 / b)`` with m records, sensitivities Delta_1 in L1 and
+    Delta_2 in L2, and scale b, in wire steps.
 
     Guarantee:
         Unit: one record, one client of at most m, or one person's average of rows. Truncated averages
         of N, A, D and T move sums no farther than records do. All statistics together are sqrt(sum_s mu_s^2)-GDP.
         A statistic is epsilon-DP, hence pure_mu-GDP. An entry that moves by x_i is (|x_i| / b)-DP, so the statistic is
-        also sqrt(sum_i pure_mu(|x_i| / b)^2)-GDP (Dong, Roth and Su 2022, corollary 2), with
-        pure_mu(e) <= sqrt(pi / 2) e (Sampford 1953; proof in docs/privacy.md).
+        also sqrt(sum_i pure_mu(|x_i| / b)^2)-GDP (Dong, Roth and Su 2022, corollary 2). Here
+        pure_mu(e) <= sqrt(pi / 2) e (Sampford 1953; docs/privacy.md).
     """
     out = {}
     for statistic, scale in scales.items():

@@ -96,25 +96,25 @@ class _Scaled(NamedTuple):
 def position_of(magnitude: Integers, sigma: float) -> Position:
     """Return sigma z, z = -Phi^-1(u), for uniforms u in [m, m + 1) / 2**64 with 2**-16 <= u < 1/2; 0 <= m < 2**63.
 
-    With Q(z) = P(Z > z) and u = Q(t) - phi(t) w, Taylor's series is z = t + w + t w^2/2 + (2 t^2 + 1) w^3/6 + ... The
+    Let Q(z) = P(Z > z) and u = Q(t) - phi(t) w. Taylor's series is z = t + w + t w^2/2 + (2 t^2 + 1) w^3/6 + ... The
     n-th derivative of z is P_n(z) exp(n (z^2 - t^2) / 2), P_1 = 1, P_(n+1) = P_n' + n z P_n. The knot t is nearest to
-    the middle of the uniforms of the same leading bits, which are within 2**-13 of it, relatively, so within 2**-12.6
-    in z (Q / phi <= 1.26). With |z - t| <= 2**-11 + 2**-12.6 < 2**-10.58 and z < 4.2 the seventh term and what follows
-    is below 2**-64.1. As |w| is below W = 2**-10.57, Chebyshev's (48 W^2 w^4 - 18 W^4 w^2 + W^6) / 32 replaces w^6 in
-    the sixth term, with an error of at most W^6 / 32.
+    the middle of the uniforms of the same leading bits. These are within 2**-13 of that middle, relatively, so within
+    2**-12.6 in z (Q / phi <= 1.26). With |z - t| <= 2**-11 + 2**-12.6 < 2**-10.58 and z < 4.2 the terms from the
+    seventh on are below 2**-64.1. As |w| is below W = 2**-10.57, (48 W^2 w^4 - 18 W^4 w^2 + W^6) / 32 (Chebyshev)
+    replaces w^6 in the sixth term. That error is at most W^6 / 32.
 
     The difference g of the integers Q(t) and m, below 2**53, is exact, and w = d g with d = 2**-64 / phi(t), correctly
     rounded. Horner's rule has the coefficients sigma c_n d^n. Relative errors of sigma (z - t), in units of 2**-53:
 
-    - the lowest coefficient, sigma d: 2
-    - the others, together below 2**-9.4 of its term (t |w| / 2 is 2**-9.5), with fewer than 30 errors: 0.05
-    - their sum with sigma d: 1.01
-    - the product with g: 1
+    - the lowest coefficient, sigma d: 2.
+    - the others, together below 2**-9.4 of its term (t |w| / 2 is 2**-9.5), with fewer than 30 errors: 0.05.
+    - their sum with sigma d: 1.01.
+    - the product with g: 1.
 
-    That is 4.1. A knot times each half of sigma is exact, and the first product is an integer; the last sum has one
-    more error. In addition to these 5.1 relative errors of ``rest``, the seventh term and the roundings of small parts,
-    2**-73 of sigma, are below 2**-64 sigma + 2**-49. The fraction of Q(t) less 1/2 moves sigma z by up to 2**-65 sigma
-    / phi(t); ``_Scaled.rest`` includes this shift, up to 2**-8.3 of it. The 64 bits of m leave another 2**-65 sigma /
+    That is 4.1. A knot times each half of sigma is exact, and the first product is an integer. The last sum has one
+    more error. So ``rest`` has a relative error of 5.1. The terms from the seventh on, and roundings of small parts
+    (2**-73 sigma), are below 2**-64 sigma + 2**-49. The fraction of Q(t) less 1/2 moves sigma z by up to 2**-65 sigma /
+    phi(t). ``_Scaled.rest`` includes this shift, up to 2**-8.3 of it. The 64 bits of m leave another 2**-65 sigma /
     phi(z) open.
 
     Entries with u < 2**-16 get the knot of 2**-16, so their values are unusable.

@@ -70,8 +70,8 @@ def discrete_gaussian(sigma: float, size: int, rng: Generator) -> Integers:
     int64, shape ``(size,)``. Source: Canonne, Kamath and Steinke 2020, definition 1.
 
     Guarantee:
-        v + X for an integer v is (Delta^2 / (2 sigma^2))-zCDP (their theorem 4), and a post-processing of Gaussian
-        noise of variance sigma^2 - 4 up to a factor of at most exp(2.1e-34) per entry (docs/privacy.md).
+        v + X for an integer v is (Delta^2 / (2 sigma^2))-zCDP (their theorem 4). It is also a post-processing of
+        Gaussian noise of variance sigma^2 - 4, up to a factor of at most exp(2.1e-34) per entry (docs/privacy.md).
 
     Raises:
         PlanError: sigma is not in (0, 2**48], or size is negative.

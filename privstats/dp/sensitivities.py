@@ -36,9 +36,9 @@ def joint_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency) 
         this noise on the named statistics is mu-GDP. Some adjacent data sets attain it or come arbitrarily close,
         except for these upper bounds:
 
-        - gradients, calibrations, ``WithinSchema``;
-        - under replace-one hazards, numbers by group next to tables, effects with weights W, and a logistic
-          regression's g and H with w_H R^2 > 11.1 w_g.
+        - gradients, calibrations, ``WithinSchema``.
+        - under replace-one: hazards, numbers by group next to tables, effects with weights W.
+        - under replace-one: a logistic regression's g and H with w_H R^2 > 11.1 w_g.
 
         Assumes that every record obeys the schema's bounds, which the client enforces when it clips and quantises.
 
@@ -101,9 +101,13 @@ def group_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency, 
 def sensitivity(schema: Schema, statistic: str, adjacency: Adjacency) -> float:
     """Return one statistic's L2 sensitivity to the unit of :func:`joint_mu`, in real units.
 
-    Add-remove, then replace-one. N: 1, sqrt 2; A: R, 2R (sqrt 2 R for non-negative features); B, S, D and G: R^2,
-    sqrt 2 R^2; h: RY, 2RY; q: Y^2, Y^2 (sqrt 2 Y^2 where a record can change fold).
-    Further kinds: docs/sensitivity.md.
+    Add-remove, then replace-one (further kinds: docs/sensitivity.md):
+
+    - N: 1, sqrt 2
+    - A: R, 2R (sqrt 2 R for non-negative features)
+    - B, S, D, G: R^2, sqrt 2 R^2
+    - h: RY, 2RY
+    - q: Y^2, Y^2 (sqrt 2 Y^2 where a record can change fold)
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=3.0)

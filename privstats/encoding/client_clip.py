@@ -32,7 +32,7 @@ _LIMB = 21
 class ClippedVector:
     """A flat vector ``(layout.size,)`` after the clip.
 
-    ``shrink``, the factor on each entry before truncation (1 if unclipped), is private and never sent.
+    ``shrink``, the factor applied to each entry before truncation (1 if unclipped), is private and never sent.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)

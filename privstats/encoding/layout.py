@@ -31,7 +31,7 @@ class Segment:
         bound: n records' sum is at most n times this in one entry, in wire steps.
         pooled: whether one block holds the sum over all cells.
         noise_factor: the segment's sigma divided by the statistic's: 1/sqrt 2 off the diagonal, where one entry
-            stands for two, else 1.
+            counts as two, else 1.
 
     Example:
         >>> layout = ps.encoding.layout_of(ps.ClassSchema(2, 3, "NAB", clip_norm=1.0))

@@ -1,8 +1,8 @@
 """Readings of a column of any library: one reader for each static type, chosen by that type alone.
 
-A container gives all values of a column one type, so one record could change how others are read: a blank turns
-integers into floats, a word turns numbers into texts. So each reader gives every value what
-:func:`privstats.intake.meaning.reading` gives it alone.
+A container stores a column with one type, so one record could change how others are read. A blank turns integers into
+floats, a word turns numbers into texts. So each reader reads every value as :func:`privstats.intake.meaning.reading`
+reads it alone.
 
 :data:`READERS` lists the readers and states three laws, by which ``tests/intake/test_columns.py`` tests each. A column
 of another type is read value by value.
@@ -50,7 +50,7 @@ class Readings:
 
     @classmethod
     def of(cls, numbers: NDArray[np.float64], texts: Sequence[str] = (), index: Any = slice(None)) -> Readings:
-        """Build readings from numbers and from ``texts[index]``, where an empty text stands for none."""
+        """Build readings from numbers and from ``texts[index]``, where an empty text means no text."""
         known = {text: place for place, text in enumerate(dict.fromkeys(filter(None, texts)))}
         codes = np.array([known.get(text, -1) for text in texts], np.intp)
         return cls(numbers, tuple(known), codes[index] if texts else np.full(len(numbers), -1))
@@ -76,17 +76,17 @@ class Readings:
         return self.each([text not in MISSING or text in self.meant for text in self.spoken], nothing=False)
 
     def each(self, values: Sequence[Any], nothing: Any) -> NDArray[Any]:
-        """Return the entry of ``values`` at each value's place in ``spoken``, or ``nothing``."""
+        """Return the entry of ``values`` at each value's index in ``spoken``, or ``nothing``."""
         return np.array([*values, nothing])[self.places]
 
     @property
     def texts(self) -> dict[int, str]:
-        """By place, the values that are texts."""
+        """Values that are texts, by index."""
         return {i: self.spoken[self.places[i]] for i in np.flatnonzero(self.are_texts).tolist()}
 
     @property
     def words(self) -> dict[int, str]:
-        """By place, the values that are words of :data:`MISSING`, in lower case; blanks are not included."""
+        """Values that are words of :data:`MISSING`, by index and in lower case; no blanks."""
         return {i: self.spoken[self.places[i]] for i in np.flatnonzero(self.missing & (self.places >= 0)).tolist()}
 
     @property

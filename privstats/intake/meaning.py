@@ -32,7 +32,7 @@ UNREADABLE = "\x01"
 
 LOST = "\ufffd"
 """The character that decoders write for bytes that are invalid in the declared encoding (U+FFFD). Different texts may
-become equal with it, so no public value and no id holds it, and a value that holds it matches no listed value."""
+become equal with it. So no public value and no id holds it, and a value that holds it matches no listed value."""
 
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _ISO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9]{2}:[0-9]{2}.*)?")

@@ -3,25 +3,25 @@
 An id is a text or an integer. Two values name one person only if they are:
 
 - equal integers, as numbers of any type or as texts: ``7``, ``7.0``, ``"007"``, ``" +7. "``, ``"0.7e1"``, ``"0x7"``.
-  Readers of tables turn these texts into that number;
+  Readers of tables turn these texts into that number.
 - texts that are equal after ASCII blanks and zeros (U+0000) at both ends are removed. Bytes without such blanks count
-  as their UTF-8 text, a UUID as its text;
+  as their UTF-8 text, a UUID as its text.
 - equal bytes that are not valid UTF-8.
 
 Case, inner spaces and invisible characters distinguish persons. Joining two persons, or splitting one, moves the sums
 by up to twice the guarantee. An id for which either is possible therefore names **no person**: its rows enter no sum,
 which is sound for any row. These ids name no person:
 
-- missing values, as readers of tables write them;
-- a text with U+FFFD, which replaces bytes lost in decoding; with an inner zero; of more than 200 characters; not in
-  NFC; or with a non-ASCII blank at an end, which may be a letter in another encoding;
-- bytes that are a text with blanks or zeros at an end: they may be that text, or a binary id;
-- a number that is no integer, or is too large for its type to hold every integer below: from 2**53 on, and from 2**24
-  on in float32;
-- dates, times and spans, which containers truncate to microseconds or move between zones; booleans, which some
-  containers store as numbers; and any other value;
-- a text that a reader of tables may convert to one of these (``12.1``, ``inf``, ``True``, ``2020-01-02``, ``12:30``).
-  Such a reader gives the column one type, so one such text could change which person other rows name.
+- Missing values, as readers of tables write them.
+- Texts with U+FFFD, which replaces bytes lost in decoding.
+- Texts with an inner zero, of more than 200 characters, or not in NFC.
+- Texts with a non-ASCII blank at an end, which may be a letter in another encoding.
+- Bytes that are a text with blanks or zeros at an end. They may be that text, or a binary id.
+- Numbers that are no integers, or of magnitude 2**53 or more. Narrower floats have a lower limit: float32 2**24.
+- Dates, times and spans. Containers truncate them to microseconds or move them between zones.
+- Booleans, which some containers store as numbers. Values of any other type.
+- Texts that a reader of tables may convert to one of these (``12.1``, ``inf``, ``True``, ``2020-01-02``, ``12:30``).
+  Such a reader uses one type per column, so one such text could change which person other rows name.
 
 The static type of a column is public. A type of narrow floats, complex numbers or several values is refused.
 """
@@ -51,7 +51,7 @@ _NO_IDS = re.compile(
     r"(large_|fixed_size_)?list|struct|map<|array\(|(dense|sparse)_union|torch\.(b?float|complex)", re.I
 )
 """Names of static types, in any library, that hold no ids: several values per row, or tensors of floats."""
-# Binary digits of a float64: from 2**53 on, one float stands for several integers.
+# Binary digits of a float64: from 2**53 on, several integers round to one float.
 _DIGITS = 53
 # Registries of streams have the same limit, so that an id names one person everywhere.
 _LONGEST_ID = 200

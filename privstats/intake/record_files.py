@@ -47,8 +47,8 @@ class Records:
         """Return two parts, of which the second has about this share of the records.
 
         A record's part follows from its own features and the seed alone. So under add-remove a part keeps the promise
-        of all records. Under replace-one a record may leave its part, as if removed: the promise holds only if the
-        noise's ``dp.joint_mu`` is no larger under add-remove, which a party's folder checks.
+        of all records. Under replace-one a record may leave its part, as if removed. The promise then holds only if the
+        noise's ``dp.joint_mu`` is no larger under add-remove. A party's folder checks that.
 
         With ``persons`` a person's rows are in one part, by the seed and the id alone. A promise per person then holds
         under both adjacencies (docs/sensitivity.md, One person).
@@ -166,8 +166,8 @@ class RecordFile:
 
         Args:
             names: the plan's declared columns or ``feature_names``, in this order; None: all columns but the target.
-            unreadable: treatment of a text or a gap in a requested column: ``"refuse"`` the file; or ``"leave out"``
-                the record in :func:`measure`: here such a value is NaN, and a target None.
+            unreadable: treatment of a text or gap in a requested column. ``"refuse"``: refuse the file.
+                ``"leave out"``: read NaN, or None for a target, and :func:`measure` excludes the record.
             texts: with ``"leave out"``, keep texts, because :func:`measure` knows those that a plan declares.
 
         Raises:

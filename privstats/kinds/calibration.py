@@ -58,9 +58,9 @@ class CalibrationSchema(Round):
         integers are made monotone after rounding. So the gains are nonnegative with sum at most ``1 - P_1`` and sum of
         squares at most ``(1 - P_1)^2``. Add-remove:
         ``|t|^2 <= ([right] - P_1)^2 + (1 - P_1)^2 <= max(1, 2 (1 - p)^2)``. Replace-one:
-        ``([right] - [right]' + P_1' - P_1)^2 + (1 - P_1)^2 + (1 - P_1')^2 <= (2 - p)^2 + (1 - p)^2``: for nonnegative
-        vectors the squared distance is at most the sum of their squared lengths, and the bound is convex in P_1 and
-        P_1', so largest where both are p or 1. Source: the library's own (docs/sensitivity.md).
+        ``([right] - [right]' + P_1' - P_1)^2 + (1 - P_1)^2 + (1 - P_1')^2 <= (2 - p)^2 + (1 - p)^2``. The squared
+        distance of nonnegative vectors is at most the sum of their squared lengths. The bound is convex in P_1 and
+        P_1', so largest where each is p or 1. Source: the library's own (docs/sensitivity.md).
 
     Args:
         features, classes, expected_records, course_mu, clip_norm, nonnegative, transform, class_names, feature_names:
@@ -137,8 +137,8 @@ def measured_calibration(
     """Return the exact sums of a calibration.
 
     Guarantee:
-        Every record adds integers as :class:`~privstats.CalibrationSchema` bounds them, for all admitted values; one
-        with NaN or infinite entries adds nothing and is not among the ``records``.
+        For all admitted values, every record adds integers as :class:`~privstats.CalibrationSchema` bounds them. A
+        record with NaN or infinite entries adds nothing and is not in ``records``.
     """
     sums = moments.grid.sums_of(schema, "t")
     records = 0

@@ -191,8 +191,8 @@ class RealClassMoments(RealMoments):
 class ClassMoments(Moments):
     """Exact class moments, int64: N in records, the others in grid steps to their degree's power.
 
-    N_c = #{y = c}, A_c = sum x, B = sum x x^T, S_c = sum x x^T, and by entry D_c = sum x^2, T_c = sum x^3, F_c = sum
-    x^4 over clipped, rounded records (docs/moments.md).
+    Sums over clipped, rounded records (docs/moments.md): N_c = #{y = c}, A_c = sum x, S_c = sum x x^T, B = sum_c S_c.
+    D_c = sum x^2, T_c = sum x^3 and F_c = sum x^4 are by entry.
 
     Attributes:
         clip_report: the clip's effect; stays with the client.

@@ -58,11 +58,14 @@ class CountSchema(Schema):
             tables may then be empty.
 
     Guarantee:
-        Unit: one record. With J tables, m numbers (their own tables included in J) and weights T, x, q (1 / sigma^2),
-        mu^2 under add-remove is J T + m (x + q), attained. Under replace-one it is the larger of that value, which an
-        excluded record in place of another reaches, and a sum over tables and numbers: 2 T for each table without a
-        number; for each number the largest of ``d^2 (x + q (2 - d)^2)`` over 0 <= d <= 2, of 2 T + x + q where the
-        number may be missing, and of 2 (T + x + q) where it has groups (docs/sensitivity.md).
+        Unit: one record; J tables (one per number included), m numbers, weights T, x and q (1 / sigma^2). Under
+        add-remove mu^2 is J T + m (x + q), attained. Under replace-one it is at most the larger of that value and a
+        sum. Exchange for an excluded record reaches that value. The sum has 2 T per table without a number, and per
+        number the largest of (docs/sensitivity.md):
+
+        - ``d^2 (x + q (2 - d)^2)`` over 0 <= d <= 2
+        - 2 T + x + q, if the number may be missing
+        - 2 (T + x + q), if the number has groups
 
     Example:
         >>> schema = ps.CountSchema(

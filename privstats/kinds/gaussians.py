@@ -68,7 +68,7 @@ class GaussianSchema(Schema):
     every S; clients check the published S before any record is read.
 
     Args:
-        shrinkage: in [0, 1], the weight of the spherical covariance, equal for all clients; or ``"ledoit-wolf"``,
+        shrinkage: in [0, 1], the weight of the spherical covariance, equal for all clients. Or ``"ledoit-wolf"``:
             computed from each client's records, which no promise can cover.
         rounds: T, 1 to 3, fixed from the start.
         reference: whether this is a round, which reads the published S, ``(d, d)``.
@@ -279,8 +279,8 @@ def measured_gaussians(
     """Return a client's Gaussian, or its part in the round; labels are not read.
 
     Guarantee:
-        For every admitted S, in integers: entries on the diagonal are at most n R^2, in grid steps, and entries off it
-        at most half of that. Measured as ``client_clip`` measures, the message is at most as long as n records, up to
+        For every admitted S, in integers: diagonal entries are at most n R^2, in squared grid steps, and others at most
+        half of that. Measured as ``client_clip`` measures, the message is at most as long as n records, up to
         rounding and the eigenvalue floor of :func:`root`.
     """
     del y

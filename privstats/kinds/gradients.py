@@ -54,21 +54,23 @@ _MOST_MODULE_BITS = 13  # squared norms of 4**(2 f) are exact
 class GradientSchema(Round):
     """A gradient at published weights: g = sum r u', and kappa = sum k, one number.
 
-    For classes ``u = (sqrt(1 - a^2) Mx / |Mx|, a)``, a = 0.1, ``p = softmax(W u)``, ``r = q (p - e_y)`` with
-    ``q = min(1, c / |p - e_y|)``, ``k = q (1 - |p|^2)``; g has shape ``(classes, features + 1)``. Without classes
-    ``u = Mx``, clipped to norm 1, ``r = clip(y - w'x, -c, c) / c`` and k = 1 if r was not clipped, else 0; g has shape
-    ``(1, features)``. With a module, g ``(1, P)`` is the sum of records' cross-entropy gradients by all P weights, each
-    clipped to ``residual_norm``, and k as for classes. A record adds at most ``residual_norm`` to g and 0 <= k <= 1,
-    for *every* record and every M, W, w, c.
+    - Classes: ``u = (sqrt(1 - a^2) Mx / |Mx|, a)``, a = 0.1, ``p = softmax(W u)``. ``r = q (p - e_y)`` with
+      ``q = min(1, c / |p - e_y|)``. ``k = q (1 - |p|^2)``. g is ``(classes, features + 1)``.
+    - No classes: ``u = Mx``, clipped to norm 1, ``r = clip(y - w'x, -c, c) / c``. k is 1 if r was not clipped, else 0.
+      g is ``(1, features)``.
+    - A module: g ``(1, P)`` is the sum of records' cross-entropy gradients by all P weights, each clipped to
+      ``residual_norm``. k is as for classes.
+
+    A record adds at most ``residual_norm`` to g and 0 <= k <= 1, for *every* record and every M, W, w, c.
 
     Args:
         features: d, after ``transform``, at least 2.
         classes: C, at least 2; None for a regression.
         module: name of a :class:`~privstats.schema.modules.Module` that replaces the linear softmax.
-        residual_norm: c, the norm to which r, or a module's full gradient, is clipped; 1 for a regression, which
+        residual_norm: c, the norm to which r, or a module's full gradient, is clipped. 1 for a regression, which
             clips to the published c.
         expected_records, course_mu: n, stated publicly and never counted from the records, and the course's mu for one
-            record, rounded; the server's recipe needs them, no bound does.
+            record, rounded. The server's recipe needs them, no bound does.
         clip_norm: R, the norm to which rows are clipped; 1 for classes.
         target_bound: Y, for a regression.
         grid_bits: f, 2 to 20, at most 13 for a module; u and r of norm 1 and ``residual_norm`` are 2**f steps long.
@@ -216,9 +218,9 @@ def measured_gradients(
         cache: these records' mapped rows from earlier rounds, updated here.
 
     Guarantee:
-        Every record adds r u' with |r| |u| <= 2**(2 f), or for a module one row of at most that length, and 0 <= kappa
-        <= 2**f, in integers, for all admitted values and any record; one with NaN or infinite entries adds
-        nothing and is not among the ``records``.
+        For all admitted values, in integers: every record adds r u' with |r| |u| <= 2**(2 f), or for a module one row
+        of at most that length. It adds 0 <= kappa <= 2**f. A record with NaN or infinite entries adds nothing and is
+        not in ``records``.
 
     Raises:
         MissingExtraError: a module's packages are not installed; no record is read then.

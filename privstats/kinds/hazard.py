@@ -63,8 +63,8 @@ class HazardSchema(Round):
 
     P(event in bin j | at risk) = 1 - exp(-mu_j), mu_j = exp(w'u_j); u_j is a person's row with the constant in bin j's
     column. At risk in a bin, a person adds r u_j and v u_j u_j', with v = mu_j rho, ``rho = mu_j / (exp(mu_j) - 1)``,
-    and r = rho at the event, else -mu_j. With continuous times, a person censored after the part f of a bin's hazard
-    (published clock c) adds ``r = -rho (exp(f mu_j) - 1)``, at most f mu_j long, and
+    and r = rho at the event, else -mu_j. With continuous times, a person may be censored after the part f of a bin's
+    hazard (published clock c). In that bin ``r = -rho (exp(f mu_j) - 1)``, so ``|r| <= f mu_j``, and
     ``v = mu_j rho (1 - (1 - f) exp(f mu_j))``. ``exp`` of a column's weight is the continuous model's hazard ratio, for
     any bins. A course builds the rounds (:class:`~privstats.course.Hazard`).
 
@@ -367,9 +367,9 @@ def measured_hazards(
     """Return the exact sums of a round; X is a table of columns, time and event by name.
 
     Guarantee:
-        In integers, for any published values, a person adds sum r_j u_j and sum a_j a_j', |u_j| <= 2**f, with hazards
-        before the event at most M, r at the event in 0..1, and |a_j|^2 <= 4**f v_j, v_j at most the hazard. A person
-        with NaN or infinite entries after the transform adds nothing.
+        In integers, for any published values: a person adds sum r_j u_j and sum a_j a_j', with |u_j| <= 2**f and
+        |a_j|^2 <= 4**f v_j. v_j is at most the bin's hazard. Hazards before the event sum to at most M; r at the event
+        is in 0..1. A person with NaN or infinite entries after the transform adds nothing.
 
     Raises:
         DataError, RecordError: malformed columns, or unreadable values.

@@ -33,7 +33,7 @@ class MeanSchema(Schema):
     """The sum x of all feature vectors; labels or targets are not read.
 
     Guarantee:
-        Unit one record. A record adds an integer vector of norm at most R, so add-remove moves x by at most R, and
+        Unit one record. A record adds an integer vector of norm at most R. So add-remove moves x by at most R, and
         replace-one by at most 2 R, or sqrt 2 R for nonnegative entries. All are attained. Source: the triangle
         inequality; ``|x - x'|^2 <= |x|^2 + |x'|^2`` for nonnegative entries (docs/sensitivity.md).
 

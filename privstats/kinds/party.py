@@ -50,8 +50,8 @@ _UPDATE_TABLE: tuple[Statistic, ...] = (
 class PartySchema(Schema):
     """One direction of each party: P, the sum of ``V_k``, C x d numbers, in which every party weighs the same.
 
-    A party with rows X and one-hot labels Y descends from zero: thirty accelerated steps
-    ``W += C / e (Y - softmax(XW'))'X / n`` with ``e = sum |x|^2 / n`` (:func:`direction`), and sends W at length 1.
+    A party with rows X and one-hot labels Y descends from zero in thirty accelerated steps (:func:`direction`):
+    ``W += C / e (Y - softmax(XW'))'X / n`` with ``e = sum |x|^2 / n``. The party sends W at length 1.
     ``heads.PartyDiscriminant`` reads the release. Rows are held in memory, four bytes a number.
 
     Guarantee:
@@ -59,7 +59,7 @@ class PartySchema(Schema):
         for *every* set of records (:func:`shortened`). So mu = 1 / sigma for a party added or removed, and 2 / sigma
         for one exchanged; both are attained up to truncation. A party without records sends zeros. Source: the
         Gaussian mechanism on a vector clipped per party, as in DP-FedAvg (McMahan et al. 2018, arXiv:1710.06963);
-        docs/sensitivity.md. No promise covers one record: it may turn its party's whole direction.
+        docs/sensitivity.md. No promise covers one record: it may change its party's full direction.
 
     Args:
         classes: C, 2 to 8,192; labels are 0..C-1.
@@ -76,7 +76,7 @@ class PartySchema(Schema):
         (True, [[-0.71, 0.0], [0.71, 0.0]])
     """
 
-    # A changed direction needs another word, because all parties of a plan must compute the same one.
+    # A changed direction needs another name here, because all parties of a plan must compute the same one.
     task: ClassVar[str] = "party-softmax"
     purpose: ClassVar[str] = (
         "a rule that distinguishes the classes, to which each party gives one direction, as one vote"
@@ -204,11 +204,11 @@ _FACTOR_BITS = 32
 def direction(blocks: Sequence[Block], classes: int, features: int, start: Values | None = None) -> NDArray[np.float64]:
     """Return the change of a softmax's weights after thirty steps, at length 1, ``(C, d)``; or zeros.
 
-    Steps are Nesterov's (1983), without intercept or penalty; their size C / e with ``e = sum |x|^2 / n`` makes them
+    Steps are Nesterov's (1983), without intercept or penalty. Their size C / e with ``e = sum |x|^2 / n`` makes them
     independent of row length and class count.
 
     Guarantee:
-        Equal bits for equal records in any order and blocks, on any machine: weights are integers of at most 2**28, so
+        Equal bits for equal records in any order and blocks, on any machine. Weights are integers of at most 2**28, so
         a logit of at most 65,536 features is a sum of integers below 2**53.
 
     Args:

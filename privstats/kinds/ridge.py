@@ -159,8 +159,8 @@ class RealRidgeMoments(RealMoments):
 class RidgeMoments(Moments):
     """Exact ridge moments, int64, by fold.
 
-    A record's fold is a public hash of its own grid vectors, so that one record moves no other to another fold: the
-    sensitivity depends on that.
+    A record's fold is a public hash of its own grid vectors. So no record moves another to a different fold, as the
+    sensitivity requires.
 
     Attributes:
         fold_G, fold_h, fold_q: ``(folds, d, d)``, ``(folds, d, targets)``, ``(folds,)``.

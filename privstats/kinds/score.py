@@ -58,9 +58,12 @@ _MOST_FEATURES = 1 << 12
 class ScoreSchema(Round):
     """Score and information of a generalised linear model at published weights w.
 
-    ``g = sum (y - m) u`` and ``H = sum v u u'`` over rows u of norm at most R (``clip_norm``): logistic
-    ``m = 1 / (1 + exp(-w'u))``, ``v = m (1 - m)``, y in {0, 1}; Poisson ``m = exp(w'u)``, at most Y, ``v = m``, y
-    truncated to 0..Y. The bounds hold for *every* w. A course builds the rounds (:class:`~privstats.course.Newton`).
+    ``g = sum (y - m) u`` and ``H = sum v u u'`` over rows u of norm at most R (``clip_norm``):
+
+    - logistic: ``m = 1 / (1 + exp(-w'u))``, ``v = m (1 - m)``, y in {0, 1}.
+    - Poisson: ``m = exp(w'u)``, at most Y, ``v = m``, y truncated to 0..Y.
+
+    The bounds hold for *every* w. A course builds the rounds (:class:`~privstats.course.Newton`).
 
     Args:
         family: ``"logistic"`` or ``"poisson"``.
@@ -245,9 +248,9 @@ def measured_scores(
     """Return the exact sums of a round.
 
     Guarantee:
-        Every record adds r u and a a' with |u| <= 2**f, |r| <= 2**f |y - m| and |a|^2 <= 4**f v for one and the same m,
-        in integers, for all admitted weights and any record. The joint sensitivity needs this one m. A record with
-        NaN or infinite entries adds nothing and is not among the ``records``, or raises.
+        For all admitted weights, in integers: every record adds r u and a a' with |u| <= 2**f, |r| <= 2**f |y - m| and
+        |a|^2 <= 4**f v. y, m and v are relative to the largest outcome. r and v have the same m, as the joint
+        sensitivity needs. A record with NaN or infinite entries adds nothing and is not in ``records``, or raises.
 
     Raises:
         RecordError: an unreadable row by arm or with ``missing``, whatever was published.

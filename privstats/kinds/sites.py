@@ -49,23 +49,23 @@ _MOST_PULLS = 4
 class SitesSchema(Schema):
     """Second moments within sites, of columns and target, for ``inference.fixed_effects`` and ``mixed``.
 
-    A site is a client; two sites in one client are measured as one. With ``z = (x, y)`` clipped to one norm R, a site
-    of n records with sums s uploads n and, for every pull lambda, ``Q = sum z z' - s s' / (n + lambda)``, 0 for n = 0.
+    A site is a client; two sites in one client are measured as one. Vectors ``z = (x, y)`` are clipped to one norm R. A
+    site of n records with sums s uploads n and, per pull lambda, ``Q = sum z z' - s s' / (n + lambda)``, 0 for n = 0.
     With lambda = 0 the sum over sites is the regression with a dummy for every site. Intervals are too short if slopes
     differ by site, unless ``groups`` are used. Under a promise an unreadable record counts as zeros, which distorts
     slopes.
 
     Guarantee:
         Unit: one record, or a client of at most ``max_records_per_client``. The noise is calibrated to the largest move
-        of ``(N, Q)`` by a record of a site of any size: 4 R^2 per pull under add-remove, sqrt 2 times that under
-        replace-one, plus truncation (``dp.joint_mu``, docs/sensitivity.md). Without DP the exact sums over few
-        sites reveal the sites: a counting rule, which is no proof, refuses a plan with too few sites for its pulls.
+        of ``(N, Q)`` by a record of any site. Q moves by up to 4 R^2 per pull under add-remove, sqrt 2 times that
+        under replace-one, plus truncation (``dp.joint_mu``, docs/sensitivity.md). Without DP the exact sums over few
+        sites reveal the sites. A counting rule, which is no proof, refuses a plan with too few sites for its pulls.
 
     Args:
         features: columns after the transform *and* the target, at least 2.
         clip_norm: R, the norm to which vectors ``(x, y / target_scale)`` are clipped.
         pulls: lambda, the number of records at 0 that shrink a site's mean: ``(0,)`` for fixed effects, or one number
-            in (0, 1e9]; without DP two to four increasing ones for a random intercept.
+            in (0, 1e9]. Without DP also two to four increasing numbers, for a random intercept.
         groups: F, 1 or 6 to 64, with one pull; a site's group is its roster index modulo F.
         target_scale: public divisor of the target before the clip.
         transform: public maps of the columns alone; no ``ConstantFeature`` with a pull of 0.

@@ -61,17 +61,17 @@ _TABLE: tuple[Statistic, ...] = (
 class WithinSchema(Schema):
     """Within-client moments of a classification task, for shifted clients: ``x = m_y + b_k + noise``.
 
-    With ``z = (onehot(y), x)`` a client uploads ``Q = sum z z' - (sum z)(sum z)' / (n + lambda)`` in three blocks: L (C
-    x C), A (C x d), B (d x d), and its counts N. Summed over clients they give the class means of least squares with
-    client effects, ``m = L^+ A``, and the scatter ``B - A' m``. Prediction needs the local offset
+    With ``z = (onehot(y), x)`` a client uploads its counts N and ``Q = sum z z' - (sum z)(sum z)' / (n + lambda)``. Q
+    has the blocks L ``(C, C)``, A ``(C, d)`` and B ``(d, d)``. Their sums over clients yield the class means of least
+    squares with client effects, ``m = L^+ A``, and the scatter ``B - A' m``. Prediction needs the local offset
     (``heads.Personal(head, offset=True)``). Record-level DP costs up to four times the sensitivity of B
     (docs/alignment.md).
 
     Guarantee:
         Unit: one record, or a client of at most ``max_records_per_client``. The noise is calibrated to the largest move
-        of ``(N, L, A, B)`` by a record of *any* client, above ``n_max`` or not, truncation included (``dp.joint_mu``,
-        docs/sensitivity.md); under replace-one mu^2 is up to four times that of add-remove. Nothing reveals whether a
-        client is above ``n_max``, and no client is refused for it.
+        of ``(N, L, A, B)`` by a record of *any* client, truncation included (``dp.joint_mu``, docs/sensitivity.md).
+        Under replace-one mu^2 is up to four times that of add-remove. Nothing reveals whether a client is above
+        ``n_max``, and no client is refused for it.
 
     Args:
         pull: lambda, 0 to 1e9: the number of records at 0 that shrink a client's offset. 0 cancels
@@ -85,7 +85,7 @@ class WithinSchema(Schema):
         >>> schema = ps.WithinSchema(2, 2, clip_norm=4.0, pull=0.0, n_max=100)
         >>> here = ps.measure(schema, [[0.0, 1.0], [1.0, 1.0]], [0, 1]).real()
         >>> shifted = ps.measure(schema, [[2.0, 1.0], [3.0, 1.0]], [0, 1]).real()
-        >>> np.allclose(here.B, shifted.B, atol=1e-3)  # an offset of the whole client leaves no trace
+        >>> np.allclose(here.B, shifted.B, atol=1e-3)  # one offset of all the client's records cancels
         True
     """
 
@@ -248,10 +248,10 @@ def measured_within(schema: WithinSchema, X: Any, y: Any, _: Mapping[str, Values
 def _square(schema: WithinSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
     """Return mu^2 of one record, with t = ``schema.weight``; replacing is removing and adding.
 
-    In a client above ``n_max`` a record z = (e_y, x) moves Q by ``(1 - t) z z' + t a (m - z)(m - z)'``, m the mean of
-    the client's others, a < 1; in a smaller client the bound is no larger.
-    The move is largest where |x| = R, m's x part is -x, and the others are of another class. Truncation adds at most
-    one step per entry and client; a replaced record may move to another client (docs/sensitivity.md).
+    In a client above ``n_max`` a record z = (e_y, x) moves Q by ``(1 - t) z z' + t a (m - z)(m - z)'``. m is the mean
+    of the client's others, and a < 1. In a smaller client the bound is no larger. The move is largest where |x| = R,
+    m's x part is -x, and the others are of another class. Truncation adds at most one step per entry and client; a
+    replaced record may move to another client (docs/sensitivity.md).
     """
     t, radius, step = schema.weight, schema.clip_norm, 1 / schema.scale
     C, d = schema.classes, schema.features

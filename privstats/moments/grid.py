@@ -25,7 +25,7 @@ from privstats.transforms.exact import arrays_of, row_norms, unscaled
 Ints: TypeAlias = NDArray[np.float64]
 """Integers stored as float64."""
 
-_WAITING = 1 << 15  # entries of rows to shrink at once, which fit the second-level cache while they are shrunk
+_WAITING = 1 << 15  # entries of rows to clip at once, which fit the second-level cache during the clip
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Grid:
         return np.flatnonzero(squares > float(self.radius) ** 2)
 
     def shrink(self, rows: Any) -> tuple[Any, Any, Any]:
-        """Return rows shrunk to the inner radius and rounded, their squared norms, and their earlier norms in steps.
+        """Return rows clipped to the inner radius and rounded, their squared norms, and their earlier norms in steps.
 
         Entries of zero may be omitted: the other entries keep their bits.
         """
@@ -182,7 +182,7 @@ def target_grid(schema: RidgeSchema) -> Grid:
     return Grid("y", schema.targets, schema.steps, schema.target_scale)
 
 
-_SPARSE_WAITING = 1 << 17  # entries of rows to shrink at once
+_SPARSE_WAITING = 1 << 17  # entries of rows to clip at once
 
 _ENTRIES = 1 << 21
 

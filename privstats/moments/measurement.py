@@ -121,8 +121,8 @@ def measure(
         UnreadableRecordsWarning: records or values are unreadable. The number is for the data holder.
 
     Returns:
-        Moments; with ``persons`` :class:`~privstats.moments.PersonMoments`, in which no person weighs more than the
-        plan's clip and each contribution follows from that person's rows and public values alone.
+        Moments; with ``persons`` :class:`~privstats.moments.PersonMoments`. There no person weighs more than the plan's
+        clip, and each contribution follows from that person's rows and public values alone.
 
     Raises:
         DataError: records do not fit the schema, or only one of ``persons`` and ``person_clip`` is given.

@@ -66,7 +66,7 @@ class PersonMoments(Moments):
         arrays: by letter, blocks first, in wire steps.
         clip: ``plan.person_clip``.
         records, counted: rows in the sums, and the records that they count as in a plan's limits. In these limits a
-            person with more than ``clip.records`` rows counts as at most ``clip.most_records``, so one person changes
+            person with more than ``clip.records`` rows counts as at most ``clip.most_records``. So one person changes
             ``counted`` by at most a public number. Default: ``records``. Private and never sent, as are all fields
             below but ``published``.
         shrunk, parties: number of clipped persons, and of added parties.

@@ -229,9 +229,8 @@ def check_cohort(schema: Schema, cohort: Cohort, privacy: Privacy | NoPrivacy, a
 def _check_alignment(schema: GaussianSchema, cohort: Cohort, privacy: Privacy | NoPrivacy, agrees: bool) -> None:
     """Refuse sums of client covariances that would reveal single clients.
 
-    The client minimum without noise is a counting rule, not a proof. The rule limits the
-    (T + 1) d (d + 1) / 2 numbers of T rounds over d features to a quarter of the numbers in the honest clients'
-    covariances.
+    The client minimum without noise is a counting rule, not a proof. T rounds over d features release
+    (T + 1) d (d + 1) / 2 numbers. The rule limits these to a quarter of the numbers in the honest clients' covariances.
     """
     if isinstance(privacy, Privacy):
         if privacy.client_clip is None:

@@ -68,8 +68,8 @@ class Plan:
         privacy: a :class:`~privstats.dp.Privacy`, or :class:`~privstats.dp.NoPrivacy`.
         min_count: classes with a released count below this are suppressed (class schemas only; 0 releases all).
         merge: for a rare class, the parent class that receives its sums.
-        protocol: ``"interactive"`` (six messages per client; masking trusts no server, unless ``graph`` is sparse)
-            or ``"split"`` (one message per client, to leader and helpers; any one honest suffices).
+        protocol: ``"interactive"``: six messages per client; masking trusts no server, unless ``graph`` is sparse.
+            ``"split"``: one message per client, to leader and helpers; any one honest suffices.
         panel: for ``"split"`` the Ed25519 identities of the leader and of every helper, 64 hex digits each. The parties
             must compare them: a party that controls all members reads every vector.
         graph: for ``"interactive"``, one of four; ``"split"`` requires ``"auto"``.

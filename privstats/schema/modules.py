@@ -86,9 +86,9 @@ class Module(ABC):
             grid_bits: f.
 
         Returns:
-            With ``q = min(1, norm / |g|)``, ``q g / norm`` in steps of 2**-2f, ``(n, P)``, and kappa,
-            ``q (1 - |p|^2)`` of the probabilities p in steps of 2**-f, ``(n,)``: integers in float64, truncated toward
-            zero. The sum of kappa sets the step size.
+            Integers in float64, truncated toward zero, with ``q = min(1, norm / |g|)``. First ``q g / norm`` in steps
+            of 2**-2f, ``(n, P)``. Then kappa, ``q (1 - |p|^2)`` of the probabilities p in steps of 2**-f, ``(n,)``. Its
+            sum sets the step size.
         """
 
     @abstractmethod

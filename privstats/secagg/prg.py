@@ -1,7 +1,7 @@
 """Add masks, AES-256 keystreams, to a ring vector in place, tile by tile.
 
 A seed's stream for lane L, tile T (65,536 elements) is AES-256 in counter mode from the block
-``uint32(L) || uint64(T) || uint32(2)``, big-endian; AES-GCM produces it over zeros. Elements are little-endian. Noise
+``uint32(L) || uint64(T) || uint32(2)``, big-endian. AES-GCM over zeros produces it. Elements are little-endian. Noise
 uses another generator (``randomness``).
 """
 

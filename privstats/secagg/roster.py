@@ -122,9 +122,9 @@ class Roster:
             counter: the number of earlier runs of these keys, 0 to 2^64 - 1. A client accepts only its ledger's next
                 number for :attr:`members`, or the last one if it sent nothing in that run.
 
-        Guarantee: ``run`` is SHA-256 of keys, server, label and counter, so a server can change the run name only with
-        another counter, which clients refuse, or other keys. The party that adds the last key can still try many: see
-        ``docs/protocol.md``.
+        Guarantee: ``run`` is SHA-256 of keys, server, label and counter. So a server can change the run name only with
+        another counter, which clients refuse, or other keys. The party that adds the last key can still try many
+        (docs/protocol.md).
         """
         named = _utf8(label)
         if not isinstance(counter, int) or isinstance(counter, bool) or not 0 <= counter < 1 << 64:

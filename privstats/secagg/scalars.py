@@ -51,7 +51,7 @@ def key_pair(seed: bytes, sign: int = 0) -> KeyPair:
     """Derive the key pair of a 32-byte seed, with a point of sign bit ``sign``.
 
     The pair is Ed25519's (RFC 8032, 5.1.5), negated if the sign differs. A uniform seed and sign yield a scalar that
-    is uniform up to 2^-120: for all s but a fraction of 2^-120, s or ORDER - s is a clamped number modulo ORDER.
+    is uniform up to 2^-120. For all s but a fraction of 2^-120, s or ORDER - s is a clamped number modulo ORDER.
     """
     private = sha512(seed).digest()[:SCALAR_BYTES]
     scalar = (int.from_bytes(private, "little") & (_SIGN // 2 - 8) | _SIGN // 2) % ORDER

@@ -1,6 +1,6 @@
 """Charge a session to a ledger: record the spend before noise is sampled, and its use before anything is sent.
 
-Every call that spends privacy requires a charge, or the word "uncharged"; experiments in one process
+Every call that spends privacy requires a charge, or the value "uncharged"; experiments in one process
 (``simulate``, ``local_parties``, ...) are not charged. The ledger records the upload's SHA-256, so that only one
 of two machines under one spend can send.
 """

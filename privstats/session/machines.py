@@ -200,7 +200,7 @@ def client(
 
     Raises:
         LedgerError: a plan with DP has no ``charge``, the cap would be exceeded, or the run's name or number is
-            invalid; nothing is spent or sampled.
+            invalid. Nothing is spent or sampled.
         LocalProtocolError: the contribution was used before, or another argument does not fit. Nothing is spent, unless
             another thread uses the contribution meanwhile.
         DataError, RandomnessError: as for :func:`contribution`.

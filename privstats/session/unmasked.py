@@ -41,7 +41,7 @@ def release(
         rng: as for :func:`contribution`.
         charge: the server's ledger and data set, or ``"uncharged"``; optional only without DP. The spend is on disk
             before any central noise is sampled.
-        run: the session's name (``roster.run``): a crashed call may be repeated under it at no cost; after one that
+        run: the session's name (``roster.run``). A crashed call may be repeated under it at no cost. After one that
             returned or aborted, further calls are refused. Without it each call is a new run.
         openings: each client's opened noise layers (``server.openings``), which are subtracted. The release's
             ``left_for`` has the client counts that remaining noise is sized for.
@@ -59,7 +59,7 @@ def release(
         DataError: ``total`` or ``openings`` do not fit the plan; nothing is spent.
         AggregationError: no honest cohort has this noisy sum (``too-many-records``, ``implausible``). The release stays
             charged and its run used up, because the abort is visible and depends on the noisy sum.
-        LedgerError: a plan with DP has no ``charge``, the cap would be exceeded, or the run's name is used up; nothing
+        LedgerError: a plan with DP has no ``charge``, the cap would be exceeded, or the run's name is used up. Nothing
             is spent, sampled or released. If a concurrent call ended the spend, the sampled noise is discarded.
         RandomnessError: as for :func:`contribution`.
 

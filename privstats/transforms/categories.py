@@ -71,7 +71,7 @@ class Categories(Declared):
         other: all other values count in one cell. None: the plan's default, False in a :class:`~privstats.CountSchema`,
             True in :class:`~privstats.Cells`.
         missing: the same for missing values.
-        ordered: values have an order, and a record's code says which of them it reaches. For ``Cells``.
+        ordered: values have an order; a record reaches its own value and all before it. For ``Cells``.
         gaps: values that mean missing. For ``Cells``.
 
     A record without a cell is refused, or excluded from every table.

@@ -134,11 +134,10 @@ class Cells(Transform):
 
     Column j of J has a block b_j of norm 1, and the row is (b_1, ..., b_J) / sqrt(J):
 
-    - numeric or dates, K cuts: K signs ``+-1/sqrt(K)``, + where the value has reached the cut, and 0 for "missing"; a
-      gap is 0 there and 1 for "missing". K = 1 for a truth and a category of two values, k - 1 for an ordered category
-      of k; other values of these are missing.
-    - with ``ramp``, half of a numeric block's squared norm goes to (2i - 16)/16, i the number of 16 even edges that the
-      value has reached.
+    - numeric or dates, K cuts: K signs ``+-1/sqrt(K)``, + where the value has reached the cut, and 0 for "missing". A
+      gap has K zeros, and 1 for "missing". K = 1 for a truth and a category of two values, k - 1 for an ordered
+      category of k; their other values are missing.
+    - with ``ramp``, half of a numeric block's squared norm goes to (2i - 16)/16, if i of 16 even edges are reached.
     - a category of k values: one 1 among k, "other" and "missing".
 
     In integers, 2**bits for norm 1: a sign is floor(2**bits / sqrt(J K)), with a ramp floor(2**bits / sqrt(2 J K)). So
@@ -148,7 +147,7 @@ class Cells(Transform):
     Args:
         columns: public declarations of at most 500 columns: :class:`~privstats.Numeric`, :class:`~privstats.Dates`,
             :class:`~privstats.Truth`, :class:`~privstats.Categories`. Others are ignored.
-        signs: 1 to 64 entries for an open column's cuts, at least as many for another numeric column: the width is
+        signs: 1 to 64 entries for an open column's cuts, and the minimum for other numeric columns. So the width is
             public before any cut is known.
         ramp: encode even steps in half of a numeric block.
         bits: f, between 8 and 20; a row's norm is at most 2**bits grid steps.

@@ -132,7 +132,7 @@ _LIFT = 600
 
 @dataclass(frozen=True)
 class RowNorms:
-    """Rows brought to a common size, and their norms there.
+    """Rows scaled to a common size, and their norms there.
 
     Attributes:
         rows, exponents: the input times 2**exponents; largest entries are about 2**limb_bits(d).
@@ -174,9 +174,9 @@ def unscaled(values: Any, exponents: Any) -> Any:
 def row_norms(rows: Rows, columns: int | None = None) -> RowNorms:
     """Return Euclidean norms of rows to within ``error``, independent of the order of summation.
 
-    ``columns`` is the full width d of rows that omit zeros. An entry is split into integers, hi + lo 2**-b, with an
-    error of at most 2**-(b+1), which moves a norm by at most sqrt(d) 2**-(b+1); products of the integers are exact, and
-    the roundings after them move it by at most sqrt(d) 2**(b-48).
+    ``columns`` is the full width d of rows that omit zeros. An entry is split into integers, hi + lo 2**-b. The error
+    is at most 2**-(b+1), which moves a norm by at most sqrt(d) 2**-(b+1). Products of the integers are exact. Later
+    roundings move a norm by at most sqrt(d) 2**(b-48).
     """
     xp = arrays_of(rows)
     columns = int(rows.shape[1]) if columns is None else columns  # a tensor while torch.jit traces

@@ -69,7 +69,7 @@ class EffectSchema(Schema):
             ``Bins`` that cover every value.
         groups: F, 6 to 64, to test whether effects differ between sites; a site's group is its roster index modulo F.
         probability: of treatment in a trial, .05 to .95, or one per roster index; None: not randomised.
-        missing: ``"weights"`` in a trial of one outcome: y may be missing at random given arm and columns, and records
+        missing: ``"weights"`` in a trial of one outcome. y may be missing at random given arm and columns. Records
             weigh by the inverse published probability of being observed.
         measure: in a trial ``"ratio"`` of the arms' mean outcomes, or ``"both"``, ratio and difference; None: the
             difference.
@@ -84,9 +84,9 @@ class EffectSchema(Schema):
         transform, feature_names: as in :class:`ClassSchema`; the arm is an input column.
 
     Guarantee:
-        Unit: one record. For *every* published line and propensity, it moves (N, W, e) by at most (1, 1, 1) if added,
-        removed or exchanged for an unreadable one. Exchanged for a readable one, it moves them by at most (0, 1, 2), a
-        ratio's W by at most 2. The bound on e holds because ``t^2 + (1 - t^2)^2 <= 1`` (``dp.joint_mu``,
+        Unit: one record, for *every* published line and propensity. A record moves (N, W, e) by at most (1, 1, 1) if
+        added, removed or exchanged for an unreadable one. Exchanged for a readable one, it moves them by at most (0, 1,
+        2), a ratio's W by at most 2. The bound on e holds because ``t^2 + (1 - t^2)^2 <= 1`` (``dp.joint_mu``,
         docs/sensitivity.md). Squares of several outcomes add up. With subgroups, a replaced record may change its
         subgroup, which moves N, W and each e by at most sqrt 2. An excluded record moves O alone, by 1; exchanged, by
         sqrt 2. With ``balance``, b moves by 1; exchanged, by 2.

@@ -32,8 +32,13 @@ if TYPE_CHECKING:
 
 
 RealEffectMoments = in_real_units("Effect", EffectSchema, "Ne", f"W{INFLUENCES[1:]}bO")
-"""Sums in real units, blocks first: N, e ``(2,)`` of t and 1 - t^2, W where it is sent, and f, g and so on for further
-outcomes; O ``(6,)`` counts excluded records by arm (untreated, treated, unknown), then by reason (outcome, column)."""
+"""Sums in real units, blocks first.
+
+- N, and W where it is sent.
+- e ``(2,)``: t and 1 - t^2. Further outcomes have f, g and so on.
+- b: the difference of the arms' weighted rows, with ``balance``.
+- O ``(6,)``: excluded records by arm (untreated, treated, unknown), then by reason (outcome, column).
+"""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -137,9 +142,9 @@ def measured_effects(
     """Compute the exact sums over records.
 
     Guarantee:
-        Every record adds 1 to N, an integer from 0 to 2**f to W (for a ratio a pair like (t, s)), and for each outcome
-        integers (t, s) with ``t^2 + s^2 <= 4**f``, s computed from t, for all admitted values and any record; all in
-        the one block that the record's own values determine. A record outside the published population has W 0, t 0
+        For all admitted values, every record adds 1 to N and an integer from 0 to 2**f to W (for a ratio a pair like
+        (t, s)). For each outcome it adds integers (t, s) with ``t^2 + s^2 <= 4**f``, s computed from t. All
+        enter one block, determined by the record's own values. A record outside the published population has W 0, t 0
         and s 2**f.
 
     Raises:

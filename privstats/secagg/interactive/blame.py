@@ -43,7 +43,7 @@ def tolerance(parameters: Parameters, *, full_list: bool = False) -> int:
     A dispute is between an owner and a holder that could not use the owner's shares; one of them is lying. A client
     with more disputes than there are liars is lying. The maximum is max(1, colluders) in the complete graph, else half
     of a neighbourhood's spare shares, at least 1. In version 4 the maximum is ``DISPUTES`` on a random graph, and 0
-    with ``full_list``: clients then sign no list that names a client they dispute with.
+    with ``full_list``. Clients then sign no list that names a client in dispute with them.
     """
     if full_list and parameters.hybrid:
         return 0
@@ -56,19 +56,19 @@ def tolerance(parameters: Parameters, *, full_list: bool = False) -> int:
 def admitted(checked: Collection[int], failed: Failed, graph: Graph, *, full_list: bool = False) -> frozenset[int]:
     """Return the clients that may continue to the mask step.
 
-    Clients with too many disputes, clients with too few good holders because of disputes, and each :func:`_suspect` are
-    removed in this order, one by one, because each removal ends disputes.
+    Each step removes one client, because a removal ends disputes. The first reason that applies selects it: too many
+    disputes, too few good holders because of disputes, or :func:`_suspect`.
 
     Guarantee:
         In version 4, on a random graph or with ``full_list``: each liar removes at most one honest client
         (:func:`_too_disputed`). Each client must retain more than t neighbours.
 
-        In the complete graph otherwise: no honest client is removed if at most :func:`tolerance` clients lie and more
-        than t other honest clients hold each client's shares. With one liar, or with min_survivors of at least t plus
-        the tolerance, t such holders are enough. If more than t clients continue, t of them can use the shares of every
-        disputed client that continues. (If t continue, each has only t-1 others.) Suppose that at least t + 3 clients,
-        and at least min_survivors + 2, sent ``Check``. Then one liar and one other client may vanish later, and the
-        remaining clients suffice for the sum (docs/protocol.md, Dealings).
+        Otherwise, in the complete graph: no honest client is removed under two conditions. At most :func:`tolerance`
+        clients lie, and more than t other honest clients hold each client's shares. With one liar, or with
+        min_survivors of at least t plus the tolerance, t such holders are enough. If more than t clients continue, t of
+        them can use the shares of every disputed client that continues. (If t continue, each has only t-1 others.)
+        Suppose that at least t + 3 clients, and at least min_survivors + 2, sent ``Check``. Then one liar and one other
+        client may vanish later, and the remaining clients suffice for the sum (docs/protocol.md, Dealings).
     """
     here = set(checked)
     disputes = {client: set[int]() for client in here}
@@ -172,7 +172,7 @@ def signers(survivors: Iterable[int], failed: Failed, graph: Graph) -> list[int]
 
 def _can_agree(client: int, listed: frozenset[int], failed: Failed, graph: Graph) -> bool:
     if client not in failed:
-        return True  # the list as a whole has been checked
+        return True  # the full list has been checked
     try:
         check_proven(listed, graph, client, failed[client])
     except Refusal:

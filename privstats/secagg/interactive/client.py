@@ -54,11 +54,11 @@ class Client(Uploader):
     Raises:
         LocalProtocolError: arguments do not fit the parameters, or a graph that is not complete has no numbered roster.
 
-    Guarantee: a server together with at most ``colluders`` clients learns from this client's messages nothing but one
-    sum over at least ``min_survivors`` clients, even if the server deviates (docs/theorems.md):
+    Guarantee: a server with at most ``colluders`` clients learns from this client's messages nothing but one
+    sum over at least ``min_survivors`` clients. This holds even if the server deviates (docs/theorems.md):
 
-    - complete graphs: theorem 2 in version 3, 7 in version 4;
-    - random graphs: 3 and 8, if all see one list; ``parameters.condition`` and ``failure`` limit both.
+    - complete graphs: theorem 2 in version 3, 7 in version 4.
+    - random graphs: 3 and 8, if all see one list. ``parameters.condition`` and ``failure`` limit both.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -202,8 +202,8 @@ class Client(Uploader):
         earlier one gets no answer.
 
         Raises:
-            RemoteProtocolError: the message is damaged, too large or late, or a refused opening (no state changes); or
-                the server broke the protocol (this client is wiped).
+            RemoteProtocolError: the message is damaged, too large or late, or a refused opening; no state changes. Or
+                the server broke the protocol, and this client is wiped.
             LedgerError: ``on_upload`` refused; nothing is sent.
         """
         answers = self._receive_message(wire.view_of(data))

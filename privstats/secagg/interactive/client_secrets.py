@@ -3,10 +3,10 @@
 A wipe overwrites the root. Only the root of these secrets is serialised, and only sealed. A resumed client repeats
 identical messages, so no key encrypts two different messages.
 
-The channel has one key per type of message, from the client's signed box key and the server's signed session key (in
-version 4 also from an ML-KEM secret). No third party can read, change or forge a message. The masked vector is only
-authenticated: it is uniform to any party without the masks. The channel does not restrict the server; the client's
-checks do.
+The channel has one key per type of message, from the client's signed box key and the server's signed session key. In
+version 4 the keys also depend on an ML-KEM secret. No third party can read, change or forge a message. The masked
+vector is only authenticated: it is uniform to any party without the masks. The channel does not restrict the server;
+the client's checks do.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Wire messages of the interactive protocol: strict types, with sizes checked before parsing.
 
 A message is ``version || msgpack array``. Openings, advertisements and aborts are in the clear. All others end with a
-tag, and the channel encrypts all after their session field, except in masked vectors; in version 4's ``Share`` a nonce
-comes first. ``reply_to`` is the SHA-256 of the answered message.
+tag. The channel encrypts all after their session field, except in masked vectors. In version 4's ``Share`` a nonce
+precedes the ciphertext. ``reply_to`` is the SHA-256 of the answered message.
 
 Statements each have their own label; their fields are of fixed length or come last, so no two share an encoding.
 """

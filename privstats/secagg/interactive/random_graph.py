@@ -110,14 +110,15 @@ def failure_bounds(
     """Return the failure bounds of a sparse graph.
 
     n clients have degree k, threshold t, c colluders and d = clients - min_survivors dropouts. At most q neighbours
-    (``disputes``; 0 in version 3) share no mask with a client, and m = :func:`excludable`.
+    (``disputes``; 0 in version 3) share no mask with a client, and m = :func:`excludable`. Before log2, bounds and
+    events are:
 
-    - connectivity ``n * prod_{i<k/2} (c+d-i)/(n-i)``: k/2 adjacent positions hold no honest survivor;
-    - privacy ``n * P[Hyp(n-1, c, k) >= 2t-k]``: enough colluders for t shares of both a client's secrets;
-    - liveness ``n * P[Hyp(n-1, n-1-d+m, k) < t+q]``: fewer than t undisputed neighbours among the n - d + m clients
-      that must stay;
-    - lying_server ``n * P[Hyp(n-1, c, k/2) >= t-q-k/2]``: every listed client needs t listed neighbours, so next to k/2
-      positions without honest survivors at least t-q-k/2 must be colluders (docs/theorems.md, 8).
+    - connectivity: ``n * prod_{i<k/2} (c+d-i)/(n-i)``. k/2 adjacent positions hold no honest survivor.
+    - privacy: ``n * P[Hyp(n-1, c, k) >= 2t-k]``. Enough colluders for t shares of both a client's secrets.
+    - liveness: ``n * P[Hyp(n-1, n-1-d+m, k) < t+q]``. A client has fewer than t undisputed neighbours among the
+      n - d + m clients that must stay.
+    - lying_server: ``n * P[Hyp(n-1, c, k/2) >= t-q-k/2]``. Every listed client needs t listed neighbours. So next to
+      k/2 positions without honest survivors at least t-q-k/2 must be colluders (docs/theorems.md, 8).
 
     Source: SecAgg+, theorems 3.7 to 3.10, with exact hypergeometric tails; the last is ours.
     """

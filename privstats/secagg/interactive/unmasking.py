@@ -2,7 +2,7 @@
 
 Version 3 verifies each recovered key against its owner's advertisement. Version 4 verifies shares and revealed keys
 against commitments to ``hybrid``'s g and f. There a silent survivor's interpolated self-mask key g(0) may differ from
-the key that masked its vector, which changes that client's own input alone (docs/theorems.md, 7).
+the key that masked its vector. That changes this client's own input alone (docs/theorems.md, 7).
 """
 
 from __future__ import annotations

@@ -248,8 +248,8 @@ def opened(
     """Return a report's piece for this helper, and its statement's hash.
 
     Raises:
-        Refusal: ``stranger`` or ``bad_signature`` (the leader invented it); ``bad_box`` (its client sealed garbage or
-            an uncommitted piece, or copied a box: ``info`` names sender, receiver and run).
+        Refusal: ``stranger`` or ``bad_signature`` if the leader invented it. ``bad_box`` if its client sealed garbage
+            or an uncommitted piece, or copied a box: ``info`` names sender, receiver and run.
     """
     if entry.sender >= len(publics):
         raise Refusal("stranger")

@@ -79,9 +79,9 @@ def prove_excluded(
     another report of its vector, under another name.
 
     Guarantee: an honest helper answers one list, or signs that it answered none, and destroys its key with that. If
-    every helper has done either, and this report is on no list, the honest helper's stream is gone. The report then
-    stays uniform to the rest of the world together, while the plan's key agreement is unbroken, except for a proof's
-    answers, which reveal nothing of it.
+    every helper has done either, and this report is on no list, the honest helper's stream is gone. While the plan's
+    key agreement is unbroken, the report then stays uniform to all other parties together. A proof's answers are the
+    exception, and reveal nothing of the report.
     """
     run = _Run(parameters, panel.context(parameters, roster), panel)
     lists = {place: _read(statements, place, run, _listed) for place in range(1, parameters.helpers + 1)}

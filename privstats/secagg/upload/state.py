@@ -70,7 +70,7 @@ class LeaderState(HiddenRepr, Struct):
     """The leader's state; ``total`` is filled in for sealing only.
 
     ``reported`` maps a sender to its statement's hash, and ``listed`` the clients in the sum to theirs. ``open`` is the
-    part being filled; ``parts`` has closed parts that await answers, by number; ``settled`` has answered parts not yet
+    part being filled. ``parts`` has closed parts that await answers, by number. ``settled`` has answered parts not yet
     added, if the leader ``defers`` sums. ``revealed`` has each helper's answer hash and signature.
     """
 
