@@ -9,10 +9,10 @@ export const ENGLISH = {
   "asked.sums": "Sums over {features} numbers of each record.",
   "sent.two":
     "One message, locked on this device. It can be read only if {all} both work together against you, or by " +
-    "anyone who keeps it until today’s locks are broken.",
+    "somebody who keeps it until today’s locks are broken.",
   "sent.more":
     "One message, locked on this device. It can be read only if {all} all work together against you, or by " +
-    "anyone who keeps it until today’s locks are broken.",
+    "somebody who keeps it until today’s locks are broken.",
   made: "They publish only totals, over at least {least} answers.",
   promise:
     "Noise is added to the totals: whatever you answer, no result becomes more than {factor} times as likely, except " +
@@ -30,7 +30,7 @@ export const ENGLISH = {
   trusted: "{leader} sees the exact totals, and is trusted with them.",
   times: "All {runs} times that you may be asked are counted together.",
   known: "That you answered is not secret: {others} can see which invitations were used, and when.",
-  final: "Once sent, an answer cannot be changed or withdrawn, not even before the study closes.",
+  final: "Once sent, an answer cannot be changed or called back, not even before the study closes.",
   here: "This browser remembers that an answer was sent, until you choose “Forget”.",
   page: "This page comes from {page}, who must not change it to read answers.",
   "page.registrar": "This page comes from {page}, who could read your answer by changing it, and is trusted not to.",
