@@ -1,6 +1,6 @@
 /**
- * Before `npm pack`: the bundle is what the sources give, and the package gets the licence and, where PRIVSTATS_PROJECT_URL
- * names the project's pages, as it does for the wheel, its repository. `--undo` takes both out of the checkout again.
+ * Runs before `npm pack`: checks that the bundles are built from the sources, and adds the licence to the package. If
+ * PRIVSTATS_PROJECT_URL has the project's address, as for the wheel, it adds the repository too. `--undo` removes both.
  */
 import { copyFileSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 

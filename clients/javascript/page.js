@@ -1,2 +1,2 @@
-/** The page's form, for a page of one's own: see README.md. */
+/** The page's form, for your own page: see README.md. */
 export { start } from "./src/page.js";

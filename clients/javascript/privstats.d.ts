@@ -1,4 +1,4 @@
-/** Where sealed reports are kept. A store of one's own adds a record once and never replaces its bytes. */
+/** A store of sealed reports. Your own store must add a record once, and never replace its bytes. */
 export interface Store {
   exclusive<T>(id: string, work: () => Promise<T>): Promise<T>;
   get(id: string): Promise<Kept | undefined>;
@@ -6,7 +6,7 @@ export interface Store {
   update(record: Kept): Promise<unknown>;
   remove(id: string): Promise<unknown>;
   runsOf(key: string): Promise<number>;
-  /** The records of a run that are sealed and not known to be sent: what an outbox sends. */
+  /** Returns the records of a run that are sealed and not known to be sent, which an outbox sends. */
   sealed(run: string): Promise<Kept[]>;
 }
 
@@ -21,14 +21,14 @@ export interface Kept {
   report: Uint8Array<ArrayBuffer> | null;
 }
 
-/** The page's own: the leader's address, the run in hex, and the study's 64 hex digits. Never from a link. */
+/** The page's pins: the leader's address, the run in hex, and the study's 64 hex digits. Never from a link. */
 export interface Pins {
   leader: string;
   run: string;
   study: string;
 }
 
-/** Sentences by their key, and `lang`: words.json has whole tables. English stands in for what is missing. */
+/** Sentences by key, and `lang`: words.json has complete tables. Missing sentences are English. */
 export type Words = Record<string, string>;
 
 export interface Options {
@@ -36,16 +36,16 @@ export interface Options {
   fetch?: typeof globalThis.fetch;
   now?: () => number;
   words?: Words;
-  /** Which of the plan's own texts a person reads best; the browser's languages, if left out. */
+  /** The languages of the plan's own texts that a person prefers; by default the browser's languages. */
   languages?: readonly string[];
 }
 
 export interface Word {
   about: "asked" | "sent" | "made" | "promise" | "known" | "final" | "here" | "page";
-  /** The sentence's key in a table of words, and what stands in its holes. */
+  /** The sentence's key in a table of words, and the values filled into it. */
   key: string;
   values: Record<string, string | number | string[]>;
-  /** Whether a page shows it before the first question; the rest stands behind "more". */
+  /** Whether a page shows it before the first question; other sentences are behind "more". */
   brief: boolean;
   text: string;
 }
@@ -65,7 +65,7 @@ export interface Choice {
 export type Field =
   (Asked & { kind: "number"; min?: number; max?: number }) | (Asked & { kind: "choice"; choices: Choice[] });
 
-/** Columns of a plan of counts; or X and y of a plan of classes or of a regression. */
+/** Columns of a plan of counts; or X and y of a plan of classes or a regression. */
 export type Records =
   | { [column: string]: (string | number | null)[] }
   | { X: (number[] | Float64Array)[]; y: (string | number | number[])[] };
@@ -78,14 +78,14 @@ export interface Measured {
 export interface Report {
   readonly hash: string;
   readonly bytes: Uint8Array<ArrayBuffer>;
-  /** False where another tab or visit sealed before: its answer stands, and this one is not sent. */
+  /** False if another tab or visit sealed before: its answer counts, and this one is not sent. */
   readonly own: boolean;
 }
 
 export interface Run {
   readonly words: Word[];
   readonly fields: Field[];
-  /** The plan's own title and the language of its texts, where it has them. */
+  /** The plan's own title and the language of its texts, if it has texts. */
   readonly title: string | undefined;
   readonly language: string | undefined;
   readonly index: number;
@@ -101,24 +101,24 @@ export interface Run {
 
 export interface Sending {
   signal?: AbortSignal;
-  /** Why it waits: the leader's code, or "unreachable"; and the sentence in English. */
+  /** Called with the reason to wait: the leader's code, or "unreachable", and an English sentence. */
   onWaiting?: (waiting: { code: string; text: string }) => void;
-  /** Milliseconds until it gives up; two hours, if left out. */
+  /** Milliseconds until it gives up; by default two hours. */
   patience?: number;
 }
 
 export interface State {
   hash: string;
   index: number;
-  /** "waiting" is tried again by itself; "stopped" is tried again by `resume`, once online, and on coming back. */
+  /** "waiting" is tried again soon; "stopped" by `resume`, once the browser is online, or when a person returns. */
   state: "sending" | "waiting" | "stopped" | "refused" | "sent" | "already_here";
   code?: string;
 }
 
 export interface Outbox {
-  /** Sends what is sealed and not on its way; ends when all of it has arrived, stopped or was refused. */
+  /** Sends the sealed reports that are not being sent; ends when each has arrived, stopped or was refused. */
   resume(): Promise<void>;
-  /** Hears no more of the browser; what is on its way goes on. */
+  /** Stops listening to the browser; reports that are being sent continue. */
   close(): void;
 }
 
@@ -129,9 +129,9 @@ export declare class PrivstatsError extends Error {
   readonly retry: boolean;
 }
 
-/** Opens an invitation (a link, its fragment, or what was typed). Nothing is drawn, kept or sent. */
+/** Opens an invitation (a link, its fragment, or typed text). It generates, stores and sends nothing. */
 export declare function open(invitation: string, pins: Pins, options?: Options): Promise<Run>;
-/** Sends every sealed report of the run that this browser keeps, without its link: at once, once online, on coming back. */
+/** Sends every stored report of the run, without its link: at once, once online, and when a person returns. */
 export declare function outbox(
   pins: Pins,
   options?: Pick<Options, "store" | "fetch"> & { patience?: number; onState?: (state: State) => void },

@@ -18,6 +18,7 @@ from privstats.cli.parts.terminal import escape, say, table_of, terminal, writab
 from privstats.errors import PlanError
 from privstats.files.atomic import atomic_write
 from privstats.files.text import json_text
+from privstats.plug_ins import of_contrib
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -262,6 +263,8 @@ def _facts(plan: ps.Plan, unread: UnreadStatistics) -> list[str]:
         from privstats.inference.prediction import cap_warnings
 
         width = cap_warnings(plan)
+    if plan.devices is not None:
+        width += of_contrib("browsers", "a plan with [devices]", PlanError)(plan)
     return [*facts(plan), *width, *grid_sentences(plan), *unread.sentences()]
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,26 @@ def test_a_registrar_invites_once_and_no_code_is_on_its_screen(typed) -> None:
     assert not any(each in told for each in letters)
     settings = Settings.read("survey/run-1/leader")
     assert (settings.origins, (settings.until - settings.closes).days) == (("https://survey.example",), 30)
+
+
+def test_a_plan_that_no_browser_answers_needs_the_word_that_no_browser_is_asked(typed, privstats) -> None:
+    plan = ps.Plan.read("plan.toml")
+    clipped = replace(plan.privacy, max_records_per_client=4, client_clip=2.0)
+    devices = replace(plan.devices, stated_epsilon=9.0)
+    told = "no browser answers a plan with privacy.client_clip = 2.0: omit it, or let only installed software answer"
+    for change, words in (
+        ({"privacy": clipped}, f"WARNING: {told}"),
+        ({"schema": ps.ClassSchema(2, 2, "NA", 1.0)}, "asks count tables alone, and schema.task is 'classes'"),
+    ):
+        Path("plan.toml").write_text(replace(plan, devices=devices, **change).to_toml())
+        assert words in " ".join(privstats("plan", "check", "plan.toml", cwd=Path.cwd(), code=0).stdout.split())
+    Path("plan.toml").write_text(plan.to_toml())
+    assert "no browser" not in privstats("plan", "check", "plan.toml", cwd=Path.cwd(), code=0).stdout
+    Path("plan.toml").write_text(replace(plan, privacy=clipped, devices=devices).to_toml())
+    refused(ps.PlanError, told, typed, "new", "plan.toml", "survey", *WHERE)
+    assert not Path("survey").exists()
+    assert f"WARNING: {told}" in " ".join(typed("new", "plan.toml", "survey", *WHERE, "--installed").split())
+    assert ps.Plan.read("survey/plan.toml").privacy == clipped
 
 
 def test_the_next_run_has_its_own_days_and_the_same_codes(typed) -> None:

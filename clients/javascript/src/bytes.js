@@ -1,4 +1,4 @@
-/** Bytes, hashes and keys by WebCrypto alone, and the little of msgpack that messages need. */
+/** Bytes, hashes and keys through WebCrypto alone, and the part of msgpack that messages use. */
 const TEXT = new TextEncoder();
 
 export const utf8 = (text) => TEXT.encode(text);
@@ -7,7 +7,7 @@ export const u8 = (value) => Uint8Array.of(value);
 export const u32 = (value) => Uint8Array.of(value >>> 24, value >>> 16, value >>> 8, value);
 export const equal = (left, right) => left.length === right.length && left.every((byte, i) => byte === right[i]);
 
-/** Bytes of hexadecimal digits, of a known length where one is given; null for anything else. */
+/** Returns the bytes of lower-case hex digits, `size` bytes if that is given; null for any other value. */
 export function fromHex(text, size) {
   if (typeof text !== "string" || !/^([0-9a-f]{2})*$/.test(text) || (size ?? text.length / 2) * 2 !== text.length)
     return null;
@@ -15,13 +15,13 @@ export function fromHex(text, size) {
 }
 
 export function join(...parts) {
-  const whole = new Uint8Array(parts.reduce((size, part) => size + part.length, 0));
+  const joined = new Uint8Array(parts.reduce((size, part) => size + part.length, 0));
   let at = 0;
   for (const part of parts) {
-    whole.set(part, at);
+    joined.set(part, at);
     at += part.length;
   }
-  return whole;
+  return joined;
 }
 
 export async function sha256(...parts) {
@@ -40,7 +40,7 @@ export async function hkdf(secret, salt, info) {
   return new Uint8Array(await crypto.subtle.deriveBits(algorithm, held, 256));
 }
 
-/** A private key as PKCS #8 (RFC 8410), because WebCrypto imports no raw ones. */
+/** Wraps a raw private key as PKCS #8 (RFC 8410), because WebCrypto imports no raw private keys. */
 function pkcs8(lastByte, raw) {
   return join(Uint8Array.of(48, 46, 2, 1, 0, 48, 5, 6, 3, 43, 101, lastByte, 4, 34, 4, 32), raw);
 }
@@ -49,7 +49,7 @@ export function x25519Private(raw) {
   return crypto.subtle.importKey("pkcs8", pkcs8(110, raw), "X25519", false, ["deriveBits"]);
 }
 
-/** The shared secret; null for a point of low order, which WebCrypto refuses or makes zeros of. */
+/** Returns the shared secret; null for a point of low order, which WebCrypto refuses or turns into zeros. */
 export async function x25519(held, peer) {
   try {
     const key = await crypto.subtle.importKey("raw", peer, "X25519", false, []);
@@ -65,12 +65,12 @@ const BASE_POINT = Uint8Array.of(9, ...new Uint8Array(31));
 
 export const x25519Public = (held) => x25519(held, BASE_POINT);
 
-/** A signing key, which nothing can read again: NSS, for one, exports no public half of it. */
+/** Imports a signing key that no script can export. */
 export function signingKey(seed) {
   return crypto.subtle.importKey("pkcs8", pkcs8(112, seed), "Ed25519", false, ["sign"]);
 }
 
-/** The public half, where this browser tells it; null elsewhere. */
+/** Returns the public key of a seed; null where the browser does not export it, as in Firefox. */
 export async function publicOf(seed) {
   try {
     const readable = await crypto.subtle.importKey("pkcs8", pkcs8(112, seed), "Ed25519", true, ["sign"]);
@@ -102,7 +102,7 @@ export async function aesGcm(key, nonce, content, associated = new Uint8Array())
   return new Uint8Array(await crypto.subtle.encrypt(algorithm, held, content));
 }
 
-/** msgpack's shortest form of whole numbers up to 2^32 - 1, texts, bytes and lists. */
+/** Packs an integer up to 2^32 - 1, a text, bytes or a list in msgpack's shortest form. */
 export function pack(value) {
   if (typeof value === "number") return packNumber(value);
   if (typeof value === "string") return join(header([0xd9, 0xda], value.length, 0xa0, 32), utf8(value));

@@ -1,4 +1,7 @@
-/** What a study's words and refusals say in English; words.json has the same and a page's own sentences by language. */
+/**
+ * The English sentences of a study and of refusals. words.json has them in every language, and the page's own
+ * sentences.
+ */
 export const ENGLISH = {
   lang: "en",
   "asked.counts": "{asked}. Only the group that your answer falls into is counted.",
@@ -17,7 +20,13 @@ export const ENGLISH = {
   "promise.record":
     "Noise is added to the totals: whatever a record of this device says (per record), no result becomes more than " +
     "{factor} times as likely, except with a chance of 1 in {chance} (ε = {epsilon}).",
-  exact: "The totals are exact. Who knows all other answers could work out yours.",
+  "promise.pure":
+    "Noise is added to the totals: whatever you answer, no result becomes more than {factor} times as likely " +
+    "(ε = {epsilon}).",
+  "promise.record.pure":
+    "Noise is added to the totals: whatever a record of this device says (per record), no result becomes more than " +
+    "{factor} times as likely (ε = {epsilon}).",
+  exact: "The totals are exact. Anyone who knows all other answers could work out yours.",
   trusted: "{leader} sees the exact totals, and is trusted with them.",
   times: "All {runs} times that you may be asked are counted together.",
   known: "That you answered is not secret: {others} can see which invitations were used, and when.",
@@ -36,14 +45,15 @@ export const ENGLISH = {
   stopped:
     "Your answer is safe on this device and is not sent: press “Send” to try again. It is also tried when this device " +
     "is online again or you come back to this page.",
-  "code.already_here": "An answer has already come from this invitation. If it was not yours, tell who invited you.",
+  "code.already_here":
+    "An answer has already come from this invitation. If it was not yours, tell the people who invited you.",
   "code.closed": "This study takes no more answers: it has closed. Nothing of yours was sent.",
   "code.over": "This study is over: it takes no more answers.",
-  "code.stranger": "This invitation is not for this study. Ask who invited you for another one.",
-  "code.bad_signature": "This invitation is not for this study. Ask who invited you for another one.",
-  "code.unknown_run": "This study is not here. Ask who invited you for the right link.",
+  "code.stranger": "This invitation is not for this study. Ask the people who invited you for another one.",
+  "code.bad_signature": "This invitation is not for this study. Ask the people who invited you for another one.",
+  "code.unknown_run": "This study is not here. Ask the people who invited you for the right link.",
   "code.no_panel": "This study has not begun. Come back later with the same invitation.",
   "code.unreachable": "The study’s server cannot be reached: are you online?",
   "code.clock": "The clock of this device is wrong by more than an hour: set it, then come back.",
-  "code.else": "This did not work. Tell who invited you, and say the word “{code}”.",
+  "code.else": "This did not work. Tell the people who invited you, and say the word “{code}”.",
 };

@@ -1,4 +1,4 @@
-/** A refusal: a code for programs and a sentence for people. Neither ever holds an answer or a secret. */
+/** A refusal: a code for programs and a sentence for people. Neither contains an answer or a secret. */
 export class PrivstatsError extends Error {
   constructor(code, sentence, { retry = false } = {}) {
     super(sentence);
@@ -11,8 +11,5 @@ export class PrivstatsError extends Error {
 export function refuse(code, sentence) {
   throw new PrivstatsError(code, sentence);
 }
-
-/** Tells of every key of a table that is not known. */
-export const others = (table, known, tell) => Object.keys(table).forEach((key) => known.includes(key) || tell(key));
 
 export const unsupported = (what) => refuse("unsupported", `this client cannot answer a study with ${what}`);

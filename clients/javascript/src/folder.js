@@ -1,4 +1,7 @@
-/** A folder of Node that keeps sealed reports: each is written whole beside its name, synced, and linked once. */
+/**
+ * Stores sealed reports in a folder, for Node: each is written to a temporary file, synced, then linked to its name
+ * once.
+ */
 import { createHash } from "node:crypto";
 import { link, mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -30,19 +33,19 @@ class FolderStore {
     return join(this.#folder, createHash("sha256").update(id).digest("hex") + ENDING);
   }
 
-  /** The record in a file of its own, then at its place by one call of the system. */
+  /** Writes a record to a temporary file, then puts it under its name by one system call. */
   async #place(record, put) {
-    const beside = join(this.#folder, `.${crypto.randomUUID()}`);
-    await synced(beside, "wx", JSON.stringify(record, hexed));
+    const temporary = join(this.#folder, `.${crypto.randomUUID()}`);
+    await synced(temporary, "wx", JSON.stringify(record, hexed));
     try {
-      await put(beside, this.#path(record.id));
+      await put(temporary, this.#path(record.id));
       await synced(this.#folder, "r");
     } finally {
-      await rm(beside, { force: true });
+      await rm(temporary, { force: true });
     }
   }
 
-  /** One after the other in this process; of two processes the one whose report is linked first has sealed. */
+  /** Runs work one by one within this process. If two processes seal, the report that is linked first counts. */
   exclusive(_, work) {
     return (this.#last = this.#last.then(work, work));
   }
@@ -83,7 +86,7 @@ class FolderStore {
   }
 }
 
-/** A store in a folder, which any number of processes may share. */
+/** Returns a store in a folder, which any number of processes may share. */
 export async function inFolder(folder) {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   return new FolderStore(folder);

@@ -1,6 +1,7 @@
 /**
- * The whole-number grid of privstats/moments/grid.py, term by term: float64 alone, every sum exact or monotonic, so a
- * row has the same integers as in Python. Powers of two are set by their bits, for `**` may be approximate.
+ * Rounds rows to the integer grid, term by term as privstats/moments/grid.py does, in float64 alone. Every sum is exact
+ * or monotonic, so a row gets the same integers as in Python. Powers of two are set by their bits, because `**` may be
+ * approximate.
  */
 const BITS = new DataView(new ArrayBuffer(8));
 const LIFT = 600;
@@ -13,13 +14,13 @@ export function powerOfTwo(exponent) {
 
 const ONE = powerOfTwo(52);
 
-/** To the nearest whole number, ties to even; `Math.round` takes ties upwards. */
+/** Rounds to the nearest integer, ties to even; `Math.round` rounds ties up. */
 export function rint(value) {
   const size = Math.abs(value);
   return size < ONE ? Math.sign(value) * (size + ONE - ONE) : value;
 }
 
-/** The e with value = m 2^e and 1/2 <= m < 1; 0 for 0. */
+/** Returns e such that value = m 2^e and 1/2 <= m < 1; 0 for 0. */
 function binaryExponent(value) {
   if (value === 0) return 0;
   BITS.setFloat64(0, value);
@@ -33,15 +34,15 @@ function dot(left, right) {
   return sum;
 }
 
-/** A row times a power of two, so that its largest entry is about 2^bits. */
+/** Multiplies a row by a power of two, so that its largest entry is about 2^bits. */
 function scaled(row, bits) {
-  const exponent = bits - binaryExponent(row.reduce((most, value) => Math.max(most, Math.abs(value)), 0));
+  const exponent = bits - binaryExponent(row.reduce((largest, value) => Math.max(largest, Math.abs(value)), 0));
   const lift = exponent > LIFT ? LIFT : 0;
   const [first, second] = [powerOfTwo(lift), powerOfTwo(exponent - lift)];
   return row.map((value) => value * first * second);
 }
 
-/** The scaled row, its norm to about 11 digits in no order of addition, and a bound on that norm's error. */
+/** Returns the scaled row, its norm to about 11 digits in any order of addition, and a bound on the norm's error. */
 function rowNorm(row) {
   const bits = Math.floor((53 - (32 - Math.clz32(row.length - 1))) / 2);
   const rows = scaled(row, bits);
@@ -56,12 +57,15 @@ function rowNorm(row) {
   };
 }
 
-/** The grid vector of a row of finite numbers: rint(scale x) inside the ball, else shrunk into it and rounded. */
+/**
+ * Returns the grid vector of a row x: rint(scale x) if that is inside the ball; else x is shrunk into the ball and
+ * rounded.
+ */
 export function quantize(row, { radius, scale, nonnegative = false }) {
-  const kept = Float64Array.from(nonnegative ? row.map((value) => Math.max(value, 0)) : row);
-  const whole = kept.map((value) => rint(value * scale));
-  if (dot(whole, whole) <= radius * radius) return whole;
-  const { rows, norm, error } = rowNorm(kept);
+  const clipped = Float64Array.from(nonnegative ? row.map((value) => Math.max(value, 0)) : row);
+  const steps = clipped.map((value) => rint(value * scale));
+  if (dot(steps, steps) <= radius * radius) return steps;
+  const { rows, norm, error } = rowNorm(clipped);
   const factor = (radius - Math.sqrt(row.length) / 2) / (norm + error);
   const shrunk = rows.map((value) => rint(value * factor));
   if (!(dot(shrunk, shrunk) <= radius * radius)) throw new Error("a grid vector left its ball: report this bug");

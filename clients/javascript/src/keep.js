@@ -1,36 +1,38 @@
 /**
- * Where a sealed report is kept: one record of a run and a key, added once and never replaced, so that every send is of
- * the same bytes. A store has `exclusive`, `get`, `add`, `update`, `remove`, `runsOf` and `sealed`; `folder.js` is one
+ * Stores sealed reports: one record for each run and key, added once and never replaced, so that every send has the
+ * same bytes. A store has `exclusive`, `get`, `add`, `update`, `remove`, `runsOf` and `sealed`. `folder.js` has a store
  * for Node.
  */
 import { refuse } from "./errors.js";
 
 const [NAME, REPORTS] = ["privstats", "reports"];
 
-/** The browser's own: IndexedDB, one tab at a time. */
+/** Returns the browser's store, IndexedDB, which one tab changes at a time. */
 export function inBrowser() {
-  const run = (mode, work) => transaction(mode, work);
-  const all = async () => (await run("readonly", (store) => store.getAll())) ?? [];
+  const all = async () => (await transaction("readonly", (store) => store.getAll())) ?? [];
   return {
     exclusive(id, work) {
       if (!globalThis.navigator?.locks)
-        refuse("no_storage", "this browser cannot keep an answer safely: use another one");
+        refuse("no_storage", "this browser cannot store an answer safely: use another one");
       return navigator.locks.request(`${NAME}/${id}`, work);
     },
-    get: (id) => run("readonly", (store) => store.get(id)),
+    get: (id) => transaction("readonly", (store) => store.get(id)),
     async add(record) {
-      // a browser that asks the person may never answer
+      // nothing waits for this: a browser may ask the person, who may never answer
       navigator.storage?.persist?.().catch(() => {});
-      await run("readwrite", (store) => store.add(record));
+      await transaction("readwrite", (store) => store.add(record));
     },
-    update: (record) => run("readwrite", (store) => store.put(record)),
-    remove: (id) => run("readwrite", (store) => store.delete(id)),
+    update: (record) => transaction("readwrite", (store) => store.put(record)),
+    remove: (id) => transaction("readwrite", (store) => store.delete(id)),
     runsOf: async (key) => (await all()).filter((each) => each.key === key).length,
     sealed: async (run) => (await all()).filter((each) => each.run === run && each.state === "sealed"),
   };
 }
 
-/** A look never makes the database: a scanner that opens a link leaves nothing behind. */
+/**
+ * Returns whether the database is missing. Reading must not create it, so that a mail scanner that opens a link leaves
+ * nothing.
+ */
 const isAbsent = async () => indexedDB.databases && !(await indexedDB.databases()).some(({ name }) => name === NAME);
 
 async function transaction(mode, work) {
@@ -50,7 +52,7 @@ async function transaction(mode, work) {
   } catch {
     return refuse(
       "no_storage",
-      "this browser keeps nothing here (a private window?), so nothing was sent: use another window",
+      "this browser stores nothing here (a private window?), so nothing was sent: use another window",
     );
   }
 }
@@ -64,7 +66,7 @@ function opened() {
   });
 }
 
-/** Memory alone: for tests, and for a device that can be asked again. */
+/** Returns a store in memory, for tests, and for a device that can be asked again. */
 export function inMemory() {
   const records = new Map();
   /** @type {Promise<any>} */
@@ -73,7 +75,7 @@ export function inMemory() {
     exclusive: (_, work) => (last = last.then(work, work)),
     get: async (id) => records.get(id),
     async add(record) {
-      if (records.has(record.id)) throw new Error("kept already");
+      if (records.has(record.id)) throw new Error("stored already");
       records.set(record.id, record);
     },
     update: async (record) => void records.set(record.id, record),

@@ -1,6 +1,7 @@
 /**
- * Vectors of a ring: 32-bit words of an entry, one up to 32 bits and two (low, high) beyond; the bytes of these arrays
- * are what privstats/secagg/prg.py masks and privstats/files/packing.py packs, tile by tile.
+ * Vectors of a ring, as 32-bit words: one word for an entry of up to 32 bits, two (low, high) for a wider one. The
+ * bytes of these arrays are the ones that privstats/secagg/prg.py masks and privstats/files/packing.py packs, tile by
+ * tile.
  */
 import { refuse } from "./errors.js";
 import { join, u32 } from "./bytes.js";
@@ -8,9 +9,9 @@ import { join, u32 } from "./bytes.js";
 const TILE = 1 << 16;
 const WORD = 4294967296;
 
-/** The words of a vector of whole numbers, segment by segment, cut to their widths. */
+/** Returns the words of a vector of integers, segment by segment, truncated to the widths of the segments. */
 export function lanesOf(vector, segments) {
-  if (new Uint8Array(Uint32Array.of(1).buffer)[0] !== 1) refuse("unsupported", "this machine stores numbers backwards");
+  if (new Uint8Array(Uint32Array.of(1).buffer)[0] !== 1) refuse("unsupported", "this machine is big-endian");
   let start = 0;
   return segments.map(([size, bits]) => {
     const words = new Uint32Array(bits > 32 ? 2 * size : size);
@@ -34,7 +35,7 @@ function maskOf(bits) {
 
 export const bytesOf = ({ words }) => new Uint8Array(words.buffer);
 
-/** Subtracts the keystreams of these 32-byte keys, in place. */
+/** Subtracts the keystreams of 32-byte keys from the words, in place. */
 export async function subtractStreams(lanes, keys) {
   const held = await Promise.all(keys.map((key) => crypto.subtle.importKey("raw", key, "AES-CTR", false, ["encrypt"])));
   const zeros = new Uint8Array(
@@ -69,7 +70,7 @@ function subtractPairs(words, stream) {
 
 export const packedBytes = (segments) => segments.reduce((sum, [size, bits]) => sum + Math.ceil((size * bits) / 8), 0);
 
-/** The low bits of every entry in `packedBytes` bytes. */
+/** Packs the low bits of every entry into `packedBytes` bytes. */
 export function packLanes(lanes) {
   const out = new Uint8Array(packedBytes(lanes.map(({ size, bits }) => [size, bits])));
   let at = 0;
@@ -83,7 +84,7 @@ export function packLanes(lanes) {
 
 const ARRAYS = { 1: Uint8Array, 2: Uint16Array, 4: Uint32Array };
 
-/** Whole bytes as planes of 8, 4, 2, 1 bytes, then the top bits; gives where the next tile begins. */
+/** Packs full bytes as planes of 8, 4, 2 and 1 bytes, then the top bits; returns the offset of the next tile. */
 function packTile(lane, start, count, out, at) {
   const step = lane.bits > 32 ? 2 : 1;
   const words = lane.words.subarray(start * step, (start + count) * step);
@@ -102,7 +103,9 @@ function packTile(lane, start, count, out, at) {
   return lane.bits & 7 ? packTop(words, step, column, lane.bits & 7, count, out, at) : at;
 }
 
-/** Of every eight entries the top bits side by side, as planes of bytes; then those of the last entries. */
+/**
+ * Packs the top bits of every eight entries into one word, and all words as planes of bytes; the last entries follow.
+ */
 function packTop(words, step, column, bits, count, out, at) {
   const groups = count >>> 3;
   const shift = 8 * (column & 3);

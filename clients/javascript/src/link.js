@@ -1,4 +1,4 @@
-/** Invitations: `1.<index>.<code>.<check>`, from a link's fragment or typed from paper. */
+/** Reads invitations, `1.<index>.<code>.<check>`, from a link's fragment or typed from paper. */
 import { hkdf, join, sha256, u8, utf8 } from "./bytes.js";
 import { refuse } from "./errors.js";
 
@@ -18,7 +18,7 @@ function codeBytes(code) {
   return Uint8Array.from(bits.slice(0, 128).match(/.{8}/g), (eight) => parseInt(eight, 2));
 }
 
-/** Index and 16 bytes of code of an invitation; a whole link is taken too. Refused where a letter is wrong. */
+/** Returns the index and the 16-byte code of an invitation, or of the link that contains it; refuses a wrong letter. */
 export async function readLink(text) {
   const plain = String(text)
     .slice(String(text).lastIndexOf("#") + 1)
@@ -26,7 +26,7 @@ export async function readLink(text) {
     .replace(/[a-z]/g, (letter) => letter.toUpperCase());
   const [, index, letters, check] = plain.match(LINK) ?? [];
   if (!index || Number(index) > 0xffffffff)
-    refuse("bad_link", "this is no whole invitation: copy it again, to its last letter");
+    refuse("bad_link", "this invitation is not complete: copy it again, to its last letter");
   const code = codeBytes(letters);
   const sum = await sha256(utf8("privstats/devices/1/link"), u8(0), utf8(`1.${index}.${letters}`));
   if (base32(sum).slice(0, 4) !== check || base32(code) !== letters) {
@@ -35,14 +35,14 @@ export async function readLink(text) {
   return { index: Number(index), code };
 }
 
-/** The seed of the signing key behind a code; the code is zeroed. */
+/** Returns the seed of a code's signing key, and sets the code to zeros. */
 export async function seedOf(code) {
   const seed = await hkdf(code, new Uint8Array(), "privstats/devices/1/identity");
   code.fill(0);
   return seed;
 }
 
-/** The page's one pin, over run, plan and roster. */
+/** Returns the number by which a page names its study: a hash of run, plan and roster. */
 export function studyOf(run, plan, roster) {
   return sha256(utf8("privstats/devices/1/study"), u8(0), u8(run.length), join(run, plan, roster));
 }

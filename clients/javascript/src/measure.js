@@ -1,10 +1,11 @@
 /**
- * The flat vector of whole numbers that a client contributes: the same integers as `ps.measure` and
- * `ps.encoding.flatten` give in Python (tests/moments/vectors/measure.json). Count tables and numbers beside them, classes
- * with the statistics NA or NAB, and ridge of one fold, without a transform; other plans are refused by name.
+ * Measures records: returns the flat vector of integers that a client contributes, equal to those of `ps.measure` and
+ * `ps.encoding.flatten` in Python (tests/moments/vectors/measure.json). It measures count tables with numbers, classes
+ * with the statistics NA or NAB, and ridge of one fold, without a transform. Other schemas are refused by name.
  */
+import { requireAccepted } from "./accepted.js";
 import { cellOf, cellsOf, columnsOf } from "./cells.js";
-import { others, refuse, unsupported } from "./errors.js";
+import { refuse, unsupported } from "./errors.js";
 import { powerOfTwo, quantize, rint } from "./grid.js";
 
 const COUNT_SCALE = 4096;
@@ -12,7 +13,6 @@ const EXACT = powerOfTwo(53);
 
 const KINDS = {
   counts: {
-    keys: "variables tables numbers",
     layout: (schema) => {
       const tables = tablesOf(schema);
       const groups = sumOf(tables.map((table) => table.groups));
@@ -21,7 +21,6 @@ const KINDS = {
     measure: counts,
   },
   classes: {
-    keys: "classes features statistics clip_norm grid_bits nonnegative class_names feature_names",
     layout: ({ classes, features, statistics }) => [
       classes,
       classes * features,
@@ -30,25 +29,19 @@ const KINDS = {
     measure: classes,
   },
   ridge: {
-    keys: "features targets clip_norm target_bound grid_bits folds nonnegative feature_names",
     layout: ({ features, targets }) => [...triangle(features), features * targets, 1],
     measure: ridge,
   },
 };
 
-/** The sizes of the vector's segments; a schema that this client cannot measure is refused. */
+/** Returns the sizes of the vector's segments; refuses a schema that this client cannot measure. */
 export function layoutOf(schema) {
-  const kind = Object.hasOwn(KINDS, schema.task) ? KINDS[schema.task] : unsupported(schema.task);
-  others(schema, `task transform ${kind.keys}`.split(" "), (key) => unsupported(`schema.${key}`));
-  if (schema.transform?.length) unsupported("schema.transform");
-  if (schema.task === "classes" && !["NA", "NAB"].includes(schema.statistics)) {
-    unsupported(`the statistics ${schema.statistics}`);
-  }
-  if (schema.task === "ridge" && schema.folds !== 1) unsupported("several folds");
+  const kind = Object.hasOwn(KINDS, schema.task) ? KINDS[schema.task] : unsupported("schema.task");
+  requireAccepted(schema, "schema", schema.task);
   return kind.layout(schema);
 }
 
-/** The vector of some records, Float64Array, and how many records there are. */
+/** Returns the vector of some records, a Float64Array, and the number of records. */
 export function measure(schema, records) {
   layoutOf(schema);
   if (records === null || typeof records !== "object") refuse("wrong_type", "records must be an object of columns");
@@ -61,25 +54,29 @@ function triangle(size) {
 
 const sumOf = (sizes) => sizes.reduce((sum, size) => sum + size, 0);
 
-/** The tables, and for each number one of its groups and of who gave it: what it crosses, cells, groups, and the number. */
+/**
+ * Returns every table: the indices of its columns, its number of cells and its last column. A number has a table of its
+ * own, of its groups and of whether it was given; `groups` is its number of groups, 0 for other tables.
+ */
 function tablesOf(schema) {
-  const asked = columnsOf(schema);
+  const read = columnsOf(schema);
   const own = (schema.numbers ?? []).map(({ name, by = [] }) => [...by, name]);
   return [...schema.tables, ...own].map((names) => {
-    const crossed = names.map((name) => asked.findIndex((each) => each.name === name));
-    const size = crossed.reduce((cells, at) => cells * cellsOf(asked[at]).length, 1);
-    const last = asked[crossed.at(-1)];
+    const crossed = names.map((name) => read.findIndex((each) => each.name === name));
+    const size = crossed.reduce((cells, at) => cells * cellsOf(read[at]).length, 1);
+    const last = read[crossed.at(-1)];
     return { crossed, size, last, groups: "low" in last ? size / cellsOf(last).length : 0 };
   });
 }
 
-/** The lists of these columns, and of no others, one as long as the other. */
+/** Returns the lists of exactly these columns, all of one length. */
 function columns(records, names) {
-  others(records, names, (name) => refuse("wrong_type", `the plan has no column "${name}"`));
+  const stranger = Object.keys(records).find((name) => !names.includes(name));
+  if (stranger !== undefined) refuse("wrong_type", `the plan has no column "${stranger}"`);
   const lists = names.map((name) => {
     const values = Object.hasOwn(records, name) ? records[name] : undefined;
     if (!Array.isArray(values)) refuse("wrong_type", `"${name}" must be a list with one value per record`);
-    // a hole in a list becomes undefined, and is refused as such
+    // a hole in a list becomes undefined, which is refused later
     return Array.from(values);
   });
   if (lists.some(({ length }) => length !== lists[0].length))
@@ -88,19 +85,19 @@ function columns(records, names) {
 }
 
 function counts(schema, records) {
-  const asked = columnsOf(schema);
+  const read = columnsOf(schema);
   const lists = columns(
     records,
-    asked.map(({ name }) => name),
+    read.map(({ name }) => name),
   );
-  const places = lists.map((values, at) => values.map((value) => cellOf(asked[at], value)));
+  const places = lists.map((values, at) => values.map((value) => cellOf(read[at], value)));
   const [{ length }] = lists;
   const [vector, T, x, q] = parts(schema);
   requireRoom(length, x ? COUNT_SCALE * COUNT_SCALE : COUNT_SCALE);
   let [start, first] = [0, 0];
   for (const { crossed, size, last, groups } of tablesOf(schema)) {
     for (let record = 0; record < length; record++) {
-      const cell = crossed.reduce((cells, at) => cells * cellsOf(asked[at]).length + places[at][record], 0);
+      const cell = crossed.reduce((cells, at) => cells * cellsOf(read[at]).length + places[at][record], 0);
       T[start + cell] += COUNT_SCALE;
       if (groups) {
         const steps = stepsOf(last, lists[crossed.at(-1)][record]);
@@ -115,17 +112,17 @@ function counts(schema, records) {
   return { vector, records: length };
 }
 
-/** Whole steps from the middle of a number's range; a missing number has none. */
+/** Returns a value's distance from the middle of a number's range, in grid steps; 0 for a missing value. */
 function stepsOf({ low, high }, value) {
   const steps = value === null ? 0 : rint((value - (low + high) / 2) * (COUNT_SCALE / ((high - low) / 2)));
   return Math.max(-COUNT_SCALE, Math.min(steps, COUNT_SCALE));
 }
 
 function requireRoom(count, bound) {
-  if (count * bound >= EXACT) refuse("too_many_records", "too many records");
+  if (count * bound >= EXACT) refuse("too_many_records", "too many records: send fewer");
 }
 
-/** X as rows of finite numbers, and y as a list beside it. */
+/** Returns X as rows of finite numbers, and y as it was passed. */
 function pairs(records, features) {
   const [X, y] = columns(records, ["X", "y"]);
   return { X: X.map((row) => numbers("X", row, features)), y };
@@ -146,7 +143,7 @@ function gridOf({ grid_bits: bits, clip_norm: norm, nonnegative }) {
   return { radius, scale: radius / norm, nonnegative };
 }
 
-/** Adds the products of two rows: the diagonal, then the strict upper triangle row by row. */
+/** Adds a row's products with itself: the diagonal, then the strict upper triangle row by row. */
 function addGram(row, diagonal, above) {
   let at = 0;
   for (let i = 0; i < row.length; i++) {
@@ -169,22 +166,22 @@ function classes(schema, records) {
   const grid = gridOf(schema);
   requireRoom(X.length, Math.max(grid.radius * grid.radius, COUNT_SCALE));
   X.forEach((row, record) => {
-    const whole = quantize(row, grid);
+    const steps = quantize(row, grid);
     const start = labels[record] * schema.features;
     N[labels[record]] += COUNT_SCALE;
-    whole.forEach((value, i) => (A[start + i] += value));
-    if (diagonal) addGram(whole, diagonal, above);
+    steps.forEach((value, i) => (A[start + i] += value));
+    if (diagonal) addGram(steps, diagonal, above);
   });
   return { vector, records: X.length };
 }
 
 function classOf({ classes: count, class_names: names }, label) {
   if (names ? typeof label !== "string" : !Number.isInteger(label)) {
-    refuse("wrong_type", `y needs ${names ? "the names of classes" : "whole numbers"}`);
+    refuse("wrong_type", `y must be ${names ? "names of classes" : "integers"}`);
   }
-  const place = names ? names.indexOf(label) : label;
-  if (place < 0 || place >= count) refuse("no_cell", "y has a label that is no class of the plan");
-  return place;
+  const index = names ? names.indexOf(label) : label;
+  if (index < 0 || index >= count) refuse("no_cell", "a label of y is not a class of the plan");
+  return index;
 }
 
 function ridge(schema, records) {

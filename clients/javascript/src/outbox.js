@@ -1,10 +1,10 @@
-/** What this browser keeps and has not sent: a sealed report needs no code, so no link, to be sent. */
+/** Sends the reports that are sealed and stored, but not sent. A sealed report needs no code, and so no link. */
 import { inBrowser } from "./keep.js";
 import { leaderOf } from "./pins.js";
 import { deliver, whenBack } from "./send.js";
 
 /**
- * Sends one report that is kept, until it is there; then only the note stays that it was sent.
+ * Sends one stored report until it has arrived. Then only a note is stored that it was sent.
  *
  * @param {Pick<import("../privstats.js").Kept, "id" | "run" | "index" | "report">} record
  * @param {{ leader: string, store: import("../privstats.js").Store, fetch: typeof globalThis.fetch } &
@@ -16,45 +16,46 @@ export async function sendKept({ id, run, index, report }, { leader, store, ...o
     const kept = await store.get(id);
     if (kept) await store.update({ ...kept, state: "sent", report: null });
   };
-  // it has arrived: a store that fails now keeps the bytes, and they may be sent again
+  // the report has arrived: if the store fails now, the bytes stay and may be sent again
   await store.exclusive(id, note).catch(() => {});
   return found;
 }
 
 /**
- * Sends every sealed report of one run: now, when `resume` is called, when the browser is online again, and when a
- * person comes back to the page.
+ * Sends every sealed report of one run: at once, when `resume` is called, when the browser is online again, and when a
+ * person returns to the page.
  *
- * @param {import("../privstats.js").Pins} pins the page's own: a report of another study stays where it is
- * @param {Parameters<typeof import("../privstats.js").outbox>[1]} [options] `onState` hears of each report whether it is
- *   "sending", "waiting" (tried again by itself), "stopped" (`resume` tries again), "refused", "sent" or "already_here"
+ * @param {import("../privstats.js").Pins} pins the page's: reports of other studies are not sent
+ * @param {Parameters<typeof import("../privstats.js").outbox>[1]} [options] `onState` is called with each report's
+ *   state: "sending", "waiting" (for the next try), "stopped" (until `resume` is called), "refused", "sent" or
+ *   "already_here"
  */
 export function outbox(pins, options = {}) {
   const { store = inBrowser(), fetch = globalThis.fetch.bind(globalThis), patience, onState = () => {} } = options;
   const leader = leaderOf(pins);
-  const flying = new Map();
+  const pending = new Map();
 
-  const fly = async (record) => {
-    const tell = (state, code) => onState({ hash: record.hash, index: record.index, state, code });
-    const onWaiting = ({ code }) => tell("waiting", code);
-    tell("sending");
+  const push = async (record) => {
+    const report = (state, code) => onState({ hash: record.hash, index: record.index, state, code });
+    const onWaiting = ({ code }) => report("waiting", code);
+    report("sending");
     try {
-      tell(await sendKept(record, { leader, store, fetch, patience, onWaiting }));
+      report(await sendKept(record, { leader, store, fetch, patience, onWaiting }));
     } catch (error) {
-      tell(error.retry ? "stopped" : "refused", error.code);
+      report(error.retry ? "stopped" : "refused", error.code);
     }
-    flying.delete(record.id);
+    pending.delete(record.id);
   };
 
   const resume = async () => {
     if (globalThis.document?.prerendering) return;
     for (const record of await store.sealed(pins.run)) {
-      if (record.study === pins.study && !flying.has(record.id)) flying.set(record.id, fly(record));
+      if (record.study === pins.study && !pending.has(record.id)) pending.set(record.id, push(record));
     }
-    await Promise.all(flying.values());
+    await Promise.all(pending.values());
   };
 
-  // a store that cannot be read is told of where a person acts
+  // a store that cannot be read is reported once a person acts
   const again = () => void resume().catch(() => {});
   again();
   return { resume, close: whenBack(again) };

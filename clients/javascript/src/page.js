@@ -1,6 +1,6 @@
 /**
- * The page for everybody: native fields with labels, errors beside their field and in words, one status region. It
- * writes text and never markup, and draws nothing for a person before that person presses "Send".
+ * The page on which people answer: native fields with labels, each error as text next to its field, one status region.
+ * It writes text and never markup. No secret is generated before the person presses "Send".
  */
 import { refuse } from "./errors.js";
 import { outbox } from "./outbox.js";
@@ -23,7 +23,7 @@ function make(name, { on, ...attributes } = {}, ...children) {
   return found;
 }
 
-/** The words of a page in the first language of this browser that it has, of its own block of data. */
+/** Returns the words in the document's own data block, in the first of this browser's languages that they have. */
 function shipped() {
   const tables = JSON.parse(document.querySelector("script#privstats-words")?.textContent ?? "{}");
   const wanted = navigator.languages.map((tag) => tag.split("-")[0]);
@@ -31,16 +31,16 @@ function shipped() {
 }
 
 /**
- * Fills a `main` that names a study, from the link in the address bar, which is removed from it at once.
+ * Fills a `main` that names a study, from the link in the address bar, and removes the link from there at once.
  *
- * @param {HTMLElement | null} [main] has data-leader, data-run and data-study, and a region of role "status" in it
- * @param {{ words?: import("../privstats.js").Words }} [options] the sentences in one language, as words.json has them;
- *   without, the document's own
+ * @param {HTMLElement | null} [main] has data-leader, data-run and data-study, and contains a region of role "status"
+ * @param {{ words?: import("../privstats.js").Words }} [options] the sentences in one language, as in words.json; by
+ *   default the document's own
  */
 export function start(main = document.querySelector("main[data-study]"), { words = shipped() } = {}) {
   const status = main?.querySelector("[role=status]");
   if (!status || !words?.send)
-    refuse("wrong_type", 'a page needs a main with a role="status", and words.json');
+    refuse("wrong_type", "a page needs words.json, and an element of role status");
   const page = new Page(main, status, wordsIn(words));
   const read = () => {
     const link = location.hash;
@@ -50,7 +50,7 @@ export function start(main = document.querySelector("main[data-study]"), { words
   };
   if (!location.hash) page.ask();
   read();
-  // the next person's link in the same tab loads nothing anew
+  // a next person's link in the same tab does not reload the page
   addEventListener("hashchange", read);
 }
 
@@ -63,7 +63,7 @@ class Page {
     this.heard = new Map();
     document.documentElement.lang = words.lang;
     this.head(words.title);
-    // what waits from an earlier visit needs no link
+    // reports that wait from an earlier visit need no link
     this.outbox = outbox(this.pins, { onState: (state) => this.hear(state) });
   }
 
@@ -77,7 +77,7 @@ class Page {
     if (focus) this.status.focus();
   }
 
-  /** What becomes of a report: of the person's here, or, before a link is opened, of one that waited. */
+  /** Shows the state of a report: this person's or, before a link is opened, one that waited. */
   hear(told) {
     const { hash, state, code } = told;
     this.heard.set(hash, told);
@@ -103,7 +103,7 @@ class Page {
     this.main.insertBefore(form, this.status);
   }
 
-  /** Puts a button under the status, and what it is about above it. */
+  /** Puts a button under the status, below the elements that explain it. */
   offer(text, work, ...about) {
     const click = () => {
       this.clear("[data-after]");
@@ -113,7 +113,7 @@ class Page {
     this.status.after(...about, button);
   }
 
-  /** Asks for an invitation: there was none in the address, or the page was loaded again. */
+  /** Asks for an invitation, because the address has none or the page was reloaded. */
   ask(link = "") {
     const input = make("input", {
       id: "invitation",
@@ -182,13 +182,13 @@ class Page {
     }
   }
 
-  /** Sends what is kept; of one that is on its way already the last state is told again. */
+  /** Sends the stored report. If it is being sent already, shows its last state again. */
   async fly() {
     const told = this.heard.get(this.hash);
     if (told) this.hear(told);
     else this.tell(this.words.sending, true);
     await this.outbox.resume();
-    // another tab may have sent it meanwhile
+    // another tab may have sent it in the meantime
     if (this.main.querySelector("form") && (await this.run.state()) === "sent") this.done(this.words.sentBefore);
   }
 
@@ -220,7 +220,7 @@ function wordsBox({ words: all, study }, words) {
   );
 }
 
-/** Every answer, or nothing where one is not one: its error stands beside it, and the first takes the focus. */
+/** Returns all answers, or null if one is invalid. Shows an error next to each invalid field and focuses the first. */
 function readAll(fields) {
   const records = {};
   let first = null;
@@ -236,7 +236,7 @@ function readAll(fields) {
 
 const fieldOf = (field, ...more) => (field.kind === "number" ? numberField : choiceField)(field, ...more);
 
-/** An explanation under a question, and the ids that a field is described by. */
+/** Returns the explanation under a question, and the ids of the elements that describe its field. */
 function helpOf(help, place) {
   const told = `error-${place}`;
   if (!help) return [[], told];
@@ -299,9 +299,9 @@ function choiceField({ name, question, choices, optional, help: about }, place, 
   const inputs = all.map((_, i) =>
     make("input", { id: `field-${place}-${i}`, type: "radio", name: `field-${place}`, value: String(i) }),
   );
-  const lines = all.map(({ label }, i) => {
-    return make("div", { class: "choice" }, inputs[i], make("label", { for: inputs[i].id }, label));
-  });
+  const lines = all.map(({ label }, i) =>
+    make("div", { class: "choice" }, inputs[i], make("label", { for: inputs[i].id }, label)),
+  );
   const error = make("p", { id: told, class: "error" });
   const box = make(
     "fieldset",

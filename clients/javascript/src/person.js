@@ -1,18 +1,18 @@
-/** Whether a person has acted: a scanner or a prerender may run the script, and nothing is sealed for them. */
+/** Checks that a person has acted: a mail scanner or a prerender may run the script, and must not seal an answer. */
 import { refuse } from "./errors.js";
 
 let [watching, submitted] = [false, false];
 const isActive = () => globalThis.navigator?.userActivation?.isActive === true;
 
-/** Notes a form that a person submits: what a page does then may outlast the moment in which a browser vouches for it. */
+/** Notes that a person submits a form, because the browser's activation may expire before the page seals. */
 export function watchPerson() {
   if (watching || !globalThis.document) return;
   watching = true;
-  // a script's submit is trusted too, so the activation is asked for as well
+  // isTrusted is true for a script's submit too, so the activation is checked as well
   document.addEventListener("submit", ({ isTrusted }) => (submitted ||= isTrusted && isActive()), true);
 }
 
-/** One submit by a person, or a tap just now, is good for one seal. */
+/** Refuses unless a person has just tapped, or has submitted a form since the last call: one submit allows one seal. */
 export function requirePerson() {
   if (!globalThis.document) return;
   const acted = submitted || isActive();

@@ -1,8 +1,8 @@
-/** What a page must name of its study, and a link must not. */
+/** Checks the pins: the leader, run and study that a page names, and a link must not. */
 import { fromHex } from "./bytes.js";
 import { refuse } from "./errors.js";
 
-/** The leader's address, of pins that are checked. */
+/** Returns the leader's address without a final slash; refuses pins of another form. */
 export function leaderOf(pins) {
   const { leader, run, study } = pins ?? {};
   const size = fromHex(run)?.length;
@@ -12,7 +12,7 @@ export function leaderOf(pins) {
     study: fromHex(study, 32),
   };
   for (const [field, good] of Object.entries(checked)) {
-    if (!good) refuse("bad_pins", `the page's "${field}" is not as study.json has it: copy it again`);
+    if (!good) refuse("bad_pins", `the page's "${field}" is not as in study.json: copy it again`);
   }
   return leader.replace(/\/$/, "");
 }

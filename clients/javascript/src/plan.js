@@ -1,25 +1,21 @@
-/** What a manifest must be before a secret is drawn: the study that the page names, its panel, their signed keys. */
+/**
+ * Checks a manifest before a secret is generated: the study that the page names, its panel and the members' signed
+ * keys.
+ */
+import { requireAccepted } from "./accepted.js";
 import { equal, fromHex, join, sha256, toHex, u8, utf8, verify } from "./bytes.js";
-import { others, refuse, unsupported } from "./errors.js";
+import { refuse, unsupported } from "./errors.js";
 import { studyOf } from "./link.js";
 import { layoutOf } from "./measure.js";
 import { contextOf, label, parametersDigest, SUITES } from "./seal.js";
 
-const KEYS = {
-  plan: "version schema cohort privacy aggregation devices",
-  aggregation: "graph min_count protocol panel spare_bits key_agreement",
-  privacy: "model unit adjacency epsilon delta shares max_records_per_client",
-  devices: "organisations registrar registrar_key page most_runs stated_epsilon words exact texts",
-  texts: "title questions",
-  questions: "question help answers",
-};
 const NUMBERS = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
 
-const wrong = () =>
-  refuse("wrong_study", "the study's server shows another study than this page: tell who invited you");
-const known = (table, name) => others(table, KEYS[name].split(" "), (key) => unsupported(`${name}.${key}`));
 
-/** The checked run: plan, digests, context, box keys, segments, and what the words need. */
+const wrong = () =>
+  refuse("wrong_study", "the study's server shows another study than this page: tell the people who invited you");
+
+/** Checks a manifest, and returns the run: its plan, digests, context, box keys and segments. */
 export async function runOf(manifest, pins, now) {
   const [run, roster] = [fromHex(manifest?.run), fromHex(manifest?.roster, 32)];
   if (!run || run.length < 16 || !roster || manifest.version !== 1 || typeof manifest.plan !== "string") wrong();
@@ -28,7 +24,7 @@ export async function runOf(manifest, pins, now) {
   if (manifest.run !== pins.run || toHex(await studyOf(run, digest, roster)) !== pins.study) wrong();
   const plan = parsed(manifest.plan);
   checkPlan(plan);
-  const stated = statedBy(manifest, plan, digest);
+  const stated = parametersIn(manifest, plan, digest);
   const parameters = await parametersDigest(stated);
   const members = await panelOf(manifest, plan, { ...stated, parameters, roster, now });
   return {
@@ -52,24 +48,19 @@ function parsed(text) {
 }
 
 function checkPlan(plan) {
-  if (plan.version !== 1) unsupported("a plan of another version");
-  known(plan, "plan");
-  for (const name of ["aggregation", "privacy"]) known(plan[name], name);
+  requireAccepted(plan, "plan");
   if (!plan.devices) unsupported("a plan that is not for devices");
-  known(plan.devices, "devices");
-  for (const texts of Object.values(plan.devices.texts ?? {})) {
-    known(texts, "texts");
-    for (const each of Object.values(texts.questions ?? {})) known(each, "questions");
-  }
-  if (plan.aggregation.protocol !== "split") unsupported("another protocol than split");
+  for (const name of ["cohort", "privacy", "aggregation", "devices"]) requireAccepted(plan[name], name);
   const { model, unit } = plan.privacy;
   if (model !== "panel" && !(["none", "central"].includes(model) && plan.devices.exact)) unsupported(`${model} noise`);
   if (model !== "none" && unit !== "client" && plan.devices.words !== "per record") unsupported("a promise per record");
   layoutOf(plan.schema);
 }
 
-/** The public parameters, as the manifest says them and as far as the plan says them too; the panel has signed them. */
-function statedBy(manifest, { schema, cohort, aggregation, privacy }, plan) {
+/**
+ * Returns the public parameters of the manifest, which the panel has signed; refuses those that the plan contradicts.
+ */
+function parametersIn(manifest, { schema, cohort, aggregation, privacy }, plan) {
   const { clients, min_survivors: least, colluders, segments, noisy_helpers: noisyHelpers } = manifest;
   const same = clients === cohort.clients && least === cohort.min_survivors && colluders === cohort.colluders;
   const sizes = layoutOf(schema);
@@ -85,8 +76,8 @@ function statedBy(manifest, { schema, cohort, aggregation, privacy }, plan) {
 
 async function panelOf(manifest, { aggregation, devices }, bound) {
   const { panel } = aggregation;
-  const told = [manifest.panel, manifest.offers, devices.organisations];
-  if (panel.length < 2 || told.some((list) => !Array.isArray(list) || list.length !== panel.length)) wrong();
+  const lists = [manifest.panel, manifest.offers, devices.organisations];
+  if (panel.length < 2 || lists.some((list) => !Array.isArray(list) || list.length !== panel.length)) wrong();
   const members = await Promise.all(panel.map((identity, place) => memberOf(identity, place, manifest, bound)));
   for (const field of ["identity", "boxKey"]) {
     if (new Set(members.map((member) => toHex(member[field]))).size !== members.length) wrong();
@@ -94,7 +85,7 @@ async function panelOf(manifest, { aggregation, devices }, bound) {
   return members;
 }
 
-/** One offer: `place || identity 32 || box key || until u64 || signature 64`. */
+/** Checks one offer, `place || identity 32 || box key || until u64 || signature 64`, and returns its keys. */
 async function memberOf(identity, place, manifest, { suite, parameters, roster, now }) {
   const [named, offer] = [fromHex(identity, 32), fromHex(manifest.offers[place], suite.keyBytes + 105)];
   if (!named || !offer || manifest.panel[place] !== identity) wrong();
@@ -104,14 +95,14 @@ async function memberOf(identity, place, manifest, { suite, parameters, roster, 
   if (!signed || !(await verify(named, offer.subarray(-64), statement))) wrong();
   await suite.encapsulate(boxKey, () => new Uint8Array(32).fill(1)).catch(wrong);
   const until = end.reduce((seconds, byte) => seconds * 256 + byte, 0);
-  if (until <= now / 1000) refuse("ended", "the keys of this study have ended: it takes no more answers");
+  if (until <= now / 1000) refuse("ended", "the keys of this study have expired: it accepts no more answers");
   return { identity: named, boxKey, until };
 }
 
 const PRIME = 2n ** 255n - 19n;
 const EIGHTH = 0x7a03ac9277fdc74ec6cc392cfa53202a0f67100d760b3cba4fd84d3d706a17c7n;
 
-/** Whether an Ed25519 key is one of the 14 points of low order, for which any party can sign. */
+/** Returns whether an Ed25519 key is one of the 14 points of low order, for which any party can sign. */
 export function isLowOrder(key) {
   const y = BigInt(`0x${toHex(Uint8Array.from(key).reverse())}`) % 2n ** 255n;
   return [0n, 1n, -1n, EIGHTH, -EIGHTH].some((low) => (y - low) % PRIME === 0n);

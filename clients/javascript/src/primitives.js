@@ -1,4 +1,4 @@
-/** What this browser must be able to do, each tried once; a refusal names what it lacks. */
+/** Tries each cryptographic primitive once, so that a refusal can name those that this browser lacks. */
 import { aesGcm, hkdf, hmac, sha256, sign, signingKey, x25519Private, x25519Public } from "./bytes.js";
 import { refuse } from "./errors.js";
 
@@ -13,7 +13,10 @@ const TRIED = {
   X25519: async () => x25519Public(await x25519Private(SOME)),
 };
 
-/** Refused where a primitive is missing: the time of arithmetic in JavaScript would depend on the key. */
+/**
+ * Refuses a browser that lacks a primitive: arithmetic in JavaScript would replace it, in a time that depends on the
+ * key.
+ */
 export async function requirePrimitives() {
   const lacks = async ([name, attempt]) => ((await attempt().then(Boolean, () => false)) ? [] : [name]);
   const tried = await Promise.all(Object.entries(TRIED).map(lacks));

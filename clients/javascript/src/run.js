@@ -1,4 +1,4 @@
-/** One run as a device sees it: checked before a secret is drawn, sealed once, sent as often as it takes. */
+/** One run on a device: it is checked before a secret is generated, sealed once, and sent until it has arrived. */
 import { publicOf, sha256, sign, signingKey, toHex, u8, utf8, verify } from "./bytes.js";
 import { refuse } from "./errors.js";
 import { inBrowser } from "./keep.js";
@@ -15,12 +15,12 @@ import { manifestOf } from "./send.js";
 import { fieldsOf, textsIn, wordsOf } from "./words.js";
 
 /**
- * Opens an invitation on the page that knows its study. Nothing is drawn, kept or sent.
+ * Opens an invitation on the page that names its study. It generates, stores and sends nothing.
  *
- * @param {string} invitation a link, its fragment, or what was typed from paper
- * @param {import("../privstats.js").Pins} pins the page's own: never from a link
- * @param {import("../privstats.js").Options} [options] where reports are kept, and doubles for tests; a table of
- *   sentences (words.json), and which of the plan's own texts a person reads best
+ * @param {string} invitation a link, its fragment, or an invitation typed from paper
+ * @param {import("../privstats.js").Pins} pins the page's: never from a link
+ * @param {import("../privstats.js").Options} [options] the store of reports, and doubles for tests; a table of
+ *   sentences (words.json), and the languages of the plan's texts that a person prefers
  */
 export async function open(invitation, pins, options = {}) {
   const { store = inBrowser(), fetch = globalThis.fetch.bind(globalThis), now = Date.now } = options;
@@ -32,7 +32,7 @@ export async function open(invitation, pins, options = {}) {
   const { index, code } = await readLink(invitation);
   const identity = await identityOf(code);
   const run = await runOf(await manifestOf(leader, pins.run, { fetch, now }), pins, now());
-  if (index >= run.clients) refuse("stranger", "this invitation is not for this study: ask who invited you");
+  if (index >= run.clients) refuse("stranger", "this invitation is not for this study: ask the people who invited you");
   if (await isMember(identity.key, run.identities)) refuse("wrong_study", "this invitation is a member of the panel");
   const texts = textsIn(run.plan.devices, languages);
   return new Run({ ...run, ...identity, index, leader, store, fetch, now, words, texts });
@@ -41,8 +41,8 @@ export async function open(invitation, pins, options = {}) {
 const RECORD = "privstats/devices/1/kept";
 
 /**
- * The signing key of a code, and the names under which a store keeps its records: a hash of the seed, and the one that
- * earlier versions took of the public key, which not every browser tells.
+ * Returns a code's signing key, and the names of its records in a store: a hash of the seed, and the hash of the public
+ * key that earlier versions used, where the browser exports that key.
  */
 async function identityOf(code) {
   const seed = await seedOf(code);
@@ -74,7 +74,7 @@ class Run {
     Object.freeze(this);
   }
 
-  /** What a form asks; refused where the plan is not of counts. */
+  /** The questions of a form; refused unless the plan is of counts. */
   get fields() {
     return fieldsOf(this.#held.plan.schema, this.#held.words, this.#held.texts);
   }
@@ -84,7 +84,7 @@ class Run {
   }
 
   /**
-   * What the store has of this run and code, under the name of today or the one of an earlier version.
+   * Returns the stored record of this run and code, under its name of today or of an earlier version.
    *
    * @returns {Promise<import("../privstats.js").Kept | undefined>}
    */
@@ -93,37 +93,40 @@ class Run {
       const found = await this.#held.store.get(id);
       if (found) return found;
     }
-    return undefined;
   }
 
-  /** "new", "sealed" (kept and perhaps not sent) or "sent". */
+  /** Returns "new", "sealed" (stored, and perhaps not sent) or "sent". */
   async state() {
     return (await this.#record())?.state ?? "new";
   }
 
-  /** The whole numbers of some records; the same as ps.measure in Python. */
+  /** Returns the integers of some records, equal to those of ps.measure in Python. */
   measure(records) {
     const { schema, cohort, privacy } = this.#held.plan;
     const found = measure(schema, records);
     const most = Math.min(cohort.max_records, privacy.max_records_per_client ?? Infinity);
-    if (found.records > most) refuse("too_many_records", `the plan allows ${most} records of one device`);
+    if (found.records > most) refuse("too_many_records", `too many records: send at most ${most}`);
     this.#measured.add(found);
     return found;
   }
 
-  /** The report, on disk before this returns; a second call gives the first one's bytes, with `own` false. */
+  /**
+   * Returns the report, stored before this returns. A later call returns the first report's bytes, with `own` false.
+   */
   async seal(measured) {
     requirePerson();
     if (!this.#measured.delete(measured))
-      refuse("measured_again", "seal a fresh run.measure(records)");
+      refuse("measured_again", "seal each measure() once");
     const { store } = this.#held;
     return store.exclusive(this.#ids[0], async () => {
       const kept = await this.#record();
       if (kept) return this.#again(kept);
       if ((await this.#runs()) >= this.#held.plan.devices.most_runs) {
-        refuse("most_runs", "this invitation has been used as often as its study promised");
+        refuse("most_runs", "this invitation was used as often as its study allows");
       }
-      if (this.#held.until <= this.#held.now() / 1000) refuse("ended", "the keys of this study have ended: it takes no more answers");
+      if (this.#held.until <= this.#held.now() / 1000) {
+        refuse("ended", "the keys of this study have expired: it accepts no more answers");
+      }
       const root = crypto.getRandomValues(new Uint8Array(32));
       const { run, study, names, index, key } = this.#held;
       const report = await reportOf(this.#held, { index, key }, measured.vector, root);
@@ -138,7 +141,7 @@ class Run {
     return counts.reduce((sum, count) => sum + count, 0);
   }
 
-  /** The report that is kept: this one, or the one of another process that came first. */
+  /** Stores a report. Returns the stored one: this report, or that of another process that was first. */
   async #added(record) {
     try {
       await this.#held.store.add(record);
@@ -152,28 +155,31 @@ class Run {
 
   #again(kept, own = false) {
     if (kept.study !== this.#held.study)
-      refuse("wrong_study", "an answer to another study is kept under this run: ask who invited you");
+      refuse("wrong_study", "this browser stores an answer to another study: ask the people who invited you");
     if (kept.index !== this.#held.index)
-      refuse("other_index", "this invitation was used with another number: ask who invited you");
+      refuse("other_index", "this invitation was used with another number: ask the people who invited you");
     if (kept.state === "sent")
       refuse("already_sent", "An answer was already sent from this browser with this invitation.");
     return Object.freeze({ hash: kept.hash, bytes: kept.report, own });
   }
 
-  /** The report that is kept and perhaps not sent, from an earlier visit; null where there is none. */
+  /** Returns the report of an earlier visit that is stored, and perhaps not sent; null if there is none. */
   async kept() {
     const kept = await this.#record();
     return kept?.state === "sealed" ? this.#again(kept) : null;
   }
 
-  /** "sent", or "already_here" where another report of this invitation came first; the same bytes until then. */
+  /**
+   * Sends the report's bytes until they arrive. Returns "sent", or "already_here" if another report of this invitation
+   * was first.
+   */
   async send(report, options = {}) {
     const { leader, run, index, fetch, store } = this.#held;
     const id = (await this.#record().catch(() => undefined))?.id ?? this.#ids[0];
     return sendKept({ id, run, index, report: report.bytes }, { leader, fetch, store, ...options });
   }
 
-  /** Removes what this browser keeps of the answer. A sent answer stays sent. */
+  /** Removes the answer and its note from this browser. A sent answer stays sent. */
   forget() {
     const { store } = this.#held;
     return store.exclusive(this.#ids[0], () => Promise.all(this.#ids.map((id) => store.remove(id))));

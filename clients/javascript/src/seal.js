@@ -1,4 +1,7 @@
-/** A report, as docs/one_upload.md defines it: secrets from one root, boxes by HPKE, the masked vector, a signature. */
+/**
+ * Seals a report as docs/one_upload.md defines it: secrets from one root, boxes by HPKE, the masked vector, a
+ * signature.
+ */
 import {
   aesGcm,
   hkdf,
@@ -19,14 +22,14 @@ import { bytesOf, lanesOf, packLanes, subtractStreams } from "./lanes.js";
 export const label = (purpose) => join(utf8(`privstats/upload/1/${purpose}`), u8(0));
 const derive = (secret, purpose, context) => hkdf(secret, context, `privstats/upload/${purpose}`);
 
-/** The digest of a run's public parameters. */
+/** Returns the digest of a run's public parameters. */
 export function parametersDigest({ suite, clients, least, colluders, helpers, segments, plan, noisyHelpers }) {
   const numbers = [clients, least, colluders, helpers, helpers - 1];
   const stated = [utf8(suite.name), "split", numbers, segments, plan, ...(noisyHelpers ? ["noisy helpers"] : [])];
   return sha256(utf8("privstats/upload/parameters"), pack(stated));
 }
 
-/** The context of a run, from the digests of its parameters and roster and its members' identities and box keys. */
+/** Returns a run's context, from the digests of its parameters and roster, and its members' identities and box keys. */
 export async function contextOf(parameters, roster, members) {
   const panel = await sha256(label("panel"), ...members.flatMap(({ identity, boxKey }) => [identity, boxKey]));
   return sha256(label("context"), parameters, roster, panel);
@@ -41,13 +44,16 @@ async function expand(names, secret, purpose, info, size) {
   return (await hmac(secret, u8(0), u8(size), VERSION, names, utf8(purpose), info, u8(1))).subarray(0, size);
 }
 
-/** The public half of an ephemeral key, and its secret with a receiver: null, which no derivation takes, of low order. */
+/**
+ * Returns the public ephemeral key, and its shared secret with a receiver: null for a receiver of low order, so that
+ * derivation throws.
+ */
 export async function exchange(receiver, ephemeral) {
   const held = await x25519Private(ephemeral);
   return Promise.all([x25519Public(held), x25519(held, receiver)]);
 }
 
-/** DHKEM of X25519 (RFC 9180). */
+/** Encapsulates by DHKEM with X25519 (RFC 9180). */
 async function dhkem(receiver, derived) {
   const [enc, exchanged] = await exchange(receiver, await derived("ephemeral"));
   const names = utf8("KEM\0 ");
@@ -56,8 +62,9 @@ async function dhkem(receiver, derived) {
 }
 
 /**
- * The ways to seal a report, by the plan's `key_agreement`, which is left out for X25519 alone. `first` is the first place
- * that has a box beside the body: the body is the leader's box, or lies under a key in it.
+ * The suites that seal a report, by the plan's `key_agreement`, which is omitted for X25519 alone. `first` is the first
+ * panel index with a box besides the body. If `first` is 1, the body is the leader's box; if 0, that box has the body's
+ * key.
  */
 export const SUITES = new Map().set(undefined, {
   name: "privstats/upload/1 X25519 Ed25519 HKDF-SHA256 AES-256-GCM",
@@ -68,7 +75,7 @@ export const SUITES = new Map().set(undefined, {
   encapsulate: dhkem,
 });
 
-/** HPKE (RFC 9180) in base mode, one message: `enc || ciphertext || tag`. */
+/** Seals one message by HPKE (RFC 9180) in base mode: `enc || ciphertext || tag`. */
 async function hpkeSeal({ kem, encapsulate }, receiver, derived, content, info) {
   const [enc, shared] = await encapsulate(receiver, derived);
   const suite = join(utf8(`HPKE${kem}`), Uint8Array.of(0, 1, 0, 2));
@@ -85,7 +92,7 @@ async function hpkeSeal({ kem, encapsulate }, receiver, derived, content, info) 
   return join(enc, await aesGcm(key, nonce, content));
 }
 
-/** The Merkle root over the boxes, of which the first is at a place of the panel. */
+/** Returns the Merkle root over the boxes, which start at panel index `first`. */
 async function boxesRoot(boxes, first) {
   let level = await Promise.all(boxes.map((box, i) => sha256(label("box-hash"), u8(i + first), box)));
   while (level.length & (level.length - 1)) level.push(new Uint8Array(32));
@@ -103,12 +110,12 @@ async function secretOf(root, context, sender, lanes) {
 }
 
 /**
- * The bytes of one report.
+ * Returns the bytes of one report.
  *
  * @param run suite, context (32 bytes), boxKeys (leader first), segments ([size, bits], ...)
- * @param sender the place on the roster, and the signing key behind it
- * @param vector whole numbers, one per entry of the ring
- * @param root 32 bytes that nobody else has; zeroed
+ * @param sender the index on the roster, and its signing key
+ * @param vector integers, one per entry of the ring
+ * @param root 32 secret random bytes, which are set to zeros
  */
 export async function reportOf({ suite, context, boxKeys, segments }, { index, key }, vector, root) {
   const lanes = lanesOf(vector, segments);

@@ -1,10 +1,11 @@
-/** Asking the leader: bounded answers and times, refusals by their code, and one report sent until it is there. */
+/** Sends requests to the leader, with limits on size and time; sends one report until it has arrived. */
 import { toHex } from "./bytes.js";
 import { ENGLISH } from "./english.js";
 import { PrivstatsError, refuse } from "./errors.js";
 import { sentenceOf } from "./say.js";
 
-const [MOST_BYTES, MOST_PROBLEM] = [1 << 22, 1 << 16];
+// as many bytes as the client in Python reads
+const [MAX_BYTES, MAX_PROBLEM] = [1 << 24, 1 << 16];
 const [FIRST_MS, LONGEST_MS, PATIENCE_MS, REQUEST_MS] = [500, 30_000, 2 * 3_600_000, 30_000];
 const KEEPALIVE = 60_000;
 const HOUR = 3_600_000;
@@ -18,7 +19,7 @@ async function textOf(response, most) {
     size += read.value.length;
     if (size > most) {
       await reader.cancel();
-      refuse("too_large", "the study's server shows too much");
+      refuse("too_large", "the study's server sends too much");
     }
     text += decoder.decode(read.value, { stream: true });
   }
@@ -26,19 +27,19 @@ async function textOf(response, most) {
 }
 
 async function problemOf(response) {
-  let told = {};
+  let problem = {};
   try {
-    told = JSON.parse(await textOf(response, MOST_PROBLEM));
+    problem = JSON.parse(await textOf(response, MAX_PROBLEM));
   } catch {
-    // a proxy's page, not the leader's answer: its status alone counts
+    // a proxy's page, not the leader's answer: only its status counts
   }
-  const named = typeof told?.code === "string" && /^[a-z_]{1,40}$/.test(told.code);
-  const code = named ? told.code : `http_${response.status}`;
-  const retry = named ? told.retry === true : response.status >= 500 || [408, 429].includes(response.status);
+  const named = typeof problem?.code === "string" && /^[a-z_]{1,40}$/.test(problem.code);
+  const code = named ? problem.code : `http_${response.status}`;
+  const retry = named ? problem.retry === true : response.status >= 500 || [408, 429].includes(response.status);
   return { code, retry, after: Number(response.headers.get("Retry-After")) * 1000 || 0 };
 }
 
-/** What some work with a signal gives; the signal is aborted after a time, or with another one. */
+/** Returns the result of `work`, whose signal aborts after some milliseconds, or together with the `outer` signal. */
 async function within(ms, outer, work) {
   const inner = new AbortController();
   const timer = setTimeout(() => inner.abort(), ms);
@@ -49,11 +50,11 @@ async function within(ms, outer, work) {
   }
 }
 
-/** The manifest of a run; a device whose clock is an hour off the server's is told so. */
+/** Returns the manifest of a run; refuses a device whose clock differs from the server's by more than an hour. */
 export async function manifestOf(leader, run, { fetch, now }) {
   const asked = async (signal) => {
     const response = await fetch(`${leader}/v1/runs/${run}`, { ...PLAIN, signal });
-    if (response.ok) return { date: response.headers.get("Date"), text: await textOf(response, MOST_BYTES) };
+    if (response.ok) return { date: response.headers.get("Date"), text: await textOf(response, MAX_BYTES) };
     const { code, retry } = await problemOf(response);
     throw new PrivstatsError(code, sentenceOf(code), { retry });
   };
@@ -68,12 +69,15 @@ export async function manifestOf(leader, run, { fetch, now }) {
   try {
     return JSON.parse(found.text);
   } catch {
-    return refuse("wrong_study", "the study's server shows another study than this page: tell who invited you");
+    return refuse(
+      "wrong_study",
+      "the study's server shows another study than this page: tell the people who invited you",
+    );
   }
 }
 
 /**
- * One attempt: "sent", "already_here", or a wait in milliseconds; other refusals are thrown.
+ * Tries once. Returns "sent", "already_here", or the milliseconds to wait and why; throws for other refusals.
  *
  * @returns {Promise<"sent" | "already_here" | { after: number, code: string }>}
  */
@@ -83,7 +87,7 @@ async function attempt(url, bytes, { fetch, signal: outer }) {
     "Privstats-Signature": toHex(bytes.subarray(-64)),
   };
   const keepalive = bytes.length < KEEPALIVE;
-  // as long as the leader waits for a body: a second more for each 64 kB
+  // as long as the leader waits for a body: one more second for each 64 kB
   const limit = REQUEST_MS + bytes.length / 64;
   try {
     return await within(limit, outer, async (signal) => {
@@ -101,8 +105,8 @@ async function attempt(url, bytes, { fetch, signal: outer }) {
 }
 
 /**
- * Sends the same bytes until they are there, with pauses that grow and jitter. A pause ends where the browser is online
- * again or a person comes back to the page. Once patience ends, nothing more is sent before somebody calls this again.
+ * Sends identical bytes until they have arrived, with random pauses that grow. A pause ends early if the browser is
+ * online again or a person returns to the page. After `patience` milliseconds it stops, until the next call.
  *
  * @param {string} url
  * @param {Uint8Array<ArrayBuffer>} bytes
@@ -120,14 +124,15 @@ export async function deliver(url, bytes, { fetch, signal, onWaiting = () => {},
   }
 }
 
-/** Calls a function whenever sending is worth another try; gives what ends that. */
+/** Calls `work` when the browser is online again or the page is visible again; returns a function that ends this. */
 export function whenBack(work) {
   const seen = () => globalThis.document?.visibilityState !== "hidden" && work();
-  const heard = { online: work, visibilitychange: seen };
-  for (const [name, listener] of Object.entries(heard)) globalThis.addEventListener?.(name, listener);
-  return () => {
-    for (const [name, listener] of Object.entries(heard)) globalThis.removeEventListener?.(name, listener);
+  const listen = (how) => {
+    globalThis[how]?.("online", work);
+    globalThis[how]?.("visibilitychange", seen);
   };
+  listen("addEventListener");
+  return () => listen("removeEventListener");
 }
 
 function paused(ms, signal) {

@@ -1,17 +1,21 @@
-/** What a page says and asks, of the plan alone: in its own texts, where it has them. */
+/** Writes a page's sentences and questions from the plan alone, with the plan's own texts if it has some. */
 import { cellsOf, columnsOf, OTHER } from "./cells.js";
 import { unsupported } from "./errors.js";
 import { say } from "./say.js";
 
 const TRUSTED_REGISTRAR = "the registrar is trusted with every answer";
 
-/** Two digits of a factor, rounded to the side where the sentence stays true. */
+/** Rounds a factor up to two digits, so that "no more than this factor" stays true. */
 function few(value) {
   const step = 10 ** (Math.floor(Math.log10(value)) - 1);
-  return Number((Math.ceil(value / step) * step).toPrecision(2));
+  // a factor beyond float64 is Infinity, which the formula turns into NaN
+  return Number((Math.ceil(value / step) * step).toPrecision(2)) || value;
 }
 
-/** In how many one failure is, at least, to two digits; of delta's decimal text, because 1 / 1e-5 is below 100,000. */
+/**
+ * Returns 1 / delta, rounded down to two digits. It reads delta's decimal text, because 1 / 1e-5 in float64 is below
+ * 100,000.
+ */
 export function oneIn(delta) {
   const [digits, exponent] = delta.toExponential().split("e");
   const whole = digits.replace(".", "");
@@ -20,8 +24,8 @@ export function oneIn(delta) {
 }
 
 /**
- * Sentences for the person who answers, in the order in which they are read: what each is about, its key and values in
- * the table of words, whether it stands before the first question or behind "more", and its text.
+ * Returns the sentences for the person who answers, in reading order. Each has its topic (`about`), its key and values
+ * in the table of words, whether it is shown before the first question (`brief`) or behind "more", and its text.
  */
 export function wordsOf({ schema, cohort, privacy, devices }, words, texts) {
   const { organisations, registrar, page, most_runs: runs, exact } = devices;
@@ -49,8 +53,9 @@ export function wordsOf({ schema, cohort, privacy, devices }, words, texts) {
 
 function promiseOf({ model, delta, unit }, { stated_epsilon: epsilon }) {
   if (model === "none") return ["exact", {}];
-  const values = { factor: few(Math.exp(epsilon)), chance: oneIn(delta), epsilon, delta };
-  return [unit === "client" ? "promise" : "promise.record", values];
+  const key = unit === "client" ? "promise" : "promise.record";
+  const values = { factor: few(Math.exp(epsilon)), chance: delta && oneIn(delta), epsilon, delta };
+  return [delta ? key : `${key}.pure`, values];
 }
 
 function askedOf(schema, words, texts, word) {
@@ -71,7 +76,10 @@ const askedIn = (texts, name) => (Object.hasOwn(texts.questions ?? {}, name) ? t
 
 const labelOf = (value, answers = {}) => (Object.hasOwn(answers, value) ? answers[value] : String(value));
 
-/** The plan's own texts in the first of some languages that it has, else its first; and which language that is. */
+/**
+ * Returns the plan's own texts in the first of `languages` that it has, else in its first language; `lang` names the
+ * language.
+ */
 export function textsIn({ texts = {} }, languages) {
   const tags = Object.keys(texts);
   const fits = (tag) => (wanted) => tag === wanted || wanted.startsWith(`${tag}-`) || tag.startsWith(`${wanted}-`);
@@ -80,13 +88,13 @@ export function textsIn({ texts = {} }, languages) {
 }
 
 /**
- * The form's fields: `number` with its bounds, or `choice` with the plan's own values. `optional` fields take null,
- * which is a choice of its own ("rather not say") and never a blank.
+ * Returns the form's fields: a `number` with its bounds, or a `choice` with the plan's own values. An `optional` field
+ * accepts null, which is a choice of its own ("rather not say") and never a blank.
  *
  * @returns {import("../privstats.js").Field[]}
  */
 export function fieldsOf(schema, words, texts) {
-  if (schema.task !== "counts") unsupported("a form of anything but counts");
+  if (schema.task !== "counts") unsupported(`a form for ${schema.task}`);
   return columnsOf(schema).map(({ name, values, edges, other, missing = false, open = "both" }) => {
     const { question = name, help, answers } = askedIn(texts, name);
     const asked = { name, question, ...(help ? { help } : {}) };

@@ -1,4 +1,6 @@
-/** X-Wing, which is X25519 and ML-KEM-768 together: whoever imports this module can answer studies whose plan says so. */
+/**
+ * Adds the suite X-Wing (X25519 and ML-KEM-768 together), which some plans require: importing this module registers it.
+ */
 import { noble } from "../vendor/noble.js";
 import { fromHex, join } from "./bytes.js";
 import { exchange, SUITES } from "./seal.js";
@@ -6,7 +8,7 @@ import { exchange, SUITES } from "./seal.js";
 const PUBLIC = 1184;
 const LABEL = fromHex("5c2e2f2f5e5c");
 
-/** WebCrypto's own ML-KEM, which draws inside; null where a browser has none, as most. */
+/** Encapsulates by WebCrypto's own ML-KEM, with its own randomness; null in a browser without it, as most are. */
 async function native(receiver) {
   /** @type {any} TypeScript does not know this part of WebCrypto yet */
   const subtle = crypto.subtle;
@@ -24,7 +26,10 @@ function portable(receiver, message) {
   return [cipherText, sharedSecret];
 }
 
-/** X-Wing's encapsulation (draft-connolly-cfrg-xwing-kem-10): `enc` of 1,120 bytes, and the secret; throws for no key. */
+/**
+ * Encapsulates by X-Wing (draft-connolly-cfrg-xwing-kem-10): returns `enc`, 1,120 bytes, and the secret; throws for an
+ * invalid key.
+ */
 async function encapsulate(receiver, derived) {
   const [lattice, curve] = [receiver.subarray(0, PUBLIC), receiver.subarray(PUBLIC)];
   const [[enc, exchanged], own] = await Promise.all([exchange(curve, await derived("ephemeral")), native(lattice)]);

@@ -57,14 +57,14 @@ async function minified(contents) {
 }
 
 test(
-  "minified, the client is at most 35.2 kB as it lies and 14.8 kB as it travels, with the page's form 42 and 17.2",
+  "minified, the client is at most 35.5 kB as it lies and 14.8 kB as it travels, with the page's form 42 and 17.2",
   {
     skip: esbuild?.version === ESBUILD ? false : WITHOUT,
   },
   async () => {
     const client = await minified('export * from "./privstats.js";');
     const page = await minified('export * from "./privstats.js"; import { start } from "./src/page.js"; start();');
-    assert.ok(client[0] <= 35_200 && client[1] <= 14_800, `${client} bytes`);
+    assert.ok(client[0] <= 35_500 && client[1] <= 14_800, `${client} bytes`);
     assert.ok(page[0] <= 42_000 && page[1] <= 17_200, `${page} bytes`);
   },
 );

@@ -125,6 +125,8 @@ test("other schemas, transforms and folds are refused by name", () => {
     { ...ridge, transform: [{ kind: "standardize" }] },
     { ...ridge, surprise: 1 },
     { task: "classes", classes: 2, features: 2, statistics: "NAS", clip_norm: 1, grid_bits: 4 },
+    { task: "counts", variables: [{ ...SMOKES, gaps: ["no"] }], tables: [["smokes"]], transform: [] },
+    { task: "counts", variables: [], tables: [], transform: [], numbers: [{ name: "a", low: 0, high: 1, clip: 1 }] },
     { task: "logistic" },
     { task: "constructor" },
   ]) {

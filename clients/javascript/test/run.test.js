@@ -249,12 +249,19 @@ test("plans that this client does not know are refused by name", async () => {
     { privacy: privacy({ unit: "record" }) },
     { privacy: { model: "none" } },
     { version: 2 },
+    { cohort: { ...planOf([]).cohort, more: 1 } },
+    { aggregation: { ...planOf([]).aggregation, spare_bits: 1 } },
   ];
   for (const plan of wrong)
     await assert.rejects((await opened({ plan })).run(), code("unsupported"), JSON.stringify(plan));
   const huge = await studyIn();
   const text = huge.manifest.plan.replace('"edges":[0,', '"edges":[9007199254740993,');
   await assert.rejects((await opened({ text })).run(), code("unsupported"));
+});
+
+test("a text of a plan may have the sign that divides accepted values", async () => {
+  const { run } = await opened({ plan: { devices: { ...planOf([]).devices, page: "Library|Kiel" } } });
+  assert.match((await run()).words.map(({ text }) => text).join(" "), /from Library\|Kiel/);
 });
 
 test("a plan allows so many records of one device", async () => {
@@ -377,6 +384,15 @@ test("the words are the plan's", async () => {
   assert.match(told.made, /at least 4 answers/);
   assert.match(told.promise, /more than 20 times as likely, except with a chance of 1 in 1,000,000 \(ε = 2.95\)/);
   assert.match(told.times, /All 2 times/);
+  const promised = (privacy, epsilon) => {
+    const plan = planOf([]);
+    const devices = { ...plan.devices, stated_epsilon: epsilon };
+    const words = wordsOf({ ...plan, devices, privacy: { ...plan.privacy, ...privacy } }, ENGLISH, {});
+    return words.find(({ about }) => about === "promise").text;
+  };
+  assert.match(promised({ delta: 0 }, 2.95), /whatever you answer, no .* 20 times as likely \(ε = 2.95\)\.$/);
+  assert.match(promised({ delta: 0, unit: "record" }, 2.95), /\(per record\), .* 20 times as likely \(ε = 2.95\)\.$/);
+  assert.match(promised({}, 1000), /no result becomes more than ∞ times as likely/);
   const { values } = device.words.find(({ key }) => key === "promise");
   assert.deepEqual(values, { factor: 20, chance: 1_000_000, epsilon: 2.95, delta: 1e-6 });
   assert.match(told.page, /Library of Kiel, who must not/);

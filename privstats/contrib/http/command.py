@@ -51,15 +51,22 @@ def new(
     origin: Annotated[
         list[str] | None, option("The origin from which browsers may ask, if not that of --page.", "https://HOST")
     ] = None,
+    installed: Annotated[
+        bool, option("Only installed software answers: accept a plan that every browser refuses.", flag="--installed")
+    ] = False,
 ) -> None:
-    """Make the registrar's folder for a plan: the leader's address, the page's address, and the run's closing time."""
+    """Make the registrar's folder for a plan, with the addresses and the closing time."""
+    from privstats.contrib.http.browsers import warnings
     from privstats.contrib.http.registrar import write_study
     from privstats.contrib.http.settings import Settings
 
     ends = _time("--closes", closes)
     last = ends + _KEYS_LAST if until is None else _time("--until", until)
     origins = tuple(origin or [_origin(page)])
-    write_study(study, ps.Plan.read(plan), Settings(address, ends, last, origins), page)
+    read = ps.Plan.read(plan)
+    write_study(study, read, Settings(address, ends, last, origins), page, browsers=not installed)
+    for line in warnings(read):
+        say(line)
     say(f"wrote {study}; `privstats http invite {study} --identity IDENTITY.PEM` draws the codes, once")
 
 
@@ -91,7 +98,7 @@ def renew(
     until: Until = None,
     passphrase_file: PassphraseFile = None,
 ) -> None:
-    """Write the next run for the same codes: after one that failed, or for the next question. Each of them counts."""
+    """Write the next run for the same codes, after a failed run or for another question. Each counts."""
     from dataclasses import replace
 
     from privstats.contrib.http.registrar import renew as next_run
@@ -197,7 +204,7 @@ def status(
     ] = False,
     admin_port: AdminPort = None,
 ) -> None:
-    """Print at which step a run is, how many have reported, and how long each helper has been silent.
+    """Print a run's step, the number of reports, and how long each helper has been silent.
 
     It reads files, takes no lock for longer than a moment, and changes nothing.
     """
@@ -226,7 +233,7 @@ def page(
 ) -> None:
     """Write the page on which people answer, as one file, and the headers that its server must send with it.
 
-    A separate party serves it, never the leader or a helper, because who serves it can read every answer.
+    A separate party must serve it, because its server can read every answer.
     """
     from privstats.contrib.http.page import write_page
 

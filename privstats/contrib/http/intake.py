@@ -1,7 +1,7 @@
 """Receive a report for the journal: early refusals, one buffer of its exact length, one verdict.
 
 The signature is verified over the first bytes, before more is read and before any answer shows that the sender has a
-stored report. A requester without it learns nothing about the sender.
+stored report.
 """
 
 from __future__ import annotations

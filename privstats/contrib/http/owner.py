@@ -1,4 +1,4 @@
-"""The one thread that calls a run's journal: reports in groups with one disk wait, all other calls in between.
+"""Call a run's journal in one thread: reports in groups with one disk wait, other calls in between.
 
 A group, refusals and repeats included, is answered once all of it is on the disk: an earlier answer could vouch for
 data that a kill loses.

@@ -1,7 +1,6 @@
-"""The page on which a person answers: one file with the client's bundle and its style, and its headers.
+"""Write the page on which people answer, one file, and its headers, which pin this release's bundle.
 
-Serve it by a separate party, never the leader or a helper, because its server can replace it. The headers pin this
-release's bundle; they bind no host to honesty (docs/devices.md).
+A separate party must serve it, never the leader or a helper, because its server can replace it (docs/devices.md).
 """
 
 from __future__ import annotations

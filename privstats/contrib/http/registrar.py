@@ -1,4 +1,4 @@
-"""The registrar, separate from the other parties: it invites people, signs the roster, and writes each party's folder.
+"""Invite people, sign the roster, and write each party's folder, as a registrar separate from all other parties.
 
 Codes are in one file, to be destroyed after the mailing; otherwise only public keys are stored.
 """
@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from privstats.contrib.http.browsers import unanswered
 from privstats.contrib.http.invitations import Invitation, draw_code, study_of
 from privstats.contrib.http.settings import FILE, Limits, Settings
 from privstats.errors import LocalProtocolError, PlanError, PrivstatsError
@@ -49,18 +50,23 @@ class Run:
     number: int
 
 
-def write_study(folder: str | os.PathLike[str], plan: Plan, settings: Settings, page: str) -> None:
+def write_study(
+    folder: str | os.PathLike[str], plan: Plan, settings: Settings, page: str, *, browsers: bool = True
+) -> None:
     """Write the registrar's folder: the plan, the settings, and the page's address.
 
     Args:
         plan: with a table ``[devices]``.
         page: the page's address, without ``#`` and ``?``, on another host than the leader's.
+        browsers: False if only installed software answers.
 
     Raises:
-        PlanError: the plan has no ``[devices]``.
+        PlanError: the plan has no ``[devices]``, or no browser answers it.
         LocalProtocolError: the page is the leader's, or not among the origins.
     """
     _devices(plan)
+    if browsers and (refusal := unanswered(plan)):
+        raise PlanError(refusal)
     _check_page(page, settings)
     home = Path(folder)
     if home.exists():
@@ -76,7 +82,7 @@ def write_invitations(
     """Generate one code per person, then write the links, the signed roster and each party's folder.
 
     Args:
-        folder, identity: the registrar's, from :func:`write_study` and the plan.
+        folder, identity: the registrar's.
         paper: write codes to be typed, not links: no mail filter reads paper.
         entropy: source of codes and the run's name.
 
@@ -111,7 +117,7 @@ def renew(folder: str | os.PathLike[str], identity: Identity, settings: Settings
     Each run counts, even a failed one: leader and a helper may have finished it alone.
 
     Args:
-        folder, identity: the registrar's, with codes.
+        folder, identity: the registrar's.
         settings: with the next run's days; the folder's if omitted.
 
     Raises:

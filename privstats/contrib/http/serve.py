@@ -1,4 +1,4 @@
-"""The leader's process: a public and an administration socket, the owner's thread, and the clock that closes steps.
+"""Run the leader's process: two sockets, the owner's thread, and the clock that closes steps.
 
 It ends within seconds after SIGTERM, or when the journal cannot be written; the next process resumes.
 """

@@ -41,7 +41,7 @@ class Client {
     Map<String, Object> schema = map(plan.get("schema")), cohort = map(plan.get("cohort"));
     require(plan.get("version").equals(1L), "a plan of another version");
     known(plan, "version schema cohort privacy aggregation devices");
-    known(map(plan.get("aggregation")), "graph min_count protocol panel spare_bits");
+    known(map(plan.get("aggregation")), "graph min_count protocol panel");
     known(map(plan.get("privacy")), "model unit adjacency epsilon delta shares max_records_per_client");
     known(schema, "task transform variables tables");
     for (String name : List.of("clients", "min_survivors", "colluders")) require(manifest.get(name).equals(cohort.get(name)), "another cohort");
