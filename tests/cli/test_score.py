@@ -45,8 +45,8 @@ def test_own_files_are_scored_exactly_and_said_to_stay(run):
     shown = run("score", "ill.head", "north.csv", "--target", "ill", "--figure", "own.png")
     assert (run.folder / "own.png").read_bytes().startswith(b"\x89PNG")
     assert "balanced accuracy" in shown.stdout
-    assert "they stay on this screen" in shown.stdout
-    assert "must have had no part in the head" in shown.stdout
+    assert "do not share them" in shown.stdout
+    assert "the head must not be fitted on these records" in shown.stdout
     assert "Score of a head on your own records" in shown.stdout
     for word in ("release", "clients", "differential privacy"):  # there were none
         assert word not in shown.stdout
@@ -89,8 +89,8 @@ def test_the_seed_of_a_split_is_held_by_the_note_beside_the_file(run):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("ill.head",), "give files of your own records to score, or --plan"),
-        (("ill.head", "north.csv", "--target", "ill", "--plan", "score.toml"), "or --plan SCORE.TOML"),
+        (("ill.head",), "name files of your own records to score, or pass --plan"),
+        (("ill.head", "north.csv", "--target", "ill", "--plan", "score.toml"), "or pass --plan SCORE.TOML"),
         (("ill.head", "--plan", "score.toml", "--epsilon", "1"), "needs --clients, --max-records, --model"),
         (("ill.head", "north.csv"), "say with --target"),
         (("ill.head", "--plan", "score.toml", "--figure", "score.svg"), "privstats table RELEASE --figure"),
@@ -98,7 +98,7 @@ def test_the_seed_of_a_split_is_held_by_the_note_beside_the_file(run):
         (("line.head", "north.csv", "--target", "ill"), "only a classifier has a score"),
         (("ill.head", "north.csv", "--target", "ill", "--bins", "7", "--equal-bins"), "even number"),
         (("ill.head", "north.csv", "--target", "ill", "--threshold", "1.5"), "a probability above 0 and below 1"),
-        (("ill.head", "--plan", "score.toml", "--threshold", "0.5"), "--threshold is of own files"),
+        (("ill.head", "--plan", "score.toml", "--threshold", "0.5"), "--threshold is for your own files"),
         (("ill.head", "north.csv", "--target", "ill", "--label", "no", "--label", "x"), "not among the labels"),
         (("north.csv", "south.csv"), "is not a privstats head"),
     ],

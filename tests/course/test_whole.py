@@ -153,7 +153,7 @@ def test_a_check_of_a_plan_names_the_course_that_is_made_of_it(privstats: Any, t
         write(tmp_path / f"{name}.toml", course)
         innermost = max(tmp_path.glob(f"{name}.*.toml"), key=lambda path: len(path.name)).name
         told = privstats("plan", "check", innermost, cwd=tmp_path).stdout
-        assert f"digest of the course in {name}.toml, made of this plan: {course.digest}" in told
+        assert f"digest of the course in {name}.toml, built from this plan: {course.digest}" in told
         assert f"all its {course.most} sessions together: epsilon {total_of(course).epsilon:.4g}" in told
         assert (
             json.loads(privstats("plan", "check", innermost, "--json", cwd=tmp_path).stdout)["course"] == course.digest
