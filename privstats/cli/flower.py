@@ -73,10 +73,7 @@ def certificates(
     if after is None:
         say(f"give {folder}/ca.pem to every party; keep server.key on this machine")
     else:
-        say(
-            f"1. give {folder}/ca.pem to every party; each restarts join with it at any time, because it trusts "
-            f"{after}, too"
-        )
+        say(f"1. give {folder}/ca.pem to every party; each restarts join with it: it trusts {after}, too")
         say(f"2. when all have, restart serve with --certificates {folder}; keep server.key on this machine")
 
 
@@ -135,10 +132,7 @@ def records(
     named = name_file(folder, file_of(folder.course, source), template)
     _say_named(named, file, kept_out=kept_out)
     if folder.course.first.schema.scores_head and not kept_out:
-        say(
-            "the head must not be fitted on the records that score it: --split SHARE --kept-out selects the held-out "
-            "ones"
-        )
+        say("the head must not be fitted on the records that score it: --split SHARE --kept-out selects these")
     for remark in named.remarks:
         say(remark)
 

@@ -61,10 +61,7 @@ def show(
 
     public = _public(path, passphrase_file)
     if is_weakly_locked(path, LocalProtocolError):
-        say(
-            f"{path} is locked by an older privstats, fast to guess: lock it again with privstats identity lock {path}",
-            err=True,
-        )
+        say(f"an older privstats locked {path}, fast to guess; lock it anew: privstats identity lock {path}", err=True)
     if as_json:
         typer.echo(json_text({"public": public.hex(), "pem": public_pem(public)}))
         return

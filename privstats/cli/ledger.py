@@ -27,6 +27,7 @@ app = typer.Typer(
 
 LedgerFile = Annotated[Path, argument("The ledger file.", "LEDGER.DB")]
 _DAY, _SHORT = 10, 8
+_ACCOUNT = "DATASET --unit UNIT --adjacency ADJACENCY --epsilon EPSILON --delta DELTA"
 _SQUARES = (
     "Epsilons of the rows do not add up; the squares of their mu do. Every epsilon here is at the cap's delta, so it "
     "differs from a plan's own epsilon at another delta."
@@ -42,14 +43,9 @@ def open_(path: LedgerFile) -> None:
         if not path.is_file() or not path.stat().st_size:  # an empty one was made a moment ago, and is no ledger yet
             raise
         ledger, done = _without_accounts(path), "found an empty ledger at"
-    advice = f"open an account: {_opening(path)}"
-    say(f"{done} {path}; {advice}", err=True)
+    say(f"{done} {path}; open an account: privstats ledger cap {path} {_ACCOUNT}", err=True)
     say("its head, to be stored elsewhere:", err=True)
     say(ledger.head)
-
-
-def _opening(path: Path) -> str:
-    return f"privstats ledger cap {path} DATASET --unit UNIT --adjacency ADJACENCY --epsilon EPSILON --delta DELTA"
 
 
 def _without_accounts(path: Path) -> ps.dp.Ledger:
@@ -106,7 +102,7 @@ def show(
         return
     console = terminal()
     if not accounts:
-        say(f"no account yet; open one: {_opening(path)}")
+        say(f"no account yet; open one: privstats ledger cap {path} {_ACCOUNT}")
     for account in accounts:
         console.print(history(account))
         console.print(standing(account), markup=False)
@@ -139,9 +135,7 @@ def restored(path: LedgerFile, yes: Yes = False) -> None:
     """
     ledger = ps.dp.Ledger(path)
     if not yes:
-        typer.confirm(
-            "Was nothing sent since this copy was made? The ledger forgets what was spent after it", abort=True
-        )
+        typer.confirm("Was nothing sent since this copy was made? The ledger forgets later spends", abort=True)
     missing = ledger.accept_restored()
     say(f"{path} is now the newest copy; {missing} later records are forgotten" if missing else f"{path} is the newest")
     say(ledger.head)

@@ -75,10 +75,7 @@ def _columns_of(plan: ps.Plan, path: Path) -> tuple[Column, ...]:
         return ps.Numeric(plan.schema.bins.name, plan.schema.bins.edges), *others  # type: ignore[arg-type]
     transform = getattr(plan.schema, "transform", ())
     if not transform or not isinstance(transform[0], ps.Cells):
-        raise PlanError(
-            f"{path} declares no columns to compare with: name a plan that `plan init --public` wrote, or one of "
-            "hazards"
-        )
+        raise PlanError(f"{path} declares no columns to compare with: `privstats plan init --public` declares them")
     return transform[0].columns
 
 

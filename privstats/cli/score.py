@@ -90,9 +90,7 @@ class Shown:
     def require_none(self) -> None:
         """Refuse these options for a plan."""
         if self.thresholds:
-            raise PlanError(
-                "--threshold is for your own files: omit it with --plan, whose counts are read at the edges of bins"
-            )
+            raise PlanError("--threshold is for your own files: omit it; a plan's counts are read at edges of bins")
         if self.figure is not None:
             raise PlanError(
                 "--figure draws a score, and a plan has none yet: privstats table RELEASE --figure draws its own"
@@ -125,9 +123,7 @@ def score(
     drawable(shown.figure)
     scoring = _scoring(head, bins)
     if (plan is None) == (not files):
-        raise PlanError(
-            "name files of your own records to score, or pass --plan SCORE.TOML for a plan over all parties"
-        )
+        raise PlanError("name files of your own records, or pass --plan SCORE.TOML for a plan over all parties")
     if plan is None:
         named = [split.file(dialect, each, target) for each in files or ()]
         _score_files(scoring, named, shown, as_json=as_json)

@@ -106,7 +106,7 @@ def test_what_is_of_another_plan_release_or_maker_is_exit_code_1(run, tmp_path):
     again.release_.save(tmp_path / "another")
     (tmp_path / "another.toml").write_text(again.release_.plan.to_toml())
     assert "NO: it comes from the plan" in run("verify", "private", "--plan", "another.toml", code=1).stdout
-    assert "these releases state epsilon 1" in run("verify", "private", "--release", "another", code=1).stdout
+    assert "these state epsilon 1" in run("verify", "private", "--release", "another", code=1).stdout
     assert "NO: the file names no plan" in run("verify", "exact", "--plan", "plan.toml", code=1).stdout
 
 

@@ -54,8 +54,8 @@ def test_whole_months_of_a_course_of_hazards_are_asked_about(privstats, tmp_path
     for plan in ("plan.toml", "course.toml"):
         done = privstats("look", "ward.csv", "--plan", plan, cwd=tmp_path, code=0)
         text = " ".join(done.stdout.split())
-        assert ("months: all are integers" in text) == said
-        assert ("15% stand at the edge of a bin, and count in the one after it" in text) == said
+        assert ("months: all are integers; if they are rounded down" in text) == said
+        assert ("15% are at the edge of a bin, and count in the bin after it" in text) == said
 
 
 @pytest.mark.parametrize(

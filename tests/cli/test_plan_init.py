@@ -558,7 +558,7 @@ def test_a_person_is_asked_for_a_survey_and_for_nothing_that_it_settles(init, te
         ({"panel": "leader.pub,nobody.pub"}, "cannot read nobody.pub"),
         ({"registrar_key": "leader.pub"}, "registrar_key is a panel member's key"),
         ({"registrar": "bonn clinic"}, "devices.registrar is 'Bonn Clinic', a member of the panel"),
-        ({"organisations": "Ulm,Bonn,Graz"}, "organisations names 3 and the panel has 2 places"),
+        ({"organisations": "Ulm,Bonn,Graz"}, "organisations names 3 and the panel has 2 members"),
         ({"questions": "age"}, "questions must name each column once"),
         ({"questions": "age=18:40"}, "edges of age must be at least three finite numbers"),
         ({"tables": "age*weight"}, "weight"),
@@ -611,9 +611,7 @@ def test_strata_are_answered_in_words_and_looked_at(init):
 
 def test_the_example_takes_no_answer_that_it_would_ignore(init):
     refused = init("--example", "--key-agreement", "x25519", "--epsilon", "3", "--from", "ward.csv", code=1)
-    assert "omit --key-agreement, --epsilon, --from, or omit --example" in " ".join(
-        str(refused.exception).split()
-    )
+    assert "omit --key-agreement, --epsilon, --from, or omit --example" in " ".join(str(refused.exception).split())
     assert not Path("plan.toml").exists()
     assert init("--example", "--yes").exit_code == 0
 

@@ -197,7 +197,7 @@ def test_a_curve_is_drawn_beside_its_table(privstats, folder):
     words = ("table", *READERS["km"], "--figure", "km.svg")
     privstats(*words, "--times", "continuous", cwd=folder, code=0)
     assert "<svg" in (folder / "km.svg").read_text()
-    assert "end its name in" in privstats(*words[:-1], "km.docx", cwd=folder).stderr
+    assert "end its name with" in privstats(*words[:-1], "km.docx", cwd=folder).stderr
     words = ("table", *READERS["proportions"], "--reader", "proportions", "--figure", "km.svg")
     assert "cannot draw" in privstats(*words, cwd=folder).stderr
 
@@ -290,4 +290,4 @@ def test_a_column_of_0_and_1_and_the_order_are_said_on_the_command_line(privstat
     assert head == "name,group,mean or n (%),95% low,95% high,std,P,SMD"
     assert first.startswith("smokes,old,34 (34.0),25.5,43.7,,")
     refused = privstats("table", "r.privstats", "--binary", "dose", cwd=tmp_path)
-    assert (refused.returncode, "not that of 0 and 1" in " ".join(refused.stderr.split())) == (2, True)
+    assert (refused.returncode, "no column of 0 and 1" in " ".join(refused.stderr.split())) == (2, True)

@@ -36,7 +36,7 @@ def test_what_is_taken_for_public_comes_first(privstats, folder):
         *("classes of ill no, yes", "number of records", "names, ids or free text", "well below 1 / records"),
         *(
             "area under the ROC",
-            "north's own: alone",
+            "north's own records: alone",
             "all together, epsilon 20",
             "bytes that each party sent",
             "next:",

@@ -121,7 +121,7 @@ def test_the_command_rewrites_a_file_and_show_says_which_one_needs_it(privstats,
     (tmp_path / "others").write_text("battery staple\n")
     shown = privstats("identity", "show", "me.pem", "--passphrase-file", "words", cwd=tmp_path)
     assert shown.stdout == f"{ME.public.hex()}\n"
-    assert "fast to guess: lock it again with privstats identity lock" in shown.stderr
+    assert "fast to guess; lock it anew: privstats identity lock" in shown.stderr
     done = privstats("identity", "lock", "me.pem", "--passphrase-file", "words", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "locked me.pem; older copies are unchanged\n")
     shown = privstats("identity", "show", "me.pem", "--passphrase-file", "words", cwd=tmp_path)

@@ -56,7 +56,10 @@ def tables_in(path: str | os.PathLike[str]) -> list[Any]:
         raise SchemaError(f"{path} must hold tables [[columns]] and nothing else, one for each column")
     undeclared = [str(each.get("name")) for each in columns if isinstance(each, dict) and each.get("kind") == OPEN]
     if undeclared:
-        raise SchemaError(f"{path} lacks the kind of {', '.join(undeclared)}: write one for each, or delete its table")
+        raise SchemaError(
+            f"{path} lacks the kind of {', '.join(undeclared)}: write one for each, or delete the table of a column "
+            "that nobody should read"
+        )
     return columns
 
 

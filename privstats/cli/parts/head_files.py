@@ -121,9 +121,7 @@ def against_releases(opened: HeadFile, releases: list[Release]) -> str:
         actual = msgspec.structs.replace(actual.of_rows(claimed.multiplicity), assumed_public=claimed.assumed_public)
     actual = msgspec.structs.replace(actual, public=claimed.public)
     if claimed != actual:
-        return (
-            f"{NO}the file states {claimed}, of {_names(claimed)}; these releases state {actual}, of {_names(actual)}"
-        )
+        return f"{NO}the file states {claimed}, of {_names(claimed)}; these state {actual}, of {_names(actual)}"
     head = opened.head
     if not getattr(head.entry, "closed_form", False):
         return "named in the file; not fitted again, because it is trained on samples"
