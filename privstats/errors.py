@@ -54,7 +54,7 @@ class SchemaError(PrivstatsError, ValueError):
         >>> ps.ClassSchema(classes=1, features=2, statistics="NA", clip_norm=1.0)
         Traceback (most recent call last):
             ...
-        privstats.errors.SchemaError: classes must be at least 2, got 1: one class has nothing to separate: give
+        privstats.errors.SchemaError: classes must be at least 2, got 1: one class has nothing to separate: set
         two or more
     """
 

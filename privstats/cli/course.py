@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from privstats.moments import RecordFile
 
 app = typer.Typer(
-    help="A sequence of plans under one budget: rounds, a mean first, alignments, streams.",
+    help="Several sessions under one budget: refinement rounds, centred sums, alignments, streams.",
     no_args_is_help=True,
     rich_help_panel="Plan",
 )
 
 CourseFile = Annotated[Path, argument("The course document.", "COURSE.TOML")]
 Releases = Annotated[
-    list[str] | None, argument("The releases of the rounds so far, in order; 'none' where there was no sum.")
+    list[str] | None, argument("The releases of the rounds so far, in order; 'none' for a round without a sum.")
 ]
 
 _NONE = "none"
@@ -49,7 +49,7 @@ class Terms:
         int | None, option("Gradient rounds after the first release, or those of a regression. Default: 4, 5 or 6.")
     ] = None
     expected_records: Annotated[
-        int | None, option("How many records the owners expect; nothing counts them. Default: cohort.max_records.")
+        int | None, option("The number of records that the owners expect, a public guess. Default: cohort.max_records.")
     ] = None
     retries: Annotated[int | None, option("Spare rounds, for those that end without a sum. Default: none.")] = None
     calibrated: Annotated[
@@ -156,8 +156,8 @@ def _new_course(whole: ps.Plan, options: Mapping[str, Any]) -> Written:
     takes = [*flags, *kind.options]
     strangers = [name for name in chosen if name not in takes]
     if strangers and not kind.takes_others:
-        text = f"takes {flags_of(takes)}" if takes else "has no options"
-        raise PlanError(f"{kind.what}: such a course {text} beside --plan; leave {flags_of(strangers)} out")
+        text = f"accepts {flags_of(takes)}" if takes else "has no options"
+        raise PlanError(f"{kind.what}: such a course {text} besides --plan; omit {flags_of(strangers)}")
     if lacking := [name for name in kind.needed if name not in chosen]:
         raise PlanError(f"{kind.what}: such a course needs {flags_of(lacking)}, which only its owners can state")
     course: Written = kind.within(whole, **{name: value for name, value in chosen.items() if name not in flags})
@@ -200,12 +200,12 @@ def _print_check(path: Path, course: Written, promise: Promise | None) -> None:
     console = terminal()
     console.print(_table(course))
     cost = total_of(course)
-    price = f"mu {course.mu:.4g}, epsilon {cost.epsilon:.4g} at delta {cost.delta:g}; spent before the first round"
-    claim = "no differential privacy" if math.isinf(course.mu) else f"{price}, and never given back"
+    price = f"mu {course.mu:.4g}, epsilon {cost.epsilon:.4g} at delta {cost.delta:g}; charged before the first round"
+    claim = "no differential privacy" if math.isinf(course.mu) else f"{price}, never refunded"
     console.print(f"all together, {course.most} sessions at most: {claim}", soft_wrap=True)
-    console.print(f"a party sends {cost.upload_bytes:,} bytes in all of them", soft_wrap=True)
+    console.print(f"each party sends {cost.upload_bytes:,} bytes in total", soft_wrap=True)
     if promise is not None:
-        console.print(f"promised as a whole: {_promised(promise, course.mu)}", soft_wrap=True)
+        console.print(f"promise for all sessions: {_promised(promise, course.mu)}", soft_wrap=True)
     if analysis := getattr(course, "analysis", None):
         claim = "; ".join(
             f"{name} {', '.join(getattr(analysis, name))}" for name in _FAMILIES if getattr(analysis, name)
@@ -214,7 +214,7 @@ def _print_check(path: Path, course: Written, promise: Promise | None) -> None:
     if remark := getattr(course, "remark", ""):
         console.print(f"warning: {escape(remark)}", soft_wrap=True)
     if refused := _refused(course):
-        console.print(f"WARNING: nothing can be read from its last release, for {escape(refused)}", soft_wrap=True)
+        console.print(f"WARNING: no table or head reads its last release: {escape(refused)}", soft_wrap=True)
     console.print(f"\ndigest: {course.digest}", soft_wrap=True)
     if promise is None or promise.holds(course.mu):
         say(f"{path} is consistent.")
@@ -254,7 +254,7 @@ def _refused(course: Written) -> str:
 def following(
     path: CourseFile,
     releases: Releases = None,
-    out: Annotated[Path, option("The plan's file; its values go beside it.")] = Path("next.toml"),
+    out: Annotated[Path, option("The plan's file; its values go next to it.")] = Path("next.toml"),
     force: Force = False,
 ) -> None:
     """Write the plan of the next round, and the values it publishes, from the releases so far."""
@@ -319,7 +319,7 @@ def rehearse(
     """
     course = ps.course.read(path)
     if persons is not None and split is None and course.first.person_clip is None:
-        raise PlanError("the course promises no persons, so no column of ids is read: leave --persons out")
+        raise PlanError("the promise is not per person, so no column of ids is read: omit --persons")
     places = [out / f"{place}.release" for place in range(course.most)]
     writable(places, force, makes=out)
     how: dict[str, Any] = {"persons": persons, "split": split, "seed": seed}

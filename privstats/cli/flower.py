@@ -73,9 +73,7 @@ def certificates(
     if after is None:
         say(f"give {folder}/ca.pem to every party; keep server.key on this machine")
     else:
-        say(
-            f"1. give {folder}/ca.pem to every party, which restarts join with it when it suits: it trusts {after}, too"
-        )
+        say(f"1. give {folder}/ca.pem to every party; each restarts join with it: it trusts {after}, too")
         say(f"2. when all have, restart serve with --certificates {folder}; keep server.key on this machine")
 
 
@@ -134,7 +132,7 @@ def records(
     named = name_file(folder, file_of(folder.course, source), template)
     _say_named(named, file, kept_out=kept_out)
     if folder.course.first.schema.scores_head and not kept_out:
-        say("these records must have had no part in the head: --split SHARE --kept-out takes those that were kept out")
+        say("the head must not be fitted on the records that score it: --split SHARE --kept-out selects these")
     for remark in named.remarks:
         say(remark)
 
@@ -261,9 +259,9 @@ def withdraw(
     accounts = party.withdraw()
     run = party.folder.roster.run.hex()
     say(
-        f"run {run} is withdrawn: {', '.join(accounts)} has back what it cost"
+        f"run {run} is withdrawn: {', '.join(accounts)} has its cost back"
         if accounts
-        else f"run {run} is left and has cost nothing here"
+        else f"run {run} is left; it cost nothing here"
     )
 
 
@@ -286,11 +284,11 @@ def renew(
     moved = move(old, new, untouched=template, unfinished=yes)
     say(f"moved to {new}: {', '.join(moved.moved)}")
     if moved.script_stays:
-        say(f"{new}/records.py was there and stays; the one of {old} stays there")
+        say(f"{new}/records.py existed and is unchanged; the one of {old} was not moved")
 
 
 def _say_named(named: Named, file: Path, *, kept_out: bool) -> None:
-    others = "stay out: they may have made the head" if kept_out else "held out"
+    others = "excluded: the head may be fitted on them" if kept_out else "held out"
     note = f", {named.held_out:,} {others}" if named.held_out else ""
     say(f"wrote {named.script}: {named.summed:,} records of {file.name}{note}")
 

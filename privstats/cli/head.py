@@ -14,7 +14,7 @@ from privstats.cli.parts.verifying import NO, in_words, show_verdicts, unasked
 from privstats.files.text import json_text
 
 app = typer.Typer(
-    help="Show and verify a model's file: what it is made from, what is promised.",
+    help="Show and verify a model's file: its plan, its releases and its promise.",
     no_args_is_help=True,
     rich_help_panel="Read",
 )
@@ -62,8 +62,8 @@ def verify(
         "checksum": "good",
         "promise": str(promise) if promise.covered else f"{NO}{promise}",
         **({"assumed public": promise.caveat} if promise.caveat else {}),
-        "plan": "not asked: give --plan" if plan is None else head_files.against_plan(promise, read_expected(plan)),
-        "release": "not asked: give --release",
+        "plan": "not checked: pass --plan" if plan is None else head_files.against_plan(promise, read_expected(plan)),
+        "release": "not checked: pass --release",
         "signature": unasked(opened.signed) if signed_by is None else head_files.against_key(path, signed_by),
     }
     if release:

@@ -29,12 +29,12 @@ def new(
     locked: Annotated[bool, option("Ask for a passphrase and lock the file with it.", flag="--locked")] = False,
     passphrase_file: PassphraseFile = None,
 ) -> None:
-    """Draw a new identity; write it to a file that only you can read, and its public key next to it."""
+    """Generate an identity; write it to a file that only you can read, and its public key next to it."""
     from privstats.files.signing import public_pem
 
     public_path = path.with_suffix(".pub")
     if public_path == path or public_path.exists():
-        raise LocalProtocolError(f"the public key would go to {public_path}, which is taken; name another file")
+        raise LocalProtocolError(f"the public key would go to {public_path}, which exists; name another file")
     passphrase = None
     if passphrase_file is not None:
         passphrase = first_line(passphrase_file)
@@ -61,7 +61,7 @@ def show(
 
     public = _public(path, passphrase_file)
     if is_weakly_locked(path, LocalProtocolError):
-        say(f"{path} is locked as an older privstats did, which is fast to guess: privstats identity lock", err=True)
+        say(f"an older privstats locked {path}, fast to guess; lock it anew: privstats identity lock {path}", err=True)
     if as_json:
         typer.echo(json_text({"public": public.hex(), "pem": public_pem(public)}))
         return
@@ -94,7 +94,7 @@ def lock(
     elif new or locked is False:  # None: no private key; refused below before any prompt
         after = prompted("--new-passphrase-file", twice=True)
     ps.secagg.Identity.relock(path, before, after)
-    say(f"locked {path}; copies of it from before stay as they were", err=True)
+    say(f"locked {path}; older copies are unchanged", err=True)
 
 
 @app.command()
@@ -121,9 +121,9 @@ def verify(
 
     key = key_of(signed_by, DataError)
     if not is_signed_by(path, key, DataError):
-        say(f"NO: {path} is not as this key signed it: another key did, or it was changed since")
+        say(f"NO: {path} does not match this key's signature: another key signed it, or it was changed since")
         raise typer.Exit(1)
-    say(f"{path} is as {key.hex()} signed it")
+    say(f"{path} is unchanged since {key.hex()} signed it")
 
 
 def _public(path: Path, passphrase_file: Path | None) -> bytes:

@@ -27,9 +27,10 @@ app = typer.Typer(
 
 LedgerFile = Annotated[Path, argument("The ledger file.", "LEDGER.DB")]
 _DAY, _SHORT = 10, 8
+_ACCOUNT = "DATASET --unit UNIT --adjacency ADJACENCY --epsilon EPSILON --delta DELTA"
 _SQUARES = (
-    "Epsilons of the rows do not add up: each stands for a mu, and together the squares of mu add up. "
-    "All are counted at one delta, that of the cap, so a plan's own epsilon at another delta is another number."
+    "Epsilons of the rows do not add up; the squares of their mu do. Every epsilon here is at the cap's delta, so it "
+    "differs from a plan's own epsilon at another delta."
 )
 
 
@@ -41,9 +42,8 @@ def open_(path: LedgerFile) -> None:
     except LedgerError:
         if not path.is_file() or not path.stat().st_size:  # an empty one was made a moment ago, and is no ledger yet
             raise
-        ledger, done = _without_accounts(path), "there is a ledger without accounts at"
-    advice = f"open an account: privstats ledger cap {path} DATASET --unit ... --epsilon ..."
-    say(f"{done} {path}; {advice}", err=True)
+        ledger, done = _without_accounts(path), "found an empty ledger at"
+    say(f"{done} {path}; open an account: privstats ledger cap {path} {_ACCOUNT}", err=True)
     say("its head, to be stored elsewhere:", err=True)
     say(ledger.head)
 
@@ -66,7 +66,7 @@ def cap(
     unit: Annotated[str, option("record, person or client.")],
     adjacency: Annotated[str, option("add-remove or replace-one.")],
     epsilon: Annotated[float, option("The bound on all releases together.")],
-    delta: Annotated[float, option("Below 1; with 0 only releases whose delta is 0 are allowed.")],
+    delta: Annotated[float, option("At most 0.1; with 0 only releases whose delta is 0 are allowed.")],
 ) -> None:
     """Open the account of a data set, or change its epsilon and delta; every change stays on record."""
     ledger = ps.dp.Ledger.open(path)
@@ -102,7 +102,7 @@ def show(
         return
     console = terminal()
     if not accounts:
-        say(f"no account yet: privstats ledger cap {path} DATASET opens one")
+        say(f"no account yet; open one: privstats ledger cap {path} {_ACCOUNT}")
     for account in accounts:
         console.print(history(account))
         console.print(standing(account), markup=False)
@@ -135,13 +135,9 @@ def restored(path: LedgerFile, yes: Yes = False) -> None:
     """
     ledger = ps.dp.Ledger(path)
     if not yes:
-        typer.confirm("Was nothing sent since this copy was made? What was spent after it is forgotten", abort=True)
+        typer.confirm("Was nothing sent since this copy was made? The ledger forgets later spends", abort=True)
     missing = ledger.accept_restored()
-    say(
-        f"{path} is the newest from here on; {missing} later records are forgotten"
-        if missing
-        else f"{path} is the newest"
-    )
+    say(f"{path} is now the newest copy; {missing} later records are forgotten" if missing else f"{path} is the newest")
     say(ledger.head)
 
 

@@ -30,7 +30,7 @@ def look(
     dialect: Dialect,
     key: Annotated[str | None, option("The column of person ids, to count rows per person.", "COLUMN")] = None,
 ) -> None:
-    """Compare your file with the plan's columns, before you join. It counts exactly, so keep what it prints.
+    """Compare your file with the plan's columns, before you join. Its counts are exact: do not share them.
 
     Tell the others what the plan should change: a gap code, a unit, the promise.
     """
@@ -47,12 +47,12 @@ def look(
     if isinstance(schema, ps.HazardSchema) and (remark := times_remark(schema, table.values(schema.bins.name))):
         say(remark)
     if table.left_out:
-        say(f"{table.left_out:,} lines have another number of fields than the header: they are no records")
+        say(f"{table.left_out:,} lines differ from the header in their number of fields: they are not read as records")
     if whose is not None:
         keys = keys_of(table.values(whose))
         rows = keys.records / max(keys.keys, 1)
-        say(f"{rows:.1f} rows a {whose}, {keys.most:,} at most{_promise(governing) if keys.repeated else ''}")
-    say("exact facts of your records: keep them here, and tell the coordinator gap codes, units and spellings by word")
+        say(f"{rows:.1f} rows per {whose}, {keys.most:,} at most{_promise(governing) if keys.repeated else ''}")
+    say("exact facts of your records: do not share them; report only gap codes, units and spellings to the coordinator")
 
 
 def _plan_of(path: Path) -> tuple[ps.Plan, tuple[Column, ...]]:
@@ -75,14 +75,14 @@ def _columns_of(plan: ps.Plan, path: Path) -> tuple[Column, ...]:
         return ps.Numeric(plan.schema.bins.name, plan.schema.bins.edges), *others  # type: ignore[arg-type]
     transform = getattr(plan.schema, "transform", ())
     if not transform or not isinstance(transform[0], ps.Cells):
-        raise PlanError(f"{path} declares no columns, so there is nothing to look at: plans of Cells or hazards do")
+        raise PlanError(f"{path} declares no columns to compare with: `privstats plan init --public` declares them")
     return transform[0].columns
 
 
 def _promise(plan: ps.Plan) -> str:
     if not isinstance(plan.privacy, ps.Privacy) or plan.privacy.unit != "record":
         return ""
-    return ': the promise is for one record, so ask for one row each, or for unit = "person"'
+    return ': the promise is for one record, so request one row each, or unit = "person"'
 
 
 def _show(columns: list[Looked]) -> None:

@@ -41,12 +41,12 @@ _BEGIN = """\
 One-shot private learning from sufficient statistics. Most people begin with:
 
   privstats try --example --target ill --epsilon 3  two hospitals: files to a page
-  privstats look FILE                               what a file of yours holds
   privstats plan init                               write a plan, question by question
   privstats plan check plan.toml                    what it costs, and who reads what
+  privstats look FILE --plan plan.toml              how a file of yours fits the plan
   privstats table RELEASE                           estimates with intervals
 
-Every command: privstats --help. What one takes: privstats COMMAND --help."""
+All commands: privstats --help. Options of one: privstats COMMAND --help."""
 # Idle threads of OpenBLAS sleep after 2**16 ticks, some 25 microseconds on x86-64: spinning costs processor time.
 _BLAS_WAIT = "OPENBLAS_THREAD_TIMEOUT", "16"
 
@@ -207,7 +207,7 @@ def _run() -> int:
     except PrivstatsError as error:
         return _failed(str(error))
     except MemoryError:
-        return _failed("there is not enough memory for this; give fewer records, classes or features")
+        return _failed("there is not enough memory for this; pass fewer records, classes or features")
     except OSError as error:
         if error.errno is None:  # raised by a library and not by the system
             return _bug()
@@ -224,9 +224,9 @@ def _bug() -> int:
 
 def _of_the_system(error: OSError) -> str:
     if error.filename is None:
-        return f"the system could not read or write: {error.strerror}; see where the output goes, and how full that is"
+        return f"cannot read or write: {error.strerror}; check the output's destination and its free space"
     name = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else str(error.filename)
-    return f"cannot use {name}: {error.strerror}; give another path"
+    return f"cannot use {name}: {error.strerror}; name another path"
 
 
 def _code(ending: SystemExit) -> int:

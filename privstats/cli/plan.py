@@ -51,7 +51,7 @@ class Columns:
     ] = False
     target: Target = None
     drop: Annotated[
-        list[str] | None, option("A column of the file to leave out, such as an id; repeat for more.", "COLUMN")
+        list[str] | None, option("A column of the file to drop, such as an id; repeat for more.", "COLUMN")
     ] = None
 
     def given(self) -> list[str]:
@@ -63,7 +63,7 @@ class Columns:
         """Refuse a named column without a table."""
         for name, named in (("--target", self.target), ("--drop", self.drop)):
             if named and self.table is None and self.public is None:
-                raise PlanError(f"{name} names a column: give the table with --from, or its columns with --public")
+                raise PlanError(f"{name} names a column: pass the table with --from, or its columns with --public")
 
     def declared(self, file: RecordFile | None, task: str | None) -> Declaration | RowsDeclaration | None:
         """Return the declaration of the columns."""
@@ -75,9 +75,7 @@ class Columns:
             columns = declaring.of_rows(self.public, [each for each in self.given() if each not in _OF_ROWS])
         elif self.public_file:
             if file is None or self.public is not None:
-                raise PlanError(
-                    "--public-file says that the table of --from is public: give that, and leave out --public"
-                )
+                raise PlanError("--public-file declares the table of --from public: pass --from, and omit --public")
             return declaring.of_public_file(file, drop)
         elif self.public is None:
             return None
@@ -112,7 +110,7 @@ def init(
     file = None if columns.table is None else dialect.file(columns.table, columns.target)
     answered = [*(f"--{name.replace('_', '-')}" for name in options), *columns.given()]
     if example and answered:
-        raise PlanError(f"--example writes a fixed plan: leave out {', '.join(answered)}, or leave out --example")
+        raise PlanError(f"--example writes a fixed plan: omit {', '.join(answered)}, or omit --example")
     if example or not (yes or answered or can_ask()):
         atomic_write(path, files(__package__).joinpath("plan.toml").read_bytes(), shared=True)
         say(f"wrote {path}; edit it, then run: privstats plan check {path}")
@@ -141,8 +139,8 @@ def _write_plan(
         )
     elif columns is not None and columns.open:
         say(
-            f"the cut points of {columns.named} are found under the promise: divide it with privstats "
-            f"course init study.toml --plan {path} --then {columns.then} --expected-records RECORDS"
+            f"the cut points of {columns.named} are estimated under the promise: divide it with privstats course "
+            f"init study.toml --plan {path} --then {columns.then} --expected-records RECORDS"
         )
     for line in cap_warnings(plan):
         say(line)
@@ -162,7 +160,7 @@ def _write_columns(
     require_names_alone(place, given, force=force)
     atomic_write(place, columns_file(place, file, drop, ask=ask).encode(), shared=True)
     say(
-        f"wrote {place}: say there what each column holds, from the data dictionary, then run: privstats plan init "
+        f"wrote {place}: state there what each column holds, from the data dictionary, then run: privstats plan init "
         f"{path} --from {file.path} --public {place} --target COLUMN"
     )
 
@@ -222,7 +220,7 @@ def _of_course(plan: ps.Plan, above: tuple[Path, ps.course.Course] | None) -> li
 
     (place, course), total = above, total_of(above[1])
     return [
-        f"digest of the course in {place.name}, made of this plan: {course.digest}",
+        f"digest of the course in {place.name}, built from this plan: {course.digest}",
         f"all its {total.sessions} sessions together: epsilon {total.epsilon:.4g} at delta {total.delta:.3g}, "
         f"{total.upload_bytes:,} bytes from each party; the numbers above are of this plan alone",
     ]
@@ -335,8 +333,8 @@ def certify(
 
     if is_course(path):
         raise PlanError(
-            f"{path} is a course, whose sessions are priced together: a certificate is of one plan, so give the plan "
-            "of a session"
+            f"{path} is a course, whose sessions are priced together: a certificate covers one plan, so name the "
+            "plan of a session"
         )
     place = out or path.with_suffix(".certificate.json")
     writable([place, *([checker] if checker else [])], force)

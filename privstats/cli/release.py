@@ -38,9 +38,7 @@ app = typer.Typer(
     rich_help_panel="Read",
 )
 
-_KNOWN = (
-    f"{NO}its noise came from a generator that others may know, so it protects nothing; it is a test's or simulation's"
-)
+_KNOWN = f"{NO}its noise came from a reproducible generator (a test or a simulation), so it protects nothing"
 _ALONE = {"epsilon": "epsilon alone"}
 """Labels shown in place of a fact's name."""
 
@@ -93,7 +91,7 @@ def verify(
     """
     expected = None if plan is None else read_expected(plan)
     if after and (expected is None or isinstance(expected, ps.Plan)):
-        raise PlanError("--after names the sessions before, and a plan alone has none: give --plan COURSE.TOML")
+        raise PlanError("--after names a course's earlier sessions, and a plan has none: pass --plan COURSE.TOML")
     key = None if signed_by is None else key_of(signed_by, ReleaseError)
     release = ps.Release.load(path)
     checks = {"checksum": "good", "budget and noise": "follow from the plan in the file"}
@@ -105,7 +103,7 @@ def verify(
 
 def _plan_of(path: Path, release: ps.Release, expected: ps.Plan | Course | None, after: Sequence[str]) -> str:
     if expected is None:
-        return "not asked: give --plan"
+        return "not checked: pass --plan"
     if not isinstance(expected, ps.Plan):
         return of_course(release, expected, after)
     verdict = _against(path, release, plan=expected)
@@ -139,7 +137,7 @@ def _facts(release: ps.Release, signed: bool, course: str) -> dict[str, Any]:
         "suppressed": release.suppressed,
         "epsilon": budget.epsilon,
         "delta": budget.delta,
-        "promise": f"{budget.promise}; of this release alone, to which others of the same records add",
+        "promise": f"{budget.promise}; this release alone: other releases of the same records add to it",
         **({"course": course} if course else {}),
         "signed": signed,
         "reproducible": release.reproducible,

@@ -94,12 +94,11 @@ def _require_its_own(ethics: bool, evidence: bool, beside: Beside, search: Searc
     settings = vars(beside) if evidence else {**vars(beside), "audit": search.audit, "attack": search.attack}
     others = [name for name, value in settings.items() if value]
     if ethics and evidence:
-        raise PlanError("--ethics and --evidence are two pages: give one of them, and the other in a second call")
+        raise PlanError("--ethics and --evidence are two pages: pass one of them, and the other in a second call")
     if (ethics or evidence) and others:
         page, origin = ("--evidence", "the plan and what attacks it") if evidence else ("--ethics", "the plan alone")
         raise PlanError(
-            f"{page} is made from {origin}: leave out {flags_of(others)}, or leave out {page} for the page that takes "
-            "them"
+            f"{page} uses only {origin}: omit {flags_of(others)}, or omit {page} for the page that uses them"
         )
 
 
@@ -117,7 +116,7 @@ def _write(statement: pages.Statement, page: Path, signer: ps.secagg.Identity | 
     say(f"wrote {page.name} to {page.parent}")
     if page.name == EVIDENCE:
         atomic_write(page.parent / BILL, pages.cbom(statement.plan, statement.course).encode(), shared=True)
-        say(f"wrote {BILL} beside it: the bill of materials of the plan's cryptography, CycloneDX 1.6")
+        say(f"wrote {BILL} next to it: the bill of materials of the plan's cryptography, CycloneDX 1.6")
     if signer is not None:
         say(f"signed it in {sign_beside(page, text.encode(), signer, DataError)}")
 

@@ -85,8 +85,8 @@ def _client(words: str) -> tuple[str, bytes]:
     name, _, key = words.partition("=")
     if not name or not key:
         raise LocalProtocolError(
-            "each client is given as NAME=KEY with its public key, for example Bonn=bonn.pub; or one folder of such "
-            "files is given alone"
+            "name each client as NAME=KEY with its public key, for example Bonn=bonn.pub; or name one folder of "
+            "NAME.pub files"
         )
     return name, party_key(key)
 
@@ -109,7 +109,7 @@ def _check_fits(roster: ps.secagg.Roster, plan: ps.Plan) -> None:
     if protocol_of(plan.masking).has_panel and panel[0] != roster.server:
         raise LocalProtocolError("the roster's server must be the leader of the plan's panel, its first identity")
     if set(panel) & set(roster.publics):
-        raise LocalProtocolError("a member of the plan's panel must not be a client: give it an identity of its own")
+        raise LocalProtocolError("a member of the plan's panel must not be a client: make it an identity of its own")
 
 
 def _run(roster: ps.secagg.Roster) -> str:

@@ -34,7 +34,7 @@ _TERMS = ("clients", "max_records", "model", "unit", "adjacency", "epsilon", "de
 class Split:
     """Choice of the records that are scored."""
 
-    split: Annotated[float | None, option("The share that was kept out of the sums: score these records.")] = None
+    split: Annotated[float | None, option("The share that was held out of the sums: score these records.")] = None
     seed: Annotated[int, option("The seed of the split.")] = 0
     persons: Annotated[
         str | None,
@@ -65,7 +65,7 @@ class Bins:
     ] = False
     margin: Annotated[float | None, option("Count margins up to this one instead of probabilities.", "REACH")] = None
     by_class: Annotated[
-        bool, option("For more than two classes: a ROC curve for each, at the price of its table.", flag="--by-class")
+        bool, option("For more than two classes: a ROC curve for each, with more noise.", flag="--by-class")
     ] = False
     labels: Annotated[
         list[str] | None, option("Each label of the records, if the head lacks some; repeat.", "NAME", flag="--label")
@@ -90,7 +90,7 @@ class Shown:
     def require_none(self) -> None:
         """Refuse these options for a plan."""
         if self.thresholds:
-            raise PlanError("--threshold is of own files: the counts of a plan are read at the edges of its bins")
+            raise PlanError("--threshold is for your own files: omit it; a plan's counts are read at edges of bins")
         if self.figure is not None:
             raise PlanError(
                 "--figure draws a score, and a plan has none yet: privstats table RELEASE --figure draws its own"
@@ -114,16 +114,16 @@ def score(
     as_json: Json = False,
     force: Force = False,
 ) -> None:
-    """Score a head on records that it was not made from: your own files, exactly; or all parties', by a plan.
+    """Score a head on records that it was not fitted on: your own files, exactly; or all parties', by a plan.
 
     For files it prints accuracy, recall, AUC and calibration, which stay on this screen. With --plan it writes a plan
-    under which every party scores the records that it kept out of the sums, and sends only noisy counts: `privstats
+    under which every party scores the records that it held out of the sums, and sends only noisy counts: `privstats
     flower new` runs it, and `privstats table RELEASE` reads the score.
     """
     drawable(shown.figure)
     scoring = _scoring(head, bins)
     if (plan is None) == (not files):
-        raise PlanError("give files of your own records to score, or --plan SCORE.TOML for a plan over all parties")
+        raise PlanError("name files of your own records, or pass --plan SCORE.TOML for a plan over all parties")
     if plan is None:
         named = [split.file(dialect, each, target) for each in files or ()]
         _score_files(scoring, named, shown, as_json=as_json)
@@ -152,7 +152,7 @@ def _releases_at(paths: Sequence[Path]) -> list[Path]:
     for path in paths:
         inside = [path] if not path.is_dir() else [*path.rglob("*.release"), *path.rglob("*release.safetensors")]
         if not inside:
-            raise PlanError(f"{path} is no release and holds none: give the files, or the folder of the session's host")
+            raise PlanError(f"{path} is no release and holds none: name the files, or the folder of the session's host")
         files += sorted(inside, key=lambda each: [int(part) for part in findall("[0-9]+", str(each.relative_to(path)))])
     return files
 
@@ -171,7 +171,7 @@ def _require_terms(given: Mapping[str, Any]) -> None:
         raise PlanError(f"a plan of a score needs {flags_of(lacking)}: no choice of privacy has a default")
     if given["unit"] == "person" and "person_clip" not in given:
         raise PlanError(
-            "--unit person needs --person-clip average: a patient counts once, and every other clip biases shares"
+            "--unit person needs --person-clip average: each patient then counts once; every other clip biases shares"
         )
 
 
@@ -193,12 +193,10 @@ def _score_files(scoring: ps.Scoring, named: Sequence[RecordFile], shown: Shown,
 
 def _say_whose(own: OwnRecords, *, kept_out: bool) -> None:
     if not kept_out:
-        say(
-            "these records must have had no part in the head: with --split those that a split kept out are scored alone"
-        )
+        say("the head must not be fitted on these records: pass --split to score only those that the split held out")
     if own.persons is not None:
         say(f"intervals are of {len(set(own.persons.tolist())):,} patients, whose rows count together")
-    say("exact numbers of your own records: they stay on this screen, and over all parties --plan asks for noise")
+    say("exact numbers of your own records: do not share them; --plan scores the records of all parties with noise")
 
 
 def _own_score(
@@ -214,9 +212,9 @@ def _own_score(
     measured, scored = zip(*(_own_sums(scoring, file) for file in named), strict=True)
     schema, total = scoring.schema, sum(measured[1:], measured[0])
     if thresholds and (schema.classes != 2 or not all(0 < each < 1 for each in thresholds)):
-        raise PlanError("--threshold is a probability above 0 and below 1 of the second of two classes")
+        raise PlanError("--threshold must be a probability above 0 and below 1, and the head must have two classes")
     if not total.records:
-        raise PlanError("no record is left to score; check --split, and that the columns are those of the head")
+        raise PlanError("no record remains to score; check --split, and that the columns are those of the head")
     plan = scoring.plan(cohort=ps.Cohort(2, 2, total.records), privacy=ps.NoPrivacy())
     score = inference.head_score(ps.Release(plan, flatten(total), (0, 1)))
     y, shares, ids = (np.concatenate(each) for each in zip(*scored, strict=True))

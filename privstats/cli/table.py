@@ -70,10 +70,10 @@ class TableOptions:
             flag="--column",
         ),
     ] = None
-    target: Annotated[int | None, option("ols: the number of the target, if there are several.")] = None
-    records: Annotated[int | None, option("ols: the public number of records, if no constant column tells it.")] = None
+    target: Annotated[int | None, option("ols: the target's index from 0, if there are several.")] = None
+    records: Annotated[int | None, option("ols: the public number of records, if no constant column states it.")] = None
     unclipped: Annotated[
-        bool, option("ols: say that every party's clip report counts no clipped target.", flag="--unclipped")
+        bool, option("ols: state that every party's clip report counts no clipped target.", flag="--unclipped")
     ] = False
     time: Annotated[str | None, option("km: the variable of times.", "NAME")] = None
     event: Annotated[str | None, option("km: the variable of events.", "NAME")] = None
@@ -118,21 +118,21 @@ class TableOptions:
     def check(self, reader: Reader, releases: int) -> None:
         """Refuse options that a reader does not accept."""
         if releases > 1 and reader not in _OF_COURSES:
-            raise ReleaseError(f"--reader {reader.value} takes one release, got {releases}; name one file")
+            raise ReleaseError(f"--reader {reader.value} reads one release, got {releases}; name one file")
         if self.references and reader not in (Reader.OLS, Reader.LOGIT, Reader.POISSON):
-            raise ReleaseError(f"--reference serves regressions on declared columns, not {reader.value}; leave it out")
+            raise ReleaseError(f"--reference is for regressions on declared columns, not {reader.value}; omit it")
         for name, serves in _SERVE_ONE.items():
             if getattr(self, name) not in (None, False) and reader is not serves:
-                raise ReleaseError(f"--{name} serves --reader {serves.value}, not {reader.value}; leave it out")
+                raise ReleaseError(f"--{name} is for --reader {serves.value}, not {reader.value}; omit it")
         if self.by is not None and reader in (Reader.PROPORTIONS, Reader.AVERAGES):
             raise ReleaseError(
-                f"--by serves km and table-one, not {reader.value}: leave it out; --reader table-one --by {self.by} "
-                "has shares by group, and averages has the groups that the plan gives a number"
+                f"--by is for km and table-one, not {reader.value}: omit it; --reader table-one --by {self.by} has "
+                "shares by group, and averages has the groups that the plan names in a number's `by`"
             )
         if self.exponentiate and reader not in (Reader.LOGIT, Reader.POISSON, Reader.HAZARDS):
             raise ReleaseError(
-                f"--exponentiate makes ratios of logit, poisson and hazards, whose coefficients are logarithms, not of "
-                f"{reader.value}; leave it out"
+                "--exponentiate is for logit, poisson and hazards, whose coefficients are logarithms, not "
+                f"{reader.value}; omit it"
             )
 
     @property
@@ -174,7 +174,7 @@ class Output:
 
         if self.out is not None:
             if self.form is not Form.TEXT:
-                raise ReleaseError("--out takes its format from the file's ending; leave --format out")
+                raise ReleaseError("--out derives the format from the file's ending; omit --format")
             require_ending(self.out, methods=self.methods)
             writable([self.out], self.force)
         drawable(self.figure)
@@ -183,11 +183,11 @@ class Output:
         """Draw the table, and print or write it."""
         if self.figure is not None:
             if made.draw is None:
-                raise ReleaseError(f"--figure has nothing to draw of --reader {reader.value}; leave it out")
+                raise ReleaseError(f"--figure cannot draw --reader {reader.value}; omit it")
             if made.reported:
                 made.draw(self.figure)
         if self.methods and not made.summary.methods:
-            raise ReleaseError("this table has no paragraph of its own; leave --methods out")
+            raise ReleaseError("this table has no Methods paragraph; omit --methods")
         if self.out is not None:
             made.summary.save(self.out, methods=self.methods)
             say(f"{self.out} is written")
@@ -251,7 +251,7 @@ def _require_no_synthetic_rows(path: Path) -> None:
         header = file.readline(_HEADER_BYTES)
     if SYNTHETIC_MARK.encode() in header:
         raise ReleaseError(
-            f"{path} holds synthetic rows, from which no estimate has an interval: give the release of a session "
+            f"{path} holds synthetic rows, from which no estimate has an interval: pass the release of a session "
             "that counted the records"
         )
 

@@ -26,7 +26,7 @@ app = typer.Typer(rich_help_panel="Begin")
 
 _EXAMPLE = ("north.csv", "south.csv")
 _COLUMNS = "columns.toml"
-_FOUND = "of all CSV files; found in each if omitted."
+_FOUND = "of all CSV files; detected in each if omitted."
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class TryOptions:
     adjacency: Annotated[str | None, option("add-remove or replace-one; chosen if omitted.")] = None
     model: Annotated[str | None, option("Who adds noise: central, distributed or local; chosen if omitted.")] = None
     test: Annotated[float, option("The approximate share of the records to score on, 0 to 1.")] = 0.25
-    drop: Annotated[list[str] | None, option("A column to leave out; repeat for more.", "COLUMN")] = None
+    drop: Annotated[list[str] | None, option("A column to drop; repeat for more.", "COLUMN")] = None
     persons: Annotated[
         str | None, option("The column of person ids: a promise per person, whose rows stay together.", "COLUMN")
     ] = None
@@ -106,7 +106,7 @@ def _opened(paths: list[Path], options: TryOptions, written: Written) -> Opened:
 def _files(tables: list[Path], example: bool) -> list[Path]:
     if example:
         if tables:
-            raise DataError("--example brings its own files: leave yours out, or leave out --example")
+            raise DataError("--example has its own files: omit yours, or omit --example")
         tables = [Path(name) for name in _EXAMPLE]
         for path in tables:
             data = resources("privstats.workflows.rehearsal").joinpath(path.name).read_bytes()
@@ -130,12 +130,12 @@ def _show_assumptions(what: Opened) -> None:
 
     console = terminal()
     console.print(f"[bold]{STAMP}[/]")
-    console.print(f"promise, as options and as below: {escape(promised(what))}\n", soft_wrap=True)
+    console.print(f"promise, with your options and the defaults below: {escape(promised(what))}\n", soft_wrap=True)
     title = "treated as public, which a study must know without looking at a record"
     headings = ("what", "value here", "where a study finds it")
     console.print(table_of(headings, assumptions(what), title=title, overflow="fold"))
     if remarks := oddities(what):
-        console.print("look at these first, and rehearse again when they are mended:")
+        console.print("check these first, correct them, and rehearse again:")
         for remark in remarks:
             console.print(f"- {escape(remark)}", soft_wrap=True)
         console.print()

@@ -77,7 +77,7 @@ class Alignment(Planned):
         if self.step not in _STEPS:
             raise PlanError(f"step must be one of {', '.join(_STEPS)}, got {self.step!r:.40}")
         if isinstance(self.first.privacy, Privacy) and self.first.privacy.shares is not None:
-            raise PlanError("the rounds send other statistics than the first sum; leave privacy.shares out")
+            raise PlanError("the rounds send other statistics than the first sum; omit privacy.shares")
         _ = self.template.headroom  # forces the noise and the ring of a round
 
     @classmethod
@@ -160,10 +160,10 @@ class Alignment(Planned):
             schema = replace(self.schema, reference=place > 0, among=among)
             own = replace(self.first, schema=schema, published=release.plan.published if place else None)
             if release.plan != own:
-                raise PlanError(f"release {place} is not of this alignment; give the releases of its rounds, in order")
+                raise PlanError(f"release {place} is not of this alignment; pass the releases of its rounds, in order")
             if self._bare and release.survivors != releases[0].survivors:
                 raise PlanError(
-                    f"release {place} is over other clients than the first, and the difference is single clients: "
+                    f"release {place} has other clients than the first, and the difference reveals single clients: "
                     "delete it, and find out how it was unmasked"
                 )
 
@@ -174,7 +174,7 @@ def _require_first(plan: object) -> GaussianSchema:
         raise refusal
     schema = narrowed(plan.schema, GaussianSchema, refusal)
     if schema.reference:
-        raise PlanError("first must be the plan of the first sum; leave reference out of its schema")
+        raise PlanError("first must be the plan of the first sum; omit reference in its schema")
     return schema
 
 

@@ -176,8 +176,8 @@ class ClientUpdates:
     def _row(self, update: Mapping[str, Any]) -> NDArray[np.float64]:
         if update.keys() != self.shapes.keys():
             raise DataError(
-                f"an update has the arrays {', '.join(self.shapes)}, and this one has others: give shapes of the model "
-                "that is trained; nothing was spent"
+                f"an update has the arrays {', '.join(self.shapes)}, and this one has others: pass the shapes of the "
+                "trained model; nothing was spent"
             )
         parts = []
         for name, shape in self.shapes.items():
@@ -209,9 +209,9 @@ class ClientUpdates:
         cap = ledger.account(account).cap
         if cap is None or (cap.unit, cap.adjacency) != (_UNIT, _ADJACENCY):
             raise LedgerError(
-                f"account {account!r} is not kept per client under replace-one, and one record may turn the whole "
-                "update: open one with `privstats ledger cap LEDGER NAME --unit client --adjacency replace-one`; "
-                "nothing was spent"
+                f"account {account!r} must be per client under replace-one, because one record may change the whole "
+                "update: open one with `privstats ledger cap LEDGER NAME --unit client --adjacency replace-one "
+                "--epsilon E --delta D`; nothing was spent"
             )
 
 

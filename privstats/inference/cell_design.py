@@ -128,12 +128,12 @@ def declared_cells(schema: Schema) -> Cells | None:
         case (Cells() as cells, ConstantFeature() as last):
             if math.hypot(1.0, last.value) > schema.clip_norm * (1 + _ROOM):
                 raise ReleaseError(
-                    f"clip_norm {schema.clip_norm:g} shortens every row of Cells and ConstantFeature({last.value:g}); "
-                    f"take clip_norm={math.hypot(1.0, last.value):.4g} or more"
+                    f"clip_norm {schema.clip_norm:g} clips every row of Cells and ConstantFeature({last.value:g}); "
+                    f"set clip_norm={math.hypot(1.0, last.value):.4g} or more"
                 )
             return cells
         case (Cells(), *_):
-            raise ReleaseError("a regression on Cells needs ConstantFeature behind it, and no other map")
+            raise ReleaseError("a regression on Cells needs ConstantFeature after it, and no other map")
     return None
 
 

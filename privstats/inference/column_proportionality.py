@@ -20,7 +20,7 @@ from privstats.schema import HazardSchema, narrowed
 
 _SURE = 3.0  # standard deviations of noise that an information must exceed
 
-_NO_ROUND = "the check of proportionality reads two rounds of hazards: the last one, and that over the early bins"
+_NO_ROUND = "the check of proportionality reads two rounds of hazards: the last one, and the one over the early bins"
 
 
 @dataclass(frozen=True, eq=False)

@@ -120,8 +120,8 @@ def residual_degrees(records: float, sigma: float, taken: int, what: str) -> flo
     """Return degrees of freedom; raise ``ReleaseError`` where noise could explain them."""
     if records - taken <= _NOISE_ROOM * sigma:
         raise ReleaseError(
-            f"the release holds about {records:.0f} records, give or take {sigma:.0f}, for {what}, too few to estimate "
-            "errors from; read fewer columns=[...], or release more records or less noise"
+            f"the release holds about {records:.0f} records, with noise of {sigma:.0f}, for {what}, too few to "
+            "estimate errors from; read fewer columns=[...], or release more records or less noise"
         )
     return records - taken
 
@@ -142,7 +142,7 @@ def ridge_schema(release: Release) -> RidgeSchema:
     """Return the schema; refuse other sums than least squares over full records."""
     schema = require_records(release).plan.schema
     refusal = ReleaseError(
-        f"this reader takes the sums of a RidgeSchema, and the release measures {schema.statistics!r} of a "
+        f"this reader reads the sums of a RidgeSchema, and the release measures {schema.statistics!r} of a "
         f"{type(schema).__name__}; measure a RidgeSchema"
     )
     return narrowed(schema, RidgeSchema, refusal)
@@ -150,7 +150,7 @@ def ridge_schema(release: Release) -> RidgeSchema:
 
 def _target(schema: RidgeSchema, target: int | None) -> int:
     if target is None and schema.targets > 1:
-        raise ReleaseError(f"the release has {schema.targets} targets; say which one to read with target=0, 1, ...")
+        raise ReleaseError(f"the release has {schema.targets} targets; name one with target=0, 1, ...")
     chosen = 0 if target is None else target
     if isinstance(chosen, bool) or not isinstance(chosen, int) or not 0 <= chosen < schema.targets:
         raise ReleaseError(f"target must be a number from 0 to {schema.targets - 1}, got {target!r}")
@@ -163,8 +163,8 @@ def _records(evidence: GramEvidence, constant: int, records: int | None) -> tupl
         return float(evidence.G[constant, constant]) / square, evidence.sigma_G / square
     if records is None:
         raise ReleaseError(
-            "the release does not hold its number of records: end the schema's transform with ConstantFeature, "
-            "or give records=, if the number is public"
+            "the release does not hold its number of records: end the schema's transform with ConstantFeature, or "
+            "pass records=, if the number is public"
         )
     if isinstance(records, bool) or not isinstance(records, int) or records < 1:
         raise ReleaseError(f"records must be an integer of at least 1, got {records!r}")

@@ -38,7 +38,7 @@ _WIDEST_CELL = 26  # letters of a line that leave a phone half of its width for 
 def check_format(path: str | Path | None) -> None:
     """Refuse other file formats."""
     if path is not None and Path(path).suffix not in _FORMATS:
-        raise ReleaseError(f"a figure is saved as {', '.join(_FORMATS)}; end its name in one of these")
+        raise ReleaseError(f"a figure is saved as {', '.join(_FORMATS)}; end its name with one of these")
 
 
 def figure_of(height: float) -> Any:
@@ -88,7 +88,7 @@ def plot_survival(
     """
     groups = dict(curves) if isinstance(curves, Mapping) else {"": curves}
     if not any(len(curve.timeline) for curve in groups.values()):
-        raise ReleaseError("noise hides every curve from its first bin on, so there is nothing to draw")
+        raise ReleaseError("noise hides every curve from its first bin on, so none can be drawn")
     check_format(path)
     figure = figure_of(3.5 + 0.18 * len(groups))
     axes, below = figure.subplots(2, 1, height_ratios=[3.2, 0.3 + 0.18 * len(groups)])

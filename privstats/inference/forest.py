@@ -72,7 +72,7 @@ def forest_rows(tables: Estimates | Mapping[str, Estimates], alpha: float = 0.05
     """
     named = dict(tables) if isinstance(tables, Mapping) else {"": tables}
     if not named or len({_scale(each) for each in named.values()}) != 1:
-        raise ReleaseError("a forest plot takes one or more tables of one kind; draw other kinds separately")
+        raise ReleaseError("a forest plot draws one or more tables of one kind; draw other kinds separately")
     return [row for name, each in named.items() for row in _rows(name, each, alpha)]
 
 
@@ -99,7 +99,7 @@ def plot_forest(
     first = next(iter(tables.values())) if isinstance(tables, Mapping) else tables
     scale = _scale(first)
     if not any(row.reported for row in rows):
-        raise ReleaseError("noise hides every row, so there is nothing to draw")
+        raise ReleaseError("noise hides every row, so none can be drawn")
     order = [*_DECLARED, *dict.fromkeys(row.group for row in rows if row.group not in _DECLARED)]
     apart = {group: [row for row in rows if row.group == group] for group in order}
     groups = {group: each for group, each in apart.items() if each}

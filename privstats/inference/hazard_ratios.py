@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _ALPHA = 0.05
 _NOT_CAUSAL = (
-    "A hazard ratio is not a causal effect, even in a trial: it compares those still at risk, and changes with the "
+    "A hazard ratio is not a causal effect, even in a trial: it compares persons still at risk, and depends on the "
     "columns"
 )
 _NO_EFFECT = f"{_NOT_CAUSAL}; kaplan_meier of the same releases gives risks."
@@ -46,8 +46,8 @@ _BY_CAUSE = (
     "{others} counts as censored then. How often each happens is read from the counts (cumulative_incidence)."
 )
 _FIRST_PART = (
-    "{:.0%} of the events count: the ratios are of the first part of the follow-up, to a cumulative hazard of 1; Cox's "
-    "ratio of all of it is another number where ratios change with time"
+    "{:.0%} of the events count: the ratios cover the first part of the follow-up, to a cumulative hazard of 1; "
+    "Cox's ratio over all of it differs where ratios change with time"
 )
 _IN_FULL = (
     "A record that left inside a bin counts as at risk for all of it: biased where groups leave at different rates. "
@@ -57,10 +57,10 @@ _CHECKED = (
     "proportional, and a rejection does not make the ratio wrong: it is then an average over time."
 )
 _CHECKED_BY_COLUMN = (
-    "The check of proportionality compares each column's ratio before and after one time, and each P value is of one "
-    "test alone. A test assumes that the other columns' ratios stay: one that changes can make others be rejected too, "
-    "above all where many persons pass a cumulative hazard of 1. Not rejecting is no evidence that hazards are "
-    "proportional, and a rejection does not make the ratio wrong: it is then an average over time."
+    "The check of proportionality compares each column's ratio before and after one time, and each P value is for "
+    "one test alone. A test assumes that the other columns' ratios are constant: one that changes can cause others "
+    "to be rejected too, mainly where many persons pass a cumulative hazard of 1. Not rejecting is no evidence that "
+    "hazards are proportional, and a rejection does not make the ratio wrong: it is then an average over time."
 )
 
 
@@ -210,7 +210,7 @@ class HazardRatios(Regression):
     @property
     def _counts(self) -> Release:
         if self.counted is None:
-            raise ReleaseError("the counts ended without a sum, so there is no curve and no test; the ratios need none")
+            raise ReleaseError("the counts ended without a sum, so there is no curve and no test; ratios need none")
         return self.counted
 
     def _crossed(self, by: str | None) -> tuple[Release, str]:
@@ -292,15 +292,15 @@ def _require_check(schema: HazardSchema, counts: Release | None, rounds: Sequenc
     same = own == early_schema(schema, early) and held is not None and held.sha256 == Published.of(values).sha256
     if not same:
         raise ReleaseError(
-            "the sums over the early bins are not at the weights of the last round: give all releases of one course, "
+            "the sums over the early bins are not at the weights of the last round: pass all releases of one course, "
             "in order"
         )
 
 
 def _schema_of(release: Release) -> HazardSchema:
     schema = release.plan.schema
-    text = "this reader takes the counts and then the rounds of hazards, and a release measures a "
-    return narrowed(schema, HazardSchema, ReleaseError(f"{text}{type(schema).__name__}; give them in order"))
+    text = "this reader reads the counts and then the rounds of hazards, and a release measures a "
+    return narrowed(schema, HazardSchema, ReleaseError(f"{text}{type(schema).__name__}; pass them in order"))
 
 
 def _crossed_by(schema: HazardSchema, counts: Release | None) -> str | None:
@@ -319,8 +319,8 @@ def _times_of(schema: HazardSchema, counts: Release | None) -> str:
 
 
 def _notes(found: list[str]) -> list[str]:
-    early = "the rounds ended before they converged: give rate=, or more rounds"
-    late = "the rounds ended before they converged: take six rounds where a ratio above 2 or below .5 is expected"
+    early = "the rounds ended before they converged: set rate=, or more rounds"
+    late = "the rounds ended before they converged: plan six rounds where a ratio above 2 or below .5 is expected"
     return [late if note == early else note for note in found]
 
 
@@ -332,8 +332,7 @@ def _early_end(counts: Release | None, schema: HazardSchema) -> tuple[str, ...]:
     if n_bins >= len(of):
         return ()
     return (
-        f"too few are at risk from bin {schema.bins.cells[of[n_bins]]} on: let the last edge be the end of "
-        "the follow-up that people reach",
+        f"too few are at risk from bin {schema.bins.cells[of[n_bins]]} on: end the bins where people's follow-up ends",
     )
 
 
@@ -382,8 +381,8 @@ def _summary_of(table: HazardRatios, alpha: float) -> Summary:
         _starred(table, alpha) if table.remark else ratio_rows(table, alpha),
         head=_head(table, schema, test, by_column),
         notes=(
-            "A person counts up to a cumulative hazard of 1; where hazards are not proportional, the ratio is of that "
-            "time.",
+            "A person counts up to a cumulative hazard of 1; where hazards are not proportional, the ratio covers "
+            "that time.",
             *((_BY_CAUSE.format(event=event, others=listed(others)),) if others else ()),
             *(() if test is None or by_column is not None else (_CHECKED.format(by=table.by),)),
             *(() if by_column is None else (_CHECKED_BY_COLUMN,)),

@@ -231,13 +231,13 @@ def expected_sentences(plan: Plan) -> list[str]:
     shares = _SHARES if known is None else tuple(sorted({*_SHARES, round(float(known.prevalence[1]), 2) or 0.01}))
     area = None if known is None else known.area
     ranges = [_range_of(share, expected_area(plan, share), area) for share in shares]
-    level = f"the AUC is {_AREA:g}" if known is None else "scores lie where the head's own releases say"
+    level = f"the AUC is {_AREA:g}" if known is None else "scores are distributed as in the head's own releases"
     out = [f"if all {plan.cohort.max_records:,} records are scored and {level}, the AUC's interval will be about "]
     out[0] += "; ".join(ranges)
     if area is not None:
         out.append(
             f"the noise in the head's own releases leaves its AUC between about {area[0]:.2f} and {area[1]:.2f}, a "
-            "95 % range that leaves out the chance among the records scored; the score will narrow that range"
+            "95 % range without the sampling of the records scored; the score will narrow that range"
         )
     if schema.classes == 2 and schema.cuts is None and schema.score == "probability":
         out.append(_why_equal(known is not None))
@@ -245,11 +245,11 @@ def expected_sentences(plan: Plan) -> list[str]:
 
 
 def _why_equal(known: bool) -> str:
-    why = "as was asked for" if known else "for the head's file does not hold where its scores lie"
-    remedy = "leave --equal-bins (equal_bins) out" if known else "give --release (Scoring(releases=))"
+    why = "as was asked for" if known else "because the head's file does not store their distribution"
+    remedy = "omit --equal-bins (equal_bins)" if known else "pass --release (Scoring(releases=))"
     return (
-        f"its bins are of equal width, {why}, and of a rare outcome nearly all scores lie in a few of them: {remedy}, "
-        "and bins lie where the head's own releases say that scores do, at no price"
+        f"its bins are of equal width, {why}, and nearly all scores of a rare outcome are in a few of them: "
+        f"{remedy}, and the bins follow the scores in the head's own releases, at no cost"
     )
 
 

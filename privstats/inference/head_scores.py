@@ -93,7 +93,7 @@ class HeadScore(RowTable):
         For own records the threshold is exact; for counts it is the nearest inner edge, which is returned.
         """
         if len(self.confusion) != _PAIR:
-            raise ReleaseError("a threshold is one of two classes; read recall of more")
+            raise ReleaseError("a threshold needs a head of two classes; for more classes read recall")
         if self.own is not None:
             return Flagged(threshold, *self.own.flagged(threshold, z_of(self.alpha)))
         (curve,) = self.roc.values()
@@ -148,16 +148,16 @@ class HeadScore(RowTable):
         noisy = " (noisy)" if self.release.plan.noise is not None else ""
         schema: Any = self.release.plan.schema
         units = "records" if self.own is None or self.own.persons is None else "persons"
-        source = Source(self.release, self.alpha, f"independent {units} that the head was not made from")
+        source = Source(self.release, self.alpha, f"independent {units} that the head was not fitted on")
         shown = source.summary(
             "Score of a head",
             ("", "estimate", *ends_of(self.alpha)),
             rows,
             head=(("head", schema.head[:16]), ("records", f"{self.records:,.0f}{noisy}"), ("outcomes", self._outcomes)),
             notes=self.remarks,
-            methods=f"A classifier (SHA-256 {schema.head[:16]}) was scored at every party on records kept out of its "
+            methods=f"A classifier (SHA-256 {schema.head[:16]}) was scored at every party on records held out of its "
             f"sums; counts of label, predicted class and score in {schema.score_bins} bins were summed. Shares have "
-            "Wilson's intervals, the AUC's is by test inversion and holds what binning hides, all widened by the "
+            "Wilson's intervals, the AUC's is by test inversion and covers what binning hides, all widened by the "
             "noise of the counts.",
         )
         if not own:
@@ -255,7 +255,7 @@ def score_of_own_records(score: HeadScore, labels: Sequence[Any], own: OwnRecord
 
 def _schema_of(release: Release) -> ScoringSchema:
     kind = type(require_records(release).plan.schema).__name__
-    refusal = ReleaseError(f"this reader takes counts of a scored head, and the release measures a {kind}; see Scoring")
+    refusal = ReleaseError(f"this reader reads counts of a scored head, and the release measures a {kind}; see Scoring")
     schema = narrowed(release.plan.schema, ScoringSchema, refusal)
     require_gaussian(release)
     return schema

@@ -163,7 +163,7 @@ def notes_on(errors: LastStep, read: NDArray[np.bool_] | slice = _ALL) -> list[s
     """Return warnings about rounds that ended too early."""
     arrived, notes = errors.arrived[read], list[str]()
     if not arrived.all():
-        notes.append("the rounds ended before they converged: give rate=, or more rounds")
+        notes.append("the rounds ended before they converged: set rate=, or more rounds")
     most = float(errors.remaining_step[read][arrived].max(initial=0.0))
     if most >= _NOTED:
         notes.append(

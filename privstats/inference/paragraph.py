@@ -57,7 +57,7 @@ def _summary_of(result: Any, release: Release | None, alpha: float) -> Summary:
             return curve_summary(several)
         case Interval():
             if release is None:
-                raise ReleaseError("this result does not hold its release; give it as the second argument")
+                raise ReleaseError("this result does not hold its release; pass it as the second argument")
             return proportions_summary(several, release, alpha)
     raise ReleaseError(f"no paragraph is written for a {type(result).__name__}; give what a reader of a table returned")
 

@@ -102,7 +102,7 @@ def predicted_of(plan: Plan | Effect | Hazard) -> Predicted:
     """
     row = _PREDICTED.get(plan.schema.task)
     if row is None:
-        raise PlanError("half widths are predicted for regressions, effects and hazards: give a plan of one of these")
+        raise PlanError("half widths are predicted for regressions, effects and hazards: pass a plan of one of these")
     return row
 
 
@@ -130,11 +130,9 @@ def _of_hazards(plan: Plan | Hazard, guesses: Guesses, alpha: float) -> tuple[fl
 
 
 _PREDICTED: Mapping[str, Predicted] = {
-    "ridge": Predicted(
-        _of_slope, "of a slope, per unit of a column behind the transform; residuals of half the target bound"
-    ),
+    "ridge": Predicted(_of_slope, "of a slope, per unit of a transformed column; residuals of half the target bound"),
     "effect": Predicted(_of_effect, "of the effect, in units of the outcome"),
-    "hazard": Predicted(_of_hazards, "of a log hazard ratio, per unit of a column behind the transform"),
+    "hazard": Predicted(_of_hazards, "of a log hazard ratio, per unit of a transformed column"),
 }
 """Predictions by the task of the schema."""
 
@@ -160,7 +158,7 @@ class Guesses:
         for name in ("records", "variance", "residual"):
             value = getattr(self, name)
             if value is not None and not (value > 0 and math.isfinite(value)):
-                raise PlanError(f"{name} must be above 0, got {value!r}; give a public guess")
+                raise PlanError(f"{name} must be above 0, got {value!r}; pass a public guess")
         if not 0 < self.treated < 1:
             raise PlanError(f"treated must be between 0 and 1, a share of the records, got {self.treated!r}")
         if not 0 <= self.separation <= 10:
@@ -178,8 +176,8 @@ def effect_half_widths(course: Effect, guesses: Guesses, alpha: float) -> tuple[
         raise PlanError("no half width is predicted for a ratio; request that of the difference")
     if schema.missing:
         raise PlanError(
-            "no half width is predicted where outcomes may be missing; ask for that of a trial where none is, with as "
-            "many records as will have one"
+            "no half width is predicted where outcomes may be missing; request that of a trial without missing "
+            "outcomes, with only the records that will have one"
         )
     means = _means(schema, guesses)
     exact = z * math.sqrt(means.square / guesses.records) / means.weight
@@ -311,7 +309,7 @@ def hazard_half_widths(course: Hazard, records: int, variance: float, alpha: flo
     """
     schema, plan = course.schema, course.plan
     if schema.expected_events is None:
-        raise PlanError("half widths of hazards follow from events: give the schema expected_events, a public guess")
+        raise PlanError("half widths of hazards follow from events: set expected_events in the schema, a public guess")
     events = schema.expected_events * records / plan.cohort.max_records
     columns, bins = schema.features - 1, schema.periods * schema.baselines
     own = events * variance
@@ -346,7 +344,7 @@ def cap_warnings(plan: Plan) -> list[str]:
     where = "" if share > _MOST_EVENTS else ", and where a hazard ratio is above 2"
     return [
         f"WARNING: {share:.0%} of the most records are expected to have the event, and a person counts up to a "
-        f"cumulative hazard of 1{where}: the ratios will be of the first part of the follow-up; let the bins end where "
+        f"cumulative hazard of 1{where}: the ratios will cover the first part of the follow-up; end the bins where "
         "half of all have had the event"
     ]
 

@@ -27,7 +27,7 @@ _SURE = 3.0  # standard deviations of the noise in a count of persons that recko
 def present_releases(releases: Sequence[Release | None]) -> list[Release]:
     """Return the releases with a sum."""
     if isinstance(releases, Release) or not isinstance(releases, Sequence):
-        raise ReleaseError("give the list of all releases of the course, in order")
+        raise ReleaseError("pass the list of all releases of the course, in order")
     return [require_records(release) for release in releases if release is not None]
 
 
@@ -64,7 +64,7 @@ def _behind_ranges(releases: Any) -> tuple[tuple[Plan, ...], Release] | None:
 
     if behind_ranges(replace(original, folds=ranged.folds), first) != ranged:
         raise ReleaseError(
-            "these sums were not measured with the first release's ranges: give both releases of one Standardised "
+            "these sums were not measured with the first release's ranges: pass both releases of one Standardised "
             "course, in order, or the last one alone"
         )
     return (first.plan,), require_records(last)
@@ -84,8 +84,8 @@ def require_records(release: object) -> Release:
     privacy = release.plan.privacy
     if isinstance(privacy, Privacy) and privacy.unit == "person" and not privacy.averaged:
         raise ReleaseError(
-            "the plan shortens some persons with several rows, which are not independent, so no interval is valid; "
-            "release with person_clip='average', or give each person one row and promise records"
+            "the plan clips persons with several rows, which are not independent, so no interval is valid; release "
+            "with person_clip='average', or measure one row per person and promise records"
         )
     if isinstance(privacy, Privacy) and privacy.client_clip is not None:
         raise ReleaseError(
@@ -148,7 +148,7 @@ def map_columns(transform: Sequence[Transform], columns: int) -> tuple[Array, Ar
                 pass
             case _:
                 raise ReleaseError(
-                    f"the plan maps records by {step.kind!r}, behind which a coefficient belongs to no column; use "
+                    f"the plan maps records by {step.kind!r}, after which a coefficient belongs to no column; use "
                     "Centre, Scale and a last ConstantFeature only"
                 )
     return scale, shift

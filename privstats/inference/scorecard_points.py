@@ -51,7 +51,7 @@ def releases_behind(head: Any, releases: Released | Sequence[Release | None]) ->
     have = [each for each in several if isinstance(each, Release)]
     provenance = getattr(head, "provenance_", None)
     if not have or not isinstance(provenance, Provenance) or provenance.releases != Provenance.of(have).releases:
-        raise ReleaseError("these are not the releases that the head was made from; give all of them, in order")
+        raise ReleaseError("the head was not fitted on these releases; pass all of its releases, in order")
     if provenance.public is not None:
         raise ReleaseError("the head was fitted with public records, which no release holds; fit it without public")
     _, behind = behind_counts(have)
@@ -98,7 +98,7 @@ def class_sums(releases: Sequence[Release]) -> tuple[Release, int]:
     for release in releases:
         if isinstance(schema := release.plan.schema, ClassSchema):
             return release, schema.classes
-    raise ReleaseError("a scorecard reads class sums, and none of the releases has them")
+    raise ReleaseError("a scorecard reads class sums, and none of the releases has them: pass the head's own releases")
 
 
 def _softmax_recipe(releases: Sequence[Release]) -> SoftmaxRounds:
@@ -246,7 +246,7 @@ class Rows:
                 shift = np.array(centre)
                 return cls(cells, shift, math.sqrt(max(1 - float(shift @ shift), 0.01)))
         raise ReleaseError(
-            "a scorecard reads a head behind declared columns: a transform of Cells, or a mean after them"
+            "a scorecard reads a head of declared columns: its transform must be Cells, or Cells and a mean"
         )
 
     def before(self, scores: LinearScores) -> LinearScores:

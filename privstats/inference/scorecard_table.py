@@ -328,7 +328,7 @@ def card_summary(card: Scorecard) -> Summary:
         meant = f"log odds. The base alone is a probability of {chance}, that of a record with mean points."
     foot = (
         f"A record's score is the base and its points: {meant}",
-        *(() if card.exact else ("Rows are taken at one length; the head divides each by its own.",)),
+        *(() if card.exact else ("Points hold for rows of one length; the head divides each row by its length.",)),
         *((_OF_PAIRS,) if card.pairs else ()),
         "Points in parentheses: noise alone could show so few records, so they are no finding.",
         _BANDS,

@@ -207,7 +207,7 @@ def require_ending(path: Path, *, methods: bool = False) -> None:
             f"a table is written as {', '.join(ENDINGS)}, and {path.name} ends otherwise; name such a file"
         )
     if ending == ".csv" and methods:
-        raise ReleaseError("a .csv file has no room for the paragraph of Methods: name another ending, or leave it out")
+        raise ReleaseError("a .csv file cannot hold the Methods paragraph: name another ending, or omit it")
     if ending == ".docx" and shutil.which("pandoc") is None:
         raise MissingExtraError(
             "a .docx file is written by pandoc, which is not on the PATH: install it (https://pandoc.org), or name a "

@@ -136,7 +136,7 @@ class FileRows:
         while left and (got := file.readinto(left)):
             left = left[got:]
         if left:
-            raise DataError(f"{self.field} is cut short: its file ends before its rows do; write the file again")
+            raise DataError(f"{self.field} is truncated: its file ends before its rows do; write the file again")
         return out
 
 
@@ -164,7 +164,7 @@ class GuardedRows:
 
     def __getitem__(self, where: slice) -> NDArray[Any]:
         if self.filename is not None and Path(self.filename).stat().st_size < self.needed:
-            raise DataError(f"{self.field} is cut short: its file is smaller than the memory map; write it again")
+            raise DataError(f"{self.field} is truncated: its file is smaller than the memory map; write it again")
         return np.array(self.mapped[where], subok=False)
 
 
@@ -176,8 +176,8 @@ def file_rows(path: str | os.PathLike[str], field: str) -> FileRows:
         raise DataError(f"{field} cannot be read from its file: {error.strerror or 'it is no .npy file'}") from None
     except (ValueError, OverflowError):  # the header's shape may be any text
         raise DataError(
-            f"{field} is no whole .npy file of numbers; write it again with numpy.save, and read a file of a table "
-            "first, for example with pandas.read_parquet"
+            f"{field} is no complete .npy file of numbers; write it again with numpy.save, and read a file of a "
+            "table first, for example with pandas.read_parquet"
         ) from None
     return FileRows(field, os.fspath(path), mapped.dtype, mapped.shape, mapped.offset, not mapped.flags.c_contiguous)
 

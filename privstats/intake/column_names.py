@@ -21,8 +21,8 @@ def require_records(names: Iterable[Any]) -> None:
     """
     if SYNTHETIC_MARK in names:
         raise DataError(
-            f"the table holds synthetic rows (it has the column {SYNTHETIC_MARK!r}), and only records may be measured: "
-            "bring the records themselves"
+            f"the table holds synthetic rows (it has the column {SYNTHETIC_MARK!r}), and only records may be "
+            "measured: pass the records themselves"
         )
 
 

@@ -278,7 +278,7 @@ def array_of(column: Any) -> NDArray[Any]:
             np.asarray(column[:0])
         except Exception:
             raise DataError(
-                "a column has a type whose values cannot be read one by one, such as a union of Arrow; give it as "
+                "a column has a type whose values cannot be read one by one, such as a union of Arrow; convert it to "
                 "numbers, texts or dates"
             ) from None
         values = _by_halves(column)

@@ -51,15 +51,15 @@ class Dialect:
             object.__setattr__(self, "separator", "\t")
         if not isinstance(self.encoding, str) or not _is_plain(self.encoding):
             raise DataError(
-                f"encoding {self.encoding!r} is none in which lines end as in ASCII; name one such as utf-8, cp1252 or "
-                "latin-1, or write the file again as utf-8"
+                f"encoding {self.encoding!r} has other line ends than ASCII, or is unknown; name one such as utf-8, "
+                "cp1252 or latin-1, or write the file again as utf-8"
             )
         if not isinstance(self.separator, str) or len(self.separator) != 1 or self.separator not in _SEPARATORS:
             raise DataError(f"separator must be one of , ; | : or tab, got {self.separator!r}")
         if self.decimal not in (".", ","):
             raise DataError(f"decimal must be a point or a comma, got {self.decimal!r}")
         if self.decimal == self.separator:
-            raise DataError("decimal and separator are both the comma; say which character parts the fields")
+            raise DataError("decimal and separator are both the comma; name the character that separates fields")
 
     def read(self, text: str) -> str:
         """Return a field with a decimal point, or UNREADABLE."""
@@ -139,7 +139,7 @@ def csv_lines(path: Path, wanted: Sequence[str], *, gaps: bool, dialect: Dialect
                 if not gaps:
                     raise RecordError(
                         f"cannot read {path} as a table with a row of names and a column per feature: line {number} "
-                        f"has not one field for each of the {len(names)} names; one line is one record"
+                        f"does not have one field for each of the {len(names)} names; one line is one record"
                     )
                 fields = None
             rows.append(nothing if fields is None else fields)
@@ -188,13 +188,13 @@ def other_separator(names: Sequence[str], separator: str) -> str:
     Example:
         >>> from privstats.intake.csv_lines import other_separator
         >>> other_separator(["age;sex"], ","), other_separator(["age", "sex"], ",")
-        (" (its first line is one name with ';' in it: say so with --separator, in Python separator=)", '')
+        (" (its first line is one name with ';' in it: set --separator, in Python separator=)", '')
     """
     if len(names) > 1:
         return ""
     others = [each for each in _SEPARATORS if each != separator and each in names[0]]
     return (
-        f" (its first line is one name with {others[0]!r} in it: say so with --separator, in Python separator=)"
+        f" (its first line is one name with {others[0]!r} in it: set --separator, in Python separator=)"
         if others
         else ""
     )
@@ -210,6 +210,6 @@ def _is_plain(encoding: str) -> bool:
 
 def _hint(how: Dialect) -> str:
     return (
-        f" of {how.encoding}, parted by {how.separator!r}: say what it is with --encoding and --separator (in Python "
-        "encoding=, separator=)"
+        f" of {how.encoding}, separated by {how.separator!r}: set --encoding and --separator (in Python encoding=, "
+        "separator=)"
     )

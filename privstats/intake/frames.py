@@ -239,8 +239,8 @@ def batches_of(X: Any, y: Any, asked: Declaration | tuple[str, ...] | None, *, s
     target = _named(y, names, several=several)
     if target is None:
         raise DataError(
-            "X is a table that is read in batches, whose order is its own: name the column of it that is predicted, "
-            "such as y='outcome', or bring both into memory first"
+            "X is a table that is read in batches, whose order is its own: name its predicted column, such as "
+            "y='outcome', or load both into memory first"
         )
     if asked is not None and not isinstance(asked, tuple):
         features = [names[at] for at in places_in([each.name for each in asked.columns], names) if at is not None]
@@ -289,14 +289,14 @@ def _named(y: Any, names: Sequence[Any], *, several: bool) -> list[Any] | None:
 def _require_path(y: str) -> None:
     if not y.endswith(".npy"):
         raise DataError(
-            f"y={y!r} names a column, and X is no table that has names; of tables in batches give pairs (X, y), or one "
-            "table of all"
+            f"y={y!r} names a column, and X is no table that has names; for tables in batches pass pairs (X, y), or "
+            "one table of all"
         )
 
 
 def _source(X: Any) -> _Source | None:
     if _is("pyarrow", "RecordBatchReader", X):
-        raise DataError("a reader of Arrow can be read once only: give reader.read_all(), or the dataset behind it")
+        raise DataError("a reader of Arrow can be read only once: pass reader.read_all(), or its dataset")
     for (module, name), kind in _SOURCES.items():
         if _is(module, name, X):
             source = kind(X)
@@ -341,8 +341,8 @@ def each_refusing(parts: Generator[Any], refusal: Refusal) -> Generator[Any]:
 
 def _no_table(table: str = "the table") -> Refusal:
     return lambda kind: DataError(
-        f"{table} could not be read ({kind}): run its query by itself to see where; that message may hold a value of a "
-        "record. Give a folder of files by its path, because queries cast its files"
+        f"{table} could not be read ({kind}): run its query by itself to see where; that message may hold a value of "
+        "a record. Name a folder of files by its path, because queries cast its files"
     )
 
 

@@ -218,7 +218,7 @@ def checked_names(field: str, names: Any, count: int | None = None, of: str = ""
             )
     if len(set(names)) != len(names):
         twice = Counter(names).most_common(1)[0][0]
-        raise SchemaError(f"{field} holds {shown(twice)} twice; names tell things apart, so use each once")
+        raise SchemaError(f"{field} holds {shown(twice)} twice; names must differ: use each once")
     if count is not None and len(names) != count:
         raise SchemaError(f"{field} holds {len(names)} names but {of}={count}; name each once, in order")
     return tuple(str(name) for name in names)
@@ -235,16 +235,16 @@ def check_distinct(field: str, values: Sequence[Any], *, words: bool = False) ->
         read = (words and word_of(value)) or reading(value)
         if read is None:
             raise SchemaError(
-                f"{field} holds {shown(value)}, which is read as a missing value, in every container: write it in "
-                "other words, such as 'nothing found'"
+                f"{field} holds {shown(value)}, which is read as a missing value, in every container: write another "
+                "text, such as 'nothing found'"
             )
         if isinstance(read, str) and LOST in read:
             raise SchemaError(
-                f"{field} holds {shown(value)}, of which a character was lost, so several values may look like it: "
-                "read the file again in its own encoding"
+                f"{field} holds {shown(value)}, which lost a character, so several values may look like it: read the "
+                "file again in its own encoding"
             )
         if isinstance(read, float) and abs(read) >= _LARGEST_INTEGER:
-            refusal = f"{field} holds {shown(value)}, and from 2**53 on numbers run together: put a letter before it"
+            refusal = f"{field} holds {shown(value)}, and numbers from 2**53 on coincide: put a letter before it"
             raise SchemaError(refusal)
         key = same(read) if isinstance(read, float) else read
         if key in known:

@@ -187,7 +187,7 @@ def persons_of(ids: Any) -> NDArray[np.intp]:
     """
     if len(shape := getattr(ids, "shape", (0,))) != 1:
         raise DataError(
-            f"persons must be one id for each row, (n,), got an array of {len(shape)} axes; give one column"
+            f"persons must be one id for each row, (n,), got an array of {len(shape)} axes; pass one column"
         )
     plain = typed_ids(ids)
     codes = np.full(len(plain), -1, np.intp)
@@ -218,7 +218,7 @@ def typed_ids(ids: Any) -> Any:
         narrow = not nested and ids.dtype.kind == "f" and ids.dtype.itemsize < 8 and str(kind) != "Null"  # of polars
         if nested or narrow or ids.dtype.names or ids.dtype.kind == "c":
             name = kind if nested else ids.dtype
-            raise DataError(f"ids of type {name} do not tell persons apart: give texts, or integers of 64 bits")
+            raise DataError(f"ids of type {name} do not distinguish persons: pass texts, or integers of 64 bits")
     return values_of(ids)
 
 

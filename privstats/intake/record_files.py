@@ -83,7 +83,7 @@ class Records:
 
             if len(self.persons) != len(self.X):
                 raise DataError(
-                    f"X has {len(self.X)} rows and persons {len(self.persons)} ids; give one id for each row"
+                    f"X has {len(self.X)} rows and persons {len(self.persons)} ids; pass one id for each row"
                 )
             return persons_held_out(self.persons, share, seed)
         return held_out(self.X.codes if isinstance(self.X, Codes) else self.X, share, seed)
@@ -129,8 +129,8 @@ class RecordFile:
         _ = self.dialect
         if self.kept_out and self.split is None:
             raise DataError(
-                "which records were kept out follows from the split: give --split (in Python split=) as it was given "
-                "for the sums of the head, and its seed"
+                "the split decides which records were held out: pass --split (in Python split=) and its seed as for "
+                "the sums of the head"
             )
 
     @property
@@ -196,8 +196,8 @@ class RecordFile:
         """Return the records to sum, and those held out; raises as :meth:`read`, and without a split."""
         if self.split is None:
             raise DataError(
-                f"{self.path} holds one set of records; say with --split (in Python split=) which share of it to score "
-                "on, such as 0.25"
+                f"{self.path} holds one set of records; set the share to score on with --split (in Python split=), "
+                "such as 0.25"
             )
         return self.all_records(names, unreadable=unreadable).split(self.split, self.seed)
 
@@ -219,7 +219,7 @@ class RecordFile:
 
 def _empty(share: float, records: int) -> DataError:
     return DataError(
-        f"a split of {share:g} leaves one part of {records} records empty; give a share between 0 and 1, such as 0.25"
+        f"a split of {share:g} leaves one part of {records} records empty; pass a share nearer 0.5, or more records"
     )
 
 

@@ -86,8 +86,8 @@ def require_same_split(file: RecordFile, plan: str | None, course: str | None) -
         ):
             by = f" --persons {each.persons}" if each.persons else ""
             raise DataError(
-                f"{notes_path(file)} says that the sums of this head were made with --split {each.split:g} --seed "
-                f"{each.seed}{by}, so another split takes records that built it to score it: give this one"
+                f"{notes_path(file)} states that the sums of this head used --split {each.split:g} --seed "
+                f"{each.seed}{by}, so another split would score records that built it: pass this one"
             )
     return bool(noted)
 
@@ -100,11 +100,10 @@ def _read(file: RecordFile) -> tuple[_Split, ...]:
     except FileNotFoundError:
         return ()
     except OSError as error:
-        raise DataError(f"cannot read {path}, which says what was summed: {error.strerror}; fix this first") from None
+        raise DataError(f"cannot read {path}, which states what was summed: {error.strerror}; fix this first") from None
     try:
         return msgspec.json.decode(data, type=_Notes).splits
     except msgspec.DecodeError:
         raise DataError(
-            f"{path} is no note of splits of version 1; move it away if nothing that was summed of this file made a "
-            "head that you score"
+            f"{path} is no note of splits of version 1; move it away if no sum of this file is in a head that you score"
         ) from None

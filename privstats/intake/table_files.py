@@ -124,7 +124,7 @@ class Parquet:
         least = sum(file.records for file in files) * len(columns) * _VALUE_BYTES
         if least > MOST_BYTES:
             problem = f"{len(columns)} columns hold {least:,} bytes, and at most {MOST_BYTES:,} are read"
-            raise DataError(f"{self.path}: {problem}: give fewer records or columns")
+            raise DataError(f"{self.path}: {problem}: pass fewer records or columns")
         parts = [file.load(columns) for file in files]
         return Table({name: _joined([part[name] for part in parts]) for name in wanted}, 0)
 
@@ -185,7 +185,7 @@ def _files(path: Path) -> list[_ParquetFile]:
     places = sorted(each.relative_to(path) for each in path.rglob("*") if each.is_file())
     files = [place for place in places if not any(part.startswith((".", "_")) for part in place.parts)]
     if not files:
-        raise DataError(f"{path} holds no Parquet file; give a file, or a folder of files")
+        raise DataError(f"{path} holds no Parquet file; name a file, or a folder of files")
     return [_ParquetFile.of(path / place, _keys(place.parent)) for place in files]
 
 
@@ -226,4 +226,4 @@ def require_file(path: Path) -> None:
     if not path.exists():
         raise DataError(f"no such file {path.absolute()}: paths are relative to the current folder")
     if path.is_file() and path.stat().st_size == 0:
-        raise DataError(f"{path.absolute()} is empty; give a file with records")
+        raise DataError(f"{path.absolute()} is empty; name a file with records")

@@ -150,8 +150,8 @@ def present(file: RecordFile, names: Sequence[str], wanted: Sequence[str]) -> li
     places = places_in(wanted, names)
     if lacking := [name for name, place in zip(wanted, places, strict=True) if place is None]:
         raise DataError(
-            f"{file.path} lacks {listed(lacking)} of the plan's columns; name its columns like these"
-            f"{other_separator(names, file.separator)}"
+            f"{file.path} lacks {listed(lacking)} of the plan's columns; rename its "
+            f"columns{other_separator(names, file.separator)}"
         )
     return [names[place] for place in places if place is not None]
 
@@ -177,13 +177,13 @@ def _of_cells(
         coded = cells.read({name: records[place] for name, place in zip(names, columns.features, strict=True)})
         missing = [] if gaps else [target for target in targets if _lacks(records[target])]
         if missing:
-            raise RecordError(f"{file.path} has missing values in {', '.join(missing)}; leave out these records first")
+            raise RecordError(f"{file.path} has missing values in {', '.join(missing)}; omit these records first")
         broken += len(part[targets[0]]) - len(records[targets[0]])
         goals = _goals(records, targets, gaps=gaps)
         yield Part(coded, goals, names, columns.ids(records))
     if broken:
         warnings.warn(
-            f"{broken} lines of {file.path} have too few or too many fields and are left out: one line is one record",
+            f"{broken} lines of {file.path} have too few or too many fields and are excluded: one line is one record",
             UnreadableRecordsWarning,
             stacklevel=4,
         )
@@ -194,9 +194,9 @@ def _require_numbers(file: RecordFile, columns: Mapping[str, Readings], goals: M
     missing += [name for name, values in goals.items() if _lacks(values)]
     if missing:
         gone = ", ".join(missing)
-        raise RecordError(f"{file.path} has missing values in {gone}; leave out or impute these records first")
+        raise RecordError(f"{file.path} has missing values in {gone}; omit or impute these records first")
     if texts := ", ".join(name for name, column in columns.items() if column.texts):
-        raise RecordError(f"{file.path} holds no numbers in {texts}; encode these columns, or leave them out")
+        raise RecordError(f"{file.path} holds no numbers in {texts}; encode these columns, or omit them")
 
 
 def _lacks(goals: Any) -> bool:
@@ -216,7 +216,7 @@ def _read(values: Any) -> NDArray[np.object_]:
 
 
 def _targets(file: RecordFile, names: list[str]) -> list[str]:
-    how = ": say with --target (in Python target=) which column is predicted"
+    how = ": name the column to predict with --target (in Python target=)"
     asked = [(target, "" if target is None else f" has no column {target!r}") for target in file.targets or (None,)]
     return [_column(file, names, target, f"{lacks}{how}") for target, lacks in asked]
 
@@ -225,7 +225,7 @@ def _present(file: RecordFile, names: list[str], features: list[str], targets: S
     present_names = present(file, names, features)
     for target in targets:
         if target in present_names:
-            raise DataError(f"{file.path} lacks {target!r} of the plan's columns beside the target; name another one")
+            raise DataError(f"{file.path}: the target {target!r} is among the plan's columns; name another one")
     return present_names
 
 

@@ -89,7 +89,7 @@ def table_of(X: Any) -> Table:
         )
     if not hasattr(X, "shape") or not hasattr(X, "__getitem__"):
         kind = type(X).__name__
-        raise DataError(f"no rows of one person can be taken of a {kind}; give arrays, a frame or columns by name")
+        raise DataError(f"one person's rows cannot be selected from a {kind}; pass arrays, a frame or columns by name")
     records = int(X.shape[0]) if X.shape else 0
     if hasattr(X, "iloc"):  # pandas
         columns = lambda: [X.iloc[:, place] for place in range(len(names))]  # noqa: E731
@@ -164,9 +164,9 @@ def ordered_columns(X: Any, names: tuple[str, ...] | None, *, gaps: bool = False
         names = None
     elif len(columns) != len(names) or set(columns) != set(names):
         missing = [name for name in names if name not in set(columns)]
-        more = f"has columns besides the plan's, or one of them twice, {len(columns)} for its {len(names)}"
+        more = f"has further columns, or one of the plan's twice, {len(columns)} for its {len(names)}"
         lacks = f"lacks {listed(missing)}" if missing else more
-        raise DataError(f"X {lacks}; give exactly the columns of the plan's feature_names, in any order")
+        raise DataError(f"X {lacks}; pass exactly the columns of the plan's feature_names, in any order")
     places = list(range(len(columns))) if names is None else [columns.index(name) for name in names]
     if (numbers := _as_numbers(X)) is not None:
         return numbers if places == sorted(places) else numbers[:, places]

@@ -78,7 +78,7 @@ class CalibrationSchema(Round):
     no_persons: ClassVar[str] = ""
     needs_privacy: ClassVar[str] = (
         "a calibration cannot be released without differential privacy: weights can be chosen so that one record "
-        "alone counts; give the plan a Privacy"
+        "alone counts; add a Privacy to the plan"
     )
     table: ClassVar[tuple[Statistic, ...]] = _TABLE
     statistics: ClassVar[str] = letters_of(_TABLE)

@@ -91,7 +91,7 @@ class ClassSchema(Schema):
     feature_names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        settle(self, classes=as_int("classes", self.classes, 2, "one class has nothing to separate: give two or more"))
+        settle(self, classes=as_int("classes", self.classes, 2, "one class has nothing to separate: set two or more"))
         settle(self, **checked_vectors(self))
         if not isinstance(self.statistics, str) or not self.statistics:
             raise SchemaError(f"statistics must be letters out of {CLASS_STATISTICS}, for example 'NAB'")
@@ -129,7 +129,7 @@ class ClassSchema(Schema):
             return ""
         return (
             f"no sensitivity is proved for {unproved}, sums of third or fourth powers, so no promise may cover them: "
-            "leave them out of schema.statistics, or give NoPrivacy()"
+            "omit them from schema.statistics, or set NoPrivacy()"
         )
 
 

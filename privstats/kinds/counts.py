@@ -77,7 +77,7 @@ class CountSchema(Schema):
     """
 
     task: ClassVar[str] = "counts"
-    purpose: ClassVar[str] = "tables of how many records lie in each group"
+    purpose: ClassVar[str] = "tables of how many records are in each group"
     finds_cuts: ClassVar[bool] = True
     no_persons: ClassVar[str] = ""
     table: ClassVar[tuple[Statistic, ...]] = (

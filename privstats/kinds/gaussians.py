@@ -84,7 +84,7 @@ class GaussianSchema(Schema):
 
     task: ClassVar[str] = "gaussians"
     purpose: ClassVar[str] = (
-        "averages, and how columns vary together, by which the measurements of parties are made alike"
+        "averages, and how columns vary together, with which the measurements of parties are aligned"
     )
     table: ClassVar[tuple[Statistic, ...]] = _TABLE
 
@@ -105,8 +105,8 @@ class GaussianSchema(Schema):
         settle(self, rounds=as_int("rounds", self.rounds, 1, "two come near the barycentre"))
         if self.rounds > MOST_ROUNDS:
             raise SchemaError(
-                f"rounds must be at most {MOST_ROUNDS}, got {self.rounds}: sums of more rounds begin to say which "
-                "client gave what; two come near the barycentre"
+                f"rounds must be at most {MOST_ROUNDS}, got {self.rounds}: sums of more rounds begin to reveal "
+                "single clients; two come near the barycentre"
             )
         settle(self, shrinkage=_checked_shrinkage(self.shrinkage))
         if not isinstance(self.reference, bool):
@@ -149,7 +149,7 @@ class GaussianSchema(Schema):
         if not -_TOLERANCE * radius <= spectrum[0] <= spectrum[-1] <= radius * (1 + _TOLERANCE):
             raise PlanError(
                 "the published S is no covariance of rows of norm clip_norm: it must be symmetric with eigenvalues "
-                "from 0 to clip_norm^2; refuse it, and ask who made it"
+                "from 0 to clip_norm^2; refuse it, and ask who computed it"
             )
 
     def refusal(self, unit: str | None) -> str:
@@ -157,10 +157,10 @@ class GaussianSchema(Schema):
         if unit == "record":
             return (
                 "no useful bound is known for how far one record moves a client's covariance root, and with it the "
-                'transport of all its records: give unit="client" with a client_clip, or NoPrivacy()'
+                'transport of all its records: set unit="client" with a client_clip, or NoPrivacy()'
             )
         if unit == "client" and self.shrinkage == LEDOIT_WOLF:
-            return "Ledoit and Wolf's weight is taken from the records; under a promise give a public shrinkage"
+            return "Ledoit and Wolf's weight is computed from the records; under a promise set a public shrinkage"
         return ""
 
 
@@ -346,7 +346,7 @@ def _square(schema: GaussianSchema, weights: Mapping[str, float], adjacency: Adj
     ||n Sigma|| <= n R^2, and ||n M||^2 = n^2 tr(S Sigma) <= (n R^2)^2 for every admitted S, up to rounding.
     """
     if adjacency != "add-remove":
-        raise PlanError("an alignment promises a client added or removed; take adjacency='add-remove'")
+        raise PlanError("an alignment promises a client added or removed; set adjacency='add-remove'")
     radius_squared = schema.clip_norm**2
     return (
         weights.get("N", 0.0)

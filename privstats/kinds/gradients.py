@@ -88,8 +88,8 @@ class GradientSchema(Round):
     )
     no_persons: ClassVar[str] = ""
     needs_privacy: ClassVar[str] = (
-        "a gradient cannot be released without differential privacy: two rounds at chosen weights give one "
-        "record's row exactly; give the plan a Privacy"
+        "a gradient cannot be released without differential privacy: two rounds at chosen weights reveal one "
+        "record's row exactly; add a Privacy to the plan"
     )
     table: ClassVar[tuple[Statistic, ...]] = _TABLE
     statistics: ClassVar[str] = GRADIENT_STATISTICS
@@ -115,14 +115,14 @@ class GradientSchema(Round):
         settle(self, residual_norm=size("residual_norm", self.residual_norm, ".3 suits a softmax, 1 a regression"))
         if self.classes is None:
             if self.target_bound is None or self.class_names is not None:
-                raise SchemaError("a gradient without classes is a regression's: give target_bound, and no class_names")
+                raise SchemaError("a gradient without classes is a regression's: set target_bound, and no class_names")
             if self.residual_norm != 1:
                 raise SchemaError(f"residual_norm of a regression must be 1, got {self.residual_norm}: c clips it")
             bound = size("target_bound", self.target_bound, "the largest target norm, publicly known")
             settle(self, target_bound=bound)
             return
         if self.target_bound is not None:
-            raise SchemaError("a gradient of classes has no target_bound; leave it out")
+            raise SchemaError("a gradient of classes has no target_bound; omit it")
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -182,7 +182,7 @@ def _check_module(schema: GradientSchema) -> None:
     if module is None:
         return
     if schema.classes is None:
-        raise SchemaError("a module's scores tell classes apart: give classes, or leave module out")
+        raise SchemaError("a module's scores distinguish classes: set classes, or omit module")
     if schema.grid_bits > _MOST_MODULE_BITS:
         raise SchemaError(
             f"grid_bits of a module must be at most {_MOST_MODULE_BITS}, got {schema.grid_bits}; lower it"

@@ -244,7 +244,7 @@ def _checked_bins(value: Any) -> Bins:
     if not isinstance(result, Bins):
         raise SchemaError(f"bins must be Bins of the time, got {type(result).__name__}")
     if result.edges[0] != 0:
-        late = "where everybody's time begins: who enters later (left truncation) has no place in these sums"
+        late = "where everybody's time begins: who enters later (left truncation) cannot be in these sums"
         raise SchemaError(f"edges of {result.name} must start at 0, {late}")
     if result.missing or result.open in ("below", "none") or len(result.edges) > _MOST_BINS + 1:
         rule = f"at most {_MOST_BINS} bins, open above alone: a missing or negative time has no bin"
@@ -269,7 +269,7 @@ def _checked_cap(cap: object) -> float:
             "below 1 one event alone moves the score past its bound",
             "beyond 1 intervals have missed too often",
         )
-        raise SchemaError(f"cap must be 1, got {number:g}: {below if number < CAP else beyond}; leave it out")
+        raise SchemaError(f"cap must be 1, got {number:g}: {below if number < CAP else beyond}; omit it")
     return number
 
 
@@ -278,7 +278,7 @@ def _check_maps(schema: HazardSchema) -> None:
         raise SchemaError("transform must not start with Cells: hazards read numbers; code such columns as 0 and 1")
     *before, last = schema.transform or (None,)
     if not isinstance(last, ConstantFeature) or any(isinstance(step, ConstantFeature) for step in before):
-        text = "transform must end in ConstantFeature, and have no other: its value stands in the column of each bin"
+        text = "transform must end in ConstantFeature, and have no other: each bin's column holds its value"
         raise SchemaError(text)
 
 
@@ -287,7 +287,7 @@ def _check_columns(schema: HazardSchema) -> None:
         raise SchemaError("feature_names must name the columns: hazards are read from a table, by name")
     for given, each in zip(("bins", "event", "strata"), schema.counted().variables, strict=False):
         if each.name in schema.feature_names:
-            why = "a stratum has no ratio" if given == "strata" else "what follows the start is no column"
+            why = "a stratum has no ratio" if given == "strata" else "what happens after the start is no column"
             raise SchemaError(f"{given} names {each.name!r}, a column too: {why}")
     levels: Any = schema.transform[0]
     if levels.kind == "levels" and [each.name for each in levels.outcomes] not in ([], [schema.event]):
@@ -313,8 +313,8 @@ def _check_events(schema: HazardSchema) -> None:
         strata = schema.baselines
         if schema.periods * strata * _EVENTS_PER_BIN > events:
             held = f"{schema.periods} bins" + (f" in each of {strata} strata" if strata > 1 else "")
-            text = f"bins has {held} for {events} expected events: with fewer than ten a bin the ratio"
-            raise SchemaError(f"{text} is wrong; take at most {max(events // (_EVENTS_PER_BIN * strata), 2)}")
+            text = f"bins has {held} for {events} expected events: fewer than ten a bin make the ratio wrong; expect "
+            raise SchemaError(f"{text}{schema.periods * strata * _EVENTS_PER_BIN} or more, or fewer bins, two at least")
         settle(schema, expected_events=events)
 
 
@@ -322,9 +322,9 @@ def _check_times(schema: HazardSchema) -> None:
     if schema.times not in (None, "continuous", "discrete"):
         raise SchemaError(f"times must be 'continuous' or 'discrete', got {schema.times!r}")
     if schema.time_unit is not None:
-        unit = size("time_unit", schema.time_unit, "the unit that times are cut down to, such as 1 for whole months")
+        unit = size("time_unit", schema.time_unit, "the unit times are rounded down to, such as 1 for full months")
         if schema.times != "continuous" or any(edge % unit for edge in schema.bins.edges):
-            raise SchemaError(f"time_unit {unit:g} is of continuous times, and every edge of bins a multiple of it")
+            raise SchemaError(f"time_unit {unit:g} needs times='continuous', and edges that are multiples of it")
         settle(schema, time_unit=unit)
 
 

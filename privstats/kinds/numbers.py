@@ -109,7 +109,7 @@ def numbers_of(schema: CountSchema) -> tuple[Number, ...]:
         if unknown:
             raise SchemaError(f"by of {number.name} names {unknown[0]!r}, which is no variable; declare it as one")
     if schema.transform:
-        raise SchemaError("numbers are read as they stand: leave transform out, or count the column in Bins")
+        raise SchemaError("numbers are read untransformed: omit transform, or count the column in Bins")
     return numbers
 
 

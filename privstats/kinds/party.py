@@ -79,7 +79,7 @@ class PartySchema(Schema):
     # A changed direction needs another name here, because all parties of a plan must compute the same one.
     task: ClassVar[str] = "party-softmax"
     purpose: ClassVar[str] = (
-        "a rule that distinguishes the classes, to which each party gives one direction, as one vote"
+        "a rule that distinguishes the classes, to which each party contributes one direction, as one vote"
     )
     table: ClassVar[tuple[Statistic, ...]] = _TABLE
     statistics: ClassVar[str] = letters_of(_TABLE)
@@ -120,7 +120,7 @@ class PartySchema(Schema):
     def clipping(self) -> str:
         """Explanation of a party's bounded weight."""
         return (
-            f"Then one direction is computed from all records of the party, at length 1, and cut to steps of "
+            "Then one direction is computed from all records of the party, at length 1, and rounded to steps of "
             f"{1 / self.steps:.2g}: every party weighs the same, so that no record weighs more than its party."
         )
 
@@ -133,7 +133,7 @@ class PartySchema(Schema):
         if unit != "record":
             return super().refusal(unit)
         return (
-            "one record may turn the whole direction of its party, so a PartySchema promises parties: give "
+            "one record may change its party's direction completely, so a PartySchema promises parties: set "
             'unit="client" with max_records_per_client=1, or measure a ClassSchema for one record'
         )
 
@@ -162,11 +162,11 @@ class PartyUpdateSchema(PartySchema):
 
     task: ClassVar[str] = "party-update"
     purpose: ClassVar[str] = (
-        "a step in which such a rule is improved, to which each party gives one direction, as one vote"
+        "a step in which such a rule is improved, to which each party contributes one direction, as one vote"
     )
     needs_privacy: ClassVar[str] = (
-        "an update cannot be released without differential privacy: two exact sums at chosen weights tell more of "
-        "a party than one; give the plan a Privacy"
+        "an update cannot be released without differential privacy: two exact sums at chosen weights reveal more of "
+        "a party than one; add a Privacy to the plan"
     )
     table: ClassVar[tuple[Statistic, ...]] = _UPDATE_TABLE
     predicts: ClassVar[Predicted | None] = None

@@ -185,7 +185,7 @@ class RidgeMoments(Moments):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.records is not None and self.records < 0:
-            raise DataError("clip_report.records must be at least 0, got a negative number; keep what measure() gave")
+            raise DataError("clip_report.records must be at least 0, got a negative number; pass measure()'s result")
 
     @property
     def G(self) -> NDArray[np.int64]:

@@ -105,15 +105,13 @@ class ScoreSchema(Round):
         _check_outcomes(self)
         _check_missing(self)
         if self.by_arm and self.family != "logistic":
-            raise SchemaError("the outcome is an arm where the transform ends in ByArm: take family='logistic'")
+            raise SchemaError("the outcome is an arm where the transform ends in ByArm: set family='logistic'")
         if self.family not in get_args(Family):
             raise SchemaError(f"family must be 'logistic' or 'poisson', got {self.family!r}")
         if self.features > _MOST_FEATURES:
             raise SchemaError(f"features must be at most {_MOST_FEATURES}, got {self.features}; project them first")
         if (self.family == "poisson") != (self.target_bound is not None):
-            raise SchemaError(
-                "target_bound is the largest count of a Poisson regression: give it there, and only there"
-            )
+            raise SchemaError("target_bound is the largest count of a Poisson regression: set it there, and only there")
         if self.target_bound is not None:
             settle(self, target_bound=size("target_bound", self.target_bound, "the largest count, publicly known"))
         _check_rate(self)
@@ -180,9 +178,9 @@ class ScoreSchema(Round):
     def record(self) -> str:
         """Description of one record."""
         if self.by_arm:
-            return f"{self.columns}, the arm of a treatment among them, and an outcome that is not read here"
+            return f"{self.columns}, the arm of a treatment among them; the outcome is not read"
         if self.missing:
-            return f"{self.columns}, and whether an outcome is there, which is not read here itself"
+            return f"{self.columns}, and whether an outcome exists, whose value is not read"
         outcome = "an outcome of 0 or 1" if self.family == "logistic" else f"a count of at most {self.outcome:g}"
         return f"{self.columns} and {outcome}"
 
@@ -201,10 +199,10 @@ class ScoreSchema(Round):
 
 def _check_missing(schema: ScoreSchema) -> None:
     if schema.missing not in (None, "outcome"):
-        raise SchemaError(f"missing must be 'outcome' or left out, got {schema.missing!r}")
+        raise SchemaError(f"missing must be 'outcome' or omitted, got {schema.missing!r}")
     if schema.missing and (schema.family != "logistic" or schema.nonnegative or schema.rate or schema.outcomes):
         raise SchemaError(
-            "missing='outcome' models whether one y is known: give family='logistic', no rate, outcomes or nonnegative"
+            "missing='outcome' models whether one y is known: set family='logistic', no rate, outcomes or nonnegative"
         )
 
 
@@ -212,8 +210,8 @@ def _check_outcomes(schema: ScoreSchema) -> None:
     if schema.outcomes is None:
         return
     if not schema.by_arm:
-        raise SchemaError("outcomes is the number of columns of y for rows by arm, which these are not: leave it out")
-    settle(schema, outcomes=as_int("outcomes", schema.outcomes, 2, "leave it out where there is one"))
+        raise SchemaError("outcomes is the number of columns of y for rows by arm, which these are not: omit it")
+    settle(schema, outcomes=as_int("outcomes", schema.outcomes, 2, "omit it where there is one"))
 
 
 def _check_rate(schema: ScoreSchema) -> None:
@@ -223,7 +221,7 @@ def _check_rate(schema: ScoreSchema) -> None:
     if rate >= schema.outcome or not math.isfinite(rate):
         raise SchemaError(f"rate must be below the largest outcome, {schema.outcome:g}, got {rate:g}")
     if schema.constant is None:
-        raise SchemaError("rate is a guess for the intercept: end the transform in ConstantFeature, or leave rate out")
+        raise SchemaError("rate is a guess for the intercept: end the transform in ConstantFeature, or omit rate")
     settle(schema, rate=rate)
 
 
@@ -320,7 +318,9 @@ def _seen_on_grid(
     """Return grid rows and presence of outcomes; all are finite, as in later sessions."""
     unit, fine = moments.rounds.grid_rows(schema.rows, rows)
     if not fine.all():
-        raise RecordError("X holds NaN, infinite or overflowing entries, or an arm that is neither 0 nor 1; mend them")
+        raise RecordError(
+            "X holds NaN, infinite or overflowing entries, or an arm that is neither 0 nor 1; correct them"
+        )
     seen = np.isfinite(moments.rounds.real_outcomes(targets, 1, missing=True)[:, 0])
     return unit, seen.astype(np.float64) * _ONE, fine
 

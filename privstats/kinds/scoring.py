@@ -86,9 +86,7 @@ class ScoringSchema(Schema):
     """
 
     task: ClassVar[str] = "scoring"
-    purpose: ClassVar[str] = (
-        "how well a model that is already published does: how often it is right, where, and how sure it may be"
-    )
+    purpose: ClassVar[str] = "how good a published model is: how often it is right, where, and how confident it may be"
     scores_head: ClassVar[bool] = True
     no_persons: ClassVar[str] = ""
     table: ClassVar[tuple[Statistic, ...]] = COUNT_TABLE
@@ -120,15 +118,15 @@ class ScoringSchema(Schema):
         settle(self, head_bytes=as_int("head_bytes", self.head_bytes, 1, "the length of the head's file"))
         if self.head_bytes > (most := self._most_bytes):
             raise SchemaError(
-                f"head_bytes is {self.head_bytes:,}, and a head of {self.classes} classes over {self.features} columns "
-                f"has at most {most:,}: a larger one would cost every party time for each record; publish a smaller "
-                "head, and refuse such a plan by another party"
+                f"head_bytes is {self.head_bytes:,}, and a head of {self.classes} classes over {self.features} "
+                f"columns has at most {most:,}: a larger one would slow every party; publish a smaller head, and "
+                "refuse such a plan of another party"
             )
         settle(self, score_bins=_checked_bins(self.score_bins, self.classes, equal=self.cuts is None))
         if self.score not in get_args(Scale):
             raise SchemaError(f"score must be 'probability' or 'margin', got {self.score!r:.40}")
         if (self.score == "margin") != (self.reach is not None):
-            raise SchemaError("reach is the largest margin with a bin of its own: give it with score='margin' alone")
+            raise SchemaError("reach is the largest margin with a bin of its own: set it with score='margin' alone")
         if self.reach is not None:
             settle(self, reach=size("reach", self.reach, "8 suits log-odds"))
         if not isinstance(self.by_class, bool) or (self.by_class and self.classes == 2):
@@ -146,7 +144,7 @@ class ScoringSchema(Schema):
                 "0.5: ps.Scoring(head, releases=...) computes them"
             )
         if self.score != "probability":
-            raise SchemaError("cuts need score='probability', which is the default: leave score out")
+            raise SchemaError("cuts need score='probability', which is the default: omit score")
         return values
 
     @property
@@ -315,7 +313,7 @@ def _scored(
     read: Callable[[NDArray[Any]], ScoresAndShares] = make(schema, bytes_of(values))
     for rows, labels in moments.rounds.pieces(schema.rows, X, y, progress, _WINDOW):
         if moments.code_rows.cells_of(schema) is None and not np.isfinite(rows).all():
-            raise RecordError("X has NaN or infinite entries; drop or impute these records, or leave them out")
+            raise RecordError("X has NaN or infinite entries; drop or impute these records")
         scores, shares = read(rows)
         known = np.asarray(~np.isnan(scores).all(axis=1))
         yield known, cells_of_scores(schema, scores[known], shares[known], labels[known].astype(np.intp))

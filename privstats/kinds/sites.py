@@ -103,7 +103,7 @@ class SitesSchema(Schema):
             raise SchemaError("groups and several pulls cannot be combined: each group would need enough sites")
         if self.pulls[0] == 0 and any(isinstance(step, ConstantFeature) for step in self.transform):
             raise SchemaError(
-                "transform must not hold a ConstantFeature with a pull of 0: a site's mean takes it out; leave it away"
+                "transform must not hold a ConstantFeature with a pull of 0: a site's mean cancels it; omit it"
             )
 
     @property
@@ -126,20 +126,20 @@ class SitesSchema(Schema):
         if unit is None or len(self.pulls) == 1:
             return ""
         return (
-            f"under a promise per {unit} several pulls leave sums that noise makes unreadable: give pulls=(0,), read "
-            "inference.fixed_effects, or give NoPrivacy()"
+            f"under a promise per {unit} several pulls yield sums that noise makes unreadable: set pulls=(0,), read "
+            "inference.fixed_effects, or set NoPrivacy()"
         )
 
 
 def _checked_pulls(values: object) -> tuple[float, ...]:
     if not isinstance(values, tuple | list) or not 1 <= len(values) <= _MOST_PULLS:
         raise SchemaError(f"pulls must be a tuple of 1 to {_MOST_PULLS} numbers; (0,) is for fixed effects")
-    remedy = "0 frees a site's mean, .4 to 400 are for inference.mixed"
+    remedy = "0 removes a site's mean, .4 to 400 are for inference.mixed"
     pulls = tuple(checked_pull("a pull", value, remedy, "RidgeSchema") for value in values)
     if any(low >= high for low, high in pairwise(pulls)):
         raise SchemaError("pulls must increase; sort them and name each once")
     if len(pulls) > 1 and pulls[0] == 0:
-        raise SchemaError("a pull of 0 stands alone: give (0,) for fixed effects, or pulls above 0 for inference.mixed")
+        raise SchemaError("a pull of 0 stands alone: set (0,) for fixed effects, or pulls above 0 for inference.mixed")
     return pulls
 
 
@@ -205,7 +205,7 @@ class SiteMoments(Moments):
             return self
         place = checked_index(index)
         if self.Q[1:].any():
-            raise DataError("these sums are in a group already; give what measure returned")
+            raise DataError("these sums are in a group already; pass what measure returned")
         Q = np.zeros_like(self.Q)
         Q[place % groups] = self.Q[0]
         return SiteMoments(self.schema, self.N, Q, self.clip_report)

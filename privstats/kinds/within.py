@@ -90,7 +90,7 @@ class WithinSchema(Schema):
     """
 
     task: ClassVar[str] = "within"
-    purpose: ClassVar[str] = "a rule that distinguishes the classes, less what the averages of one party alone explain"
+    purpose: ClassVar[str] = "a rule that distinguishes the classes, without what each party's own averages explain"
     table: ClassVar[tuple[Statistic, ...]] = _TABLE
     statistics: ClassVar[str] = letters_of(_TABLE)
     predicts: ClassVar[Predicted | None] = "classes"
@@ -108,11 +108,11 @@ class WithinSchema(Schema):
     feature_names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        settle(self, classes=as_int("classes", self.classes, 2, "one class has nothing to separate: give two or more"))
+        settle(self, classes=as_int("classes", self.classes, 2, "one class has nothing to separate: set two or more"))
         settle(self, **checked_vectors(self))
         settle(self, class_names=checked_class_names(self.class_names, self.classes))
         settle(self, n_max=as_int("n_max", self.n_max, 1, "records of the largest client that counts in full"))
-        remedy = "0 frees every client's offset, 10 is a start"
+        remedy = "0 removes every client's offset, 10 is a start"
         settle(self, pull=checked_pull("pull", self.pull, remedy, "ClassSchema"))
 
     @property

@@ -249,7 +249,7 @@ def _check_alignment(schema: GaussianSchema, cohort: Cohort, privacy: Privacy | 
     if not agrees:
         raise PlanError(
             "an alignment without noise needs a protocol in which clients see the survivors: two sums whose lists "
-            "differ by one client give that client's covariance; omit protocol and panel, or set unit='client'"
+            "differ by one client give that client's covariance; omit protocol and panel, or promise a client_clip"
         )
     if schema.reference and (schema.among is None or schema.among[-1] >= cohort.clients):
         raise PlanError("a round without noise must name its clients in schema.among: those of the first sum, in order")

@@ -63,7 +63,7 @@ class Devices:
     def __post_init__(self) -> None:
         python_fields(self)
         if not isinstance(self.organisations, list | tuple):
-            raise PlanError("devices.organisations must be a list of names, one for each place of the panel")
+            raise PlanError("devices.organisations must be a list of names, one for each member of the panel")
         object.__setattr__(self, "organisations", tuple(self.organisations))
         for field, name in self._named():
             _check_name(field, name)
@@ -99,7 +99,7 @@ class Devices:
         for place, name in enumerate(self.organisations):
             if _folded(name) in panel:
                 raise PlanError(
-                    f"devices.organisations[{place}] is {name!r} again: two places of the panel under one name are one "
+                    f"devices.organisations[{place}] is {name!r} again: two panel members under one name are one "
                     "party, which reads every answer; name another organisation"
                 )
             panel[_folded(name)] = name
@@ -182,8 +182,8 @@ def _check_panel(plan: Plan, devices: Devices) -> None:
         )
     if len(devices.organisations) != len(plan.panel):
         raise PlanError(
-            f"devices.organisations names {len(devices.organisations)} and the panel has {len(plan.panel)} places: "
-            "give one name for each, the leader's first"
+            f"devices.organisations names {len(devices.organisations)} and the panel has {len(plan.panel)} members: "
+            "list one name for each, the leader's first"
         )
     if devices.registrar_key in plan.panel:
         raise PlanError(

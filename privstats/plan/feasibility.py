@@ -58,7 +58,7 @@ def check_published(schema: Schema, privacy: Privacy | NoPrivacy, published: obj
     if bool(schema.needs) != (published is not None):
         wanted = ", ".join(schema.needs)
         raise PlanError(
-            f"this schema reads published values ({wanted}); give published=Published.of(...)"
+            f"this schema reads published values ({wanted}); pass published=Published.of(...)"
             if wanted
             else "this schema reads no published values; omit published"
         )
@@ -80,7 +80,7 @@ def checked_panel(protocol: object, panel: object) -> tuple[str, ...]:
         raise PlanError(f"protocol must be one of {', '.join(PROTOCOLS)}, got {protocol!r}")
     if not isinstance(panel, list | tuple) or not all(map(_is_identity, panel)):
         raise PlanError(
-            "panel must be a list of Ed25519 public keys, 64 lower-case hex digits each, the leader's first: give "
+            "panel must be a list of Ed25519 public keys, 64 lower-case hex digits each, the leader's first: list "
             "identity.public.hex() of each, or what `privstats identity show NAME.pub` prints"
         )
     for place, key in enumerate(panel):
@@ -210,7 +210,7 @@ def check_local_maps(schema: Schema, privacy: Privacy | NoPrivacy) -> None:
     if local and isinstance(privacy, Privacy) and privacy.unit != "client":
         raise PlanError(
             f"transform {local[0]!r} is fitted on each client's own records, so one record moves the features of all "
-            'of them, and no useful bound is known for that: give unit="client", NoPrivacy(), or omit the map'
+            'of them, and no useful bound is known for that: set unit="client", NoPrivacy(), or omit the map'
         )
 
 

@@ -36,10 +36,10 @@ def certificate_text(plan: Plan) -> str:
     """
     noise, privacy = plan.noise, plan.privacy
     if noise is None or not isinstance(privacy, Privacy):
-        raise PlanError("the plan is without differential privacy, so there is no budget to certify: give it a Privacy")
+        raise PlanError("the plan is without differential privacy, so there is no budget to certify: add a Privacy")
     if noise.pure:
         raise PlanError(
-            "a certificate is of Gaussian noise, and delta = 0 has Laplace noise: `privstats audit sensitivity` and "
+            "a certificate covers Gaussian noise, and delta = 0 has Laplace noise: `privstats audit sensitivity` and "
             "`audit canary` test that promise by measurement"
         )
     text = json_text(_certificate(plan, privacy, noise))

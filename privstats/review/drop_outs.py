@@ -82,7 +82,7 @@ def drop_out_facts(plan: Plan) -> list[str]:
     if noise is None or not noise.trust.divided:
         return []
     return [
-        f"epsilon that dropouts leave of {plan.cohort.clients} clients, with all colluders' noise taken off: "
+        f"epsilon after dropouts of {plan.cohort.clients} clients, even if colluders subtract their noise: "
         + ", ".join(_in_words(row) for row in plan_dropouts(plan, noise)),
         *_margin(plan, noise),
         *_insiders(plan, noise),
@@ -109,8 +109,8 @@ def _margin(plan: Plan, noise: Noise) -> list[str]:
         ]
     return [
         f"{margin} costs {cost} of the noise when all are there, because each share is sized for "
-        f'{cohort.min_survivors} survivors; excess_noise = "removed" removes it, a larger min_survivors lowers it '
-        '(a client that vanishes before the uploads costs a new session and no budget), and model = "panel" has none'
+        f'{cohort.min_survivors} survivors; excess_noise = "removed" removes it on a complete interactive graph, a '
+        'larger min_survivors lowers it (who vanishes before the uploads costs no budget), and model = "panel" has none'
     ]
 
 
@@ -121,6 +121,6 @@ def _insiders(plan: Plan, noise: Noise) -> list[str]:
         return []
     epsilon = noise.released_epsilon(cohort.min_survivors - 1)
     return [
-        f"a client that sees the release can take its own noise off and faces epsilon {epsilon:.4g}; "
-        "set cohort.colluders to at least 1 to keep the promise toward clients too"
+        f"a client that sees the release can subtract its own noise and faces epsilon {epsilon:.4g}; set "
+        "cohort.colluders to at least 1 to keep the promise toward clients too"
     ]

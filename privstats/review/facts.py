@@ -67,11 +67,11 @@ def _proofs(plan: Plan) -> list[str]:
         "not protect class moments",
     }
     return [
-        f"EXPERIMENTAL: every client proves that {proved[plan.validity.level]}; no reader from outside has verified "
-        "the argument yet",
-        f"{most} invented records of a client pass, {most / records:.3g} of all that the plan admits, and what "
-        f"{plan.claim.tolerance:.2g} records more are worth, because sums are rounded to the grid; c liars pass c "
-        "times as many: proofs are no defence of a class that has few records",
+        f"EXPERIMENTAL: every client proves that {proved[plan.validity.level]}; no outside reader has verified the "
+        "argument yet",
+        f"a lying client can invent {most} records, {most / records:.3g} of all that the plan admits, and "
+        f"{plan.claim.tolerance:.2g} more, because sums are rounded to the grid; c liars invent c times as many: "
+        "proofs do not protect a class with few records",
     ]
 
 
@@ -96,7 +96,7 @@ def _minimum_count(plan: Plan) -> list[str]:
     low, high = doubtful_counts(plan.min_count, sigma, laplace=plan.noise is not None and plan.noise.pure)
     per_dimension = plan.min_count / plan.schema.features
     chance = f"in at least 99 % of releases (noise of {sigma:.3g} on a count with all shares) " if sigma else ""
-    goes = f"and one of fewer than {math.floor(low)} goes" if low >= 1 else "but noise may keep any smaller one"
+    goes = f"and one of fewer than {math.floor(low)} is removed" if low >= 1 else "but noise may keep any smaller one"
     return [
         f"{chance}a class of at least {math.ceil(high)} records stays {goes}",
         f"min_count is {per_dimension:.2g} records per dimension, which protects no record by itself",
@@ -207,7 +207,7 @@ def _notes(before: Plan, after: Plan, comparable: bool) -> Iterator[str]:
     if before.digest == after.digest:
         yield "the two plans are identical: nothing to agree on anew"
         return
-    yield "the digest changes: every party reads and agrees on the new plan, and what was released stays charged"
+    yield "the digest changes: every party must read and agree on the new plan; earlier releases stay charged"
     old, new = before.noise, after.noise
     if old is not None and new is not None and not comparable:
         yield "the protected unit or the adjacency changed, so the two epsilons do not compare"
@@ -223,7 +223,7 @@ def _notes(before: Plan, after: Plan, comparable: bool) -> Iterator[str]:
 
 def _proved_now(before: Validity | None, after: Validity | None) -> str:
     if after is None:
-        return "clients prove nothing of their sums any more: one of them that lies can shift the sum by anything"
+        return "clients prove nothing of their sums any more: one lying client can shift the sum by anything"
     level = f"level {after.level!r}, at most {after.most_records} records of one client"
     refused = f"a client with more than {after.most_records} records is refused before it spends anything"
     if before is None:
@@ -278,11 +278,11 @@ def _protection(before: Number, after: Number, comparable: bool) -> str:
     if before == after and comparable:
         return _SAME
     if after is None:
-        return "nothing is promised any more: the sums are released as they are"
+        return "nothing is promised any more: exact sums are released"
     if before is None:
         return "a promise where there was none"
     if not comparable:
-        return "of another promise: the two do not compare"
+        return "another promise: the two do not compare"
     return "weaker: more can be learned" if after > before else "stronger: less can be learned"
 
 

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from privstats.schema import EffectSchema
 
 _EXACT: Mapping[str, str] = {
-    "counts": "WARNING: exact count tables show every cell of one record as it is, and suppressing small cells does "
-    "not help where totals give them back; release them with a Privacy",
-    "sites": "WARNING: exact sums within sites beside exact plain sums of the same records (a RidgeSchema) are one "
+    "counts": "WARNING: exact count tables reveal every cell of one record, and suppressing small cells does not help "
+    "where totals reveal them; release them with a Privacy",
+    "sites": "WARNING: exact sums within sites next to exact plain sums of the same records (a RidgeSchema) are one "
     "more pull, and few sites can then be solved for; do not release both exactly (`privstats attack run --attack "
     "site-means` shows how)",
 }
@@ -50,7 +50,7 @@ def _open(plan: Plan) -> list[str]:
         return []
     return [
         f"the cut points of {', '.join(plan.schema.open_columns)} are open, so this plan is not run alone: "
-        "`privstats course init STUDY.TOML --plan PLAN.TOML` finds them first, under the same promise"
+        "`privstats course init STUDY.TOML --plan PLAN.TOML --expected-records N` estimates them first"
     ]
 
 
@@ -63,12 +63,12 @@ def _of_effect(schema: EffectSchema) -> list[str]:
         f"own records, and all together sqrt({parts}) times as much; what is not declared in a course is exploratory"
     )
     gaps = (
-        "outcomes may be missing: whether a record has one is summed, too, in rounds before the last session, and the "
-        "table holds where nothing but the arm and the columns decides it, which no sum can test"
+        "outcomes may be missing: rounds before the last session sum whether a record has one; the table is valid if "
+        "only the arm and the columns decide that, which no sum can test"
     )
     counted = (
-        "records that are left out are counted, by arm and by whether their outcome or a column cannot be read, at no "
-        "further price: a record is in that count or in the other sums"
+        "excluded records are counted, by arm and by whether their outcome or a column cannot be read, at no further "
+        "cost: each record is in that count or in the other sums"
     )
     return [
         *([gaps] if schema.missing else []),
@@ -92,20 +92,20 @@ def device_facts(plan: Plan) -> list[str]:
         f"devices of invited people send one message each, to {leader!r}, with {_listed(helpers)} as "
         f"{'helper' if len(helpers) == 1 else 'helpers'}; {devices.registrar!r} invites, and a code that it hands out "
         "is a person's right to answer once a run",
-        f"whoever serves the page, {server}, could read every answer by serving another script, and nothing here "
-        "prevents it",
+        f"{server}, which serves the page, could read every answer by serving another script; nothing here prevents "
+        "that",
         *_rests_on(plan),
         *_device_lines(plan, devices),
-        "which codes have answered is known to the leader and stays in its journal, the release and the statements; a "
-        "sent answer cannot be called back: to honour a withdrawal, give the run up before any helper has answered and "
-        "mail again",
+        "the leader knows which codes have answered, and its journal, the release and the statements store them; a "
+        "sent answer cannot be called back: to honour a withdrawal, give the run up before any helper has answered "
+        "and mail again",
     ]
 
 
 def changed_devices(before: Devices | None, after: Devices | None) -> str:
     """Explain a changed table ``[devices]`` for invited people, in one sentence."""
     if after is None:
-        return "no devices of invited people any more: parties hold their own keys, and no page informs people"
+        return "devices of invited people no longer answer: parties hold their own keys, and no page informs people"
     if before is None:
         return "devices of invited people send now, one message each: see `plan check` for whom they trust"
     if before.most_runs != after.most_runs or before.stated_epsilon != after.stated_epsilon:
@@ -123,7 +123,7 @@ def _rests_on(plan: Plan) -> list[str]:
         ]
     return [
         f"the leader sees the exact sum, and single answers too where more than colluders={plan.cohort.colluders} "
-        "codes are in wrong hands; nobody can know how many are, of people who were mailed a link"
+        "codes are in wrong hands; no one can know how many of the mailed codes are"
     ]
 
 

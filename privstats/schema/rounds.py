@@ -45,7 +45,7 @@ def check_exact(schema: Schema) -> None:
 
 def settle_classes(schema: Any) -> None:
     """Check and store ``classes`` and ``class_names``."""
-    settle(schema, classes=as_int("classes", schema.classes, 2, "one class has nothing to separate: give two or more"))
+    settle(schema, classes=as_int("classes", schema.classes, 2, "one class has nothing to separate: set two or more"))
     if schema.classes > _MAX_CLASSES:
         raise SchemaError(f"classes must be at most {_MAX_CLASSES}, got {schema.classes}; merge some")
     settle(schema, class_names=checked_class_names(schema.class_names, schema.classes))

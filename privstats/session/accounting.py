@@ -71,7 +71,7 @@ def charge_of(plan: Plan, charge: Charging) -> Account | None:
         return charge
     if charge is None and not isinstance(plan.privacy, NoPrivacy):
         raise LedgerError(
-            "this plan spends privacy, and no ledger is given to record that: give charge=Charge(ledger, dataset), or "
+            "this plan spends privacy, and no ledger is given to record that: pass charge=Charge(ledger, dataset), or "
             "charge='uncharged' where no ledger needs to record it"
         )
     if charge is not None and not (isinstance(charge, str) and charge == "uncharged"):

@@ -266,7 +266,7 @@ def _check_moments(
             )
         if account is not None and account.per_round:
             raise LocalProtocolError(
-                "this contribution's noise was sampled before the ledger marked its round: give the moments instead"
+                "this contribution's noise was sampled before the ledger marked its round: pass the moments instead"
             )
         moments.check(plan.digest)
         return

@@ -77,7 +77,7 @@ def release(
     account = charge_of(plan, charge)
     require_survivors(plan, survivors)  # before anything is spent
     if not isinstance(total, RingVector) or total.ring != plan.ring:
-        raise DataError("total must be a vector of the plan's ring: give the total of a session under this plan")
+        raise DataError("total must be a vector of the plan's ring: pass the total of a session under this plan")
     opened = {} if openings is None else openings
     sizes = _noise_sizes(plan, survivors, opened)
     return charged(plan, account, run, lambda: _drawn(plan, total, survivors, rng, opened, sizes))
@@ -90,7 +90,7 @@ def _noise_sizes(plan: Plan, survivors: tuple[int, ...], openings: Mapping[int, 
         client in survivors and _fits(each, levels, len(survivors)) for client, each in openings.items()
     )
     if not fits:
-        raise DataError("openings must be of clients in the sum and of this plan's layers: give server.openings")
+        raise DataError("openings must be of clients in the sum and of this plan's layers: pass server.openings")
     return tuple(openings[client].left_for if client in openings else levels[0] for client in survivors if levels)
 
 

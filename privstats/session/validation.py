@@ -64,7 +64,7 @@ def require_moments(plan: Plan, moments: Moments) -> None:
             "these moments were measured with other published values; measure with published=plan.published"
         )
     if (counted := moments.counted) is None:
-        raise DataError("these moments have no number of records; give the result of measure")
+        raise DataError("these moments have no number of records; pass the result of measure")
     _require_persons(plan, moments)
     limits = {"cohort.max_records": plan.cohort.max_records}
     if not isinstance(plan.privacy, NoPrivacy) and plan.privacy.max_records_per_client is not None:
@@ -86,7 +86,7 @@ def _require_persons(plan: Plan, moments: Moments) -> None:
             else "these sums were measured per person, and the plan's promise is not: measure without persons"
         )
     if moments.in_wire_steps and getattr(moments, "parties", 1) != 1:
-        raise DataError("these are sums over several parties, in which a person may count twice; give one party's")
+        raise DataError("these are sums over several parties, in which a person may count twice; pass one party's")
 
 
 def required_survivors(plan: Plan) -> tuple[int, ...] | None:
@@ -116,7 +116,7 @@ def list_arguments(plan: Plan, agreed: Sequence[int] | None) -> dict[str, Any]:
         return {"full_list": True} if needs_full_list(plan) else {}
     if agreed is None or tuple(agreed) != among:
         raise LocalProtocolError(
-            "this round is over the clients of an earlier sum: give agreed=client.agreed of this party's machine in "
+            "this round is over the clients of an earlier sum: pass agreed=client.agreed of this party's machine in "
             "that sum, because a server that lists others could learn single clients from the difference"
         )
     return {"only": among}
@@ -141,7 +141,7 @@ def panel_argument(plan: Plan, panel: secagg.Panel | None, roster: secagg.Roster
     if panel is None:
         if kind is None:
             return {}
-        raise LocalProtocolError("the plan names a panel: give panel=Panel(identities, offers) of this run")
+        raise LocalProtocolError("the plan names a panel: pass panel=Panel(identities, offers) of this run")
     if not isinstance(panel, kind or _panel()):
         raise LocalProtocolError(
             f"panel must be a Panel, got {type_name(panel)}; build one with Panel(identities, offers)"

@@ -107,8 +107,8 @@ def times_remark(schema: HazardSchema, values: Any) -> str:
     after = "before" if schema.bins.closed == "right" else "after"
     at_edges = int(np.isin(known, schema.bins.edges[1:]).sum())
     return (
-        f"{schema.bins.name}: all are integers, cut down to whole units? Then the plan should say time_unit = 1. "
-        f"{at_edges / len(known):.0%} stand at the edge of a bin, and count in the one {after} it"
+        f"{schema.bins.name}: all are integers; if they are rounded down, set time_unit = 1 in the plan. "
+        f"{at_edges / len(known):.0%} are at the edge of a bin, and count in the bin {after} it"
     )
 
 
@@ -163,7 +163,7 @@ def _of_unreadable(column: Column, readings: Readings, codes: NDArray[np.float64
     if not isinstance(column, Categories):
         values = _values_at(readings, np.isnan(codes) & ~_missing(column, readings))
         frequent = ", ".join(value for value, _ in values.most_common(_SHOWN))
-        yield f"{unread:,} are {column.unread}, such as {frequent}: mend the file, or they count as missing"
+        yield f"{unread:,} are {column.unread}, such as {frequent}: correct it, or they count as missing"
 
 
 def _of_codes(known: NDArray[np.float64], records: int) -> Iterator[str]:

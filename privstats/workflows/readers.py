@@ -218,9 +218,9 @@ def refusal(plan: Plan) -> str:
     if plan.privacy.pure:
         return "proved for Gaussian noise, and delta = 0 has Laplace noise: give a delta above 0"
     if plan.person_clip is not None and not plan.person_clip.averaged:
-        return "for independent rows, and those of one person are not: take person_clip='average'"
+        return "for independent rows, and one person's rows are not: set person_clip='average'"
     if plan.privacy.client_clip is not None:
-        return "for sums of records, and client_clip shortens whole clients: leave client_clip out"
+        return "for sums of records, and client_clip shortens whole clients: omit client_clip"
     return ""
 
 
@@ -273,7 +273,7 @@ class UnreadStatistics:
     def sentences(self) -> list[str]:
         """Return sentences for a reviewer; none without readers."""
         if self.refused:
-            return [f"WARNING: nothing can be read from this release, for {self.refused}"]
+            return [f"WARNING: no table or head reads this release: {self.refused}"]
         if not self.chosen:
             return []
         out = [f"who reads what: {'; '.join(f'{s} {self._by(names)}' for s, names in self.readers.items())}"]
@@ -294,10 +294,10 @@ class UnreadStatistics:
 
     def _cost(self) -> str:
         if not self.share:
-            return "which is released all the same: leave it out of schema.statistics"
+            return "which is still released: omit it from schema.statistics"
         least = min(self.gain, key=self.gain.__getitem__)
         return (
-            f"which takes {self.share:.1%} of the budget: left out of schema.statistics, it would make the noise on "
+            f"which takes {self.share:.1%} of the budget: omitting it from schema.statistics makes the noise on "
             f"{least} {1 - self.gain[least]:.0%} smaller"
         )
 

@@ -134,7 +134,7 @@ def measured(plan: Plan, shards: Sequence[Shard], caches: Mapping[int, RowCache]
     _require_shards(shards)
     if len(shards) != plan.cohort.clients:
         raise DataError(
-            f"the plan has cohort.clients={plan.cohort.clients} but {len(shards)} shards came; give one each"
+            f"the plan has cohort.clients={plan.cohort.clients} but {len(shards)} shards came; pass one per client"
         )
     for index, shard in enumerate(shards):
         parts, form = 2 if plan.person_clip is None else 3, "(X, y)" if plan.person_clip is None else "(X, y, ids)"
@@ -142,7 +142,7 @@ def measured(plan: Plan, shards: Sequence[Shard], caches: Mapping[int, RowCache]
         if not parted and not isinstance(shard, Moments):
             raise DataError(
                 f"shards[{index}] must be {form} or moments, got {type(shard).__name__}; "
-                f"{_MEANT.replace('(X, y)', form)}, or with ps.measure(plan.schema, columns) in place of {form}"
+                f"{_MEANT.replace('(X, y)', form)}; for counts ps.measure(plan.schema, columns) in place of {form}"
             )
     moments: list[Moments] = []
     for index, shard in enumerate(track("measuring", shards)):

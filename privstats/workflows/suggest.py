@@ -176,7 +176,7 @@ def _remarks(rows: NDArray[np.float64], chosen: Choice) -> tuple[str, ...]:
     remarks = []
     if shares.max() > _MOST_OF_A_NORM:
         remarks.append(
-            f"column {int(shares.argmax())}, counted from 0, makes {shares.max():.1%} of the squared norms: {remedy}"
+            f"column {int(shares.argmax())}, counted from 0, holds {shares.max():.1%} of the squared norms: {remedy}"
         )
     if chosen.clipped > _MANY_CLIPPED:
         remarks.append(
@@ -205,7 +205,7 @@ def _checked_rows(X: Any, transform: Sequence[Transform]) -> NDArray[np.float64]
     except (TypeError, ValueError):
         raise DataError("X must be a rectangular array of real numbers; convert it to float32 or float64") from None
     if rows.ndim != 2 or rows.shape[0] < 20 or rows.shape[1] < 2:
-        raise DataError("X must have shape (records, features) with at least 20 records and 2 features; give more")
+        raise DataError("X must have shape (records, features) with at least 20 records and 2 features; pass more")
     if not np.isfinite(rows).all():
         raise DataError("X holds NaN or infinite entries; remove or impute them first")
     try:
@@ -219,12 +219,12 @@ def _checked_rows(X: Any, transform: Sequence[Transform]) -> NDArray[np.float64]
 def _checked_labels(y: Any, count: int) -> NDArray[np.intp]:
     labels = np.asarray(y)
     if labels.shape != (count,):
-        raise DataError(f"y must have shape ({count},) like X; give one label per record")
+        raise DataError(f"y must have shape ({count},) like X; pass one label per record")
     if labels.dtype.kind not in "iubU":  # public labels of one data set: any numbering of them will do
         raise DataError(f"y must hold integers or texts, got dtype {labels.dtype}; use y.astype(str)")
     names, index = np.unique(labels, return_inverse=True)
     if len(names) < 2:
-        raise DataError("y has one class only; two are needed to speak of accuracy, or leave the labels out")
+        raise DataError("y has one class only; two are needed to measure accuracy; pass such labels, or none")
     return np.asarray(index, np.intp)
 
 

@@ -40,7 +40,7 @@ def test_init_divides_a_promise_and_check_says_what_each_node_costs(run: Any, tm
     assert [row["statistics"] for row in shown["nodes"]] == ["NAB", "gk", "gk"]
     said = run("check", "study.toml").stdout
     assert "epsilon 4 at delta 1e-05" in said.replace("\n", " ")
-    assert "promised as a whole: epsilon 4 at delta 1e-05, which its sessions keep" in said
+    assert "promise for all sessions: epsilon 4 at delta 1e-05, which its sessions keep" in said
     assert shown["promise"] == {"epsilon": 4.0, "delta": 1e-5}
     assert f"{course.most} sessions at most" in said
     assert course.digest in said
@@ -74,7 +74,7 @@ def test_check_says_the_same_to_scripts(run: Any, tmp_path: Path) -> None:
 
 def test_check_warns_of_releases_that_nothing_is_read_from(run: Any, tmp_path: Path) -> None:
     """Each plan of such a course was warned of by ``plan check``, and the course by nothing."""
-    warning = "WARNING: nothing can be read from its last release, for intervals are for independent rows"
+    warning = "WARNING: no table or head reads its last release: intervals are for independent rows"
     for terms, warned in (
         ({"max_records_per_person": 4, "person_clip": 2.0}, True),
         ({"person_clip": "average"}, False),
@@ -105,7 +105,7 @@ def test_a_course_is_run_node_by_node_from_files(run: Any, tmp_path: Path) -> No
 @pytest.mark.parametrize("more", [[], ["--calibrated"]])
 def test_a_mean_first_is_written_and_run_from_files(more: list[str], run: Any, privstats: Any, tmp_path: Path) -> None:
     said = run("init", "study.toml", "--plan", "whole.toml", "--centred", "--rounds", "2", "--force", code=2).stderr
-    assert "a mean first: such a course takes --centred, --expected-records, --calibrated beside --plan; leave" in said
+    assert "a mean first: such a course accepts --centred, --expected-records, --calibrated besides" in said
     run("init", "mean.toml", "--plan", "whole.toml", "--centred", "--expected-records", "600", *more)
     assert "exists" in run("init", "mean.toml", "--plan", "whole.toml", "--centred", code=2).stderr
     course = read(tmp_path / "mean.toml")
@@ -224,16 +224,16 @@ def test_every_kind_that_has_a_file_can_be_asked_for_and_no_two_by_one_word() ->
 @pytest.mark.parametrize(
     ("kind", "words", "said"),
     [
-        ("parties", ["--rounds", "2"], "such a course has no options beside --plan; leave --rounds out"),
-        ("newton", ["--module", "mlp/4"], "takes --rounds, --retries beside --plan; leave --module out"),
-        ("alignment", ["--centred"], "takes --step beside --plan; leave --centred out"),
-        ("rounds", ["--mechanism", "tree"], "leave --mechanism out"),
+        ("parties", ["--rounds", "2"], "such a course has no options besides --plan; omit --rounds"),
+        ("newton", ["--module", "mlp/4"], "accepts --rounds, --retries besides --plan; omit --module"),
+        ("alignment", ["--centred"], "accepts --step besides --plan; omit --centred"),
+        ("rounds", ["--mechanism", "tree"], "omit --mechanism"),
         ("binned", ["--then", "rounds"], "such a course needs --expected-records, which only its owners can state"),
         ("binned", ["--rounds", "2", "--expected-records", "9"],
             "a plan has no rounds: leave it out, or name the course"),
         ("binned", ["--then", "stream", "--expected-records", "9"],
             "then must be 'centred', 'rounds', 'newton' or None"),
-        ("stream", ["--epochs", "4", "--rounds", "2"], "a stream: such a course takes --epochs, --mechanism,"),
+        ("stream", ["--epochs", "4", "--rounds", "2"], "a stream: such a course accepts --epochs, --mechanism,"),
         ("rounds", ["--rounds", "0"], "rounds must be an integer from 1 to 64, got 0"),
         ("rounds", ["--epochs", "0"], "epochs must be an integer from 1 to 1024, got 0"),
         ("parties", ["--epochs", "2"], "class and ridge schemas stream"),
@@ -305,13 +305,13 @@ def test_a_release_is_verified_against_the_file_of_its_course(privstats: Any, tm
 
     assert "plan good: of session 0 of the course" in verdict("0.release", "--plan", "study.toml")
     later = ("2.release", "--plan", "study.toml")
-    assert "give the releases of those before it with --after, in order" in verdict(*later, code=1)
+    assert "pass the releases of all earlier ones with --after, in order" in verdict(*later, code=1)
     assert "good: of session 2 of the course" in verdict(*later, "--after", "0.release", "--after", "1.release")
     swapped = verdict(*later, "--after", "1.release", "--after", "0.release", code=1)
     assert "NO: 1.release is not of session 0" in swapped
     assert "verified against the course's file" in verdict("0.release", "--plan", "study.then.toml", code=1)
     alone = verdict("0.release", "--plan", "study.then.toml", "--after", "1.release", code=2)
-    assert "--after names the sessions before" in alone
+    assert "--after names a course's earlier sessions" in alone
     assert "NO: " in verdict("0.release", "--plan", "study.toml", *["--after", "none"] * 3, code=1)
     ps.heads.LDA().fit_release([ps.Release.load(tmp_path / f"{place}.release") for place in range(3)]).save(
         tmp_path / "cells.head"

@@ -323,9 +323,9 @@ def test_code_1_is_a_contradicted_claim(privstats, folder, monkeypatch):
         (typer.Abort(), 2, ""),
         (EOFError(), 2, ""),
         (BrokenPipeError(32, "Broken pipe"), 2, ""),
-        (OSError(28, "No space left on device"), 2, "could not read or write: No space left on device; see where"),
-        (OSError(36, "File name too long", "aaa"), 2, "cannot use aaa: File name too long; give another path"),
-        (OSError(36, "File name too long", b"aaa"), 2, "cannot use aaa: File name too long; give another path"),
+        (OSError(28, "No space left on device"), 2, "cannot read or write: No space left on device; check"),
+        (OSError(36, "File name too long", "aaa"), 2, "cannot use aaa: File name too long; name another path"),
+        (OSError(36, "File name too long", b"aaa"), 2, "cannot use aaa: File name too long; name another path"),
         (OSError("raised by a library"), 2, "this is a bug in privstats"),
         (SystemExit("words"), 2, ""),
         (SystemExit(1), 2, ""),
@@ -361,7 +361,7 @@ def test_output_that_does_not_fit_is_no_bug_of_ours_and_no_contradicted_claim(tm
         errors = full if errors_too else subprocess.PIPE
         done = subprocess.run(words, stdout=full, stderr=errors, text=True, **how)
     assert done.returncode == 2
-    assert errors_too or done.stderr.startswith("error: the system could not read or write: No space left on device")
+    assert errors_too or done.stderr.startswith("error: cannot read or write: No space left on device")
 
 
 def test_a_run_without_a_system_exit_is_done(monkeypatch):

@@ -74,7 +74,7 @@ def test_a_head_is_held_against_its_plan_its_release_and_its_maker(run, tmp_path
     }
     (tmp_path / "maker.pub").write_text(MAKER.public_pem)
     assert "good" in run("verify", "private", "--signed-by", "maker.pub").stdout
-    assert "not asked: give --signed-by; the file has a signature" in run("verify", "private").stdout
+    assert "not checked: pass --signed-by; the file has a signature" in run("verify", "private").stdout
 
 
 @pytest.mark.filterwarnings("ignore::privstats.AssumedPublicWarning")
@@ -106,17 +106,17 @@ def test_what_is_of_another_plan_release_or_maker_is_exit_code_1(run, tmp_path):
     again.release_.save(tmp_path / "another")
     (tmp_path / "another.toml").write_text(again.release_.plan.to_toml())
     assert "NO: it comes from the plan" in run("verify", "private", "--plan", "another.toml", code=1).stdout
-    assert "these say epsilon 1" in run("verify", "private", "--release", "another", code=1).stdout
+    assert "these state epsilon 1" in run("verify", "private", "--release", "another", code=1).stdout
     assert "NO: the file names no plan" in run("verify", "exact", "--plan", "plan.toml", code=1).stdout
 
 
 def test_attack_an_exact_head_under_the_name_of_a_release_is_found(run, tmp_path):
-    """Somebody writes a release's promise into the file of an exact head: fitted again, it scores otherwise."""
+    """Somebody writes a release's promise into the file of an exact head: fitted again, it scores differently."""
     exact, private = ps.heads.load(tmp_path / "exact"), ps.heads.load(tmp_path / "private")
     exact.provenance_, exact.preprocessing_ = private.provenance_, private.preprocessing_
     exact.save(tmp_path / "forged")
     assert "epsilon 2" in run("verify", "forged").stdout  # the file alone cannot tell
-    assert "NO: fitted again, it scores otherwise" in run("verify", "forged", "--release", "release", code=1).stdout
+    assert "NO: fitted again, it scores differently" in run("verify", "forged", "--release", "release", code=1).stdout
 
 
 def test_the_head_of_a_course_is_fitted_again_from_all_its_releases(run, tmp_path):
@@ -129,7 +129,7 @@ def test_the_head_of_a_course_is_fitted_again_from_all_its_releases(run, tmp_pat
         release.save(tmp_path / f"release-{place}")
         words += ["--release", f"release-{place}"]
     assert "good: fitted again" in run("verify", "course", *words).stdout
-    assert "NO: the file says" in run("verify", "course", *words[:2], code=1).stdout
+    assert "NO: the file states" in run("verify", "course", *words[:2], code=1).stdout
     shown = json.loads(run("show", "course", "--json").stdout)
     assert (shown["course"], len(shown["releases"])) == (head.provenance_.course, 3)
 

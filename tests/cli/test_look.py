@@ -30,10 +30,10 @@ def test_a_hospital_sees_its_own_columns(privstats, folder):
     said = " ".join(done.stdout.split())
     assert "20 are not listed, such as F: another spelling?" in said
     assert (
-        '3.0 rows a patient, 3 at most: the promise is for one record, so ask for one row each, or for unit = "person"'
+        '3.0 rows per patient, 3 at most: the promise is for one record, so request one row each, or unit = "person"'
         in said
     )
-    assert "1 lines have another number of fields than the header" in said
+    assert "1 lines differ from the header in their number of fields" in said
     assert "years" in said
     assert sorted(folder.iterdir()) == before
 
@@ -54,14 +54,14 @@ def test_whole_months_of_a_course_of_hazards_are_asked_about(privstats, tmp_path
     for plan in ("plan.toml", "course.toml"):
         done = privstats("look", "ward.csv", "--plan", plan, cwd=tmp_path, code=0)
         text = " ".join(done.stdout.split())
-        assert ("months: all are integers" in text) == said
-        assert ("15% stand at the edge of a bin, and count in the one after it" in text) == said
+        assert ("months: all are integers; if they are rounded down" in text) == said
+        assert ("15% are at the edge of a bin, and count in the bin after it" in text) == said
 
 
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["ward.csv", "--plan", "bare.toml"], "bare.toml declares no columns, so there is nothing to look at"),
+        (["ward.csv", "--plan", "bare.toml"], "bare.toml declares no columns to compare with"),
         (["ward.csv", "--plan", "plan.toml", "--key", "name"], "no column 'name' of person ids; it has"),
         (["other.csv", "--plan", "plan.toml"], "no such file"),
     ],

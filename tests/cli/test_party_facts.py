@@ -29,8 +29,8 @@ SCHEMA = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
 @pytest.mark.parametrize(
     ("held", "said"),
     [
-        ({"max_records_per_person": 2, "person_clip": 2}, "2, of whom 1 are shrunk to the weight of 2"),
-        ({"person_clip": "average"}, "2, of each of whom the average counts"),
+        ({"max_records_per_person": 2, "person_clip": 2}, "2; 1 are clipped to the weight of 2"),
+        ({"person_clip": "average"}, "2, each counted by the average of the rows"),
     ],
 )
 def test_a_party_reads_how_many_persons_it_has_and_how_many_are_shrunk(held: dict[str, Any], said: str) -> None:
@@ -53,4 +53,4 @@ def test_a_party_of_a_course_of_hazards_reads_that_its_times_are_whole(tmp_path:
     assert time_facts(records) == {}
     folder.above.course = ps.Hazard.start(schema, ps.Cohort(2, 2, 100), privacy)
     said = time_facts(records).get("times", "")
-    assert ("all are integers, cut down to whole units?" in said) == (unit is None)
+    assert ("all are integers; if they are rounded down" in said) == (unit is None)

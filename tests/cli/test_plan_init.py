@@ -117,7 +117,7 @@ def test_a_party_is_promised_what_somebody_chose(init, terminal):
     assert "'replace-one' is not supported with unit='client'" in done.output
     assert init("--yes", "--force", *words, "--adjacency", "add-remove").exit_code == 0
     assert ps.Plan.read("plan.toml").privacy.unit == "client"
-    assert "nothing says --adjacency" in str(init("--yes", "--force", *words).exception)
+    assert "missing: --adjacency" in str(init("--yes", "--force", *words).exception)
 
 
 def test_a_patient_with_several_rows_is_promised_what_somebody_chose(init, terminal):
@@ -132,7 +132,7 @@ def test_a_patient_with_several_rows_is_promised_what_somebody_chose(init, termi
     whom = "one person with all rows at one party, weighed as at most 2.5 rows"
     assert whom in ps.Plan.read("plan.toml").budget().promise
     words = options(unit="person", max_records_per_person=5)
-    assert "nothing says --person-clip" in str(init("--yes", "--force", *words).exception)
+    assert "missing: --person-clip" in str(init("--yes", "--force", *words).exception)
 
 
 def test_a_patient_whose_average_counts_is_asked_for_no_number_of_rows(init, terminal):
@@ -157,7 +157,7 @@ def test_the_example_is_there_on_a_terminal_too(init, terminal):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--task", "effect"], "--from is for classes and ridge: leave it out, and name columns in --ranges"),
+        (["--task", "effect"], "--from is for classes and ridge: omit it, and name columns in --ranges"),
         (["--task", "hazard", "--ranges", "age=20:90"], "--from is for classes and ridge"),
         (["--task", "ridge", "--epsilon", "1"], "--from alone writes columns.toml and would drop the other answers"),
     ],
@@ -171,7 +171,7 @@ def test_answers_beside_a_file_of_names_alone_are_not_dropped(init, words, told)
 def test_a_declaration_that_is_there_is_asked_for_by_its_option(init):
     Path("ward.csv").write_text("age,ill\n51,yes\n")
     assert init("--yes", "--from", "ward.csv").exit_code == 0
-    assert "give it with --public columns.toml" in str(init("--yes", "--from", "ward.csv").exception)
+    assert "pass --public columns.toml" in str(init("--yes", "--from", "ward.csv").exception)
     assert init("--yes", "--from", "ward.csv", "--force").exit_code == 0
 
 
@@ -184,8 +184,8 @@ def test_yes_takes_what_is_given(init):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--yes"], "nothing says --task, --clients, --vanish"),
-        (options(epsilon=None, delta=None), "nothing says --epsilon, --delta: .* no choice of privacy has a default"),
+        (["--yes"], "missing: --task, --clients, --vanish"),
+        (options(epsilon=None, delta=None), "missing: --epsilon, --delta; .* no choice of privacy has a default"),
         (options(target_bound=3), "--target-bound does not go with the other answers"),
         (options(task="trees", classes=None), "task must be 'classes' or 'ridge' or 'effect' or 'hazard' or 'score'"),
         (options(vanish=8), "vanish must be 0 to 7 of 8"),
@@ -229,13 +229,13 @@ values = ["no", "yes"]
 def test_of_a_private_table_the_names_are_read_and_nothing_else(init, tmp_path):
     (tmp_path / "ward.csv").write_text(WARD)
     done = init("--from", "ward.csv", "--drop", "patient", code=0)
-    assert "columns of ward.csv, of which nothing else was read: age, bmi, stage, ill" in done.output
+    assert "column names of ward.csv, the only part that was read: age, bmi, stage, ill" in done.output
     text = Path("columns.toml").read_text()
     assert [f'name = "{name}"\nkind = "?"' in text for name in ("age", "bmi", "stage", "ill")] == [True] * 4
     assert not Path("plan.toml").exists()
     values = [value for line in WARD.splitlines()[1:] for value in line.split(",") if len(value) > 2]
     assert not [value for value in values if value in done.output + text]
-    told = "columns.toml does not say what age, bmi, stage, ill hold: give each a kind"
+    told = "columns.toml lacks the kind of age, bmi, stage, ill: write one for each"
     assert told in str(init("--yes", "--public", "columns.toml", "--target", "ill", *OPEN).exception)
     assert "columns.toml exists" in str(init("--from", "ward.csv").exception)
 
@@ -243,7 +243,7 @@ def test_of_a_private_table_the_names_are_read_and_nothing_else(init, tmp_path):
 def test_a_person_sees_the_names_before_they_are_written(init, terminal, tmp_path):
     (tmp_path / "ward.csv").write_text(WARD)
     done = init("--from", "ward.csv", input="n\n")
-    assert "which nothing else was read: patient, age" in done.output
+    assert "the only part that was read: patient, age" in done.output
     assert (done.exit_code, Path("columns.toml").exists()) == (1, False)
     assert init("--from", "ward.csv", input="y\n").exit_code == 0
     assert Path("columns.toml").exists()
@@ -257,9 +257,9 @@ def test_declared_columns_make_a_plan_without_a_clip_norm_to_choose(init, tmp_pa
     schema = ps.Plan.read("plan.toml").schema
     assert schema == ps.ClassSchema(2, cells.width, "NAB", 1.0, class_names=("no", "yes"), transform=(cells,))
     refused = init("--yes", "--force", "--public", "c.toml", "--target", "ill", *OPEN, "--clip-norm", "2")
-    assert "the declared columns answer --clip-norm: leave these options out" in str(refused.exception)
+    assert "the declared columns answer --clip-norm: omit these options" in str(refused.exception)
     refused = init("--yes", "--force", "--public", "c.toml", "--target", "ill", *options(**dict.fromkeys(GIVEN)))
-    assert "nothing says --clients, " in str(refused.exception), "no choice of privacy follows from columns"
+    assert "missing: --clients, " in str(refused.exception), "no choice of privacy follows from columns"
     numeric = COLUMNS.replace('kind = "numeric"\nedges = [40, 60]', 'kind = "truth"').replace(
         'kind = "categories"\nvalues = ["no", "yes"]', 'kind = "numeric"'
     )
@@ -276,7 +276,7 @@ def test_a_public_file_is_read_as_a_whole(init, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     (tmp_path / "ward.csv").write_text(WARD)
     done = init("--yes", "--from", "ward.csv", "--public-file", "--target", "ill", "--drop", "patient", *OPEN, code=0)
-    assert "the cut points of bmi are found under the promise: divide it with privstats course init" in done.output
+    assert "the cut points of bmi are estimated under the promise: divide it with privstats course init" in done.output
     plan = ps.Plan.read("plan.toml")
     assert [each.name for each in plan.schema.transform[0].columns] == ["age", "bmi", "stage"]
     assert (plan.schema.class_names, plan.cohort.max_records) == (("no", "yes"), 900)
@@ -285,19 +285,19 @@ def test_a_public_file_is_read_as_a_whole(init, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("text", "words", "told"),
     [
-        (WARD, ["--from", "ward.csv", "--drop", "name"], "has no column name to leave out with --drop"),
-        (WARD, ["--from", "ward.csv", "--public-file"], "say with --target which column of ward.csv is predicted"),
-        (WARD, ["--from", "ward.csv", "--public-file", "--target", "ill", "--drop", "ill"], "say with --target"),
-        (WARD, ["--public-file", "--target", "ill", "--public", "c.toml"], "--public-file says that the table"),
+        (WARD, ["--from", "ward.csv", "--drop", "name"], "has no column name that --drop names"),
+        (WARD, ["--from", "ward.csv", "--public-file"], "name the column of ward.csv to predict with --target"),
+        (WARD, ["--from", "ward.csv", "--public-file", "--target", "ill", "--drop", "ill"], "name the column"),
+        (WARD, ["--public-file", "--target", "ill", "--public", "c.toml"], "--public-file declares the table"),
         (WARD, ["--public", "c.toml", "--target", "sick"],
             "the target 'sick' is not among the columns of c.toml: add it, or name one of Age, stage, ill"),
-        (WARD, ["--public", "c.toml", "--target", "ill", "--drop", "ill"], "--drop names columns of c.toml beside"),
+        (WARD, ["--public", "c.toml", "--target", "ill", "--drop", "ill"], "--drop must name columns of c.toml"),
         (WARD.replace("stage", "grade"), ["--from", "ward.csv", "--public", "c.toml", "--target", "ill"],
             "lacks 'stage'"),
         ("", ["--from", "ward.csv"], "ward.csv is empty"),
         (WARD.partition("\n")[2], ["--from", "ward.csv"], "has a number, a date or a gap where a name belongs"),
-        (WARD, ["--drop", "patient"], "--drop names a column: give the table"),
-        (WARD, ["--target", "ill"], "--target names a column: give the table"),
+        (WARD, ["--drop", "patient"], "--drop names a column: pass the table"),
+        (WARD, ["--target", "ill"], "--target names a column: pass the table"),
     ],
 )  # fmt: skip
 def test_a_table_that_gives_no_plan_is_one_sentence(init, tmp_path, text, words, told):
@@ -319,7 +319,7 @@ def test_a_table_that_gives_no_plan_is_one_sentence(init, tmp_path, text, words,
         ("[[columns]]\nname = 'age'\nkind = 'number'", "the column 'age' has the kind 'number'; say what it holds"),
         ("[[columns]]\nname = 'age'\nkind = 'truth'\nedges = [1]", "unknown keys ['edges']"),
         ("[[columns]]\nname = 'age'\nkind = '?'\n[plan]\na = 1", "nothing else"),
-        ("[columns", "is no TOML"),
+        ("[columns", "is not valid TOML"),
     ],
 )
 def test_a_file_that_declares_nothing_is_one_sentence(init, tmp_path, text, told):
@@ -438,9 +438,9 @@ def test_answers_make_the_schema_that_python_makes(init):
         ({"outcome": "cured=0:1,days=0:30"}, "outcomes must share one public range"),
         ({"probability": "half"}, "probability must hold plain numbers, got 'half'"),
         ({"probability": "0.99"}, "probability must be a number from 0.05 to 0.95"),
-        ({"probability": "none"}, "nothing says --estimand, --trim"),
+        ({"probability": "none"}, "missing: --estimand, --trim"),
         ({"probability": "none", "missing": "weights"}, "--missing does not go with the other answers"),
-        ({"missing": "weights"}, "nothing says --trim"),
+        ({"missing": "weights"}, "missing: --trim"),
         ({"missing": "weights", "trim": 0.9}, "trim must be a number from 0.2 to 0.8"),
         ({"missing": "mean"}, "missing must be 'no' or 'weights', got 'mean'"),
         ({"estimand": "ate"}, "--estimand does not go with the other answers"),
@@ -483,7 +483,7 @@ def test_a_head_goes_with_a_score_alone(init):
     refused = init(*options(head="ill.head"), "--yes").exception
     assert "--head does not go with the other answers" in str(refused)
     words = words_of({name: value for name, value in SCORE.items() if name != "head"})
-    assert "nothing says --head" in str(init("--yes", *words).exception)
+    assert "missing: --head" in str(init("--yes", *words).exception)
 
 
 def survey(**changes):
@@ -558,7 +558,7 @@ def test_a_person_is_asked_for_a_survey_and_for_nothing_that_it_settles(init, te
         ({"panel": "leader.pub,nobody.pub"}, "cannot read nobody.pub"),
         ({"registrar_key": "leader.pub"}, "registrar_key is a panel member's key"),
         ({"registrar": "bonn clinic"}, "devices.registrar is 'Bonn Clinic', a member of the panel"),
-        ({"organisations": "Ulm,Bonn,Graz"}, "organisations names 3 and the panel has 2 places"),
+        ({"organisations": "Ulm,Bonn,Graz"}, "organisations names 3 and the panel has 2 members"),
         ({"questions": "age"}, "questions must name each column once"),
         ({"questions": "age=18:40"}, "edges of age must be at least three finite numbers"),
         ({"tables": "age*weight"}, "weight"),
@@ -566,7 +566,7 @@ def test_a_person_is_asked_for_a_survey_and_for_nothing_that_it_settles(init, te
         ({"questions": "hours*age=0..80", "tables": None}, "by of hours names 'age', which is no variable"),
         ({"model": "central"}, "--model does not go with the other answers"),
         ({"max_records": "9"}, "--max-records does not go with the other answers"),
-        ({"epsilon": None}, "nothing says --epsilon"),
+        ({"epsilon": None}, "missing: --epsilon"),
     ],
 )
 def test_a_survey_that_cannot_be_gets_a_sentence(init, keys, changes, told):
@@ -611,9 +611,7 @@ def test_strata_are_answered_in_words_and_looked_at(init):
 
 def test_the_example_takes_no_answer_that_it_would_ignore(init):
     refused = init("--example", "--key-agreement", "x25519", "--epsilon", "3", "--from", "ward.csv", code=1)
-    assert "leave out --key-agreement, --epsilon, --from, or leave out --example" in " ".join(
-        str(refused.exception).split()
-    )
+    assert "omit --key-agreement, --epsilon, --from, or omit --example" in " ".join(str(refused.exception).split())
     assert not Path("plan.toml").exists()
     assert init("--example", "--yes").exit_code == 0
 

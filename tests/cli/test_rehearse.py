@@ -36,7 +36,7 @@ def test_a_trial_goes_from_two_files_to_its_table(privstats: Any, tmp_path: Path
     read = privstats("table", "out/0.release", "out/1.release", cwd=tmp_path)
     assert "Effect of a randomised treatment" in read.stdout
     assert "pass --force" in privstats(*words, cwd=tmp_path).stderr
-    assert "say with --target" in privstats(*words[:5], "--out", "other", cwd=tmp_path).stderr
+    assert "name the column to predict with --target" in privstats(*words[:5], "--out", "other", cwd=tmp_path).stderr
     assert not (tmp_path / "other").exists()
 
 
@@ -67,7 +67,7 @@ def test_several_outcomes_and_texts_come_from_one_file(privstats: Any, tmp_path:
         *("fell", "fell age: under 55", "fell age: 55 or more", "well", "well age: under 55", "well age: 55 or more")
     ]
     refused = privstats(*words.split(), "--target", "well", "--force", cwd=tmp_path, code=2)
-    assert "leave --target out: the plan names its outcomes itself, fell, well" in refused.stderr
+    assert "omit --target: the plan names its outcomes itself, fell, well" in refused.stderr
 
 
 def test_patients_go_from_two_files_to_a_head(privstats: Any, tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_patients_go_from_two_files_to_a_head(privstats: Any, tmp_path: Path) ->
     refused = privstats(
         "course", "rehearse", "rows.toml", *files, "--out", "other", "--persons", "patient", cwd=tmp_path
     )
-    assert "the course promises no persons" in refused.stderr
+    assert "the promise is not per person" in refused.stderr
 
 
 def test_a_split_keeps_records_out_of_every_sum(privstats: Any, tmp_path: Path) -> None:

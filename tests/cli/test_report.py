@@ -113,8 +113,8 @@ def test_a_contradicted_promise_is_code_1_and_on_the_page(privstats, folder, mon
         ((), "--out"),
         (("--ethics",), "--out"),
         (("--ethics", "--evidence", "--out", "x"), "--ethics and --evidence are two pages"),
-        (("--evidence", "--ledger", "nowhere.db", "--out", "x"), "leave out --ledger, or leave out --evidence"),
-        (("--ethics", "--audit", "--ledger", "nowhere.db", "--out", "x"), "leave out --ledger, --audit, or"),
+        (("--evidence", "--ledger", "nowhere.db", "--out", "x"), "omit --ledger, or omit --evidence"),
+        (("--ethics", "--audit", "--ledger", "nowhere.db", "--out", "x"), "omit --ledger, --audit, or"),
     ],
 )
 def test_what_goes_wrong_is_one_sentence_and_no_page(privstats, folder, words, said):
@@ -153,7 +153,7 @@ def test_a_locked_key_signs_with_its_passphrase_and_no_key_writes_nothing(privst
     (folder / "words.txt").write_text("words\n")
     words = ("report", "plan.toml", "--out", ".", "--sign", "ulm.pem")
     refused = privstats(*words, cwd=folder)
-    assert (refused.returncode, "give --passphrase-file" in refused.stderr) == (2, True)
+    assert (refused.returncode, "pass --passphrase-file" in refused.stderr) == (2, True)
     assert not (folder / "report.html").exists()
     privstats(*words, "--passphrase-file", "words.txt", cwd=folder, code=0)
     assert (folder / "report.html.sig").exists()

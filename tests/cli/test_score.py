@@ -45,8 +45,8 @@ def test_own_files_are_scored_exactly_and_said_to_stay(run):
     shown = run("score", "ill.head", "north.csv", "--target", "ill", "--figure", "own.png")
     assert (run.folder / "own.png").read_bytes().startswith(b"\x89PNG")
     assert "balanced accuracy" in shown.stdout
-    assert "they stay on this screen" in shown.stdout
-    assert "must have had no part in the head" in shown.stdout
+    assert "do not share them" in shown.stdout
+    assert "the head must not be fitted on these records" in shown.stdout
     assert "Score of a head on your own records" in shown.stdout
     for word in ("release", "clients", "differential privacy"):  # there were none
         assert word not in shown.stdout
@@ -83,22 +83,22 @@ def test_the_seed_of_a_split_is_held_by_the_note_beside_the_file(run):
     words = ("score", "ill.head", "north.csv", "--target", "ill")
     assert "recall no" in run(*words, "--split", "0.5").stdout
     for other in (("--split", "0.5", "--seed", "1"), ("--split", "0.6"), ()):
-        assert "made with --split 0.5 --seed 0" in run(*words, *other, code=2).stderr.replace("\n", " ")
+        assert "used --split 0.5 --seed 0" in run(*words, *other, code=2).stderr.replace("\n", " ")
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("ill.head",), "give files of your own records to score, or --plan"),
-        (("ill.head", "north.csv", "--target", "ill", "--plan", "score.toml"), "or --plan SCORE.TOML"),
+        (("ill.head",), "name files of your own records, or pass --plan"),
+        (("ill.head", "north.csv", "--target", "ill", "--plan", "score.toml"), "or pass --plan SCORE.TOML"),
         (("ill.head", "--plan", "score.toml", "--epsilon", "1"), "needs --clients, --max-records, --model"),
-        (("ill.head", "north.csv"), "say with --target"),
+        (("ill.head", "north.csv"), "name the column to predict with --target"),
         (("ill.head", "--plan", "score.toml", "--figure", "score.svg"), "privstats table RELEASE --figure"),
         (("ill.head", "north.csv", "--target", "ill", "--figure", "score.gif"), "a figure is saved as"),
         (("line.head", "north.csv", "--target", "ill"), "only a classifier has a score"),
         (("ill.head", "north.csv", "--target", "ill", "--bins", "7", "--equal-bins"), "even number"),
         (("ill.head", "north.csv", "--target", "ill", "--threshold", "1.5"), "a probability above 0 and below 1"),
-        (("ill.head", "--plan", "score.toml", "--threshold", "0.5"), "--threshold is of own files"),
+        (("ill.head", "--plan", "score.toml", "--threshold", "0.5"), "--threshold is for your own files"),
         (("ill.head", "north.csv", "--target", "ill", "--label", "no", "--label", "x"), "not among the labels"),
         (("north.csv", "south.csv"), "is not a privstats head"),
     ],
@@ -117,12 +117,12 @@ def test_bins_follow_the_head_without_an_option_and_the_width_is_said_before_any
     type(head)().fit_release(release).save(run.folder / "noisy.head")
     terms = ["--clients", "2", "--max-records", "900", *PROMISE]
     said = run("score", "noisy.head", "--plan", "score.toml", *terms).stdout
-    assert "if all 900 records are scored and scores lie where the head's own releases say, the AUC's interval" in said
+    assert "if all 900 records are scored and scores are distributed as in the head's own releases, the AUC" in said
     assert "of equal width" not in said
     cuts = ps.Plan.read(run.folder / "score.toml").schema.cuts
     assert 0.5 in cuts
     checked = " ".join(run("plan", "check", "score.toml").stdout.split())
-    assert "scores lie where the head's own releases say" in checked
+    assert "scores are distributed as in the head's own releases" in checked
     said = run("score", "noisy.head", "--plan", "score.toml", *terms, "--equal-bins", "--force").stdout
     assert "its bins are of equal width, as was asked for" in said
     assert ps.Plan.read(run.folder / "score.toml").schema.cuts is None
@@ -139,7 +139,7 @@ def test_bins_follow_the_head_without_an_option_and_the_width_is_said_before_any
     exact = type(head)().fit(shards[0][0], shards[0][1])
     exact.save(run.folder / "exact.head")
     said = run("score", "exact.head", "--plan", "exact.toml", *terms).stdout
-    assert "of equal width, for the head's file does not hold where its scores lie" in " ".join(said.split())
+    assert "of equal width, because the head's file does not store their distribution" in " ".join(said.split())
 
 
 def test_a_plan_per_person_is_written_by_the_options_that_it_asks_for(run):

@@ -36,7 +36,7 @@ def test_what_is_taken_for_public_comes_first(privstats, folder):
         *("classes of ill no, yes", "number of records", "names, ids or free text", "well below 1 / records"),
         *(
             "area under the ROC",
-            "north's own: alone",
+            "north's own records: alone",
             "all together, epsilon 20",
             "bytes that each party sent",
             "next:",
@@ -62,7 +62,7 @@ def test_no_cell_of_a_file_is_told_but_the_lists_that_are_said(privstats, folder
     declared = [line for line in kept.splitlines() if line and not line.startswith("#")]
     tables = [("[[columns]]", f'name = "{name}"', 'kind = "?"') for name in ("dose", "ward", "even", "ill")]
     assert declared == [line for table in tables for line in table]
-    with pytest.raises(ps.SchemaError, match="columns.toml does not say what dose, ward, even, ill hold"):
+    with pytest.raises(ps.SchemaError, match="columns.toml lacks the kind of dose, ward, even, ill"):
         read_columns(folder / "columns.toml")
 
 
@@ -187,7 +187,7 @@ def test_the_example_brings_two_hospitals(privstats, tmp_path):
     ("words", "told"),
     [
         (["north.csv", *ASKED], "a rehearsal needs two files or more, one for each party; or --example"),
-        (["north.csv", "--example", *ASKED], "--example brings its own files"),
+        (["north.csv", "--example", *ASKED], "--example has its own files"),
         (["north.csv", "nowhere.csv", *ASKED], "no such file"),
         (["north.csv", "south.csv", *ASKED, "--separator", ";"], "its first line is one name with ',' in it"),
         (["north.csv", "south.csv", *ASKED, "--model", "magic"], "model"),

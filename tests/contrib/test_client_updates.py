@@ -62,10 +62,10 @@ class TestPromise:
         """Under add-remove it would be charged half of what it costs."""
         made = Ledger.create(tmp_path / "another")
         made.set_cap("weights", unit="record", adjacency="add-remove", epsilon=8.0, delta=1e-5)
-        with pytest.raises(LedgerError, match="kept per client under replace-one"):
+        with pytest.raises(LedgerError, match="must be per client under replace-one"):
             released(made, ZEROS)
         made.set_cap("weights", unit="client", adjacency="add-remove", epsilon=8.0, delta=1e-5)
-        with pytest.raises(LedgerError, match="kept per client under replace-one"):
+        with pytest.raises(LedgerError, match="must be per client under replace-one"):
             released(made, ZEROS)
         with pytest.raises(LedgerError, match="no account 'other'"):
             updates().released(ZEROS, made, "other")

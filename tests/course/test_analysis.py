@@ -181,8 +181,8 @@ def test_the_table_says_what_was_declared_and_marks_the_rest(releases: Any) -> N
     text = " ".join(str(table).split())
     assert f"declared: primary 1, secondary 4; digest {COURSE.digest[:16]}... (dated 2026-11-23 by its" in text
     assert "exploratory: all else." in text
-    assert "On how the treatment was assigned the analysis states: by telephone, in blocks of four." in text
-    assert "On missing outcomes the analysis states: nothing." in text
+    assert "On how the treatment was assigned, the analysis states: by telephone, in blocks of four." in text
+    assert "On missing outcomes, the analysis states: nothing." in text
     shown = [(row[0], row[-1].split()[-1]) for row in table.summary().rows]
     ages = [f"age: {cell}" for cell in ("under 40", "40 to 60", "60 or more")]
     assert shown == [

@@ -231,7 +231,7 @@ def test_no_update_goes_without_a_promise_nor_promises_a_record() -> None:
     said, cohort = Published.of({"W": Values.rounded(np.eye(C, D))}), ps.Cohort(5, 5, 5)
     with pytest.raises(PlanError, match="cannot be released without differential privacy"):
         ps.Plan(schema=UPDATES, cohort=cohort, privacy=ps.NoPrivacy(), published=said)
-    with pytest.raises(PlanError, match="one record may turn the whole direction"):
+    with pytest.raises(PlanError, match="one record may change its party's direction"):
         ps.Plan(schema=UPDATES, cohort=cohort, privacy=promise(), published=said)
     with pytest.raises(PlanError, match="wider than 20 bits, or tiny or enormous"):
         ps.measure(UPDATES, *shards()[0], published=Published.of({"W": Values.rounded(1e-30 * np.eye(C, D))}))
@@ -258,7 +258,7 @@ def test_the_commands_of_plans_read_a_second_round(tmp_path: Path, released: Any
 def test_a_report_on_a_second_round_speaks_of_whole_parties(released: Any) -> None:
     plan = released[1][1].plan
     assert "each with any number of records" in collected(plan)[0]
-    assert "That a single record stays hidden within its party: it may turn the party's whole direction." in (
+    assert "That a single record stays hidden within its party: it may change the party's whole direction." in (
         not_promised(plan)
     )
     assert (

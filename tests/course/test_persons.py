@@ -246,7 +246,7 @@ def test_a_course_is_paid_from_an_account_kept_per_person(name: str, tmp_path: A
 
 @pytest.mark.parametrize("page", [page_of, ethics_page])
 def test_officers_read_that_every_session_bounds_a_patient(page: Any) -> None:
-    said = "Every session shrinks the rows of a patient anew"
+    said = "Every session clips the rows of a patient anew"
     course = course_of("softmax")
     assert said in page(Statement(course.first, course=course))
     assert said not in page(Statement(course.first))

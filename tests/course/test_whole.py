@@ -140,7 +140,7 @@ def test_a_page_says_once_what_a_record_is_and_names_the_outcome(name: str, page
 def test_no_page_is_made_of_a_plan_that_never_runs(make: Any) -> None:
     """One of open cut points could be signed: one session with another noise than that of every session that runs."""
     plan = plan_of(OF_CELLS)
-    with pytest.raises(ps.PlanError, match="the cut points of age, sodium are open, so this plan never runs as it is"):
+    with pytest.raises(ps.PlanError, match="the cut points of age, sodium are open, so this plan never runs alone"):
         make(Statement(plan))
     course = SAMPLES["binned"]
     assert course.digest[:16] in make(Statement(course.first, course=course))
@@ -153,7 +153,7 @@ def test_a_check_of_a_plan_names_the_course_that_is_made_of_it(privstats: Any, t
         write(tmp_path / f"{name}.toml", course)
         innermost = max(tmp_path.glob(f"{name}.*.toml"), key=lambda path: len(path.name)).name
         told = privstats("plan", "check", innermost, cwd=tmp_path).stdout
-        assert f"digest of the course in {name}.toml, made of this plan: {course.digest}" in told
+        assert f"digest of the course in {name}.toml, built from this plan: {course.digest}" in told
         assert f"all its {course.most} sessions together: epsilon {total_of(course).epsilon:.4g}" in told
         assert (
             json.loads(privstats("plan", "check", innermost, "--json", cwd=tmp_path).stdout)["course"] == course.digest
@@ -171,7 +171,7 @@ def test_a_finding_about_the_first_plan_says_so_and_one_about_a_model_does_not()
         finding = Finding(title="An audit", summary="Nothing was found.", whole=whole)
         text = " ".join(said(page_of(Statement(course.first, course=course, findings=[finding]))))
         assert ("An audit, of the first session" in text) != whole
-        assert ("Of the first session alone, and of its own part of the promise, epsilon 1.376" in text) != whole
+        assert ("This covers the first session alone and its part of the promise, epsilon 1.376" in text) != whole
         assert "first session" not in " ".join(said(page_of(Statement(course.first, findings=[finding]))))
 
 

@@ -327,7 +327,7 @@ def test_intervals_rounds_and_streams_refuse_laplace_noise_by_name(release):
     made_release, _ = release
     refused(ReleaseError, "a release with delta = 0 has Laplace noise", ps.inference.table_one, made_release)
     plain = made.plan(ps.ClassSchema(2, 3, "NA", clip_norm=1.0), COHORT, made.promise(**PURE))
-    refused(PlanError, "a stream has many: give its plan a delta above 0", ps.course.Stream, plain, epochs=2)
+    refused(PlanError, "a stream has many: set a delta above 0", ps.course.Stream, plain, epochs=2)
     refused(PlanError, "rounds compose in mu: give a delta above 0", ps.course.Rounds.within, plain)
 
 
@@ -359,7 +359,7 @@ def test_what_an_officer_reads_of_a_pure_promise():
     assert float(one[1]) <= 73.2  # e / (1 + e)
     assert f"At most {one[0]} of 100 records found" in explanations.headline(plan)
     assert "Laplace noise" in evidence_page(Statement(plan))
-    refused(PlanError, "a certificate is of Gaussian noise, and delta = 0 has Laplace noise", certificate_text, plan)
+    refused(PlanError, "a certificate covers Gaussian noise, and delta = 0 has Laplace noise", certificate_text, plan)
 
 
 def test_a_plan_comparison_puts_the_ceiling_of_epsilon_beside_that_of_mu():

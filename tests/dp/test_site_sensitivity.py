@@ -141,7 +141,7 @@ def test_noise_is_scaled_to_what_the_plan_promises():
 @pytest.mark.parametrize("unit", ["record", "client"])
 def test_several_pulls_are_refused_under_a_promise(unit):
     more = {"max_records_per_client": 9} if unit == "client" else {}
-    refused(ps.PlanError, "give pulls=\\(0,\\)", plan_of, unit, pulls=(0.4, 4.0), **more)
+    refused(ps.PlanError, "set pulls=\\(0,\\)", plan_of, unit, pulls=(0.4, 4.0), **more)
 
 
 @pytest.mark.parametrize(("features", "pulls", "least"), [(5, 1, 3), (5, 2, 9), (5, 3, 15), (5, 4, 21), (2, 2, 6)])

@@ -105,7 +105,7 @@ def test_no_shape_is_allocated(tmp_path: Path, shape: tuple[int, ...]) -> None:
     with pytest.raises(DataError):
         read_arrays(claiming(tmp_path / "r.npz", shape))
     (tmp_path / "r.npy").write_bytes(header(shape) + bytes(64))
-    with pytest.raises(DataError, match="X is no whole .npy file of numbers"):
+    with pytest.raises(DataError, match="X is no complete .npy file of numbers"):
         file_rows(tmp_path / "r.npy", "X")
 
 
@@ -135,5 +135,5 @@ def test_a_parquet_file_that_repeats_one_value_is_not_unrolled(tmp_path: Path, m
     values = pyarrow.DictionaryArray.from_arrays(np.zeros(100_000, np.int8), ["x"])
     parquet.write_table(pyarrow.table({"X": values, "ill": values}), tmp_path / "r.parquet")
     monkeypatch.setattr(table_files, "MOST_BYTES", 1_000_000)
-    with pytest.raises(DataError, match="2 columns hold 1,600,000 bytes, and at most 1,000,000 are read: give fewer"):
+    with pytest.raises(DataError, match="2 columns hold 1,600,000 bytes, and at most 1,000,000 are read: pass fewer"):
         RecordFile(tmp_path / "r.parquet", "ill").table(["X", "ill"])

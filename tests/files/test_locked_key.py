@@ -121,9 +121,9 @@ def test_the_command_rewrites_a_file_and_show_says_which_one_needs_it(privstats,
     (tmp_path / "others").write_text("battery staple\n")
     shown = privstats("identity", "show", "me.pem", "--passphrase-file", "words", cwd=tmp_path)
     assert shown.stdout == f"{ME.public.hex()}\n"
-    assert "fast to guess: privstats identity lock" in shown.stderr
+    assert "fast to guess; lock it anew: privstats identity lock" in shown.stderr
     done = privstats("identity", "lock", "me.pem", "--passphrase-file", "words", cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "locked me.pem; copies of it from before stay as they were\n")
+    assert (done.returncode, done.stderr) == (0, "locked me.pem; older copies are unchanged\n")
     shown = privstats("identity", "show", "me.pem", "--passphrase-file", "words", cwd=tmp_path)
     assert (shown.stdout, shown.stderr) == (f"{ME.public.hex()}\n", "")
     words = ["--passphrase-file", "words", "--new-passphrase-file", "others"]

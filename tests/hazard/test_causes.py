@@ -96,7 +96,7 @@ def test_the_table_says_whose_rate_it_is(table: Any) -> None:
 
 
 def test_a_curve_of_one_cause_is_refused_and_incidence_is_read_from_the_same_counts(table: Any) -> None:
-    with pytest.raises(ReleaseError, match="of several causes read cumulative_incidence"):
+    with pytest.raises(ReleaseError, match="for several causes read cumulative_incidence"):
         table.kaplan_meier()
     found = inf.cumulative_incidence(table.counted, time="months", event="ended", by="arm", times="continuous")
     assert set(found.curves) == {(arm, cause) for arm in ("0", "1") for cause in ENDED[1:]}

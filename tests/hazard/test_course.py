@@ -38,7 +38,7 @@ def test_the_table_covers_and_says_what_a_ratio_is(releases: list[Any]) -> None:
     assert np.allclose(table.ratio_int(), np.exp(table.conf_int()))
     text = str(table.summary())
     first = " ".join(line.strip() for line in text.splitlines()[2:6])
-    assert "A hazard ratio is not a causal effect, even in a trial: it compares those still at risk" in first
+    assert "A hazard ratio is not a causal effect, even in a trial: it compares persons still at risk" in first
     assert "up to a cumulative hazard of 1" in text
     assert "not reached at the mean of the columns" in text
     assert "Not rejecting is no evidence" in " ".join(text.split())
@@ -124,7 +124,7 @@ def test_a_masked_course_is_read_the_same_from_files_and_from_the_command_line(
     assert rows[0]["ratio_low"] < rows[0]["hazard_ratio"] < rows[0]["ratio_high"]
     again = privstats("table", *names[1:], names[0], "--reader", "hazards", cwd=tmp_path)
     assert again.returncode == 2
-    assert "give them in order" in again.stderr
+    assert "pass them in order" in again.stderr
 
 
 def test_the_table_says_which_share_of_the_events_counts() -> None:
@@ -137,7 +137,7 @@ def test_the_table_says_which_share_of_the_events_counts() -> None:
         last = np.floor(1 / (hazard * np.exp(X @ BETA)))  # bins before the cap
         died = (people["died"] == 1) & (people["months"] < 18)
         shares[hazard] = (table.events_within, float((people["months"][died] < 3 * last[died]).mean()))
-        assert ("of the first part of the follow-up" in " ".join(str(table.summary()).split())) == (hazard == 0.4)
+        assert ("cover the first part of the follow-up" in " ".join(str(table.summary()).split())) == (hazard == 0.4)
     for said, true in shares.values():
         assert said == pytest.approx(true, abs=0.06)
     assert shares[0.4][0] < 0.8
@@ -290,10 +290,10 @@ def test_what_is_no_list_of_releases_is_refused(releases: list[Any]) -> None:
         ([], "nothing to read"),
         ([None, None], "nothing to read"),
         (releases[:1], "nothing to read"),
-        (releases[0], "give the list"),
+        (releases[0], "pass the list"),
         ([releases[0], *releases[2:]], "other weights"),
         ([releases[0], releases[2], releases[1], *releases[3:]], "out of order"),
-        ([*releases[1:], releases[0]], "give them in order"),
+        ([*releases[1:], releases[0]], "pass them in order"),
     ):
         with pytest.raises(ReleaseError, match=words):
             inf.hazards(wrong)

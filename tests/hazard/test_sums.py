@@ -265,11 +265,11 @@ def test_columns_are_read_by_name_in_any_container() -> None:
         ({"event": "arm"}, "event names 'arm', a column too"),
         ({"bins": ps.Bins("age", (0, 6, 9))}, "bins names 'age', a column too"),
         ({"feature_names": None}, "feature_names must name the columns"),
-        ({"expected_events": 50}, "6 bins for 50 expected events.* take at most 5"),
+        ({"expected_events": 50}, "6 bins for 50 expected events.* expect 60 or more, or fewer bins"),
         ({"expected_events": 0}, "expected_events must be at least 1"),
         ({"times": "daily"}, "times must be 'continuous' or 'discrete', got 'daily'"),
-        ({"time_unit": 1.0}, "time_unit 1 is of continuous times"),
-        ({"times": "continuous", "time_unit": 2.0}, "every edge of bins a multiple of it"),
+        ({"time_unit": 1.0}, "time_unit 1 needs times='continuous'"),
+        ({"times": "continuous", "time_unit": 2.0}, "edges that are multiples of it"),
     ],
 )
 def test_what_no_sum_of_hazards_can_be_is_refused(changed: dict[str, object], words: str) -> None:

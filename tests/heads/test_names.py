@@ -31,7 +31,7 @@ def test_predictions_are_the_names_of_the_plan(name, blobs, tmp_path):
     head.save(tmp_path / "head")
     loaded = ps.heads.load(tmp_path / "head")
     np.testing.assert_array_equal(loaded.predict(Frame(list(COLUMNS[::-1]), X[:, ::-1])), head.predict(X))
-    with pytest.raises(ps.DataError, match=r"X lacks 'f'; give exactly the columns of the plan's feature_names"):
+    with pytest.raises(ps.DataError, match=r"X lacks 'f'; pass exactly the columns of the plan's feature_names"):
         loaded.predict(Frame([*COLUMNS[:-1], "g"], X))
 
 

@@ -178,7 +178,7 @@ def test_the_provenance_names_them_and_rows_go_through_the_public_map(release, t
     head.save(tmp_path / "a.head")
     again = HeadFile.of(tmp_path / "a.head")
     assert (again.provenance, facts_of(again)["public"]) == (head.provenance_, head.provenance_.public)
-    assert "not fitted again, because public records went in" in against_releases(again, [release])
+    assert "it does not hold the public records" in against_releases(again, [release])
     assert "public records went in, too" in head.card()
     assert "public records went in" not in plain.card()
 

@@ -227,9 +227,9 @@ def test_tables_say_reference_and_what_is_not_told():
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"transform": (CELLS,), "features": CELLS.width}, "needs ConstantFeature behind it"),
+        ({"transform": (CELLS,), "features": CELLS.width}, "needs ConstantFeature after it"),
         ({"transform": (CELLS, UnitNorm(), ConstantFeature(1.0))}, "and no other map"),
-        ({"clip_norm": 1.0}, "clip_norm 1 shortens every row"),
+        ({"clip_norm": 1.0}, "clip_norm 1 clips every row"),
     ],
 )
 @pytest.mark.filterwarnings("ignore::privstats.errors.ClippedWarning")

@@ -241,7 +241,7 @@ def test_balance_is_that_of_the_arms(released: Any) -> None:
     assert ((found.low <= exact) & (exact <= found.high)).all()
     assert np.abs(found.means[:, 0] - X[arm, :4].mean(axis=0)).max() < 0.1
     without = played(course_of(400, 3.0, adjust=False), X[:400], y[:400], seeded(6))
-    with pytest.raises(ReleaseError, match="share=0 left out"):
+    with pytest.raises(ReleaseError, match="share=0 omits"):
         ps.inference.effect(without).balance()
 
 
@@ -250,10 +250,10 @@ def test_releases_out_of_order_or_of_other_courses_are_refused(released: Any) ->
     other = played(course_of(4_000, 3.0), *world(4_000, np.random.default_rng(9)), seeded(9))
     for wrong, said in (
         ([], "no session has a release"),
-        (last, "give the list of all releases"),
+        (last, "pass the list of all releases"),
         ([outcome], "the last session of the course has no release"),
-        ([last], "made at other lines"),
-        ([other[0], last], "made at other lines"),
+        ([last], "used other outcome models"),
+        ([other[0], last], "used other outcome models"),
         ([outcome, outcome, last], "two sessions"),
         ([last, outcome], "the last session of the course has no release"),
     ):
@@ -269,7 +269,7 @@ def test_it_is_read_from_files_and_by_the_command(released: Any, privstats: Any,
     facts = json.loads(privstats("table", "0.release", "1.release", "--format", "json", cwd=tmp_path).stdout)
     assert facts["reader"] == "effect"
     assert facts["rows"][0]["estimate"] == pytest.approx(ps.inference.effect(released).estimate)
-    assert "made at other lines" in privstats("table", "1.release", "--reader", "effect", cwd=tmp_path, code=2).stderr
+    assert "other outcome models" in privstats("table", "1.release", "--reader", "effect", cwd=tmp_path, code=2).stderr
 
 
 def observed_schema(estimand: Any = "ate", **changes: Any) -> ps.EffectSchema:
@@ -363,7 +363,7 @@ def adjusted() -> dict[str, list[ps.Release | None]]:
     ("estimand", "said"),
     [
         ("ate", "of records are in this population; the rest have a published propensity outside 0.1 to 0.9"),
-        ("att", "of all records: the treated, but for those that have a published propensity above 0.9"),
+        ("att", "of all records: the treated, except those that have a published propensity above 0.9"),
         ("overlap", "the records weighted by e (1 - e), e the published propensity"),
     ],
 )
@@ -399,8 +399,8 @@ def test_releases_of_an_adjusted_difference_out_of_order_are_refused(adjusted: A
     for wrong, said in (
         ([*releases[1:]], "other weights than follow"),
         ([releases[1], releases[0], *releases[2:]], "other weights than follow"),
-        ([*other[:5], releases[5]], "other lines, or another propensity"),
-        ([releases[5]], "give the releases of the propensity"),
+        ([*other[:5], releases[5]], "other outcome models, or another propensity"),
+        ([releases[5]], "pass the releases of the propensity"),
         ([*releases[:4], releases[5]], "of no outcome session"),
     ):
         with pytest.raises(ReleaseError, match=said):

@@ -268,7 +268,7 @@ def test_shares_tests_and_differences_of_0_and_1_hold_under_noise(transform: tup
 def test_sums_that_are_not_those_of_0_and_1_are_refused_by_name() -> None:
     X, y = smokers(3)
     for release in (released_smokers(X, y), released_smokers(X, y, CENTRED, 1.0)):
-        with pytest.raises(ReleaseError, match="names 'age', whose sum of squares is not that of 0 and 1"):
+        with pytest.raises(ReleaseError, match="names 'age', which is no column of 0 and 1"):
             inf.table_one(release, binary=["age"])
         assert inf.table_one(release, binary=["smokes"]).levels == ("1", "")
 
@@ -279,7 +279,7 @@ def test_sums_that_are_not_those_of_0_and_1_are_refused_by_name() -> None:
         (lambda of, _: inf.table_one(of, binary=["dose"]), r"has 'dose'; columns of the release are smokes, age"),
         (lambda of, _: inf.table_one(of, columns=[]), "is empty or names one twice"),
         (lambda of, _: inf.table_one(of, columns=["age", "age"]), "is empty or names one twice"),
-        (lambda _, of: inf.table_one(of, by="sex", binary=["age"]), "binary serves class sums"),
+        (lambda _, of: inf.table_one(of, by="sex", binary=["age"]), "binary is for class sums"),
         (lambda _, of: inf.table_one(of, by="sex", columns=["sex"]), "crossed with sex are age, months, died"),
     ],
 )

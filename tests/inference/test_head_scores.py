@@ -283,7 +283,7 @@ def test_the_width_that_is_told_before_is_the_width_that_comes(share: float) -> 
     assert told.high - told.low == pytest.approx(np.median(widths), rel=0.25)
     (said, advice) = expected_sentences(plan)
     assert said.startswith("if all 4,000 records are scored and the AUC is 0.8, the AUC's interval will be about ")
-    assert "give --release (Scoring(releases=)), and bins lie where the head's own releases say" in advice
+    assert "pass --release (Scoring(releases=)), and the bins follow the scores in the head's own releases" in advice
     few = replace(plan, cohort=ps.Cohort(2, 2, 20))
     assert "hidden by noise where 5 in 100 are of the class" in expected_sentences(few)[0]
 

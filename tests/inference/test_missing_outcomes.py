@@ -86,7 +86,7 @@ def test_the_table_is_of_all_records_and_says_first_what_no_sum_can_test(release
     assert text.index(first) < text.index("records")
     assert f"{table.mean_weight:.0%} of records are in this population, with and without an outcome" in text
     assert "none missing" not in text
-    assert "the propensity of being observed or the outcome lines are right among the records kept" in text
+    assert "the propensity of being observed or the outcome models are right for the records included" in text
     said = ps.inference.methods(table)
     assert first in said
     assert "logistic propensity of being observed in each arm" in said
@@ -124,7 +124,7 @@ def test_the_product_of_errors_is_no_less_than_over_the_records_kept(released: A
 
 def test_releases_of_another_order_or_of_fewer_sessions_are_refused(released: Any) -> None:
     _, releases = released
-    with pytest.raises(ReleaseError, match="give the releases of the propensity and of the outcome lines"):
+    with pytest.raises(ReleaseError, match="pass the releases of the propensity, of the outcome models"):
         ps.inference.effect(releases[-1:])
     with pytest.raises(ReleaseError, match="other weights than follow|another propensity"):
         ps.inference.effect([*releases[:2], *releases[3:]])
@@ -153,7 +153,7 @@ def test_lines_and_propensity_that_are_both_poor_are_not_told(released: Any) -> 
     assert found.of(12_000) == pytest.approx(found.variance * (12_000 / found.records) ** 2)
     X, y = INCOMPLETE["missing, most beyond"].draw(SCHEMA, 10_000, np.random.default_rng(2))
     poor = ps.inference.effect(played(course_of(10_000, 3.0, share=0.002), X, y, seeded(2)))
-    assert "errors of the propensity and of the outcome lines" in poor.why_not_reported
+    assert "errors of the propensity and of the outcome models" in poor.why_not_reported
     assert poor.r_ is not None
     assert poor.r_ > 0.5
 

@@ -129,7 +129,7 @@ def test_an_estimate_that_is_off_is_missed_no_more_often_where_that_is_reckoned_
 def test_persons_who_are_shortened_have_no_interval() -> None:
     plan = made.plan(ILL, ps.Cohort(2, 2, 90), made.promise(unit="person", max_records_per_person=3, person_clip=1))
     sums = ps.measure(ILL, {"ill": ["no", "yes", "yes"]}, persons=[1, 1, 2], person_clip=plan.person_clip)
-    with pytest.raises(ReleaseError, match="shortens some persons.*release with person_clip='average'"):
+    with pytest.raises(ReleaseError, match="clips persons.*release with person_clip='average'"):
         proportions(ps.simulate(plan, [sums] * 2), "ill")
 
 
@@ -142,6 +142,6 @@ def test_folds_of_rows_are_no_independent_parts_of_persons() -> None:
     terms: Any = {"persons": np.arange(200) // 4, "person_clip": plan.person_clip}
     sums = [ps.measure(schema, X[party::2], y[party::2], **terms) for party in (0, 1)]
     release = ps.simulate(plan, sums, rng=seeded(0))
-    with pytest.raises(ReleaseError, match="rows of one person lie in several folds"):
+    with pytest.raises(ReleaseError, match="rows of one person are in several folds"):
         ols(release, cov_type="folds")
     assert ols(release).cov_type == "nonrobust"

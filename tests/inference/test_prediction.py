@@ -76,7 +76,7 @@ def test_a_log_hazard_ratio_is_predicted_from_expected_events():
     low, high = table.conf_int()[2]  # of a column that is centred
     assert 0.7 < found.noisy / ((high - low) / 2) < 1.1
     assert ps.inference.predicted_half_width(whole, 200, variance=0.22).noisy == math.inf
-    with pytest.raises(PlanError, match="give the schema expected_events"):
+    with pytest.raises(PlanError, match="set expected_events in the schema"):
         ps.inference.predicted_half_width(replace(whole, schema=course.schema), 200, variance=0.25)
 
 

@@ -246,7 +246,7 @@ def test_a_trial_whose_sites_assign_differently_is_read_without_bias() -> None:
     [
         ({"measure": "odds"}, "measure must be 'difference', 'ratio' or 'both', got 'odds'"),
         ({"outcome": (-1, 1)}, "measure='ratio' needs outcomes from 0"),
-        ({"outcome_names": ("a", "b")}, "measure='ratio' takes one outcome"),
+        ({"outcome_names": ("a", "b")}, "measure='ratio' needs one outcome"),
         ({"groups": 6}, "measure='ratio' and groups cannot be combined"),
         ({"probability": None, "trim": 0.1}, "measure='ratio' is for trials"),
         ({"probability": (0.5, 0.01)}, "probability must be a number from 0.05 to 0.95, got 0.01"),
@@ -332,5 +332,5 @@ def test_outcomes_by_arm_are_those_of_the_records_and_the_arms_add_up(spread: fl
 
 def test_no_outcomes_by_arm_without_lines() -> None:
     X, y = records(400)
-    with pytest.raises(ReleaseError, match="which share=0 left out"):
+    with pytest.raises(ReleaseError, match="which share=0 omits"):
         ps.inference.effects(run(replace(RATIO, measure=None), X, y, adjust=False)).by_arm()

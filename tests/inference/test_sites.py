@@ -179,7 +179,7 @@ def test_a_group_without_a_site_is_refused():
         (lambda r: inf.fixed_effects(r, columns=["height"]), "is no column"),
         (lambda r: inf.fixed_effects(r, cov_type="HC1"), "cov_type must be"),
         (lambda r: inf.fixed_effects(r, cov_type="groups"), "no groups of sites"),
-        (lambda r: inf.ols(r), "takes the sums of a RidgeSchema"),
+        (lambda r: inf.ols(r), "reads the sums of a RidgeSchema"),
         (lambda r: inf.fixed_effects(release_of(world(SIZES), transform=(UnitNorm(),))), "belongs to no column"),
         (lambda r: inf.fixed_effects(release_of(world(SIZES), pulls=(4.0,))), "need sums with a pull of 0"),
     ],
@@ -192,7 +192,7 @@ def test_a_wrong_call_gets_a_sentence(wrong, words):
 def test_other_releases_are_refused():
     plain = ps.RidgeSchema(3, clip_norm=4.0, target_bound=2.0)
     X, y = world((50,))[0]
-    with pytest.raises(ReleaseError, match="takes sums within sites"):
+    with pytest.raises(ReleaseError, match="reads sums within sites"):
         inf.fixed_effects(ps.Release.exact(plain, ps.measure(plain, X, y)))
     clipped = ps.Privacy(
         model="central", unit="client", adjacency="add-remove", epsilon=8.0, delta=1e-6,

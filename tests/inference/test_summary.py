@@ -159,7 +159,7 @@ def test_every_ending_holds_the_table_and_the_paragraph(table: inf.Summary, tmp_
     table.save(tmp_path / "table.CSV")
     assert (tmp_path / "table.CSV").read_text() == table.as_csv()
     for name, methods, words in (
-        ("table.csv", True, "no room"),
+        ("table.csv", True, "cannot hold"),
         ("table.pdf", False, "ends otherwise"),
         ("table", False, "ends"),
     ):

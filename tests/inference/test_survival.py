@@ -244,10 +244,10 @@ def test_a_figure_has_a_line_and_a_band_for_every_group_from_1_to_where_the_curv
     assert times.tolist() == [0, *smooth.timeline]
     assert (low <= survival).all()
     assert (survival <= high).all()
-    with pytest.raises(ReleaseError, match="end its name in"):
+    with pytest.raises(ReleaseError, match="end its name with"):
         inf.plot_survival(smooth, tmp_path / "km.docx")
     few = inf.kaplan_meier(noisy(people(20), 0.1, 1), **CURVE)
-    with pytest.raises(ReleaseError, match="nothing to draw"):
+    with pytest.raises(ReleaseError, match="none can be drawn"):
         inf.plot_survival(few)
 
 

@@ -72,7 +72,7 @@ def test_what_is_broken_costs_its_own_line_alone(broken, left, tmp_path):
 @pytest.mark.parametrize(
     ("how", "told"),
     [
-        ({"encoding": "utf-16"}, "encoding 'utf-16' is none in which lines end as in ASCII"),
+        ({"encoding": "utf-16"}, "encoding 'utf-16' has other line ends than ASCII, or is unknown"),
         ({"encoding": "klingon"}, "encoding 'klingon'"),
         ({"encoding": "idna"}, "encoding 'idna'"),
         ({"encoding": "unicode_escape"}, "encoding 'unicode_escape'"),
@@ -99,7 +99,7 @@ def test_a_first_record_in_the_place_of_names_is_not_told(first, tmp_path):
 
 def test_the_wrong_words_for_a_file_are_said_with_its_header(tmp_path):
     (tmp_path / "t.csv").write_bytes("größe;crp;ill\n1;2;no\n".encode("cp1252"))
-    with pytest.raises(DataError, match="of utf-8, parted by ',': say what it is with --encoding and --separator"):
+    with pytest.raises(DataError, match="of utf-8, separated by ',': set --encoding and --separator"):
         csv_header(tmp_path / "t.csv")
     with pytest.raises(DataError, match="it has größe;crp;ill"):
         whole(tmp_path / "t.csv", encoding="cp1252")

@@ -84,11 +84,11 @@ def _forms_of_numbers(folder: Path) -> None:
 def _narrow_ids(folder: Path) -> None:
     """The static type refuses, even of a column without a value."""
     for kind in (np.float16, np.float32, np.complex64, np.complex128):
-        with pytest.raises(DataError, match="do not tell persons apart"):
+        with pytest.raises(DataError, match="do not distinguish persons: pass"):
             persons_of(np.array([], kind))
     arrow = pytest.importorskip("pyarrow")
     for kind in (arrow.float32(), arrow.list_(arrow.int64())):
-        with pytest.raises(DataError, match="do not tell persons apart"):
+        with pytest.raises(DataError, match="do not distinguish persons: pass"):
             persons_of(arrow.array([], kind))
 
 
@@ -99,7 +99,7 @@ def _queries_over_folders(folder: Path) -> None:
         polars.DataFrame({"f0": values, "f1": values, "y": [0] * len(values)}).write_parquet(
             folder / f"{place}.parquet"
         )
-    with pytest.raises(DataError, match="Give a folder of files by its path"):
+    with pytest.raises(DataError, match="Name a folder of files by its path"):
         ps.measure(SCHEMA, polars.scan_parquet(folder), "y", unreadable="leave out")
     read_alone = folder.rename(folder.with_suffix(".parquet"))
     records = RecordFile(read_alone, target="y").read(SCHEMA.feature_names, unreadable="leave out")
@@ -126,7 +126,7 @@ def _counts(folder: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(table_files, "MOST_BYTES", 16)
         assert len(RecordFile(folder / "2.parquet").table(["f0"]).values("f0")) == 2
-        with pytest.raises(DataError, match="give fewer records or columns"):
+        with pytest.raises(DataError, match="pass fewer records or columns"):
             RecordFile(folder / "3.parquet").table(["f0"])
 
 

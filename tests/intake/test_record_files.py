@@ -47,20 +47,20 @@ def test_what_is_written_is_read(kind, y, tmp_path):
             "a,b,y\n1,2,0\n",
             None,
             None,
-            r"say with --target .* which column is predicted; it has a, b, y",
+            r"name the column to predict with --target .*; it has a, b, y",
         ),
         ("a,b,y\n1,2,0\n", "z", None, r"has no column 'z'"),
-        ("a,b,y\n1,,0\n", "y", None, r"missing values in b; leave out or impute"),
+        ("a,b,y\n1,,0\n", "y", None, r"missing values in b; omit or impute"),
         ("a,b,y\n1,x,0\n", "y", None, r"holds no numbers in b; encode"),
-        ("a,b,y\n1,2,0\n", "y", ("a", "c"), r"t.csv lacks 'c' of the plan's columns; name its columns"),
+        ("a,b,y\n1,2,0\n", "y", ("a", "c"), r"t.csv lacks 'c' of the plan's columns; rename its columns"),
         ("a,b,y\n1,2,\n", "y", ("a",), r"missing values in y"),
-        ("a,b,y\n1,2,0\n", "a", ("a", "b"), r"lacks 'a'"),
-        ("", "y", None, r"/t.csv is empty; give a file with records"),
+        ("a,b,y\n1,2,0\n", "a", ("a", "b"), r"the target 'a' is among"),
+        ("", "y", None, r"/t.csv is empty; name a file with records"),
         (
             "a,b\n1,2,3,4\n",
             "b",
             None,
-            r"cannot read .* as a table .*: line 2 has not one field for each of the 2 names",
+            r"cannot read .* as a table .*: line 2 does not have one field for each of the 2 names",
         ),
         ('a,b\n1,"2\n', "b", None, r"cannot read .* as a table .*: line 2"),
         ("a,a\n1,2\n", "a", None, r"cannot read .* as a table with a row of names"),
@@ -109,7 +109,7 @@ def test_no_record_decides_whether_a_party_has_something_to_sum(kind, count, tmp
     assert sums == ({0} if count == 0 else {0, 1})
     with pytest.raises(DataError, match="leaves one part of 1 records empty"):  # there is nothing to score on
         Records(X[:1], Y[:1]).split(0.5, 0)
-    with pytest.raises(DataError, match="a share between 0 and 1"):
+    with pytest.raises(DataError, match="a share nearer 0.5, or more records"):
         RecordFile(path, "tree", split=1.5).read()
 
 
@@ -227,7 +227,7 @@ def test_what_a_split_holds_out_is_in_no_sum(kind, tmp_path):
     np.testing.assert_array_equal(file.read().X, learned.X)
     assert len(learned.X) + len(held_out.X) == len(file.all_records().X) == 120
     assert not set(map(tuple, learned.X)) & set(map(tuple, held_out.X))
-    with pytest.raises(DataError, match=r"say with --split \(in Python split=\) which share"):
+    with pytest.raises(DataError, match=r"set the share to score on with --split \(in Python split=\)"):
         RecordFile(path, "tree").parts()
 
 
@@ -276,11 +276,11 @@ def test_declared_columns_of_a_file_are_measured_like_its_frame(tmp_path):
 
 def test_a_line_that_is_no_record_is_in_no_sum_and_is_counted(tmp_path):
     file = declared(tmp_path, broken='n,"51,I,no')
-    with pytest.warns(ps.errors.UnreadableRecordsWarning, match="1 lines of .* are left out") as said:
+    with pytest.warns(ps.errors.UnreadableRecordsWarning, match="1 lines of .* are excluded") as said:
         found = file.read(CELLS, unreadable="leave out")
     assert "51" not in str(said[0].message).replace(str(tmp_path), "")
     assert len(found.X) == len(found.y) == len(ROWS)
-    with pytest.raises(RecordError, match="line 7 has not one field"):
+    with pytest.raises(RecordError, match="line 7 does not have one field"):
         file.read(CELLS)
     with pytest.raises(RecordError, match="has missing values in ill"):
         declared(tmp_path).read(CELLS)

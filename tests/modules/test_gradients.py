@@ -235,7 +235,7 @@ def test_without_torch_plans_stand_and_no_record_is_read(monkeypatch: pytest.Mon
         ({"module": 64}, "got 64"),
         ({"module": "mlp/4096", "features": 2000}, "takes at most 4,194,304: narrow it"),
         ({"grid_bits": 14}, "grid_bits of a module must be at most 13"),
-        ({"classes": None, "target_bound": 1.0}, "give classes, or leave module out"),
+        ({"classes": None, "target_bound": 1.0}, "distinguish classes: set classes, or omit module"),
     ],
 )
 def test_schemas_say_what_does_not_fit(changes: dict[str, Any], said: str) -> None:

@@ -1,4 +1,4 @@
-"""Files larger than memory are read in pieces, and a file that is cut short ends in a sentence, not in a crash."""
+"""Files larger than memory are read in pieces, and a file that is truncated ends in a sentence, not in a crash."""
 
 import os
 import subprocess
@@ -65,7 +65,7 @@ def test_changes_in_a_copy_on_write_map_count(stored):
 def test_half_a_file_is_refused(stored):
     folder, _, y = stored
     os.truncate(folder / "X.npy", 30000)
-    with pytest.raises(DataError, match="no whole .npy file"):
+    with pytest.raises(DataError, match="no complete .npy file"):
         ps.measure(SCHEMA, folder / "X.npy", y)
 
 
@@ -73,10 +73,10 @@ def test_a_missing_or_foreign_file_is_refused(tmp_path):
     with pytest.raises(DataError, match="X cannot be read"):
         ps.measure(SCHEMA, tmp_path / "none.npy", np.zeros(3, int))
     (tmp_path / "text.npy").write_text("1,2,3")
-    with pytest.raises(DataError, match="no whole .npy file"):
+    with pytest.raises(DataError, match="no complete .npy file"):
         ps.measure(SCHEMA, tmp_path / "text.npy", np.zeros(3, int))
     np.save(tmp_path / "objects.npy", np.array([{}, []], dtype=object), allow_pickle=True)
-    with pytest.raises(DataError, match="no whole .npy file"):
+    with pytest.raises(DataError, match="no complete .npy file"):
         ps.measure(SCHEMA, tmp_path / "objects.npy", np.zeros(2, int))
 
 
@@ -101,7 +101,7 @@ def test_a_map_that_shrinks_while_it_is_read_is_refused_and_the_process_lives(tm
         [sys.executable, "-c", textwrap.dedent(code)], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert "cut short" in done.stdout
+    assert "truncated" in done.stdout
 
 
 def test_a_file_that_vanishes_is_refused(stored):

@@ -239,7 +239,7 @@ def test_the_polynomial_is_the_exponential_to_eleven_digits() -> None:
         ({"classes": 1}, "two or more"),
         ({"classes": 1 << 14}, "at most 8192"),
         ({"features": 1 << 17}, "at most 65536"),
-        ({"classes": None}, "give target_bound"),
+        ({"classes": None}, "set target_bound"),
         ({"classes": None, "target_bound": 1.0, "class_names": ("a", "b")}, "no class_names"),
         ({"classes": None, "target_bound": 1.0}, "residual_norm of a regression must be 1, got 0.3"),
         ({"expected_records": 0}, "expected_records"),

@@ -121,7 +121,7 @@ def test_the_search_reaches_the_bound_and_never_passes_it(adjacency: Any, sigmas
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"left_out": "all"}, "left_out must be 'counted' or left out, got 'all'"),
+        ({"left_out": "all"}, "left_out must be 'counted' or omitted, got 'all'"),
         ({"left_out": "counted", "groups": 6}, "left_out and groups cannot be combined"),
     ],
 )
@@ -133,5 +133,5 @@ def test_persons_with_several_rows_are_refused() -> None:
     privacy = ps.Privacy(
         model="central", unit="person", person_clip="average", adjacency="add-remove", epsilon=1.0, delta=1e-6
     )
-    with pytest.raises(ps.PlanError, match="records left out are counted one by one, and a person's rows are averaged"):
+    with pytest.raises(ps.PlanError, match="records are counted one by one, and a person's rows are averaged"):
         ps.Effect.start(COUNTED, ps.Cohort(2, 2, max_records=10_000), privacy)

@@ -197,7 +197,7 @@ def test_a_record_below_the_trim_in_either_arm_is_dropped_and_not_cut() -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"missing": "mean"}, "missing must be 'weights' or left out, got 'mean'"),
+        ({"missing": "mean"}, "missing must be 'weights' or omitted, got 'mean'"),
         ({"trim": None}, "trim must be a number from 0.2 to 0.8 where outcomes may be missing, got None"),
         ({"trim": 0.1}, "trim must be a number from 0.2 to 0.8"),
         (
@@ -205,11 +205,11 @@ def test_a_record_below_the_trim_in_either_arm_is_dropped_and_not_cut() -> None:
             "missing='weights' needs a trial with one probability of treatment. With a fitted propensity",
         ),
         ({"probability": (0.3, 0.5)}, "missing='weights' needs a trial with one probability"),
-        ({"measure": "ratio"}, "takes one outcome in all records, and no measure"),
-        ({"balance": 0.2}, "takes one outcome in all records, and no balance"),
-        ({"groups": 6}, "takes one outcome in all records, and no groups"),
-        ({"subgroups": (ps.Bins("age", (20, 50, 90)),)}, "takes one outcome in all records, and no subgroups"),
-        ({"outcome_names": ("pain", "sleep")}, "takes one outcome in all records, and no several outcomes"),
+        ({"measure": "ratio"}, "needs one outcome in all records, and no measure"),
+        ({"balance": 0.2}, "needs one outcome in all records, and no balance"),
+        ({"groups": 6}, "needs one outcome in all records, and no groups"),
+        ({"subgroups": (ps.Bins("age", (20, 50, 90)),)}, "needs one outcome in all records, and no subgroups"),
+        ({"outcome_names": ("pain", "sleep")}, "needs one outcome in all records, and no several outcomes"),
     ],
 )
 def test_a_schema_refuses_what_is_not_proved_beside_missing_outcomes(changes: dict[str, Any], said: str) -> None:
@@ -222,6 +222,6 @@ def test_schemas_of_single_sessions_refuse_other_words() -> None:
     with pytest.raises(SchemaError, match="missing must be 'left out', and of one target, got 'weights'"):
         ps.RidgeSchema(2, clip_norm=1.0, target_bound=1.0, missing="weights")  # type: ignore[arg-type]
     refused(SchemaError, "and of one target", ps.RidgeSchema, 2, 2, clip_norm=1.0, target_bound=1.0, missing="left out")
-    refused(SchemaError, "missing must be 'outcome' or left out", ps.ScoreSchema, 2, 1.0, missing="left out")
-    with pytest.raises(SchemaError, match="missing='outcome' models whether one y is known: give family='logistic'"):
+    refused(SchemaError, "missing must be 'outcome' or omitted", ps.ScoreSchema, 2, 1.0, missing="left out")
+    with pytest.raises(SchemaError, match="missing='outcome' models whether one y is known: set family='logistic'"):
         ps.ScoreSchema(2, 1.0, missing="outcome", family="poisson", target_bound=3)

@@ -151,7 +151,7 @@ def test_columns_are_put_into_the_order_of_the_plan(frame):
 
 @pytest.mark.parametrize("columns", [["a", "c"], ["a"], ["a", "b", "c"], ["a", "a"], [1, 0], ["a", 1]])
 def test_columns_that_are_not_the_plans_are_refused(columns):
-    with pytest.raises(DataError, match=r"X (lacks '|has columns besides).*plan's feature_names, in any order"):
+    with pytest.raises(DataError, match=r"X (lacks '|has further columns).*plan's feature_names, in any order"):
         ps.measure(schema(feature_names=("a", "b")), Frame(columns, np.ones((4, len(columns)))), TEXTS)
 
 

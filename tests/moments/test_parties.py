@@ -207,7 +207,7 @@ def test_parties_attain_the_bound() -> None:
 @pytest.mark.parametrize(
     ("promise", "words"),
     [
-        ({"unit": "record"}, "one record may turn the whole direction of its party"),
+        ({"unit": "record"}, "one record may change its party's direction completely"),
         ({**PARTY, "max_records_per_client": 2}, "a party is one record of a PartySchema"),
         ({**PARTY, "client_clip": 1.0}, "omit client_clip"),
     ],

@@ -167,7 +167,7 @@ def test_ids_are_in_no_text() -> None:
         (lambda X, y: summed(X, y, [1, 2]), "persons has 2 ids, and X or y another number of rows"),
         (lambda X, y: summed(X, y[:5], [1] * 6), "give one id for each row"),
         (lambda X, y: summed([(X, y)], None, [1]), "batches do not show which person a row belongs to"),
-        (lambda X, y: summed(iter([(X, y)]), None, [1]), "no rows of one person can be taken of a list_iterator"),
+        (lambda X, y: summed(iter([(X, y)]), None, [1]), "one person's rows cannot be selected from a list_iterator"),
         (lambda X, y: summed(X, y, "pid"), "persons must be an id for each row, got a text: give table\\['pid'\\]"),
         (lambda X, y: ps.measure(CLASSES, X, y, persons=[1] * 6, person_clip=None), "go together"),
         (lambda X, y: ps.measure(ps.SitesSchema(5, 1.0), X, X[:, 0], persons=[1] * 6, person_clip=PLAN.person_clip),

@@ -87,5 +87,5 @@ def test_a_file_has_no_person_on_both_sides(kind: str, tmp_path: Path) -> None:
 
 
 def test_ids_of_other_rows_are_refused() -> None:
-    with pytest.raises(DataError, match="X has 3 rows and persons 2 ids; give one id for each row"):
+    with pytest.raises(DataError, match="X has 3 rows and persons 2 ids; pass one id for each row"):
         Records(np.ones((3, 2)), np.zeros(3), persons=np.array([1, 2])).held_out(0.5, 1)

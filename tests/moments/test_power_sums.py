@@ -65,7 +65,7 @@ def test_no_promise_covers_them(promise: str) -> None:
         lambda: replace(others, schema=SCHEMA),
         lambda: ps.Plan.from_toml(others.to_toml().replace('"NAD"', '"NADTF"')),
     ):
-        refused(ps.PlanError, r"proved for T and F, .* leave them out of schema\.statistics, or give No", build)
+        refused(ps.PlanError, r"proved for T and F, .* omit them from schema\.statistics, or set No", build)
 
 
 @pytest.mark.parametrize("letter", ["T", "F"])

@@ -62,7 +62,7 @@ REFUSED = {
     "one organisation": (lambda: sample_devices(organisations=("Ulm",)), "must name at least two, because one could"),
     "two places under one name": (
         lambda: sample_devices(organisations=("Ulm", "ulm ")),
-        r"organisations\[1\] is 'ulm ' again: two places of the panel under one name are one party",
+        r"organisations\[1\] is 'ulm ' again: two panel members under one name are one party",
     ),
     "the registrar in the panel": (
         lambda: sample_devices(registrar="BONN"),
@@ -92,7 +92,7 @@ REFUSED = {
     ),
     "a place without a name": (
         lambda: devices_plan(panel=(*PANEL, "d" * 64)),
-        "organisations names 2 and the panel has 3 places: give one name for each",
+        "organisations names 2 and the panel has 3 members: list one name for each",
     ),
     "the registrar's key in the panel": (
         lambda: devices_plan(devices=sample_devices(registrar_key=PANEL[1], stated_epsilon=1.6)),
@@ -261,12 +261,12 @@ def answer_of(schema, most, seed):
 def test_an_officer_reads_what_devices_mean():
     told = "\n".join(ps.plan.facts(devices_plan(devices=sample_devices(most_runs=4, stated_epsilon=3.4))))
     assert "devices of invited people send one message each, to 'Ulm', with 'Bonn' as helper; 'Trier' invites" in told
-    assert "whoever serves the page, 'Kiel', could read every answer by serving another script" in told
+    assert "'Kiel', which serves the page, could read every answer by serving another script" in told
     assert "the promise rests on one honest member of the panel and on the page, and not on the list of the" in told
     assert "the page tells a person epsilon 3.4 for at most 4 runs, one answer against another" in told
     assert "a sent answer cannot be called back: to honour a withdrawal, give the run up before any helper" in told
     registrar = devices_plan(devices=sample_devices(page=TRUSTED_REGISTRAR, stated_epsilon=1.6))
-    assert "whoever serves the page, the registrar, could read every answer" in "\n".join(ps.plan.facts(registrar))
+    assert "the registrar, which serves the page, could read every answer" in "\n".join(ps.plan.facts(registrar))
     exact = "\n".join(ps.plan.facts(exact_plan()))
     assert "the leader sees the exact sum, and single answers too where more than colluders=1 codes are in" in exact
     assert "and is promised no epsilon" in exact
@@ -281,7 +281,7 @@ def test_a_change_of_devices_is_told():
     more = devices_plan(devices=sample_devices(most_runs=2, stated_epsilon=9.0))
     told = {
         (plain, plan): "devices of invited people send now",
-        (plan, plain): "no devices of invited people any more",
+        (plan, plain): "devices of invited people no longer answer",
         (plan, other): "the named organisations change",
         (plan, more): "the page's numbers change",
     }

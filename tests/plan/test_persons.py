@@ -64,8 +64,8 @@ def test_officers_read_that_a_patient_counts_once() -> None:
     plan = plan_of(**AVERAGED)
     assert "one person with all rows at one party, counted by their average" in plan.budget().promise
     page = report.page_of(report.Statement(plan))
-    assert "the average is taken first" in page
-    assert "patients who all weigh the same" in page
+    assert "are averaged first" in page
+    assert "all patients weigh the same" in page
 
 
 def test_a_reader_of_before_refuses_a_key_that_it_does_not_know() -> None:
@@ -86,16 +86,16 @@ def test_officers_read_whom_it_is_made_to_and_where_it_ends() -> None:
     page = report.page_of(report.Statement(plan_of()))
     assert "patients (each with all rows at one party)" in page
     assert "parties at which a patient is" in page
-    assert "by one factor, so that no patient weighs more" in page
+    assert "one factor clips all of them, so that no patient weighs more" in page
     comes = sessions.persons_in_sessions(ps.Stream(plan_of(), 4, deletions=True))
-    assert "Rows that come later are left out; who leaves is taken out with the rows that entered." in comes[0]
+    assert "Later rows are excluded; a patient who leaves is removed with all rows that entered." in comes[0]
 
 
 @pytest.mark.parametrize(
     ("build", "words"),
     [
         (lambda: plan_of(more={"protocol": "split", "panel": PANEL, "validity": ps.plan.Validity("moments", 500)})
-            .claim, "no statement is about sums of persons"),
+            .claim, "no statement covers sums of persons"),
         (lambda: plan_of(SCHEMAS[3], "panel", {"protocol": "split", "panel": PANEL, "devices": DEVICES}),
             "so unit='client' covers that person's complete answer: write it with max_records_per_client"),
         (lambda: plan_of(ps.ClassSchema(3, 4, "NAB", 1.0, transform=(ps.transforms.Transport(4, "ab" * 32, 0.4),))),
@@ -111,7 +111,7 @@ def test_no_interval_is_told_of_rows_that_are_not_independent() -> None:
     plan = plan_of(counts)
     sums = ps.measure(counts, {"sex": ["f", "m", "m"]}, persons=[1, 1, 2], person_clip=plan.person_clip)
     release = ps.simulate(plan, [sums] * COHORT.clients)
-    refused(ps.ReleaseError, "some persons with several rows, which are not independent", count_table, release, "sex")
+    refused(ps.ReleaseError, "clips persons with several rows, which are not independent", count_table, release, "sex")
 
 
 def test_a_ledger_keeps_persons_in_an_account_of_their_own(tmp_path: Any) -> None:

@@ -191,7 +191,7 @@ def test_keys_that_can_be_drawn_again_are_refused_unless_a_test_allows_them() ->
 
 def test_what_a_panel_needs_is_asked_for_in_words() -> None:
     parties = Parties()
-    refused(ps.LocalProtocolError, "the plan names a panel: give panel=", parties.client)
+    refused(ps.LocalProtocolError, "the plan names a panel: pass panel=", parties.client)
     with pytest.raises(ps.LocalProtocolError, match="need keys=HelperKeys"):
         ps.session.server(parties.plan, parties.roster, panel=parties.panel)
     plain = plan_of(protocol="interactive", panel=())

@@ -74,7 +74,7 @@ def test_epsilons_of_two_promises_are_not_compared():
     client = replace(PRIVACY, unit="client", max_records_per_client=5)
     found = difference(PLAN, replace(PLAN, privacy=client))
     assert {each.means for each in found.effects if each.of in ("epsilon", "mu")} == {
-        "of another promise: the two do not compare"
+        "another promise: the two do not compare"
     }
     assert any("the two epsilons do not compare" in note for note in found.notes)
 
@@ -141,7 +141,7 @@ def test_the_command_prints_tables_or_json(privstats, tmp_path):
     (tmp_path / "b.toml").write_text(replace(PLAN, min_count=5).to_toml())
     done = privstats("plan", "diff", "a.toml", "b.toml", cwd=tmp_path, code=0)
     assert "aggregation.min_count" in done.stdout
-    assert "every party reads and agrees" in done.stdout
+    assert "every party must read and agree" in done.stdout
     assert " changed" in done.stdout
     assert " changed" not in privstats("plan", "diff", "a.toml", "a.toml", cwd=tmp_path).stdout
     document = json.loads(privstats("plan", "diff", "a.toml", "b.toml", "--json", cwd=tmp_path).stdout)
@@ -153,6 +153,6 @@ def test_every_dropout_that_is_told_anywhere_is_of_one_table():
     from threat_models.audits.budget import audit_dropouts
     from threat_models.audits.target import target_of
 
-    told = next(line for line in ps.plan.facts(PLAN) if line.startswith("epsilon that dropouts leave"))
+    told = next(line for line in ps.plan.facts(PLAN) if line.startswith("epsilon after dropouts"))
     for gone, _, _, epsilon, _ in audit_dropouts(target_of(PLAN)).rows:
         assert f"{'no release' if epsilon is None else f'{epsilon:.4g}'} with {gone or 'none'} gone" in told

@@ -108,12 +108,12 @@ def test_a_release_of_fewer_has_no_level_above_them_and_a_plan_without_layers_no
     ids=["no survivor", "no level", "too few seeds", "too many seeds"],
 )
 def test_openings_of_another_sum_are_refused(openings: dict[int, Opening]) -> None:
-    with pytest.raises(DataError, match=r"give server\.openings"):
+    with pytest.raises(DataError, match=r"pass server\.openings"):
         ps.session.release(PLAN, PLAN.ring.zeros(), tuple(range(7)), charge="uncharged", openings=openings)
 
 
 def test_a_plan_without_layers_takes_no_openings() -> None:
-    with pytest.raises(DataError, match=r"give server\.openings"):
+    with pytest.raises(DataError, match=r"pass server\.openings"):
         ps.session.release(KEPT, KEPT.ring.zeros(), tuple(range(7)), charge="uncharged", openings={0: Opening(5, ())})
     (part,) = contributions(KEPT, 1)
     assert part.noise_root == b""

@@ -28,7 +28,7 @@ TERMS: dict[str, Any] = {
     "no promise": None,
     **{name: terms | (ROOM if terms.get("unit") == "client" else {}) for name, terms in PROMISES.items()},
 }
-HIDDEN = ("give or take", "noise hides")
+HIDDEN = ("with noise of", "noise hides")
 """What a reader says of sums that their noise hides, which no plan could know."""
 
 
@@ -174,4 +174,4 @@ def test_a_reader_takes_after_a_session_exactly_what_its_plan_lets_it(study: Stu
         else:
             assert not table.refusal(last), name
     if readers and not possible(last):
-        assert "nothing can be read" in unread_statistics(last).sentences()[0]
+        assert "no table or head reads" in unread_statistics(last).sentences()[0]

@@ -53,7 +53,7 @@ def test_the_transform_comes_first():
 def test_a_column_that_makes_most_of_the_norm_is_named_with_the_transforms():
     with warnings.catch_warnings(action="error"):
         found = suggest(X * (1, 1, 1, 1, 1, 1000, 1, 1), Y)
-    assert found.remarks[0].startswith("column 5, counted from 0, makes 100.0% of the squared norms")
+    assert found.remarks[0].startswith("column 5, counted from 0, holds 100.0% of the squared norms")
     assert "transforms.Scale" in found.remarks[0]
     assert suggest(X).remarks == ()
 
@@ -70,7 +70,7 @@ def test_the_command_prints_the_remarks(tmp_path, monkeypatch):
     app = typer.Typer()
     app.command()(command)
     shown = CliRunner().invoke(app, ["--public", "x.npy"]).stdout
-    assert "column 0, counted from 0, makes 100.0% of the squared norms" in " ".join(shown.split())
+    assert "column 0, counted from 0, holds 100.0% of the squared norms" in " ".join(shown.split())
 
 
 @pytest.mark.parametrize(

@@ -25,8 +25,8 @@ _HEAD = """\
 # What the columns of the table hold, from its data dictionary and not from records: every party reads this.
 # kind: numeric, dates, truth or categories; "?" is still to be answered. A column without a table here is never read.
 # numeric: edges = [...] where cut points are public, unit = "mg/dl"; categories: values = ["f", "m"], ordered = true.
-# any: gaps = [-9, 999], codes that mean that nothing is given.
-# for synthetic rows also hashed: buckets = 64, codes without a list, of which only a public hash is counted.
+# any: gaps = [-9, 999], codes of a missing value.
+# for synthetic rows also hashed: buckets = 64, codes that no list names; only their public hash is counted.
 """
 
 
@@ -50,14 +50,15 @@ def tables_in(path: str | os.PathLike[str]) -> list[Any]:
     try:
         tables = toml_tables(read_text(path))
     except TOMLDecodeError as error:
-        raise SchemaError(f"{path} is no TOML: {error}") from None
+        raise SchemaError(f"{path} is not valid TOML: {error}") from None
     columns = tables.get("columns")
     if set(tables) != {"columns"} or not isinstance(columns, list) or not columns:
         raise SchemaError(f"{path} must hold tables [[columns]] and nothing else, one for each column")
     undeclared = [str(each.get("name")) for each in columns if isinstance(each, dict) and each.get("kind") == OPEN]
     if undeclared:
         raise SchemaError(
-            f"{path} does not say what {', '.join(undeclared)} hold: give each a kind, or take its table out"
+            f"{path} lacks the kind of {', '.join(undeclared)}: write one for each, or delete the table of a column "
+            "that nobody should read"
         )
     return columns
 

@@ -108,9 +108,9 @@ def of_rows(public: Path | None, strangers: Sequence[str]) -> RowsDeclaration:
     from privstats.cli.parts.declared_columns import tables_in
 
     if public is None:
-        raise PlanError("rows are drawn from declared columns: give these with --public columns.toml")
+        raise PlanError("synthetic rows need declared columns: pass --public columns.toml")
     if strangers:
-        raise PlanError(f"rows predict nothing and hold every declared column: leave {', '.join(strangers)} out")
+        raise PlanError(f"synthetic rows have no target and hold every declared column: omit {', '.join(strangers)}")
     return RowsDeclaration(public, tuple(tables_in(public)))
 
 
@@ -128,12 +128,12 @@ def declaration(public: Path, target: str | None, drop: Sequence[str]) -> Declar
         )
     if predicted is None:
         raise PlanError(
-            f"say with --target which of the columns in {public} is predicted, or that nothing is with --task rows: "
+            f"name the column of {public} to predict with --target, or pass --task rows for synthetic rows: "
             f"{', '.join(names)}"
         )
     gone = {place_of(name, names) for name in drop}
     if None in gone or predicted in gone:
-        raise PlanError(f"--drop names columns of {public} beside the target: {', '.join(names)}")
+        raise PlanError(f"--drop must name columns of {public} other than the target: {', '.join(names)}")
     remaining = tuple(each for place, each in enumerate(columns) if place != predicted and place not in gone)
     return Declaration(remaining, columns[predicted])
 
@@ -148,7 +148,7 @@ def of_public_file(file: RecordFile, drop: Sequence[str]) -> Declaration:
     table = file.table(names)
     predicted = next((place_of(target, names) for target in file.targets), None)
     if predicted is None:
-        raise DataError(f"say with --target which column of {file.path} is predicted: {', '.join(names)}")
+        raise DataError(f"name the column of {file.path} to predict with --target: {', '.join(names)}")
     kinds = kinds_of({name: read(table.values(name)) for name in names})
     target = kinds.pop(names[predicted])
     if isinstance(target, str):
@@ -159,13 +159,13 @@ def of_public_file(file: RecordFile, drop: Sequence[str]) -> Declaration:
 def require_names_alone(place: Path, given: Mapping[str, Any], *, force: bool) -> None:
     """Refuse answers given with --from alone, which would be dropped, and refuse to overwrite a declaration."""
     if given.get("task") in ("effect", "hazard", "score") or "ranges" in given:
-        raise PlanError("--from is for classes and ridge: leave it out, and name columns in --ranges, or --head")
+        raise PlanError("--from is for classes and ridge: omit it, and name columns in --ranges, or --head")
     if place.exists() and not force:
-        raise PlanError(f"{place} exists: once it is filled in, give it with --public {place}; --force writes it anew")
+        raise PlanError(f"{place} exists: once it is filled in, pass --public {place}; --force writes it anew")
     if given:
         raise PlanError(
-            f"--from alone writes {place} and would drop the other answers: run it without them, fill {place} in, and "
-            f"give them with --public {place}"
+            f"--from alone writes {place} and would drop the other answers: run it without them, fill {place} in, "
+            f"and pass them with --public {place}"
         )
 
 
@@ -181,12 +181,11 @@ def names_of(file: RecordFile, drop: Sequence[str] = ()) -> list[str]:
     names = file.columns
     if like_a_record(names):
         raise DataError(
-            f"the first line of {file.path} has a number, a date or a gap where a name belongs: has the file a row of "
-            "names?"
+            f"the first line of {file.path} has a number, a date or a gap where a name belongs: add a row of names"
         )
     gone = {name: place_of(name, names) for name in drop}
     if unknown := [name for name, place in gone.items() if place is None]:
-        raise DataError(f"{file.path} has no column {', '.join(unknown)} to leave out with --drop")
+        raise DataError(f"{file.path} has no column {', '.join(unknown)} that --drop names; correct the name")
     return [name for place, name in enumerate(names) if place not in gone.values()]
 
 
@@ -196,6 +195,4 @@ def check_header(columns: Declaration | RowsDeclaration, file: RecordFile) -> No
 
     places = places_in(columns.names, names_of(file))
     if lacking := [name for name, place in zip(columns.names, places, strict=True) if place is None]:
-        raise DataError(
-            f"{file.path} lacks {', '.join(map(repr, lacking))}, which are declared: name its columns like these"
-        )
+        raise DataError(f"{file.path} lacks {', '.join(map(repr, lacking))}, which are declared: rename its columns")

@@ -121,12 +121,12 @@ def against_releases(opened: HeadFile, releases: list[Release]) -> str:
         actual = msgspec.structs.replace(actual.of_rows(claimed.multiplicity), assumed_public=claimed.assumed_public)
     actual = msgspec.structs.replace(actual, public=claimed.public)
     if claimed != actual:
-        return f"{NO}the file says {claimed}, of {_names(claimed)}; these say {actual}, of {_names(actual)}"
+        return f"{NO}the file states {claimed}, of {_names(claimed)}; these state {actual}, of {_names(actual)}"
     head = opened.head
     if not getattr(head.entry, "closed_form", False):
         return "named in the file; not fitted again, because it is trained on samples"
     if claimed.public is not None:
-        return "named in the file; not fitted again, because public records went in that it does not hold"
+        return "named in the file; not fitted again, because it does not hold the public records of its fit"
     try:
         again = type(head)(**head.get_params())
         if head.entry.after_rounds:
@@ -134,13 +134,13 @@ def against_releases(opened: HeadFile, releases: list[Release]) -> str:
         else:
             again = again.fit_release(releases[0] if len(releases) == 1 else releases)
     except PrivstatsError as refusal:
-        return f"{NO}no such head follows from it: {refusal}"
+        return f"{NO}no such head can be fitted on it: {refusal}"
     probes = np.random.default_rng(0).normal(size=(_PROBES, head.preprocessing_.features))
     one, other = head.rule_.scores(probes), again.rule_.scores(probes)
     same = one.shape == other.shape and np.allclose(
         one, other, rtol=_SAME_SCORES, atol=_SAME_SCORES * np.abs(one).max()
     )
-    return "good: fitted again, it scores the same" if same else f"{NO}fitted again, it scores otherwise"
+    return "good: fitted again, it scores the same" if same else f"{NO}fitted again, it scores differently"
 
 
 def _names(provenance: Provenance) -> str:

@@ -113,7 +113,7 @@ def targets_of(course: Any, text: str | None) -> str | tuple[str, ...] | None:
     if not named or (text is not None and len(named) == 1):
         return text
     if text is not None:
-        raise PlanError(f"leave --target out: the plan names its outcomes itself, {', '.join(named)}")
+        raise PlanError(f"omit --target: the plan names its outcomes itself, {', '.join(named)}")
     return named[0] if len(named) == 1 else named
 
 

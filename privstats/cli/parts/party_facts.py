@@ -77,10 +77,8 @@ def record_facts(records: Records) -> dict[str, Any]:
 
 def _person_facts(moments: Any) -> dict[str, Any]:
     if moments.clip.averaged:
-        return {"persons": f"{moments.persons}, of each of whom the average counts"}
-    return {
-        "persons": f"{moments.persons}, of whom {moments.shrunk} are shrunk to the weight of {moments.clip.records:g}"
-    }
+        return {"persons": f"{moments.persons}, each counted by the average of the rows"}
+    return {"persons": f"{moments.persons}; {moments.shrunk} are clipped to the weight of {moments.clip.records:g}"}
 
 
 def _spending(party: Party, dataset: str) -> dict[str, Any]:
@@ -127,13 +125,13 @@ def standing(account: Account) -> str:
         return _exact(account)
     most = cap.epsilon if cap.delta == delta else epsilon_of(account.mu_cap, delta)
     spent = f"spent epsilon {account.spent:.4g} of {most:.4g} at delta {delta:g}"
-    masking = f"; to delta comes {account.masking_failure:.2g} for the masking" if account.masking_failure else ""
+    masking = f"; masking adds {account.masking_failure:.2g} to delta" if account.masking_failure else ""
     return spent + masking + ("; MORE THAN THE CAP ADMITS" if account.exceeded else "")
 
 
 def _exact(account: Account) -> str:
     if not account.counted:
-        return "nothing was released, and no session is on"
+        return "nothing was released, and no session is running"
     if len(account.waiting) == len(account.counted):
         return "nothing was released; a session over exact sums began, and may still send them until it is withdrawn"
     return "exact sums were released: no cap can hold for these data"

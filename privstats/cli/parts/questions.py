@@ -154,7 +154,7 @@ def _by_column(what: str, text: str) -> dict[str, str]:
         name, parted, values = part.partition("=")
         if not parted or not name.strip() or name.strip() in columns:
             raise PlanError(
-                f"{what} must name each column once with its range, as age=20:90,sex=0:1, or with its two texts, as "
+                f"{what} must name each column once with its range, as age=20:90, or with its two texts, as "
                 f"sex=female/male, got {part!r}"
             )
         columns[name.strip()] = values
@@ -195,7 +195,7 @@ def _subgroup(name: str, text: str) -> ps.Bins | ps.Categories:
 
 def _bins(text: str) -> ps.Bins:
     name, _, edges = text.partition("=")
-    return ps.Bins(name.strip(), tuple(_number("bins", each) for each in edges.split(",")))
+    return ps.Bins(name.strip(), tuple(_number("bins, as months=0,6,12,", each) for each in edges.split(",")))
 
 
 def _event(text: str) -> tuple[str, tuple[str, ...]]:
@@ -319,13 +319,13 @@ QUESTIONS: tuple[Question, ...] = (
         asks="Are records that cannot be read counted?",
         why="counted: by arm and reason with noise, for a trial's report, at no further price; no: each party sees its "
             "own.",
-        help="Count records that are left out (CONSORT 13b): no, or counted."),
+        help="Count records that are excluded (CONSORT 13b): no, or counted."),
     _effect("estimand", "overlap", choices=("overlap", "ate", "att"), where=("probability", ("none",)),
         asks="Whose difference is estimated?",
         why="overlap: of those who could get either arm, with the least noise; ate: of all; att: of the treated.",
         help="For a study without randomisation: overlap, ate or att."),
     _effect("trim", 0.3, kind=float, where=("probability", ("none",)), also=("missing", ("weights",)),
-        asks="Below which propensity is a record left out?",
+        asks="Below which propensity is a record excluded?",
         why="Of treatment .02 to .4, usually .1; of an observed outcome .2 to .8, usually .5: others do not compare.",
         help="The smallest propensity of a study without randomisation, usually .1; of --missing weights, .5."),
     _hazard("bins", "months=0,6,12", read=_bins,
@@ -357,8 +357,8 @@ QUESTIONS: tuple[Question, ...] = (
         help="For hazards: a public guess of the number of events."),
     _survey("questions", "age=18:40:60", part="schema", read=_survey_questions,
         asks="Which questions are asked?",
-        why="As age=18:40:60:80,smokes=yes/no,hours=0..80: a number, whose group between edges counts, one of these "
-            "answers, or a number in a range, whose mean is released: hours*smokes=0..80 gives it by answer.",
+        why="As age=18:40:60:80,smokes=yes/no,hours=0..80: a number counted in groups between edges, one of these "
+        "answers, or a number whose mean is released; hours*smokes=0..80: that mean by answer.",
         help="Questions: age=18:40:60:80 for groups of a number, smokes=yes/no for answers, hours=0..80 for a mean."),
     _survey("tables", "each", part="schema", usual="each", read=_crossed,
         asks="Which answers are counted together?",
@@ -389,7 +389,7 @@ QUESTIONS: tuple[Question, ...] = (
         choices=("mlkem768-x25519", "x25519"),
         asks="How do parties agree on keys?",
         why="mlkem768-x25519: anyone who records all messages and later breaks X25519 reads no party's sums; x25519: "
-            "shorter messages, and such a person reads them.",
+        "shorter messages, and such an attacker reads them.",
         help="Default: mlkem768-x25519. x25519: shorter, and readable to anyone who records it and breaks X25519."),
     _survey("panel", f"{'a' * 64},{'b' * 64}", read=lambda said: tuple(map(_key, _names(said))),
         asks="Which public keys has the panel, the leader's first?",
@@ -418,7 +418,7 @@ QUESTIONS: tuple[Question, ...] = (
         help="The largest number of runs in which one person is asked."),
     _promise("model", "central", unless=_SURVEY, choices=("central", "distributed", "local"),
         asks="Who adds the noise?",
-        why="central: a trusted server; distributed: the parties together; local: each party all of it, noisiest.",
+        why="central: a trusted server; distributed: the parties together; local: each party all, the most noise.",
         help="Who adds noise: central, distributed or local."),
     _promise("unit", "record", unless=_SURVEY, choices=("record", "person", "client"),
         asks="Who is protected?",

@@ -65,11 +65,11 @@ def suggest(
         return
     if public is None:
         if plan is None:
-            raise PlanError("give public features with --public, or --plan for its shares or with --half-width")
+            raise PlanError("pass public features with --public, or --plan for its shares or with --half-width")
         _show_shares(ps.Plan.read(plan), reader, as_json)
         return
     if reader is not None:
-        raise PlanError("--for is about shares and not about public data: give it with --plan and without --public")
+        raise PlanError("--for suggests shares and reads no public data: pass it with --plan and without --public")
     governing = ps.Plan.read(plan) if plan else None
     _suggest_from(_public(dialect.file(public, target), labels, governing), governing, tolerance, as_json)
 
@@ -115,8 +115,8 @@ def _public(file: RecordFile, labels: Path | None, plan: ps.Plan | None) -> tupl
         raise PlanError("--labels go with an array: of a table, name the column of its labels with --target")
     if plan is not None and cells_of(plan.schema) is not None:
         raise PlanError(
-            "rows of declared columns have norm 1 whatever they hold, so there is no clip norm to suggest: give --plan "
-            "without --public for its shares"
+            "rows of declared columns always have norm 1, so there is no clip norm to suggest: pass --plan without "
+            "--public for its shares"
         )
     records = file.all_records(None if plan is None else plan.schema.feature_names)
     classes = records.y.dtype.kind in "biuU"  # others are targets of a regression, which have no accuracy
@@ -150,7 +150,7 @@ def _show_widths(path: Path | None, guesses: dict[str, Any], as_json: bool) -> N
     from privstats.inference.prediction import cap_warnings, predicted_half_width, predicted_of
 
     if path is None:
-        raise PlanError("--half-width is of a plan's regression, effect or hazards: give it with --plan")
+        raise PlanError("--half-width predicts a plan's regression, effect or hazards: pass it with --plan")
     plan = ps.Plan.read(path)
     most = plan.cohort.max_records
     records = [most // part for part in (1, 3, 10) if most // part]

@@ -174,8 +174,8 @@ def _causes(release: Release, event: str) -> int:
 def _kaplan_meier(rounds: list[Release], options: TableOptions) -> TableResult:
     if options.time is None or options.event is None or options.times is None:
         raise ReleaseError(
-            "--reader km needs --time and --event, and --times discrete or continuous: name the variables of the plan; "
-            "for a first table give --by alone, for shares --reader proportions --column"
+            "--reader km needs --time and --event, and --times discrete or continuous: name the variables of the "
+            "plan; for table-one pass --by alone, for shares --reader proportions --column"
         )
     how: Any = {name: getattr(options, name) for name in ("time", "event", "by", "times", "alpha")}
     if _causes(rounds[0], options.event) > 1:
@@ -198,7 +198,7 @@ def _averages(rounds: list[Release], options: TableOptions) -> TableResult:
     numbers = [number.name for number in getattr(rounds[0].plan.schema, "numbers", None) or ()]
     averages = {name: inference.averages(rounds[0], name, alpha=options.alpha) for name in options.columns or numbers}
     if not averages:
-        raise ReleaseError("--reader averages needs numbers, and this plan has none: give it [[schema.numbers]]")
+        raise ReleaseError("--reader averages needs numbers, and this plan has none: add [[schema.numbers]]")
     rows = average_rows(averages)
     summary = averages_summary(rows, rounds[0], options.alpha)
     return TableResult(summary, rows, any(bool(row["told"]) for row in rows))

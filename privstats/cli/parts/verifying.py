@@ -54,7 +54,7 @@ def is_signed(path: Path, error: type[PrivstatsError], writer: str) -> bool:
 
 def unasked(signed: bool) -> str:
     """Return the verdict on a signature without a key to check."""
-    return f"not asked: give --signed-by; the file has {'a' if signed else 'no'} signature"
+    return f"not checked: pass --signed-by; the file has {'a' if signed else 'no'} signature"
 
 
 def show_verdicts(checks: Mapping[str, str], as_json: bool, **facts: Any) -> None:
@@ -136,14 +136,13 @@ def _unlike(plan: ps.Plan, course: Course, before: Sequence[ps.Release | None]) 
     same = own.published is not None and plan.published is not None and plan.published.after == own.published.after
     if same and replace(plan, published=own.published) == own:
         return (
-            "all but the last digits of what its plan publishes follows from the course, and another machine may "
-            "compute those otherwise: privstats course admit compares them, from the plan's file in the session's "
-            "folder"
+            "the plan's published values match the course but for their last digits, which another machine may round "
+            "differently: compare them with privstats course admit and the plan's file in the session's folder"
         )
     if not before:
         return (
-            f"the course's first session has the plan {own.digest}, and this one {plan.digest}: of a later session "
-            "give the releases of those before it with --after, in order"
+            f"the course's first session has the plan {own.digest}, and this one {plan.digest}: for a later session "
+            "pass the releases of all earlier ones with --after, in order"
         )
     return f"the plan that follows is {own.digest}, and this one is {plan.digest}"
 
@@ -167,7 +166,7 @@ def identity_of(path: Path, passphrase_file: Path | None) -> ps.secagg.Identity:
 def prompted(option: str = "--passphrase-file", *, twice: bool = False) -> str:
     """Prompt for a passphrase; without a terminal recommend ``option``."""
     if not sys.stdin.isatty():
-        raise LocalProtocolError(f"there is no terminal to ask for the passphrase; give {option}")
+        raise LocalProtocolError(f"there is no terminal to ask for the passphrase; pass {option}")
     return str(typer.prompt("Passphrase", hide_input=True, confirmation_prompt=twice, err=True))
 
 

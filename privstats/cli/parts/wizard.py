@@ -42,7 +42,7 @@ def answered(given: Mapping[str, Any], ask: Callable[[Question, Answers], Any] |
         value = given.get(question.name)
         if not question.belongs(answers):
             if value is not None:
-                raise PlanError(f"{question.option} does not go with the other answers; leave it out")
+                raise PlanError(f"{question.option} does not go with the other answers; omit it")
             continue
         value = question.usual if value is None else value
         if value is None and ask is None:
@@ -52,7 +52,7 @@ def answered(given: Mapping[str, Any], ask: Callable[[Question, Answers], Any] |
         answers[question.name] = ask(question, answers) if value is None and ask is not None else value
     if missing:
         raise PlanError(
-            f"nothing says {', '.join(missing)}: give these, or run the command on a terminal without --yes; no choice "
+            f"missing: {', '.join(missing)}; pass these, or run the command on a terminal without --yes; no choice "
             "of privacy has a default"
         )
     return answers
@@ -79,7 +79,7 @@ def plan_from(
     """Return the plan that the answers make, and its text; ``path`` is for the command that repeats the answers."""
     read, fields = ({}, {}) if declared is None else (declared.answers, declared.fields)
     if twice := [question.option for question in QUESTIONS if question.name in read and question.name in given]:
-        raise PlanError(f"the declared columns answer {', '.join(twice)}: leave these options out")
+        raise PlanError(f"the declared columns answer {', '.join(twice)}: omit these options")
     answers = answered({**read, **given}, _ask if ask else None)
     try:
         plan = _plan(answers, fields)
@@ -131,7 +131,7 @@ def _one_way(columns: Sequence[Any] = (), **terms: Any) -> ps.Plan:
     from privstats.course.kinds import KINDS
 
     if not columns:
-        raise PlanError("rows are drawn from declared columns: run it again with --task rows --public columns.toml")
+        raise PlanError("synthetic rows need declared columns: run it again with --task rows --public columns.toml")
     return KINDS["synthetic"].full_plan(schema=columns, **terms)
 
 
@@ -271,7 +271,7 @@ def columns_file(path: Path, file: RecordFile, drop: Sequence[str], *, ask: bool
     from privstats.cli.parts.declaring import names_of
 
     names = names_of(file, drop)
-    say(f"columns of {file.path}, of which nothing else was read: {', '.join(names)}")
+    say(f"column names of {file.path}, the only part that was read: {', '.join(names)}")
     if ask:
         typer.confirm(f"\nEvery party will read these names. Write them to {path}?", abort=True)
     return undeclared(names)

@@ -52,11 +52,11 @@ _ALWAYS = (
     Algorithm("AES-256-CTR", "block-cipher", ("generate", "encrypt"), 256, 5, "streams of masks"),
     Algorithm("AES-256-CTR-generator", "drbg", ("generate",), 256, 5, "noise, from a seed of the operating system"),
     Algorithm("SHA-256", "hash", ("digest",), 128, 2, "digests of plans, transcripts and releases"),
-    Algorithm("scrypt", "kdf", ("keyderive",), None, None, "stretches passphrases of identity files"),
+    Algorithm("scrypt", "kdf", ("keyderive",), None, None, "derives keys from passphrases of identity files"),
     Algorithm("AES-256-CBC", "block-cipher", ("encrypt", "decrypt"), 256, 5, "locks identity files that have one"),
 )
 _ENCAPSULATES = ("keygen", "encapsulate", "decapsulate")
-_ML_KEM = Algorithm("ML-KEM-768", "kem", _ENCAPSULATES, 192, 3, "agrees on keys beside X25519")
+_ML_KEM = Algorithm("ML-KEM-768", "kem", _ENCAPSULATES, 192, 3, "agrees on keys next to X25519")
 _HYBRID: dict[str, tuple[Algorithm, ...]] = {
     "interactive": (_ML_KEM,),
     "split": (
@@ -69,7 +69,7 @@ _HYBRID: dict[str, tuple[Algorithm, ...]] = {
 _OF: dict[str, tuple[Algorithm, ...]] = {
     "interactive": (
         Algorithm("SHA-512", "hash", ("digest",), 256, 5, "challenges of dealings"),
-        Algorithm("Shamir-Ed25519-order", "other", ("generate", "other"), None, None, "shares of keys of who vanishes"),
+        Algorithm("Shamir-Ed25519-order", "other", ("generate", "other"), None, None, "key shares of vanished parties"),
     ),
     "split": (
         Algorithm("HPKE-X25519-HKDF-SHA256", "other", ("encapsulate", "decapsulate"), 128, 0, "boxes to the panel"),

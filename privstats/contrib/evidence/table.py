@@ -133,7 +133,7 @@ def _promise(plan: Plan, course: Course | None, total: Total, kept: Guarantee) -
     yield Row("N unit of privacy", "How many units has one person, at how many parties?", "", "records", "data holder")
     if plan.noise is None:
         together = "Everything: nothing bounds it."
-    yield Row("N epsilon; I 9.3", "What do several releases reveal?", together, "ledger verify", "software")
+    yield Row("N epsilon; I 9.3", "What do several releases reveal?", together, "audit ledger", "software")
 
 
 def _epsilon(plan: Plan, course: Course | None, total: Total) -> str:
@@ -188,7 +188,7 @@ def _ceiling(plan: Plan, kept: Guarantee, goal: str) -> str:
         return f"Of 100 records at most {explanations.hits(kept):g} found at 1 false alarm in 100."
     if goal == "membership":
         pairs = math.ceil(1000 * kept.auc) / 10
-        return f"Distinguished from a stranger in at most {pairs:g} of 100 pairs; guessing has 50."
+        return f"Distinguished from a stranger in at most {pairs:g} of 100 pairs; guessing gets 50."
     exchanged = kept.of_group(2) if _adds_or_removes(plan) else kept
     right = math.ceil(500 * (1 + exchanged.operating_point()[2])) / 10
     return f"Of two equally likely values the right one guessed in at most {right:g} of 100."
@@ -220,8 +220,8 @@ def _algorithms(plan: Plan, sessions: Sequence[Session]) -> Iterator[Row]:
         "software",
     )
     yield Row("N accuracy", "Which error matters to the use?", "", "sweep, rehearsal", "coordinator")
-    rare = f"A class with a noisy count below {plan.min_count} is left out." if plan.min_count else ""
-    blurred = "Nobody is blurred." if noise is None else "Small groups are blurred as much as large ones."
+    rare = f"A class with a noisy count below {plan.min_count} is excluded." if plan.min_count else ""
+    blurred = "No noise is added." if noise is None else "Small groups are blurred as much as large ones."
     yield Row("N bias", "Who is served worse?", f"{blurred} {rare}".strip(), "privacy.md", "software")
     yield Row("N bias; I 6.3.3", "Which groups are small, and what does an error cost them?", "", "", "coordinator")
 
@@ -257,7 +257,7 @@ def _implementation(plan: Plan) -> Iterator[Row]:
 
 def _trust(plan: Plan) -> Iterator[Row]:
     cohort = plan.cohort
-    trusted = "Masks alone" if plan.noise is None else explanations.rests_on(plan, plan.noise)
+    trusted = "The masks alone" if plan.noise is None else explanations.rests_on(plan, plan.noise)
     yield Row("N trust model; I 6.2", "Whom must one trust?", f"{trusted}.", "threat_model.md", "software")
     yield Row(
         "N trust model; I 6.2.3",
@@ -297,7 +297,7 @@ def _governance(plan: Plan) -> Iterator[Row]:
     yield Row("N data collection; I 7.2", "How were records collected, with which consent?", "", "", "data holder")
     yield Row("I 6.3.2", "Who can look this up?", "Anyone with the plan can remake this page.", "report", "software")
     yield Row("H (i); I 6.2.2", "Recipients of the release", "", "contract", "coordinator")
-    retention = "As its contract says: it is exact." if plan.noise is None else "Without end, at no further cost."
+    retention = "As its contract says: it is exact." if plan.noise is None else "Without limit, at no further cost."
     yield Row("I 9.3", "Retention of the release", retention, "privacy.md", "software")
     yield Row("I 9.3", "Retention of records, journals and ledgers", "", "operating.md", "data holder")
     yield Row("I 9.3", "Incidents: who informs whom, within which time?", "", "operating.md", "officer")

@@ -146,7 +146,7 @@ def _blocks(X: Array, index: NDArray[np.intp]) -> list[Block]:
 def _rows(preprocessing: Preprocessing, X_site: Any) -> Array:
     given = preprocessing.ordered(as_numpy(X_site))
     if np.ndim(given) != 2 or not len(given):
-        raise DataError("X_site must be a matrix of at least one row, as predict takes them; or leave it out")
+        raise DataError("X_site must be a matrix of at least one row, as predict takes them; or omit it")
     rows: Array = preprocessing.apply(given)
     if not np.isfinite(rows).all():
         raise DataError("X_site must hold finite numbers; drop or impute missing values")

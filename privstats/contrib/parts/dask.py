@@ -29,7 +29,7 @@ _SAFE = ["dask", "msgpack", "error"]
 
 _FAN_IN = 8
 _BY = "contrib.parts.dask.measure"
-_CUT = "cut both alike, for example with rechunk or repartition"
+_CUT = "partition both alike, for example with rechunk or repartition"
 
 _ADD_UP = frozenset({"classes", "ridge", "counts", "mean", "gradients", "calibration", "score", "scoring"})
 """Kinds whose sums over all records are those of their parts, added."""
@@ -93,8 +93,8 @@ def measure(
     require_schema(schema, "contrib.parts.dask.measure(schema, X, y)")
     if schema.task not in _ADD_UP:
         raise SchemaError(
-            f"sums of a {type(schema).__name__} are no sums over records, so no partition can be measured alone; give "
-            "all records to privstats.measure"
+            f"sums of a {type(schema).__name__} are no sums over records, so no partition can be measured alone; "
+            "pass all records to privstats.measure"
         )
     dask = optional_dependencies.load("dask", by=_BY)
     parts = _batches(X) if y is None else _pairs(X, y)
@@ -102,12 +102,12 @@ def measure(
     known = dask.delayed((schema, published))  # sent once, not with every task
     level = [measured(known, unreadable, place, *part) for place, part in enumerate(parts)]
     if not level:
-        raise DataError("X has no partition; give at least one, possibly of no rows")
+        raise DataError("X has no partition; pass at least one, possibly of no rows")
     while len(level) > 1:
         level = [added(level[start : start + _FAN_IN]) for start in range(0, len(level), _FAN_IN)]
     total: Moments | None = _computed(level[0], progress)
     if total is None:
-        raise DataError("the bag holds no batch; give at least one (X, y) batch, possibly of no rows")
+        raise DataError("the bag holds no batch; pass at least one (X, y) batch, possibly of no rows")
     room.warn_if_clipped(total)
     return total
 
@@ -135,7 +135,7 @@ def _batches(X: Any) -> list[Part]:
     if _is_bag(X):
         return [(part,) for part in X.to_delayed()]
     if not isinstance(X, Iterable) or isinstance(X, str | bytes) or _is_collection(X):
-        raise DataError("y is missing; give labels or targets beside X, or a bag or a list of delayed (X, y) batches")
+        raise DataError("y is missing; pass labels or targets with X, or a bag or a list of delayed (X, y) batches")
     batches = list(X)
     for batch in batches:
         if not _is_collection(batch) or _is_cut(batch):
@@ -168,7 +168,7 @@ def _aligned(X: Any, y: Any) -> tuple[Any, Any]:
         raise DataError(f"y must have shape (records,) or (records, targets), got {y.ndim} dimensions; reshape it")
     known = all(size == size for size in (*X.chunks[0], *y.chunks[0]))  # NaN if unknown
     if known and X.shape[0] != y.shape[0]:
-        raise DataError(f"X has {X.shape[0]} rows but y has {y.shape[0]}; give one label or target per row")
+        raise DataError(f"X has {X.shape[0]} rows but y has {y.shape[0]}; pass one label or target per row")
     y = y.rechunk({0: X.chunks[0]}) if known else y
     return X.rechunk({1: -1}), y.rechunk({1: -1}) if y.ndim == 2 else y
 
@@ -193,8 +193,8 @@ def _computed(total: Any, progress: bool) -> Any:
         return future.result()
     except distributed.KilledWorker:
         raise PrivstatsError(
-            "every worker that took one partition died, which is most often for lack of memory; cut the records into "
-            "smaller partitions, or give the workers more"
+            "every worker of one partition died, mostly for lack of memory; use smaller partitions, or workers with "
+            "more memory"
         ) from None
 
 
@@ -244,7 +244,7 @@ class PartTasks:
         >>> from privstats.contrib.parts.dask import PartTasks
         >>> PartTasks("tcp://scheduler.example:8786")
         Traceback (most recent call last):
-        privstats.errors.LocalProtocolError: tcp://scheduler.example:8786 is plain, and keys of reports would ...
+        privstats.errors.LocalProtocolError: tcp://scheduler.example:8786 is not encrypted, and keys of ...
     """
 
     def __init__(self, scheduler: str) -> None:
@@ -255,7 +255,7 @@ class PartTasks:
             self._client = self._distributed.Client(scheduler, **named)
         except (OSError, TypeError, ValueError) as error:
             raise PrivstatsError(
-                f"no Dask scheduler answers at {scheduler} ({type(error).__name__}): start it, or do without"
+                f"no Dask scheduler answers at {scheduler} ({type(error).__name__}): start it, or omit --cluster"
             ) from None
 
     def submit(self, part: StoredPart, masking: Any, keys: bytes) -> Any:
@@ -283,6 +283,6 @@ def _require_private(scheduler: str) -> None:
         local = False
     if address.scheme != "tls" and not (local and address.scheme == "tcp"):
         raise LocalProtocolError(
-            f"{scheduler} is plain, and keys of reports would travel there: give tls://HOST:PORT, or tcp://127.0.0.1 "
-            "for a cluster on this machine"
+            f"{scheduler} is not encrypted, and keys of reports would travel there: name tls://HOST:PORT, or "
+            "tcp://127.0.0.1 for a cluster on this machine"
         )

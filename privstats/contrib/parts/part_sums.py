@@ -59,7 +59,7 @@ class Cluster:
         from privstats.contrib.parts.dask import PartTasks
 
         if folder.plan.validity is not None:
-            raise LocalProtocolError("with [validity] the leader checks proofs and sums itself: leave --cluster out")
+            raise LocalProtocolError("with [validity] the leader checks proofs and sums itself: omit --cluster")
         return cls(PartStore(store, folder.roster.run.hex()), PartTasks(scheduler))
 
     def start(self, run: LeaderRun, owner: Owner, loop: asyncio.AbstractEventLoop) -> PartSums:

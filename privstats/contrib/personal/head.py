@@ -268,7 +268,7 @@ def with_local_transform(head: ClassHead, own: Transform) -> ClassHead:
     _require_known(head)
     steps = head.preprocessing_.transform
     if own not in steps:
-        raise HeadError("the head's release is behind no such transform; give the client's own copy of the plan's")
+        raise HeadError("the head's release has no such transform; pass the client's own copy of the plan's")
     mine = copy(head)
     mine.provenance_ = EXACT  # the client's own map is a function of its records
     mine.preprocessing_ = replace(head.preprocessing_, transform=tuple(own if step == own else step for step in steps))
@@ -340,7 +340,7 @@ def _check_tensors(personal: Personal, tensors: dict[str, NDArray[Any]]) -> None
 
 def _require_known(head: ClassHead) -> None:
     if not hasattr(head, "rule_"):
-        raise HeadError(f"head is a {type(head).__name__} that is not fitted; give one after fit_release")
+        raise HeadError(f"head is a {type(head).__name__} that is not fitted; pass one after fit_release")
     if not hasattr(head, "prototypes_"):
         raise HeadError("head comes from a file without class means; fit it on the release again")
 
@@ -348,7 +348,7 @@ def _require_known(head: ClassHead) -> None:
 def _linear_rule(head: ClassHead) -> LinearRule:
     if not isinstance(head.rule_, LinearRule):
         raise HeadError(
-            f"adapter='trained' needs a head with linear scores, such as LDA, not a {type(head).__name__}: take "
+            f"adapter='trained' needs a head with linear scores, such as LDA, not a {type(head).__name__}: set "
             "adapter='linear'"
         )
     return head.rule_

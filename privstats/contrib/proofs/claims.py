@@ -109,7 +109,7 @@ class Claim:
             if max(sums + noise, factor * room.largest) >= _FREE:
                 raise PlanError(
                     f"the sums of {clients} clients have no room in the field of the proofs: lower "
-                    "validity.most_records, schema.grid_bits or cohort.clients"
+                    "cohort.max_records, cohort.clients, schema.grid_bits or validity.most_records"
                 )
             out.append(replace(room, bits=group.segments[0][1] - (factor.bit_length() - 1)))
         return tuple(out)

@@ -40,20 +40,20 @@ def _check_setting(privacy: Privacy | NoPrivacy, protocol: str, spare_bits: int)
         with_panel = " or ".join(repr(name) for name, row in PROTOCOLS.items() if row.has_panel)
         raise PlanError(
             f"validity is proved to a leader and helpers, and protocol={protocol!r} has none: choose "
-            f"protocol={with_panel} with a panel, or leave validity out"
+            f"protocol={with_panel} with a panel, or omit validity"
         )
     if isinstance(privacy, Privacy) and privacy.trust.drawn_by == "client":
         raise PlanError(
-            f"a client's noise cannot be in a vector that it proves, and model={privacy.model!r} adds it: choose "
-            "model='panel' or 'central', or leave validity out"
+            f"a client cannot prove a vector with its own noise, which model={privacy.model!r} adds: choose "
+            "model='panel' or 'central', or omit validity"
         )
     if isinstance(privacy, Privacy) and privacy.unit == "person":
         raise PlanError(
-            "no statement is about sums of persons, whose counts need not be whole and whose ids no report may carry: "
-            "leave validity out, or promise records or clients"
+            "no statement covers sums of persons, whose counts need not be integers and whose ids no report may "
+            "hold: omit validity, or promise records or clients"
         )
     if spare_bits:
-        raise PlanError("a stream weighs sums, which the group of proved sums does not allow: leave validity out")
+        raise PlanError("a stream weighs sums, which the group of proved sums does not allow: omit validity")
 
 
 def _check_length(layout: Layout) -> None:
@@ -61,7 +61,7 @@ def _check_length(layout: Layout) -> None:
     if layout.size > _MOST_ENTRIES:
         raise PlanError(
             f"validity is proved of at most {_MOST_ENTRIES:,} entries, and this vector has {layout.size:,}; lower "
-            "features, or leave validity out"
+            "features, or omit validity"
         )
 
 
@@ -84,8 +84,8 @@ def _check_records(validity: Validity, cohort: Cohort, privacy: Privacy | NoPriv
 def _check_grid(schema: Schema) -> None:
     if schema.grid_bits < _LEAST_GRID_BITS:
         raise PlanError(
-            f"validity needs schema.grid_bits of at least {_LEAST_GRID_BITS}, got {schema.grid_bits}: a count has "
-            "an integer unit in the field only from there on; raise it"
+            f"validity needs schema.grid_bits of at least {_LEAST_GRID_BITS}, got {schema.grid_bits}: below it a "
+            "count has no integer unit in the field; raise it"
         )
 
 
@@ -114,8 +114,8 @@ def _no_moments(schema: Schema, _: Validity, clipped: bool) -> NoReturn:
     clip = " under privacy.client_clip" if clipped else ""
     raise PlanError(
         f"validity.level='moments' has no statement about task={schema.task!r} with statistics {schema.statistics!r}"
-        f"{clip}: it reads classes with 'NAB' (also under client_clip), 'NAS', or 'NA' of at most {_MOST_HIDDEN} "
-        "features, ridge, and counts; change the schema, or choose level='norm'"
+        f"{clip}, only about classes with 'NAB' (also under client_clip), 'NAS', or 'NA' of at most {_MOST_HIDDEN} "
+        "features, ridge, and counts; change the schema, or use level='norm' for gradients or classes without T and F"
     )
 
 
@@ -123,7 +123,7 @@ def _norms(schema: Schema, validity: Validity, clipped: bool) -> Claim:  # noqa:
     _check_grid(schema)
     unread = " and ".join(row.letter for row in schema.sent if row.degree > 2)
     if unread:
-        raise PlanError(f"validity.level='norm' has no statement about {unread}: leave validity out")
+        raise PlanError(f"validity.level='norm' has no statement about {unread}: omit validity")
     sizes = {row.letter: row.blocks(schema.sizes) * row.entries(schema.sizes) for row in schema.sent}
     kappa = (sizes["g"],) if "g" in sizes else ()
     unit = 4**schema.grid_bits
@@ -132,17 +132,17 @@ def _norms(schema: Schema, validity: Validity, clipped: bool) -> Claim:  # noqa:
 
 def _no_norms(schema: Schema, _: Validity, __: bool) -> NoReturn:
     _check_grid(schema)
-    raise PlanError(f"validity.level='norm' has no statement about task={schema.task!r}: leave validity out")
+    raise PlanError(f"validity.level='norm' has no statement about task={schema.task!r}: omit validity")
 
 
 def _tables(schema: CountSchema | ScoringSchema, validity: Validity, clipped: bool) -> Claim:
     if len(schema.statistics) > 1:
-        raise PlanError("validity has no statement about numbers of a CountSchema: leave one of them out")
+        raise PlanError("validity has no statement about numbers of a CountSchema: omit one of them")
     cells = tuple(math.prod(schema.shape(table)) for table in schema.tables)
     if sum(cells) > _MOST_CELLS:
         raise PlanError(
-            f"validity is proved of at most {_MOST_CELLS:,} cells, and these tables have {sum(cells):,}; leave tables "
-            "out, or validity"
+            f"validity is proved of at most {_MOST_CELLS:,} cells, and these tables have {sum(cells):,}; omit "
+            "tables, or validity"
         )
     unit, most = (1, COUNT_SCALE * validity.most_records) if clipped else (COUNT_SCALE, validity.most_records)
     return Claim("tables", cells, unit, most, clipped=clipped)
@@ -186,8 +186,8 @@ def _check_tolerance(claim: Claim) -> Claim:
     loose, most = claim.tolerance, max(1.0, _SMALL * claim.most_records)
     if loose > most:
         raise PlanError(
-            f"on so coarse a grid proofs leave {loose:.3g} records open beyond validity.most_records="
-            f"{claim.most_records}, and {most:.3g} is the most; raise schema.grid_bits"
+            f"on so coarse a grid proofs allow {loose:.3g} records beyond "
+            f"validity.most_records={claim.most_records}, and {most:.3g} is the limit; raise schema.grid_bits"
         )
     return claim
 

@@ -62,8 +62,8 @@ def prove(statement: Statement, x: Field, witness: Field, secrets: Secrets) -> P
         if attempt.fits:
             return attempt.finished()
     raise DataError(
-        f"no proof of validity={statement.name!r} was found: these sums do not keep the plan's bounds; measure them "
-        "under the plan's schema, or raise most_records"
+        f"no proof of validity={statement.name!r} was found: these sums exceed the plan's bounds; measure them under "
+        "the plan's schema, or raise most_records"
     )
 
 

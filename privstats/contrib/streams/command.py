@@ -90,7 +90,7 @@ def bring(
     inbox = inbox_of(folder)
     batch = inbox.bring(changes, partial(waiting, folder))
     rows = f" with {len(batch.ids)} rows" if batch.unit == "person" else ""
-    say(f"kept for the next epoch: {len(batch.names)} that enter{rows}, {len(batch.leave)} that leave")
+    say(f"queued for the next epoch: {len(batch.names)} that enter{rows}, {len(batch.leave)} that leave")
     for remark in inbox.remarks(batch):
         say(remark)
 
@@ -99,7 +99,7 @@ def bring(
 def epoch(
     path: StreamFolder,
     changes: Annotated[
-        Path, argument("A folder with <party>.npz for parties with changes, as `bring` takes it.", "CHANGES")
+        Path, argument("A folder with <party>.npz for parties with changes, as `bring` reads it.", "CHANGES")
     ],
     away: Annotated[list[int] | None, option("A party whose machine is off; repeat for more.")] = None,
     as_json: Json = False,

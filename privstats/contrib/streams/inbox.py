@@ -62,7 +62,7 @@ def read_batch(path: Path) -> Batch:
     if set(held) - {named, "X", "y", "leave"} or not {named, "X", "y"} <= set(held):
         raise DataError(
             f"{path} must hold the arrays ids, X and y, and leave where records leave; it has {list(held)}; where "
-            "records only leave, save ids=[], X=np.empty((0, FEATURES)) and y=[] beside it; under a promise per person "
+            "records only leave, save ids=[], X=np.empty((0, FEATURES)) and y=[] with it; under a promise per person "
             "save persons, an id for each row, in place of ids"
         )
     if not held["X"].ndim or not held["y"].ndim:
@@ -109,7 +109,7 @@ def _plain(record: str) -> str:
 
 def _texts(path: Path, name: str, array: NDArray[Any]) -> tuple[str, ...]:
     if array.ndim != 1 or (array.size and array.dtype.kind not in "Uiu"):
-        raise DataError(f"{name} in {path} must be a list of texts or integers; give one per record")
+        raise DataError(f"{name} in {path} must be a list of texts or integers; save one per record")
     return tuple(str(each) for each in array.tolist())
 
 
@@ -155,7 +155,7 @@ class RecordInbox:
         earlier = {record for each in before for record in each.names}
         if not all(0 < len(record) <= LONGEST_ID and LOST not in record for record in batch.names):
             raise DataError(
-                f"{who} has an id that is none: an id is a text of 1 to {LONGEST_ID} characters, and no U+FFFD, which "
+                f"{who} has an invalid id: an id is a text of 1 to {LONGEST_ID} characters, and no U+FFFD, which "
                 "stands for one that was lost in decoding; read the ids in their own encoding"
             )
         self._check_once(who, batch, earlier)
@@ -174,11 +174,11 @@ class RecordInbox:
     def _check_once(self, who: str, batch: Batch, earlier: Collection[str]) -> None:
         twice = set(earlier).intersection(batch.ids)
         if twice or len(set(batch.ids)) != len(batch.ids):
-            raise DataError(f"{who} brings {len(twice) or 'some'} records a second time; a record enters once")
+            raise DataError(f"{who} holds {len(twice) or 'some'} records a second time; a record enters once")
         if apart := written_apart(earlier, batch.ids):
             raise DataError(
-                f"{who} brings {apart} ids that are written in another way than before, such as 007 for 7: a record "
-                "with two ids enters twice; write them as before"
+                f"{who} holds {apart} ids in another spelling than before, such as 007 for 7: a record with two ids "
+                "enters twice; write them as before"
             )
 
     def _measured(self, batch: Batch) -> Moments:
@@ -212,11 +212,11 @@ class RecordInbox:
         strangers = set(batch.leave).difference(inside)
         if strangers or len(set(batch.leave)) != len(batch.leave):
             raise DataError(
-                f"{who} names {len(strangers) or 'some'} records that leave and were never in, have left already or "
-                "come twice; check leave"
+                f"{who} lists {len(strangers) or 'some'} records in leave that never entered, left already or occur "
+                "twice; correct leave"
             )
         if batch.leave and not self.stream.deletions:
-            raise DataError("this stream was paid for without deletions; leave out leave, or make one with --deletions")
+            raise DataError("this stream was charged without deletions; omit leave, or make a stream with --deletions")
 
     def _check_price(self, who: str, records: int) -> None:
         privacy = self.stream.first.privacy
@@ -238,7 +238,7 @@ class RecordInbox:
             of, later = (
                 ("a node of the tree", "make a stream with a larger max_records")
                 if self.stream.levels > 1
-                else ("the next epoch", "bring the rest after that epoch")
+                else ("the next epoch", "queue the rest after that epoch")
             )
             raise DataError(
                 f"with {who} {of} would move {moved} of this party's records, and the plan has room for {self.room} "
@@ -282,7 +282,7 @@ class RecordInbox:
         try:
             place.parent.mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
-            raise PrivstatsError(f"cannot make {place.parent}: {error.strerror}; nothing was kept") from None
+            raise PrivstatsError(f"cannot make {place.parent}: {error.strerror}; nothing was queued") from None
         return place
 
     def register(self, registry: RecordRegistry) -> None:
@@ -397,7 +397,7 @@ class PersonInbox(RecordInbox):
         before = [each for at, each in self.batches().items() if number is None or at < number]
         admitted, remarks = _first(batch, {name for each in before for name in each.names}, self._names)
         if not admitted.ids and not admitted.leave and remarks:
-            raise DataError(f"{who} brings no one new and no one who leaves: {'; '.join(remarks)}")
+            raise DataError(f"{who} holds nobody who enters and nobody who leaves: {'; '.join(remarks)}")
         for remark in remarks:
             warnings.warn(f"of {who} {remark}", UnreadableRecordsWarning, stacklevel=4)
         return admitted
@@ -439,19 +439,19 @@ def _first(
 ) -> tuple[Batch, list[str]]:
     names, leave = named(batch.ids), named(batch.leave)
     if None in leave:
-        raise DataError("leave holds an id that names no person; give integers or texts")
+        raise DataError("leave holds an id that names no person; save integers or texts")
     again = [name for name in names if name in seen]
     rows = [place for place, name in enumerate(names) if name is not None and name not in seen]
     remarks = []
     if unnamed := names.count(None):
         remarks.append(
-            f"{unnamed} rows have an id that names no person, and are left out: put a letter before ids that are "
+            f"{unnamed} rows have an id that names no person, and are excluded: put a letter before ids that are "
             "dates, times, truths or fractions"
         )
     if again:
         remarks.append(
-            f"{len(again)} rows of {len(set(again))} persons who were brought before are left out: a person enters "
-            "once, with all rows of one file"
+            f"{len(again)} rows of {len(set(again))} persons who entered before are excluded: a person enters once, "
+            "with all rows of one file"
         )
     ids, gone = (tuple(name for name in listed if name is not None) for listed in ([names[at] for at in rows], leave))
     return replace(batch, ids=ids, X=batch.X[rows], y=batch.y[rows], leave=gone), remarks

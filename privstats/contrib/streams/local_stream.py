@@ -54,7 +54,7 @@ def new_stream(path: Path, stream: Stream) -> None:
     """
     plan = stream.plan
     if plan.panel:
-        raise PlanError("streams in a folder are summed interactively; a panel sits on machines of its own")
+        raise PlanError("a stream in a folder is summed interactively; for a panel use `privstats stream init`")
     if path.exists() and any(path.iterdir()):
         raise PlanError(f"{path} is not empty; name a new folder")
     server, *people = (Identity.generate(os.urandom) for _ in range(plan.cohort.clients + 1))
@@ -116,7 +116,7 @@ def run_epoch(path: Path, changes: Path, away: Collection[int] = ()) -> list[Rel
         folder.release(earlier)  # a missing one is noticed before this epoch begins
     epoch, everybody = stream.nodes[begin].epoch, range(stream.plan.cohort.clients)
     if strangers := sorted(set(away).difference(everybody)):
-        raise PlanError(f"away names parties from 0 to {everybody[-1]}, got {strangers[0]}; leave it out")
+        raise PlanError(f"away names parties from 0 to {everybody[-1]}, got {strangers[0]}; omit it")
     _arrived(path, stream, epoch, changes)
     nodes = LocalTransport({party: path / str(party) for party in everybody if party not in away})
     clock = _Clock()
@@ -152,6 +152,6 @@ def _arrived(path: Path, stream: Stream, epoch: int, changes: Path) -> None:
         if not stored.exists():
             box.keep(source, epoch)
         elif read_batch(stored).ids != batch.ids or read_batch(stored).leave != batch.leave:
-            raise DataError(f"party {party} has begun epoch {epoch} with other records; give the same file again")
+            raise DataError(f"party {party} has begun epoch {epoch} with other records; pass the same file again")
     for party, box in inboxes.items():
         box.register(registry_of(Folder.open(path / str(party))))

@@ -51,7 +51,7 @@ class MomentsDelta(Moments):
 
     def __post_init__(self) -> None:
         if not isinstance(self.schema, ClassSchema | RidgeSchema):
-            raise DataError(f"a change is one of class or ridge moments, got a {type(self.schema).__name__}")
+            raise DataError(f"a change holds class or ridge moments, got a {type(self.schema).__name__}")
         shapes = {row.letter: row.shape(self.schema.sizes) for row in self.schema.sent}
         if {letter: np.shape(array) for letter, array in self.arrays.items()} != shapes:
             raise DataError(f"a change under this schema holds arrays of {shapes}; build it with MomentsDelta.of")
@@ -68,10 +68,10 @@ class MomentsDelta(Moments):
         if present and all(getattr(each, "in_wire_steps", False) for each in present):
             return PersonDelta.of_persons(entering, leaving)  # type: ignore[arg-type]
         if not present or not all(isinstance(each, ClassMoments | RidgeMoments) for each in present):
-            raise DataError("a change is made of what measure returned for a class or ridge schema; give entering=")
+            raise DataError("a change is built from what measure returned for a class or ridge schema; pass entering=")
         schema = present[0].schema
         if any(each.schema != schema for each in present) or any(each.records is None for each in present):
-            raise DataError("entering and leaving must be measured under one schema; give what measure returned")
+            raise DataError("entering and leaving must be measured under one schema; pass what measure returned")
         arrays = {}
         for row in schema.sent:
             plus = 0 if entering is None else entering.sums(row)
@@ -151,9 +151,9 @@ class PersonDelta(MomentsDelta):
         """Return the change; one sum may be None."""
         present = [each for each in (entering, leaving) if each is not None]
         if any((each.schema, each.clip) != (present[0].schema, present[0].clip) for each in present):
-            raise DataError("entering and leaving must be measured under one plan; give what measure returned")
+            raise DataError("entering and leaving must be measured under one plan; pass what measure returned")
         if any(each.parties != 1 or each.persons is None or each.counted is None for each in present):
-            raise DataError("a change is one party's, of so many persons; give what measure(persons=) returned")
+            raise DataError("a change is one party's; pass what measure(persons=) returned")
         change = cls.of_nobody(present[0].schema, present[0].clip)  # type: ignore[arg-type]
         arrays = {
             row.letter: sum(

@@ -48,7 +48,7 @@ class ChangesPart:
         pending = inbox.pending(registry, self._at)
         if pending.missing:
             raise DataError(
-                f"{pending.missing} records that are due are in no file of {self._above.home.name}/records: bring back "
+                f"{pending.missing} records that are due are in no file of {self._above.home.name}/records: restore "
                 "the files that were moved away"
             )
         return inbox.change(registry, pending), self._charged(registry, pending)
@@ -101,8 +101,8 @@ class Changes:
                 continue
             if not _fits(folder, registry, place):
                 say(
-                    f"round {place}: our upload may be in no sum, and there is no room for its records beside those "
-                    "that were brought since: they stay out for now"
+                    f"round {place}: our upload may be in no sum, and there is no room for its records next to those "
+                    "queued since: they are excluded for now"
                 )
             elif release is not None and central:
                 registry.excluded_centrally(place, release, index)

@@ -64,10 +64,10 @@ class PersonRows:
             DataError: not one id and one label or target per row.
         """
         if isinstance(persons, str | bytes):
-            raise DataError("persons must be an id for each row, got a text: give the column of ids")
+            raise DataError("persons must be an id for each row, got a text: pass the column of ids")
         X, y, names = _held("X", X), _held("y", y), names_of(persons, rule)
         if not len(X) == len(y) == len(names):
-            raise DataError(f"persons has {len(names)} ids, and X or y another number of rows; give one id for each")
+            raise DataError(f"persons has {len(names)} ids, and X or y another number of rows; pass one id for each")
         places = [place for place, name in enumerate(names) if name is not None]
         named = tuple(name for name in names if name is not None)
         X, y = rows_at(X, y, np.array(places, np.intp))

@@ -91,13 +91,13 @@ class RecordRegistry:
         """
         if not isinstance(secret, bytes) or len(secret) != SECRET_BYTES:
             raise LedgerError(
-                f"the secret of a record registry is {SECRET_BYTES} bytes; take os.urandom(32) once and keep it"
+                f"the secret of a record registry is {SECRET_BYTES} bytes; generate os.urandom(32) once and store it"
             )
         if (stream.plan.person_clip is not None) != (cls.unit == "person"):
             right = "RecordRegistry" if cls.unit == "person" else "PersonRegistry"
             raise LedgerError(f"this stream promises another unit than a {cls.unit}: open a {right}")
         if entry.plan != stream.digest:
-            raise LedgerError("this entry is another course's; give the one that course.spend returned for this stream")
+            raise LedgerError("this entry is another course's; pass the one that course.spend returned for this stream")
         if entry.apart == "parties":
             raise LedgerError("this entry is of a server that sees sums only; spend the stream in a party's own ledger")
         registry = cls(stream, ledger, entry, secret)
@@ -108,7 +108,7 @@ class RecordRegistry:
             with registry._log.changing() as changes:
                 changes.open(check, RULE if cls.unit == "person" else 1)  # ids of records are read as they are
         elif not hmac.compare_digest(register.check, check):
-            raise LedgerError("this registry was made with another secret, under which every record would look new")
+            raise LedgerError("this registry was made with another secret: pass that one, or every record looks new")
         return registry
 
     def enter(self, ids: Iterable[str]) -> None:
@@ -132,7 +132,7 @@ class RecordRegistry:
             if known:
                 raise LedgerError(
                     f"{len(known)} of these {self.unit}s have entered the stream before, and a {self.unit} enters "
-                    "once: leave out those that are in; one that is gone stays gone"
+                    f"once: omit them; a {self.unit} that left cannot return"
                 )
             self._check_room(changes.index.states(self.entry.id).total() + len(keys))
             changes.move("entered", keys)
@@ -146,7 +146,7 @@ class RecordRegistry:
             LedgerError: no deletions, or a record is not in. Nothing is written.
         """
         if not self.stream.deletions:
-            raise LedgerError("this stream was paid for without deletions; agree on one with deletions=True")
+            raise LedgerError("this stream was charged without deletions; agree on one with deletions=True")
         keys = self._keys(ids)
         with self._log.changing() as changes:
             out = [key for key in keys if changes.index.state(self.entry.id, key) != "in"]
@@ -217,8 +217,8 @@ class RecordRegistry:
             end = changes.register.ends.get(node)
             if end != "taken":
                 raise LedgerError(
-                    f"node {node} {'was not taken' if end is None else 'has left this machine'}: only what never left "
-                    "is withdrawn; what left may be sent again by proof (excluded), or where repeats were paid for"
+                    f"node {node} {'was not taken' if end is None else 'has left this machine'}: only what never "
+                    "left is withdrawn; what left may be sent again by proof (excluded), or if repeats are charged"
                 )
             changes.end(node, "returned")
 
@@ -230,8 +230,8 @@ class RecordRegistry:
         """
         if not self.stream.repeats:
             raise LedgerError(
-                "a server that was silent may have counted these records, and this stream was paid for without "
-                "repeats: they stay out, unless excluded has proof"
+                "a server that was silent may have counted these records, and this stream was charged without "
+                "repeats: they are excluded, unless excluded= holds proof"
             )
         with self._log.changing() as changes:
             self._outstanding(changes, node)
@@ -341,10 +341,10 @@ class RecordRegistry:
 
     def _keys(self, ids: Iterable[str]) -> list[bytes]:
         if isinstance(ids, str):
-            raise LedgerError("ids must be a list of texts, one per record; put the one into a list")
+            raise LedgerError("ids must be a list of texts, one per record; put the single text into a list")
         keys = record_keys(self.secret, ids)
         if len(set(keys)) != len(keys):
-            raise LedgerError(f"an id is given twice, and one {self.unit} has one id; give each once")
+            raise LedgerError(f"an id is listed twice, and one {self.unit} has one id; list each once")
         return keys
 
 
@@ -373,7 +373,7 @@ class RegistryCharge(RoundCharge):
         if not isinstance(moments, MomentsDelta) or (moments.entered, moments.left) != (entering, leaving):
             raise LedgerError(
                 f"these are not the moments of the {len(self.sends)} {self.registry.unit}s that go with node "
-                f"{self.place}: give what the registry's delta makes of measuring them"
+                f"{self.place}: pass what the registry's delta returns for them"
             )
 
     def spend(self, plan: Plan, run: bytes) -> Spend:  # noqa: ARG002  a node has no name but its place
@@ -485,14 +485,14 @@ class PersonRegistry(RecordRegistry):
 
     def _check_rows(self, rows: PersonRows, wanted: Collection[str]) -> None:
         if missing := len(set(wanted).difference(rows.names)):
-            raise DataError(f"rows of {missing} persons who are due are missing: give all rows of pending's persons")
+            raise DataError(f"rows of {missing} persons who are due are missing: pass all rows of pending's persons")
         with self._log.looking() as view:
             known = view.marks
         changed = sum(known.get(key) != mark for key, mark in self._marks(rows).items())
         if changed:
             raise DataError(
-                f"the rows of {changed} persons are not those with which they entered: a person enters and leaves with "
-                "all rows of one day, so give these, and neither fewer nor those that came since"
+                f"the rows of {changed} persons are not those with which they entered: a person enters and leaves "
+                "with all rows of one day, so pass exactly these"
             )
 
     def _marks(self, rows: PersonRows) -> Mapping[bytes, bytes]:
@@ -509,7 +509,7 @@ class PersonRegistry(RecordRegistry):
 def _required(rows: object) -> PersonRows:
     if not isinstance(rows, PersonRows):
         raise LedgerError(
-            f"a person enters and leaves with rows, got a {type(rows).__name__}: give PersonRows.of(X, y, persons)"
+            f"a person enters and leaves with rows, got a {type(rows).__name__}: pass PersonRows.of(X, y, persons)"
         )
     return rows
 
@@ -517,5 +517,5 @@ def _required(rows: object) -> PersonRows:
 def _named(ids: Iterable[str], rule: int = RULE) -> list[str]:
     result = names_of(list(ids), rule)
     if None in result:
-        raise LedgerError("an id names no person: give integers below 2**53, or texts")
+        raise LedgerError("an id names no person: pass integers below 2**53, or texts")
     return [name for name in result if name is not None]

@@ -64,7 +64,7 @@ def record_keys(secret: bytes, ids: Iterable[str]) -> list[bytes]:
 
 def _encoded(record: str) -> bytes:
     if not isinstance(record, str) or not 0 < len(record) <= LONGEST_ID:
-        raise LedgerError(f"the id of a record is a text of 1 to {LONGEST_ID} characters; give one that stays")
+        raise LedgerError(f"the id of a record is a text of 1 to {LONGEST_ID} characters; use a lasting one")
     return record.encode("utf-8", "surrogatepass")
 
 
@@ -145,7 +145,7 @@ def checked_body(log: Log, number: int, record: Held) -> bytes:
     """Return change ``number``'s rows, verified against the chain."""
     body = log.beside(number)
     if not hmac.compare_digest(hashlib.sha256(body).hexdigest(), record.body):
-        raise LedgerError(f"what the ledger holds beside record {number} was edited; restore its newest backup")
+        raise LedgerError(f"what the ledger holds next to record {number} was edited; restore its newest backup")
     return body
 
 
@@ -311,7 +311,7 @@ class RegistryIndex:
         for number, each in self._changes():
             if (each.spend, each.node, each.action) == (record.spend, record.node, "taken"):
                 return checked_body(self.log, number, each)
-        raise LedgerError(f"node {record.node} was never taken, and a record says how it ended; restore the ledger")
+        raise LedgerError(f"node {record.node} was never begun, and a record states how it ended; restore the ledger")
 
     def _count(self, spend: int, body: bytes, used: int, there: int) -> None:
         for way, keys in sends_in(body).items():

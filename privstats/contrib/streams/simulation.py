@@ -28,7 +28,7 @@ from privstats.workflows.simulate import Dropouts, checked_dropouts, measured, s
 def simulated(stream: Stream, epochs: Any, dropouts: Any, rng: Generator | None) -> list[Release | None]:
     """Return every node's release, as ``simulate``."""
     if not isinstance(epochs, Sequence) or len(epochs) != stream.epochs:
-        raise DataError(f"a stream of {stream.epochs} epochs takes a list with the shards of each of them; give all")
+        raise DataError(f"a stream of {stream.epochs} epochs needs a list with the shards of each epoch; pass all")
     gone = () if dropouts is None else dropouts
     if not isinstance(gone, Sequence) or isinstance(gone, str) or len(gone) > stream.most:
         raise PlanError(f"dropouts of this stream must be a list of at most {stream.most} mappings, one per node")
@@ -88,7 +88,7 @@ class _Simulated:
         changes = [each if isinstance(each, MomentsDelta) else MomentsDelta.of(each) for each in arrived]
         leavers = sum(each.left for each in changes)
         if leavers and not self.stream.deletions:
-            raise DataError(f"records leave in epoch {epoch} and the stream has no deletions; give deletions=True")
+            raise DataError(f"records leave in epoch {epoch} and the stream has no deletions; set deletions=True")
         self.owed = [[old + new for old, new in zip(level, changes, strict=True)] for level in self.owed]
 
     def _require_new(self, epoch: int) -> None:
@@ -98,8 +98,8 @@ class _Simulated:
                 names = {name for name in names_of(shard[2]) if name is not None}
                 if again := len(names & known):
                     raise DataError(
-                        f"epochs[{epoch}][{client}] brings {again} persons a second time: a person enters once, with "
-                        "all rows; leave later rows out"
+                        f"epochs[{epoch}][{client}] holds {again} persons a second time: a person enters once, with "
+                        "all rows; omit later rows"
                     )
                 known |= names
 

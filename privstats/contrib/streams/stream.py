@@ -44,8 +44,8 @@ from privstats.session.noise import epoch_noise
 
 _MOST_EPOCHS = 1024
 _DISCLOSED = (
-    "without noise an unlearned record is the difference of two sums, to half a grid step: give the plan a Privacy, or "
-    "say allow_disclosing_leavers=True"
+    "without noise an unlearned record is the difference of two sums, to half a grid step: add a Privacy to the "
+    "plan, or set allow_disclosing_leavers=True"
 )
 
 
@@ -141,18 +141,18 @@ class Stream(Planned):
         bare = isinstance(self.plan.privacy, NoPrivacy)
         if bare and self.row.private:
             raise PlanError(
-                f"mechanism={self.mechanism!r} needs a Privacy: without noise leaf + leaf - parent is the bare change "
-                "of one client where their lists differ by it; take increments, or give the plan a Privacy"
+                f"mechanism={self.mechanism!r} needs a Privacy: without noise leaf + leaf - parent is the bare "
+                "change of one client where their lists differ by it; use increments, or add a Privacy to the plan"
             )
         if bare and self.deletions and not self.allow_disclosing_leavers:
             raise PlanError(_DISCLOSED)
         if self.allow_disclosing_leavers and not (bare and self.deletions):
-            raise PlanError("allow_disclosing_leavers is for deletions without noise; leave it out")
+            raise PlanError("allow_disclosing_leavers is for deletions without noise; omit it")
         privacy = self.plan.privacy
         if self.row.correlated and not (isinstance(privacy, Privacy) and privacy.trust.drawn_by == "server"):
-            raise PlanError("mechanism='square-root' correlates the server's noise: give a plan of model='central'")
+            raise PlanError("mechanism='square-root' correlates the server's noise: pass a plan of model='central'")
         if self.row.correlated and self.repeats:
-            raise PlanError("the central server's own list proves who was not counted; leave repeats out")
+            raise PlanError("the central server's own list proves who was not counted; omit repeats")
 
     @property
     def promise(self) -> Promise | None:
@@ -260,10 +260,10 @@ class Stream(Planned):
 
     def _check(self, releases: Releases) -> None:
         if len(releases) > self.most:
-            raise PlanError(f"this stream has {self.most} nodes and {len(releases)} releases came; give its own")
+            raise PlanError(f"this stream has {self.most} nodes and {len(releases)} releases were passed; pass its own")
         for place, release in enumerate(releases):
             if release is not None and release.plan != self.first:
-                raise PlanError(f"release {place} is not of this stream; give the releases of its own nodes, in order")
+                raise PlanError(f"release {place} is not of this stream; pass the releases of its own nodes, in order")
 
 
 def _alone(plan: Plan, noise: Noise) -> float:
@@ -279,19 +279,19 @@ def _check_plan(plan: Plan) -> None:
     if not isinstance(plan.schema, ClassSchema | RidgeSchema):
         raise PlanError(f"class and ridge schemas stream; a {type(plan.schema).__name__} does not add up over epochs")
     if plan.min_count:
-        raise PlanError("a class that is rare in one epoch is in the next; leave min_count and merge out of the plan")
+        raise PlanError("a class that is rare in one epoch is in the next; omit min_count and merge in the plan")
     if plan.spare_bits:
-        raise PlanError("spare_bits is what a stream gives its own nodes; leave it out of the plan")
+        raise PlanError("spare_bits is what a stream sets for its own nodes; omit it in the plan")
     if plan.validity is not None:
-        raise PlanError("a stream weighs sums, which the group of proved sums does not allow: leave validity out")
+        raise PlanError("a stream weighs sums, which the group of proved sums does not allow: omit validity")
     if isinstance(plan.privacy, Privacy) and plan.privacy.pure:
-        raise PlanError("delta = 0 is supported for one release, and a stream has many: give its plan a delta above 0")
+        raise PlanError("delta = 0 is supported for one release, and a stream has many: set a delta above 0")
     if isinstance(plan.privacy, Privacy) and plan.privacy.client_clip is not None:
-        raise PlanError("client_clip bounds one upload and a stream has many; leave it out of the plan")
+        raise PlanError("client_clip bounds one upload and a stream has many; omit it in the plan")
     if isinstance(plan.privacy, Privacy) and plan.privacy.trust.drawn_by == "member":
         raise PlanError(
-            "a panel adds its noise to one sum and a stream has many, which its server weighs or takes back by its own "
-            "noise: choose model='central', 'distributed' or 'local'"
+            "a panel adds its noise to one sum and a stream has many, which its server weighs or subtracts with its "
+            "own noise: choose model='central', 'distributed' or 'local'"
         )
 
 
@@ -329,7 +329,7 @@ def weighed_release(
     if not stream.row.correlated or plan.noise is None:
         raise PlanError("only the square-root mechanism weighs sums; release a node of another one with session")
     if not 0 < len(sums) <= stream.epochs or sums[-1] is None or len(seed) != SEED_BYTES:
-        raise PlanError("give the seed of 32 bytes and the sum of every epoch so far, the last of which must be there")
+        raise PlanError("pass the seed of 32 bytes and the sum of every epoch so far; the last one must exist")
     _, survivors = sums[-1]
     require_survivors(plan, survivors)
     weights = coefficients(stream.epochs)

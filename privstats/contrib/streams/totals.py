@@ -50,8 +50,8 @@ class Totals:
             return
         if any(path.suffix in (_DRAWN, _TOTAL) for path in self._nodes.glob("*")):
             raise LocalProtocolError(
-                f"{self._seed} is missing, and noise was drawn from it: another seed would be a second draw, which is "
-                "not paid for; restore the file, or keep the releases that were made and begin a new stream"
+                f"{self._seed} is missing, and noise was sampled from it: another seed would be a second sample, "
+                "which is not charged; restore the file, or keep the earlier releases and begin a new stream"
             )
         write_sealed(self._seed, self.key("seed"), os.urandom(SEED_BYTES))
 
@@ -87,9 +87,8 @@ class Totals:
             write_sealed(path, key, digest)
         elif not path.exists() or not hmac.compare_digest(read_sealed(path, key), digest):
             raise LocalProtocolError(
-                f"the noise of round {place} was drawn for other sums than these or from another seed, and a second "
-                "draw is a second release, which is not paid for: keep the first release, or go on from the folder "
-                "it was made in"
+                f"the noise of round {place} was sampled for other sums or from another seed, and a second sample is "
+                "a second release, which is not charged: keep the first release, or go on from its folder"
             )
 
     def _keep(self, place: int, total: RingVector) -> None:

@@ -156,7 +156,7 @@ def _promise(plan: Plan, point: Point, schema: Any, records_per_client: int | No
     if point.unit == "client":
         most, clip = privacy.max_records_per_client or records_per_client, privacy.client_clip
         if most is None:
-            raise PlanError("unit 'client' needs records_per_client: the most records that a party may hold")
+            raise PlanError("unit 'client' needs records_per_client: the maximum number of records of a party")
     return Privacy(
         model=point.model,  # type: ignore[arg-type]  # judged where it is built
         unit=point.unit,  # type: ignore[arg-type]
@@ -178,7 +178,7 @@ def _schema(plan: Plan, deal: Partition, inputs: int) -> Any:
     if schema.optional:
         changes["statistics"] = deal.statistics
     elif deal.statistics != schema.statistics:
-        raise PlanError(f"statistics are {schema.statistics!r} in every plan of this task; leave the axis out")
+        raise PlanError(f"statistics are {schema.statistics!r} in every plan of this task; omit the axis")
     return replace(schema, **changes)
 
 

@@ -284,7 +284,7 @@ def _check_arguments(plan: Any, heads: Any, repeats: Any, jobs: Any) -> None:
     for name, head in heads.items():
         if not callable(head):
             raise DataError(
-                f"heads[{name!r}] must make a fresh head when called, got {type(head).__name__}; give a class"
+                f"heads[{name!r}] must return a new head when called, got {type(head).__name__}; pass a class"
             )
     for field, value, least in (("repeats", repeats, 2), ("jobs", jobs, 1)):
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
@@ -302,7 +302,7 @@ def _check_points(subject: Dataset) -> None:
 
 def _pair(field: str, pair: Any) -> tuple[Any, Any]:
     if not isinstance(pair, tuple | list) or len(pair) != 2:
-        raise DataError(f"{field} must be a pair (X, y), got {type(pair).__name__}; give features and labels together")
+        raise DataError(f"{field} must be a pair (X, y), got {type(pair).__name__}; pass features and labels together")
     return named_target(*pair)
 
 
@@ -316,7 +316,7 @@ def _arrays(plan: Plan, field: str, pair: Any) -> tuple[Any, Any]:
     if field == "train":
         warn_if_clipped(moments, stacklevel=4)
     if not moments.records:
-        raise DataError(f"{field} holds no records; give at least one")
+        raise DataError(f"{field} holds no records; pass at least one")
     return (np.asarray(X) if cells is None else X), np.asarray(y)
 
 

@@ -133,7 +133,7 @@ def _check_grid(epsilons: Any, repeats: Any) -> None:
     if not epsilons or repeats < 2:
         raise DataError("a sweep needs at least one epsilon and repeats of at least 2, so that there is a spread")
     if any(isinstance(epsilon, float) and math.isinf(epsilon) for epsilon in epsilons):
-        raise DataError("epsilons must be finite; the point without noise is there already")
+        raise DataError("epsilons must be finite; the point without noise is always included")
 
 
 def table(result: Sweep) -> Table:

@@ -74,7 +74,7 @@ def rivals(*words: str) -> dict[str, Callable[[], Rival]]:
     for word in words:
         if word not in entries:
             known = ", ".join(entries) or "those of installed packages, of which none has any"
-            raise DataError(f"baseline must be one of {known}, got {word!r}; choose one, or leave it out")
+            raise DataError(f"baseline must be one of {known}, got {word!r}; choose one, or omit it")
     makers = [_maker(entries[word]) for word in words]
     return {make().name: make for make in makers}
 

@@ -41,13 +41,13 @@ if TYPE_CHECKING:
 
 _DONE = "sweep.json"
 _BALANCED = (
-    "balanced accuracy (in brackets where epsilon alone varies) is the mean of the classes' accuracies; far below the "
-    f"accuracy it says that rare classes are missed, which the AUC beside it does not depend on: {RARE}. "
+    "balanced accuracy (in brackets where epsilon alone varies) is the mean of the classes' accuracies; far below "
+    f"the accuracy it shows that rare classes are missed, on which the AUC next to it does not depend: {RARE}. "
     'Sensitivity and specificity are those of threshold="prevalence"'
 )
 _TOLD = (
-    "cut points of {} are open in the plan: here they are quantiles of the records, without noise; what finding them "
-    "under the promise costs, `privstats try` shows"
+    "cut points of {} are open in the plan: here they are quantiles of the records, without noise; `privstats try` "
+    "shows the cost of estimating them under the promise"
 )
 
 
@@ -121,15 +121,15 @@ def _notes(result: Study) -> list[str]:
     return [
         *([_BALANCED] if result.metric == "accuracy" else []),
         *_of_one_class(result),
-        "nothing was charged: scores on private records are for their owner alone, and a plan that is chosen by them "
-        "is a leak outside the budget; choose on public data",
+        "nothing was charged: scores on private records are for their owner alone, and a plan chosen by them is a "
+        "leak outside the budget; choose on public data",
         *(
             f"{heading(epsilon)}: min_count={least} dropped {count:.1f} classes per release; the scores count their "
             "records as errors, so set min_count = 0 to see the price of noise alone"
             for epsilon, count in counted.items()
         ),
         *(f"{name}: {rival}" for name, rival in result.rivals.items()),
-        *(f"left out {name.partition(' from ')[0]}: {why}" for name, why in result.missing.items()),
+        *(f"excluded {name.partition(' from ')[0]}: {why}" for name, why in result.missing.items()),
     ]
 
 

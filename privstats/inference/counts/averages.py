@@ -59,7 +59,7 @@ def averages(release: Release, name: str, *, alpha: float = 0.05) -> dict[tuple[
     schema: Any = release.plan.schema
     known = {number.name: number for number in getattr(schema, "numbers", None) or ()}
     if name not in known:
-        listed = f"it has {', '.join(known)}" if known else "it has none: give the plan [[schema.numbers]]"
+        listed = f"it has {', '.join(known)}" if known else "it has none: add [[schema.numbers]] to the plan"
         raise ReleaseError(f"{name!r} is no number of the release; {listed}")
     number, z = known[name], z_of(alpha)
     table = count_table(release, *number.by, name)
@@ -115,8 +115,8 @@ def wide_means(plan: Plan) -> list[str]:
         mean = _average(n, 0.0, n / 3, (sigma["T"], sigma["x"], sigma["q"]), z).mean
         if (width := (mean.high - mean.low) / 2) >= WIDE:
             out.append(
-                f"WARNING: even if all {records:,} records come, the mean of {number.name} will have an interval "
-                f"{width:.0%} of its range wide: ask more people, raise epsilon, or have fewer groups"
+                f"WARNING: even if all {records:,} records come, the mean of {number.name} will have an interval as "
+                f"wide as {width:.0%} of its range: ask more people, raise epsilon, or have fewer groups"
             )
     return out
 

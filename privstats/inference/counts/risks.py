@@ -188,7 +188,7 @@ class Incidence(RowTable):
             "Cumulative incidence",
             ("", "time", "events", "incidence", *ends_of(self.alpha)),
             rows or [(HIDDEN, *[HIDDEN] * 5)],
-            notes=("Each cause competes with the others: an incidence is the share that had this one first.",),
+            notes=("Causes compete: an incidence is the share of persons who had this cause first.",),
             methods="Cumulative incidence by cause was estimated by Aalen and Johansen (1978) from counts of events "
             "and of persons at risk in bins of time; it ends where noise hides how many are at risk.",
         )

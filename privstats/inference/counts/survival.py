@@ -34,7 +34,7 @@ EVEN = "hazards even inside a bin, or nobody leaves inside it"
 """The assumption of curves and ratios at continuous times."""
 
 _PRODUCT = "by Kaplan and Meier's product of counts of events and of persons at risk in bins of time"
-_EXPONENTIAL = "from counts of events and person-time in bins, in which events and leaving are taken to be even"
+_EXPONENTIAL = "from counts of events and person-time in bins, in which events and censoring are assumed even"
 _NAMES = ("time", "n_risk", "n_event", "survival", "conf_low", "conf_high")
 
 
@@ -248,8 +248,8 @@ def event_tables(
         raise ReleaseError(f"time {time!r} must be a variable of Bins with edges at or above 0")
     if not isinstance(outcome, Categories) or outcome.other or not (causes or len(outcome.values) == 2):
         raise ReleaseError(
-            f"event {event!r} must have exactly two values, the second of which is the event; of several causes read "
-            "cumulative_incidence"
+            f"event {event!r} must have exactly two values, the second of which is the event; for several causes "
+            "read cumulative_incidence"
         )
     if by is None:
         return {"": table}

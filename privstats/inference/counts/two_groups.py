@@ -77,7 +77,7 @@ def logrank_test(
     """
     counts, sigma, bins = _groups(release, time, event, by, times, strata, "a log-rank test")
     if not bins and sigma == 0:
-        raise ReleaseError(f"a group of {by!r} has no record at risk; leave its cell out of the plan's variable")
+        raise ReleaseError(f"a group of {by!r} has no record at risk; omit its cell from the plan's variable")
     if not bins:
         return LogRank(math.nan, 1.0)
     assert times is not None  # noqa: S101  refused before
@@ -88,9 +88,7 @@ def logrank_test(
         noise = float(np.square(gradients(difference, counts.reshape(-1))).sum())
         variance = max(_hypergeometric(counts[..., :bins, :], at_risk_in(counts)[..., :bins]), 0.0) + sigma**2 * noise
     if not variance > 0:  # without noise only: it gives U a variance of its own
-        raise ReleaseError(
-            "there is no event in the bins that are reported for both groups, so nothing can be compared"
-        )
+        raise ReleaseError("the bins reported for both groups hold no event, so nothing can be compared")
     statistic = float(value) ** 2 / variance
     return LogRank(statistic, float(chdtrc(1, statistic)))
 

@@ -46,8 +46,8 @@ class BinaryColumn:
         noise = math.hypot(self.sigma["D"], per * self.sigma["A"], once * self.sigma["N"])
         if (apart > _SURE * noise + _ROUNDED * self.scale**2 * np.abs(self.N))[reported].any():
             raise ReleaseError(
-                f"binary (on the command line --binary) names {name!r}, whose sum of squares is not that of 0 and 1: "
-                "leave it out there"
+                f"binary (on the command line --binary) names {name!r}, which is no column of 0 and 1, by its sum of "
+                "squares: omit it there"
             )
 
     @property

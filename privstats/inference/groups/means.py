@@ -159,10 +159,10 @@ def table_one(
     require_level(alpha)
     if isinstance(require_records(release).plan.schema, CountSchema):
         if binary:
-            raise ReleaseError("binary serves class sums: count tables have the cells of each variable; leave it out")
+            raise ReleaseError("binary is for class sums: count tables have the cells of each variable; omit it")
         return group_shares(release, by, columns=columns, alpha=alpha)
     if by is not None:
-        raise ReleaseError("the groups of class sums are the classes; leave by out, or give a release of count tables")
+        raise ReleaseError("the groups of class sums are the classes; omit by, or pass a release of count tables")
     schema = _class_schema(release)
     require_gaussian(release)
     if release.moments.D is None:
@@ -240,7 +240,7 @@ def _chosen(found: GroupMeans, places: list[int]) -> GroupMeans:
 
 def _class_schema(release: Release) -> ClassSchema:
     schema = require_records(release).plan.schema
-    refusal = ReleaseError(f"table_one takes class moments, and the release measures a {type(schema).__name__}")
+    refusal = ReleaseError(f"table_one reads class sums or counts, and the release measures a {type(schema).__name__}")
     return narrowed(schema, ClassSchema, refusal)
 
 

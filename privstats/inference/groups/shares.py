@@ -26,7 +26,7 @@ _METHODS = (
     "groups by the standardised difference of Yang and Dalton (2012), with an interval under the noise alone."
 )
 _FOOT = (
-    "Cells: number (% of the group; interval of the %). Records with missing values are left out of a variable's "
+    "Cells: number (% of the group; interval of the %). Records with missing values are excluded from a variable's "
     "shares. Median [first to third quartile] is linear in a bin. SMD (Yang and Dalton 2012): noise enlarges it; its "
     "interval is about these records, under the noise alone."
 )

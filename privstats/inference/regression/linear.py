@@ -31,7 +31,7 @@ CovType: TypeAlias = Literal["auto", "nonrobust", "folds"]
 
 _COARSE = 1e-3
 _LINEAR = "the model is linear"
-ALIKE = "residuals vary alike whatever the columns are"
+ALIKE = "residuals have one variance whatever the columns are"
 """The assumption behind one residual variance for all records."""
 FEWEST_PARTS = 8
 """Minimum number of parts; with fewer, the quantiles at so low degrees of freedom are too wide to be useful."""
@@ -99,7 +99,7 @@ def ols(
 
 def _no_folds(sums: LinearSums, release: Release) -> str:
     if isinstance(release.plan.privacy, Privacy) and release.plan.privacy.averaged:
-        return "rows of one person lie in several folds, which are not independent then"
+        return "rows of one person are in several folds, which are then not independent"
     if sums.cells is not None:
         return "folds of declared columns have cells without records"
     if sums.parts is None or len(sums.parts.G) < FEWEST_PARTS:
@@ -160,7 +160,7 @@ def _notes(
         notes.append(text)
     notes += design_notes(schema, sums, errors) if sums.cells is None else sums.cells.notes(sums.equations)
     if schema.targets > 1:
-        notes.append("the residual variance is that of all targets together: intervals are conservative")
+        notes.append("the residual variance is estimated over all targets together: intervals are conservative")
     return notes
 
 
@@ -168,7 +168,7 @@ def design_notes(schema: Schema, sums: LinearSums, errors: Errors) -> list[str]:
     """Return warnings about a coarse grid, collinearity or noise."""
     equations, notes = sums.equations, list[str]()
     if sums.records * schema.scale**-2 / 12 * float(np.abs(np.diag(equations.inverse)).max()) > _COARSE:
-        notes.append(f"the grid is coarse beside a column's spread: raise grid_bits from {schema.grid_bits}")
+        notes.append(f"the grid is coarse relative to a column's spread: raise grid_bits from {schema.grid_bits}")
     if len(equations.lost.T):
         hidden = [name for name, size in zip(sums.names, errors.noise_error, strict=True) if math.isinf(size)]
         notes.append(f"columns are collinear: {', '.join(hidden)} cannot be distinguished")

@@ -134,7 +134,7 @@ def _present(releases: Sequence[Release | None], family: str) -> list[Release]:
 
 def _schema(release: Release, family: str) -> ScoreSchema:
     schema = release.plan.schema
-    text = f"this reader takes rounds of a {family} regression, and the release measures a {type(schema).__name__}"
+    text = f"this reader reads rounds of a {family} regression, and the release measures a {type(schema).__name__}"
     score = narrowed(schema, ScoreSchema, ReleaseError(text))
     if score.family != family:
         raise ReleaseError(f"{text} of family {score.family!r}")

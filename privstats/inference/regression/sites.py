@@ -220,7 +220,7 @@ def sites_schema(release: object) -> SitesSchema:
     """Return the schema; refuse sums not within sites."""
     schema = require_records(release).plan.schema
     refusal = ReleaseError(
-        f"this reader takes sums within sites, and the release measures a {type(schema).__name__}; measure a "
+        f"this reader reads sums within sites, and the release measures a {type(schema).__name__}; measure a "
         "SitesSchema"
     )
     return narrowed(schema, SitesSchema, refusal)
@@ -231,7 +231,7 @@ def require_pulls(schema: SitesSchema) -> None:
     if len(schema.pulls) < 2 or not isinstance(schema.transform[-1] if schema.transform else None, ConstantFeature):
         raise ReleaseError(
             "a random intercept needs exact sums of two to four pulls above 0 and a transform that ends in "
-            "ConstantFeature; measure these, or read inference.fixed_effects from a pull of 0"
+            "ConstantFeature; measure these, or read inference.fixed_effects with a pull of 0"
         )
 
 

@@ -126,8 +126,8 @@ def _named(model: str) -> str:
     name = ratio_of(model)
     if name is None:
         raise ReleaseError(
-            f"exponentiate serves logistic and Poisson regressions and hazards, whose coefficients are logarithms of "
-            f"ratios; a {model.lower()} has none: leave it out"
+            "exponentiate is for logistic and Poisson regressions and hazards, whose coefficients are logarithms of "
+            f"ratios; a {model.lower()} has none: omit it"
         )
     return name
 
@@ -145,7 +145,7 @@ def ratios_summary(table: Regression, alpha: float) -> Summary:
         ratio_columns(name, alpha),
         ratio_rows(table, alpha),
         head=(*head_of(table)[:-1], ("standard errors", f"of log {name}s, {table.cov_type} ({table.cov_reason})")),
-        notes=(f"Each {name} is per unit of its column; the constant is no ratio and is left out.",),
+        notes=(f"Each {name} is per unit of its column; the constant is no ratio and is excluded.",),
         warnings=table.notes,
         methods=f"{fitted_words(table)} Coefficients are exponentiated: {name}s.",
     )

@@ -150,7 +150,7 @@ class Regression(RowTable):
         """
         rows = np.atleast_2d(np.asarray(contrasts, dtype=np.float64))
         if np.linalg.matrix_rank(rows) < len(rows):
-            raise ReleaseError("contrasts must be linearly independent; leave out a row that follows from others")
+            raise ReleaseError("contrasts must be linearly independent; omit a row that follows from others")
         return self._combined(rows, len(rows)).joint_pvalue()
 
     def cells(self, *, reference: Mapping[str, str] | None = None, alpha: float = _ALPHA) -> CellTable:

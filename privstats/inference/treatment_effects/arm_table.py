@@ -40,8 +40,8 @@ _ADJUSTED = (
 )
 
 _LEFT_OUT = (
-    "Left out are records that a party holds and cannot read; together with those analysed they are all of an arm. "
-    "Noise may turn a few into 0, and 0 into a few. People in no file belong in the flow chart."
+    "Excluded are records that a party holds and cannot read; with those analysed they make up an arm. Noise may "
+    "turn a few into 0, and 0 into a few. People in no file belong in the flow chart."
 )
 
 

@@ -185,8 +185,8 @@ def arm_outcomes(read: CourseSums, place: int, alpha: float) -> tuple[ArmOutcome
     schema, split = read.schema, analysed(read)
     if read.arms is None or split is None:
         raise ReleaseError(
-            "outcomes by arm are read from the outcome session, which share=0 left out, or whose records noise hides; "
-            "run a course with it"
+            "outcomes by arm are read from the outcome session, which share=0 omits, or whose records noise hides; "
+            "set share above 0"
         )
     sums, sigma, half = read.arms[place], reckoned_sigma(read.present[-2]), schema.half
     noise = sigma.get("h", 0.0) / abs(sums.constant), sigma.get("G", 0.0) / sums.constant**2

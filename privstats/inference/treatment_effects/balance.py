@@ -194,8 +194,8 @@ def balance_summary(table: EffectTable, alpha: float) -> Summary:
         ),
         head=(("treated, others", f"{treated:,.0f} and {others:,.0f} (noisy)"),),
         notes=(
-            "Means are in the units of the columns. Differences are standardised by the root of the mean of both arms' "
-            f"variances, {weighting}; their intervals are about these records, so that noise alone is in them.",
+            "Means are in the units of the columns. Differences are standardised by the root of the mean of both "
+            f"arms' variances, {weighting}; their intervals are about these records, and cover noise alone.",
         ),
         methods="",
     )

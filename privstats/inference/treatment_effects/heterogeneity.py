@@ -110,7 +110,7 @@ def heterogeneity_of(sums: GroupSums, sites: int) -> Heterogeneity:
     """
     F = len(sums.S)
     if not (_SURE * sums.sigma_W < sums.W).all() or not (sums.records >= _FEWEST).all():
-        raise ReleaseError("noise hides how many records some group of sites has: take fewer groups, or more records")
+        raise ReleaseError("noise hides how many records some group of sites has: plan fewer groups, or more records")
     estimates = sums.S / sums.W
     variances, degrees = _variances(sums, estimates)
     w = 1 / variances

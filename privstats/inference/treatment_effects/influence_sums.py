@@ -120,24 +120,24 @@ def _schema(last: Release) -> EffectSchema:
     schema = last.plan.schema
     if isinstance(schema, RidgeSchema):
         raise ReleaseError("the last session of the course has no release, so there is no effect to read")
-    text = f"this reader takes the releases of an Effect course, and the last measures a {type(schema).__name__}"
+    text = f"this reader reads the releases of an Effect course, and the last measures a {type(schema).__name__}"
     return narrowed(schema, EffectSchema, ReleaseError(text))
 
 
 def _lines(schema: EffectSchema, present: Sequence[Release]) -> tuple[Values, ...]:
     before, last = present[:-1], present[-1]
     if not schema.fits_propensity and len(before) > 1:
-        raise ReleaseError(f"a trial's course has two sessions, got {len(present)} releases; give those of one course")
+        raise ReleaseError(f"a trial's course has two sessions, got {len(present)} releases; pass those of one course")
     if schema.fits_propensity and len(before) < 2:
-        raise ReleaseError("give the releases of the propensity and of the outcome lines, and the last, in order")
+        raise ReleaseError("pass the releases of the propensity, of the outcome models, and the last, in order")
     own, held = published_values(schema, before), last.plan.published
     values = own
     if held is not None and held.values is not None and all(held.values[name].near(own[name]) for name in own):
         values = dict(held.values)
     elif held is None or held.values is not None or held.sha256 != Published.of(own).sha256:
         raise ReleaseError(
-            "the last release was made at other lines, or another propensity, than follow from those before it: the "
-            "releases are out of order, of different courses, or some are missing"
+            "the last release used other outcome models, or another propensity, than follow from the earlier ones: "
+            "the releases are out of order, of different courses, or some are missing"
         )
     return tuple(values[name] for name in schema.lines)
 

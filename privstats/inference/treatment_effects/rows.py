@@ -99,7 +99,7 @@ class EffectRows(RowTable):
         if self.analysis is None:
             raise ReleaseError(
                 "nothing was declared before the first session, so every row is exploratory and has no adjusted "
-                "p-value: give course= of a course with an analysis"
+                "p-value: pass course= with a course that has an analysis"
             )
         adjusted = np.full(len(self), np.nan)
         for family in ("primary", "secondary"):
@@ -209,7 +209,7 @@ def _require_own(course: object, releases: Sequence[Release | None]) -> None:
             raise ReleaseError(f"these releases are not of this course: {error}") from None
         if own is None or (release is not None and replace(own, published=release.plan.published) != release.plan):
             raise ReleaseError(
-                f"release {place} is not of this course; give the course that its ledgers were charged for"
+                f"release {place} is not of this course; pass the course that its ledgers were charged for"
             )
 
 

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 _TRIAL = (
     "each record was assigned by the plan's probability, alone or in permuted blocks and not by clinic, ward or any "
     "other cluster; the columns were measured before assignment; one outcome per record, none missing; what one "
-    "receives does not move another's outcome; honest clients"
+    "receives does not affect another's outcome; honest clients"
 )
 _INCOMPLETE = _TRIAL.replace(
     "one outcome per record, none missing",
-    "one outcome per record; the propensity of being observed or the outcome lines are right among the records kept",
+    "one outcome per record; the propensity of being observed or the outcome models are right for the records included",
 )
 _AT_RANDOM = "Outcomes are missing at random given the arm and the columns named in the plan: no sum can test this."
 _ASSIGNED = "The effect is that of assignment: people who did not comply count in their assigned arm."
@@ -34,9 +34,9 @@ _RATIO = (
 )
 _CONFOUNDING = "No unmeasured confounding given the columns named in the plan: no sum can test this."
 _ADJUSTED = (
-    "the columns were measured before treatment; the propensity or the outcome lines are right among the records kept; "
-    "independent records, one outcome each, none missing; what one receives does not move another's outcome; honest "
-    "clients"
+    "the columns were measured before treatment; the propensity or the outcome models are right among the records "
+    "included; independent records, one outcome each, none missing; what one receives does not affect another's "
+    "outcome; honest clients"
 )
 _ROWS = {"ate": "all", "att": "treated", "overlap": "overlap"}
 _FEW, _RARE, _HALF = 50, 0.1, 0.5
@@ -83,7 +83,7 @@ def _declared(rows: EffectRows) -> list[str]:
         f"declared: {counts}; digest {course.digest[:_DIGITS]}...{date}, exploratory: all else.",
         f"Holm's P is adjusted for all declared rows of its family, primary or secondary, each at {analysis.alpha:g}; "
         "parties join by the digest and their ledgers hold it, while releases do not: compare it with theirs.",
-        *(f"On {about} the analysis states: {text or 'nothing'}." for about, text in stated.items()),
+        *(f"On {about}, the analysis states: {text or 'nothing'}." for about, text in stated.items()),
     ]
 
 
@@ -276,12 +276,12 @@ def _population(table: EffectTable) -> str:
     match table.estimand:
         case "overlap":
             return (
-                "It is about the records weighted by e (1 - e), e the published propensity, and about none that "
+                "It is about the records weighted by e (1 - e), e the published propensity, and excludes those that "
                 f"{beyond}; their mean weight is {share:.3f} of at most .25."
             )
         case "att":
             above = beyond.replace("outside", "above")
-            return f"It is about {share:.0%} of all records: the treated, but for those that {above}."
+            return f"It is about {share:.0%} of all records: the treated, except those that {above}."
     few = " Most records are not in it." if share < _HALF else ""
     return f"{share:.0%} of records are in this population; the rest {beyond}.{few}"
 
@@ -290,6 +290,6 @@ def _few(table: EffectTable) -> list[str]:
     if table.arms is None:
         return []
     if min(table.arms) < _FEW or (table.design != "trial" and min(table.arms) < _RARE * sum(table.arms)):
-        remedy = "" if table.design == "trial" else ": take estimand='overlap', or 'att'"
+        remedy = "" if table.design == "trial" else ": set estimand='overlap', or 'att'"
         return [f"Warning: few are in one arm{remedy}."]
     return []

@@ -171,7 +171,7 @@ class EffectTable(RowTable):
         """
         require_level(alpha)
         if self._sums is None:
-            raise ReleaseError("balance is read from the outcome session, which share=0 left out; run a course with it")
+            raise ReleaseError("balance is read from the outcome session, which share=0 omits; set share above 0")
         before = balance_of(self._sums, self.release.plan.schema, alpha)
         weighted = weighted_sums(self.release)
         if weighted is None:
@@ -218,7 +218,7 @@ class EffectTable(RowTable):
         """Return why this level hides the effect, or empty."""
         if self.hidden or self.ratio.reported(alpha):
             return self.hidden
-        return "noise hides how many records there are: take more records, or a larger epsilon"
+        return "noise hides how many records there are: plan more records, or a larger epsilon"
 
 
 def effect(releases: Sequence[Release | None]) -> EffectTable:
@@ -343,8 +343,8 @@ def _outweighed(schema: EffectSchema, sums: InfluenceSums, line: Values, ratio: 
     if schema.unit(line) <= _LIGHT * math.sqrt(ratio.variance):
         return ""
     return (
-        "one record could weigh more than .4 of a standard error, so rare outcomes would make the interval too short: "
-        "take more records, or a narrower range of outcomes"
+        "one record could weigh more than .4 of a standard error, so rare outcomes would make the interval too "
+        "short: plan more records, or a narrower range of outcomes"
     )
 
 
@@ -358,11 +358,11 @@ def _unsettled(schema: EffectSchema, found: Nuisances | None, r: float | None) -
         return ""
     if not found.clear > _CLEAR:
         who = "whose outcome is missing" if schema.missing else "who is treated"
-        return f"noise hides along some column {who}: take fewer columns, more records, or a larger epsilon"
+        return f"noise hides along some column {who}: plan fewer columns, more records, or a larger epsilon"
     if not r <= _MOST_R:
         instead = "a larger trim" if schema.missing else "estimand='ate'"
         return (
-            "errors of the propensity and of the outcome lines could make up more than a third of the standard error: "
-            f"take more records, fewer columns, a larger epsilon, or {instead}"
+            "errors of the propensity and of the outcome models could make up more than a third of the standard "
+            f"error: plan more records, fewer columns, a larger epsilon, or {instead}"
         )
     return ""

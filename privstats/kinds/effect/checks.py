@@ -28,7 +28,7 @@ _BALANCE = Statistic("b", "pooled", ("feature",), (0, 1), share=0.2,
     meaning="the sum of the columns over the treated minus that over the others, each record weighted for its arm")
 """Columns weighted by arm, in units of the largest contribution of one record."""
 _LEFT_OUT = Statistic("O", "pooled", ("exclusion",), (0, 0), share=0.5,
-    meaning="how many records are left out, by arm and by whether the outcome or a column is unreadable")
+    meaning="how many records are excluded, by arm and by whether the outcome or a column is unreadable")
 """Counts of excluded records: a record adds 1 to one of these numbers, or 1 to N."""
 
 TRIAL_TABLE: tuple[Statistic, ...] = (_RECORDS, _INFLUENCE)
@@ -136,8 +136,8 @@ def checked_subgroups(variables: Any) -> tuple[Variable, ...] | None:
     for each in checked:
         if each.missing or (isinstance(each, Bins) and each.open != "both"):
             raise SchemaError(
-                f"subgroups by {each.name!r} must put every record into one of them: leave missing out, and bins open "
-                "at both ends"
+                f"subgroups by {each.name!r} must put every record into one of them: omit missing, and leave bins "
+                "open at both ends"
             )
     if math.prod(len(each.cells) for each in checked) > _MOST_BLOCKS:
         raise SchemaError(f"subgroups must be at most {_MOST_BLOCKS} where crossed: each has noise of its own")
@@ -150,7 +150,7 @@ def checked_range(value: object, field: str = "outcome") -> tuple[float, float]:
     numbers = len(ends) == 2 and all(isinstance(end, int | float) and not isinstance(end, bool) for end in ends)
     if not numbers or not -_LARGEST <= ends[0] < ends[1] <= _LARGEST:
         raise SchemaError(
-            f"{field} must be (low, high) with low < high; say it from public knowledge, not from records"
+            f"{field} must be (low, high) with low < high; take it from public knowledge, not from records"
         )
     return float(ends[0]), float(ends[1])
 
@@ -185,8 +185,8 @@ def check_columns(schema: EffectSchema) -> None:
     for name in divided:
         if name not in names or name == arm or divided.count(name) > 1:
             raise SchemaError(
-                f"subgroups must be by different columns measured before treatment, {', '.join(names)}, and "
-                f"{name!r} is not; name it once, and in feature_names"
+                f"subgroups must be by different columns measured before treatment, got {name!r}: name each of "
+                f"{', '.join(each for each in names if each != arm)} at most once"
             )
     for each in schema.subgroups or ():
         texts = levels.of(each.name) if levels is not None else None
@@ -217,25 +217,25 @@ def check_design(schema: EffectSchema) -> None:
     else:
         settle(schema, probability=_checked_probability(schema.probability))
         if schema.trim is not None and schema.missing is None:
-            raise SchemaError("trim must be left out of a trial: its probability is known")
+            raise SchemaError("trim must be omitted in a trial: its probability is known")
         if schema.estimand != "ate":
             raise SchemaError("estimand must be 'ate' in a trial: all its estimands are one")
     settle(schema, measure=_checked_measure(schema), balance=_checked_balance(schema.balance))
     if schema.missing is not None:
         _check_missing(schema)
     if schema.left_out not in (None, "counted"):
-        raise SchemaError(f"left_out must be 'counted' or left out, got {schema.left_out!r}")
+        raise SchemaError(f"left_out must be 'counted' or omitted, got {schema.left_out!r}")
     if schema.left_out and schema.groups:
         raise SchemaError("left_out and groups cannot be combined: an excluded record is in no group of sites")
 
 
 def _check_missing(schema: EffectSchema) -> None:
     if schema.missing != "weights":
-        raise SchemaError(f"missing must be 'weights' or left out, got {schema.missing!r}")
+        raise SchemaError(f"missing must be 'weights' or omitted, got {schema.missing!r}")
     if not isinstance(schema.probability, float):
         raise SchemaError(
-            "missing='weights' needs a trial with one probability of treatment. With a fitted propensity of treatment, "
-            "no bound covers the errors of both propensities: leave missing out, and use complete records"
+            "missing='weights' needs a trial with one probability of treatment. With a fitted propensity of "
+            "treatment, no bound covers the errors of both propensities: omit missing, and use complete records"
         )
     beside = {
         "measure": schema.measure,
@@ -245,13 +245,13 @@ def _check_missing(schema: EffectSchema) -> None:
         "several outcomes": len(schema.outcome_names or ()) > 1,
     }
     if named := [name for name, value in beside.items() if value]:
-        raise SchemaError(f"missing='weights' takes one outcome in all records, and no {named[0]}: leave one of both")
+        raise SchemaError(f"missing='weights' needs one outcome in all records, and no {named[0]}: omit one of both")
     low, high = _LEAST_SEEN
     trim: Any = schema.trim
     if type(trim) not in (int, float) or not low <= trim <= high:
         raise SchemaError(
             f"trim must be a number from {low} to {high} where outcomes may be missing, got {trim!r}: records whose "
-            "published probability of being observed lies below it are left out; .5 is usual"
+            "published probability of being observed is below it are excluded; .5 is usual"
         )
     settle(schema, trim=float(trim))
 
@@ -296,13 +296,13 @@ def _checked_measure(schema: EffectSchema) -> Measure | None:
         raise SchemaError(f"measure must be 'difference', 'ratio' or 'both', got {measure!r}")
     if schema.probability is None:
         raise SchemaError(
-            f"measure={measure!r} is for trials: its sums have no place for the share of records that a "
-            "propensity keeps; take the difference"
+            f"measure={measure!r} is for trials: its sums do not hold the share of records that a propensity "
+            "includes; use the difference"
         )
     if schema.outcome[0] != 0:
         raise SchemaError(f"measure={measure!r} needs outcomes from 0, got a range from {schema.outcome[0]:g}")
     if schema.outcome_names is not None and len(schema.outcome_names) > 1:
-        raise SchemaError(f"measure={measure!r} takes one outcome: each ratio needs its own denominator")
+        raise SchemaError(f"measure={measure!r} needs one outcome: each ratio has its own denominator")
     if schema.groups is not None:
         raise SchemaError(f"measure={measure!r} and groups cannot be combined: groups compare differences, not ratios")
     return "ratio" if measure == "ratio" else "both"

@@ -21,7 +21,7 @@ def fields_of(
     levels = _levels_of(columns, treatment, outcome)
     (arm,) = (treatment,) if isinstance(treatment, str) else treatment
     if arm in columns:
-        raise SchemaError(f"treatment {arm!r} must not be among the columns: it would explain itself away")
+        raise SchemaError(f"treatment {arm!r} must not be among the columns: name it in treatment alone")
     ranges = [_range_of(each, f"the range of {name!r}") for name, each in columns.items()]
     width, further = len(ranges), levels[0].further if levels else 0
     behind = (0.0,) * (1 + further)  # the arm, and texts beyond the second of a column
@@ -75,8 +75,8 @@ def _shared_range(outcome: Any) -> tuple[Any, tuple[str, ...] | None]:
     ranges = {name: _range_of(each, f"the range of {name!r}") for name, each in outcome.items()}
     if len(set(ranges.values())) != 1:
         raise SchemaError(
-            "outcomes must share one public range, because their lines come from one sum: divide each by a public "
-            "number so that they do"
+            "outcomes must share one public range, because one sum fits all their models: divide each by a public "
+            "number"
         )
     return next(iter(ranges.values())), tuple(ranges)
 

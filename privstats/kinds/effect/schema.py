@@ -101,8 +101,8 @@ class EffectSchema(Schema):
     purpose: ClassVar[str] = "how much a treatment changes an outcome, on average over many records"
     no_persons: ClassVar[str] = "the interval of an effect needs one row a person, or person_clip='average'"
     needs_privacy: ClassVar[str] = (
-        "influence values cannot be released without differential privacy: the published lines can be chosen so "
-        "that one record counts alone; give the plan a Privacy"
+        "influence values cannot be released without differential privacy: the published models can be chosen so "
+        "that one record counts alone; add a Privacy to the plan"
     )
     nonnegative: ClassVar[bool] = False
 
@@ -346,7 +346,7 @@ class EffectSchema(Schema):
         """Return why persons are refused; averages need all sites to sum alike."""
         alone = self.groups is None and not isinstance(self.probability, tuple)
         if averaged and self.left_out:
-            return "records left out are counted one by one, and a person's rows are averaged"
+            return "excluded records are counted one by one, and a person's rows are averaged"
         if averaged and not alone:
             return "groups of sites, and sites that differ in their probability, sum single rows"
         return "" if averaged else self.no_persons

@@ -78,7 +78,7 @@ class EffectMoments(Moments):
         if total is NotImplemented or not (self.variants or other.variants):
             return total
         if len(self.variants) != len(other.variants):
-            raise DataError("moments after for_client cannot be added to moments before it: give what measure returned")
+            raise DataError("moments after for_client cannot be added to moments before it: pass what measure returned")
         return replace(total, variants=tuple(map(operator.add, self.variants, other.variants)))
 
     @property
@@ -97,7 +97,7 @@ class EffectMoments(Moments):
             return self._in_group(index)
         place = checked_index(index)
         if len(self.variants) != len(self.schema.probabilities):
-            raise DataError("for_client selected a roster index before: give the moments that measure returned")
+            raise DataError("for_client selected a roster index before: pass the moments that measure returned")
         if place >= len(chances):
             raise DataError(f"the schema has probabilities of roster indices 0 to {len(chances) - 1}, got {place}")
         return self.variants[self.schema.probabilities.index(chances[place])]._in_group(place)
@@ -109,7 +109,7 @@ class EffectMoments(Moments):
         place = checked_index(index)
         own = {row.letter: self.sums(row) for row in self.schema.sent}
         if any(each[1:].any() for each in own.values()):
-            raise DataError("these sums are in a group already; give what measure returned")
+            raise DataError("these sums are in a group already; pass what measure returned")
         moved = {letter: np.roll(each, place % groups, axis=0) for letter, each in own.items()}
         return EffectMoments.of_sums(self.schema, moved, records=self.records, published=self.published)
 

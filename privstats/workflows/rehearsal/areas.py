@@ -131,7 +131,7 @@ class Decided:
             return ""
         rare = min(range(len(self.classes)), key=lambda place: self.shares[place])
         mean = f"the mean of the model's own probabilities ({self.classes[rare]}: {self.expected[rare]:.3f})"
-        how = f"Flagging so gives a balanced accuracy of {self.by_shares:.1%} here, and above {mean}"
+        how = f"Flagging this way has a balanced accuracy of {self.by_shares:.1%} here, and above {mean}"
         if len(self.classes) > _PAIR:
             how = (
                 f"Taking the largest of the probabilities divided by the shares gives a balanced accuracy of "

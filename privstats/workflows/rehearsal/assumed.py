@@ -56,17 +56,17 @@ class RehearsalOptions:
 
 def words_of(parties: int, *, persons: bool = False) -> Mapping[str, tuple[Any, str]]:
     """Return the options' defaults, each with a study's question."""
-    one, protected = "record", "one record is protected; of a patient with several less is promised"
+    one, protected = "record", "one record is protected; a patient with several is promised less"
     if persons:
         one = "person"
-        protected = "all rows of one patient at one party together weigh at most one row; in two files one has two"
-    model = ("local", "each party adds all of it, for between two either knows its own part of the sum")
+        protected = "all rows of one patient at one party weigh at most one row; a patient in two files weighs two"
+    model = ("local", "each party adds all the noise, because with two parties each knows its own part of the sum")
     if parties > _PAIR:
         model = ("distributed", "the parties add it together, and one of them may work with the server")
     return {
         "unit": (one, protected),
-        "adjacency": ("add-remove", f"that a {one} is there at all is hidden, too"),
-        "delta": (1e-6, f"the chance of more, well below 1 / {one}s"),
+        "adjacency": ("add-remove", f"whether a {one} is in the data is hidden, too"),
+        "delta": (1e-6, f"the chance of a larger loss, well below 1 / {one}s"),
         "model": model,
     }
 
@@ -86,11 +86,11 @@ _RECURS = 0.9
 _IDS = "names, ids or free text"
 _RECURRING = f"{_IDS} that recur"
 _WHOSE = "whose a record is"
-_WHO = {_RECURRING: f"{_RECURRING}; name it with --persons (in Python persons=) if it tells {_WHOSE}"}
+_WHO = {_RECURRING: f"{_RECURRING}; name it with --persons (in Python persons=) if it shows {_WHOSE}"}
 _MOST_CLASSES = 20
 _SHOWN = 8
 _SIZE = "the size that the protocol plans with"
-_BOOK = "its code book; here the first file alone, and what another file has beside these is other"
+_BOOK = "its code book; here the first file alone: further values in another file count as other"
 
 
 class Sentence(NamedTuple):
@@ -160,7 +160,7 @@ def assumed_of(table: Mapping[str, Readings], target: str, records: int, *, pers
     columns = tuple(each for each in kinds.values() if not isinstance(each, str))
     if not columns:
         raise DataError(
-            "no column beside the target holds what a model could read: dates, numbers, or texts that recur"
+            "no column other than the target holds what a model could read: dates, numbers, or repeated texts"
         )
     excluded = {name: why for name, why in kinds.items() if isinstance(why, str)}
     if persons is None:
@@ -184,7 +184,7 @@ def _accepted(name: str, readings: Readings) -> Column | str:
     try:
         return _kind_of(name, readings)
     except SchemaError:
-        return "its name or values are none that a plan can list"
+        return "a plan cannot list its name or values"
 
 
 def _kind_of(name: str, readings: Readings) -> Column | str:

@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 STAMP = "A REHEARSAL: read from the files themselves"
 UNSURE = (
-    "± is the standard error over the records held out; that of a difference is of both models on the same ones. It "
-    "leaves out the noise, which was drawn once, and what other records to learn from would have given."
+    "± is the standard error over the records held out; for a difference, of both models on the same records. It "
+    "excludes the variation of the noise, sampled once, and of the records to learn from."
 )
 _SURE = 2.0
 """Standard errors from which a difference counts as clear."""
 _OPEN = "?"
 _LEFT = {
-    "unlabelled": "records without a class, left out",
-    "unowned": "records without an id, left out",
-    "broken": "lines that are no records, left out",
+    "unlabelled": "records without a class, excluded",
+    "unowned": "records without an id, excluded",
+    "broken": "lines that are no records, excluded",
 }
 _READ = ("transform", "features", "classes", "class_names")
 
@@ -67,9 +67,7 @@ def assumptions(what: Opened) -> tuple[Sentence, ...]:
         if chosen[name] is None
     ]
     written = [
-        Sentence(
-            f"how {Path(file_of(file)).name} is written", options.strip(), "its owner's own word, in every command"
-        )
+        Sentence(f"how {Path(file_of(file)).name} is written", options.strip(), "its owner states it, in every command")
         for file in what.files
         if (options := options_of(file))
     ]
@@ -107,8 +105,8 @@ def worths(rehearsal: Rehearsal) -> list[Worth]:
     return [
         Worth(
             (
-                Bar(f"{name}'s own: alone, no privacy", own.alone.value, own.alone.error),
-                Bar(f"{name}'s own: {joint}", own.private.value, own.private.error, True),
+                Bar(f"{name}'s own records: alone, no privacy", own.alone.value, own.alone.error),
+                Bar(f"{name}'s own records: {joint}", own.private.value, own.private.error, True),
             ),
             _worth(f"{name}'s own {whose}", own),
         )
@@ -120,10 +118,10 @@ def _worth(whose: str, own: Own) -> str:
     value, error = own.gain.value, own.gain.error
     sentence = f"For {whose} the joint model is worth {value:+.3f}{_spread(error)}"
     if error is None:
-        return f"{sentence}: too few of a class are held out to state its error."
+        return f"{sentence}: too few records of a class are held out to estimate its error."
     if abs(value) < _SURE * error:
         return f"{sentence}: its {own.records:,} records held out cannot distinguish that from 0."
-    return f"{sentence}." if value > 0 else f"{sentence}: its own model is better for them."
+    return f"{sentence}." if value > 0 else f"{sentence}: its own model predicts them better."
 
 
 def bars(rehearsal: Rehearsal) -> list[Bar]:
@@ -263,16 +261,17 @@ def next_commands(what: Opened, *, kept: bool) -> list[tuple[str, str]]:
     commands = [
         (
             f"privstats plan init plan.toml --from {first}{drop}",
-            "writes columns.toml: the names, with a question mark for each kind, which the data dictionary answers",
+            "writes columns.toml, the names, each with a question mark for its kind: fill it in from the data "
+            "dictionary",
         ),
         (
             f"privstats plan init plan.toml --from {first} --public columns.toml --target {target}{unit}",
-            "makes the plan of columns.toml once it is filled in, and asks for what only you can choose",
+            "writes the plan from the filled-in columns.toml, and asks for what only you can choose",
         ),
         *(
             (
                 f"privstats look {_words(file)} --plan plan.toml{key}",
-                f"at the party that holds it: its file beside the plan{rows}",
+                f"at the party that holds it: its file compared with the plan{rows}",
             )
             for file in what.files
         ),
@@ -287,8 +286,8 @@ def before_a_score(what: Opened) -> tuple[str, str]:
     return (
         f"privstats flower records STUDY/party {file} --target {quote(what.asked.target)} --split "
         f"{what.asked.test:g}{whose}",
-        "in the study, at every party: keeps this share out of every sum. Without --split nothing is kept out, and no "
-        "record is left on which privstats score could score the model",
+        "in the study, at every party: holds this share out of every sum. Without --split no record remains for "
+        "privstats score",
     )
 
 
@@ -307,13 +306,11 @@ def _words(file: Source) -> str:
 def shape(found: Rehearsal) -> Figure:
     """Draw the points of the columns that decide most."""
     hidden = len(found.card.columns) - len(decisive(found.card))
-    others = f" The other {hidden} columns decide less." if hidden else ""
+    others = f" The other {hidden} columns matter less." if hidden else ""
     return Figure.of_png(
         "points of the private model",
-        "Points of the private model over the values of a column: log odds beside those of the mean record. The band "
-        "is 95 % of what noise may have done to them; grey where it may be all of it, or where a cell holds no "
-        "records for "
-        f"sure.{others}",
+        "Points of the private model over the values of a column: log odds relative to the mean record. The band "
+        f"covers 95 % of the noise; grey where noise may explain all of it, or the cell may be empty.{others}",
         drawn(found.card),
     )
 

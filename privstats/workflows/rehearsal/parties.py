@@ -108,9 +108,9 @@ def shared_names(files: Sequence[Source], target: str, drop: Sequence[str], pers
             if place is None:
                 hint = other_separator(names, file.separator)
                 raise DataError(
-                    f"{file.path} has no column {wanted!r}, and a rehearsal needs the same names in every table: name "
-                    f"another one in --target, --drop or --persons (in Python target=, drop=, persons=), or its column "
-                    f"so; it has {quoted_names(names)}{hint}"
+                    f"{file.path} has no column {wanted!r}, and a rehearsal needs the same names in every table: "
+                    "name another one in --target, --drop or --persons (in Python target=, drop=, persons=), or "
+                    f"rename its column; it has {quoted_names(names)}{hint}"
                 )
     if persons is not None and places_in([persons], headers[0]) == places_in([target], headers[0]):
         raise DataError(f"{persons!r} holds the person ids and cannot be predicted; name another column in --target")
@@ -138,7 +138,7 @@ def read_file(file: Source, names: Sequence[str], persons: str | None = None) ->
     table = file.table(names if persons is None else [*names, persons])
     columns = {name: read(values) for name, values in zip(names, table.columns.values(), strict=persons is None)}
     if not len(columns[names[0]].numbers):
-        raise DataError(f"{file.path} holds no record; give a file with some")
+        raise DataError(f"{file.path} holds no record; pass a file with records")
     ids = None if persons is None else np.array(names_of(table.values(persons)), object)
     return Found(columns, table.left_out, ids)
 
@@ -174,8 +174,8 @@ def _party(name: str, file: Found, public: Assumed, cells: Cells, share: float) 
     test = held_out(codes, share, _SPLIT) if ids is None else persons_held_out(ids, share, _SPLIT)
     if len(np.unique(y[~test])) < len(public.classes) or len(np.unique(y[test])) < len(public.classes):
         raise DataError(
-            f"{name} has too few records of one class to learn it and to score it; give a file with more, or another "
-            "--test (in Python test=)"
+            f"{name} has too few records of one class to fit and to score; pass a file with more, or another --test "
+            "(in Python test=)"
         )
     return Party(
         name, table, codes, y, test, int((~labelled).sum()), file.broken, ids, int((labelled & ~counted).sum())

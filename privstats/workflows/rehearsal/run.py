@@ -141,7 +141,7 @@ def opened(files: Sequence[Source], asked: RehearsalOptions) -> Opened:
     start = perf_counter()
     asked.privacy(len(files))
     if not 0 < asked.test < 1:
-        raise DataError(f"test must lie between 0 and 1, got {asked.test:g}; give the share to score on, such as 0.25")
+        raise DataError(f"test must be between 0 and 1, got {asked.test:g}; give the share to score on, such as 0.25")
     names = shared_names(files, asked.target, asked.drop, asked.persons)
     target = names[place_of(asked.target, names) or 0]
     first = read_file(files[0], names, asked.persons)
@@ -149,7 +149,7 @@ def opened(files: Sequence[Source], asked: RehearsalOptions) -> Opened:
     try:
         Cells(public.columns)  # refuses too many columns before the other files are read
     except SchemaError as refusal:
-        raise SchemaError(f"{refusal}: leave columns out of the rehearsal with --drop (in Python drop=)") from None
+        raise SchemaError(f"{refusal}: omit columns from the rehearsal with --drop (in Python drop=)") from None
     sources = [first, *(read_file(file, names, asked.persons) for file in files[1:])]
     parties = parties_of(files, sources, public, asked.test)
     persons = None if asked.persons is None else sum(each.persons(test=False) for each in parties)

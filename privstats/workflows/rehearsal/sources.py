@@ -42,8 +42,8 @@ class HeldTable:
         names = names_of_columns(self.data)
         if not names or not all(isinstance(name, str) for name in names):
             raise DataError(
-                f"{self.path} is no table whose columns have names: give a frame of pandas or polars, a table of "
-                "Arrow, a mapping of columns, or the path of a file"
+                f"{self.path} is no table with named columns: pass a frame of pandas or polars, a table of Arrow, a "
+                "mapping of columns, or the path of a file"
             )
         return tuple(names)
 

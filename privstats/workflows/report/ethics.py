@@ -29,8 +29,8 @@ KEYS: Mapping[str, tuple[tuple[str, str, str], ...]] = {
     "interactive": (
         (
             "Each party",
-            "a key that signs for it, and secret keys of one session, which cover its numbers; parts of these lie with "
-            "other parties, so that a total can be opened although a party has vanished",
+            "a key that signs for it, and secret keys of one session, which cover its numbers; other parties store "
+            "parts of these, so that a total can be opened if a party vanishes",
             "its own numbers",
         ),
         (
@@ -42,7 +42,7 @@ KEYS: Mapping[str, tuple[tuple[str, str, str], ...]] = {
     "split": (
         ("Each party", "a key that signs its one message", "its own numbers"),
         (
-            "The leader, and {helpers} beside it",
+            "The leader, and {helpers} next to it",
             "each a key of its own for this session; every message is split so that each of them holds one part",
             "together the total of at least {least} parties; single parties only if all of them work together",
         ),
@@ -103,30 +103,27 @@ def keys_of(plan: Plan) -> list[tuple[str, str, str]]:
 def word_for(rows: Mapping[str, _Row], name: str, what: str) -> _Row:
     """Return the row of a name, or raise ``PlanError``."""
     if name not in rows:
-        raise PlanError(
-            f"the pages for an ethics board have no words for {what} {name!r} yet, and no other words stand in for "
-            "them: write its row, or use report.html"
-        )
+        raise PlanError(f"the pages for an ethics board have no text for {what} {name!r}: use report.html")
     return rows[name]
 
 
 _MOST_ROWS = 12
 _SEVERAL = (2, 5, 10)
 _OPENED = (
-    "It is made of the released total alone, with its noise, which is all that may be published. Later analyses of it "
-    "reveal nothing more about a patient."
+    "It is computed from the released total alone, with its noise, which is all that may be published. Later "
+    "analyses of it reveal nothing more about a patient."
 )
 _OPENED_EXACT = (
-    "It is made of the exact total alone, which has no noise. Later analyses of it reveal nothing more about a patient."
+    "It is computed from the exact total alone, which has no noise. Later analyses of it reveal nothing more about a "
+    "patient."
 )
 _EXACT_KEPT = (
-    "The total is exact. Anyone with a second total over nearly the same records can subtract one from the other and "
-    "obtains the sum of those in which they differ, perhaps one patient: each stored total reveals more together with "
-    "the next."
+    "The total is exact. Anyone with a second total over nearly the same records can subtract one from the other, "
+    "and obtains the sum of the records that differ, perhaps one patient. Each further total reveals more."
 )
 _WITHDRAWN = {
-    False: "Afterwards nobody can take a record out of the total.",
-    True: "Afterwards a record is taken out of the total at the next session.",
+    False: "Afterwards no record can be removed from the total.",
+    True: "Afterwards a record is removed from the total at the next session.",
 }
 
 
@@ -189,10 +186,10 @@ def _taking_part(plan: Plan) -> Iterator[str]:
 def _leaves(total: Total) -> str:
     over = "" if total.sessions == 1 else f" in at most {total.sessions} sessions"
     return (
-        f"What leaves a party are {total.numbers:,} numbers{over}, {total.upload_bytes:,} bytes: sums over "
-        "its records, and no record. They are masked: nobody can read those of one party while the keys "
-        "of the masks hold, and only the total over parties is opened. What else it sends are keys, signatures and "
-        "messages that tell nothing of a record."
+        f"A party sends {total.numbers:,} numbers{over}, {total.upload_bytes:,} bytes: sums over its records, and no "
+        "record. They are masked: no one can read one party's sums while the keys of the masks hold, and only the "
+        "total over parties is opened. It also sends keys, signatures and messages, which reveal nothing about a "
+        "record."
     )
 
 
@@ -207,7 +204,7 @@ def _sums(sessions: list[Session]) -> Table:
     cells = [(each.name, row.meaning, f"{numbers:,}", _noise(each.plan, row.letter)) for each, row, numbers in shown]
     if rest := rows[len(shown) :]:
         numbers = sum(numbers for _, _, numbers in rest)
-        cells.append(("", f"and {len(rest)} sums more, which report.html lists one by one", f"{numbers:,}", ""))
+        cells.append(("", f"and {len(rest)} further sums, listed in report.html", f"{numbers:,}", ""))
     header = (
         "session",
         "what is added up over the records of a party",
@@ -285,8 +282,8 @@ def _guess(kept: Guarantee) -> str:
     """Return the best attacker's advantage, rounded up to a tenth of a hundredth."""
     right = math.ceil(500 * (1 + kept.operating_point()[2])) / 10
     return (
-        f"An attacker who must decide which of two equally likely cases is true is right in at most {right:g} of 100, "
-        "whatever else they know and compute. Tossing a coin gets 50."
+        f"An attacker who must decide which of two equally likely cases is true is right in at most {right:g} of 100 "
+        "cases, whatever else they know and compute. Guessing gets 50."
     )
 
 
@@ -319,8 +316,8 @@ def _chosen(plan: Plan) -> list[str]:
     if plan.noise is None:
         return []
     return [
-        "What a choice reveals that was made by looking at records: of groups, columns and bounds in the plan, or of a "
-        "party to stay away. They are taken from public knowledge, and no number above counts them."
+        "Choices made by looking at records: of groups, columns and bounds in the plan, or of a party to stay away. "
+        "They must rest on public knowledge, because no number above counts them."
     ]
 
 
@@ -353,7 +350,7 @@ def _retention(plan: Plan, course: Course | None) -> list[str]:
 
 def _withdrawn(plan: Plan, course: Course | None) -> str:
     removed = course is not None and course_kind(course).part == "changes" and getattr(course, "deletions", False)
-    discloses = " That discloses the record: two totals differ by what came and went between them, and by nothing else."
+    discloses = " That discloses the record: two totals differ only by the records that came and went between them."
     return _WITHDRAWN[removed] + (discloses if removed and plan.noise is None else "")
 
 
@@ -367,7 +364,7 @@ def _accounts(plan: Plan) -> Iterator[str]:
     elif plan.noise is not None:
         yield f"Each party keeps an account of all released totals that its records were in, {limit}."
     else:
-        yield "No account with a limit is needed, because nothing is promised that it could keep."
+        yield "No account with a limit is needed, because nothing is promised."
 
 
 def _least(plan: Plan) -> list[str]:

@@ -44,8 +44,8 @@ def headline(plan: Plan, guarantee: Guarantee | None = None) -> str:
     guarantee = total_of(plan).guarantee if guarantee is None else guarantee
     if math.isinf(guarantee.mu):
         return (
-            "Nothing bounds what the released sums tell about single records: masking hides who sent what, and the "
-            "total is released as it is."
+            "Nothing bounds what the released sums reveal about single records: masking hides who sent what, and the "
+            "exact total is released."
         )
     whom = _WHOM[_unit(plan)]
     if plan.devices is not None and plan.noise is not None and not plan.noise.pure:
@@ -61,8 +61,8 @@ def suppressed(plan: Plan) -> list[str]:
     if not plan.min_count:
         return []
     return [
-        f"A class whose noisy count is below {plan.min_count} is left out of the release. That keeps poor numbers "
-        "out; it hides nobody by itself."
+        f"A class whose noisy count is below {plan.min_count} is excluded from the release. That removes imprecise "
+        "numbers; it hides no one by itself."
     ]
 
 
@@ -77,13 +77,13 @@ def persons(plan: Plan) -> list[str]:
         return []
     most = f"{plan.person_clip.records:.3g}"
     weighed = (
-        f"All rows of one patient at one party are added up first. Where they weigh more than {most} rows can, all of "
-        "them are shrunk by one factor, so that no patient weighs more."
+        f"All rows of one patient at one party are added up first. If they weigh more than {most} rows can, one "
+        "factor clips all of them, so that no patient weighs more."
     )
     if plan.person_clip.averaged:
         weighed = (
-            "Of all rows of one patient at one party the average is taken first, and that is added up: a patient "
-            "counts once, however many rows there are, and what is learned is of patients who all weigh the same."
+            "The rows of one patient at one party are averaged first, and the averages are added up: each patient "
+            "counts once, and all patients weigh the same."
         )
     whose = "A party assigns rows to patients by its own ids, which do not leave it; a row without an id is excluded."
     return [f"{weighed} {whose}"]
@@ -94,13 +94,13 @@ def _mapped(schema: Schema) -> list[str]:
     if cells is None:
         levels = levels_of(schema)
         words = "" if levels is None else levels_text(levels)
-        texts = f" Of texts, {words}; a record with any other value there is left out." if words else ""
+        texts = f" Of texts, {words}; a record with any other value is excluded." if words else ""
         return [f"Before anything is added up, fixed public maps are applied to it: {maps}.{texts}"] if maps else []
-    out = ["Of each value only its cell in the column counts, and nothing else; a gap has a cell too."]
+    out = ["Each value counts only by its cell in the column; a missing value has a cell too."]
     if cells.open and not schema.finds_cuts:
         out.append(
-            f"The cut points between the cells of {', '.join(cells.open)} are open: counts of the same records find "
-            "them first, under the one promise."
+            f"The cut points between the cells of {', '.join(cells.open)} are open: counts of the same records "
+            "estimate them first, under the same promise."
         )
     if schema.transform[1:]:
         out.append(f"Then fixed public maps are applied: {', '.join(step.kind for step in schema.transform[1:])}.")
@@ -125,7 +125,7 @@ def not_promised(plan: Plan, course: Course | None = None) -> list[str]:
     total = total_of(course or plan)
     out = []
     if plan.noise is None:
-        out.append("That single records stay hidden: the exact total is released, and exact totals can be taken apart.")
+        out.append("That single records stay hidden: exact totals are released, and their differences reveal records.")
     else:
         out += list(_limits(plan, plan.noise))
         if total.delta:
@@ -135,17 +135,17 @@ def not_promised(plan: Plan, course: Course | None = None) -> list[str]:
             )
     if plan.devices is not None:
         out.append(
-            "Anything towards whoever serves the page: another script reads every answer. Nor can a sent answer be "
-            "called back."
+            "Anything towards the party that serves the page: another script could read every answer. A sent answer "
+            "cannot be called back."
         )
     if plan.schema.party_is_record:
-        out.append("That a single record stays hidden within its party: it may turn the party's whole direction.")
+        out.append("That a single record stays hidden within its party: it may change the party's whole direction.")
     out.append(_recorded(plan))
     out += [
-        "That the sums teach nothing: what holds for many people, such as a link between a habit and a disease, is "
-        "learned of those who stayed away, too.",
+        "That the sums reveal nothing: what holds for many people, such as a link between a habit and a disease, is "
+        "also learned about those who stayed away.",
         f"That {'a second' if total.sessions == 1 else 'any other'} release costs nothing: each adds to the last, "
-        "and only a ledger keeps the total.",
+        "and only a ledger records the total.",
         "Secrecy of who took part, or of this plan.",
         "True sums from a party that lies: it can shift the total by anything, unseen.",
     ]
@@ -172,7 +172,7 @@ def worth(plan: Plan, noise: Noise, course: Course | None = None) -> Table:
     header: tuple[Text, ...] = (
         Cell(_SEVERAL[_unit(plan)][0]),
         Cell("found of 100", ("at most, at 1 false alarm in 100; guessing finds 1",)),
-        Cell("distinguished from a stranger", ("of 100 pairs, in how many the right one is picked; guessing has 50",)),
+        Cell("distinguished from a stranger", ("of 100 pairs, the number picked rightly; guessing gets 50",)),
     )
     rows = []
     for count in _SEVERAL[_unit(plan)][1]:
@@ -198,7 +198,7 @@ def dropouts(plan: Plan, course: Course | None = None) -> Table:
     header: tuple[Text, ...] = (
         Cell("parties that vanish"),
         Cell("that stay"),
-        Cell("epsilon", tuple(filter(None, (f"{of}, whatever colluders take off", together)))),
+        Cell("epsilon", tuple(filter(None, (f"{of}, even if colluders subtract their noise", together)))),
         Cell("what happens"),
     )
     if noise is None:
@@ -288,8 +288,8 @@ def _people(plan: Plan, total: Total) -> Iterator[tuple[str, str, str]]:
     )
     yield (
         "Those who use the release",
-        "A model, a table or this page made from it costs nothing more, however often.",
-        "Nothing: it tells no more than the release",
+        "A model, a table or this page computed from it costs nothing more, however often.",
+        "Nothing: it reveals no more than the release",
     )
 
 
@@ -312,7 +312,7 @@ def _parties(plan: Plan) -> tuple[str, str, str]:
     )
     return (
         "Each party",
-        f"Nobody sees its sums by themselves: what is opened is the total of at least {cohort.min_survivors} {who}.",
+        f"No one sees its sums alone: only the total is opened, of at least {cohort.min_survivors} {who}.",
         _sentence(rests),
     )
 
@@ -320,11 +320,11 @@ def _parties(plan: Plan) -> tuple[str, str, str]:
 def _limits(plan: Plan, noise: Noise) -> Iterator[str]:
     cohort = plan.cohort
     if _unit(plan) == "record":
-        yield "As much for a person with several records: the table above says how much less."
+        yield "As much for a person with several records: the table above states how much less."
     if _unit(plan) == "person":
         yield (
-            "As much for a patient who is at several parties, or under two ids at one: the table above says how much "
-            "less. Each party tells by its own ids who is one patient; nobody can check them."
+            "As much for a patient who is at several parties, or under two ids at one: the table above states how "
+            "much less. Each party identifies patients by its own ids, which no one can check."
         )
     if noise.trust.drawn_by == "server":
         yield "Anything towards the server: it sees the exact total before it adds the noise."

@@ -172,5 +172,5 @@ def finder(name: str) -> Finder:
         result: Finder = loaded(entries[name], "finder", PrivstatsError)
         return result
     raise MissingExtraError(
-        f"--{name} needs a package that offers {name!r} under {GROUP}; privstats brings its own, so install it anew"
+        f"--{name} needs a package that offers {name!r} under {GROUP}; privstats includes its own: reinstall privstats"
     )

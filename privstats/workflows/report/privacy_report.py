@@ -48,8 +48,8 @@ def model_finding(head: Any, plan: Plan) -> Finding:
     if provenance.plan != plan.digest:
         source = "no plan" if provenance.plan is None else f"the plan {provenance.plan[:16]}..."
         raise HeadError(
-            f"the head's file names {source}, and this one is {plan.digest[:16]}...: give a head that was fitted on a "
-            "release of this plan"
+            f"the head's file names {source}, and this one is {plan.digest[:16]}...: pass a head that was fitted on "
+            "a release of this plan"
         )
     rows = [
         ("promise", str(provenance)),
@@ -107,12 +107,12 @@ class Statement:
         if self.release is not None and self.release.plan.digest != self.plan.digest:
             raise ReleaseError(
                 f"the release was made under another plan, {self.release.plan.digest[:16]}..., and this one is "
-                f"{self.plan.digest[:16]}...: give the plan that it was made under"
+                f"{self.plan.digest[:16]}...: pass the plan that it was made under"
             )
         if self.course is None and (columns := self.plan.schema.open_columns):
             raise PlanError(
-                f"the cut points of {', '.join(columns)} are open, so this plan never runs as it is, and a page of it "
-                "would state one session for all: make the course with `privstats course init`, and give its file"
+                f"the cut points of {', '.join(columns)} are open, so this plan never runs alone: write its course "
+                "with `privstats course init`, and pass that file"
             )
 
     @property
@@ -211,7 +211,7 @@ def _released(release: Release, course: Course | None) -> list[tuple[str, str]]:
             heading = "epsilon for a reader outside the panel"
         out.append((heading, f"{epsilon:.4g} (promised: {plan.noise.epsilon:.4g})"))
     if release.reproducible:
-        out.append(("noise", "NOT SECRET: it came from a test generator, so it protects no one; do not give it away"))
+        out.append(("noise", "NOT SECRET: it came from a test generator, so it protects no one; do not share it"))
     return out
 
 

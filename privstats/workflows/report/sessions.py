@@ -94,14 +94,12 @@ def persons_in_sessions(course: Course | None) -> list[str]:
     limit = "The limit counts what one patient adds to all sessions together."
     if course_kind(course).part == "changes":
         stream: Any = course
-        leaves = "; who leaves is taken out with the rows that entered" if stream.deletions else ""
+        leaves = "; a patient who leaves is removed with all rows that entered" if stream.deletions else ""
         return [
-            "All rows of a patient enter in one epoch, and a party keeps to them by a keyed hash. Rows that come later "
-            f"are left out{leaves}. {limit}"
+            "All rows of a patient enter in one epoch, which a party enforces by a keyed hash. Later rows are "
+            f"excluded{leaves}. {limit}"
         ]
-    return [
-        "Every session shrinks the rows of a patient anew, by those rows and the public plan of the session. " + limit
-    ]
+    return ["Every session clips the rows of a patient anew, by those rows and the session's public plan. " + limit]
 
 
 def collected_table(plan: Plan, course: Course | None = None) -> Table:

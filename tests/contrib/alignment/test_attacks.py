@@ -184,7 +184,7 @@ def test_the_list_is_the_one_that_this_party_agreed_to(tmp_path):
     assert begun[0].agreed == begun[1].agreed == left
     assert begun[VICTIM].agreed == ()
     for among, agreed in ((range(CLIENTS), left), (left[1:], left), (left, ()), (left, None)):
-        with pytest.raises(LocalProtocolError, match=r"give agreed=client.agreed"):
+        with pytest.raises(LocalProtocolError, match=r"pass agreed=client.agreed"):
             honest(round_plan(np.eye(D), among), 0, agreed)
     assert honest(round_plan(np.eye(D), left), 0, begun[0].agreed).step == "advertise"
 
@@ -210,7 +210,7 @@ def test_a_release_over_another_list_ends_the_course():
     plan = course.next([zero])
     moments = [ps.measure(plan.schema, X, None, published=plan.published) for X, _ in PARTS]
     short = aggregate_unmasked(plan, moments[:12])
-    with pytest.raises(PlanError, match="over other clients than the first"):
+    with pytest.raises(PlanError, match="has other clients than the first"):
         course.reference([zero, short])
 
 

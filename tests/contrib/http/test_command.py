@@ -181,7 +181,7 @@ def test_a_cluster_without_a_store_and_one_that_others_hear_are_refused(privstat
     assert (told.returncode, "--cluster and --store go together" in told.stderr) == (2, True)
     named = ("--cluster", "tcp://192.0.2.1:8786", "--store", "objects")
     told = privstats("http", "lead", str(study.leader), *named, cwd=tmp_path)
-    assert (told.returncode, "is plain, and keys of reports would travel there" in told.stderr) == (2, True)
+    assert (told.returncode, "is not encrypted, and keys of reports would travel there" in told.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("tls", [True, False])

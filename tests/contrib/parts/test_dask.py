@@ -140,10 +140,10 @@ def test_partitions_of_a_bag_may_be_empty_but_not_all():
         (lambda: ([db.from_sequence([1])],), "a list must hold delayed .* batches, got Bag"),
         (lambda: (da.from_array(X[0]), da.from_array(Y)), "X must have shape .records, features., got 1 dimensions"),
         (lambda: (da.from_array(X), da.from_array(T[None])), "y must have shape .* got 3 dimensions"),
-        (lambda: (da.from_array(X), da.from_array(Y[1:])), "X has 1000 rows but y has 999; give one label"),
+        (lambda: (da.from_array(X), da.from_array(Y[1:])), "X has 1000 rows but y has 999; pass one label"),
         (
             lambda: (dd.from_pandas(frame()[list(COLUMNS)], 4), dd.from_pandas(frame()["label"], 2)),
-            "X has 4 partitions and y has 2; cut both alike",
+            "X has 4 partitions and y has 2; partition both alike",
         ),
         (
             lambda: (da.from_array(X, chunks=(300, 5)), da.from_array(np.where(np.arange(1000) == 950, 3, Y))),
@@ -258,5 +258,5 @@ def test_a_killed_worker_is_replaced_and_nothing_is_counted_twice(cluster, tmp_p
 def test_a_partition_that_kills_every_worker_is_one_sentence(cluster, tmp_path, monkeypatch):
     monkeypatch.setattr(cluster.scheduler, "allowed_failures", 0)
     load = dask.delayed(dying, pure=False)
-    with pytest.raises(PrivstatsError, match="every worker that took one partition died"):
+    with pytest.raises(PrivstatsError, match="every worker of one partition died"):
         measure(SCHEMA, [load(str(tmp_path), 0, 99)])

@@ -292,7 +292,7 @@ def test_a_leader_killed_at_every_single_write_gives_the_exact_sum(tmp_path: Pat
 
 @pytest.mark.parametrize("address", ["tcp://192.0.2.1:8786", "tcp://scheduler:8786", "ws://127.0.0.1:1", "nothing"])
 def test_a_plain_address_beyond_this_machine_is_refused(address: str) -> None:
-    with pytest.raises(LocalProtocolError, match="is plain, and keys of reports would travel there"):
+    with pytest.raises(LocalProtocolError, match="is not encrypted, and keys of reports would travel there"):
         PartTasks(address)
 
 
@@ -352,5 +352,5 @@ def test_workers_killed_in_the_middle_of_their_tasks_give_the_exact_sum(study: S
 
 def test_reports_that_carry_proofs_are_summed_where_they_are_checked() -> None:
     proved: Any = SimpleNamespace(plan=SimpleNamespace(validity=ps.plan.Validity("norm", 50)))
-    with pytest.raises(LocalProtocolError, match=r"with \[validity\] the leader checks proofs .* leave --cluster out"):
+    with pytest.raises(LocalProtocolError, match=r"with \[validity\] the leader checks proofs .* omit --cluster"):
         Cluster.at("tls://127.0.0.1:1", "memory://parts", proved)

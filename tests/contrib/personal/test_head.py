@@ -131,7 +131,7 @@ def test_a_trained_adapter_is_saved_and_needs_linear_scores(setting, tmp_path, b
     X, y = blobs()
     curved = heads.QDA().fit_release(class_release(X, y, "NAS"))
     with pytest.raises(
-        HeadError, match="needs a head with linear scores, such as LDA, not a QDA: take adapter='linear'"
+        HeadError, match="needs a head with linear scores, such as LDA, not a QDA: set adapter='linear'"
     ):
         Personal(curved, adapter="trained").fit(X, y)
 

@@ -68,9 +68,9 @@ REFUSED = {
     "another protocol": (lambda: proved(protocol="interactive", panel=()), "protocol='interactive' has none: choose"),
     "noise of clients": (
         lambda: proved(ps.Privacy(model="distributed", **DP)),
-        "model='distributed' adds it: choose model='panel' or 'central'",
+        "model='distributed' adds: choose model='panel' or 'central'",
     ),
-    "local noise": (lambda: proved(ps.Privacy(model="local", **DP)), "model='local' adds it"),
+    "local noise": (lambda: proved(ps.Privacy(model="local", **DP)), "model='local' adds"),
     "a node of a stream": (lambda: proved(spare_bits=3), "a stream weighs sums"),
     "a stream": (lambda: ps.Stream(proved(ps.Privacy(model="central", **DP)), epochs=2), "a stream weighs sums"),
     "more than all": (lambda: proved(validity=Validity("norm", 91)), "most_records=91 exceeds cohort.max_records=90"),
@@ -84,11 +84,11 @@ REFUSED = {
     ),
     "a schema without a statement": (
         lambda: proved(schema=ps.ClassSchema(3, 4, "NAD", 1.0)),
-        "no statement about task='classes' with statistics 'NAD': it reads classes with 'NAB'",
+        "no statement about task='classes' with statistics 'NAD', only about classes with 'NAB'",
     ),
     "sums of too many features alone": (
         lambda: proved(schema=ps.ClassSchema(3, 513, "NA", 1.0)),
-        "with statistics 'NA': it reads classes with 'NAB'",
+        "with statistics 'NA', only about classes with 'NAB'",
     ),
     "a clip of several targets": (lambda: proved(CLIPPED, schema=TARGETS), "task='ridge' with statistics 'Ghq' under"),
     "a clip that only NAB has room for": (lambda: proved(CLIPPED, schema=NAS), "'NAS' under privacy.client_clip"),
@@ -99,7 +99,7 @@ REFUSED = {
     ),
     "norms of third powers": (
         lambda: proved(schema=ps.ClassSchema(3, 4, "NADTF", 1.0), validity=Validity("norm", 9)),
-        "'norm' has no statement about T and F: leave validity out",
+        "'norm' has no statement about T and F: omit validity",
     ),
     "too long a vector": (
         lambda: proved(schema=ps.ClassSchema(3, 1500, "NAB", 1.0)),
@@ -109,9 +109,9 @@ REFUSED = {
         lambda: proved(schema=ps.CountSchema((ps.Bins("a", tuple(range(10_002))),), (("a",),))),
         "at most 10,000 cells, and these tables have 10,001",
     ),
-    "a grid that leaves records open": (
+    "a grid that leaves records": (
         lambda: proved(schema=ps.ClassSchema(3, 400, "NAB", 1.0, grid_bits=6)),
-        "proofs leave 1.33 records open beyond validity.most_records=9, and 1 is the most; raise schema.grid_bits",
+        "proofs allow 1.33 records beyond validity.most_records=9, and 1 is the limit; raise schema.grid_bits",
     ),
 }
 
@@ -166,7 +166,7 @@ def test_wire_steps_are_whole_multiples_and_every_segment_has_room() -> None:
 def test_a_plan_says_what_is_proved_and_what_is_not() -> None:
     told = "\n".join(facts(proved()))
     assert "EXPERIMENTAL: every client proves that its sums are of at most 9 fractional records" in told
-    assert "9 invented records of a client pass, 0.1 of all that the plan admits" in told
+    assert "a lying client can invent 9 records, 0.1 of all that the plan admits" in told
     assert "any one of leader and helpers can make the proof of any honest client fail" in told
     assert "masking proves nothing about inputs" not in told
     assert "does not protect class moments" in "\n".join(facts(proved(validity=Validity("norm", 9))))

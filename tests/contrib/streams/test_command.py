@@ -62,7 +62,7 @@ def test_a_stream_between_machines_from_its_file_to_its_total(privstats: Any, ru
     ward = Ward(tmp_path, exact(3))
     np.savez(tmp_path / "batch.npz", ids=["a", "b"], X=np.ones((2, 4)), y=[0, 1])
     said = run("bring", "study/party 0", "batch.npz").stdout
-    assert said.startswith("kept for the next epoch: 2 that enter, 0 that leave\nclip_norm shortens 100% of the rows")
+    assert said.startswith("queued for the next epoch: 2 that enter, 0 that leave\nclip_norm shortens 100% of the rows")
     assert "a second time" in run("bring", "study/party 0", "batch.npz", code=2).stderr
     facts = facts_of(privstats, tmp_path)
     assert facts["stream"] == "3 epochs by increments: a record enters once and leaves once"

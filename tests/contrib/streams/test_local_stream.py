@@ -233,10 +233,10 @@ def test_an_epoch_is_weighed_for_one_list_of_sums(tmp_path: Path, records: Recor
     totals = totals_of(study)
     total = totals._stored(0)
     assert totals.weighed((total, (0, 1, 2)), []) == release
-    with pytest.raises(LocalProtocolError, match="drawn for other sums"):
+    with pytest.raises(LocalProtocolError, match="sampled for other sums"):
         totals.weighed((total, (0, 1)), [])
     total.add(total)
-    with pytest.raises(LocalProtocolError, match="drawn for other sums"):
+    with pytest.raises(LocalProtocolError, match="sampled for other sums"):
         totals.weighed((total, (0, 1, 2)), [])
     assert totals._stored(0) != total
 
@@ -249,7 +249,7 @@ def test_attack_a_second_draw_from_a_second_seed(tmp_path: Path, records: Record
     seed, summed = study / "host" / "seed", (totals._stored(0), (0, 1, 2))
     kept = seed.read_bytes()
     seed.unlink()
-    with pytest.raises(LocalProtocolError, match="another seed would be a second draw"):
+    with pytest.raises(LocalProtocolError, match="another seed would be a second sample"):
         totals.seed()
     Totals(tmp_path, totals.stream, totals.key).seed()  # the same folder before any node, or another one's seed
     shutil.copy(tmp_path / "seed", seed)
@@ -267,10 +267,10 @@ def test_attack_what_an_epoch_was_drawn_for_is_half_gone(tmp_path: Path, records
     summed = (totals._stored(0), (0, 1, 2))
     (study / "host" / "nodes" / ("0.total" if left == "drawn" else "0.drawn")).unlink()
     if left == "total":
-        with pytest.raises(LocalProtocolError, match="second draw"):
+        with pytest.raises(LocalProtocolError, match="second sample"):
             totals.weighed(summed, [])
     (study / "host" / "seed").unlink()
-    with pytest.raises(LocalProtocolError, match="another seed would be a second draw"):
+    with pytest.raises(LocalProtocolError, match="another seed would be a second sample"):
         totals.seed()
 
 
@@ -412,7 +412,7 @@ def test_what_is_no_change_is_refused_before_anything_has_begun(
     wrong.mkdir()
     for said, arrays in (
         ("a second time", good),
-        ("were never in", {**good, "ids": [f"new {k}" for k in range(6)], "leave": ["nobody"]}),
+        ("never entered", {**good, "ids": [f"new {k}" for k in range(6)], "leave": ["nobody"]}),
         ("must hold one id", {**good, "ids": ["a"]}),
         ("arrays ids, X and y", {"ids": good["ids"]}),
         ("arrays ids, X and y", {**good, "more": good["X"]}),

@@ -51,7 +51,7 @@ def test_who_comes_again_is_left_out_and_counted_and_everybody_else_enters(
         brought = box.bring(file_of(tmp_path, raw, leave=["anna"]))
     assert (brought.names, len(brought.ids), brought.leave) == (("ben",), 3, ("anna",))
     said = " ".join(str(each.message) for each in told)
-    assert "2 rows of 1 persons who were brought before are left out: a person enters once" in said
+    assert "2 rows of 1 persons who entered before are excluded: a person enters once" in said
     assert "1 rows have an id that names no person" in said
     for _ in range(2):  # a call that was killed is made good, and one that was not changes nothing
         box.register(book)
@@ -68,9 +68,9 @@ def test_who_comes_again_is_left_out_and_counted_and_everybody_else_enters(
 def test_nothing_new_is_refused_and_kept_nowhere(box: PersonInbox, tmp_path: Path, rng: np.random.Generator) -> None:
     path = file_of(tmp_path, rows_of(rng, CLASSES, {"anna": 2}))
     box.bring(path)
-    with pytest.raises(DataError, match="brings no one new and no one who leaves: 2 rows of 1 persons"):
+    with pytest.raises(DataError, match="holds nobody who enters and nobody who leaves: 2 rows of 1 persons"):
         box.bring(path)
-    with pytest.raises(DataError, match="1 records that leave and were never in"):
+    with pytest.raises(DataError, match="1 records in leave that never entered"):
         box.bring(file_of(tmp_path, rows_of(rng, CLASSES, {"ben": 1}), leave=["ben"]))
     with pytest.raises(DataError, match="leave holds an id that names no person"):
         box.bring(file_of(tmp_path, rows_of(rng, CLASSES, {"ben": 1}), leave=["n/a"]))

@@ -200,7 +200,7 @@ def test_a_changed_row_is_refused_when_its_person_leaves(tmp_path: Path) -> None
     assert (due.entering, due.leaving) == ((), ("anna",))
     since = PersonRows(np.vstack([rows.X, rows.X[:1]]), np.append(rows.y, rows.y[0]), (*rows.persons, "anna"))
     for changed in (since, PersonRows(rows.X[1:], rows.y[1:], rows.persons[1:])):
-        refused(ps.DataError, "neither fewer nor those that came since", book.delta, due, changed)
+        refused(ps.DataError, "pass exactly these", book.delta, due, changed)
     assert np.array_equal(ps.encoding.flatten(book.delta(due, rows)), -added(stream, rows.only(["anna"])))
 
 
@@ -319,7 +319,7 @@ def test_each_registry_is_of_its_unit(tmp_path: Path) -> None:
 @pytest.mark.parametrize("wrong", [["anna"], ("X", "y"), None])
 def test_a_person_enters_with_rows(wrong: Any, tmp_path: Path) -> None:
     book = book_of(tmp_path, stream_of())
-    refused(ps.LedgerError, "give PersonRows.of", book.enter, wrong)
+    refused(ps.LedgerError, "pass PersonRows.of", book.enter, wrong)
     refused(ps.LedgerError, "an id names no person", book.pending, 0, ["n/a"])
 
 
@@ -371,5 +371,5 @@ def test_a_simulated_stream_takes_a_person_once() -> None:
     stream, rng = stream_of("increments", 2), np.random.default_rng(8)
     shard = (rng.normal(size=(4, 4)), np.zeros(4, int), ["a", "a", "7", "8"])
     again = (rng.normal(size=(2, 4)), np.zeros(2, int), ["007", "b"])
-    with pytest.raises(ps.DataError, match=r"epochs\[1\]\[2\] brings 1 persons a second time"):
+    with pytest.raises(ps.DataError, match=r"epochs\[1\]\[2\] holds 1 persons a second time"):
         ps.simulate(stream, [[shard] * 3, [(*again[:2], ["b", "c"])] * 2 + [again]])

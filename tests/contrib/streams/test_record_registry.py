@@ -292,7 +292,7 @@ def test_wrong_calls_are_one_sentence(tmp_path: Path) -> None:
     book = registry(tmp_path, stream)
     for ids, said in (
         ("ash", "list of texts"),
-        (["ash", "ash"], "given twice"),
+        (["ash", "ash"], "listed twice"),
         ([7], "text of 1 to"),
         ([""], "text of"),
         (["M\ufffdller"], r"holds U\+FFFD, .* two records may have it"),

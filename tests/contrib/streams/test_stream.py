@@ -242,7 +242,7 @@ def test_a_ledger_of_the_other_adjacency_charges_what_the_stream_costs_there(tmp
         ({"mechanism": "tree", "plan": plan_of(privacy=EXACT)}, "needs a Privacy"),
         ({"mechanism": "square-root", "plan": plan_of(privacy=EXACT)}, "needs a Privacy"),
         ({"mechanism": "square-root", "plan": plan_of(model="distributed")}, "model='central'"),
-        ({"mechanism": "square-root", "repeats": 1}, "leave repeats out"),
+        ({"mechanism": "square-root", "repeats": 1}, "omit repeats"),
         ({"deletions": True, "plan": plan_of(privacy=EXACT)}, "allow_disclosing_leavers=True"),
         ({"allow_disclosing_leavers": True}, "deletions without noise"),
         ({"plan": 3}, "plan must be a Plan"),

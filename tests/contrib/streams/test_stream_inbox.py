@@ -100,7 +100,7 @@ def test_attack_a_record_that_has_left_hides_others_that_leave(inbox: RecordInbo
     inbox.bring(file_of(world, tmp_path, names))
     inbox.bring(file_of(world, tmp_path, [], leave=names[:1]))
     for leave, count in ((names[:2], "1"), ([names[1], names[1]], "some")):
-        with pytest.raises(DataError, match=f"{count} records that leave and were never in, have left already or come"):
+        with pytest.raises(DataError, match=f"{count} records in leave that never entered, left already or occur"):
             inbox.bring(file_of(world, tmp_path, [], leave=leave))
     inbox.bring(file_of(world, tmp_path, [], leave=names[1:]))
     book = registry(tmp_path, inbox.stream)
@@ -189,7 +189,7 @@ def test_a_record_that_cannot_be_read_keeps_no_other_out(tmp_path: Path) -> None
 
 
 def test_a_folder_that_cannot_be_written_is_one_sentence(inbox: RecordInbox, tmp_path: Path) -> None:
-    with pytest.raises(PrivstatsError, match="cannot make .*records: No such file or directory; nothing was kept"):
+    with pytest.raises(PrivstatsError, match="cannot make .*records: No such file or directory; nothing was queued"):
         inbox.bring(file_of(World(), tmp_path, []))
 
 
@@ -225,7 +225,7 @@ def test_an_id_that_is_written_in_another_way_is_no_new_record(inbox: RecordInbo
         inbox.bring(tmp_path / "batch.npz")
     for ids in ([again, "10"], ["11", "011"], [" x7", "10"], ["\u00e9", "e\u0301"]):
         np.savez(tmp_path / "batch.npz", ids=np.array(ids), X=X, y=y)
-        with pytest.raises(DataError, match="brings 1 ids that are written in another way than before"):
+        with pytest.raises(DataError, match="holds 1 ids in another spelling than before"):
             inbox.bring(tmp_path / "batch.npz")
     np.savez(tmp_path / "batch.npz", ids=np.array(["70", "77", "x007"]), X=np.ones((3, 4)) / 8, y=np.zeros(3, int))
     assert inbox.bring(tmp_path / "batch.npz").ids == ("70", "77", "x007")
@@ -236,5 +236,5 @@ def test_an_id_that_lost_a_character_in_decoding_is_none(inbox: RecordInbox, tmp
     inbox.home.mkdir()
     ids = np.array([each.decode("utf-8", "replace") for each in (b"M\xfcller", b"M\xf6ller")])
     np.savez(tmp_path / "batch.npz", ids=ids, X=np.ones((2, 4)) / 8, y=np.zeros(2, int))
-    with pytest.raises(DataError, match=r"has an id that is none: .* no U\+FFFD"):
+    with pytest.raises(DataError, match=r"has an invalid id: .* no U\+FFFD"):
         inbox.bring(tmp_path / "batch.npz")

@@ -71,7 +71,7 @@ def test_a_regression_has_its_own_statistics():
     ridge = dataclasses.replace(PLAN, schema=ps.RidgeSchema(8, clip_norm=1.0, target_bound=1.0))
     deal = Partition(20, None, 2.0, None, "Ghq")
     assert at(deal, plan=ridge).schema.clip_norm == 2.0
-    refused(ps.PlanError, "leave the axis out", at, dataclasses.replace(deal, statistics="NAB"), plan=ridge)
+    refused(ps.PlanError, "omit the axis", at, dataclasses.replace(deal, statistics="NAB"), plan=ridge)
 
 
 def test_deals_and_promises_are_crossed_in_order():

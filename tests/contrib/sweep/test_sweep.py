@@ -48,7 +48,7 @@ def test_classes_that_the_minimum_count_drops_and_heads_that_are_left_out_are_to
     words = ("--head", "lda", "--centred", "--epsilon", "0.1")
     said = privstats("sweep", "plan.toml", "data.npz", *words, cwd=folder).stdout.replace("\n", " ")
     assert "min_count=190 dropped" in said
-    assert "left out LDA, centred: centred rows have norm 1: give clip_norm=1.0" in said
+    assert "excluded LDA, centred: centred rows have norm 1: give clip_norm=1.0" in said
 
 
 def test_when_every_class_is_dropped_nothing_is_right():

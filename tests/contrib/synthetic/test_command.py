@@ -133,10 +133,10 @@ def test_three_files_go_to_rows_by_commands_alone(privstats, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--task", "rows"), "rows are drawn from declared columns: give these with --public"),
-        (("--task", "rows", "--public", "columns.toml", "--target", "died"), "rows predict nothing and hold every"),
+        (("--task", "rows"), "synthetic rows need declared columns: pass --public"),
+        (("--task", "rows", "--public", "columns.toml", "--target", "died"), "synthetic rows have no target"),
         (("--task", "rows", "--public", "columns.toml", "--from", "ward.csv"), "ward.csv lacks 'admitted', 'died'"),
-        (("--public", "plain.toml"), "or that nothing is with --task rows"),
+        (("--public", "plain.toml"), "or pass --task rows"),
         (("--public", "columns.toml", "--target", "died"), "the column 'icd' has the kind 'hashed'"),
     ],
 )

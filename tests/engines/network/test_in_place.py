@@ -57,7 +57,7 @@ def test_attack_a_party_restored_in_place_spends_and_answers_a_second_time(tmp_p
     ledger = str(study.home(0) / "ledger")
     asked = CliRunner().invoke(app, ["ledger", "restored", ledger], input="n\n")
     assert asked.exit_code == 1
-    assert "What was spent after it is forgotten" in asked.output
+    assert "The ledger forgets later spends" in asked.output
     done = CliRunner().invoke(app, ["ledger", "restored", ledger, "--yes"])
     assert "3 later records are forgotten" in done.output.replace("\n", "")
     said: list[str] = []

@@ -150,7 +150,7 @@ def test_naming_a_corrected_file_forgets_the_sums_of_the_one_before(tmp_path: Pa
     [
         (
             lambda it: it.rename(columns={"age": "years"}),
-            r"patients.csv lacks 'age' of the plan's columns; name its col",
+            r"patients.csv lacks 'age' of the plan's columns; rename its col",
         ),
         (lambda it: it.rename(columns={"outcome": "state"}), r"has no column 'outcome'.* it has state, mass, name"),
         (lambda it: it.replace({"outcome": {"ill": "dead"}}), "not among class_names"),

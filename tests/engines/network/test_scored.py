@@ -60,13 +60,13 @@ def test_parties_score_what_they_kept_out(tmp_path: Path) -> None:
         {"plan": trained.plan.digest, "course": ps.course.Single(trained.plan).digest, "split": 0.4, "seed": 3}
     ]
     for other in (replace(file, seed=4), replace(file, split=0.5)):
-        with pytest.raises(DataError, match=r"made with --split 0.4 --seed 3, so another split takes records"):
+        with pytest.raises(DataError, match=r"used --split 0.4 --seed 3, so another split would score records"):
             name_file(folder, other, TEMPLATE)
     (study.home(0) / "records.py").write_text(
         f"from privstats.moments import RecordFile\n\n\ndef load():\n"
         f"    return RecordFile({str(file.path)!r}, split=0.4, seed=4, kept_out=True)  # by hand\n"
     )
-    with pytest.raises(DataError, match="made with --split 0.4 --seed 3"):
+    with pytest.raises(DataError, match="used --split 0.4 --seed 3"):
         records_of(folder.round(0))
     (study.home(0) / "records.py").write_bytes(TEMPLATE)
     assert name_file(folder, replace(file, split=0.3), TEMPLATE).remarks == ()  # all of these were kept out, too
@@ -117,7 +117,7 @@ def test_records_that_made_the_head_are_refused_where_the_ledger_knows(tmp_path:
 
 
 def test_records_are_kept_out_by_a_split_alone(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="follows from the split"):
+    with pytest.raises(DataError, match="held out: pass"):
         RecordFile("trees.npz", kept_out=True)
     file, kept = file_of(tmp_path, 0), file_of(tmp_path, 0, kept_out=True)
     assert len(file.read().X) + len(kept.read().X) == 80

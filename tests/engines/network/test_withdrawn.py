@@ -133,7 +133,7 @@ def test_a_party_that_heard_no_end_withdraws_by_itself_and_speaks_no_more(tmp_pa
     study.renewed()  # the folder has the next run's roster by now
     named = ["flower", "withdraw", str(home), "--yes", "--roster", str(tmp_path / "then.toml")]
     first, again = (CliRunner().invoke(app, named) for _ in range(2))
-    assert (first.exit_code, first.output) == (0, f"run {run} is withdrawn: beds has back what it cost\n")
+    assert (first.exit_code, first.output) == (0, f"run {run} is withdrawn: beds has its cost back\n")
     assert (again.exit_code, again.output) == (0, first.output)
     assert spent(study) == [0, 1, 0, 0, 0]
     study.roster.save(home / "roster.toml")
@@ -164,7 +164,7 @@ def test_the_command_refuses_what_has_left_a_helper_and_what_is_being_answered(t
         with pytest.raises(LedgerError, match=why):
             party_at(study, peer).withdraw()
     nothing = CliRunner().invoke(app, ["flower", "withdraw", str(study.home(3)), "--yes"])
-    assert "is left and has cost nothing here" in nothing.output
+    assert "is left; it cost nothing here" in nothing.output
     party = party_at(study, 0)
     assert party.answer("hello", party.folder.header.encode()).code == "ok"
     assert spent(study) == [1, 1, 0, 0, 0]
@@ -176,7 +176,7 @@ def test_a_party_that_leaves_before_it_has_spent_is_in_no_sum(tmp_path: Path, pr
     study = capped(tmp_path, protocol)
     run = study.roster.run.hex()
     left = CliRunner().invoke(app, ["flower", "withdraw", str(study.home(0)), "--yes"])
-    assert (left.exit_code, left.output) == (0, f"run {run} is left and has cost nothing here\n")
+    assert (left.exit_code, left.output) == (0, f"run {run} is left; it cost nothing here\n")
     session_ended = statements.session_ended(study.server, party_at(study, 1).folder.header)
     assert party_at(study, 1).answer("over", session_ended).code == "ok"
     ended = FolderNet(study).run()

@@ -11,7 +11,7 @@ RNG = np.random.default_rng(0)
 N = 60
 TARGET = ["no", "yes"] * (N // 2)
 RECURRING = (
-    "names, ids or free text that recur; name it with --persons (in Python persons=) if it tells whose a record is"
+    "names, ids or free text that recur; name it with --persons (in Python persons=) if it shows whose a record is"
 )
 
 
@@ -53,7 +53,7 @@ def test_a_column_is_taken_for_what_most_of_it_is(values, said):
 
 
 def test_a_name_that_no_plan_holds_is_left_out():
-    assert kind(RNG.normal(size=N), name="x" * 300) == "its name or values are none that a plan can list"
+    assert kind(RNG.normal(size=N), name="x" * 300) == "a plan cannot list its name or values"
 
 
 def test_of_many_texts_the_twelve_most_frequent_are_listed():
@@ -73,7 +73,7 @@ def test_classes_are_in_one_order_whatever_the_file_has():
     for labels, told in ((["yes"] * 4, "one value"), (list(map(str, range(40))), "more than 20 different values")):
         with pytest.raises(ps.DataError, match=f"y has {told}, and a rehearsal predicts one of a few classes"):
             assumed_of({"x": read(RNG.normal(size=len(labels))), "y": read(labels)}, "y", 4)
-    with pytest.raises(ps.DataError, match="no column beside the target"):
+    with pytest.raises(ps.DataError, match="no column other than the target"):
         assumed_of({"x": read([1] * 4), "y": read(["no", "yes"] * 2)}, "y", 4)
 
 

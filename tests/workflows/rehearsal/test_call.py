@@ -82,8 +82,8 @@ TWO = {"dose": [1.0, 2.0], "ill": [0, 1]}
     ("tables", "said"),
     [
         ([TWO], "needs two tables or more, one for each party: {'north': frame, 'south': frame}"),
-        ({"a": TWO, "b": np.eye(3)}, "b is no table whose columns have names"),
-        ([TWO, {0: [1.0], "ill": [1]}], "party 2 is no table whose columns have names"),
+        ({"a": TWO, "b": np.eye(3)}, "b is no table with named columns: pass"),
+        ([TWO, {0: [1.0], "ill": [1]}], "party 2 is no table with named columns: pass"),
         (
             [TWO, {"dose": [1.0]}],
             r"party 2 has no column 'ill', and a rehearsal needs the same names in every table: .* it has dose",

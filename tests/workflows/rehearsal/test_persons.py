@@ -72,7 +72,7 @@ def test_the_promise_is_one_per_person_and_is_said(found: rehearsal.Rehearsal) -
 
 def test_rows_without_an_id_are_left_out_and_counted(found: rehearsal.Rehearsal) -> None:
     costs, parties = dict(rehearsal.costs(found)), found.opened.parties
-    assert costs["records without an id, left out"] == str(2 * GAPS)
+    assert costs["records without an id, excluded"] == str(2 * GAPS)
     assert [len(party.y) for party in parties] == [VISITS * PATIENTS - GAPS] * 2
     assert costs["persons summed"] == str(sum(len(sides(party)[1]) for party in parties))
     assert costs["persons held out to score on"] == str(sum(len(sides(party)[0]) for party in parties))

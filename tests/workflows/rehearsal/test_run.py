@@ -56,7 +56,7 @@ def test_too_many_columns_are_refused_before_another_file_is_read(tmp_path, monk
     looked, whole, read = [], column_names._key_of, RecordFile.table
     monkeypatch.setattr(column_names, "_key_of", lambda name: looked.append(name) or whole(name))
     monkeypatch.setattr(RecordFile, "table", lambda file, names: seen.append(file.path) or read(file, names))
-    with pytest.raises(ps.SchemaError, match="at most 500 are allowed.*leave columns out of the rehearsal with --drop"):
+    with pytest.raises(ps.SchemaError, match="at most 500 are allowed.*omit columns from the rehearsal with --drop"):
         rehearsal.opened([RecordFile(tmp_path / f"{name}.csv", "ill") for name in ("north", "south")], ASKED)
     assert seen == [tmp_path / "north.csv"]
     assert len(looked) < 20 * wide
@@ -179,8 +179,8 @@ def test_what_was_not_asked_for_is_a_word_that_is_said(files):
         ({"target": "sick"}, ps.DataError, "has no column 'sick'"),
         ({"target": "patient"}, ps.DataError, "patient has more than 20 different values"),
         ({"drop": ("age",)}, ps.DataError, "has no column 'age'"),
-        ({"drop": ("dose", "ward", "even")}, ps.DataError, "no column beside the target"),
-        ({"test": 1.5}, ps.DataError, "test must lie between 0 and 1"),
+        ({"drop": ("dose", "ward", "even")}, ps.DataError, "no column other than the target"),
+        ({"test": 1.5}, ps.DataError, "test must be between 0 and 1"),
         ({"test": 0.999}, ps.DataError, "too few records of one class"),
         ({"epsilon": -1.0}, ps.PlanError, "epsilon must be"),
         ({"adjacency": "some"}, ps.PlanError, "adjacency"),
@@ -234,8 +234,8 @@ def test_each_party_is_told_what_the_joint_model_is_worth_to_its_own_records(fou
     gain_ = found.own["north"].gain
     assert f"For north's own records the joint model is worth {gain_.value:+.3f} ± {gain_.error:.3f}" in said.conclusion
     text = str(found)
-    assert text.index("north's own: alone") < text.index(said.conclusion) < text.index("north alone, no privacy")
-    assert "the noise, which was drawn once" in text
+    assert text.index("north's own records") < text.index(said.conclusion) < text.index("north alone, no privacy")
+    assert "the noise, sampled once" in text
     facts = rehearsal.facts(found)["own_records"]["south"]
     assert facts["gain"] == pytest.approx(facts["auc"] - facts["auc_alone"])
 
@@ -245,8 +245,8 @@ def test_each_party_is_told_what_the_joint_model_is_worth_to_its_own_records(fou
     [
         (0.004, 0.02, "worth +0.004 ± 0.020: its 9 records held out cannot distinguish that from 0."),
         (0.06, 0.02, "worth +0.060 ± 0.020."),
-        (-0.06, 0.02, "worth -0.060 ± 0.020: its own model is better for them."),
-        (0.06, None, "worth +0.060: too few of a class are held out to state its error."),
+        (-0.06, 0.02, "worth -0.060 ± 0.020: its own model predicts them better."),
+        (0.06, None, "worth +0.060: too few records of a class are held out to estimate its error."),
     ],
 )
 def test_a_worth_is_said_as_surely_as_it_is_known(found, value, error, told):
@@ -264,7 +264,7 @@ def test_a_rare_class_that_is_never_predicted_is_told_with_what_to_do():
     assert found.by_shares == pytest.approx((1 + 35 / 90) / 2), "those above .1"
     assert "yes is 10.0% of the records summed and is predicted for 0.0% of those held out" in found.remark
     assert "priors='uniform'" in found.remark
-    assert f"Flagging so gives a balanced accuracy of {found.by_shares:.1%} here" in found.remark
+    assert f"Flagging this way has a balanced accuracy of {found.by_shares:.1%} here" in found.remark
     assert Decided.of(("no", "yes"), y, y, np.column_stack([1 - y, y]).astype(float)).remark == ""
     three = np.column_stack([np.full(100, 0.8), probabilities / 2, 0.2 - probabilities / 2])
     assert "divided by the shares" in Decided.of(("a", "b", "c"), y, y, three).remark

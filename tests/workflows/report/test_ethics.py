@@ -35,7 +35,7 @@ from .conftest import PLAN
 JARGON = r"\b(mu|sigma|GDP|L2|norm|sensitivity|survivors|colluders|schema|cohort|client|adjacency|add-remove)\b"
 TITLES = (
     *("What a record is", "What leaves each party", "What is made of it", "Minimum counts", "Who holds which keys"),
-    *("What a patient is promised", "What is not promised", "What is kept, and how long", "Contact and signatures"),
+    *("What a patient is promised", "What is not promised", "What is stored, and how long", "Contact and signatures"),
 )
 
 
@@ -60,7 +60,7 @@ def test_a_plan_of_every_kind_says_what_leaves_a_party_and_what_for(schema: ps.s
     plan = plan_of(schema)
     said = of(plan)
     assert all(title in said for title in TITLES)
-    assert f"What leaves a party are {plan.layout.size:,} numbers, {plan.masking.upload_bytes:,} bytes" in said
+    assert f"A party sends {plan.layout.size:,} numbers, {plan.masking.upload_bytes:,} bytes" in said
     for row in schema.sent:
         numbers = row.blocks(schema.sizes) * row.entries(schema.sizes)
         assert f"{row.meaning} {numbers:,} {plan.noise.sigma[row.letter]:.3g}" in said
@@ -79,7 +79,7 @@ def test_a_course_of_every_kind_says_how_often_parties_are_asked_and_what_all_of
     sessions = f" in at most {course.most} sessions" if course.most > 1 else ""
     sent = f"{sum(plan.layout.size for plan in plans):,} numbers{sessions}"
     size = f"{sum(plan.masking.upload_bytes for plan in plans):,} bytes: sums over"
-    assert f"What leaves a party are {sent}, {size}" in said
+    assert f"A party sends {sent}, {size}" in said
     assert said.count("A record is") == 1
     for plan in course.priced:
         assert plan.schema.purpose[1:] in said
@@ -101,7 +101,7 @@ def test_the_promise_is_the_one_that_the_audit_of_the_budget_bounds(unit: str, e
     plan = replace(PLAN, privacy=made.promise("central", epsilon=epsilon, unit=unit, **several))
     said = of(plan)
     right = 100 * NormalDist().cdf(plan.noise.mu / 2)  # of two equally likely cases, by the best test there is
-    assert right <= float(re.search(r"is right in at most ([\d.]+) of 100", said)[1]) <= right + 0.1
+    assert right <= float(re.search(r"is right in at most ([\d.]+) of 100 cases", said)[1]) <= right + 0.1
     assert f"more than {math.exp(epsilon):.3g} times as likely" in said
     assert "but for a chance of 1 in 100,000" in said
     assert ethics_words.UNITS[unit] in said
@@ -113,13 +113,13 @@ def test_a_pure_promise_has_no_exception() -> None:
     pure = made.plan(replace(PLAN.schema, statistics="NA"), PLAN.cohort, made.promise(delta=0.0))
     assert "(epsilon = 1), without exception (delta = 0)." in of(pure)
     right = 100 * math.e / (1 + math.e)  # the best test's share of right answers, Kairouz, Oh, Viswanath 2015
-    shown = float(re.search(r"is right in at most ([\d.]+) of 100", of(pure))[1])
+    shown = float(re.search(r"is right in at most ([\d.]+) of 100 cases", of(pure))[1])
     assert min(right, 100 * NormalDist().cdf(pure.noise.mu / 2)) <= shown <= right + 0.1
 
 
 def test_exact_sums_promise_a_patient_nothing() -> None:
     said = of(made.plan(PLAN.schema, PLAN.cohort))
-    assert "Nothing bounds what the released sums tell about single records" in said
+    assert "Nothing bounds what the released sums reveal about single records" in said
     assert "epsilon" not in said
     assert "the total as it is, and everyone who receives it" in said
 
@@ -128,12 +128,12 @@ def test_a_plan_says_who_is_enough_who_may_collude_and_who_sees_the_total() -> N
     said = of(PLAN)
     assert "A total of fewer than 9 of the 12 parties is never opened." in said
     assert "Of them at most 1 may work against the others" in said
-    assert "A class whose noisy count is below 5 is left out" in said
+    assert "A class whose noisy count is below 5 is excluded from" in said
     assert "single parties only with more than 1 others on its side" in said
     assert "before it adds the noise" not in said  # every party adds its part
     assert "before it adds the noise" in of(replace(PLAN, privacy=made.promise("central")))
     panel = replace(PLAN, privacy=made.promise("panel"), protocol="split", panel=PANEL)
-    assert "The leader, and 2 helpers beside it" in of(panel)
+    assert "The leader, and 2 helpers next to it" in of(panel)
     assert "single parties only if all of them work together" in of(panel)
 
 
@@ -150,9 +150,9 @@ def test_invited_people_are_told_who_could_read_them() -> None:
 
 def test_who_withdraws_is_taken_out_only_where_records_can_leave() -> None:
     stream = SAMPLES["stream"]
-    assert "Afterwards nobody can take a record out" in of(stream.first, stream)
+    assert "Afterwards no record can be removed from" in of(stream.first, stream)
     leaving = replace(stream, deletions=True)
-    assert "Afterwards a record is taken out of the total at the next session." in of(leaving.first, leaving)
+    assert "Afterwards a record is removed from the total at the next session." in of(leaving.first, leaving)
 
 
 DRAWS = {"central": 1, "distributed": 12 / 8, "local": 12, "panel": 3}
@@ -252,7 +252,7 @@ def test_many_sums_are_counted_and_none_is_silently_missing() -> None:
     schema = ps.EffectSchema.of({"age": (20, 90)}, treatment="arm", outcome=dict.fromkeys("abcdefgh", (0, 1)), trim=0.1)
     course = ps.Effect.start(schema, PLAN.cohort, made.promise(epsilon=3.0))
     said = of(course.first, course)
-    more, numbers = re.search(r"and (\d+) sums more, which report.html lists one by one (\d+) ", said).groups()
+    more, numbers = re.search(r"and (\d+) further sums, listed in report.html (\d+) ", said).groups()
     once = list({plan.schema: plan for plan in course.priced}.values())
     listed = [
         row.entries(plan.schema.sizes) * row.blocks(plan.schema.sizes) for plan in once for row in plan.schema.sent
@@ -274,10 +274,10 @@ def test_a_kind_without_words_is_refused_by_its_name(monkeypatch: pytest.MonkeyP
         (ethics_words.HIDDEN, "add-remove"),
     ):
         monkeypatch.delitem(rows, name)
-        refused(ps.PlanError, f"no words for .*{name!r} yet", ethics_page, Statement(PLAN, course=SAMPLES["single"]))
+        refused(ps.PlanError, f"no text for .*{name!r}", ethics_page, Statement(PLAN, course=SAMPLES["single"]))
         monkeypatch.undo()
     monkeypatch.setitem(COURSE_KINDS, "single", replace(COURSE_KINDS["single"], why=""))
-    with pytest.raises(ps.PlanError, match="no words for courses of the kind 'single' yet"):
+    with pytest.raises(ps.PlanError, match="no text for courses of the kind 'single'"):
         ethics_page(Statement(PLAN, course=SAMPLES["single"]))
     monkeypatch.setattr(ps.ClassSchema, "purpose", "")
     with pytest.raises(ps.errors.SchemaError, match="no sentence for an ethics board is available for a ClassSchema"):

@@ -74,7 +74,7 @@ def test_who_is_promised_what_and_on_what_it_rests(changed, privacy, promise, re
     people, _, party = flat(explanations.promised(changed(privacy=privacy)))
     assert promise in people[1]
     assert rests in people[2]
-    assert "total of at least 9 parties" in party[1]
+    assert "total is opened, of at least 9 parties" in party[1]
 
 
 def test_whom_masking_trusts_is_counted(plan, changed):
@@ -94,9 +94,9 @@ def test_whom_masking_trusts_is_counted(plan, changed):
         (PRIVACY, "fewer than 8 honest parties"),
         (PRIVACY, "a person with several records"),
         (replace(PRIVACY, model="central"), "Anything towards the server"),
-        (ps.NoPrivacy(), "the exact total is released"),
+        (ps.NoPrivacy(), "exact totals are released"),
         (PRIVACY, "a chance of at most 1 in 100,000"),
-        (PRIVACY, "only a ledger keeps the total"),
+        (PRIVACY, "only a ledger records the total"),
     ],
 )
 def test_what_is_not_promised_depends_on_the_plan(changed, privacy, words_of_it):
@@ -194,7 +194,7 @@ def test_of_devices_the_page_speaks_of_answers_and_never_of_who_is_in():
     rows = [" ".join(row) for row in flat(explanations.promised(plan))]
     told = " ".join([explanations.headline(plan), *explanations.not_promised(plan), *rows])
     assert "whether they are in" not in told
-    assert "another script reads every answer" in told
+    assert "another script could read every answer" in told
     assert "answers, some of them perhaps an attacker's" in told
     least = min_stated_epsilon(plan.schema, plan.privacy, plan.noise, 4)
     found = explanations.hits(ps.dp.Guarantee(ps.dp.gaussian_mu(least, plan.privacy.delta)))
@@ -206,7 +206,7 @@ def test_what_is_told_of_a_raw_table_is_its_cells_and_whether_their_cut_points_a
     for more, said in (((), False), ((ps.Numeric("sodium"),), True)):
         schema = ps.ClassSchema(2, statistics="NAB", clip_norm=1.0, transform=(ps.Cells((*columns, *more)),))
         page = " ".join(sessions.collected(made.plan(schema, ps.Cohort(3, 3, 1000), made.promise("central"))))
-        assert "Of each value only its cell in the column counts, and nothing else" in page
+        assert "Each value counts only by its cell in the column" in page
         assert ("The cut points between the cells of sodium are open" in page) == said
         assert "shortened" not in page
         assert "public maps" not in page
