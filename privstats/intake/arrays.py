@@ -95,7 +95,7 @@ def _by_rows(array: Any) -> csr_array:
         _require_integers(*array.coords)
         for index, size in zip(array.coords, array.shape, strict=True):
             if index.size and (index.min() < 0 or index.max() >= size):
-                raise IndexError("an index lies outside the shape")
+                raise IndexError("an index is outside the shape")
     rows = csr_array(array)
     rows.check_format(full_check=True)
     return rows
@@ -136,7 +136,7 @@ class FileRows:
         while left and (got := file.readinto(left)):
             left = left[got:]
         if left:
-            raise DataError(f"{self.field} is cut short: its file ends before its rows do; write the file again")
+            raise DataError(f"{self.field} is truncated: its file ends before its rows do; write the file again")
         return out
 
 
@@ -164,7 +164,7 @@ class GuardedRows:
 
     def __getitem__(self, where: slice) -> NDArray[Any]:
         if self.filename is not None and Path(self.filename).stat().st_size < self.needed:
-            raise DataError(f"{self.field} is cut short: its file is smaller than the memory map; write it again")
+            raise DataError(f"{self.field} is truncated: its file is smaller than the memory map; write it again")
         return np.array(self.mapped[where], subok=False)
 
 

@@ -22,7 +22,7 @@ def require_records(names: Iterable[Any]) -> None:
     if SYNTHETIC_MARK in names:
         raise DataError(
             f"the table holds synthetic rows (it has the column {SYNTHETIC_MARK!r}), and only records may be measured: "
-            "bring the records themselves"
+            "load the records themselves"
         )
 
 

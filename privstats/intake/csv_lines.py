@@ -59,7 +59,7 @@ class Dialect:
         if self.decimal not in (".", ","):
             raise DataError(f"decimal must be a point or a comma, got {self.decimal!r}")
         if self.decimal == self.separator:
-            raise DataError("decimal and separator are both the comma; say which character parts the fields")
+            raise DataError("decimal and separator are both the comma; set another separator")
 
     def read(self, text: str) -> str:
         """Return a field with a decimal point, or UNREADABLE."""
@@ -188,13 +188,13 @@ def other_separator(names: Sequence[str], separator: str) -> str:
     Example:
         >>> from privstats.intake.csv_lines import other_separator
         >>> other_separator(["age;sex"], ","), other_separator(["age", "sex"], ",")
-        (" (its first line is one name with ';' in it: say so with --separator, in Python separator=)", '')
+        (" (its first line is one name with ';' in it: set --separator, in Python separator=)", '')
     """
     if len(names) > 1:
         return ""
     others = [each for each in _SEPARATORS if each != separator and each in names[0]]
     return (
-        f" (its first line is one name with {others[0]!r} in it: say so with --separator, in Python separator=)"
+        f" (its first line is one name with {others[0]!r} in it: set --separator, in Python separator=)"
         if others
         else ""
     )
@@ -210,6 +210,6 @@ def _is_plain(encoding: str) -> bool:
 
 def _hint(how: Dialect) -> str:
     return (
-        f" of {how.encoding}, parted by {how.separator!r}: say what it is with --encoding and --separator (in Python "
+        f" of {how.encoding}, parted by {how.separator!r}: set --encoding and --separator (in Python "
         "encoding=, separator=)"
     )

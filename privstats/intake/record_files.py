@@ -129,7 +129,7 @@ class RecordFile:
         _ = self.dialect
         if self.kept_out and self.split is None:
             raise DataError(
-                "which records were kept out follows from the split: give --split (in Python split=) as it was given "
+                "which records were held out follows from the split: give --split (in Python split=) as it was given "
                 "for the sums of the head, and its seed"
             )
 
@@ -196,7 +196,7 @@ class RecordFile:
         """Return the records to sum, and those held out; raises as :meth:`read`, and without a split."""
         if self.split is None:
             raise DataError(
-                f"{self.path} holds one set of records; say with --split (in Python split=) which share of it to score "
+                f"{self.path} holds one set of records; set --split (in Python split=) to the share of it to score "
                 "on, such as 0.25"
             )
         return self.all_records(names, unreadable=unreadable).split(self.split, self.seed)

@@ -15,7 +15,7 @@ from privstats.errors import DataError, PrivstatsError
 from privstats.files.atomic import atomic_write
 from privstats.intake.record_files import RecordFile
 
-_MOST_BYTES = 1 << 20
+_MAX_BYTES = 1 << 20
 
 
 class _Split(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -86,7 +86,7 @@ def require_same_split(file: RecordFile, plan: str | None, course: str | None) -
         ):
             by = f" --persons {each.persons}" if each.persons else ""
             raise DataError(
-                f"{notes_path(file)} says that the sums of this head were made with --split {each.split:g} --seed "
+                f"{notes_path(file)} states that the sums of this head were made with --split {each.split:g} --seed "
                 f"{each.seed}{by}, so another split takes records that built it to score it: give this one"
             )
     return bool(noted)
@@ -96,7 +96,7 @@ def _read(file: RecordFile) -> tuple[_Split, ...]:
     path = notes_path(file)
     try:
         with path.open("rb") as notes:
-            data = notes.read(_MOST_BYTES + 1)
+            data = notes.read(_MAX_BYTES + 1)
     except FileNotFoundError:
         return ()
     except OSError as error:

@@ -121,9 +121,9 @@ class Parquet:
     def load(self, wanted: Sequence[str]) -> Table:
         """Load all records; raises ``DataError`` above 16 GiB of values, which a compressed kilobyte can hold."""
         files, columns = _files(self.path), list(dict.fromkeys(wanted))
-        least = sum(file.records for file in files) * len(columns) * _VALUE_BYTES
-        if least > MOST_BYTES:
-            problem = f"{len(columns)} columns hold {least:,} bytes, and at most {MOST_BYTES:,} are read"
+        minimum = sum(file.records for file in files) * len(columns) * _VALUE_BYTES
+        if minimum > MOST_BYTES:
+            problem = f"{len(columns)} columns hold {minimum:,} bytes, and at most {MOST_BYTES:,} are read"
             raise DataError(f"{self.path}: {problem}: give fewer records or columns")
         parts = [file.load(columns) for file in files]
         return Table({name: _joined([part[name] for part in parts]) for name in wanted}, 0)

@@ -111,7 +111,7 @@ def test_records_that_no_plan_reads_are_said_in_one_sentence_and_not_counted(pri
     rows = "".join(f"0.{place},0.1,0.2,{('no', 'yes')[place % 2]}\n" for place in range(8))
     (tmp_path / "text.csv").write_text(f"a,b,c,ill\n{rows}")
     unnamed = privstats("flower", "records", "study/party 0", "text.csv", cwd=tmp_path)
-    assert "text.csv: say with --target" in " ".join(unnamed.stderr.split())
+    assert "text.csv: name the predicted column with --target" in " ".join(unnamed.stderr.split())
     done = privstats("flower", "records", "study/party 0", "text.csv", "--target", "ill", cwd=tmp_path)
     assert (done.returncode, done.stderr.count("\n")) == (0, 1), done.stderr
     assert done.stderr.startswith("warning: no record remains: 8 of the records cannot be read")
@@ -138,7 +138,7 @@ def test_a_party_that_names_a_file_writes_no_line(privstats, tmp_path: Path) -> 
     assert facts["records"] == summed
     assert facts["tls_key_agreement"].startswith(offered().group)
     wrong = privstats(*named, "sick", cwd=tmp_path, code=2)
-    assert "has no column 'sick': say with --target" in " ".join(wrong.stderr.split())
+    assert "has no column 'sick': name the predicted column with --target" in " ".join(wrong.stderr.split())
 
 
 @pytest.mark.parametrize("peer", [0, 5])

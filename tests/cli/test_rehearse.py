@@ -36,7 +36,7 @@ def test_a_trial_goes_from_two_files_to_its_table(privstats: Any, tmp_path: Path
     read = privstats("table", "out/0.release", "out/1.release", cwd=tmp_path)
     assert "Effect of a randomised treatment" in read.stdout
     assert "pass --force" in privstats(*words, cwd=tmp_path).stderr
-    assert "say with --target" in privstats(*words[:5], "--out", "other", cwd=tmp_path).stderr
+    assert "name the predicted column with --target" in privstats(*words[:5], "--out", "other", cwd=tmp_path).stderr
     assert not (tmp_path / "other").exists()
 
 

@@ -92,7 +92,7 @@ def test_the_seed_of_a_split_is_held_by_the_note_beside_the_file(run):
         (("ill.head",), "give files of your own records to score, or --plan"),
         (("ill.head", "north.csv", "--target", "ill", "--plan", "score.toml"), "or --plan SCORE.TOML"),
         (("ill.head", "--plan", "score.toml", "--epsilon", "1"), "needs --clients, --max-records, --model"),
-        (("ill.head", "north.csv"), "say with --target"),
+        (("ill.head", "north.csv"), "name the predicted column with --target"),
         (("ill.head", "--plan", "score.toml", "--figure", "score.svg"), "privstats table RELEASE --figure"),
         (("ill.head", "north.csv", "--target", "ill", "--figure", "score.gif"), "a figure is saved as"),
         (("line.head", "north.csv", "--target", "ill"), "only a classifier has a score"),

@@ -364,7 +364,7 @@ def _listed(table: Table) -> Outcome:
     return _outcome("list", table.both, table, Path())  # lists need no folder
 
 
-_BY_TYPE = "do not tell persons apart"
+_BY_TYPE = "do not distinguish persons"
 """In the refusal of a column of ids by its static type."""
 
 

@@ -99,7 +99,7 @@ def test_a_first_record_in_the_place_of_names_is_not_told(first, tmp_path):
 
 def test_the_wrong_words_for_a_file_are_said_with_its_header(tmp_path):
     (tmp_path / "t.csv").write_bytes("größe;crp;ill\n1;2;no\n".encode("cp1252"))
-    with pytest.raises(DataError, match="of utf-8, parted by ',': say what it is with --encoding and --separator"):
+    with pytest.raises(DataError, match="of utf-8, parted by ',': set --encoding and --separator"):
         csv_header(tmp_path / "t.csv")
     with pytest.raises(DataError, match="it has größe;crp;ill"):
         whole(tmp_path / "t.csv", encoding="cp1252")

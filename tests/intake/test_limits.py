@@ -84,11 +84,11 @@ def _forms_of_numbers(folder: Path) -> None:
 def _narrow_ids(folder: Path) -> None:
     """The static type refuses, even of a column without a value."""
     for kind in (np.float16, np.float32, np.complex64, np.complex128):
-        with pytest.raises(DataError, match="do not tell persons apart"):
+        with pytest.raises(DataError, match="do not distinguish persons"):
             persons_of(np.array([], kind))
     arrow = pytest.importorskip("pyarrow")
     for kind in (arrow.float32(), arrow.list_(arrow.int64())):
-        with pytest.raises(DataError, match="do not tell persons apart"):
+        with pytest.raises(DataError, match="do not distinguish persons"):
             persons_of(arrow.array([], kind))
 
 

@@ -47,7 +47,7 @@ def test_what_is_written_is_read(kind, y, tmp_path):
             "a,b,y\n1,2,0\n",
             None,
             None,
-            r"say with --target .* which column is predicted; it has a, b, y",
+            r"name the predicted column with --target .*; it has a, b, y",
         ),
         ("a,b,y\n1,2,0\n", "z", None, r"has no column 'z'"),
         ("a,b,y\n1,,0\n", "y", None, r"missing values in b; leave out or impute"),
@@ -227,7 +227,7 @@ def test_what_a_split_holds_out_is_in_no_sum(kind, tmp_path):
     np.testing.assert_array_equal(file.read().X, learned.X)
     assert len(learned.X) + len(held_out.X) == len(file.all_records().X) == 120
     assert not set(map(tuple, learned.X)) & set(map(tuple, held_out.X))
-    with pytest.raises(DataError, match=r"say with --split \(in Python split=\) which share"):
+    with pytest.raises(DataError, match=r"set --split \(in Python split=\) to the share"):
         RecordFile(path, "tree").parts()
 
 
@@ -276,7 +276,7 @@ def test_declared_columns_of_a_file_are_measured_like_its_frame(tmp_path):
 
 def test_a_line_that_is_no_record_is_in_no_sum_and_is_counted(tmp_path):
     file = declared(tmp_path, broken='n,"51,I,no')
-    with pytest.warns(ps.errors.UnreadableRecordsWarning, match="1 lines of .* are left out") as said:
+    with pytest.warns(ps.errors.UnreadableRecordsWarning, match="1 lines of .* are excluded") as said:
         found = file.read(CELLS, unreadable="leave out")
     assert "51" not in str(said[0].message).replace(str(tmp_path), "")
     assert len(found.X) == len(found.y) == len(ROWS)

@@ -101,7 +101,7 @@ def test_a_map_that_shrinks_while_it_is_read_is_refused_and_the_process_lives(tm
         [sys.executable, "-c", textwrap.dedent(code)], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert "cut short" in done.stdout
+    assert "is truncated" in done.stdout
 
 
 def test_a_file_that_vanishes_is_refused(stored):

@@ -121,7 +121,7 @@ def test_the_search_reaches_the_bound_and_never_passes_it(adjacency: Any, sigmas
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"left_out": "all"}, "left_out must be 'counted' or left out, got 'all'"),
+        ({"left_out": "all"}, "left_out must be 'counted' or omitted, got 'all'"),
         ({"left_out": "counted", "groups": 6}, "left_out and groups cannot be combined"),
     ],
 )

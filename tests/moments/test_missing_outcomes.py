@@ -63,7 +63,7 @@ def test_the_sums_are_those_of_weighted_aipw() -> None:
     psi, kept = aipw(U, arm, y, values["line"].real, published, 0.3, 0.5)
     assert 300 < (~kept).sum() < 2_700
     found = influence_of(SCHEMA, population, arm, x, (y - 0.5) / 0.5, values["line"]) * 0.5 - values["line"].real[-1]
-    assert (population.kept == kept).all()
+    assert (population.included == kept).all()
     assert np.abs(found * kept - psi).max() < 1e-10
     moments, C = measured(SCHEMA, X, y, SAID), SCHEMA.unit(values["line"])
     assert (3_000, kept.sum() * SCHEMA.steps) == (moments.N, moments.W)
@@ -197,7 +197,7 @@ def test_a_record_below_the_trim_in_either_arm_is_dropped_and_not_cut() -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"missing": "mean"}, "missing must be 'weights' or left out, got 'mean'"),
+        ({"missing": "mean"}, "missing must be 'weights' or omitted, got 'mean'"),
         ({"trim": None}, "trim must be a number from 0.2 to 0.8 where outcomes may be missing, got None"),
         ({"trim": 0.1}, "trim must be a number from 0.2 to 0.8"),
         (
@@ -222,6 +222,6 @@ def test_schemas_of_single_sessions_refuse_other_words() -> None:
     with pytest.raises(SchemaError, match="missing must be 'left out', and of one target, got 'weights'"):
         ps.RidgeSchema(2, clip_norm=1.0, target_bound=1.0, missing="weights")  # type: ignore[arg-type]
     refused(SchemaError, "and of one target", ps.RidgeSchema, 2, 2, clip_norm=1.0, target_bound=1.0, missing="left out")
-    refused(SchemaError, "missing must be 'outcome' or left out", ps.ScoreSchema, 2, 1.0, missing="left out")
+    refused(SchemaError, "missing must be 'outcome' or omitted", ps.ScoreSchema, 2, 1.0, missing="left out")
     with pytest.raises(SchemaError, match="missing='outcome' models whether one y is known: give family='logistic'"):
         ps.ScoreSchema(2, 1.0, missing="outcome", family="poisson", target_bound=3)

@@ -186,7 +186,7 @@ def test_a_type_in_which_two_persons_may_have_one_id_is_refused(hold: Any, kind:
     """By the type alone: a wider one, beside others, would make persons of what is nobody's in it."""
     for ids in ([7, 2**24, 2**24 + 1], [7]):
         for read in (persons_of, names_of, lambda each: persons_held_out(each, 0.5, 3)):
-            with pytest.raises(DataError, match="do not tell persons apart: give texts, or integers of 64 bits"):
+            with pytest.raises(DataError, match="do not distinguish persons: give texts, or integers of 64 bits"):
                 read(hold(ids, kind))
 
 
