@@ -188,11 +188,11 @@ class Noise:
         colluders = self.levels[0] - self.honest_shares if self.levels else 0
         return gaussian_epsilon(self.mu / self._surplus(survivors, survivors + colluders), self.delta)
 
-    def _surplus(self, draws: int, clients: int | None = None) -> float:
-        """Return the ratio of ``draws`` samples' noise to the guaranteed noise."""
-        reached = level_at(self.levels, draws if clients is None else clients) if self.levels else 0
+    def _surplus(self, samples: int, clients: int | None = None) -> float:
+        """Return the ratio of ``samples`` samples' noise to the guaranteed noise."""
+        reached = level_at(self.levels, samples if clients is None else clients) if self.levels else 0
         shares = self._honest(reached) if self.levels else self._shares
-        return math.sqrt(self.trust.draws(draws, self.members) / shares)
+        return math.sqrt(self.trust.draws(samples, self.members) / shares)
 
     def _honest(self, level: int) -> int:
         return level - self.levels[0] + self.honest_shares
@@ -326,13 +326,13 @@ def _bound(schema: Schema, privacy: Privacy, statistic: str, share: float) -> fl
 
 # The proof needs 4 steps per share; the 64 per segment are a reserve (docs/privacy.md, Distributed and Safe grid).
 def _check_grid(schema: Schema, noise: Noise, segment: Segment) -> None:
-    wide, total, share = noise.share_sigma(segment), noise.grid_sigma(segment), min(noise.layered_sigmas(segment))
+    largest, total, share = noise.share_sigma(segment), noise.grid_sigma(segment), min(noise.layered_sigmas(segment))
     # Counts are sent on a grid that no plan sets, and some schemas fix grid_bits.
     set_by_grid = "grid_bits" in vars(schema) and any(r.degree for r in schema.sent if r.letter == segment.statistic)
     or_share = f" or the share of {segment.statistic}" if len(noise.rows) > 1 else ""
-    if wide > MAX_SIGMA:
+    if largest > MAX_SIGMA:
         raise PlanError(
-            f"noise on {segment.name} is {wide:.3g} steps of the sent integers and at most 2**48 can be sampled: "
+            f"noise on {segment.name} is {largest:.3g} steps of the sent integers and at most 2**48 can be sampled: "
             f"raise epsilon{' or lower grid_bits' if set_by_grid else or_share}"
         )
     sample = "a layer of noise" if noise.levels else "a noise share"

@@ -37,7 +37,7 @@ def draw_central(noise: Noise, layout: Layout, rng: Generator) -> NDArray[np.int
     """
     if noise.trust.drawn_by != "server":
         raise ValueError(f"the server adds noise only in the central model, not in the {noise.model} one")
-    return _draw(noise, layout, rng)
+    return _sample(noise, layout, rng)
 
 
 def draw_share(noise: Noise, layout: Layout, rng: Generator, layers: Sequence[Generator] = ()) -> NDArray[np.int64]:
@@ -65,8 +65,8 @@ def draw_share(noise: Noise, layout: Layout, rng: Generator, layers: Sequence[Ge
     if len(layers) != max(0, len(noise.levels) - 1):
         raise ValueError(f"a share of this noise has {max(0, len(noise.levels) - 1)} layers, got {len(layers)}")
     if noise.levels:
-        return _drawn_at(0, noise, layout, rng) + draw_layers(noise, layout, layers)
-    return _draw(noise, layout, rng)
+        return _sample_layer(0, noise, layout, rng) + draw_layers(noise, layout, layers)
+    return _sample(noise, layout, rng)
 
 
 def draw_layers(noise: Noise, layout: Layout, layers: Sequence[Generator]) -> NDArray[np.int64]:
@@ -88,7 +88,7 @@ def draw_layers(noise: Noise, layout: Layout, layers: Sequence[Generator]) -> ND
         raise ValueError(f"this noise has {max(0, len(noise.levels) - 1)} layers, got {len(layers)}")
     total = np.zeros(layout.size, np.int64)
     for place, rng in enumerate(layers, start=1):
-        total += _drawn_at(place, noise, layout, rng)
+        total += _sample_layer(place, noise, layout, rng)
     return total
 
 
@@ -110,19 +110,19 @@ def draw_member(noise: Noise, layout: Layout, rng: Generator) -> NDArray[np.int6
     """
     if noise.trust.drawn_by != "member":
         raise ValueError(f"leader and helpers add noise only in the panel model, not in the {noise.model} one")
-    return _draw(noise, layout, rng)
+    return _sample(noise, layout, rng)
 
 
-def _draw(noise: Noise, layout: Layout, rng: Generator) -> NDArray[np.int64]:
+def _sample(noise: Noise, layout: Layout, rng: Generator) -> NDArray[np.int64]:
     bare = sorted({segment.statistic for segment in layout.segments}.difference(noise.sigma))
     if bare:
         raise PlanError(f"noise has no scale for {', '.join(bare)}, which the layout has; pass both from one plan")
     return np.concatenate([_of_segment(noise, segment, rng) for segment in layout.segments])
 
 
-def _drawn_at(place: int, noise: Noise, layout: Layout, rng: Generator) -> NDArray[np.int64]:
-    draws = (noise.trust.sampler(noise.layered_sigmas(each)[place], each.size, rng) for each in layout.segments)
-    return np.concatenate(list(draws))
+def _sample_layer(place: int, noise: Noise, layout: Layout, rng: Generator) -> NDArray[np.int64]:
+    samples = (noise.trust.sampler(noise.layered_sigmas(each)[place], each.size, rng) for each in layout.segments)
+    return np.concatenate(list(samples))
 
 
 def _of_segment(noise: Noise, segment: Segment, rng: Generator) -> NDArray[np.int64]:

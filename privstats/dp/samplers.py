@@ -36,7 +36,7 @@ _BEHIND_PREFIX = np.int64(63 - _PREFIX_BITS)
 _MAGNITUDE = np.int64((1 << 63) - 1)
 _DEEP = np.int64(1 << 48)
 # At this sigma float64 alone leaves one sample in a thousand to the exact path, and more beyond.
-_WIDE = 2.0**35
+_LARGE = 2.0**35
 _RELATIVE_ERROR = 32 * 2.0**-53
 _ABSOLUTE_ERROR = 8 * 2.0**-53 + 2.0**-48
 _LOG_ERROR = 2.0**-45
@@ -61,7 +61,7 @@ def rounded_gaussian(sigma: float, size: int, rng: Generator) -> Integers:
         >>> abs(noise.mean()) < 0.2, abs(noise.std() - 3.0) < 0.1
         (np.True_, np.True_)
     """
-    return _draw(_Rounded(_checked(sigma)), size, rng)
+    return _sample(_Rounded(_checked(sigma)), size, rng)
 
 
 def discrete_gaussian(sigma: float, size: int, rng: Generator) -> Integers:
@@ -83,7 +83,7 @@ def discrete_gaussian(sigma: float, size: int, rng: Generator) -> Integers:
         (np.True_, np.True_)
     """
     sigma = _checked(sigma)
-    return _draw(_tabled(sigma) if sigma < _TABLE_BELOW else _Discrete(sigma), size, rng)
+    return _sample(_tabled(sigma) if sigma < _TABLE_BELOW else _Discrete(sigma), size, rng)
 
 
 def discrete_laplace(scale: float, size: int, rng: Generator) -> Integers:
@@ -108,7 +108,7 @@ def discrete_laplace(scale: float, size: int, rng: Generator) -> Integers:
         (np.True_, np.True_)
     """
     scale = check_number("scale", scale, "above 0 and at most 2**35 integer steps", 0, MAX_SCALE, ends="(]")
-    return _draw(_Laplace(scale), size, rng)
+    return _sample(_Laplace(scale), size, rng)
 
 
 class _Proposal(NamedTuple):
@@ -158,9 +158,9 @@ class _Continuous:
         return 0.0
 
     def propose(self, magnitude: Integers) -> _Proposal:
-        return self._wide(magnitude) if self.sigma >= _WIDE else self._narrow(magnitude)
+        return self._large(magnitude) if self.sigma >= _LARGE else self._small(magnitude)
 
-    def _wide(self, magnitude: Integers) -> _Proposal:
+    def _large(self, magnitude: Integers) -> _Proposal:
         """Propose cells from sigma z in two parts, where one float64 is too coarse.
 
         Every law's edges are within 1 / sigma of the half-integers. For uniforms from 2**-16 on the error of sigma z is
@@ -182,7 +182,7 @@ class _Continuous:
         values[doubtful] = np.where(m < _DEEP, np.rint(-self.sigma * ndtri((m + 0.5) * 2.0**-64)), floor)
         return _Proposal(values, doubtful, m >= _DEEP)
 
-    def _narrow(self, magnitude: Integers) -> _Proposal:
+    def _small(self, magnitude: Integers) -> _Proposal:
         position = magnitude.astype(np.float64)
         position += 0.5
         position *= 2.0**-64
@@ -321,7 +321,7 @@ def _boundary(k: int, sigma: float) -> Fraction:
 
 
 # Propose all samples tile by tile, then decide the doubtful ones with more bits of their own substreams.
-def _draw(law: _Law, size: int, rng: Generator) -> Integers:
+def _sample(law: _Law, size: int, rng: Generator) -> Integers:
     rng = checked(rng, allow_reproducible=True)
     if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 0:
         raise PlanError(f"size must be an integer of at least 0, got {size!r}")

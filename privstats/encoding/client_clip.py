@@ -132,16 +132,16 @@ class ClippedSums:
         if not self.shrunk:
             return sums
         real = sums * self._real[owner, None]
-        cut = np.trunc(real)
+        truncated = np.trunc(real)
         if max(-sums.min(initial=0.0), sums.max(initial=0.0)) * self.factors.max(initial=0) >= 2.0**53:
-            row, entry = np.nonzero((cut == real) & (cut != 0) & (self.factors[owner, None] > 0))
+            row, entry = np.nonzero((truncated == real) & (truncated != 0) & (self.factors[owner, None] > 0))
             own = owner[row]
-            cut[row, entry] = _scaled(sums[row, entry].astype(np.int64), self.factors[own], self.shifts[own])
-        return np.asarray(cut)
+            truncated[row, entry] = _scaled(sums[row, entry].astype(np.int64), self.factors[own], self.shifts[own])
+        return np.asarray(truncated)
 
-    def exact_factors(self, owner: NDArray[np.intp], most: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the owners' factors; 0 where a product with an integer up to ``most`` may be rounded."""
-        return np.where(most * self.factors[owner] < 2.0**53, self._real[owner], 0.0)
+    def exact_factors(self, owner: NDArray[np.intp], maxima: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the owners' factors; 0 where a product with an integer up to ``maxima`` may be rounded."""
+        return np.where(maxima * self.factors[owner] < 2.0**53, self._real[owner], 0.0)
 
     @cached_property
     def _real(self) -> NDArray[np.float64]:
@@ -226,5 +226,5 @@ def _scaled(values: NDArray[np.int64], factor: Any, shift: Any) -> NDArray[np.in
     size, times = np.abs(values).view(np.uint64), factor.astype(np.uint64)
     low = (size & np.uint64((1 << _FACTOR_BITS) - 1)) * times >> np.uint64(_FACTOR_BITS)
     product = (size >> np.uint64(_FACTOR_BITS)) * times + low
-    shrunk = (product >> np.minimum(shift - _FACTOR_BITS, 63).astype(np.uint64)).view(np.int64)
-    return np.asarray(np.where(values < 0, -shrunk, shrunk), np.int64)
+    scaled = (product >> np.minimum(shift - _FACTOR_BITS, 63).astype(np.uint64)).view(np.int64)
+    return np.asarray(np.where(values < 0, -scaled, scaled), np.int64)

@@ -56,15 +56,15 @@ class PersonClip:
             >>> ps.dp.person_clip(schema, privacy).most_records(schema)  # 2 sqrt(2 / .02): 2 cells, 2 % of mu^2
             20
         """
-        weights, most = dict(self.weights), 1.0
+        weights, largest = dict(self.weights), 1.0
         for each in layout_of(schema).segments:
             if each.size:
                 reach = self.records * each.noise_factor * each.scale / math.sqrt(weights[each.statistic])
                 cells = math.sqrt(each.size) if each.name == "N" else 1.0
-                most = max(most, cells * reach / each.bound)
+                largest = max(largest, cells * reach / each.bound)
         # Clipped norms are at most records * ROUNDING. The factor halfway between ROUNDING and 1 covers the float error
-        # of ``most``, and keeps that error from adding a record when ``most`` is rounded up.
-        return math.ceil(most * (1 + ROUNDING) / 2)
+        # of ``largest``, and keeps that error from adding a record when ``largest`` is rounded up.
+        return math.ceil(largest * (1 + ROUNDING) / 2)
 
     def clipped(self, *parts: Moments) -> tuple[dict[str, Any], bool]:
         """Return one person's contribution by letter (wire steps, block axis first), and whether it was clipped.
@@ -148,14 +148,14 @@ class AveragedSums:
         """Return persons' sums ``(n, entries)`` as averages."""
         return np.asarray(np.trunc(sums / self.rows))
 
-    def exact_factors(self, owner: NDArray[np.intp], most: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: ARG002
+    def exact_factors(self, owner: NDArray[np.intp], maxima: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: ARG002
         """Return m / 2**s, m = floor(2**s / rows) + 1; 0 where a sum v exceeds 2**25.
 
         v m / 2**s is exact in float64. It exceeds v / rows by less than 1 / rows, the minimum distance of a quotient
         from the next larger integer, so both truncate alike.
         """
         scale = 1 << 25 + self.rows.bit_length()
-        return np.where(most <= 1 << 25, (scale // self.rows + 1) / scale, 0.0)
+        return np.where(maxima <= 1 << 25, (scale // self.rows + 1) / scale, 0.0)
 
 
 # Divide the exact sum by the number of rows, toward zero; in Python's integers where it may exceed 64 bits.

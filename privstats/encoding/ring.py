@@ -130,8 +130,8 @@ class Ring:
         """Return every entry as int64 in [-2**(b-1), 2**(b-1))."""
         out = np.empty(self.size, np.int64)
         for lane, (_, bits), part in zip(lanes, self.segments, _split(out, self._sizes), strict=True):
-            wide = lane.astype(np.uint64) << np.uint64(64 - bits)
-            part[...] = wide.view(np.int64) >> np.int64(64 - bits)
+            shifted = lane.astype(np.uint64) << np.uint64(64 - bits)
+            part[...] = shifted.view(np.int64) >> np.int64(64 - bits)
         return out
 
 

@@ -95,7 +95,7 @@ def _by_rows(array: Any) -> csr_array:
         _require_integers(*array.coords)
         for index, size in zip(array.coords, array.shape, strict=True):
             if index.size and (index.min() < 0 or index.max() >= size):
-                raise IndexError("an index lies outside the shape")
+                raise IndexError("an index is outside the shape")
     rows = csr_array(array)
     rows.check_format(full_check=True)
     return rows

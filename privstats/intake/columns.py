@@ -38,15 +38,15 @@ class Readings:
 
     Attributes:
         numbers: float64 ``(n,)``; NaN where a value is no number.
-        spoken: the distinct texts and, in lower case, the distinct words of :data:`MISSING`, which mean a gap.
-        places: index in ``spoken`` of each value, ``(n,)``; -1 for others.
-        meant: the words of :data:`MISSING` that count as texts here.
+        distinct: the distinct texts and, in lower case, the distinct words of :data:`MISSING`, which mean a gap.
+        places: index in ``distinct`` of each value, ``(n,)``; -1 for others.
+        listed_words: the words of :data:`MISSING` that count as texts here.
     """
 
     numbers: NDArray[np.float64]
-    spoken: tuple[str, ...]
+    distinct: tuple[str, ...]
     places: NDArray[np.intp]
-    meant: Collection[str] = ()
+    listed_words: Collection[str] = ()
 
     @classmethod
     def of(cls, numbers: NDArray[np.float64], texts: Sequence[str] = (), index: Any = slice(None)) -> Readings:
@@ -57,37 +57,37 @@ class Readings:
 
     def take(self, places: NDArray[np.intp]) -> Readings:
         """Return the readings of the values at these indices; at index -1 a missing value."""
-        numbers, spoken = np.append(self.numbers, math.nan), np.append(self.places, -1)
-        return Readings(numbers[places], self.spoken, spoken[places], self.meant)
+        numbers, indices = np.append(self.numbers, math.nan), np.append(self.places, -1)
+        return Readings(numbers[places], self.distinct, indices[places], self.listed_words)
 
     def part(self, where: slice) -> Readings:
         """Return the readings of consecutive values."""
-        if not self.spoken:
+        if not self.distinct:
             return Readings(self.numbers[where], (), self.places[where])
         used, places = np.unique(self.places[where], return_inverse=True)
-        spoken = tuple(self.spoken[place] for place in used.tolist() if place >= 0)
-        return Readings(self.numbers[where], spoken, places - (len(used) - len(spoken)), self.meant)
+        distinct = tuple(self.distinct[place] for place in used.tolist() if place >= 0)
+        return Readings(self.numbers[where], distinct, places - (len(used) - len(distinct)), self.listed_words)
 
     @cached_property
     def are_texts(self) -> NDArray[np.bool_]:
         """Which values are texts, ``(n,)``."""
-        if not self.spoken:
+        if not self.distinct:
             return np.zeros(len(self.numbers), np.bool_)
-        return self.each([text not in MISSING or text in self.meant for text in self.spoken], nothing=False)
+        return self.each([text not in MISSING or text in self.listed_words for text in self.distinct], nothing=False)
 
     def each(self, values: Sequence[Any], nothing: Any) -> NDArray[Any]:
-        """Return the entry of ``values`` at each value's index in ``spoken``, or ``nothing``."""
+        """Return the entry of ``values`` at each value's index in ``distinct``, or ``nothing``."""
         return np.array([*values, nothing])[self.places]
 
     @property
     def texts(self) -> dict[int, str]:
         """Values that are texts, by index."""
-        return {i: self.spoken[self.places[i]] for i in np.flatnonzero(self.are_texts).tolist()}
+        return {i: self.distinct[self.places[i]] for i in np.flatnonzero(self.are_texts).tolist()}
 
     @property
     def words(self) -> dict[int, str]:
         """Values that are words of :data:`MISSING`, by index and in lower case; no blanks."""
-        return {i: self.spoken[self.places[i]] for i in np.flatnonzero(self.missing & (self.places >= 0)).tolist()}
+        return {i: self.distinct[self.places[i]] for i in np.flatnonzero(self.missing & (self.places >= 0)).tolist()}
 
     @property
     def missing(self) -> NDArray[np.bool_]:
@@ -98,7 +98,7 @@ class Readings:
     def plain(self) -> NDArray[Any]:
         """The numbers as an array; if any value is a text, an array of objects, NaN for a gap."""
         texts = self.are_texts
-        return np.where(texts, self.each(self.spoken, nothing=None), self.numbers) if texts.any() else self.numbers
+        return np.where(texts, self.each(self.distinct, nothing=None), self.numbers) if texts.any() else self.numbers
 
 
 def read(values: Any) -> Readings:
@@ -364,5 +364,5 @@ class Listed:
             numbers = alike(column.numbers, self.numbers)
             near = np.minimum(np.searchsorted(self.numbers, numbers), len(self.numbers) - 1)
             np.copyto(out, self.places[near], where=self.numbers[near] == numbers)
-        texts = column.each([self.texts.get(text, -1) for text in column.spoken], nothing=-1)
+        texts = column.each([self.texts.get(text, -1) for text in column.distinct], nothing=-1)
         return np.where(column.are_texts, texts, out)

@@ -143,7 +143,7 @@ def _joined(parts: list[Any]) -> Any:
 
 def _as_texts(column: Any) -> Any:
     readings = read(array_of(column))
-    texts = readings.each(readings.spoken, nothing=None)
+    texts = readings.each(readings.distinct, nothing=None)
     numbers = [repr(number) if number == number else None for number in readings.numbers.tolist()]
     arrow = sys.modules["pyarrow"]
     return arrow.array([text or number for text, number in zip(texts, numbers, strict=True)], arrow.string())
@@ -174,11 +174,11 @@ class Batches:
         change: Callable[[Any], Any] | None = None,
     ) -> None:
         self._source, self._features, self._target, self._flat, self._change = source, features, target, flat, change
-        self._asked = list(dict.fromkeys((*features, *target)))
+        self._requested = list(dict.fromkeys((*features, *target)))
         self._passes: list[Generator[Any]] = []
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
-        batches = each_refusing(self._source.batches(self._asked), _no_table())
+        batches = each_refusing(self._source.batches(self._requested), _no_table())
         self._passes.append(batches)
         none = True
         for batch in batches:
@@ -207,7 +207,7 @@ class Batches:
     @property
     def all_records(self) -> tuple[Any, Any]:
         """All records at once."""
-        return self._pair(_read_all(self._source, self._asked))
+        return self._pair(_read_all(self._source, self._requested))
 
     def _pair(self, batch: Any) -> tuple[Any, Any]:
         y = batch[self._target[0]] if self._flat else batch.select(self._target)
@@ -225,11 +225,11 @@ def in_memory(X: Any, names: Sequence[str] | None = None) -> Any:
     return _read_all(source, result)
 
 
-def batches_of(X: Any, y: Any, asked: Declaration | tuple[str, ...] | None, *, several: bool = False) -> Batches | None:
+def batches_of(X: Any, y: Any, only: Declaration | tuple[str, ...] | None, *, several: bool = False) -> Batches | None:
     """Return the batches of a table that is not in memory, where y names its target; None for other containers.
 
     Args:
-        asked: a declaration's columns are read; else all but the target.
+        only: a declaration's columns are read; else all but the target.
         several: whether y may name several targets.
     """
     source = _source(X)
@@ -242,8 +242,8 @@ def batches_of(X: Any, y: Any, asked: Declaration | tuple[str, ...] | None, *, s
             "X is a table that is read in batches, whose order is its own: name its predicted column, such as "
             "y='outcome', or load both into memory first"
         )
-    if asked is not None and not isinstance(asked, tuple):
-        features = [names[at] for at in places_in([each.name for each in asked.columns], names) if at is not None]
+    if only is not None and not isinstance(only, tuple):
+        features = [names[at] for at in places_in([each.name for each in only.columns], names) if at is not None]
     else:
         features = [name for name in names if name not in target]
     return Batches(source, features, target, flat=isinstance(y, str))

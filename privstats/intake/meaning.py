@@ -199,7 +199,7 @@ def _is_nothing(value: Any) -> bool:
         return False
 
 
-_LONGEST_SHOWN, _MOST_SHOWN = 40, 8
+_LONGEST_SHOWN, _MAX_SHOWN = 40, 8
 _LONGEST_NAME = 200
 _LARGEST_INTEGER = 1 << 53  # float64 holds every integer up to here
 
@@ -264,5 +264,5 @@ def shown(value: object) -> str:
 
 def listed(names: list[str] | tuple[str, ...]) -> str:
     """Return public names for a message: the first of many."""
-    first = ", ".join(map(repr, names[:_MOST_SHOWN]))
-    return first if len(names) <= _MOST_SHOWN else f"{first} and {len(names) - _MOST_SHOWN} more"
+    first = ", ".join(map(repr, names[:_MAX_SHOWN]))
+    return first if len(names) <= _MAX_SHOWN else f"{first} and {len(names) - _MAX_SHOWN} more"

@@ -135,10 +135,10 @@ def first_unsure(kind: np.dtype[Any]) -> float:
     return 2.0 ** (min(np.finfo(kind).nmant + 1, _DIGITS) if kind.kind in "fc" else _DIGITS)
 
 
-def _id_of_number(value: Any, most: float) -> float | None:
+def _id_of_number(value: Any, limit: float) -> float | None:
     value = value.real if getattr(value, "imag", 0) == 0 else math.nan
     number = of_number(value)
-    return None if number is None or number != value else _integer(number, most)
+    return None if number is None or number != value else _integer(number, limit)
 
 
 def _id_of_bytes(raw: bytes) -> Reading:
@@ -146,10 +146,10 @@ def _id_of_bytes(raw: bytes) -> Reading:
     return _id_of_text(text) if text == text.strip(_BLANKS) or _NO_UTF8.search(text) else None
 
 
-def _id_of_text(given: str) -> Reading:
-    if _NO_UTF8.search(given):
-        return given if len(given) <= _LONGEST_ID and LOST not in given else None
-    text = given.strip(_BLANKS)  # numpy's texts lose what is 0 at their end
+def _id_of_text(value: str) -> Reading:
+    if _NO_UTF8.search(value):
+        return value if len(value) <= _LONGEST_ID and LOST not in value else None
+    text = value.strip(_BLANKS)  # numpy's texts lose what is 0 at their end
     if len(text) > _LONGEST_ID or text in _NO_ID or text == UNREADABLE or LOST in text or "\0" in text:
         return None
     if text != text.strip() or not unicodedata.is_normalized("NFC", text):
@@ -173,8 +173,8 @@ def former_identity(value: Any) -> Reading:
     return None if len(text) > _LONGEST_ID or text in _NO_ID or text == UNREADABLE else text
 
 
-def _integer(number: float, most: float) -> float | None:
-    return number + 0.0 if abs(number) < most and number == round(number) else None
+def _integer(number: float, limit: float) -> float | None:
+    return number + 0.0 if abs(number) < limit and number == round(number) else None
 
 
 def persons_of(ids: Any) -> NDArray[np.intp]:
@@ -193,8 +193,8 @@ def persons_of(ids: Any) -> NDArray[np.intp]:
     codes = np.full(len(plain), -1, np.intp)
     if isinstance(plain, np.ndarray):
         with np.errstate(over="ignore", invalid="ignore"):
-            numbers, most = plain.astype(np.float64), first_unsure(plain.dtype)
-            places = np.flatnonzero((numbers == plain) & (numbers == np.rint(numbers)) & (np.abs(numbers) < most))
+            numbers, limit = plain.astype(np.float64), first_unsure(plain.dtype)
+            places = np.flatnonzero((numbers == plain) & (numbers == np.rint(numbers)) & (np.abs(numbers) < limit))
         codes[places] = np.unique(numbers[places], return_inverse=True)[1]
         return codes
     known: dict[float | str, int] = {}

@@ -15,7 +15,7 @@ from privstats.errors import DataError, PrivstatsError
 from privstats.files.atomic import atomic_write
 from privstats.intake.record_files import RecordFile
 
-_MOST_BYTES = 1 << 20
+_MAX_BYTES = 1 << 20
 
 
 class _Split(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -96,7 +96,7 @@ def _read(file: RecordFile) -> tuple[_Split, ...]:
     path = notes_path(file)
     try:
         with path.open("rb") as notes:
-            data = notes.read(_MOST_BYTES + 1)
+            data = notes.read(_MAX_BYTES + 1)
     except FileNotFoundError:
         return ()
     except OSError as error:

@@ -47,7 +47,7 @@ class Part:
     persons: NDArray[np.object_] | None = None
 
 
-def parts_of(file: RecordFile, asked: Requested, *, gaps: bool) -> Iterator[Part]:
+def parts_of(file: RecordFile, requested: Requested, *, gaps: bool) -> Iterator[Part]:
     """Yield a table's records, some thousand at a time; at least one part, which may be empty.
 
     Args:
@@ -55,18 +55,18 @@ def parts_of(file: RecordFile, asked: Requested, *, gaps: bool) -> Iterator[Part
     """
     table = table_file(Path(file.path), file.dialect)
     targets, persons = _targets(file, table.names), persons_column(file, table.names)
-    if asked is None:
+    if requested is None:
         names = [name for name in table.names if name not in (*targets, persons)]
     else:
-        names = list(asked) if isinstance(asked, tuple) else [column.name for column in asked.columns]
+        names = list(requested) if isinstance(requested, tuple) else [column.name for column in requested.columns]
     features = _present(file, table.names, names, targets)
     if persons in (*features, *targets):
         raise DataError(f"{file.path}: {persons!r} holds the person ids, and the plan reads it; name another column")
     columns = _Columns(tuple(features), tuple(targets), persons)
-    if asked is None or isinstance(asked, tuple):
+    if requested is None or isinstance(requested, tuple):
         yield from _of_features(file, table, names, columns, gaps=gaps)
     else:
-        yield from _of_cells(file, table, asked, columns, gaps=gaps)
+        yield from _of_cells(file, table, requested, columns, gaps=gaps)
 
 
 @dataclass(frozen=True)

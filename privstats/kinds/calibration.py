@@ -18,7 +18,7 @@ from privstats.kinds.classes import ClassSchema
 from privstats.kinds.worst import Record, WorstPair, added, dense, record_of
 from privstats.moments.base import Moments, containers
 from privstats.schema.base import Adjacency, Statistic, by_letter, letters_of
-from privstats.schema.checks import GIVEN
+from privstats.schema.checks import REQUIRED
 from privstats.schema.kinds import Kind
 from privstats.schema.public_values import Values
 from privstats.schema.rounds import Round, class_rows, settle_round
@@ -83,8 +83,8 @@ class CalibrationSchema(Round):
     table: ClassVar[tuple[Statistic, ...]] = _TABLE
     statistics: ClassVar[str] = letters_of(_TABLE)
 
-    features: int = GIVEN
-    classes: int = GIVEN
+    features: int = REQUIRED
+    classes: int = REQUIRED
     _: KW_ONLY
     expected_records: int
     course_mu: float
@@ -153,7 +153,7 @@ def measured_calibration(
 def calibration_terms(schema: CalibrationSchema, X: Any, y: Any, values: Mapping[str, Values], *_: Any) -> RecordTerms:
     """Return each record's contribution."""
     several = moments.rounds.pieces(schema.rows, X, y, progress=False)
-    return moments.record_sums.RecordTerms.joined(_added(schema, rows, beside, values) for rows, beside in several)
+    return moments.record_sums.RecordTerms.joined(_added(schema, rows, y_part, values) for rows, y_part in several)
 
 
 def _added(

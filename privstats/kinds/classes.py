@@ -14,7 +14,7 @@ from privstats.errors import SchemaError
 from privstats.kinds.worst import Record, Sums, WorstPair, added, rows_of, vectors, wire
 from privstats.moments.base import Moments, RealMoments, readonly_array, require_room
 from privstats.schema.base import Adjacency, Predicted, Schema, Statistic, classes_of, letters_of
-from privstats.schema.checks import GIVEN, as_int, checked_class_names, checked_vectors, settle
+from privstats.schema.checks import REQUIRED, as_int, checked_class_names, checked_vectors, settle
 from privstats.schema.kinds import Kind, bare
 from privstats.transforms import Transform
 
@@ -80,9 +80,9 @@ class ClassSchema(Schema):
     suppressible: ClassVar[bool] = True
 
     classes: int
-    features: int = GIVEN
-    statistics: str = GIVEN
-    clip_norm: float = GIVEN
+    features: int = REQUIRED
+    statistics: str = REQUIRED
+    clip_norm: float = REQUIRED
     grid_bits: int = 12
     _: KW_ONLY
     nonnegative: bool = False

@@ -42,7 +42,7 @@ COUNT_TABLE: tuple[Statistic, ...] = (
 )
 """Counts of records per cell of all tables."""
 
-_MOST_CELLS = 1 << 16
+_MAX_CELLS = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -96,11 +96,11 @@ class CountSchema(Schema):
     numbers: tuple[Number, ...] | None = None
 
     def __post_init__(self) -> None:
-        least = 1 if self.numbers is None else 0
+        minimum = 1 if self.numbers is None else 0
         own: tuple[tuple[str, ...], ...] = ()
-        variables = tuple(variable_of(each) for each in _listed("variables", self.variables, least))
+        variables = tuple(variable_of(each) for each in _listed("variables", self.variables, minimum))
         names = checked_names("variables", tuple(variable.name for variable in variables)) or ()
-        tables = _listed("tables", self.tables, least)
+        tables = _listed("tables", self.tables, minimum)
         settle(self, variables=variables)
         if self.numbers is not None:
             from privstats.kinds.numbers import numbers_of
@@ -111,8 +111,8 @@ class CountSchema(Schema):
         tables = (*_checked_tables(tables, names), *own)
         settle(self, tables=tables, transform=_checked_transform(self.transform, variables))
         cells = self.sizes["cell"]
-        if cells > _MOST_CELLS:
-            raise SchemaError(f"tables have {cells} cells in all and at most {_MOST_CELLS} are allowed; use fewer bins")
+        if cells > _MAX_CELLS:
+            raise SchemaError(f"tables have {cells} cells in all and at most {_MAX_CELLS} are allowed; use fewer bins")
 
     @property
     def read(self) -> tuple[Variable | Number, ...]:
@@ -173,8 +173,8 @@ class CountSchema(Schema):
         }
 
 
-def _listed(field: str, value: Any, least: int = 1) -> tuple[Any, ...]:
-    if not isinstance(value, tuple | list) or len(value) < least:
+def _listed(field: str, value: Any, minimum: int = 1) -> tuple[Any, ...]:
+    if not isinstance(value, tuple | list) or len(value) < minimum:
         raise SchemaError(f"{field} must be a tuple with at least one entry")
     return tuple(value)
 

@@ -19,7 +19,7 @@ from privstats.kinds.ridge import RidgeSchema
 from privstats.kinds.worst import WorstPair
 from privstats.moments.base import Moments, RealMoments
 from privstats.schema.base import Adjacency, Schema, Statistic
-from privstats.schema.checks import GIVEN, as_int, checked_vectors, settle
+from privstats.schema.checks import REQUIRED, as_int, checked_vectors, settle
 from privstats.schema.kinds import Kind
 from privstats.schema.public_values import Values
 from privstats.schema.rounds import target_rows
@@ -54,7 +54,7 @@ Array: TypeAlias = NDArray[np.float64]
 
 LEDOIT_WOLF = "ledoit-wolf"
 
-MOST_ROUNDS = 3
+_MAX_ROUNDS = 3
 """Sums of more rounds begin to reveal the contributions of single clients (docs/alignment.md)."""
 
 _TOLERANCE = 2.0**-30  # rounding error of published integers and eigenvalues, relative to the largest
@@ -88,8 +88,8 @@ class GaussianSchema(Schema):
     )
     table: ClassVar[tuple[Statistic, ...]] = _TABLE
 
-    features: int = GIVEN
-    clip_norm: float = GIVEN
+    features: int = REQUIRED
+    clip_norm: float = REQUIRED
     _: KW_ONLY
     shrinkage: float | str
     rounds: int
@@ -103,9 +103,9 @@ class GaussianSchema(Schema):
     def __post_init__(self) -> None:
         settle(self, **checked_vectors(self))
         settle(self, rounds=as_int("rounds", self.rounds, 1, "two come near the barycentre"))
-        if self.rounds > MOST_ROUNDS:
+        if self.rounds > _MAX_ROUNDS:
             raise SchemaError(
-                f"rounds must be at most {MOST_ROUNDS}, got {self.rounds}: sums of more rounds begin to reveal "
+                f"rounds must be at most {_MAX_ROUNDS}, got {self.rounds}: sums of more rounds begin to reveal "
                 "single clients; two come near the barycentre"
             )
         settle(self, shrinkage=_checked_shrinkage(self.shrinkage))
@@ -287,10 +287,10 @@ def measured_gaussians(
     gaussian = client_gaussian(schema, X, progress)
     n = gaussian.records
     if not schema.reference:
-        return GaussianMoments(schema, n, gaussian.total, _cut(schema, n, n * gaussian.covariance))
+        return GaussianMoments(schema, n, gaussian.total, _truncated(schema, n, n * gaussian.covariance))
     reference = values["S"].real * schema.scale**2
     part = mean_root(root(reference), gaussian.covariance) if n else gaussian.covariance
-    return GaussianMoments(schema, n, M=_cut(schema, n, n * part))
+    return GaussianMoments(schema, n, M=_truncated(schema, n, n * part))
 
 
 _SMALLEST_RATIO = 1e-12  # smaller eigenvalues are raised to this part of the largest, against division by 0
@@ -312,11 +312,11 @@ def mean_root(reference_root: Array, covariance: Array) -> Array:
     return root(reference_root @ covariance @ reference_root)
 
 
-def _cut(schema: GaussianSchema, records: int, matrix: Array) -> NDArray[np.int64]:
+def _truncated(schema: GaussianSchema, records: int, matrix: Array) -> NDArray[np.int64]:
     """Truncate to integers, and clamp them: float64 rounding may exceed the bounds."""
-    most = float(records) * schema.steps**2
-    off = np.clip(np.trunc((matrix + matrix.T) / 2), -(most // 2), most // 2)
-    np.fill_diagonal(off, np.clip(np.trunc(np.diagonal(matrix)), 0, most))
+    maximum = float(records) * schema.steps**2
+    off = np.clip(np.trunc((matrix + matrix.T) / 2), -(maximum // 2), maximum // 2)
+    np.fill_diagonal(off, np.clip(np.trunc(np.diagonal(matrix)), 0, maximum))
     return off.astype(np.int64)
 
 
@@ -331,9 +331,9 @@ def _ledoit_wolf(read: RidgeSchema, X: Any, records: int, mean: Array, covarianc
 def _on_grid(read: RidgeSchema, X: Any, records: int) -> Iterator[Array]:
     for rows, _ in moments.input_validation.tiles(read, X, np.ones(records), grouped=False):
         for start in range(0, len(rows), _ROWS):
-            wide = apply(read.transform, moments.input_validation.dense(rows[start : start + _ROWS]).astype(np.float64))
-            out = np.empty((len(wide), read.features))
-            moments.grid.feature_grid(read).quantize(wide, out)
+            part = apply(read.transform, moments.input_validation.dense(rows[start : start + _ROWS]).astype(np.float64))
+            out = np.empty((len(part), read.features))
+            moments.grid.feature_grid(read).quantize(part, out)
             yield out
 
 

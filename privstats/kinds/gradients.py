@@ -21,7 +21,7 @@ from privstats.kinds.worst import Record, Sums, WorstPair, added, dense, record_
 from privstats.moments.base import Moments, containers
 from privstats.optional_dependencies import require
 from privstats.schema.base import Adjacency, Statistic, by_letter, letters_of
-from privstats.schema.checks import GIVEN, settle, size
+from privstats.schema.checks import REQUIRED, settle, size
 from privstats.schema.kinds import Kind
 from privstats.schema.modules import Module, checked_gradients, module_of
 from privstats.schema.public_values import Values
@@ -45,9 +45,9 @@ _TABLE: tuple[Statistic, ...] = (
 
 GRADIENT_STATISTICS = letters_of(_TABLE)
 
-_MOST_WEIGHTS = 1 << 22
+_MAX_WEIGHTS = 1 << 22
 
-_MOST_MODULE_BITS = 13  # squared norms of 4**(2 f) are exact
+_MAX_MODULE_BITS = 13  # squared norms of 4**(2 f) are exact
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class GradientSchema(Round):
     table: ClassVar[tuple[Statistic, ...]] = _TABLE
     statistics: ClassVar[str] = GRADIENT_STATISTICS
 
-    features: int = GIVEN
+    features: int = REQUIRED
     classes: int | None = None
     _: KW_ONLY
     residual_norm: float
@@ -183,13 +183,11 @@ def _check_module(schema: GradientSchema) -> None:
         return
     if schema.classes is None:
         raise SchemaError("a module's scores distinguish classes: set classes, or omit module")
-    if schema.grid_bits > _MOST_MODULE_BITS:
-        raise SchemaError(
-            f"grid_bits of a module must be at most {_MOST_MODULE_BITS}, got {schema.grid_bits}; lower it"
-        )
+    if schema.grid_bits > _MAX_MODULE_BITS:
+        raise SchemaError(f"grid_bits of a module must be at most {_MAX_MODULE_BITS}, got {schema.grid_bits}; lower it")
     weights = module.weights(schema.features, schema.classes)
-    if weights > _MOST_WEIGHTS:
-        raise SchemaError(f"module has {weights:,} weights, and a round takes at most {_MOST_WEIGHTS:,}: narrow it")
+    if weights > _MAX_WEIGHTS:
+        raise SchemaError(f"module has {weights:,} weights, and a round takes at most {_MAX_WEIGHTS:,}: narrow it")
 
 
 # --- the sums
@@ -235,8 +233,8 @@ def measured_gradients(
         behind = form() if again is None else again.mapped(place, rows, form)
         for total in sums.values():
             total.admit(len(rows))
-        for start in range(0, len(rows), _most_rows(schema)):
-            part = slice(start, start + _most_rows(schema))
+        for start in range(0, len(rows), _max_rows(schema)):
+            part = slice(start, start + _max_rows(schema))
             mapped, fine = _map(schema, read, behind.part(part), targets[part], values)
             sums["g"].partial += mapped.residuals.T @ mapped.rows
             sums["k"].partial += mapped.kappa.sum()
@@ -247,8 +245,8 @@ def measured_gradients(
 def gradient_terms(schema: GradientSchema, X: Any, y: Any, values: Mapping[str, Values], *_: Any) -> RecordTerms:
     """Return each record's contribution."""
     _require_packages(schema)
-    several = moments.rounds.pieces(schema.rows, X, y, progress=False, most=_most_rows(schema))
-    return moments.record_sums.RecordTerms.joined(_added(schema, rows, beside, values) for rows, beside in several)
+    several = moments.rounds.pieces(schema.rows, X, y, progress=False, max_rows=_max_rows(schema))
+    return moments.record_sums.RecordTerms.joined(_added(schema, rows, y_part, values) for rows, y_part in several)
 
 
 def _added(schema: GradientSchema, rows: NDArray[Any], y: NDArray[Any], values: Mapping[str, Values]) -> RecordTerms:
@@ -262,7 +260,7 @@ def _require_packages(schema: GradientSchema) -> None:
         require(*schema.packages, by=f"measuring a round of {schema.module}")
 
 
-def _most_rows(schema: GradientSchema) -> int:
+def _max_rows(schema: GradientSchema) -> int:
     return max(1, min(moments.rounds.ROWS, _ENTRIES // schema.sizes["feature"]))
 
 

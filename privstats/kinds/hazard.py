@@ -24,7 +24,7 @@ from privstats.kinds.worst import ONE, Record, WorstPair, added, of_score, recor
 from privstats.moments.base import Moments, containers
 from privstats.progress import progress_bar
 from privstats.schema.base import Adjacency, Statistic, letters_of
-from privstats.schema.checks import GIVEN, as_int, checked_vectors, settle, size
+from privstats.schema.checks import REQUIRED, as_int, checked_vectors, settle, size
 from privstats.schema.kinds import Kind
 from privstats.schema.public_values import Values
 from privstats.schema.rounds import Round
@@ -48,12 +48,12 @@ _TABLE: tuple[Statistic, ...] = (
 # fmt: on
 
 CAP = 1.0  # M, the cumulative hazard up to which a person is followed
-_MOST_BINS = 256
+_MAX_BINS = 256
 # Sums of products of row entries and 20-bit weights are exact in float64.
-_MOST_FEATURES = 1 << 12
+_MAX_FEATURES = 1 << 12
 _EVENTS_PER_BIN = 10
-_MOST_STRATA = 4
-_CUT = 4  # count cells per bin of continuous times
+_MAX_STRATA = 4
+_CELLS_PER_BIN = 4  # count cells per bin of continuous times
 PART_BITS = 16  # bits of f, a bin's observed part; f times a hazard is exact in float64
 
 
@@ -114,8 +114,8 @@ class HazardSchema(Round):
     table: ClassVar[tuple[Statistic, ...]] = _TABLE
     statistics: ClassVar[str] = letters_of(_TABLE)
 
-    features: int = GIVEN
-    clip_norm: float = GIVEN
+    features: int = REQUIRED
+    clip_norm: float = REQUIRED
     _: KW_ONLY
     bins: Bins
     event: str
@@ -159,11 +159,11 @@ class HazardSchema(Round):
     @property
     def marks(self) -> tuple[float, ...]:
         """Edges of the count cells, four per continuous bin."""
-        parts, unit, result = _CUT if self.times == "continuous" else 1, self.time_unit, [self.bins.edges[0]]
+        parts, unit, result = _CELLS_PER_BIN if self.times == "continuous" else 1, self.time_unit, [self.bins.edges[0]]
         for low, high in pairwise(self.bins.edges):
-            cut = [low + (high - low) * place / parts for place in range(1, parts)]
-            cut = cut if unit is None else sorted({unit * round(each / unit) for each in cut})
-            result += [*(each for each in cut if low < each < high), high]
+            inner = [low + (high - low) * place / parts for place in range(1, parts)]
+            inner = inner if unit is None else sorted({unit * round(each / unit) for each in inner})
+            result += [*(each for each in inner if low < each < high), high]
         return tuple(result)
 
     @property
@@ -246,8 +246,8 @@ def _checked_bins(value: Any) -> Bins:
     if result.edges[0] != 0:
         late = "where everybody's time begins: who enters later (left truncation) cannot be in these sums"
         raise SchemaError(f"edges of {result.name} must start at 0, {late}")
-    if result.missing or result.open in ("below", "none") or len(result.edges) > _MOST_BINS + 1:
-        rule = f"at most {_MOST_BINS} bins, open above alone: a missing or negative time has no bin"
+    if result.missing or result.open in ("below", "none") or len(result.edges) > _MAX_BINS + 1:
+        rule = f"at most {_MAX_BINS} bins, open above alone: a missing or negative time has no bin"
         raise SchemaError(f"{result.name} must be {rule}")
     return replace(result, open="both")  # the default, which plan files omit; counted() opens it above
 
@@ -256,8 +256,8 @@ def _checked_strata(value: Any) -> Categories | None:
     if value is None:
         return None
     result = variable_of(value)
-    if not isinstance(result, Categories) or result.other or result.missing or len(result.values) > _MOST_STRATA:
-        text = f"two to {_MOST_STRATA} declared values: each has a baseline of its own, which costs as much as its bins"
+    if not isinstance(result, Categories) or result.other or result.missing or len(result.values) > _MAX_STRATA:
+        text = f"two to {_MAX_STRATA} declared values: each has a baseline of its own, which costs as much as its bins"
         raise SchemaError(f"strata must be Categories of {text}")
     return result
 
@@ -285,15 +285,15 @@ def _check_maps(schema: HazardSchema) -> None:
 def _check_columns(schema: HazardSchema) -> None:
     if not schema.feature_names:
         raise SchemaError("feature_names must name the columns: hazards are read from a table, by name")
-    for given, each in zip(("bins", "event", "strata"), schema.counted().variables, strict=False):
+    for field, each in zip(("bins", "event", "strata"), schema.counted().variables, strict=False):
         if each.name in schema.feature_names:
-            why = "a stratum has no ratio" if given == "strata" else "what happens after the start is no column"
-            raise SchemaError(f"{given} names {each.name!r}, a column too: {why}")
+            why = "a stratum has no ratio" if field == "strata" else "what happens after the start is no column"
+            raise SchemaError(f"{field} names {each.name!r}, a column too: {why}")
     levels: Any = schema.transform[0]
     if levels.kind == "levels" and [each.name for each in levels.outcomes] not in ([], [schema.event]):
         raise SchemaError(f"outcomes of Levels must be the event {schema.event!r} alone, or none")
-    if schema.sizes["feature"] > _MOST_FEATURES:
-        raise SchemaError(f"columns and bins must be at most {_MOST_FEATURES}, got {schema.sizes['feature']}")
+    if schema.sizes["feature"] > _MAX_FEATURES:
+        raise SchemaError(f"columns and bins must be at most {_MAX_FEATURES}, got {schema.sizes['feature']}")
 
 
 def _check_constant(schema: HazardSchema) -> None:
@@ -391,7 +391,7 @@ def _read(
     schema: HazardSchema, X: Any, y: Any, *, refuse: bool
 ) -> tuple[_Persons, dict[tuple[str, str], NDArray[np.bool_]]]:
     if y is not None:
-        raise DataError("hazards have no y; put the time and the event into X, beside the columns")
+        raise DataError("hazards have no y; put the time and the event into X, next to the columns")
     clock, event, *strata = counted = schema.counted().variables
     columns = moments.cells.readings_of(X, [*schema.feature_names, *(each.name for each in counted)])
     cells = {each.name: moments.cells.cells_in(each, columns[each.name]) for each in counted}
@@ -453,8 +453,8 @@ def _mapped(schema: HazardSchema, persons: _Persons, values: Mapping[str, Values
     unit, fine = moments.rounds.grid_rows(schema, persons.rows)
     mu, seen = _hazards(schema, unit, values["w"]), _seen(schema, persons, values)
     residuals, variances, within = _periods(schema, mu, persons, seen)
-    most = float(schema.steps) ** 2
-    fine &= within & (np.vecdot(unit, unit) <= most) & (2 * np.square(unit[:, -1]) <= most)
+    maximum = float(schema.steps) ** 2
+    fine &= within & (np.vecdot(unit, unit) <= maximum) & (2 * np.square(unit[:, -1]) <= maximum)
     return unit, residuals * fine[:, None], variances * fine[:, None]
 
 
@@ -518,10 +518,10 @@ def _add_score(schema: HazardSchema, unit: Ints, residuals: Ints, into: Ints, fi
 
 
 def _add_information(schema: HazardSchema, unit: Ints, variances: Ints, into: Ints, first: int) -> None:
-    columns, most = unit.shape[1] - 1, float(schema.steps) ** 2
+    columns, maximum = unit.shape[1] - 1, float(schema.steps) ** 2
     for place, variance in enumerate(variances.T):
         roots = np.trunc(unit * (np.sqrt(variance / _ONE) * moments.gradient_map.SHY)[:, None])
-        roots *= (np.vecdot(roots, roots) * _ONE <= most * variance)[:, None]
+        roots *= (np.vecdot(roots, roots) * _ONE <= maximum * variance)[:, None]
         block, own = roots.T @ roots, first + place
         into[:columns, :columns] += block[:columns, :columns]
         into[:columns, own] += block[:columns, -1]

@@ -14,7 +14,7 @@ from privstats.errors import DataError
 from privstats.kinds.worst import Record, Sums, WorstPair, added, rows_of, vectors, wire
 from privstats.moments.base import Moments, containers
 from privstats.schema.base import Adjacency, Schema, Statistic, letters_of
-from privstats.schema.checks import GIVEN, checked_vectors, settle
+from privstats.schema.checks import REQUIRED, checked_vectors, settle
 from privstats.schema.kinds import Kind, bare
 from privstats.schema.public_values import Values
 from privstats.schema.rounds import class_rows
@@ -52,8 +52,8 @@ class MeanSchema(Schema):
     table: ClassVar[tuple[Statistic, ...]] = _TABLE
     statistics: ClassVar[str] = letters_of(_TABLE)
 
-    features: int = GIVEN
-    clip_norm: float = GIVEN
+    features: int = REQUIRED
+    clip_norm: float = REQUIRED
     grid_bits: int = 12
     _: KW_ONLY
     nonnegative: bool = False

@@ -124,7 +124,7 @@ def number_of(value: Any) -> Number:
     return Number(**value)
 
 
-def steps_of(number: Number, values: NDArray[np.float64], given: NDArray[np.bool_]) -> NDArray[np.int64]:
+def steps_of(number: Number, values: NDArray[np.float64], present: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Return integer steps from mid-range, ``(n,)``, rounded half to even and truncated; 0 for missing.
 
     Example:
@@ -132,7 +132,7 @@ def steps_of(number: Number, values: NDArray[np.float64], given: NDArray[np.bool
         >>> steps_of(ps.Number("hours", 0, 80), np.array([80.0, 39.0, 1e9]), np.array([True] * 3)).tolist()
         [4096, -102, 4096]
     """
-    from_middle = np.where(given, values, number.middle) - number.middle
+    from_middle = np.where(present, values, number.middle) - number.middle
     return np.clip(np.rint(from_middle * (STEPS / number.half)), -STEPS, STEPS).astype(np.int64)
 
 
@@ -176,11 +176,11 @@ def square_with_numbers(schema: CountSchema, weights: Mapping[str, float], adjac
     if adjacency == "add-remove":
         return alone
     return max(
-        alone, 2 * T * (len(schema.tables) - len(numbers)) + math.fsum(_apart(each, T, x, q) for each in numbers)
+        alone, 2 * T * (len(schema.tables) - len(numbers)) + math.fsum(_distance(each, T, x, q) for each in numbers)
     )
 
 
-def _apart(number: Number, T: float, x: float, q: float) -> float:
+def _distance(number: Number, T: float, x: float, q: float) -> float:
     """Return the largest squared distance of two values of a number.
 
     In one group: ``d^2 (x + q s^2)`` with d = z - z', s = z + z', \\|d| + \\|s| <= 2 (docs/sensitivity.md, Numbers).

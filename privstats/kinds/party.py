@@ -16,7 +16,7 @@ from privstats.kinds.classes import ClassSchema
 from privstats.kinds.worst import Record, WorstPair, added, dense, first, record_of
 from privstats.moments.base import Moments, RealMoments
 from privstats.schema.base import Adjacency, Predicted, Schema, Statistic, by_letter, letters_of
-from privstats.schema.checks import GIVEN, checked_vectors, settle
+from privstats.schema.checks import REQUIRED, checked_vectors, settle
 from privstats.schema.kinds import Kind
 from privstats.schema.public_values import Values
 from privstats.schema.rounds import ROW_BITS, check_exact, check_widths, class_rows, settle_classes
@@ -87,7 +87,7 @@ class PartySchema(Schema):
     party_is_record: ClassVar[bool] = True
 
     classes: int
-    features: int = GIVEN
+    features: int = REQUIRED
     clip_norm: float = 1.0
     _: KW_ONLY
     grid_bits: int = 12
@@ -196,7 +196,7 @@ _STEPS = 30  # fixed for every data set, never chosen from records (docs/papers_
 
 _WEIGHT_BITS = 18
 
-_MOST = float(1 << 28)
+_MAX = float(1 << 28)
 
 _FACTOR_BITS = 32
 
@@ -219,17 +219,17 @@ def direction(blocks: Sequence[Block], classes: int, features: int, start: Value
         DataError: more than 2**27 records.
     """
     began = np.zeros((classes, features))
-    energy = sum(int(np.vdot(rows, rows)) for rows, _ in _wide(blocks))
+    energy = sum(int(np.vdot(rows, rows)) for rows, _ in _as_floats(blocks))
     if not energy:
         return began
     records = sum(len(labels) for _, labels in blocks)
     exponent = _WEIGHT_BITS + (energy // records).bit_length() // 2
     if start is not None:
-        began = np.clip(np.rint(np.ldexp(start.real, exponent - ROW_BITS)), -_MOST, _MOST)
+        began = np.clip(np.rint(np.ldexp(start.real, exponent - ROW_BITS)), -_MAX, _MAX)
     pace, weights, ahead = math.ldexp(float(classes), exponent - moments.gradient_map.PROBABILITY_BITS), began, began
     for step in range(_STEPS):
         before, weights = weights, ahead - np.rint(_gradient(blocks, ahead, exponent) / energy * pace)
-        ahead = np.clip(weights + np.rint((weights - before) * (step / (step + 3))), -_MOST, _MOST)
+        ahead = np.clip(weights + np.rint((weights - before) * (step / (step + 3))), -_MAX, _MAX)
     moved = classes * (weights - began) - (weights - began).sum(axis=0)  # C times (change - its mean over classes)
     length = math.sqrt(sum(entry**2 for entry in moved.astype(np.int64).ravel().tolist()))
     return np.asarray(moved / (length or 1.0))
@@ -237,7 +237,7 @@ def direction(blocks: Sequence[Block], classes: int, features: int, start: Value
 
 def _gradient(blocks: Sequence[Block], weights: NDArray[np.float64], exponent: int) -> NDArray[np.int64]:
     total = moments.grid.ExactSum(weights.shape, 1 << (ROW_BITS + moments.gradient_map.PROBABILITY_BITS))
-    for rows, labels in _wide(blocks):
+    for rows, labels in _as_floats(blocks):
         p = moments.gradient_map.probabilities(rows @ weights.T, exponent)
         p[np.arange(len(p)), labels] -= 1 << moments.gradient_map.PROBABILITY_BITS
         total.admit(len(rows))
@@ -245,7 +245,7 @@ def _gradient(blocks: Sequence[Block], weights: NDArray[np.float64], exponent: i
     return total.result()
 
 
-def _wide(blocks: Sequence[Block]) -> Iterator[tuple[NDArray[np.float64], NDArray[np.intp]]]:
+def _as_floats(blocks: Sequence[Block]) -> Iterator[tuple[NDArray[np.float64], NDArray[np.intp]]]:
     return ((rows.astype(np.float64), labels) for rows, labels in blocks)
 
 
@@ -306,11 +306,11 @@ def measured_parties(
         counts = tuple(moments.clip_report.norm_histogram(result.norms, schema.rows.steps).tolist())
         report += moments.clip_report.ClipReport(len(rows), result.clipped, 0, counts, result.energy, schema.features)
         blocks.append((rows.astype(np.float32), labels.astype(np.intp)))  # integers below 2**24
-    P = cut(direction(blocks, schema.classes, schema.features, values.get("W")), schema.steps)
+    P = truncated(direction(blocks, schema.classes, schema.features, values.get("W")), schema.steps)
     return PartyMoments(schema, P, int(report.records > 0), clip_report=report)
 
 
-def cut(V: NDArray[np.float64], steps: int) -> NDArray[np.int64]:
+def truncated(V: NDArray[np.float64], steps: int) -> NDArray[np.int64]:
     """Return ``V * steps`` in integers, truncated toward zero and no longer than ``steps``; NaN becomes 0.
 
     Guarantee:
@@ -336,8 +336,8 @@ def shortened(ray: NDArray[np.int64], steps: int) -> NDArray[np.int64]:
 
 
 def _squared_length(ray: NDArray[np.int64]) -> int:
-    most = max(int(ray.max()), -int(ray.min()))
-    if most**2 * ray.size < 1 << 63:
+    maximum = max(int(ray.max()), -int(ray.min()))
+    if maximum**2 * ray.size < 1 << 63:
         return int(np.vdot(ray, ray))
     return sum(entry**2 for entry in ray.ravel().tolist())
 

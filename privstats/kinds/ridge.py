@@ -17,7 +17,7 @@ from privstats.kinds.classes import ClassSchema
 from privstats.kinds.worst import Record, Sums, WorstPair, added, dense, record_of, rows_of, wire
 from privstats.moments.base import Moments, RealMoments
 from privstats.schema.base import Adjacency, Predicted, Schema, Statistic, by_letter, letters_of
-from privstats.schema.checks import GIVEN, as_int, check_coarseness, checked_vectors, settle, size
+from privstats.schema.checks import REQUIRED, as_int, check_coarseness, checked_vectors, settle, size
 from privstats.schema.kinds import bare
 from privstats.transforms import Transform
 
@@ -71,7 +71,7 @@ class RidgeSchema(Schema):
     statistics: ClassVar[str] = RIDGE_STATISTICS
     predicts: ClassVar[Predicted | None] = "ridge"
 
-    features: int = GIVEN
+    features: int = REQUIRED
     targets: int = 1
     _: KW_ONLY
     clip_norm: float

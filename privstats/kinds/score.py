@@ -21,7 +21,7 @@ from privstats.kinds.ridge import RidgeSchema
 from privstats.kinds.worst import ONE, Record, WorstPair, added, of_score, record_of
 from privstats.moments.base import Moments, containers
 from privstats.schema.base import Adjacency, Statistic, by_letter, letters_of
-from privstats.schema.checks import GIVEN, as_int, checked_vectors, settle, size
+from privstats.schema.checks import REQUIRED, as_int, checked_vectors, settle, size
 from privstats.schema.kinds import Kind
 from privstats.schema.public_values import Values
 from privstats.schema.rounds import Round, class_rows, target_rows
@@ -51,7 +51,7 @@ Seen: TypeAlias = Literal["outcome"]
 _TABLES: Mapping[str, tuple[Statistic, ...]] = {"logistic": _LOGISTIC, "poisson": _POISSON}
 
 # Sums of products of row entries and 20-bit weights are exact in float64.
-_MOST_FEATURES = 1 << 12
+_MAX_FEATURES = 1 << 12
 
 
 @dataclass(frozen=True)
@@ -87,8 +87,8 @@ class ScoreSchema(Round):
     no_persons: ClassVar[str] = ""
     statistics: ClassVar[str] = letters_of(_LOGISTIC)
 
-    features: int = GIVEN
-    clip_norm: float = GIVEN
+    features: int = REQUIRED
+    clip_norm: float = REQUIRED
     _: KW_ONLY
     family: Family = "logistic"
     target_bound: float | None = None
@@ -108,8 +108,8 @@ class ScoreSchema(Round):
             raise SchemaError("the outcome is an arm where the transform ends in ByArm: set family='logistic'")
         if self.family not in get_args(Family):
             raise SchemaError(f"family must be 'logistic' or 'poisson', got {self.family!r}")
-        if self.features > _MOST_FEATURES:
-            raise SchemaError(f"features must be at most {_MOST_FEATURES}, got {self.features}; project them first")
+        if self.features > _MAX_FEATURES:
+            raise SchemaError(f"features must be at most {_MAX_FEATURES}, got {self.features}; project them first")
         if (self.family == "poisson") != (self.target_bound is not None):
             raise SchemaError("target_bound is the largest count of a Poisson regression: set it there, and only there")
         if self.target_bound is not None:
@@ -268,7 +268,7 @@ def measured_scores(
 def score_terms(schema: ScoreSchema, X: Any, y: Any, values: Mapping[str, Values], *_: Any) -> RecordTerms:
     """Return each record's contribution."""
     several = moments.rounds.pieces(schema.rows, X, y, progress=False)
-    return moments.record_sums.RecordTerms.joined(_added(schema, rows, beside, values["w"]) for rows, beside in several)
+    return moments.record_sums.RecordTerms.joined(_added(schema, rows, y_part, values["w"]) for rows, y_part in several)
 
 
 def _added(schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any], w: Values) -> RecordTerms:
@@ -289,9 +289,9 @@ def _mapped(
     variance = mean * (_ONE - mean) / _ONE if schema.family == "logistic" else mean
     residuals = np.trunc(np.ldexp(outcomes - mean, schema.grid_bits - _MEAN_BITS))
     roots = np.trunc(unit * (np.sqrt(variance / _ONE) * moments.gradient_map.SHY)[:, None])
-    most = float(schema.steps) ** 2
-    fine &= (np.vecdot(unit, unit) <= most) & (np.abs(residuals) * _ONE <= schema.steps * np.abs(outcomes - mean))
-    fine &= np.vecdot(roots, roots) * _ONE <= most * variance
+    maximum = float(schema.steps) ** 2
+    fine &= (np.vecdot(unit, unit) <= maximum) & (np.abs(residuals) * _ONE <= schema.steps * np.abs(outcomes - mean))
+    fine &= np.vecdot(roots, roots) * _ONE <= maximum * variance
     return (unit * fine[:, None], residuals * fine, roots * fine[:, None]), finite
 
 

@@ -40,11 +40,11 @@ Scale: TypeAlias = Literal["probability", "margin"]
 
 _ROW_BITS = 20
 
-_MOST_BINS = 1000
+_MAX_BINS = 1000
 
-_MOST_BYTES = 1 << 25
+_MAX_BYTES = 1 << 25
 
-_LEAST_ROOM = 1 << 16
+_MIN_ROOM = 1 << 16
 
 _DIGEST = re.compile("[0-9a-f]{64}", re.ASCII)
 
@@ -116,10 +116,10 @@ class ScoringSchema(Schema):
         settle(self, classes=rows.classes, features=rows.features, transform=rows.transform)
         settle(self, class_names=rows.class_names, feature_names=rows.feature_names)
         settle(self, head_bytes=as_int("head_bytes", self.head_bytes, 1, "the length of the head's file"))
-        if self.head_bytes > (most := self._most_bytes):
+        if self.head_bytes > (maximum := self._max_bytes):
             raise SchemaError(
                 f"head_bytes is {self.head_bytes:,}, and a head of {self.classes} classes over {self.features} "
-                f"columns has at most {most:,}: a larger one would slow every party; publish a smaller head, and "
+                f"columns has at maximum {maximum:,}: a larger one would slow every party; publish a smaller head, and "
                 "refuse such a plan of another party"
             )
         settle(self, score_bins=_checked_bins(self.score_bins, self.classes, equal=self.cuts is None))
@@ -153,10 +153,10 @@ class ScoringSchema(Schema):
         return self.score_bins // 2 if self.cuts is None else self.cuts.index(0.5) + 1
 
     @property
-    def _most_bytes(self) -> int:
+    def _max_bytes(self) -> int:
         content = repr((to_builtins(self.transform), self.class_names, self.feature_names))
         rule = 16 * self.classes * (self.features + 1) ** 2
-        return min(_MOST_BYTES, _LEAST_ROOM + rule + 4 * len(content))
+        return min(_MAX_BYTES, _MIN_ROOM + rule + 4 * len(content))
 
     @cached_property
     def rows(self) -> ClassSchema:
@@ -254,9 +254,9 @@ def _all_parts(values: Sequence[Any]) -> bool:
 
 def _checked_bins(value: object, classes: int, *, equal: bool) -> int:
     bins = as_int("score_bins", value, 2, "20 suits most heads")
-    if bins > _MOST_BINS or (classes == 2 and equal and bins % 2):
+    if bins > _MAX_BINS or (classes == 2 and equal and bins % 2):
         raise SchemaError(
-            f"score_bins must be at most {_MOST_BINS}, and of two classes an even number, so that one half is each "
+            f"score_bins must be at most {_MAX_BINS}, and of two classes an even number, so that one half is each "
             f"class's; got {bins}"
         )
     return bins

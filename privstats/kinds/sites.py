@@ -21,7 +21,7 @@ from privstats.kinds.classes import ClassSchema
 from privstats.kinds.worst import Record, Sums, WorstPair, first, many, plain, record_of, vectors, wire
 from privstats.moments.base import Moments, RealMoments, checked_index
 from privstats.schema.base import Adjacency, Schema, Statistic, letters_of
-from privstats.schema.checks import GIVEN, checked_groups, checked_pull, checked_vectors, settle, size
+from privstats.schema.checks import REQUIRED, checked_groups, checked_pull, checked_vectors, settle, size
 from privstats.schema.kinds import Kind, bare
 from privstats.schema.public_values import Values
 from privstats.transforms import ConstantFeature, Transform
@@ -42,7 +42,7 @@ _TABLE: tuple[Statistic, ...] = (
 )
 """Records, and second moments less what each site's own shrunk mean explains, per group and pull, in wire order."""
 
-_MOST_PULLS = 4
+_MAX_PULLS = 4
 
 
 @dataclass(frozen=True)
@@ -85,8 +85,8 @@ class SitesSchema(Schema):
     appended: ClassVar[int] = 1
     nonnegative: ClassVar[bool] = False
 
-    features: int = GIVEN
-    clip_norm: float = GIVEN
+    features: int = REQUIRED
+    clip_norm: float = REQUIRED
     _: KW_ONLY
     pulls: tuple[float, ...] = (0.0,)
     groups: int = 1
@@ -132,8 +132,8 @@ class SitesSchema(Schema):
 
 
 def _checked_pulls(values: object) -> tuple[float, ...]:
-    if not isinstance(values, tuple | list) or not 1 <= len(values) <= _MOST_PULLS:
-        raise SchemaError(f"pulls must be a tuple of 1 to {_MOST_PULLS} numbers; (0,) is for fixed effects")
+    if not isinstance(values, tuple | list) or not 1 <= len(values) <= _MAX_PULLS:
+        raise SchemaError(f"pulls must be a tuple of 1 to {_MAX_PULLS} numbers; (0,) is for fixed effects")
     remedy = "0 removes a site's mean, .4 to 400 are for inference.mixed"
     pulls = tuple(checked_pull("a pull", value, remedy, "RidgeSchema") for value in values)
     if any(low >= high for low, high in pairwise(pulls)):
@@ -267,18 +267,18 @@ def _square(schema: SitesSchema, weights: Mapping[str, float], adjacency: Adjace
     The record moves Q by a positive semidefinite matrix of norm below 4 R^2; two of these differ by at most sqrt 2
     times that. Truncation adds less than one step to each of p^2 entries per truncated site (docs/sensitivity.md).
     """
-    cut = schema.features / schema.scale**2
+    truncation = schema.features / schema.scale**2
     count, moved = weights.get("N", 0.0), 4 * schema.clip_norm**2
     pulls = len(schema.pulls) * weights.get("Q", 0.0)
     if adjacency == "add-remove":
-        return count + pulls * (moved + cut) ** 2
-    return pulls * (math.sqrt(2) * moved + 2 * cut) ** 2
+        return count + pulls * (moved + truncation) ** 2
+    return pulls * (math.sqrt(2) * moved + 2 * truncation) ** 2
 
 
 def _client_square(schema: SitesSchema, weights: Mapping[str, float], adjacency: Adjacency, records: float) -> float:
     """Return mu^2 of a client: Q is positive semidefinite with trace at most m R^2; two differ by sqrt 2 m R^2."""
-    square, cut = records * schema.clip_norm**2, schema.features / schema.scale**2
-    moved = square if adjacency == "add-remove" else math.sqrt(2) * square + 2 * cut
+    square, truncation = records * schema.clip_norm**2, schema.features / schema.scale**2
+    moved = square if adjacency == "add-remove" else math.sqrt(2) * square + 2 * truncation
     return weights.get("N", 0.0) * records**2 + len(schema.pulls) * weights.get("Q", 0.0) * moved**2
 
 

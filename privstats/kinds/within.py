@@ -16,7 +16,7 @@ from privstats.kinds.classes import ClassMoments, ClassSchema, RealClassMoments
 from privstats.kinds.worst import Record, Sums, WorstPair, first, many, plain, record_of, vectors, wire
 from privstats.moments.base import Moments, RealMoments
 from privstats.schema.base import COUNT_SCALE, Adjacency, Predicted, Schema, Statistic, classes_of, letters_of
-from privstats.schema.checks import GIVEN, as_int, checked_class_names, checked_pull, checked_vectors, settle
+from privstats.schema.checks import REQUIRED, as_int, checked_class_names, checked_pull, checked_vectors, settle
 from privstats.schema.kinds import Kind, bare
 from privstats.schema.public_values import Values
 from privstats.schema.rounds import class_rows
@@ -96,8 +96,8 @@ class WithinSchema(Schema):
     predicts: ClassVar[Predicted | None] = "classes"
 
     classes: int
-    features: int = GIVEN
-    clip_norm: float = GIVEN
+    features: int = REQUIRED
+    clip_norm: float = REQUIRED
     _: KW_ONLY
     pull: float
     n_max: int
@@ -261,7 +261,7 @@ def _square(schema: WithinSchema, weights: Mapping[str, float], adjacency: Adjac
         "B": (radius**2 * (1 + 3 * t), d * step * step),
     }
     twice = 1 if adjacency == "add-remove" else 2
-    blocks = [weights.get(name, 0.0) * (twice * (far + cut)) ** 2 for name, (far, cut) in moved.items()]
+    blocks = [weights.get(name, 0.0) * (twice * (far + truncation)) ** 2 for name, (far, truncation) in moved.items()]
     return twice * weights.get("N", 0.0) + math.fsum(blocks)
 
 

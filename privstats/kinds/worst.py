@@ -24,12 +24,12 @@ ONE = 1 << 20  # steps per mean outcome of 1, as for scores
 
 _CROWD = 10**6
 
-_MOST = 1 << 61
+_MAX = 1 << 61
 
 
 def many(schema: Schema) -> int:
     """Return a number of records at which one more hardly moves their mean, with sums that fit int64."""
-    return min(_CROWD, _MOST // schema.steps**2)
+    return min(_CROWD, _MAX // schema.steps**2)
 
 
 @dataclass(frozen=True)

@@ -33,8 +33,8 @@ _GROUPED_CHUNK = 64 << 20, 1 << 17
 
 def chunk_rows(schema: RecordSchema) -> int:
     """Return the rows per chunk: 64 to 131,072, or fewer if float64 cannot sum 64 records exactly."""
-    size, most = _GROUPED_CHUNK if "S" in schema.statistics else _CHUNK
-    return min(max(64, size // (8 * schema.features)), most, exact_rows(schema.bound))
+    size, maximum = _GROUPED_CHUNK if "S" in schema.statistics else _CHUNK
+    return min(max(64, size // (8 * schema.features)), maximum, exact_rows(schema.bound))
 
 
 class CpuAccumulator:
@@ -57,11 +57,11 @@ class CpuAccumulator:
         """Add raw rows and their labels or targets."""
         if self._schema.transform:
             rows = behind(self._schema, rows, self._grid)
-        taken = 0
-        while taken < len(rows):
-            count = min(len(rows) - taken, len(self._rows) - self._filled)
-            self._fill(rows[taken : taken + count], targets[taken : taken + count])
-            taken += count
+        consumed = 0
+        while consumed < len(rows):
+            count = min(len(rows) - consumed, len(self._rows) - self._filled)
+            self._fill(rows[consumed : consumed + count], targets[consumed : consumed + count])
+            consumed += count
             if self._filled == len(self._rows):
                 self._flush()
 
@@ -219,20 +219,20 @@ def terms_on_grid(schema: RecordSchema, X: Any, y: Any, *_: Any) -> RecordTerms:
     report: Any = accumulator.moments()
     chunks = collected.rows
     grid = chunks[0] if len(chunks) == 1 else np.concatenate([np.empty((0, schema.features)), *chunks])
-    beside = np.concatenate(collected.beside) if collected.beside else np.empty((0, getattr(schema, "targets", 1)))
-    terms = _of_folds(schema, grid, beside) if isinstance(schema, RidgeSchema) else _of_classes(schema, grid, beside)
+    others = np.concatenate(collected.others) if collected.others else np.empty((0, getattr(schema, "targets", 1)))
+    terms = _of_folds(schema, grid, others) if isinstance(schema, RidgeSchema) else _of_classes(schema, grid, others)
     return RecordTerms(np.concatenate([np.empty(0, np.bool_), *seen]), tuple(terms), {"clip_report": report})
 
 
 class _Collected:
     def __init__(self) -> None:
         self.rows: list[Any] = []
-        self.beside: list[Any] = []
+        self.others: list[Any] = []
 
-    def add(self, rows: NDArray[np.float64], beside: NDArray[Any]) -> None:
+    def add(self, rows: NDArray[np.float64], others: NDArray[Any]) -> None:
         """Store copies, because the chunk's memory is reused."""
         self.rows.append(rows.copy())
-        self.beside.append(beside.copy())
+        self.others.append(others.copy())
 
     def moments(self, report: ClipReport) -> ClipReport:
         return report

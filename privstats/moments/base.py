@@ -18,8 +18,8 @@ from privstats.schema.base import Statistic
 def require_room(records: int, bound: int) -> None:
     """Refuse a sum of ``records`` terms, each at most ``bound``, that could reach 2**63."""
     if records * bound >= 1 << 63:
-        most = ((1 << 63) - 1) // bound
-        raise DataError(f"at most {most} records fit 64-bit totals on this grid; lower grid_bits or measure fewer")
+        limit = ((1 << 63) - 1) // bound
+        raise DataError(f"at most {limit} records fit 64-bit totals on this grid; lower grid_bits or measure fewer")
 
 
 def readonly_array(array: Any, dtype: DTypeLike) -> Any:
@@ -100,10 +100,10 @@ class Moments(ABC):
             raise DataError(f"N must {several if np.ndim(counts) else single}; build moments with measure()")
 
     @classmethod
-    def of_sums(cls, schema: Schema, sums: Mapping[str, Any], **beside: Any) -> Self:
+    def of_sums(cls, schema: Schema, sums: Mapping[str, Any], **extra: Any) -> Self:
         """Build moments from exact sums by letter, with blocks as the first axis."""
         build: Any = cls
-        moments: Self = build(schema, **{cls.prefix + letter: array for letter, array in sums.items()}, **beside)
+        moments: Self = build(schema, **{cls.prefix + letter: array for letter, array in sums.items()}, **extra)
         return moments
 
     @property
@@ -147,9 +147,9 @@ class Moments(ABC):
             raise DataError("moments of different schemas cannot be added; measure both with one schema")
         self._require_room(other)
         names = _names(self) & {"clip_report", "edge_report", "records", "published"}
-        beside = {name: _both(name, getattr(self, name), getattr(other, name)) for name in names}
+        extra = {name: _both(name, getattr(self, name), getattr(other, name)) for name in names}
         sums = {row.letter: self.sums(row) + other.sums(row) for row in self.schema.sent}
-        return self.of_sums(self.schema, sums, **beside)
+        return self.of_sums(self.schema, sums, **extra)
 
     def _require_room(self, other: Moments) -> None:
         if self.counted is not None and other.counted is not None:
@@ -185,14 +185,14 @@ _EXTRA_FIELDS: Mapping[str, tuple[str, Any]] = {
 
 
 def containers(
-    kind: str, schema: type[Schema], table: tuple[Statistic, ...], shown: tuple[str, ...], *beside: str
+    kind: str, schema: type[Schema], table: tuple[Statistic, ...], shown: tuple[str, ...], *extra: str
 ) -> tuple[Callable[..., Moments], Any]:
     """Return ``<kind>Moments`` and ``Real<kind>Moments`` for a kind that defines neither class itself.
 
     Args:
         table: the kind's statistics, each of which becomes a field.
         shown: public fields of the schema that a repr shows.
-        beside: any of ``records``, ``clip_report`` and ``published``.
+        extra: any of ``records``, ``clip_report`` and ``published``.
 
     Example:
         >>> from privstats.moments.base import containers
@@ -209,7 +209,7 @@ def containers(
         "shown": shown,
         "real": lambda self: real.of_sums(self.schema, self.wire()),
     }
-    facts: list[Any] = [(name, *_EXTRA_FIELDS[name]) for name in beside]
+    facts: list[Any] = [(name, *_EXTRA_FIELDS[name]) for name in extra]
     fields: list[Any] = [("schema", schema), *letters, *facts]
     exact: Any = make_dataclass(
         f"{kind}Moments", fields, bases=(Moments,), namespace=members, frozen=True, eq=False, repr=False

@@ -40,10 +40,10 @@ def columns_read(schema: Schema) -> Cells | tuple[str, ...] | None:
 def behind(schema: Schema, rows: NDArray[Any], grid: Grid) -> NDArray[np.float64]:
     """Apply the public maps to rows, in float64; codes may be NaN, features may not."""
     with np.errstate(over="ignore"):
-        wide = rows.astype(np.float64)
+        floats = rows.astype(np.float64)
     if cells_of(schema) is None:
-        grid.require_finite(wide)
-    return np.asarray(apply(schema.transform, wide), np.float64)
+        grid.require_finite(floats)
+    return np.asarray(apply(schema.transform, floats), np.float64)
 
 
 class CodeRows:

@@ -121,8 +121,8 @@ class DeviceAccumulator:
     def add_folds(self, torch: Any, grid: Any, targets: Any) -> None:
         """Add grid vectors and their targets by fold."""
         schema: Any = self._schema
-        wide = targets.to(torch.float64)
-        b, _, clipped = quantize_tensor(torch, target_grid(schema), wide[:, None] if wide.ndim == 1 else wide)
+        floats = targets.to(torch.float64)
+        b, _, clipped = quantize_tensor(torch, target_grid(schema), floats[:, None] if floats.ndim == 1 else floats)
         self._targets_clipped += clipped
         folds = _folds_of(torch, schema, grid, b)
         for fold in torch.unique(folds).tolist():
@@ -164,7 +164,7 @@ def quantize_tensor(torch: Any, grid: Grid, rows: Any) -> tuple[Any, Any, int]:
     outside = torch.nonzero(squares > float(grid.radius) ** 2)[:, 0]
     if not len(outside):
         return out, norms, 0
-    out[outside], _, norms[outside] = grid.shrink(rows[outside])
+    out[outside], _, norms[outside] = grid.clip(rows[outside])
     return out, norms, grid.longer(norms[outside])
 
 

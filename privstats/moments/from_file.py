@@ -41,11 +41,11 @@ def records_in(file: RecordFile, schema: Schema, unreadable: Unreadable, *, at_o
 @dataclass(frozen=True, repr=False)
 class _FileBatches:
     file: RecordFile
-    asked: Requested
+    requested: Requested
     unreadable: Unreadable
 
     def __iter__(self) -> Iterator[tuple[Any, NDArray[Any]]]:
-        return self.file.batches(self.asked, unreadable=self.unreadable)
+        return self.file.batches(self.requested, unreadable=self.unreadable)
 
 
 def persons_in(file: RecordFile, schema: Schema, unreadable: Unreadable) -> tuple[Any, Any, Any]:

@@ -127,7 +127,7 @@ def shortened(rows: Ints, step: float, exponent: int, steps: int) -> tuple[Ints,
         Integers ``(n, k)``, in steps of ``1 / steps``; and the factors, ``(n,)``, that shortened rows, 1 for others.
     """
     z = rows.copy()
-    exponents = _cut(z)
+    exponents = _truncate(z)
     norm = np.sqrt(np.vecdot(z, z))
     power = np.ldexp(step, exponents - exponent)
     factor = np.minimum(power, np.divide(1.0, norm, out=np.full_like(norm, np.inf), where=norm > 0))
@@ -136,7 +136,7 @@ def shortened(rows: Ints, step: float, exponent: int, steps: int) -> tuple[Ints,
     return np.trunc(z, out=z), shorter
 
 
-def _cut(z: Ints) -> NDArray[np.intc]:
+def _truncate(z: Ints) -> NDArray[np.intc]:
     """Truncate rows in place, so that squared norms are exact; return the number of bits removed."""
     bits = limb_bits(z.shape[1])
     _, sizes = np.frexp(arrays_of(z).row_max(z))
@@ -149,7 +149,7 @@ def _cut(z: Ints) -> NDArray[np.intc]:
 def unit_rows(schema: Schema, rows: Ints, M: Values) -> Ints:
     """Return u, ``(n, d + 1)``: (sqrt(1 - a^2) z / |z|, a) in steps, truncated toward zero, z = Mx; (0, a) if z = 0."""
     z = rows @ M.floats
-    _cut(z)
+    _truncate(z)
     steps = schema.steps
     norm = np.sqrt(np.vecdot(z, z))[:, None]
     norm[norm == 0] = 1.0  # a row of zeros stays zero
@@ -188,8 +188,8 @@ def exponentials(logits: Ints, exponent: int) -> Ints:
 
 def _within(schema: GradientSchema, unit: Ints, residuals: Ints, kappa: Ints) -> Mapped:
     """Set contributions that exceed a norm, or are NaN, to zero, as a check of the arithmetic."""
-    most = float(schema.steps) ** 2
-    fine = (np.vecdot(unit, unit) <= most) & (np.vecdot(residuals, residuals) <= most)
+    maximum = float(schema.steps) ** 2
+    fine = (np.vecdot(unit, unit) <= maximum) & (np.vecdot(residuals, residuals) <= maximum)
     fine &= (kappa >= 0) & (kappa <= schema.steps)
     if not fine.all():
         unit, residuals = np.where(fine[:, None], unit, 0.0), np.where(fine[:, None], residuals, 0.0)

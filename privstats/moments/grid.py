@@ -48,7 +48,7 @@ class Grid:
 
     A row x becomes rint(scale x) if that vector is in the ball, which exact integers decide. Otherwise x is clipped to
     at most radius - sqrt(d)/2 and rounded. Each entry moves by at most 1/2, so the vector moves by at most sqrt(d)/2
-    and stays in the ball. :meth:`shrink` checks that in integers.
+    and stays in the ball. :meth:`clip` checks that in integers.
 
     Attributes:
         field: the rows' name in messages.
@@ -73,13 +73,13 @@ class Grid:
     def rounded(self, rows: NDArray[np.generic], out: NDArray[np.float64]) -> NDArray[np.float64]:
         """Write scaled, rounded rows into ``out``; return squared norms in grid steps before any clip."""
         with np.errstate(over="ignore", invalid="ignore"):
-            cut = rows
+            signed = rows
             if self.nonnegative:
                 out[...] = rows
                 # Checked first, because the maximum replaces minus infinity by 0.
                 self.require_finite(out)
-                cut = np.maximum(out, 0.0, out=out)
-            np.rint(np.multiply(cut, self.scale, out=out, dtype=np.float64), out=out)
+                signed = np.maximum(out, 0.0, out=out)
+            np.rint(np.multiply(signed, self.scale, out=out, dtype=np.float64), out=out)
             squares: NDArray[np.float64] = arrays_of(out).integer_dots(out, out)
         if not np.isfinite(squares).all():
             self.require_finite(rows)
@@ -92,7 +92,7 @@ class Grid:
         """
         return np.flatnonzero(squares > float(self.radius) ** 2)
 
-    def shrink(self, rows: Any) -> tuple[Any, Any, Any]:
+    def clip(self, rows: Any) -> tuple[Any, Any, Any]:
         """Return rows clipped to the inner radius and rounded, their squared norms, and their earlier norms in steps.
 
         Entries of zero may be omitted: the other entries keep their bits.
@@ -136,7 +136,7 @@ class GridChunk:
         self._squares = np.empty(len(rows))
         self._filled = self._clipped = self._entries = 0
         self._waiting: list[tuple[NDArray[np.intp], NDArray[np.float64]]] = []
-        self._shrunk: list[tuple[NDArray[np.intp], NDArray[np.float64]]] = []
+        self._clipped_rows: list[tuple[NDArray[np.intp], NDArray[np.float64]]] = []
 
     def fill(self, rows: NDArray[np.generic]) -> None:
         """Append rows; the caller passes no more than fit."""
@@ -148,26 +148,26 @@ class GridChunk:
             self._waiting.append((at.start + outside, np.asarray(rows.take(outside, axis=0), np.float64)))
             self._entries += outside.size * self._rows.shape[1]
             if self._entries > _WAITING:
-                self._shrink()
+                self._clip_waiting()
 
     def finish(self) -> Quantized:
         """Return the effect since the last call; the memory is then reused."""
         if self._waiting:
-            self._shrink()
+            self._clip_waiting()
         squares = self._squares[: self._filled]
         energy, norms = int(squares.astype(np.int64).sum()), np.sqrt(squares)  # summed as integers
-        for where, before in self._shrunk:
+        for where, before in self._clipped_rows:
             norms[where] = before
         result = Quantized(norms, self._clipped, energy)
         self._filled = self._clipped = 0
-        self._shrunk = []
+        self._clipped_rows = []
         return result
 
-    def _shrink(self) -> None:
+    def _clip_waiting(self) -> None:
         where = np.concatenate([places for places, _ in self._waiting])
         rows = np.concatenate([rows for _, rows in self._waiting])
-        self._rows[where], self._squares[where], norms = self._grid.shrink(rows)
-        self._shrunk.append((where, norms))
+        self._rows[where], self._squares[where], norms = self._grid.clip(rows)
+        self._clipped_rows.append((where, norms))
         self._clipped += self._grid.longer(norms)
         self._waiting, self._entries = [], 0
 
@@ -187,14 +187,14 @@ _SPARSE_WAITING = 1 << 17  # entries of rows to clip at once
 _ENTRIES = 1 << 21
 
 
-def windows(rows: csr_array, most_rows: int) -> Iterator[slice]:
-    """Yield windows of at most ``most_rows`` rows, in order."""
+def windows(rows: csr_array, max_rows: int) -> Iterator[slice]:
+    """Yield windows of at most ``max_rows`` rows, in order."""
     entries = _window_entries(rows.shape[1])
     start = 0
     while start < rows.shape[0]:
         last = min(int(rows.indptr[start]) + entries, int(rows.indptr[-1]))  # within the range of indptr's own integers
         full = int(np.searchsorted(rows.indptr, rows.indptr.dtype.type(last), side="right")) - 1
-        stop = min(max(full, start + 1), start + most_rows, rows.shape[0])
+        stop = min(max(full, start + 1), start + max_rows, rows.shape[0])
         yield slice(start, stop)
         start = stop
 
@@ -214,8 +214,8 @@ def quantized(grid: Grid, rows: csr_array) -> tuple[csr_array, Quantized]:
     for members in _batches(rows, grid.outside(squares)):
         place, there = _places(rows, members)
         raw = np.where(there, np.asarray(rows.data, np.float64)[place], 0.0)
-        shrunk, squares[members], norms[members] = grid.shrink(raw)
-        sparse.data[place[there]] = shrunk[there]
+        inside, squares[members], norms[members] = grid.clip(raw)
+        sparse.data[place[there]] = inside[there]
         clipped += grid.longer(norms[members])
     return sparse, Quantized(norms, clipped, int(squares.astype(np.int64).sum()))
 
@@ -271,9 +271,9 @@ def sums_of(schema: Schema, letters: str) -> dict[str, ExactSum]:
     return sums
 
 
-def require_known(asked: Collection[str], known: Collection[str]) -> None:
+def require_known(requested: Collection[str], known: Collection[str]) -> None:
     """Refuse a statistic that no code sums: it would stay zero."""
-    unknown = [letter for letter in asked if letter not in known]
+    unknown = [letter for letter in requested if letter not in known]
     if unknown:
         raise SchemaError(f"measure forms no sum for statistic {', '.join(unknown)}; exclude it from the schema")
 
@@ -382,5 +382,5 @@ def less(
     """
     product = over.denominator * np.outer(left.astype(object), right.astype(object))
     top = scale * (over.numerator * plain.astype(object) - product)
-    cut = np.abs(top) // over.numerator
-    return np.asarray(np.where(top < 0, -cut, cut), np.int64)
+    truncated = np.abs(top) // over.numerator
+    return np.asarray(np.where(top < 0, -truncated, truncated), np.int64)

@@ -210,8 +210,8 @@ def numbers_in(array: Any) -> tuple[NDArray[np.float64], bool]:
 
 def check_targets(targets: Any, width: int) -> Any:
     """Return real targets ``(n, width)``, or ``(n,)`` for one target."""
-    given = 1 if len(targets.shape) == 1 else targets.shape[1] if len(targets.shape) == 2 else 0
-    if given != width and targets.shape != (0,):
+    columns = 1 if len(targets.shape) == 1 else targets.shape[1] if len(targets.shape) == 2 else 0
+    if columns != width and targets.shape != (0,):
         raise DataError(f"y must have shape (records, {width}) under this schema; reshape it")
     return real("y", targets) if targets.shape[0] else targets
 
@@ -226,10 +226,10 @@ def _in_order(count: int, step: int) -> Iterator[slice]:
 
 # Return a function that copies rows. Rows of a C-ordered array go into one buffer, because an allocation takes as long
 # as the copy.
-def _taker(rows: Rows, most: int) -> Callable[[NDArray[np.intp]], NDArray[np.generic]]:
+def _taker(rows: Rows, max_rows: int) -> Callable[[NDArray[np.intp]], NDArray[np.generic]]:
     if not (isinstance(rows, np.ndarray) and rows.flags.c_contiguous and rows.flags.aligned):
         return lambda where: dense(rows[where])  # numpy would copy all rows for each tile
-    memory = np.empty((most, rows.shape[1]), rows.dtype)
+    memory = np.empty((max_rows, rows.shape[1]), rows.dtype)
     # The default mode="raise" would copy the rows once more.
     return lambda where: rows.take(where, axis=0, out=memory[: len(where)], mode="clip")
 

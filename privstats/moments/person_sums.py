@@ -54,11 +54,11 @@ class ClipFactors(Protocol):
     def of(self, sums: Ints, owner: NDArray[np.intp]) -> Ints:
         """Return ``sums``, each clipped by its owner's factor, ``(n, entries)``, truncated toward zero."""
 
-    def exact_factors(self, owner: NDArray[np.intp], most: NDArray[np.float64]) -> NDArray[np.float64]:
+    def exact_factors(self, owner: NDArray[np.intp], maxima: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the factor of each sum's owner, ``(n,)``.
 
-        For sums up to ``most``, the truncated product with this factor equals :meth:`of`. 0 marks an owner for whom no
-        float64 factor is proved exact.
+        For sums up to ``maxima``, the truncated product with this factor equals :meth:`of`. 0 marks an owner for whom
+        no float64 factor is proved exact.
         """
 
 
@@ -96,7 +96,7 @@ class PersonSums:
         Args:
             persons: index of each read row's person, ``(n,)``.
         """
-        owner = persons[terms.kept]
+        owner = persons[terms.included]
         if not len(owner):
             return
         sizes_of = np.bincount(owner)[owner]

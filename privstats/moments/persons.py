@@ -170,13 +170,13 @@ def _windows(
 ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
     """Yield rows of complete persons and each one's number of rows; a person with many rows comes alone."""
     width = max(sum(row.block(schema.sizes)) for row in schema.sent)
-    most, alone = max(1, min(_WINDOW_ROWS, _WINDOW_ENTRIES // max(width, 1))), rows_at_once(schema)
+    max_rows, alone = max(1, min(_WINDOW_ROWS, _WINDOW_ENTRIES // max(width, 1))), rows_at_once(schema)
     ends, first = np.cumsum(sizes), 0
     while first < len(sizes):
         start = int(ends[first] - sizes[first])
         last = first + 1
         if sizes[first] <= alone:  # sizes ascend
-            fitting = np.searchsorted(ends, start + most, side="right")
+            fitting = np.searchsorted(ends, start + max_rows, side="right")
             last = max(last, min(int(fitting), int(np.searchsorted(sizes, alone, side="right"))))
         yield order[start : ends[last - 1]], sizes[first:last]
         first = last
@@ -186,8 +186,8 @@ def _windows(
 def _one_person(
     X: Any, y: Any, rows: NDArray[np.intp], schema: Schema, summed: Summed
 ) -> tuple[tuple[Moments, ...], LeftOut]:
-    most = ((1 << _BITS) - 1) // schema.bound
-    result = [summed(*rows_at(X, y, part)) for part in np.array_split(rows, -(-len(rows) // most))]
+    max_rows = ((1 << _BITS) - 1) // schema.bound
+    result = [summed(*rows_at(X, y, part)) for part in np.array_split(rows, -(-len(rows) // max_rows))]
     parts, left_out = zip(*result, strict=True)
     return parts, reduce(add, left_out)
 

@@ -87,7 +87,7 @@ Measurement: TypeAlias = "Callable[[Any, Any, Any, Mapping[str, Values], bool], 
 """A :data:`Measured` that also returns the unreadable records."""
 Noted: TypeAlias = "Callable[[NDArray[np.bool_], Any, NDArray[np.bool_]], None]"
 """Receives which records are readable, the rows (NaN where an entry is unreadable), and which y are readable."""
-Beside: TypeAlias = Literal["labels", "targets", "unread"]
+YKind: TypeAlias = Literal["labels", "targets", "unread"]
 """The kind of y: labels of classes, targets of a regression, or values that are not read."""
 _Why: TypeAlias = dict[tuple[str, str], NDArray[np.bool_]]
 """Masks of unreadable entries ``(n,)``, by column and reason."""
@@ -97,30 +97,30 @@ _ENTRIES = 1 << 22  # entries of dense rows at once: one gap must not expand all
 
 
 def of_readable(
-    measured: Measured, beside: Beside | None = None, *, as_zeros: bool = False, noted: Noted = lambda *_: None
+    measured: Measured, y_kind: YKind | None = None, *, as_zeros: bool = False, noted: Noted = lambda *_: None
 ) -> Measurement:
     """Return a kind's ``measured``, restricted to readable records.
 
     Args:
-        beside: the kind of y; None: as the schema's ``rows`` require.
+        y_kind: the kind of y; None: as the schema's ``rows`` require.
         as_zeros: count an unreadable record as zeros instead of excluding it (:attr:`Kind.as_zeros`).
         noted: receives which records are readable.
     """
 
     def run(schema: Schema, X: Any, y: Any, values: Mapping[str, Values], progress: bool) -> tuple[Any, LeftOut]:
-        batches = _Readable(schema, beside or _beside(schema.rows), as_zeros, noted)  # type: ignore[attr-defined]
+        batches = _Readable(schema, y_kind or _y_kind(schema.rows), as_zeros, noted)  # type: ignore[attr-defined]
         return measured(schema, batches.of(X, y), None, values, progress), batches.left_out
 
     return run
 
 
-def terms_of_readable(terms: Measured, beside: Beside | None = None) -> Measurement:
+def terms_of_readable(terms: Measured, y_kind: YKind | None = None) -> Measurement:
     """Return a function for each readable record's contribution."""
 
     def run(schema: Schema, X: Any, y: Any, values: Mapping[str, Values], progress: bool) -> tuple[Any, LeftOut]:
         readable: list[NDArray[np.bool_]] = []
-        keep: Noted = lambda fine, *_: readable.append(fine)  # noqa: E731
-        batches = _Readable(schema, beside or _beside(schema.rows), False, keep)  # type: ignore[attr-defined]
+        note: Noted = lambda fine, *_: readable.append(fine)  # noqa: E731
+        batches = _Readable(schema, y_kind or _y_kind(schema.rows), False, note)  # type: ignore[attr-defined]
         added = terms(schema, batches.of(X, y), None, values, progress)
         return added.among(np.concatenate(readable)), batches.left_out
 
@@ -134,7 +134,7 @@ def readable_rows(schema: Schema, X: Any) -> tuple[NDArray[Any], LeftOut]:
     return np.concatenate(parts), batches.left_out
 
 
-def _beside(rows: Schema) -> Beside:
+def _y_kind(rows: Schema) -> YKind:
     match rows:
         case ClassSchema():
             return "labels"
@@ -158,8 +158,8 @@ def by_record(kind: Kind) -> Kind | None:
 
 
 class _Readable:
-    def __init__(self, schema: Schema, beside: Beside, as_zeros: bool, noted: Noted = lambda *_: None) -> None:
-        self._schema, self._beside, self._as_zeros, self._noted = schema, beside, as_zeros, noted
+    def __init__(self, schema: Schema, y_kind: YKind, as_zeros: bool, noted: Noted = lambda *_: None) -> None:
+        self._schema, self._y_kind, self._as_zeros, self._noted = schema, y_kind, as_zeros, noted
         self.left_out = LeftOut(zeros=as_zeros)
 
     def of(self, X: Any, y: Any) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
@@ -178,9 +178,9 @@ class _Readable:
         for start in range(0, max(rows.shape[0], 1), step):  # runs once without records
             at = slice(start, min(start + step, rows.shape[0]))
             X, fine, why = _features(self._schema, rows[at])
-            y, readable, beside = self._read(rest[at])
+            y, readable, y_why = self._read(rest[at])
             fine &= readable
-            self.left_out += LeftOut.of(fine, {**why, **beside})
+            self.left_out += LeftOut.of(fine, {**why, **y_why})
             self._noted(fine.copy(), X, readable)
             if self._as_zeros:
                 X[~fine], y[~fine] = 0.0, 0.0
@@ -190,7 +190,7 @@ class _Readable:
     def _is_plain(self, rows: Any, rest: Any) -> bool:
         if self._schema.transform or not (_is_finite(rows) and _is_finite(rest)):
             return False
-        match self._beside:
+        match self._y_kind:
             case "labels":
                 classes = classes_of(getattr(self._schema, "rows", self._schema))
                 plain = isinstance(classes, range) and len(rest.shape) == 1 and not _is_real(rest)
@@ -199,7 +199,7 @@ class _Readable:
                 return True
 
     def _read(self, rest: Any) -> tuple[NDArray[Any], NDArray[np.bool_], _Why]:
-        match self._beside:
+        match self._y_kind:
             case "labels":
                 if len(rest.shape) != 1:
                     raise DataError(f"y must have shape (records,), got {len(rest.shape)} dimensions")
@@ -210,8 +210,8 @@ class _Readable:
             case "targets":
                 levels = levels_of(self._schema)
                 declared = levels.outcomes if levels is not None else ()
-                wide = rest if len(rest.shape) > 1 else rest.reshape(-1, 1)
-                numbers, why = _parsed(wide, _of_targets(wide.shape[1], declared), declared)
+                columns = rest if len(rest.shape) > 1 else rest.reshape(-1, 1)
+                numbers, why = _parsed(columns, _of_targets(columns.shape[1], declared), declared)
                 readable = np.isfinite(numbers).all(axis=1)
                 if getattr(getattr(self._schema, "rows", self._schema), "missing", None):
                     gaps = [key for key in why if key[1] == GAP]
@@ -257,11 +257,11 @@ def _features(schema: Schema, tile: Any) -> tuple[NDArray[np.float64], NDArray[n
     X, why = (numbers_in(_dense(tile))[0], {}) if declared else _parsed(tile, named(names, tile.shape[1]), of)
     fine = np.ones(len(X), np.bool_) if declared else np.asarray(np.isfinite(X).all(axis=1))
     if len(schema.transform) > declared:
-        wide = np.isfinite(apply(schema.transform, np.where(fine[:, None], X, 0.0))).all(axis=1)
+        mapped = np.isfinite(apply(schema.transform, np.where(fine[:, None], X, 0.0))).all(axis=1)
         if getattr(last := schema.transform[-1], "kind", "") == "by-arm":
             arm = named(names, X.shape[1])[last.column]  # type: ignore[attr-defined]
-            why[arm, ARM] = fine & ~wide
-        fine &= wide
+            why[arm, ARM] = fine & ~mapped
+        fine &= mapped
     return X, fine, why
 
 

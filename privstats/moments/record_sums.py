@@ -41,9 +41,9 @@ class Term:
 
 @dataclass(frozen=True, eq=False)
 class RecordTerms:
-    """Contributions of records, in input order; ``kept`` marks those in the sums, ``(n,)``."""
+    """Contributions of records, in input order; ``included`` marks those in the sums, ``(n,)``."""
 
-    kept: NDArray[np.bool_]
+    included: NDArray[np.bool_]
     terms: tuple[Term, ...]
     reports: Mapping[str, Any]
 
@@ -62,18 +62,18 @@ class RecordTerms:
             name: sum((each.reports[name] for each in several[1:]), of) for name, of in several[0].reports.items()
         }
         terms = tuple(_joined(each) for each in zip(*(part.terms for part in several), strict=True))
-        return cls(np.concatenate([part.kept for part in several]), terms, reports)
+        return cls(np.concatenate([part.included for part in several]), terms, reports)
 
     @property
     def records(self) -> int:
         """Number of records in the sums."""
-        return int(self.kept.sum())
+        return int(self.included.sum())
 
     def among(self, read: NDArray[np.bool_]) -> RecordTerms:
-        """Extend ``kept`` to all records; ``read``, ``(n,)``, marks those that were read."""
+        """Extend ``included`` to all records; ``read``, ``(n,)``, marks those that were read."""
         readable = read.copy()
-        readable[read] = self.kept
-        return replace(self, kept=readable)
+        readable[read] = self.included
+        return replace(self, included=readable)
 
     def at(self, where: Any) -> list[Term]:
         """Return the terms of some records in the sums; an array of several products is selected once."""
@@ -208,11 +208,11 @@ def grid_key(steps: int, *parts: Any) -> NDArray[np.int64]:
     bits = 52 - sum(steps * (math.isqrt(part.shape[1] - 1) + 1) for part in parts).bit_length()
     key = np.zeros(parts[0].shape[0], np.uint64)
     for shift in np.arange(0, 64, bits, dtype=np.uint64):
-        cut = ((weights >> shift) & np.uint64((1 << bits) - 1)).astype(np.float64)
+        digits = ((weights >> shift) & np.uint64((1 << bits) - 1)).astype(np.float64)
         sums, start = np.zeros(len(key)), 0
         for part in parts:
             # For a part of one column, dot is ten times faster than @.
-            sums += part.dot(cut[start : start + part.shape[1]])
+            sums += part.dot(digits[start : start + part.shape[1]])
             start += part.shape[1]
         key += sums.astype(np.int64).view(np.uint64) << shift
     return key.view(np.int64)

@@ -21,11 +21,11 @@ ROWS = 4096
 
 
 def pieces(
-    read: RecordSchema, X: Any, y: Any, progress: bool, most: int | None = None
+    read: RecordSchema, X: Any, y: Any, progress: bool, max_rows: int | None = None
 ) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
-    """Yield rows and their targets, at most ``most`` records at a time."""
+    """Yield rows and their targets, at most ``max_rows`` records at a time."""
     parts = tiles_of_batches(read, X) if y is None else tiles(read, X, y, grouped=False)
-    size = most or ROWS
+    size = max_rows or ROWS
     with progress_bar("records", None if y is None else count_of(X), at_once=progress) as advance:
         for rows, targets in parts:
             for start in range(0, len(rows), size):
@@ -37,12 +37,12 @@ def pieces(
 def grid_rows(read: Schema, rows: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Return grid vectors, and which rows are finite before and after the transform (codes: after). Others are zero."""
     with np.errstate(over="ignore"):
-        wide = np.asarray(rows, np.float64)
-    fine = _finite(wide) | (cells_of(read) is not None)
-    wide = apply(read.transform, wide if fine.all() else np.where(fine[:, None], wide, 0.0))
-    fine &= _finite(wide)
-    grid = np.empty((len(wide), read.features))
-    feature_grid(read).quantize(wide if fine.all() else np.where(fine[:, None], wide, 0.0), grid)
+        mapped = np.asarray(rows, np.float64)
+    fine = _finite(mapped) | (cells_of(read) is not None)
+    mapped = apply(read.transform, mapped if fine.all() else np.where(fine[:, None], mapped, 0.0))
+    fine &= _finite(mapped)
+    grid = np.empty((len(mapped), read.features))
+    feature_grid(read).quantize(mapped if fine.all() else np.where(fine[:, None], mapped, 0.0), grid)
     return grid, fine
 
 
@@ -60,14 +60,14 @@ def arm_rows(schema: Schema, rows: NDArray[Any]) -> tuple[NDArray[np.bool_], NDA
     """
     d = schema.features // 2
     with np.errstate(over="ignore"):
-        wide = apply(schema.transform, rows.astype(np.float64))
-    if not np.isfinite(wide).all():
+        mapped = apply(schema.transform, rows.astype(np.float64))
+    if not np.isfinite(mapped).all():
         raise RecordError(
             "X holds NaN, infinite or overflowing entries, or an arm that is neither 0 nor 1; recode or remove them"
         )
-    treated = (wide[:, :d] != 0).any(axis=1)
-    unit = np.empty((len(wide), 2 * d))
-    feature_grid(schema).quantize(wide, unit)
+    treated = (mapped[:, :d] != 0).any(axis=1)
+    unit = np.empty((len(mapped), 2 * d))
+    feature_grid(schema).quantize(mapped, unit)
     return treated, np.where(treated[:, None], unit[:, :d], unit[:, d:])
 
 

@@ -48,12 +48,12 @@ class Cohort:
 
     def __post_init__(self) -> None:
         python_fields(self)
-        for field, least in (("clients", 2), ("min_survivors", 1), ("max_records", 1), ("colluders", 0)):
+        for field, minimum in (("clients", 2), ("min_survivors", 1), ("max_records", 1), ("colluders", 0)):
             value = getattr(self, field)
             if isinstance(value, bool) or not isinstance(value, int):
                 raise PlanError(f"cohort.{field} must be an integer, got {type(value).__name__}")
-            if value < least:
-                raise PlanError(f"cohort.{field} must be at least {least}, got {value}")
+            if value < minimum:
+                raise PlanError(f"cohort.{field} must be at least {minimum}, got {value}")
         if self.min_survivors > self.clients:
             raise PlanError(
                 f"cohort.min_survivors={self.min_survivors} exceeds cohort.clients={self.clients}; lower min_survivors"
@@ -239,10 +239,10 @@ def _check_alignment(schema: GaussianSchema, cohort: Cohort, privacy: Privacy | 
                 "every reference: set privacy.client_clip"
             )
         return
-    honest, least = cohort.min_survivors - cohort.colluders, 4 * (schema.rounds + 1)
-    if honest < least:
+    honest, minimum = cohort.min_survivors - cohort.colluders, 4 * (schema.rounds + 1)
+    if honest < minimum:
         raise PlanError(
-            f"min_survivors - colluders is {honest} and must be at least 4 (rounds + 1) = {least} for an alignment "
+            f"min_survivors - colluders is {honest} and must be at least 4 (rounds + 1) = {minimum} for an alignment "
             "without noise: the sums of many rounds over few clients reveal single clients; use fewer rounds, or more "
             "clients"
         )
@@ -298,12 +298,12 @@ def _check_sites(schema: SitesSchema, cohort: Cohort, privacy: Privacy | NoPriva
                 "groups need several sites in each; lower schema.groups, or use more sites"
             )
         return
-    least = (len(schema.pulls) - 1) * (schema.features + 1) + 3
+    minimum = (len(schema.pulls) - 1) * (schema.features + 1) + 3
     crowd = cohort.clients // schema.groups - (cohort.clients - honest)
-    if crowd < least:
+    if crowd < minimum:
         where = "min_survivors - colluders" if schema.groups == 1 else "honest sites in the smallest group at worst"
         raise PlanError(
-            f"{where} is {crowd} and must be at least {least} for exact sums within sites: over fewer, sums reveal "
+            f"{where} is {crowd} and must be at least {minimum} for exact sums within sites: over fewer, sums reveal "
             "single sites; use more sites, fewer pulls, columns or groups, or give a Privacy"
         )
 

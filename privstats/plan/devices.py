@@ -67,7 +67,7 @@ class Devices:
         object.__setattr__(self, "organisations", tuple(self.organisations))
         for field, name in self._named():
             _check_name(field, name)
-        self._check_apart()
+        self._check_distinct()
         _check_key(self.registrar_key)
         if type(self.most_runs) is not int or not 1 <= self.most_runs <= _MAX_RUNS:
             raise PlanError(f"devices.most_runs must be an integer from 1 to {_MAX_RUNS}, got {self.most_runs!r}")
@@ -94,7 +94,7 @@ class Devices:
         yield "devices.registrar", self.registrar
         yield "devices.page", self.page
 
-    def _check_apart(self) -> None:
+    def _check_distinct(self) -> None:
         panel = {}
         for place, name in enumerate(self.organisations):
             if _folded(name) in panel:
@@ -193,13 +193,13 @@ def _check_panel(plan: Plan, devices: Devices) -> None:
 
 
 def _check_noise(plan: Plan, devices: Devices) -> None:
-    drawn_by = None if plan.noise is None else plan.noise.trust.drawn_by
-    if drawn_by == "client":
+    sampled_by = None if plan.noise is None else plan.noise.trust.drawn_by
+    if sampled_by == "client":
         raise PlanError(
             "devices add no noise, because no party can verify a device's noise, or knows how many invited people are "
             "honest: choose model='panel'"
         )
-    if drawn_by == "member":
+    if sampled_by == "member":
         if devices.exact is not None:
             raise PlanError("devices.exact is for plans without panel noise, and this plan has some: omit it")
         return
@@ -249,13 +249,13 @@ def _check_stated(plan: Plan, devices: Devices) -> None:
         if devices.stated_epsilon is not None:
             raise PlanError("devices.stated_epsilon is a promise, and this plan makes none: omit it")
         return
-    least = min_stated_epsilon(plan.schema, plan.privacy, plan.noise, devices.most_runs)
-    if devices.stated_epsilon is not None and devices.stated_epsilon >= least:
+    minimum = min_stated_epsilon(plan.schema, plan.privacy, plan.noise, devices.most_runs)
+    if devices.stated_epsilon is not None and devices.stated_epsilon >= minimum:
         return
     stated = "missing" if devices.stated_epsilon is None else f"{devices.stated_epsilon:g}"
     raise PlanError(
-        f"devices.stated_epsilon is {stated}, and {devices.runs} of this plan cost epsilon {least:.6g} if one answer "
-        f"is exchanged: write {math.ceil(least * 100) / 100!r}, or lower most_runs or epsilon"
+        f"devices.stated_epsilon is {stated}, and {devices.runs} of this plan cost epsilon {minimum:.6g} if one answer "
+        f"is exchanged: write {math.ceil(minimum * 100) / 100!r}, or lower most_runs or epsilon"
     )
 
 

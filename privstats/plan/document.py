@@ -24,7 +24,7 @@ from privstats.errors import PlanError
 from privstats.files.text import toml_tables
 from privstats.plan.cohort import Cohort
 from privstats.schema import KINDS, Schema
-from privstats.schema.checks import GIVEN
+from privstats.schema.checks import REQUIRED
 
 if TYPE_CHECKING:
     from privstats.plan.devices import Devices
@@ -226,9 +226,9 @@ def _merge_of(table: Any) -> dict[int, int]:
 def _build(cls: type[Any], section: str, table: dict[str, Any]) -> Any:
     known = {f.name: f for f in fields(cls) if f.init and f.name != "_"}
     _refuse_unknown(section, table, tuple(known))
-    needed = [name for name, f in known.items() if f.default in (MISSING, GIVEN) and f.default_factory is MISSING]
+    needed = [name for name, f in known.items() if f.default in (MISSING, REQUIRED) and f.default_factory is MISSING]
     # Declared columns determine features.
-    declared = {name for name in needed if name == "features" and known[name].default is GIVEN}
+    declared = {name for name in needed if name == "features" and known[name].default is REQUIRED}
     missing = [name for name in needed if name not in table and name not in declared]
     if missing:
         raise PlanError(f"{section} lacks {', '.join(missing)}; add it to [{section}], it has no default on purpose")

@@ -196,10 +196,10 @@ def check_masking(masking: Masking, noise: Noise | None) -> None:
     100``, or 2**-38 without DP.
     """
     failure = masking.failure
-    most = _WITHOUT_DP if noise is None else noise.delta * _PART_OF_DELTA
-    if failure <= most:
+    limit = _WITHOUT_DP if noise is None else noise.delta * _PART_OF_DELTA
+    if failure <= limit:
         return
-    bound = "2^-38" if noise is None else f"delta / 100 = {most:.2g}"
+    bound = "2^-38" if noise is None else f"delta / 100 = {limit:.2g}"
     raiser = "" if noise is None else f"raise privacy.delta to at least {_rounded_up(failure / _PART_OF_DELTA):.2g}, "
     raise PlanError(f"masking may fail with probability {failure:.2g}, maximum {bound}: {raiser}{masking.remedy}")
 
@@ -236,8 +236,8 @@ def _check_values(schema: Schema, published: object) -> None:
         schema.check_values(published.values)
 
 
-KEPT = "kept"
-EXCESS = KEPT, "removed"
+EXCESS_KEPT = "kept"
+EXCESS = EXCESS_KEPT, "removed"
 """Values of ``excess_noise``: what happens to the noise of survivors beyond the minimum."""
 
 
@@ -245,7 +245,7 @@ def check_excess(excess_noise: object, privacy: Privacy | NoPrivacy, cohort: Coh
     """Refuse to remove excess noise without noise, or where clients do not know the number of survivors."""
     if excess_noise not in EXCESS:
         raise PlanError(f"excess_noise must be one of {', '.join(EXCESS)}, got {excess_noise!r}")
-    if excess_noise == KEPT:
+    if excess_noise == EXCESS_KEPT:
         return
     if isinstance(privacy, NoPrivacy) or not privacy.trust.divided:
         raise PlanError("excess_noise='removed' needs shares of noise: choose model='distributed', or omit it")

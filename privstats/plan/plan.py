@@ -31,7 +31,7 @@ from privstats.plan.cohort import (
     tail_of,
 )
 from privstats.plan.feasibility import (
-    KEPT,
+    EXCESS_KEPT,
     check_excess,
     check_key_agreement,
     check_kinds,
@@ -120,7 +120,7 @@ class Plan:
     spare_bits: int = 0
     validity: Validity | None = None
     devices: Devices | None = None
-    excess_noise: str = KEPT
+    excess_noise: str = EXCESS_KEPT
     key_agreement: str = CLASSICAL
 
     def __post_init__(self) -> None:
@@ -179,7 +179,7 @@ class Plan:
     @property
     def _levels(self) -> tuple[int, ...]:
         cohort = self.cohort
-        if self.excess_noise == KEPT:
+        if self.excess_noise == EXCESS_KEPT:
             return ()
         return levels_of(cohort.clients, cohort.min_survivors, cohort.colluders)
 
@@ -306,7 +306,7 @@ class Plan:
         aggregation: dict[str, Any] = {"min_count": self.min_count, "graph": self.graph}
         if self.protocol != _INTERACTIVE:
             aggregation |= {"protocol": self.protocol, "panel": list(self.panel)}
-        if self.excess_noise != KEPT:
+        if self.excess_noise != EXCESS_KEPT:
             aggregation["excess_noise"] = self.excess_noise
         if self.key_agreement != CLASSICAL:
             aggregation["key_agreement"] = self.key_agreement

@@ -14,7 +14,7 @@ from privstats.python_values import python_fields
 from privstats.schema.base import Schema
 from privstats.transforms import Transform, output_features, steps_of
 
-GIVEN: Any = ...
+REQUIRED: Any = ...
 """Marks a required field; ``features`` alone may follow from a declaration of columns."""
 
 MAX_ENTRIES = 1 << 26
@@ -37,7 +37,7 @@ def checked_vectors(schema: Schema) -> dict[str, object]:
     python_fields(schema)
     _require_fields(schema)
     transform = steps_of(schema.transform)
-    number = _declared(transform, schema) if schema.features is GIVEN else schema.features
+    number = _declared(transform, schema) if schema.features is REQUIRED else schema.features
     features = as_int("features", number, 2, "one feature has no covariance: add another or a constant one")
     grid_bits = as_int("grid_bits", schema.grid_bits, 2, "12 suits most data")
     if grid_bits > _MAX_GRID_BITS:
@@ -58,7 +58,7 @@ def checked_vectors(schema: Schema) -> dict[str, object]:
 
 
 def _require_fields(schema: Any) -> None:
-    lacking = [each.name for each in fields(schema) if getattr(schema, each.name) is GIVEN and each.name != "features"]
+    lacking = [row.name for row in fields(schema) if getattr(schema, row.name) is REQUIRED and row.name != "features"]
     if lacking:
         raise SchemaError(f"{type(schema).__name__} lacks {', '.join(lacking)}; there is no default on purpose")
 
@@ -137,16 +137,16 @@ def check_coarseness(field: str, columns: int, grid_bits: int) -> None:
         )
 
 
-def as_int(field: str, value: object, least: int, remedy: str) -> int:
-    """Return an integer of at least ``least``."""
+def as_int(field: str, value: object, minimum: int, remedy: str) -> int:
+    """Return an integer of at least ``minimum``."""
     try:
         number = None if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         number = None
     if number is None:  # integers of numpy and torch have passed
-        raise SchemaError(f"{field} must be an integer of at least {least}, got {shown(value)}")
-    if number < least:
-        raise SchemaError(f"{field} must be at least {least}, got {number}: {remedy}")
+        raise SchemaError(f"{field} must be an integer of at least {minimum}, got {shown(value)}")
+    if number < minimum:
+        raise SchemaError(f"{field} must be at least {minimum}, got {number}: {remedy}")
     return number
 
 

@@ -82,8 +82,8 @@ class Values:
         if exponent not in _EXPONENTS:
             raise PlanError("values to be published are out of the range of any scale; scale them")
         integers = np.asarray(np.rint(np.ldexp(real, exponent)))
-        most = 2 ** (bits - 1) - 1
-        return cls(np.asarray(np.clip(integers, -most, most), np.int64), exponent)
+        maximum = 2 ** (bits - 1) - 1
+        return cls(np.asarray(np.clip(integers, -maximum, maximum), np.int64), exponent)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Values):
@@ -150,9 +150,9 @@ class Published:
     values: Mapping[str, Values] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        for name, least in (("sha256", 64), ("after", 0)):
+        for name, minimum in (("sha256", 64), ("after", 0)):
             text = getattr(self, name)
-            if not isinstance(text, str) or len(text) not in (least, 64) or not set(text) <= _DIGITS:
+            if not isinstance(text, str) or len(text) not in (minimum, 64) or not set(text) <= _DIGITS:
                 raise PlanError(f"published.{name} needs 64 digits 0-9a-f ('after' may be empty), got {text!r:.80}")
         if self.values is None:
             return

@@ -63,8 +63,8 @@ class _Packed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         symmetric = (
             integers.ndim == 2 and integers.shape[0] == integers.shape[1] and np.array_equal(integers, integers.T)
         )
-        most = max(abs(int(integers.min(initial=0))), abs(int(integers.max(initial=0))))
-        form = cls(value.exponent, integers.shape, most.bit_length() + 1, symmetric)
+        maximum = max(abs(int(integers.min(initial=0))), abs(int(integers.max(initial=0))))
+        form = cls(value.exponent, integers.shape, maximum.bit_length() + 1, symmetric)
         entries = integers[form._lower] if symmetric else integers.reshape(-1)
         data = np.empty(packed_bytes(entries.size, form.bits), np.uint8)
         pack_into((entries + form._offset).astype(np.uint64), form.bits, data)

@@ -81,10 +81,10 @@ def check_widths(values: Mapping[str, Values], weights: range = _WEIGHT_EXPONENT
         values: by name; M is a map, others are weights.
         weights: allowed exponents of weights.
     """
-    most = 1 << (VALUE_BITS - 1)
+    limit = 1 << (VALUE_BITS - 1)
     for name, value in values.items():
         exponents = _MAP_EXPONENTS if name == "M" else weights
-        if value.exponent not in exponents or (value.integers <= -most).any() or (value.integers >= most).any():
+        if value.exponent not in exponents or (value.integers <= -limit).any() or (value.integers >= limit).any():
             raise PlanError(
                 f"published {name} is wider than {VALUE_BITS} bits, or tiny or enormous: publish Values.rounded"
             )

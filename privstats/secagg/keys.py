@@ -31,10 +31,10 @@ KEY_AGREEMENTS = (CLASSICAL, HYBRID)
 
 def draw(entropy: Entropy, size: int) -> bytes:
     """Draw ``size`` bytes; any other length raises ``LocalProtocolError``, as a key would be too short."""
-    drawn = entropy(size)
-    if len(drawn) != size:
-        raise LocalProtocolError(f"entropy({size}) must return {size} bytes, got {len(drawn)}: give os.urandom")
-    return drawn
+    result = entropy(size)
+    if len(result) != size:
+        raise LocalProtocolError(f"entropy({size}) must return {size} bytes, got {len(result)}: give os.urandom")
+    return result
 
 
 class Identity:

@@ -128,10 +128,10 @@ def aggregate_unmasked(
         if isinstance(mine, Contribution) and mine.noise_root:
             openings[index] = opened_among(plan, mine, len(parts))
         total.add(in_ring(plan, mine, rng, index))
-    draw = helper_noise(plan)
-    if draw is not None:
+    sample = helper_noise(plan)
+    if sample is not None:
         for _ in range(plan.helpers):
-            total.add(draw(rng.bytes(SEED_BYTES)))
+            total.add(sample(rng.bytes(SEED_BYTES)))
     survivors = tuple(range(len(parts)))
     return release(plan, total, survivors, rng, charge="uncharged", openings=openings, allow_reproducible=True)
 

@@ -162,8 +162,8 @@ def contribution(
     known, root = False, b""
     if plan.noise is not None and plan.noise.trust.drawn_by == "client":
         known = rng.reproducible
-        drawn, root = client_noise(plan.noise, plan.layout, rng)
-        vector = vector + drawn
+        share, root = client_noise(plan.noise, plan.layout, rng)
+        vector = vector + share
     encoded = plan.ring.encode(vector)
     if plan.claim is not None:
         plan.claim.check_vector(encoded)

@@ -48,10 +48,10 @@ def helper_noise(plan: Plan) -> Callable[[bytes], RingVector] | None:
     if noise is None or noise.trust.drawn_by != "member":
         return None
 
-    def draw(seed: bytes) -> RingVector:
+    def sample(seed: bytes) -> RingVector:
         return plan.ring.encode(dp.draw_member(noise, plan.layout, bound_to(seed, _HELPER_NOISE, plan.digest.encode())))
 
-    return draw
+    return sample
 
 
 def without_excess(plan: Plan, total: RingVector, openings: Mapping[int, Opening]) -> RingVector:
@@ -73,8 +73,8 @@ def with_central_noise(plan: Plan, total: RingVector, rng: Generator) -> RingVec
     if noise is None or not noise.trust.at_release:
         return total
     of_panel = noise.trust.drawn_by == "member"
-    drawn = dp.draw_member(noise, plan.layout, rng) if of_panel else dp.draw_central(noise, plan.layout, rng)
-    noisy = plan.ring.encode(drawn)
+    sampled = dp.draw_member(noise, plan.layout, rng) if of_panel else dp.draw_central(noise, plan.layout, rng)
+    noisy = plan.ring.encode(sampled)
     noisy.add(total)
     return noisy
 
@@ -85,5 +85,5 @@ def epoch_noise(noise: Noise, layout: Layout, rng: Generator, fixed_bits: int) -
     These steps are finer, because the stream's server multiplies each epoch by a weight.
     """
     sigmas = [noise.share_sigma(segment) * (1 << fixed_bits) for segment in layout.segments]
-    drawn = [dp.rounded_gaussian(sigma, each.size, rng) for sigma, each in zip(sigmas, layout.segments, strict=True)]
-    return np.concatenate(drawn)
+    samples = [dp.rounded_gaussian(sigma, each.size, rng) for sigma, each in zip(sigmas, layout.segments, strict=True)]
+    return np.concatenate(samples)

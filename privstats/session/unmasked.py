@@ -80,7 +80,7 @@ def release(
         raise DataError("total must be a vector of the plan's ring: pass the total of a session under this plan")
     opened = {} if openings is None else openings
     sizes = _noise_sizes(plan, survivors, opened)
-    return charged(plan, account, run, lambda: _drawn(plan, total, survivors, rng, opened, sizes))
+    return charged(plan, account, run, lambda: _noisy_release(plan, total, survivors, rng, opened, sizes))
 
 
 def _noise_sizes(plan: Plan, survivors: tuple[int, ...], openings: Mapping[int, Opening]) -> tuple[int, ...]:
@@ -105,7 +105,7 @@ def _fits(opening: object, levels: Sequence[int], present: int) -> bool:
     )
 
 
-def _drawn(
+def _noisy_release(
     plan: Plan,
     total: RingVector,
     survivors: tuple[int, ...],

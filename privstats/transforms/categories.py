@@ -45,7 +45,7 @@ class Declared:
 
     def codes(self, readings: Readings) -> tuple[NDArray[np.float64], int]:
         """Return codes, float64 ``(n,)``, and the number of unreadable values."""
-        readings = replace(readings, meant=self.words)
+        readings = replace(readings, listed_words=self.words)
         gone = readings.missing
         if len(self._gaps.numbers) or self._gaps.texts:
             gone |= self._gaps.places_of(readings) >= 0

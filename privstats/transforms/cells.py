@@ -123,8 +123,8 @@ def _named(name: str, cells: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(f"{name}: {cell}" for cell in cells)
 
 
-_MOST_COLUMNS, _MOST_ENTRIES, _MOST_VALUES, _MOST_SIGNS = 500, 4096, 256, 64
-_LEAST_STEP = 32  # below, rounding it down to an integer could shorten rows by more than 3 %
+_MAX_COLUMNS, _MAX_ENTRIES, _MAX_VALUES, _MAX_SIGNS = 500, 4096, 256, 64
+_MIN_STEP = 32  # below, rounding it down to an integer could shorten rows by more than 3 %
 _BITS = (8, 20)
 
 
@@ -177,20 +177,20 @@ class Cells(Transform):
         if not isinstance(self.columns, tuple | list) or not self.columns:
             raise SchemaError("columns must be a tuple of declared columns, for example (Numeric('age'),)")
         object.__setattr__(self, "columns", tuple(_with_every_cell(column_of(each)) for each in self.columns))
-        _require_between("signs", self.signs, 1, _MOST_SIGNS)
+        _require_between("signs", self.signs, 1, _MAX_SIGNS)
         _require_between("bits", self.bits, *_BITS)
         if not isinstance(self.ramp, bool):
             raise SchemaError(f"ramp must be True or False, got {type(self.ramp).__name__}")
         _check_columns(self.columns)
-        if self.width > _MOST_ENTRIES:
+        if self.width > _MAX_ENTRIES:
             raise SchemaError(
-                f"the columns make {self.width} entries and at most {_MOST_ENTRIES} are allowed; list the frequent "
+                f"the columns make {self.width} entries and at most {_MAX_ENTRIES} are allowed; list the frequent "
                 "values, the rest is 'other'"
             )
         for block, column in zip(self._blocks, self.columns, strict=True):
-            if block.step < _LEAST_STEP:
+            if block.step < _MIN_STEP:
                 raise SchemaError(
-                    f"a step of {column.name} is {block.step} of 2**{self.bits} and at least {_LEAST_STEP} are needed; "
+                    f"a step of {column.name} is {block.step} of 2**{self.bits} and at least {_MIN_STEP} are needed; "
                     "use more bits, or fewer columns"
                 )
 
@@ -293,11 +293,11 @@ class Cells(Transform):
     def _part(self, block: Block, codes: Any) -> Any:
         """Return the first cell plus differences at reached edges, exact in integers."""
         xp, entries = arrays_of(codes), block.table * 2.0**-self.bits
-        given, reached = codes == codes, codes >= xp.like(block.edges[None], codes)
+        present, reached = codes == codes, codes >= xp.like(block.edges[None], codes)
         zero, one = xp.like(np.zeros(1), codes), xp.like(np.ones(1), codes)
         reached = xp.where(reached, one, zero)
         steps = reached @ xp.like(np.diff(entries[:-1], axis=0), codes) + xp.like(entries[:1], codes)
-        return xp.where(given, steps, xp.like(entries[-1:], codes))
+        return xp.where(present, steps, xp.like(entries[-1:], codes))
 
     def outputs(self, inputs: int | None) -> int:
         """Return the width."""
@@ -342,16 +342,16 @@ def _with_every_cell(column: Column) -> Column:
 
 
 def _check_columns(columns: tuple[Column, ...]) -> None:
-    if len(columns) > _MOST_COLUMNS:
-        raise SchemaError(f"{len(columns)} columns are declared and at most {_MOST_COLUMNS} are allowed; declare fewer")
+    if len(columns) > _MAX_COLUMNS:
+        raise SchemaError(f"{len(columns)} columns are declared and at most {_MAX_COLUMNS} are allowed; declare fewer")
     if twice := same_names([column.name for column in columns]):
         raise SchemaError(f"columns has {twice[0]!r} and {twice[1]!r}, one name in any case; keep one")
     for column in columns:
         what = "values" if isinstance(column, Categories) else "edges"
         listed = getattr(column, what, None) or ()
-        if len(listed) > _MOST_VALUES:
+        if len(listed) > _MAX_VALUES:
             raise SchemaError(
-                f"{column.name} has {len(listed)} {what} and at most {_MOST_VALUES} are allowed; list the frequent ones"
+                f"{column.name} has {len(listed)} {what} and at most {_MAX_VALUES} are allowed; list the frequent ones"
             )
 
 
@@ -361,6 +361,6 @@ def _closed(column: Column, edges: Sequence[float] | None) -> Column:
     return replace(column, edges=tuple(edges))
 
 
-def _require_between(field_name: str, value: Any, least: int, most: int) -> None:
-    if type(value) is not int or not least <= value <= most:
-        raise SchemaError(f"{field_name} must be an integer from {least} to {most}, got {value!r}")
+def _require_between(field_name: str, value: Any, minimum: int, maximum: int) -> None:
+    if type(value) is not int or not minimum <= value <= maximum:
+        raise SchemaError(f"{field_name} must be an integer from {minimum} to {maximum}, got {value!r}")

@@ -98,7 +98,7 @@ class Dates(Declared):
         return at.date().isoformat() if edge.is_integer() else at.isoformat()
 
     def _codes_of(self, readings: Readings) -> NDArray[np.float64]:
-        return at_edges(readings.each([*map(days_of, readings.spoken)], nothing=math.nan), self.edges)
+        return at_edges(readings.each([*map(days_of, readings.distinct)], nothing=math.nan), self.edges)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from privstats.transforms.categories import Categories
 from privstats.transforms.columns import Numeric, column_of, table_of
 from privstats.transforms.exact import Rows, arrays_of
 
-_MOST_LEVELS = 16
+_MAX_LEVELS = 16
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def _checked(field: str, columns: Any, *, numbers: bool) -> tuple[Any, ...]:
         if numbers and isinstance(each, Numeric) and each.edges is None and not each.unit:
             continue
         plain = isinstance(each, Categories) and not (each.other or each.missing or each.ordered)
-        if not plain or not 2 <= len(getattr(each, "values", ())) <= _MOST_LEVELS:
+        if not plain or not 2 <= len(getattr(each, "values", ())) <= _MAX_LEVELS:
             either = ", or a Numeric without edges" if numbers else ""
-            raise SchemaError(f"{field}: {each.name!r} must be Categories of 2 to {_MOST_LEVELS} values{either}")
+            raise SchemaError(f"{field}: {each.name!r} must be Categories of 2 to {_MAX_LEVELS} values{either}")
     return checked

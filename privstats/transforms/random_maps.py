@@ -116,10 +116,10 @@ class SeededMap(Transform):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for field, least in (("seed", 0), ("inputs", 1), ("features", 1)):
+        for field, minimum in (("seed", 0), ("inputs", 1), ("features", 1)):
             value = getattr(self, field)
-            if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 2**63:
-                raise SchemaError(f"transform {self.kind!r} needs {field} as an integer of at least {least}")
+            if isinstance(value, bool) or not isinstance(value, int) or not minimum <= value < 2**63:
+                raise SchemaError(f"transform {self.kind!r} needs {field} as an integer of at least {minimum}")
 
     def outputs(self, inputs: int | None) -> int:
         """Return ``features``; SchemaError for other inputs."""

@@ -67,7 +67,7 @@ class Scale(Transform):
         super().__post_init__()
         settled = _public_numbers("scale", self.per)
         if min(settled) <= 0:
-            raise SchemaError("scale must hold numbers above 0 to divide by; take them from public ranges")
+            raise SchemaError("scale must hold numbers above 0 to divide by; use public ranges")
         object.__setattr__(self, "per", settled)
 
     def apply(self, rows: Rows) -> Rows:
@@ -227,7 +227,7 @@ def of_unit_norm(transform: Sequence[Transform] | Transform) -> tuple[Transform,
 def _public_numbers(name: str, values: object) -> tuple[float, ...]:
     numbers = list(values) if isinstance(values, tuple | list) else []
     if not numbers or not all(isinstance(each, int | float) and math.isfinite(each) for each in numbers):
-        raise SchemaError(f"{name} must be a list of finite numbers, one per feature; take it from public data")
+        raise SchemaError(f"{name} must be a list of finite numbers, one per feature; use public data")
     return tuple(float(each) for each in numbers)
 
 

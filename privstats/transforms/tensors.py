@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-_SINGLE_LEAST = -73
+_SINGLE_MIN = -73
 """Least exponent of a float32 row: 2**(52 - exponent), the most that a row is scaled by, must be a float32."""
 
 
@@ -49,14 +49,14 @@ class TorchArrays:
     def binary_exponent(self, values: Any) -> Any:
         """Return binary exponents, int64."""
         exponents = self._torch.frexp(values).exponent.to(self._torch.int64)
-        return exponents.clamp(min=_SINGLE_LEAST) if self._single else exponents
+        return exponents.clamp(min=_SINGLE_MIN) if self._single else exponents
 
     def power_of_two(self, exponents: Any) -> Any:
         """Return powers of two, exactly."""
-        torch, least = self._torch, -126 if self._single else -1022
+        torch, minimum = self._torch, -126 if self._single else -1022
         if torch.jit.is_tracing():  # torch here cannot read bits as another type, so the powers are looked up
-            powers = np.ldexp(1.0, np.arange(least, 2 - least))
-            return torch.as_tensor(powers, dtype=self._dtype, device=exponents.device)[exponents - least]
+            powers = np.ldexp(1.0, np.arange(minimum, 2 - minimum))
+            return torch.as_tensor(powers, dtype=self._dtype, device=exponents.device)[exponents - minimum]
         if self._single:  # by its bits: a device's pow may be off by one
             return ((exponents + 127) << 23).to(torch.int32).view(torch.float32)
         return ((exponents + 1023) << 52).view(torch.float64)

@@ -76,8 +76,8 @@ class Transport(Transform):
         """Transport rows; SchemaError on the plan's copy."""
         if not self.of_a_client:
             raise SchemaError(
-                "this transport is the plan's and knows no client: take reference.local(transport, X) of your records, "
-                "and measure or predict with that in its place"
+                "this transport is the plan's and has no client: use reference.local(transport, X) of your records "
+                "instead, to measure or predict"
             )
         xp = arrays_of(rows)
         matrix, scale, shift = self.__dict__["_way"]

@@ -63,7 +63,7 @@ def course_of(n: int, epsilon: float, schema: ps.EffectSchema = TRIAL, **options
 def influences(schema: Any, arm: Any, x: Any, y: Any, values: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Influence values in units of B, weights, and who is kept."""
     population = population_of(schema, arm, x, values)
-    return influence_of(schema, population, arm, x, y, values["line"]), population.weight, population.kept
+    return influence_of(schema, population, arm, x, y, values["line"]), population.weight, population.included
 
 
 @pytest.fixture(scope="module")

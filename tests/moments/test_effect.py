@@ -284,7 +284,7 @@ def test_by_arm_has_a_constant_in_each_arm() -> None:
     ("changes", "said"),
     [
         ({"probability": 0.01}, "probability must be a number from 0.05 to 0.95, got 0.01"),
-        ({"probability": None}, "trim must be a number from 0.02 to 0.4 where nobody assigned the treatment"),
+        ({"probability": None}, "trim must be a number from 0.02 to 0.4 where treatment was not assigned"),
         ({"probability": None, "trim": 0.5}, "trim must be a number from 0.02 to 0.4"),
         ({"trim": 0.1}, "trim must be omitted in a trial"),
         ({"estimand": "att"}, "estimand must be 'ate' in a trial"),

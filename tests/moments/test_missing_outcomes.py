@@ -63,7 +63,7 @@ def test_the_sums_are_those_of_weighted_aipw() -> None:
     psi, kept = aipw(U, arm, y, values["line"].real, published, 0.3, 0.5)
     assert 300 < (~kept).sum() < 2_700
     found = influence_of(SCHEMA, population, arm, x, (y - 0.5) / 0.5, values["line"]) * 0.5 - values["line"].real[-1]
-    assert (population.kept == kept).all()
+    assert (population.included == kept).all()
     assert np.abs(found * kept - psi).max() < 1e-10
     moments, C = measured(SCHEMA, X, y, SAID), SCHEMA.unit(values["line"])
     assert (3_000, kept.sum() * SCHEMA.steps) == (moments.N, moments.W)

@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as arrays
 
 import privstats as ps
 from privstats.kinds import party as parties
-from privstats.kinds.party import PartyMoments, cut, shortened
+from privstats.kinds.party import PartyMoments, shortened, truncated
 from privstats.moments import gradient_map, rounds
 from tests import made
 from tests.made import refused
@@ -56,7 +56,7 @@ def test_the_direction_is_that_of_the_definition_up_to_the_grid() -> None:
 @given(SHAPES.flatmap(lambda shape: arrays.arrays(np.float64, shape, elements=ANY)), st.integers(2, 20))
 def test_attack_no_float_array_becomes_longer_than_one(V: np.ndarray, bits: int) -> None:
     """Not one that is longer than 1, nor infinite, nor NaN: a party's own arithmetic may go wrong anywhere."""
-    assert square(cut(V, 1 << bits)) <= 4**bits
+    assert square(truncated(V, 1 << bits)) <= 4**bits
 
 
 @given(st.integers(2, 20), st.data())
@@ -128,7 +128,7 @@ def test_attack_no_party_makes_a_logit_that_floats_would_round(seed: int, empty:
 
 
 def test_weights_are_cut_before_rows_are_multiplied_by_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parties, "_MOST", 1000.0)
+    monkeypatch.setattr(parties, "_MAX", 1000.0)
     assert 2.0**16 < largest_logit(monkeypatch, SCHEMA, *records(50)) <= 2.0**16 * 1000 * math.sqrt(D)
 
 
@@ -201,7 +201,7 @@ def test_parties_attain_the_bound() -> None:
     assert np.linalg.norm(one) == pytest.approx(schema.steps, abs=2)
     np.testing.assert_array_equal(one, -other)
     assert np.abs(one).max() == math.floor(root)
-    assert square(2 * cut(np.array([[1.0, 0.0]]), schema.steps)) == (2 * schema.steps) ** 2
+    assert square(2 * truncated(np.array([[1.0, 0.0]]), schema.steps)) == (2 * schema.steps) ** 2
 
 
 @pytest.mark.parametrize(

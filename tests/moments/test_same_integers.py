@@ -28,7 +28,7 @@ def snapped_one_by_one(grid, rows):
             norms[i] = np.sqrt(np.vecdot(out[i], out[i]))
             outside = np.vecdot(out[i], out[i]) > float(grid.radius) ** 2
         if outside:
-            out[i : i + 1], _, norms[i : i + 1] = grid.shrink(raw[None])
+            out[i : i + 1], _, norms[i : i + 1] = grid.clip(raw[None])
             clipped += grid.longer(norms[i : i + 1])
     return out.astype(np.int64), norms, clipped
 

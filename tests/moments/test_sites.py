@@ -169,7 +169,7 @@ def test_flat_vectors_and_plans_come_back(tmp_path):
         ({"pulls": (2e9,)}, "for more, use a RidgeSchema"),
         ({"pulls": (4.0, 0.4)}, "pulls must increase"),
         ({"pulls": (4.0, 4.0)}, "pulls must increase"),
-        ({"pulls": (0.0, 4.0)}, "stands alone"),
+        ({"pulls": (0.0, 4.0)}, "cannot be combined"),
         ({"groups": 0}, "groups must be at least 1"),
         ({"groups": 5}, "1, or 6 to 64"),
         ({"groups": 65}, "1, or 6 to 64"),

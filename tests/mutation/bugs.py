@@ -28,7 +28,7 @@ from privstats.randomness import Generator, secure
 from privstats.release import Release
 from privstats.transforms.cells import Cells
 
-flat, right_release, right_draw, right_outside = flatten, session.release, mechanisms._draw, Grid.outside
+flat, right_release, right_draw, right_outside = flatten, session.release, mechanisms._sample, Grid.outside
 right_share, right_share_sigma = dp.draw_share, Noise.share_sigma
 
 

@@ -79,7 +79,7 @@ MUTANTS: dict[str, Mutant] = {
         everywhere(session.release, bugs.minimum_on_exact_counts),
         _PATH + "test_the_minimum_count_is_decided_by_the_noisy_count", plan="central", audits=("canary",)),
     "cut at three sigma": bug("noise is cut at three sigma",
-        name_in("privstats.dp.mechanisms", "_draw", lambda right: bugs.draw_of(bugs.cut_at_three_sigma)),
+        name_in("privstats.dp.mechanisms", "_sample", lambda right: bugs.draw_of(bugs.cut_at_three_sigma)),
         _PATH + "test_noise_has_the_tails_of_a_gaussian", plan="central", audits=("noise",)),
     "record clip skipped": bug("records are rounded but not clipped", member(Grid, "outside", bugs.unclipped("X")),
         "tests/moments/test_grid.py::test_grid_vectors_stay_in_the_ball_as_integers", plan="central",
@@ -95,7 +95,7 @@ MUTANTS: dict[str, Mutant] = {
         "tests/moments/test_folds.py::test_removing_a_record_changes_only_its_own_fold", plan="ridge",
         audits=("canary",)),
     "one stream for all segments": bug("every segment's noise starts at the same place of the stream",
-        name_in("privstats.dp.mechanisms", "_draw", lambda right: bugs.one_stream),
+        name_in("privstats.dp.mechanisms", "_sample", lambda right: bugs.one_stream),
         _PATH + "test_the_segments_of_a_release_have_independent_noise", plan="central", audits=("noise",)),
     "all-zero seed": bug("the system's generator starts from 32 zero bytes",
         everywhere(secure, lambda: Generator(bytes(32))), "tests/test_randomness.py::test_secure_generators_differ",
@@ -105,7 +105,7 @@ MUTANTS: dict[str, Mutant] = {
         "tests/workflows/simulate/test_simulation.py::test_the_noise_in_the_release_is_as_wide_as_it_says",
         plan="central", audits=("noise", "canary")),
     "off-diagonal noise missing": bug("entries off the diagonal get no noise",
-        name_in("privstats.dp.mechanisms", "_draw", lambda right: bugs.draw_of(bugs.no_off_diagonal)),
+        name_in("privstats.dp.mechanisms", "_sample", lambda right: bugs.draw_of(bugs.no_off_diagonal)),
         _MECHANISMS + "test_every_segment_carries_its_own_noise", plan="central", audits=("noise", "canary")),
     "sensitivity of B": bug("B's sensitivity is too small by sqrt 2",
         square_of("classes", lambda right: bugs.half_of_b),
@@ -162,7 +162,7 @@ MUTANTS: dict[str, Mutant] = {
         member(Noise, "share_sigma", bugs.shared_local_sigma), _PATH + "test_one_local_upload_carries_all_of_its_noise",
         plan="local", audits=("noise", "canary")),
     "noise without sign": bug("noise is never negative",
-        name_in("privstats.dp.mechanisms", "_draw", lambda right: bugs.draw_of(bugs.without_sign)),
+        name_in("privstats.dp.mechanisms", "_sample", lambda right: bugs.draw_of(bugs.without_sign)),
         _MECHANISMS + "test_every_segment_carries_its_own_noise", plan="central", audits=("noise",)),
     "cells by the type of a column": bug(
         "a value's cell follows from the type of its column, so that one text or gap moves every other record",
@@ -248,7 +248,7 @@ MUTANTS: dict[str, Mutant] = {
         plan="parties", audits=(*_SEARCH, "canary")),
     "directions rounded and not shortened": bug(
         "a party's direction is rounded to the nearest steps, and nothing bounds the integers",
-        name_in("privstats.kinds.party", "cut", bugs.directions_not_shortened),
+        name_in("privstats.kinds.party", "truncated", bugs.directions_not_shortened),
         _PARTIES + "test_no_records_break_the_bound", plan="shares"),
     "influences replaced as if added": bug("the exchange of two influences is calibrated as if one had come",
         square_of("effect", bugs.effects_as_added), _EFFECT + "test_the_search_reaches_the_bound_and_never_passes_it",
@@ -268,7 +268,7 @@ MUTANTS: dict[str, Mutant] = {
         _EFFECT + "test_every_record_keeps_the_bound_whatever_is_published", plan="shares"),
     "outcome lines not cut": bug(
         "a published line may leave the range of outcomes, and the influence is cut in its stead",
-        name_in("privstats.kinds.effect.influences", "_cut", lambda right: lambda fitted: fitted),
+        name_in("privstats.kinds.effect.influences", "_truncated", lambda right: lambda fitted: fitted),
         _EFFECT + "test_outcomes_and_lines_are_cut_to_the_public_range", plan="shares"),
     "what lies below a ratio in 0..1": bug(
         "an exchange below the line of a ratio is calibrated as if it were of weights from 0 to 1",

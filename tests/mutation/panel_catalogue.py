@@ -48,7 +48,7 @@ PANEL_MUTANTS: dict[str, Mutant] = {
         "tests/test_freshness.py::test_two_releases_of_the_same_sums_have_noise_of_their_own", plan="panel",
         audits=("noise",)),
     "a helper's noise forgotten": bug("helpers answer without the noise that the plan asks them for",
-        member(Helper, "_drawn", lambda helper, roll: None), _MACHINES, plan="panel"),
+        member(Helper, "_sample_noise", lambda helper, roll: None), _MACHINES, plan="panel"),
     "a leader's noise forgotten": bug("the release of a panel's sum is made without the leader's noise",
         name_in("privstats.session.unmasked", "with_central_noise", lambda right: lambda plan, total, rng: total),
         _MACHINES, plan="panel", audits=("noise", "canary")),

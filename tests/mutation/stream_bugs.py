@@ -16,7 +16,7 @@ from privstats.plan import Plan
 from privstats.randomness import Generator
 from privstats.schema import GradientSchema, MeanSchema
 
-right_draw, right_priced, right_mean = mechanisms._draw, Rounds.priced, RidgeRounds.mean
+right_draw, right_priced, right_mean = mechanisms._sample, Rounds.priced, RidgeRounds.mean
 
 
 def of_the_first_epoch(right: Any) -> Any:

@@ -354,7 +354,7 @@ def measured(graph: Graph, budget: Mapping[str, dict[str, object]]) -> dict[str,
         "roads of all kinds, modules": len(together),
         "roads of all kinds, lines": graph.lines(together),
         **{f"road of {name}, {what}": size(road) for name, road in plans.items() for what, size in sizes.items()},
-        "modules beside dp that draw noise": len(drawers(graph)),
+        "modules beside dp that draw noise": len(sampler_users(graph)),
         "files": len(graph.modules),
         "lines": graph.lines(graph.modules),
         "files, without contrib": len(apart),
@@ -390,16 +390,16 @@ DRAWS = frozenset({"sampler", *_public_functions(SAMPLERS)})
 """Names that sample noise: the public functions of these modules, and the field of a trust model."""
 
 
-def drawers(graph: Graph) -> set[str]:
-    """Modules outside ``dp`` that can draw noise: by a name of what draws it, an alias of it, or ``trust.sampler``."""
+def sampler_users(graph: Graph) -> set[str]:
+    """Modules outside ``dp`` that can sample noise: by a sampler's name, an alias of it, or ``trust.sampler``."""
     return {
         name
         for name, each in graph.modules.items()
-        if not f"{name}.".startswith(f"{PACKAGE}.dp.") and (graph.named[name] & SAMPLERS or any(map(_draws, each.run)))
+        if not f"{name}.".startswith(f"{PACKAGE}.dp.") and (graph.named[name] & SAMPLERS or any(map(_match, each.run)))
     }
 
 
-def _draws(node: ast.AST) -> bool:
+def _match(node: ast.AST) -> bool:
     match node:
         case ast.Attribute(attr=name) | ast.Name(id=name) | ast.Constant(value=str(name)):
             return name in DRAWS

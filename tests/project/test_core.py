@@ -1,4 +1,4 @@
-"""What a promise rests on stays within its budget, which only falls; the measure counts what it says."""
+"""The modules that a promise rests on stay within their budget, which only falls; each row counts what it names."""
 
 import re
 import tomllib
@@ -16,13 +16,13 @@ from tests.project.core_measure import (
     Module,
     asking,
     core_of,
-    drawers,
     held,
     importers,
     leaving,
     measured,
     read_budget,
     run,
+    sampler_users,
     table,
 )
 
@@ -45,38 +45,38 @@ def values(graph: Graph) -> dict[str, int]:
 
 
 def test_what_a_promise_rests_on_is_within_its_budget(values, capsys) -> None:
-    most = read_budget()["most"]
+    limits = read_budget()["most"]
     with capsys.disabled():
-        print("\n" + table(values, most))
-    assert values.keys() == most.keys()
-    over = {name: f"{value} of {most[name]}" for name, value in values.items() if value > most[name] * _room(name)}
-    assert not over, f"tests/project/core.toml allows less, and what is of the core only falls: {over}"
+        print("\n" + table(values, limits))
+    assert values.keys() == limits.keys()
+    over = {row: f"{value} of {limits[row]}" for row, value in values.items() if value > limits[row] * _tolerance(row)}
+    assert not over, f"tests/project/core.toml allows less, and rows of the core only fall: {over}"
 
 
-def _room(row: str) -> float:
+def _tolerance(row: str) -> float:
     return 1 + _SAFETY if re.match("the core|road|longest road", row) else 1
 
 
 def test_every_kind_has_a_road_and_a_section_on_its_sensitivity() -> None:
-    """A kind without a road was missing from the longest one and from their union, and nothing said so."""
+    """A kind without a road was missing from the longest one and from their union, and no test failed."""
     assert set(read_budget()["road"]["kinds"]) == {kind.__module__.split(".")[2] for kind in KINDS.values()}
     page = (ROOT / "docs" / "sensitivity.md").read_text("utf-8")
     rows = [line for line in page.splitlines() if line.startswith("| `")]
     listed = {name for line in rows for name in re.findall(r"`(\w+Schema)`", line)}
     assert listed == {kind.__name__ for kind in KINDS.values()}
     heads = {line.removeprefix("## ").lower().replace(" ", "-") for line in page.splitlines() if line.startswith("## ")}
-    assert {place for line in rows for place in re.findall(r"\(#([\w-]+)\)", line)} <= heads
+    assert {link for line in rows for link in re.findall(r"\(#([\w-]+)\)", line)} <= heads
 
 
 def test_a_check_of_safety_may_raise_the_core_by_one_percent_and_nothing_else() -> None:
-    assert [name for name in read_budget()["most"] if _room(name) > 1] == [
+    assert [name for name in read_budget()["most"] if _tolerance(name) > 1] == [
         name for name in read_budget()["most"] if "road" in name or name.startswith("the core")
     ]
 
 
 def test_the_budget_falls_with_what_it_is_of(values) -> None:
-    most = read_budget()["most"]
-    loose = {name: value for name, value in values.items() if value < (1 - _SLACK) * most[name]}
+    limits = read_budget()["most"]
+    loose = {name: value for name, value in values.items() if value < (1 - _SLACK) * limits[name]}
     assert not loose, f"lower these rows of tests/project/core.toml to what is measured now: {loose}"
 
 
@@ -97,11 +97,11 @@ def test_the_core_imports_the_core_alone(graph: Graph) -> None:
     seen = {f"{name} -> {other}" for name in core for other in imports.find_modules_directly_imported_by(name)}
     inside = {f"{name} -> {other}" for name in core for other in core | support}
     edges = (seen - inside) | leaving(graph, budget)
-    assert edges == set(), "edges out of the core: move it into the core, or pass in what it does"
+    assert edges == set(), "edges out of the core: move the module into the core, or pass the function as an argument"
 
 
-def test_whom_the_core_asks_for_through_entry_points_is_on_the_list_and_holds(graph: Graph) -> None:
-    """An entry point is no import, so each group that the core reads is listed, and what we announce there holds."""
+def test_the_entry_points_that_the_core_reads_are_listed_and_their_modules_hold(graph: Graph) -> None:
+    """An entry point is no import, so each group that the core reads is listed, and our modules there hold promises."""
     budget = read_budget()
     groups = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["entry-points"]
     assert asking(graph, budget) == {f"{PACKAGE}.{name}" for name in budget["asked"]}
@@ -112,27 +112,27 @@ def test_whom_the_core_asks_for_through_entry_points_is_on_the_list_and_holds(gr
         assert answering <= held(graph, budget), text
 
 
-def test_the_noise_of_a_plan_is_drawn_in_one_place(graph: Graph) -> None:
+def test_one_module_samples_the_noise_of_a_plan(graph: Graph) -> None:
     budget = read_budget()
-    assert drawers(graph) == {f"{PACKAGE}.{name}" for name in budget["core"]["drawers"]}
+    assert sampler_users(graph) == {f"{PACKAGE}.{name}" for name in budget["core"]["drawers"]}
 
 
-def test_who_asks_for_noise_is_on_the_list_and_outside_of_the_core_on_that_of_what_holds(graph: Graph) -> None:
+def test_modules_that_request_noise_are_listed_and_each_is_core_or_under_holds(graph: Graph) -> None:
     budget = read_budget()
-    place = {f"{PACKAGE}.{name}" for name in budget["core"]["drawers"]}
-    asking = {name for name, others in graph.named.items() if others & place}
-    assert asking == {f"{PACKAGE}.{name}" for name in budget["noise"]}
-    assert asking <= core_of(graph, budget) | held(graph, budget)
+    samplers = {f"{PACKAGE}.{name}" for name in budget["core"]["drawers"]}
+    users = {name for name, others in graph.named.items() if others & samplers}
+    assert users == {f"{PACKAGE}.{name}" for name in budget["noise"]}
+    assert users <= core_of(graph, budget) | held(graph, budget)
 
 
 def test_keys_of_parties_are_used_in_one_place(graph: Graph) -> None:
-    """Of who signs and who agrees on masks. A TLS certificate of an engine, and what seals a file, are other keys."""
+    """Keys that sign or agree on masks. TLS certificates of an engine, and keys that seal files, are other keys."""
     named = importers(graph, KEYS)
     outside = {name for name in named if not name.startswith(f"{PACKAGE}.secagg.")}
     assert outside == {f"{PACKAGE}.files.signing", f"{PACKAGE}.files.locked_key"}
 
 
-def test_what_holds_is_outside_of_the_core_and_stands_on_the_page(graph: Graph) -> None:
+def test_modules_under_holds_are_outside_the_core_and_listed_on_the_page(graph: Graph) -> None:
     budget = read_budget()
     page = (ROOT / "docs" / "core.md").read_text("utf-8")
     for name, promise in {**budget["holds"], **budget["answers"]}.items():
@@ -165,13 +165,13 @@ PLANTED = {
     "a text": ("from importlib import import_module\n\nimport_module('privstats.course.alone')\n", OUT),
     "a text with a name": ("ROWS = {'one': 'privstats.course.alone:g'}\n", OUT),
 }
-DRAWING = {
+SAMPLING = {
     "its name": "from privstats import dp\n\ndp.draw_share(1)\n",
     "an alias": "from privstats.dp import draw_share as share\n\nshare(1)\n",
     "the module": "import privstats.dp.samplers as s\n\ns.anything(1)\n",
     "the room's module": "from privstats import dp\n\ndef f():\n    return dp.samplers.anything(1)\n",
     "a model's sampler": "def f(noise):\n    return noise.trust.sampler(1.0, 2)\n",
-    "a sampler that is kept": "def f(trust):\n    draw = trust.sampler\n    return draw(1.0, 2)\n",
+    "a stored sampler": "def f(trust):\n    draw = trust.sampler\n    return draw(1.0, 2)\n",
     "a text": "def f(trust):\n    return getattr(trust, 'sampler')(1.0, 2)\n",
 }
 
@@ -185,7 +185,7 @@ def small(tmp_path) -> Graph:
 
 
 def _planted(folder, files: dict[str, str]) -> Graph:
-    """The package as it is, with some of its files replaced."""
+    """Return a small package with some of its files replaced."""
     room = {
         "__init__.py": "from privstats.lazy_names import lazy_names\n"
         "if TYPE_CHECKING:\n    from privstats import course as course\n    from privstats import dp as dp\n",
@@ -204,7 +204,7 @@ def _planted(folder, files: dict[str, str]) -> Graph:
 
 
 @pytest.mark.parametrize("form", PLANTED)
-def test_what_leaves_the_core_is_seen_in_every_form(tmp_path, form: str) -> None:
+def test_an_edge_out_of_the_core_is_found_in_every_form(tmp_path, form: str) -> None:
     text, edge = PLANTED[form]
     assert edge in leaving(_planted(tmp_path, {"release.py": text}), read_budget())
 
@@ -217,15 +217,15 @@ def test_what_leaves_the_core_is_seen_in_every_form(tmp_path, form: str) -> None
         "from importlib.metadata import entry_points\n\nentry_points(group='privstats.heads')\n",
     ],
 )
-def test_who_asks_for_entry_points_in_the_core_is_seen_in_every_form(tmp_path, text: str) -> None:
+def test_a_core_module_that_reads_entry_points_is_found_in_every_form(tmp_path, text: str) -> None:
     graph = _planted(tmp_path, {"plug_ins.py": "def named(*_):\n    return 1\n", "release.py": text})
     assert asking(graph, read_budget()) == {"privstats.release"}
 
 
-@pytest.mark.parametrize("form", DRAWING)
-def test_who_draws_in_an_engine_is_seen_in_every_form(tmp_path, form: str) -> None:
-    graph = _planted(tmp_path, {"engines/one.py": DRAWING[form]})
-    assert drawers(graph) == {"privstats.engines.one"}
+@pytest.mark.parametrize("form", SAMPLING)
+def test_an_engine_that_samples_noise_is_found_in_every_form(tmp_path, form: str) -> None:
+    graph = _planted(tmp_path, {"engines/one.py": SAMPLING[form]})
+    assert sampler_users(graph) == {"privstats.engines.one"}
 
 
 @pytest.mark.parametrize(
@@ -236,20 +236,20 @@ def test_who_draws_in_an_engine_is_seen_in_every_form(tmp_path, form: str) -> No
         "import cryptography.hazmat.primitives.asymmetric.x25519 as x",
     ],
 )
-def test_who_uses_keys_is_seen_in_every_form(tmp_path, line: str) -> None:
+def test_a_module_that_uses_keys_is_found_in_every_form(tmp_path, line: str) -> None:
     assert importers(_planted(tmp_path, {"engines/one.py": f"{line}\n"}), KEYS) == {"privstats.engines.one"}
 
 
 def test_a_road_follows_what_runs_and_lazy_names_that_functions_use(small) -> None:
-    """Not an import inside a function, an annotation, or a name of a lazy room that nobody uses."""
+    """It follows no import inside a function, no annotation, and no unused name of a lazy room."""
     assert small.reach(["privstats.one"]) == {f"privstats.{name}" for name in ("one", "three", "deep", "deep.four")}
 
 
-def test_who_imports_is_seen_inside_functions_too(small) -> None:
+def test_imports_inside_functions_are_found(small) -> None:
     assert importers(small, ["privstats.two"]) == {"privstats", "privstats.one"}
 
 
-def test_a_long_function_is_seen_by_its_code(tmp_path) -> None:
+def test_a_long_function_is_found_by_its_code(tmp_path) -> None:
     lines = ["    x = 1"] * 28 + ["", "    # a comment", '    """A text."""']
     path = tmp_path / "long.py"
     path.write_text("\n".join(["def a():", *lines, "    x = 2", "def b():", *lines, "    x = 2", "    x = 3"]))
@@ -261,8 +261,8 @@ def test_lines_are_code(small) -> None:
     assert small.lines(["privstats.two", "privstats.three"]) == 3
 
 
-def test_who_draws_noise_is_seen(small) -> None:
-    assert drawers(small) == {"privstats.deep.four"}
+def test_a_module_that_samples_noise_is_found(small) -> None:
+    assert sampler_users(small) == {"privstats.deep.four"}
 
 
 def test_a_module_is_named_by_its_file(tmp_path) -> None:

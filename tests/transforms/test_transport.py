@@ -54,7 +54,7 @@ def test_the_client_s_copy_is_the_plan_s_value_and_saves_nothing_of_the_client(c
     assert from_builtins(to_builtins((own,))) == (PLAN,)
     assert set(to_builtins((own,))[0]) == {"kind", "features", "reference", "strength"}
     assert "_way" not in repr(own)
-    refused(SchemaError, "is the plan's and knows no client", apply, (PLAN,), np.zeros((1, D)))
+    refused(SchemaError, "is the plan's and has no client", apply, (PLAN,), np.zeros((1, D)))
     assert output_features((PLAN,), D) == output_features((PLAN,)) == input_features((PLAN,), D) == D
 
 

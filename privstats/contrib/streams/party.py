@@ -137,7 +137,7 @@ class Standing:
 def standing(folder: Folder) -> Standing:
     """Return a party's progress; spends and marks nothing."""
     inbox = inbox_of(folder)
-    account = account_of(folder.keep(0, folder.course.first), remedy=REMEDY)
+    account = account_of(folder.store(0, folder.course.first), remedy=REMEDY)
     if not _spent(folder):
         batches = inbox.batches().values()
         gone = {record for each in batches for record in each.leave}
@@ -232,7 +232,7 @@ def registry_of(folder: Folder) -> RecordRegistry:
     known = (account.of_run(run) for account in folder.ledger.accounts())
     entry = next((each for each in known if each is not None and each.plan == digest), None)
     if entry is None:
-        entry = folder.entry(account_of(folder.keep(0, folder.course.first), remedy=REMEDY))
+        entry = folder.entry(account_of(folder.store(0, folder.course.first), remedy=REMEDY))
     secret = hmac.digest(folder.key, b"privstats/flower/holding", "sha256")
     stream = stream_of(folder)
     kind: type[RecordRegistry] = RecordRegistry if stream.plan.person_clip is None else PersonRegistry

@@ -86,7 +86,7 @@ class Hashed(Declared):
         numbers, places = np.unique(readings.numbers, return_inverse=True)
         hashed = [self._hash(f"number {same(each):.15g}") if each == each else math.nan for each in numbers.tolist()]
         spoken = [
-            math.nan if text == UNREADABLE or LOST in text else self._hash(f"text {text}") for text in readings.spoken
+            math.nan if text == UNREADABLE or LOST in text else self._hash(f"text {text}") for text in readings.distinct
         ]
         return np.where(
             readings.are_texts, readings.each(spoken, nothing=math.nan), np.array(hashed, np.float64)[places]

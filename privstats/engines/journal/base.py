@@ -30,7 +30,7 @@ class JournalBase(Exclusive):
 
     @contextmanager
     def _acting(self, refused: type[PrivstatsError] = ProtocolError) -> Iterator[None]:
-        """An interruption invalidates the state in memory, never on disk.
+        """Mark the journal unusable after an interruption; its state on disk stays.
 
         ``refused`` errors are raised before anything has changed, so they invalidate nothing.
         """

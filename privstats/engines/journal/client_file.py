@@ -104,7 +104,8 @@ def client_outside(session: bytes, index: int) -> Outside | None:
 
 
 def _lock_of(path: Path) -> Path:
-    """The journal cannot be the lock, because saves replace it."""
+    """Return the path of the lock file."""
+    # The journal cannot be the lock, because saves replace it.
     return path.with_name(path.name + ".lock")
 
 

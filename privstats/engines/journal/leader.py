@@ -166,7 +166,8 @@ class JournaledLeader(PanelMember):
             return server
 
     def _opened(self, make: Callable[[], Aggregator], threads: int) -> JournaledServer:
-        """The counter is outside the leader's home, so that backups do not contain it."""
+        """Open the server's journal."""
+        # The counter is outside the leader's home, so that backups do not contain it.
         directory, run = created_directory(self._place / _SERVER), self._place
         place = ServerPlace(self.parameters, self.roster, self._identity, threads)
         outside = server_outside(self.parameters, self.roster)
@@ -174,7 +175,8 @@ class JournaledLeader(PanelMember):
         return JournaledServer.opened(directory, self._key, make, place, counter, restored=self._restored)
 
     def _bind(self, panel: Panel) -> None:
-        """The panel's digest stays for checks after the key has moved."""
+        """Bind the box key to a panel, once."""
+        # The panel's digest stays for checks after the key has moved.
         panel.context(self.parameters, self.roster)
         if self._box_key is not None:
             panel.require_open()

@@ -182,7 +182,7 @@ class SessionOutputs:
         """Return the release; see :meth:`JournaledServer.release`."""
         if not isinstance(plan, Plan) or plan.masking != self._server.parameters:
             raise LocalProtocolError("the journal holds a session of another plan: give the plan it was made under")
-        self._refuse_second_draw(plan)
+        self._refuse_second_sample(plan)
         total, survivors = self._summed()
         account = charge_of(plan, CHARGED_BEFORE if self._settled and charge is None else charge)
         if account is not None and not self._released:
@@ -203,8 +203,9 @@ class SessionOutputs:
         known = not set(self._files.known_noise).isdisjoint(survivors)
         return replace(total, reproducible=True) if known else total, survivors
 
-    def _refuse_second_draw(self, plan: Plan) -> None:
-        """An older version's release had other noise; releasing again would draw a second time."""
+    def _refuse_second_sample(self, plan: Plan) -> None:
+        """Refuse to sample noise again after a release by an older version."""
+        # That version's noise differs, so two releases would reveal more than one.
         if self._by_seed and plan.noise is not None and plan.noise.trust.at_release:
             raise LocalProtocolError(
                 "an older privstats made the release of this journal, and what this one draws would be a second one: "

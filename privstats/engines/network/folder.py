@@ -82,7 +82,7 @@ class Folder(FolderDocuments):
         """Return the folder of a round that this folder holds."""
         return RoundFolder(self, place, self.plan(place), self.session(place))
 
-    def keep(self, place: int, plan: Plan) -> RoundFolder:
+    def store(self, place: int, plan: Plan) -> RoundFolder:
         """Create a round's folder with plan and published values; an existing one stays."""
         if place not in self.rounds:
             home = self._ensured(place)
@@ -101,7 +101,7 @@ class Folder(FolderDocuments):
             return None
         return read_bounded(self.path(place) / RELEASE, LocalProtocolError, "privstats flower")
 
-    def keep_outcome(self, place: int, release: bytes | None) -> None:
+    def store_outcome(self, place: int, release: bytes | None) -> None:
         """Store a round's verified outcome; on disk when this returns."""
         atomic_write(self._ensured(place) / (_NO_SUM if release is None else RELEASE), release or b"")
 

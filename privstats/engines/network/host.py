@@ -131,7 +131,7 @@ class Host:
         begun = self.folder.round(place)
         ended_session = SessionHistory(begun.home).of(begun.session)
         if ended_session is not None and not ended_session.release and not self.folder.has_outcome(place):
-            self.folder.keep_outcome(place, None)
+            self.folder.store_outcome(place, None)
         return ended_session is not None
 
     def _run_round(self, round_: Round, releases: Releases, carrying: Carrying) -> Waiting | None:
@@ -164,7 +164,7 @@ class Host:
 
     def _round_folder(self, round_: Round, releases: Releases) -> RoundFolder:
         if round_.place not in self.folder.rounds:
-            return self.folder.keep(round_.place, round_.plan)
+            return self.folder.store(round_.place, round_.plan)
         folder = self.folder.round(round_.place)
         verify_next(self.folder.course, folder.plan, releases)
         return folder

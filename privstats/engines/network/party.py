@@ -50,30 +50,30 @@ _LOOK = "compare the course and the releases with the other parties"
 ANOTHER_VERSION = "the server speaks another version of this engine: install the same privstats"
 """A party's operator reads this for a message that cannot be parsed."""
 
-KEPT_SECONDS = 30 * 24 * 3600.0
+RETAIN_SECONDS = 30 * 24 * 3600.0
 """Seconds for which a last answer is kept for a server that never sends the end of the session."""
 _PASSING = {sqlite3.SQLITE_BUSY: "busy", sqlite3.SQLITE_FULL: "disk", sqlite3.SQLITE_IOERR: "disk"}
 
 
 @dataclass(frozen=True)
 class Party:
-    """A party's or a helper's folder; ``say`` is called with each error's sentence or code locations."""
+    """A party's or a helper's folder; ``report`` is called with each error's sentence or code locations."""
 
     folder: Folder
-    say: Callable[[str], None]
+    report: Callable[[str], None]
 
     @classmethod
-    def open(cls, home: str | Path, say: Callable[[str], None] | None = None) -> Party:
+    def open(cls, home: str | Path, report: Callable[[str], None] | None = None) -> Party:
         """Open a folder, and remove old answers and keys in it."""
-        party = cls(Folder.open(home), say or PARTY.warning)
+        party = cls(Folder.open(home), report or PARTY.warning)
         for place in party.folder.rounds[-1:]:  # those before it were given up with it
-            RoundParty(party.folder.round(place), party.say).forget_old()
+            RoundParty(party.folder.round(place), party.report).forget_old()
         return party
 
     @property
     def first(self) -> RoundParty:
         """The party's side of the first round."""
-        return self.at(self.folder.keep(0, self.folder.course.first))
+        return self.at(self.folder.store(0, self.folder.course.first))
 
     def prepare(self, *, anew: bool = False) -> Records | None:
         """Prepare the first round; see :meth:`RoundParty.prepare`."""
@@ -106,7 +106,7 @@ class Party:
             party = self.at(self._round(envelope))
         except Exception as error:  # only a code leaves, for every error
             code = code_of_error(error)
-            self.say(reason_of(error))
+            self.report(reason_of(error))
             answer, reached = Answer(code, self._signed(code, message)), ""
         else:
             answer, reached = party.answer(named, message), party.reached
@@ -124,7 +124,7 @@ class Party:
 
     def at(self, folder: RoundFolder) -> RoundParty:
         """Return the party's side of one round."""
-        return RoundParty(folder, self.say)
+        return RoundParty(folder, self.report)
 
     def _signed(self, code: str, question: bytes) -> bytes:
         public, publics = self.folder.identity.public, self.folder.publics
@@ -172,7 +172,7 @@ class Party:
             self._check_outcome(place, outcome, signed.releases.get(place))
         kind = folder.kind
         between = CONTRIBUTIONS[kind.part]()
-        between.settle(folder, signed.ended, self.say)
+        between.settle(folder, signed.ended, self.report)
         try:
             plan = self._plan(announcement, signed)
             before = [folder.release(place) if kind.follows else None for place in range(announcement.place)]
@@ -181,7 +181,7 @@ class Party:
             raise Declined("not_next", str(error)) from None
         if announcement.place in folder.rounds:
             raise Declined("not_next", f"the server sent another plan for round {announcement.place} before; {_LOOK}")
-        round_folder = folder.keep(announcement.place, plan)
+        round_folder = folder.store(announcement.place, plan)
         for place in between.obsolete_rounds(folder, round_folder.place):
             with suppress(PrivstatsError):  # one that another process answers now is given up with the next round
                 self.at(folder.round(place)).role.session_ended()
@@ -194,7 +194,7 @@ class Party:
                 raise Declined("not_next", f"the server showed another release of round {place} before; {_LOOK}")
             return
         if not outcome:
-            folder.keep_outcome(place, None)
+            folder.store_outcome(place, None)
             return
         if file is None or digest_of(file) != outcome:
             raise Declined(BEHIND, f"the release of round {place} was not shown here yet; the server sends it again")
@@ -204,7 +204,7 @@ class Party:
             raise Declined("not_next", str(error)) from None
         if place in folder.rounds and folder.round(place).plan != release.plan:
             raise Declined("not_next", f"the release shown for round {place} is of another plan; {_LOOK}")
-        folder.keep_outcome(place, file)
+        folder.store_outcome(place, file)
 
     def _plan(self, announcement: RoundAnnouncement, signed: SignedAnnouncement) -> Plan:
         plan = Plan.from_toml(announcement.plan)
@@ -212,18 +212,18 @@ class Party:
 
     def _values(self, announcement: RoundAnnouncement, signed: SignedAnnouncement) -> dict[str, Values]:
         folder, place = self.folder, announcement.place
-        came = dict(folder.read_values(place, signed.values).read()) if signed.values else {}
-        if any(announcement.values.get(name) != value.digest for name, value in came.items()):
+        received = dict(folder.read_values(place, signed.values).read()) if signed.values else {}
+        if any(announcement.values.get(name) != value.digest for name, value in received.items()):
             raise Declined("damaged", "the published values are not those that the server signed")
         for before in reversed(range(place)):
-            if came.keys() == announcement.values.keys():
+            if received.keys() == announcement.values.keys():
                 break
             held = {value.digest: value for value in folder.values(before).values()}
-            came = {name: held[digest] for name, digest in announcement.values.items() if digest in held} | came
-        lacking = min(announcement.values.keys() - came.keys(), default=None)
+            received = {name: held[digest] for name, digest in announcement.values.items() if digest in held} | received
+        lacking = min(announcement.values.keys() - received.keys(), default=None)
         if lacking is not None:
             raise Declined(BEHIND, f"the published {lacking} of round {place} is not here; the server sends it again")
-        return came
+        return received
 
 
 def answer(home: str | Path, kind: str, data: bytes, *, simulated: bool) -> Answer:
@@ -250,7 +250,7 @@ def _opened(data: bytes) -> Envelope:
 
 
 def _require_fresh(folder: RoundFolder, kind: str) -> None:
-    """A round marked as begun without its journal is lost, and must never begin again."""
+    """Refuse to open a round that began here and has lost its journal."""
     if kind != "open" or not folder.begun:
         return
     role = RoundParty(folder, PARTY.warning).role
@@ -260,10 +260,10 @@ def _require_fresh(folder: RoundFolder, kind: str) -> None:
 
 @dataclass(frozen=True)
 class RoundParty:
-    """A party's folder of one session; ``say`` as for :class:`Party`."""
+    """A party's folder of one session; ``report`` as for :class:`Party`."""
 
     folder: RoundFolder
-    say: Callable[[str], None]
+    report: Callable[[str], None]
 
     @cached_property
     def role(self) -> Role:
@@ -307,7 +307,7 @@ class RoundParty:
             return Answer(OK, act(self, data))
         except Exception as error:  # only a code leaves, for every error
             code = code_of_error(error)
-            self._tell(code, error)
+            self._report(code, error)
             return Answer(code, self._signed(code, data))
 
     def _hello(self, data: bytes) -> bytes:
@@ -327,10 +327,10 @@ class RoundParty:
         return self.role.helped(self._checked(opening), message)
 
     def _session_ended(self, data: bytes) -> bytes:
-        beside = statements.read_session_ended(data, self.folder.header, self.folder.roster.server)
-        if beside is None:
+        attachment = statements.read_session_ended(data, self.folder.header, self.folder.roster.server)
+        if attachment is None:
             raise Declined("damaged", "the server on the roster did not declare this session over")
-        return self.role.session_ended(beside)
+        return self.role.session_ended(attachment)
 
     _acts: ClassVar[Mapping[str, Callable[[RoundParty, bytes], bytes]]] = {
         "hello": _hello,
@@ -362,7 +362,7 @@ class RoundParty:
         role = role_of(self.folder)
         return b"" if role is None else self._reply(role.place, question, code)
 
-    def _tell(self, code: str, error: Exception) -> None:
+    def _report(self, code: str, error: Exception) -> None:
         session = f"sessions/{self.folder.session}"
         sentences = {
             "busy": f"{session} is in use by another process: let it end first",
@@ -371,11 +371,11 @@ class RoundParty:
             "restored": f"{session} was put back from a backup or copied: it may have answered more than it knows, so "
             "nothing was sent, and nothing will be in this session",
         }
-        self.say(reason_of(error) if isinstance(error, LedgerError) else sentences.get(code) or reason_of(error))
+        self.report(reason_of(error) if isinstance(error, LedgerError) else sentences.get(code) or reason_of(error))
 
     def forget_old(self) -> None:
         """Remove answers not requested for a month, and expired box keys."""
-        limit = time.time() - KEPT_SECONDS
+        limit = time.time() - RETAIN_SECONDS
         for path in (self.folder.home / "sessions").glob("*"):
             try:
                 with suppress(InUseError):
@@ -384,7 +384,7 @@ class RoundParty:
                     elif path.is_file() and path.suffix == "" and path.stat().st_mtime < limit:
                         forget_answer(path, self.folder.key)
             except (PrivstatsError, OSError) as error:
-                self.say(f"sessions/{path.name} is old and stays as it is: {reason_of(error)}")
+                self.report(f"sessions/{path.name} is old and stays as it is: {reason_of(error)}")
 
 
 def code_of_error(error: Exception) -> str:

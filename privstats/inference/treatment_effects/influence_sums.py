@@ -223,7 +223,7 @@ def _ratio_of_means(schema: EffectSchema, sums: InfluenceSums, line: Values, *, 
 def difference_of(schema: EffectSchema, sums: InfluenceSums, *, fitted: bool) -> RatioOfSums:
     """Return the means' difference from a ratio's sums at a guess of 1."""
     width = 2 * schema.half
-    C, n = width * ratio_cap(*schema.least_chances, 1.0), max(sums.n, 1.0)
+    C, n = width * ratio_cap(*schema.min_chances, 1.0), max(sums.n, 1.0)
     degrees, S = max(n - (3 * schema.width if fitted else 1), 1.0), C * sums.t
     deviation, noise = C**2 * math.hypot(sums.sigma_e, sums.sigma_n), (C * sums.sigma_e) ** 2
     spread = max(C**2 * (sums.n - sums.s) - S**2 / n, deviation) * n / degrees

@@ -83,7 +83,7 @@ def nuisances_of_missing(
 
     ``sums`` are of records with an outcome, about the range's middle; ``records`` are all.
     """
-    d, last, chance = schema.width, rounds[-1], schema.least_chances
+    d, last, chance = schema.width, rounds[-1], schema.min_chances
     sigma, own = float(last.sigma["H"]), (line.real[:d], line.real[d : 2 * d])
     residual = _residual_variance(schema, outcome, [sums], [own])
     total, clear = 0.0, np.inf

@@ -336,7 +336,7 @@ def _misassigned(schema: EffectSchema, arms: ArmSums | None) -> str:
 
 
 def _outweighed(schema: EffectSchema, sums: InfluenceSums, line: Values, ratio: RatioOfSums | RatioOfMeans) -> str:
-    rarest = 0.5 if schema.probability is None else min(schema.least_chances) * (schema.trim or 1.0)
+    rarest = 0.5 if schema.probability is None else min(schema.min_chances) * (schema.trim or 1.0)
     quiet = sums.sigma_e < _QUIET
     if not quiet and rarest >= _RARE:
         return ""

@@ -27,7 +27,7 @@ _INFLUENCE = Statistic("e", "pooled", ("power",), (0, 1), share=0.86,
 _BALANCE = Statistic("b", "pooled", ("feature",), (0, 1), share=0.2,
     meaning="the sum of the columns over the treated minus that over the others, each record weighted for its arm")
 """Columns weighted by arm, in units of the largest contribution of one record."""
-_LEFT_OUT = Statistic("O", "pooled", ("exclusion",), (0, 0), share=0.5,
+_EXCLUSION = Statistic("O", "pooled", ("exclusion",), (0, 0), share=0.5,
     meaning="how many records are excluded, by arm and by whether the outcome or a column is unreadable")
 """Counts of excluded records: a record adds 1 to one of these numbers, or 1 to N."""
 
@@ -50,30 +50,30 @@ RATIO_TABLE: tuple[Statistic, ...] = (
 """The same for a ratio, with the sum of its denominator."""
 # fmt: on
 
-_MOST_BLOCKS = 64
+_MAX_BLOCKS = 64
 _LARGEST = 1e12
 
 Measure: TypeAlias = Literal["ratio", "both"]
 Missing: TypeAlias = Literal["weights"]
 LeftOut: TypeAlias = Literal["counted"]
 
-MOST_RATIO = 4.0
+MAX_RATIO = 4.0
 """The largest guess of a ratio, and one over the smallest: an extreme guess would cost noise."""
 
 _PROBABILITIES = (0.05, 0.95)
 _TRIMS = (0.02, 0.4)
 _BALANCES = (0.05, 0.5)
-_LEAST_SEEN = (0.2, 0.8)
+_SEEN_TRIMS = (0.2, 0.8)
 
 
 @cache
-def rows_of(table: tuple[Statistic, ...], names: tuple[str, ...], apart: str) -> tuple[Statistic, ...]:
+def rows_of(table: tuple[Statistic, ...], names: tuple[str, ...], partition: str) -> tuple[Statistic, ...]:
     """Return the statistics of several outcomes, for all records or per block.
 
     Args:
         table: one outcome's statistics, influence values last.
         names: outcomes, which divide the share.
-        apart: what divides the records, if anything.
+        partition: what divides the records, if anything.
     """
     *counts, influence = table
     share = None if influence.share is None else influence.share / max(len(names), 1)
@@ -83,9 +83,9 @@ def rows_of(table: tuple[Statistic, ...], names: tuple[str, ...], apart: str) ->
         for letter, meaning in zip(INFLUENCES, meanings, strict=False)
     ]
     rows = (*counts, *(several or [influence]))
-    if not apart:
+    if not partition:
         return rows
-    return tuple(replace(row, cells="block", meaning=f"in every {apart}, {row.meaning}") for row in rows)
+    return tuple(replace(row, cells="block", meaning=f"in every {partition}, {row.meaning}") for row in rows)
 
 
 @cache
@@ -104,7 +104,7 @@ def with_excluded(table: tuple[Statistic, ...]) -> tuple[Statistic, ...]:
     No record is both excluded and in the other sums, so default shares cost nothing.
     """
     count, *others = (replace(row, share=None if row.share is None else row.share / 2) for row in table)
-    return (count, _LEFT_OUT, *others)
+    return (count, _EXCLUSION, *others)
 
 
 def checked_outcomes(names: Any) -> tuple[str, ...] | None:
@@ -139,8 +139,8 @@ def checked_subgroups(variables: Any) -> tuple[Variable, ...] | None:
                 f"subgroups by {each.name!r} must put every record into one of them: omit missing, and leave bins "
                 "open at both ends"
             )
-    if math.prod(len(each.cells) for each in checked) > _MOST_BLOCKS:
-        raise SchemaError(f"subgroups must be at most {_MOST_BLOCKS} where crossed: each has noise of its own")
+    if math.prod(len(each.cells) for each in checked) > _MAX_BLOCKS:
+        raise SchemaError(f"subgroups must be at most {_MAX_BLOCKS} where crossed: each has noise of its own")
     return checked
 
 
@@ -237,16 +237,16 @@ def _check_missing(schema: EffectSchema) -> None:
             "missing='weights' needs a trial with one probability of treatment. With a fitted propensity of "
             "treatment, no bound covers the errors of both propensities: omit missing, and use complete records"
         )
-    beside = {
+    unsupported = {
         "measure": schema.measure,
         "balance": schema.balance,
         "subgroups": schema.subgroups,
         "groups": schema.groups,
         "several outcomes": len(schema.outcome_names or ()) > 1,
     }
-    if named := [name for name, value in beside.items() if value]:
+    if named := [name for name, value in unsupported.items() if value]:
         raise SchemaError(f"missing='weights' needs one outcome in all records, and no {named[0]}: omit one of both")
-    low, high = _LEAST_SEEN
+    low, high = _SEEN_TRIMS
     trim: Any = schema.trim
     if type(trim) not in (int, float) or not low <= trim <= high:
         raise SchemaError(
@@ -258,11 +258,11 @@ def _check_missing(schema: EffectSchema) -> None:
 
 def _checked_probability(value: Any) -> float | tuple[float, ...]:
     several = list(value) if isinstance(value, tuple | list) else [value]
-    least, most = _PROBABILITIES
+    low, high = _PROBABILITIES
     for pi in several or [None]:
-        if not isinstance(pi, float | int) or isinstance(pi, bool) or not least <= pi <= most:
+        if not isinstance(pi, float | int) or isinstance(pi, bool) or not low <= pi <= high:
             raise SchemaError(
-                f"probability must be a number from {least} to {most}, got {pi!r}: the one by which each record was "
+                f"probability must be a number from {low} to {high}, got {pi!r}: the one by which each record was "
                 "assigned, or one per roster index; if whole clinics or wards were assigned, no record was randomised"
             )
     numbers = tuple(float(pi) for pi in several)
@@ -273,7 +273,7 @@ def _checked_trim(trim: Any) -> float:
     low, high = _TRIMS
     if not isinstance(trim, float | int) or isinstance(trim, bool) or not low <= trim <= high:
         raise SchemaError(
-            f"trim must be a number from {low} to {high} where nobody assigned the treatment, got {trim!r}: .1 is "
+            f"trim must be a number from {low} to {high} where treatment was not assigned, got {trim!r}: .1 is "
             "usual; for a randomised trial give the probability of treatment instead"
         )
     return float(trim)

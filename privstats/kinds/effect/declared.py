@@ -38,9 +38,9 @@ def fields_of(
     }
 
 
-def _is_worded(declared: Any, most: float = math.inf) -> bool:
+def _is_worded(declared: Any, maximum: float = math.inf) -> bool:
     texts = isinstance(declared, tuple | list) and all(isinstance(each, str) for each in declared)
-    return texts and 2 <= len(declared) <= most
+    return texts and 2 <= len(declared) <= maximum
 
 
 def _levels_of(columns: Mapping[str, Any], treatment: str | Mapping[str, Any], outcome: Any) -> tuple[Levels, ...]:

@@ -24,10 +24,10 @@ def in_steps(
     schema: EffectSchema, population: Population, influence: NDArray[np.float64], line: Values
 ) -> tuple[Ints, NDArray[np.bool_]]:
     """Return (t, 1 - t^2) in integer steps, ``(n, 2)``, and which records keep the bound; others are dropped."""
-    most = schema.unit(line) / schema.half
+    maximum = schema.unit(line) / schema.half
     steps, square = float(schema.steps), float(schema.steps) ** 2
-    share = (influence - schema.guess(line) * population.weight) / most
-    t, s = _steps(np.where(population.kept & np.isfinite(share), share, 0.0), steps)
+    share = (influence - schema.guess(line) * population.weight) / maximum
+    t, s = _steps(np.where(population.included & np.isfinite(share), share, 0.0), steps)
     fine = t * t + s * s <= square
     return np.where(fine[:, None], np.stack([t, s], axis=1), (0.0, steps)), fine
 
@@ -48,7 +48,7 @@ class Population:
     p: NDArray[np.float64]
     others: NDArray[np.float64]
     weight: NDArray[np.float64]
-    kept: NDArray[np.bool_]
+    included: NDArray[np.bool_]
 
 
 def population_of(
@@ -63,12 +63,12 @@ def population_of(
         seen, of_others = (_propensity(x, w, step) for w in _by_arm(schema, values["w"]))
         return Population(p * seen, (1 - p) * of_others, one, (seen >= low) & (of_others >= low))
     p = _propensity(x, values["w"], step)
-    kept = 1 - p >= low
+    included = 1 - p >= low
     if schema.estimand == "att":
-        return Population(p, 1 - p, arm.astype(np.float64), kept)
-    kept &= p >= low
+        return Population(p, 1 - p, arm.astype(np.float64), included)
+    included &= p >= low
     weight = p * (1 - p) if schema.estimand == "overlap" else one
-    return Population(p, 1 - p, weight, kept)
+    return Population(p, 1 - p, weight, included)
 
 
 def _by_arm(schema: EffectSchema, w: Values) -> tuple[Values, Values]:
@@ -83,16 +83,16 @@ def influence_of(
 
     Lines are truncated to the outcome range, so no published line moves an influence beyond its cap.
     """
-    p, kept = population.p, population.kept
+    p, included = population.p, population.included
     m1, m0 = _fitted(schema, x, line)
     y = np.where(np.isnan(y), np.where(arm, m1, m0), y)
     match schema.estimand:
         case "att":
-            return np.where(arm, y - m0, -(p / np.where(kept, 1 - p, 1.0)) * (y - m0))
+            return np.where(arm, y - m0, -(p / np.where(included, 1 - p, 1.0)) * (y - m0))
         case "overlap":
             q = 1 - p
             return p * q * (m1 - m0) + np.where(arm, q * (y - m1), -p * (y - m0))
-    treated, others = (np.where(kept, each, 0.5) for each in (p, population.others))
+    treated, others = (np.where(included, each, 0.5) for each in (p, population.others))
     return m1 - m0 + np.where(arm, (y - m1) / treated, -(y - m0) / others)
 
 
@@ -101,8 +101,8 @@ def weighted_rows(schema: EffectSchema, population: Population, arm: NDArray[np.
 
     Weights are at most 1 and entries are truncated toward zero, so no row grows.
     """
-    p, kept, steps = population.p, population.kept, float(schema.steps)
-    safe = np.where(kept, p, 0.5)
+    p, included, steps = population.p, population.included, float(schema.steps)
+    safe = np.where(included, p, 0.5)
     match schema.estimand:
         case "att":
             weight = np.where(arm, 1.0, -safe / (1 - safe))
@@ -110,7 +110,7 @@ def weighted_rows(schema: EffectSchema, population: Population, arm: NDArray[np.
             weight = np.where(arm, 1 - safe, -safe)
         case _:
             weight = np.where(arm, 1 / safe, -1 / (1 - safe))
-    weights = np.trunc(np.where(kept, np.clip(weight / schema.arm_weight, -1.0, 1.0), 0.0) * steps)
+    weights = np.trunc(np.where(included, np.clip(weight / schema.arm_weight, -1.0, 1.0), 0.0) * steps)
     return np.asarray(np.trunc(weights[:, None] * x / steps))
 
 
@@ -118,7 +118,7 @@ def _fitted(schema: EffectSchema, x: Ints, line: Values) -> tuple[NDArray[np.flo
     """Return both truncated lines, in units of B about the outcome range's middle."""
     d, step = schema.width, schema.clip_norm / float(schema.steps)
     b, unit = line.integers.astype(np.float64), math.ldexp(step / schema.half, -line.exponent)
-    return _cut((x @ b[:d]) * unit), _cut((x @ b[d:-1]) * unit)
+    return _truncated((x @ b[:d]) * unit), _truncated((x @ b[d:-1]) * unit)
 
 
 def ratio_in_steps(
@@ -134,7 +134,7 @@ def ratio_in_steps(
     return np.stack([w, np.trunc((steps * steps - w * w) / steps)], axis=1), {"e": np.stack([t, s], axis=1)}
 
 
-def _cut(fitted: NDArray[np.float64]) -> NDArray[np.float64]:
+def _truncated(fitted: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.clip(fitted, -1.0, 1.0)
 
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias, get_args
 from privstats.errors import SchemaError
 from privstats.kinds.effect.checks import (
     EFFECT_TABLE,
-    MOST_RATIO,
+    MAX_RATIO,
     RATIO_TABLE,
     TRIAL_TABLE,
     LeftOut,
@@ -31,7 +31,7 @@ from privstats.kinds.effect.checks import (
 from privstats.kinds.effect.declared import fields_of
 from privstats.kinds.ridge import RidgeSchema
 from privstats.schema.base import Schema, Statistic, by_letter, letters_of
-from privstats.schema.checks import GIVEN, checked_vectors, settle
+from privstats.schema.checks import REQUIRED, checked_vectors, settle
 from privstats.schema.public_values import Values
 from privstats.schema.rounds import check_widths
 from privstats.schema.variables import Variable, plain_variable
@@ -40,7 +40,7 @@ from privstats.transforms import Transform
 Estimand: TypeAlias = Literal["ate", "att", "overlap"]
 
 # Sums of products of 20-bit row entries and weights are exact in float64.
-_MOST_FEATURES = 1 << 12
+_MAX_FEATURES = 1 << 12
 _EXPONENTS = range(-64, 65)
 EXCLUSIONS = 6
 """Counts of excluded records: three arms (treated, untreated, unknown) by two reasons."""
@@ -106,8 +106,8 @@ class EffectSchema(Schema):
     )
     nonnegative: ClassVar[bool] = False
 
-    features: int = GIVEN
-    clip_norm: float = GIVEN
+    features: int = REQUIRED
+    clip_norm: float = REQUIRED
     _: KW_ONLY
     outcome: tuple[float, float]
     probability: float | tuple[float, ...] | None = None
@@ -128,9 +128,9 @@ class EffectSchema(Schema):
         settle(self, subgroups=checked_subgroups(self.subgroups))
         settle(self, groups=checked_site_groups(self.groups, self.subgroups))
         settle(self, **checked_vectors(self))
-        if self.features % 2 or not 4 <= self.features <= _MOST_FEATURES:
+        if self.features % 2 or not 4 <= self.features <= _MAX_FEATURES:
             raise SchemaError(
-                f"features must be an even number from 4 to {_MOST_FEATURES}, got {self.features}: a constant and at "
+                f"features must be an even number from 4 to {_MAX_FEATURES}, got {self.features}: a constant and at "
                 "least one column in each arm; build the schema with EffectSchema.of"
             )
         settle(self, outcome=checked_range(self.outcome))
@@ -193,8 +193,8 @@ class EffectSchema(Schema):
     def table(self) -> tuple[Statistic, ...]:
         """The statistics; W is included for ratios and where a propensity is fitted."""
         counts = RATIO_TABLE if self.measure else EFFECT_TABLE if self.fits_propensity else TRIAL_TABLE
-        apart = "group of sites" if self.groups else "subgroup" if self.blocks > 1 else ""
-        rows = rows_of(with_balance(counts, self.balance), self.outcome_names or (), apart)
+        partition = "group of sites" if self.groups else "subgroup" if self.blocks > 1 else ""
+        rows = rows_of(with_balance(counts, self.balance), self.outcome_names or (), partition)
         return with_excluded(rows) if self.left_out else rows
 
     @property
@@ -268,8 +268,8 @@ class EffectSchema(Schema):
         names = ", ".join(self.outcome_names or ())
         goal = f"the outcomes {names}, each" if self.outcomes > 1 else f"the outcome {names}" if names else "an outcome"
         goal += ", which may be missing," * bool(self.missing) + " from {:g} to {:g}".format(*self.outcome)
-        apart = ", ".join(each.name for each in self.subgroups or ())
-        return f"{self.columns}, {arm}, and {goal}" + f"; apart by {apart}" * bool(apart)
+        partition = ", ".join(each.name for each in self.subgroups or ())
+        return f"{self.columns}, {arm}, and {goal}" + f"; apart by {partition}" * bool(partition)
 
     def scale_of(self, statistic: str) -> float:
         """Return steps per 1: 2**f."""
@@ -295,7 +295,7 @@ class EffectSchema(Schema):
         return () if pi is None else tuple(sorted(set(pi))) if isinstance(pi, tuple) else (pi,)
 
     @property
-    def least_chances(self) -> tuple[float, float]:
+    def min_chances(self) -> tuple[float, float]:
         """A trial's smallest probabilities of treatment and of no treatment."""
         return self.probabilities[0], 1 - self.probabilities[-1]
 
@@ -308,7 +308,7 @@ class EffectSchema(Schema):
     def cap(self) -> float:
         """Largest influence in units of B, before the guess is subtracted."""
         if self.probability is not None:
-            return 2 / (min(self.least_chances) * (self.trim or 1.0))
+            return 2 / (min(self.min_chances) * (self.trim or 1.0))
         low = self.trim or 0.0
         return {"ate": 2 / low, "att": 2 * (1 - low) / low, "overlap": 2 * (1 - low)}[self.estimand]
 
@@ -316,26 +316,26 @@ class EffectSchema(Schema):
     def largest_weight(self) -> float:
         """The unit of W: a record's largest weight, or largest contribution to a ratio's denominator."""
         of_weights = 0.25 if self.estimand == "overlap" else 1.0
-        return 1 / self.least_chances[1] if self.measure else of_weights
+        return 1 / self.min_chances[1] if self.measure else of_weights
 
     @property
     def arm_weight(self) -> float:
         """Largest weight of a record in its arm."""
         if self.probability is not None:
-            return 1 / min(self.least_chances)
+            return 1 / min(self.min_chances)
         low = self.trim or 0.0
         return {"ate": 1 / low, "att": (1 - low) / low, "overlap": 1 - low}[self.estimand]
 
     def guess(self, line: Values) -> float:
         """Return the published guess: in -1..1 units of B; a ratio in 1/4..4; for both 1."""
         if self.measure:
-            return 1.0 if self.measure == "both" else min(MOST_RATIO, max(1 / MOST_RATIO, float(line.real[-1])))
+            return 1.0 if self.measure == "both" else min(MAX_RATIO, max(1 / MAX_RATIO, float(line.real[-1])))
         return min(1.0, max(-1.0, float(line.real[-1]) / self.half))
 
     def unit(self, line: Values) -> float:
         """Return C, the unit of t, in outcome units; for a ratio in outcome ranges."""
         if self.measure:
-            return ratio_cap(*self.least_chances, self.guess(line))
+            return ratio_cap(*self.min_chances, self.guess(line))
         return self.half * (self.cap + abs(self.guess(line)) * self.largest_weight)
 
     def plain_fields(self) -> dict[str, Any]:

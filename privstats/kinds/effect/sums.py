@@ -172,7 +172,7 @@ def measured_effects(
 def effect_terms(schema: EffectSchema, X: Any, y: Any, values: Mapping[str, Values], *_: Any) -> RecordTerms:
     """Return each record's contribution; of several probabilities, at the smallest."""
     several = moments.rounds.pieces(schema.rows, X, y, progress=False)
-    return moments.record_sums.RecordTerms.joined(_added(schema, rows, beside, values) for rows, beside in several)
+    return moments.record_sums.RecordTerms.joined(_added(schema, rows, y_part, values) for rows, y_part in several)
 
 
 def _added(
@@ -283,7 +283,7 @@ def mapped_records(
         influence = influence_of(schema, population, arm, x, y, values[name])
         influences[letter], finite = in_steps(schema, population, influence, values[name])
         fine &= finite
-    weight = np.where(population.kept & fine, population.weight / schema.largest_weight, 0.0)
+    weight = np.where(population.included & fine, population.weight / schema.largest_weight, 0.0)
     return Mapped(blocks, np.floor(np.clip(weight, 0.0, 1.0) * float(schema.steps)), influences, weighted)
 
 
@@ -325,16 +325,16 @@ def _pairs(schema: EffectSchema, _: Mapping[str, float]) -> list[tuple[Record, R
             several["u"] = []
         return record_of([], t=[entry], o=o, **several)
 
-    most = record([0, R], weight)
-    apart = [(most, {**most, "cell": 1})] if schema.blocks > 1 else []
+    largest = record([0, R], weight)
+    more = [(largest, {**largest, "cell": 1})] if schema.blocks > 1 else []
     other, k = weight, schema.deepest if schema.measure else 0
     if schema.measure:
         other = [[0, -k], [1, (R * R - k * k) // R]]
     if schema.left_out:
-        none: Record = {name: [] for name in most if name not in ("times", "cell")}
-        gone = [{**most, **none, "u": [[place, 1]]} for place in (0, 1)]
-        apart += [(gone[0], gone[1]), (gone[0], most)]
-    return [(most, record([0, -R], other)), (most, record([1, R], [[1, R]] if schema.measure else [])), *apart]
+        none: Record = {name: [] for name in largest if name not in ("times", "cell")}
+        gone = [{**largest, **none, "u": [[place, 1]]} for place in (0, 1)]
+        more += [(gone[0], gone[1]), (gone[0], largest)]
+    return [(largest, record([0, -R], other)), (largest, record([1, R], [[1, R]] if schema.measure else [])), *more]
 
 
 def _of_record(schema: EffectSchema, record: Record) -> Sums:

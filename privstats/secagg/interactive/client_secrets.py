@@ -94,8 +94,8 @@ class ClientSecrets(BoxKeys):
         return Secret(
             key,
             key_pair(derive(self._root, f"{name}-nonce", salt=transcript), sign),
-            drawn(derive(self._root, f"{name}-coefficients"), threshold - 1),
-            drawn(derive(self._root, f"{name}-blinds", salt=transcript), threshold - 1),
+            sampled(derive(self._root, f"{name}-coefficients"), threshold - 1),
+            sampled(derive(self._root, f"{name}-blinds", salt=transcript), threshold - 1),
         )
 
     def seal_box(self, shares: bytes, sender: int, receiver: Advertise, transcript: bytes) -> bytes:
@@ -149,7 +149,7 @@ def self_stream(self_key: bytes, transcript: bytes) -> bytes:
     return derive(self_key, "self-mask", salt=transcript)
 
 
-def drawn(key: bytes, number: int) -> list[int]:
+def sampled(key: bytes, number: int) -> list[int]:
     """Derive uniform scalars from the keystream of ``key``."""
     return uniform(keystream(key, 0, 0, WIDE_BYTES * number))
 

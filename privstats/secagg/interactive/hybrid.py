@@ -26,7 +26,7 @@ from cryptography.hazmat.primitives.asymmetric.mlkem import MLKEM768PrivateKey
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from privstats.secagg import kem
-from privstats.secagg.interactive.client_secrets import NONCE, BoxKeys, drawn, pair_seed, self_stream
+from privstats.secagg.interactive.client_secrets import NONCE, BoxKeys, pair_seed, sampled, self_stream
 from privstats.secagg.interactive.dealing import (
     KINDS,
     NOT_LOW,
@@ -92,7 +92,7 @@ class HybridSecrets(BoxKeys):
     def deal(self, transcript: bytes, owner: int, holders: Sequence[int], threshold: int) -> Dealing:
         """Return shares of both polynomials, with proven degree."""
         rows = [
-            drawn(derive(self._root, f"{name}-{what}", salt=transcript), threshold)
+            sampled(derive(self._root, f"{name}-{what}", salt=transcript), threshold)
             for name in _NAMES
             for what in ("coefficients", "blinds")
         ]
@@ -140,13 +140,13 @@ class HybridSecrets(BoxKeys):
 
     def _pair_value(self, other: int, transcript: bytes) -> bytes:
         if transcript not in self._pair_values:
-            row = drawn(derive(self._root, "pair-coefficients", salt=transcript), self._graph.parameters.threshold)
+            row = sampled(derive(self._root, "pair-coefficients", salt=transcript), self._graph.parameters.threshold)
             self._pair_values = {transcript: split([row], self._graph.parameters.neighbours)[:, 0].tolist()}
         return to_bytes(self._pair_values[transcript][self._graph.point(self._me, other) - 1])
 
     def revealed(self, transcript: bytes) -> bytes:
         """Return g(0), which a survivor reveals."""
-        return to_bytes(drawn(derive(self._root, "self-coefficients", salt=transcript), 1)[0])
+        return to_bytes(sampled(derive(self._root, "self-coefficients", salt=transcript), 1)[0])
 
     def self_stream(self, transcript: bytes) -> bytes:
         """Derive this client's self-mask stream's key."""

@@ -213,10 +213,10 @@ class Server(ServerSteps):
     def _weights(self) -> list[int]:
         """Return weights that test the responses' degree; a secret makes them unpredictable."""
         if not self._weights_cache:
-            self._weights_cache = self._drawn_weights("degree", 0)
+            self._weights_cache = self._sample_weights("degree", 0)
         return self._weights_cache
 
-    def _drawn_weights(self, label: str, first: int) -> list[int]:
+    def _sample_weights(self, label: str, first: int) -> list[int]:
         k, t = self.parameters.neighbours, self.parameters.threshold
         spare = max(0, k + 1 - first - t)  # 0 if every share is needed
         stream = keystream(derive(self._state.secret, label), 0, 0, WIDE_BYTES * spare)
@@ -226,7 +226,7 @@ class Server(ServerSteps):
         public, transcript = (message.commitments, message.responses, message.proofs), self._state.transcript
         advert = self._state.adverts[sender]
         if isinstance(advert, messages.HybridAdvertise):
-            self._pair_weights_cache = self._pair_weights_cache or self._drawn_weights("pair-degree", 1)
+            self._pair_weights_cache = self._pair_weights_cache or self._sample_weights("pair-degree", 1)
             weights = self._weights(), self._pair_weights_cache
             return verified_degrees(*public, owner=sender, transcript=transcript, weights=weights)
         return verified(*public, advert=advert, transcript=transcript, weights=self._weights())

@@ -112,7 +112,7 @@ class ServerSteps(Exclusive):
     @property
     def outbox(self) -> Outbox:
         """The step's opening messages; after an interruption send them again to :attr:`waiting_for`."""
-        return Outbox(sorted(self._state.asked), partial(self._make, self._state.step))
+        return Outbox(sorted(self._state.requested), partial(self._make, self._state.step))
 
     @property
     def faults(self) -> tuple[RemoteProtocolError, ...]:
@@ -175,9 +175,9 @@ class ServerSteps(Exclusive):
     def start(self) -> Outbox:
         """Return the messages that open the session; ``LocalProtocolError`` if called twice."""
         state = self._state
-        if state.step != "advertise" or state.asked:
+        if state.step != "advertise" or state.requested:
             raise LocalProtocolError("the session has already started: a server serves one session")
-        state.asked, state.expected = set(range(self.parameters.clients)), set(range(self.parameters.clients))
+        state.requested, state.expected = set(range(self.parameters.clients)), set(range(self.parameters.clients))
         return self.outbox
 
     @exclusive
@@ -226,7 +226,7 @@ class ServerSteps(Exclusive):
             self._rows[state.step].checks(self)
         except AggregationError as error:
             abort = error
-        answered = tuple(sorted(state.asked - state.expected))
+        answered = tuple(sorted(state.requested - state.expected))
         return StepStatus(state.step, answered, tuple(sorted(state.expected)), abort)
 
     @exclusive
@@ -242,7 +242,7 @@ class ServerSteps(Exclusive):
             row.checks(self)
             receivers = row.closes(self)
             self._forget()
-            state.asked, state.expected = receivers, set(receivers)
+            state.requested, state.expected = receivers, set(receivers)
             state.step = STEPS[state.step].then
         # An interruption may leave the sum partly unmasked, so it ends the session like an abort.
         except BaseException as error:
@@ -334,7 +334,7 @@ class ServerSteps(Exclusive):
 
     def _running(self) -> ServerState:
         self._unfinished()
-        if not self._state.asked:
+        if not self._state.requested:
             raise LocalProtocolError("the session has not started: call start and send its messages")
         return self._state
 

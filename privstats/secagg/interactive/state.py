@@ -115,7 +115,7 @@ class ClientState(HiddenRepr, Struct):
 class ServerState(HiddenRepr, Struct):
     """The server's state; ``total`` is for sealing only.
 
-    - ``asked``: the step's clients; ``expected`` are those without an answer.
+    - ``requested``: the step's clients; ``expected`` are those without an answer.
     - ``heard``: each accepted message's sender and last bytes, a tag or signature.
     - ``inboxes``: boxes by receiver; ``places`` locates boxes in a journal, by sender.
     - ``failed``: by client, the owners of shares that it could not use.
@@ -132,7 +132,7 @@ class ServerState(HiddenRepr, Struct):
     total: bytes = b""
     step: StepName = "advertise"
     noise_due: bool = False
-    asked: set[int] = field(default_factory=set)
+    requested: set[int] = field(default_factory=set, name="asked")  # the name in stored states
     expected: set[int] = field(default_factory=set)
     heard: set[tuple[int, bytes]] = field(default_factory=set)
     adverts: dict[int, Advertise | HybridAdvertise] = field(default_factory=dict)

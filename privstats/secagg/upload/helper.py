@@ -89,7 +89,7 @@ class Helper(Exclusive):
         self._parts: list[tuple[bytes, bytes]] = []  # hash of each batch, and its bitmap
         self._pieces, self._digests = bytearray(_PIECE * parameters.clients), bytearray(_HASH * parameters.clients)
         self._seen = bytearray(parameters.clients)
-        self._answered, self._answer, self._spoken = b"", b"", False
+        self._answered, self._answer, self._began_answer = b"", b"", False
         self._faults: list[RemoteProtocolError] = []
         self._evidence: dict[str, bytes] = {}
         self._secret = keys.take(allow_reproducible=allow_reproducible)
@@ -186,7 +186,7 @@ class Helper(Exclusive):
         Raises:
             LocalProtocolError: an answer was begun, and may have been sent.
         """
-        if self._spoken:
+        if self._began_answer:
             raise LocalProtocolError("this helper has answered: the run is over and counts as a release")
         self._wipe("failed")
         signature = self._identity.sign(statements.abandoned_statement(self._context, self.place))
@@ -275,11 +275,11 @@ class Helper(Exclusive):
             if entry.sender < self.parameters.clients:
                 self._seen[entry.sender] = _ACCEPTED if place in accepted else _NAMED
             if place in accepted:
-                self._keep(entry.sender, *accepted[place])
+                self._store(entry.sender, *accepted[place])
         self._faults += faults
         self._parts.append((name, to_bitmap(accepted, len(entries))))
 
-    def _keep(self, sender: int, piece: bytes, digest: bytes) -> None:
+    def _store(self, sender: int, piece: bytes, digest: bytes) -> None:
         self._pieces[_PIECE * sender : _PIECE * (sender + 1)] = piece
         self._digests[_HASH * sender : _HASH * (sender + 1)] = digest
 
@@ -310,8 +310,8 @@ class Helper(Exclusive):
             listed = checks.check_survivors(
                 message, self.parameters, lambda sender: self._seen[sender] == _ACCEPTED, self._digest
             )
-        noise = self._drawn(message.roll)
-        self._spoken = True  # from here on an answer may exist, so this helper never signs that none exists
+        noise = self._sample_noise(message.roll)
+        self._began_answer = True  # from here on an answer may exist, so this helper never signs that none exists
         empty = messages.Reveal(self._context, message.roll, memoryview(b""), bytes(wire.SIGNATURE_BYTES))
         frame = messages.Frame(empty, self._scheme.answer_bytes)
         self._scheme.answer(self._held(listed), frame.large)
@@ -323,7 +323,7 @@ class Helper(Exclusive):
         self._answered, self._answer = sha256(view).digest(), reveal
         return reveal
 
-    def _drawn(self, roll: bytes) -> RingVector | None:
+    def _sample_noise(self, roll: bytes) -> RingVector | None:
         """Return the one answer's noise, derived from box key and roll, if any is due."""
         if self._noise is None:
             return None

@@ -323,8 +323,8 @@ class LeaderSteps(Exclusive):
         if end == "failed":
             self._sum = None
 
-    def _outbox(self, asked: dict[int, int | None]) -> Outbox:
-        numbers = {self._peer(place): number for place, number in asked.items()}
+    def _outbox(self, requested: dict[int, int | None]) -> Outbox:
+        numbers = {self._peer(place): number for place, number in requested.items()}
         return Outbox(sorted(numbers), lambda peer: self._make(peer, numbers[peer]))
 
     def _make(self, peer: int, number: int | None) -> bytes:

@@ -169,14 +169,14 @@ def secret_of(root: bytes | bytearray, context: bytes, sender: int, vector: Ring
     """
     encryptor = Cipher(algorithms.AES256(derive(root, "hedge", context)), modes.GCM(bytes(12))).encryptor()
     encryptor.authenticate_additional_data(encoded_index(sender))
-    for lane in _cut(vector):
+    for lane in _lane_bytes(vector):
         encryptor.authenticate_additional_data(lane)
     encryptor.authenticate_additional_data(witness)
     encryptor.finalize()
     return derive(bytes(root) + encryptor.tag, f"secret/{sender}", context)
 
 
-def _cut(vector: RingVector) -> Iterator[memoryview]:
+def _lane_bytes(vector: RingVector) -> Iterator[memoryview]:
     """Yield each lane's bytes without the bits above its width."""
     for lane, (_, bits) in zip(vector.lanes, vector.ring.segments, strict=True):
         fills_lane = bits == 8 * lane.itemsize

@@ -187,7 +187,7 @@ def test_a_second_plan_names_the_transport_and_clients_measure_with_their_own():
     everything = np.concatenate(moved)
     np.testing.assert_allclose(release.moments.B, everything.T @ everything, rtol=1e-3, atol=2.0)
     head = heads.LDA().fit_release(release)
-    with pytest.raises(SchemaError, match="is the plan's and knows no client"):
+    with pytest.raises(SchemaError, match="is the plan's and has no client"):
         head.predict(parts[0][0])
     mine = heads.with_local_transform(head, own[0])
     assert np.array_equal(mine.predict(parts[0][0]), head.classes_[head.rule_.best(moved[0])])

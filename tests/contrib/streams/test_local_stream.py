@@ -74,7 +74,7 @@ def whole_of(study: Path) -> Any:
 def totals_of(study: Path) -> Totals:
     """What the server weighs; its seed is drawn before the first epoch."""
     folder, stream = server_folder(study)
-    totals = folder.keep(0, stream.first).totals
+    totals = folder.store(0, stream.first).totals
     assert isinstance(totals, Totals)
     totals.seed()
     return totals
@@ -346,7 +346,7 @@ def test_killed_while_an_epoch_is_given_up_the_next_one_is_not_used_up(
         raise Killed
 
     with monkeypatch.context() as once:
-        once.setattr(Folder, "keep_outcome", killed)
+        once.setattr(Folder, "store_outcome", killed)
         with pytest.raises(Killed):
             run_epoch(study, changes, away=[0, 2])
     with pytest.raises(DataError, match="a second time"):

@@ -452,12 +452,12 @@ def another_course(place: Path, patch) -> Said:
 
 
 def a_round_that_does_not_follow(place: Path, patch) -> Said:
-    real = Folder.keep
+    real = Folder.store
 
     def keep(folder: Folder, node: int, plan: ps.Plan) -> RoundFolder:
         return real(folder, node, another_weight(plan) if node == 1 and folder.home.name == "host" else plan)
 
-    patch.setattr(Folder, "keep", keep)
+    patch.setattr(Folder, "store", keep)
     return of_a_course(place, 9, lambda _: None)
 
 

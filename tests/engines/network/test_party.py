@@ -22,7 +22,7 @@ from privstats.engines.network.folder import Folder
 from privstats.engines.network.folder_status import status_of
 from privstats.engines.network.host import Host
 from privstats.engines.network.measuring import records_of
-from privstats.engines.network.party import KEPT_SECONDS, Party, RoundParty, answer
+from privstats.engines.network.party import RETAIN_SECONDS, Party, RoundParty, answer
 from privstats.engines.network.roles import HelperRole
 from privstats.engines.network.round_host import Ended
 from privstats.engines.network.transport import Answer, Reply
@@ -245,7 +245,7 @@ class TestTheEnd:
         assert party.answer("step", last).code == "ok"
         assert party.answer("step", last[:-1]).code == "over"
         path = net.study.home(0) / "sessions" / party.folder.session
-        old = time.time() - KEPT_SECONDS - 60
+        old = time.time() - RETAIN_SECONDS - 60
         os.utime(path, (old, old))
         party, said = party_of(net.study)
         assert party.answer("step", last).code == "over"

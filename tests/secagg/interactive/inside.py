@@ -28,7 +28,7 @@ SERVER = (
     "weights",
     "weights_cache",
     "pair_weights_cache",
-    "drawn_weights",
+    "sample_weights",
 )
 SECRETS = ("mask_key", "self_key")
 

@@ -317,8 +317,8 @@ def test_a_plan_without_a_promise_is_no_target():
 
 def test_the_mechanisms_own_name_is_what_the_session_draws_by(monkeypatch):
     """Noise is spoiled where it is drawn, and the audit of the plan sees it on the real path."""
-    right = mechanisms._draw
-    monkeypatch.setattr(mechanisms, "_draw", lambda *arguments: right(*arguments) // 2)
+    right = mechanisms._sample
+    monkeypatch.setattr(mechanisms, "_sample", lambda *arguments: right(*arguments) // 2)
     assert audit_noise(target(model="distributed", cohort=COHORT), seeded(1), trials=60).violated
 
 

@@ -113,7 +113,7 @@ def test_planted_bugs_of_correlated_noise_are_found(mutant: str) -> None:
 
 @pytest.mark.parametrize("mechanism", ["increments", "tree"])
 def test_one_noise_for_all_nodes_is_found(mechanism: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("privstats.dp.mechanisms._draw", stream_bugs.first_draw_again())
+    monkeypatch.setattr("privstats.dp.mechanisms._sample", stream_bugs.first_draw_again())
     assert audit_epochs(stream_of(mechanism), seeded(7), trials=60).violated
 
 

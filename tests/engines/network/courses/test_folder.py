@@ -52,15 +52,15 @@ def test_the_session_of_a_round_has_a_name_that_nobody_chooses(study: CourseStud
     assert len({*runs, again.session(0).run}) == 4
     assert folder.session(1).names == study.roster.names
     first = folder.course.first
-    assert folder.keep(1, first).name == "host/nodes/1"
-    assert folder.keep(1, replace(first, min_count=1)).plan == first  # what is there already stays
+    assert folder.store(1, first).name == "host/nodes/1"
+    assert folder.store(1, replace(first, min_count=1)).plan == first  # what is there already stays
 
 
 def test_a_round_that_has_no_room_is_one_sentence(study: CourseStudy) -> None:
     folder = Folder.open(study.home(0))
     (study.home(0) / "nodes").write_text("in the way")
     with pytest.raises(PrivstatsError, match="cannot make .*nodes/0: .*nothing was sent"):
-        folder.keep(0, folder.course.first)
+        folder.store(0, folder.course.first)
 
 
 def test_a_label_that_is_no_class_ends_nobodys_part(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_a_label_that_is_no_class_ends_nobodys_part(tmp_path: Path) -> None:
     X, y = study.shards[0]
     np.savez(study.home(0) / "records.npz", X=X, y=np.where(np.arange(len(y)), y, C))
     for peer in (0, 1):
-        folder = Folder.open(study.home(peer)).keep(0, study.course.first)
+        folder = Folder.open(study.home(peer)).store(0, study.course.first)
         if peer:
             assert records_of(folder).moments == ps.measure(folder.plan.schema, *study.shards[1])
             continue

@@ -15,7 +15,7 @@ import privstats as ps
 from privstats.course import iter_rounds
 from privstats.dp import Ledger
 from privstats.engines.network.folder import Folder
-from privstats.engines.network.party import KEPT_SECONDS, Party
+from privstats.engines.network.party import RETAIN_SECONDS, Party
 from privstats.engines.network.round_host import Ended, Waiting
 from privstats.engines.network.statements import Envelope, SignedAnnouncement
 from privstats.engines.network.transport import OK
@@ -29,12 +29,12 @@ from tests.engines.network.fake import FolderNet
 
 def lying(monkeypatch: pytest.MonkeyPatch, change: Callable[[ps.Plan], ps.Plan], at: int = 1) -> None:
     """A server whose course leads it elsewhere at one round; it signs what it sends, and its own checks are off."""
-    real = Folder.keep
+    real = Folder.store
 
     def keep(folder: Folder, place: int, plan: ps.Plan) -> Any:
         return real(folder, place, change(plan) if place == at and folder.home.name == "host" else plan)
 
-    monkeypatch.setattr(Folder, "keep", keep)
+    monkeypatch.setattr(Folder, "store", keep)
 
 
 @pytest.mark.ci
@@ -282,7 +282,7 @@ def test_last_answers_are_given_up_with_the_next_round_and_after_a_month(tmp_pat
     kept = {place: size(study, place) for place in range(3)}
     assert kept[0] == kept[1] < kept[2]
     (last,) = [path for path in (study.home(0) / "nodes" / "2" / "sessions").iterdir() if not path.suffix]
-    os.utime(last, (0, time.time() - KEPT_SECONDS - 60))
+    os.utime(last, (0, time.time() - RETAIN_SECONDS - 60))
     Party.open(study.home(0))
     assert size(study, 2) <= kept[0] < kept[2]
 
@@ -297,6 +297,6 @@ def test_the_ledger_of_a_party_needs_an_account(tmp_path: Path) -> None:
     for name in ("ledger", "ledger.head"):
         (desk.home / name).unlink()
     Ledger.create(desk.home / "ledger")
-    desk.host.folder.keep(0, desk.study.course.first)
+    desk.host.folder.store(0, desk.study.course.first)
     assert desk.ask(desk.outgoing(0).signed(whole=True), 0, "open") == "ledger"
     assert f"`privstats ledger cap '{desk.home}/ledger' DATASET --unit record --adjacency" in desk.lines[-1]

@@ -156,7 +156,7 @@ class LyingServer:
     def _public(self, owner: int, share: kinds.Share, transcript: bytes) -> Public:
         sent, server = (share.commitments, share.responses, share.proofs), inside(self.cohort.server)
         if self.hybrid:
-            weights = [server.drawn_weights(label, first) for first, label in enumerate(("degree", "pair-degree"))]
+            weights = [server.sample_weights(label, first) for first, label in enumerate(("degree", "pair-degree"))]
             return verified_degrees(*sent, owner=owner, transcript=transcript, weights=tuple(weights))
         return verified(*sent, advert=self.adverts[owner], transcript=transcript, weights=server.weights())
 
