@@ -83,8 +83,8 @@ def private_release(
         ledger: a :class:`~privstats.dp.Ledger`, or ``"uncharged"``; or a :class:`~privstats.session.Charge`, for one
             record in several rows.
         dataset: its account, if it has several.
-        max_records: a public bound on the number of records, never a count; about 10**9 if omitted. No noise depends on
-            it.
+        max_records: a public bound on the number of records, never a count; about 10**9 if omitted, less
+            for ``grid_bits`` above 14. No noise depends on it.
         min_count: classes with smaller noisy counts are suppressed.
         run: a name under which a crashed call may be repeated at no cost.
         rng: test randomness; omitted, the operating system's.
@@ -96,9 +96,9 @@ def private_release(
         drawn.
 
     Warns:
-        UserWarning: there is no record.
-        ClippedWarning: more than nine rows, or one target, in ten are clipped. The share in the text is exact, outside
-            the guarantee, and in no release.
+        UserWarning: there is no record, or there are more than 1 / delta.
+        ClippedWarning: more than nine in ten rows, or one in ten targets, are clipped. The share in the text is exact,
+            outside the guarantee, and in no release.
 
     Raises:
         PlanError: another trust model or unit, or bounds that do not fit the ring.

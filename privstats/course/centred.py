@@ -46,7 +46,7 @@ class Centred(Planned):
         expected_records: n, stated publicly, never counted from the records. None: ``cohort.max_records``. Too large an
             n shortens the mean by the same factor.
         calibrated: whether a masked sum of eleven numbers sets ``LDA.temperature_``, at 1 % of mu^2; the plan must have
-            N, A and B, no min_count, and a transform that ends in ``UnitNorm()``.
+            N, A and B, no min_count, and a transform that ends in ``UnitNorm()`` or ``Cells``.
 
     Guarantee:
         All sessions together are mu-GDP with :attr:`mu`, for the unit and adjacency of the plan: each one's noise is

@@ -161,7 +161,7 @@ def _stated(path: Path, bases: Sequence[str]) -> tuple[Written, Promise | None]:
 
 
 def _origin(path: Path, key: str, digest: str) -> Plan | Written:
-    """The origin's own origin must be a plan, so no file can name itself."""
+    # The origin's own origin must be a plan, so no file can name itself.
     origin = Plan.read(path) if key == "plan" else _with_promise(*_stated(path, ("plan",)))
     if origin.digest != digest:
         raise PlanError(

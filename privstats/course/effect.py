@@ -364,7 +364,7 @@ def _check_analysis(schema: EffectSchema, analysis: object) -> None:
 
 
 def _warn_of_one_arm(schema: EffectSchema, G: Any, records: int | None) -> None:
-    """One arm alone suggests that clinics, not persons, were assigned."""
+    # One arm alone suggests that clinics, not persons, were assigned.
     d = schema.width
     treated, control = int(G[d - 1, d - 1]), int(G[2 * d - 1, 2 * d - 1])
     if schema.probability is None or min(treated, control) or (records or 0) < _WHOLE_CLINIC:

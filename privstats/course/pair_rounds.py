@@ -63,7 +63,7 @@ class ColumnGroups:
 
     Attributes:
         groups: each cell's group, ``(cells,)``; 4 for a gap.
-        codes, sizes: each group's code of norm 1, ``(4, 3)``, and the size of its three entries.
+        codes, sizes: each group's code of norm 1 (0 without group), ``(4, 3)``, and the size of its entries.
         functionals: of a block's entries, ``(5, d_j)``: the largest is that of the record's group.
         slopes, shift: the code as a linear function of the block's real entries, ``(3, d_j)`` and ``(3,)``.
     """
@@ -142,7 +142,7 @@ class Groups:
         return np.array([*combinations(range(len(self.columns)), 2)])
 
     def sizes(self, pairs: NDArray[np.intp]) -> Array:
-        """Sizes of pairs' codes, ``(m, 3, 3)``."""
+        """Return the sizes of pairs' codes, ``(m, 3, 3)``."""
         own = np.array([column.sizes for column in self.columns])
         return np.asarray(own[pairs[:, 0], :, None] * own[pairs[:, 1], None, :])
 
@@ -191,7 +191,7 @@ class PairTables:
     Attributes:
         groups: of all columns.
         walk: the chosen pairs and their sums.
-        shape: their codes.
+        shape: sizes of their codes.
     """
 
     groups: Groups

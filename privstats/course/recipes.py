@@ -409,7 +409,7 @@ def recipe_for(
 
 
 def advised_clip(first: Plan, records: int, mu: float) -> float:
-    """Return the default c: ``SoftmaxRecipe.cell_clip`` for ``Cells`` and two classes, else .3."""
+    """Return the default c: ``SoftmaxRecipe.cell_clip`` for ``Cells`` or two classes, else .3."""
     schema = first.schema
     if not isinstance(schema, ClassSchema):
         return recipes.GRADIENT_CLIP

@@ -48,7 +48,7 @@ class Rounds(Planned):
         calibrated: whether a masked sum of eleven numbers sets ``RefinedSoftmax.temperature_``, at 1 % of mu^2.
         module: name of a :class:`~privstats.schema.modules.Module` that replaces the linear softmax.
         clip: c, the norm to which a linear softmax's residuals are clipped: .3, .5, .7 or 1. :meth:`within` sets .3, or
-            follows a public rule for ``Cells`` and two classes.
+            follows a public rule for ``Cells`` or two classes.
         pairs: whether a session behind the first T - 3 rounds searches all pairs of a table's columns for effects, at a
             quarter of the mu^2 behind the first release. Later rounds fit the pairs that pass
             (:class:`~privstats.course.pair_codes.PairCodes`). For ``Cells`` of 3 to 64 columns and two classes;

@@ -27,7 +27,8 @@ CONSTANT = 0.5
 """Value of the constant column after the ranges: near the size of a column there."""
 
 _COLUMN = 3.0  # deviations that become 1
-_LEAST, _PART = 3.0, 0.8  # a target is clipped beyond .8 of the largest of n normal deviations, and at 3 or more
+# A target is clipped at .8 of the largest of n normal deviations, or 3 if that is more, times its root mean square.
+_LEAST, _PART = 3.0, 0.8
 _ROW = 1.5  # the clip norm admits this many times as many deviations of a row's squared norm
 _CLEAR = 2.0  # a mean below this many noise deviations counts as 0
 
@@ -36,10 +37,10 @@ _CLEAR = 2.0  # a mean below this many noise deviations counts as 0
 class Standardised(Planned):
     """Means and squares of columns and target, then the plan's sums of rows in ranges that follow from them.
 
-    A column is centred by its mean and divided by three deviations. The target is clipped at three or more deviations,
-    and the clip norm fits such rows. These public maps keep coefficients per unit of the original columns
+    A column is centred by its mean and divided by three deviations. The target is clipped at three or more root mean
+    squares, and the clip norm fits such rows. These public maps keep coefficients per unit of the original columns
     (:func:`~privstats.inference.ols`). No range is wider than the plan's. Where noise hides a spread, its range is too
-    wide, which costs width and no validity.
+    wide: intervals widen, and stay valid.
 
     Args:
         plan: the second plan in public ranges: of a ``RidgeSchema`` of numbers with a last ``ConstantFeature``.

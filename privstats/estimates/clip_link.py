@@ -203,7 +203,7 @@ def _scores(covariance: Array, shares: Array, clip: float) -> Array:
 
 
 def _golden(dimension: int) -> float:
-    """Powers of the root above 1 of ``x^(k + 1) = x + 1`` spread points evenly in k dimensions."""
+    # Powers of the root above 1 of x^(k + 1) = x + 1 spread points evenly in k dimensions.
     root = 2.0
     for _ in range(_STEPS):
         root = (1 + root) ** (1 / (dimension + 1))

@@ -1,6 +1,6 @@
 """Estimate under Gaussian noise of known level, by post-processing.
 
-At noise 0 every function returns the plain estimate.
+At noise 0 functions return the plain estimate; :func:`denoised_solve` shrinks by an estimated penalty.
 """
 
 from __future__ import annotations
@@ -286,10 +286,8 @@ def denoise_spectrum(matrix: Array, sigma: float, *, pull: bool = True) -> Spect
 
 
 def _least_lost(signal: float, noise: float, d: int) -> float:
-    """The estimated signal can be too large by chance, so some of it counts as lost.
-
-    Two standard deviations of the noise's sum of squares over signal; or half the loss of linear shrinkage, if less.
-    """
+    # The estimated signal can be too large by chance, so some of it counts as lost: two standard deviations of the
+    # noise's sum of squares, over the signal; or half the loss of linear shrinkage, if that is less.
     return min(0.5 * noise / (signal + noise), 4 / math.sqrt(d * (d + 1)) * noise / signal)
 
 

@@ -122,7 +122,7 @@ def conditioned(values: Array, step: float = 0.0) -> Array:
 
 
 def log_priors(priors: Any, n: Array) -> Array:
-    """Return log prior probabilities, ``(C,)``; HeadError unless given priors are C positive finite numbers."""
+    """Return log prior probabilities, ``(C,)``; HeadError unless there are C priors, which must be positive."""
     if isinstance(priors, str) and priors in ("counts", "uniform"):
         weights = n if priors == "counts" else np.ones_like(n)
     else:

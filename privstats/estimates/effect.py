@@ -49,7 +49,7 @@ def penalty(sigma: float, columns: int) -> float:
 
 
 def outcome_lines(sums: ArmSums, half: float) -> Array:
-    """Return both lines and their mean difference, clipped to ``half`` the range of outcomes, ``(2 d + 1,)``."""
+    """Return both lines and their mean difference, clipped to ``+-half``, half the outcome range: ``(2 d + 1,)``."""
     lines = [ridge_line(G, h, sums.sigma_G) for G, h in zip(sums.G, sums.h, strict=True)]
     total = sums.G[0][:, -1] + sums.G[1][:, -1]
     records = max(sum(sums.records), 1.0) * sums.constant

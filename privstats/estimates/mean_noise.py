@@ -1,4 +1,4 @@
-"""Standard deviation of the mean predicted probability under the releases' noise, except B's in the map of the rows."""
+"""Compute how far noise moves the mean predicted probability, without B's in the map of the rows."""
 
 from __future__ import annotations
 

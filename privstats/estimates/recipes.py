@@ -13,7 +13,7 @@ from scipy.special import ndtr
 GRADIENT_CLIP = 0.3
 """c of three classes and more without ``Cells``: a record's residual ``p - e_y`` is shortened to this norm."""
 CELL_CLIPS: Mapping[float, float] = {0.0: GRADIENT_CLIP, 12.0: 0.5, 25.0: 0.7, 100.0: 1.0}
-"""c for ``Cells`` and two classes, by the s from which each c applies (benchmarks/refinement/numbers.md)."""
+"""c for ``Cells`` or two classes, by the s from which each c applies (benchmarks/refinement/numbers.md)."""
 EXACT_CLIP = 1.0
 """c of two classes without noise, where a clip protects nobody (benchmarks/refinement/numbers.md has the table)."""
 GRADIENT_SHARES: Mapping[str, float] = {"g": 0.99, "kappa": 0.01}
@@ -74,7 +74,7 @@ class SoftmaxRecipe:
 
     @property
     def cell_clip(self) -> float:
-        """Value of c for ``Cells`` and two classes: .3, and .5 from s = 12 on, .7 from 25, 1 from 100.
+        """Value of c for ``Cells`` or two classes: .3, and .5 from s = 12 on, .7 from 25, 1 from 100.
 
         Example:
             >>> from privstats.estimates.recipes import SoftmaxRecipe

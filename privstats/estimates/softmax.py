@@ -54,7 +54,7 @@ class SoftmaxWhitening:
 
     @classmethod
     def of(cls, sums: NoisyClassSums, floor: float = 1.0) -> SoftmaxWhitening:
-        """Compute the whitening from a class release; the identity where noise hides the complete spectrum.
+        """Compute the whitening from a class release; a multiple of the identity where noise hides all of B.
 
         ``floor`` (phi) is raised to ``sigma d sqrt(2 d) / n^`` where this release's own noise is larger.
         """
@@ -211,7 +211,7 @@ def class_curvature(
 
 
 def hessian_scale(recipe: SoftmaxRecipe, sums: NoisyClassSums, kappa: float) -> float:
-    """Return the mean of ``p (1 - p)`` over records and classes from kappa, above the level that noise could hide.
+    """Return the records' mean of ``(1 - |p|^2) / (C - 1)`` from kappa, above the level that noise could hide.
 
     Example:
         >>> from privstats.estimates.denoise import NoisyClassSums

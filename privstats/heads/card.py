@@ -174,7 +174,7 @@ def _origin(found: Provenance) -> Iterator[str]:
 
 
 def _parties(provenance: Provenance) -> str | None:
-    """A plan cannot distinguish one party alone from two in the central model."""
+    # A plan cannot distinguish one party alone from two in the central model.
     if provenance.survivors is None:
         return None
     parties = f"{provenance.survivors} of {provenance.clients}"

@@ -109,7 +109,7 @@ class Classifier(Protocol):
 class Gaussianity:
     """Absolute skewness and excess kurtosis of features within classes; 0 for Gaussians.
 
-    Each is a mean, a median and a 90th percentile; ``per_class`` holds the means per class, ``(C, 2)``.
+    Each is a mean, a median and a 90th percentile; ``per_class`` holds means per class with four records or more.
     """
 
     skewness: tuple[float, float, float]
@@ -216,7 +216,7 @@ def gaussianity_of(release: Released) -> Gaussianity:
 
 
 def homogeneity(release: Released) -> Homogeneity:
-    """Test whether a release's classes share one covariance.
+    """Measure how far class covariances are from the pooled one.
 
     ``(tr M_c - log det M_c - d) / (2 d)`` with M_c the class covariance in whitened coordinates, noise-aware.
 

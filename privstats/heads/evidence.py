@@ -190,7 +190,7 @@ class ClassEvidence:
         return any(level > 0 for level in self.sigma.values())
 
     def noise(self, statistic: str) -> float:
-        """Return a statistic's noise standard deviation; B and D derived from S inherit S's noise."""
+        """Return a statistic's noise standard deviation; a D from S has S's, a B ``sqrt(C)`` times that."""
         if statistic == "B" and "B" not in self.sigma:
             return float(self.sigma.get("S", 0.0)) * math.sqrt(self.classes)
         if statistic == "D" and "D" not in self.sigma:

@@ -82,7 +82,7 @@ def to_module(head: object, *, precision: Precision = "float64") -> torch.nn.Mod
         precision: ``"float32"`` for devices without float64; differences of large terms lose digits.
 
     Raises:
-        HeadError: no head, another precision, or a map that refuses tensors.
+        HeadError: no head, another precision, float32 on declared columns, or a map that refuses tensors.
         MissingExtraError: torch is not installed.
 
     Example:

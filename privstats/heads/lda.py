@@ -41,7 +41,7 @@ class LDA(ClassHead):
         covariance_, means_: ``(d, d)`` and ``(C, d)``.
         shrinkage_: the intensity used.
         temperature_: divisor of all scores, so that confidence equals accuracy under ``priors="counts"``; changes no
-            prediction. 1 unless a course (``Centred``) calibrated it.
+            prediction without threshold. 1 unless a course (``Centred``) calibrated it.
 
     Example:
         >>> X, y = np.array([[0.0, 0.0], [0.0, 0.2], [1.0, 0.0], [1.0, 0.2]]), np.array([0, 0, 1, 1])

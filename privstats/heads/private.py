@@ -1,4 +1,4 @@
-"""Fit heads privately; class means are read from public records alone."""
+"""Fit heads privately, and read public records' class means."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def arrays(X: Any, y: Any, transform: Sequence[Transform] = ()) -> Records:
 
 @dataclass(frozen=True)
 class RowCount:
-    """The number of records in a course's plans; ``assumed`` is ``("rows",)`` where it was read from the records."""
+    """The number of records in a course's plans; ``assumed`` is ``("rows",)`` where it is treated as public."""
 
     n: int
     assumed: tuple[Assumed, ...] = ()

@@ -64,7 +64,7 @@ class Private(MetaEstimatorMixin, BaseEstimator):
     Guarantee:
         As in the head's ``fit_private``, for each call of ``fit`` alone: (epsilon, delta)-DP for one record of its
         rows, under ``adjacency``. Calls add up (mu-GDP composes as ``sqrt(sum mu_i^2)``): k folds over g candidates and
-        the last fit are ``k g + 1`` releases, each charged to ``ledger``. The sum is for one record only where each
+        the last fit are ``k g + 1`` fits, each charged to ``ledger``. The sum is for one record only where each
         record's fold follows from that record alone; ``KFold`` splits by position, so one added record changes several
         fits. Outside the promise: steps that a pipeline fits in front (scaler, PCA) read records exactly, so use
         ``public_transform``; a search's held-out scores and its choice; models fitted on the predictions

@@ -89,7 +89,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     def of(cls, releases: Sequence[Any], course: str | None = None) -> Provenance:
         """Return the provenance of releases of one plan or course.
 
-        Unknown if a release is another library's, or if unit, adjacency or model differ.
+        Unknown if a release is another library's, or if model, unit, adjacency, row limits or clips differ.
         """
         if not all(isinstance(each, Release) for each in releases):
             return UNKNOWN
@@ -183,7 +183,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 UNKNOWN = Provenance()
-"""Provenance of a head from a file of format 1 or 2, or from a release made by another library."""
+"""Provenance of a head from another library's release, or from releases with different terms."""
 
 EXACT = Provenance(exact=True)
 """Provenance of a head fitted on exact records."""

@@ -71,9 +71,10 @@ class LinearRegressor(Stored, Exported, Described, OfOneRelease, RegressorMixin,
                 as ``X`` alone, for one release only.
             target_bound: public bound, about 0, to which targets are clipped; centre them with public knowledge first.
                 With ``columns`` records without a numeric target are excluded (``UnreadableRecordsWarning``).
-            columns, expected_records: open cut points are estimated first (:class:`~privstats.Binned`). Without a
-                number ``Ridge`` counts the records first, with noise. ``RefinedRidge`` takes ``max_records``, else
-                the nearest power of two, then public (``AssumedPublicWarning`` under ``"add-remove"``).
+            columns, expected_records: ``columns`` need the number; open cut points are estimated first
+                (:class:`~privstats.Binned`). Without a number ``Ridge`` counts the records first, with noise.
+                ``RefinedRidge`` takes ``max_records``, else the nearest power of two, then public
+                (``AssumedPublicWarning`` under ``"add-remove"``).
 
         Guarantee:
             As in ``ClassHead.fit_private``. For ``RefinedRidge`` the number of rows is also public, to a power of two,

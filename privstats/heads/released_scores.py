@@ -74,7 +74,7 @@ def described(head: Any, evidence: ClassEvidence) -> ReleasedScores:
 
 
 def drawn(head: Any, evidence: ClassEvidence) -> ReleasedScores:
-    """Score rows sampled, with a fixed seed, from Gaussians with the sums' means and denoised scatter.
+    """Score rows sampled, with a fixed seed, from Gaussians with the sums' means and scatter.
 
     Class means are not shrunk: a rare class's scores would be among the others'.
     """

@@ -52,7 +52,7 @@ class Ridge(MultiOutputMixin, LinearRegressor):
             :class:`RefinedRidge`, at the same charge. Under ``"add-remove"`` without ``expected_records`` a noisy count
             of the records, 1/64 of mu^2, comes first; ``"replace-one"`` with ``max_records`` has one release.
         penalty: a number >= 0, ``"gcv"``, ``"evidence"`` (marginal likelihood), ``"folds"`` (fold sums), or ``"auto"``:
-            evidence for noisy sums, else folds if released, else GCV.
+            evidence for noisy sums, else folds if released, else GCV, or evidence without a count.
         fit_intercept: centre records in :meth:`fit`; a release needs a final ``ConstantFeature``.
         records: number of records for GCV, if nothing else yields it.
 

@@ -46,8 +46,8 @@ class Scoring:
 
     Args:
         head: a fitted classifier. The plan publishes it, so a promise must cover it.
-        score_bins: maximum number of bins; more bound the AUC closely but add noise. For two classes bins follow the
-            scores in the head's releases, with equally many records each; else they have equal width.
+        score_bins: maximum number of bins; more bins add noise, but bound the AUC more tightly. For two classes bins
+            follow the scores in the head's releases, with equally many records each; else they have equal width.
         score: ``"probability"``; or ``"margin"`` for probabilities nearly all 0 or 1, without calibration.
         reach: largest margin with a bin of its own.
         by_class: C more tables under one promise, for one-vs-rest AUC.
@@ -273,10 +273,11 @@ def score_cuts(head: Any, releases: Sequence[Release | None], bins: int) -> tupl
 
 
 def cuts_of(scores: ReleasedScores, bins: int) -> tuple[float, ...]:
-    """Return cuts of the second class's probability, with equally many described records per bin.
+    """Return cuts of the second class's probability, with equally many records of ``scores`` per bin.
 
-    Both classes weigh the same, as in the AUC's pairs. One half is a cut, so that each bin has one predicted class; so
-    is the head's prevalence (``HeadScore.at``). Equal cuts are merged, so there may be fewer than ``bins``.
+    Both classes weigh the same, as in the AUC's pairs. One half is a cut, so that each bin has one predicted class; so,
+    of three bins or more, is the head's prevalence (``HeadScore.at``). Equal cuts are merged, so there may be
+    fewer than ``bins``.
 
     Guarantee:
         The cuts are a function of public values. No scored record affects them, so each record still counts 1 in

@@ -2,8 +2,8 @@
 
 Everything is post-processing of a :class:`~privstats.Release` and costs no privacy. One claim holds throughout: **at
 most a fraction alpha of releases report an interval that misses**, under a table's assumptions. A parameter is *not
-reported* where noise makes its interval unbounded: the interval is (-inf, inf), tables show no estimate, and its
-``reported`` is False.
+reported* where noise makes its interval unbounded: the interval is (-inf, inf), or 0 to 1 for a share, tables show no
+estimate, and its ``reported`` is False.
 """
 
 from typing import TYPE_CHECKING

@@ -74,7 +74,7 @@ class CellDesign:
 
     @cached_property
     def contrasts(self) -> Array:
-        """Parameters from basis weights, ``(m, p)``."""
+        """Map from basis weights to parameters, ``(m, p)``."""
         moved: Array = self.rows @ self.basis
         moved[0, self.lost] = 0.0
         return moved

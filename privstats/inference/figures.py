@@ -125,7 +125,7 @@ def plot_score(score: HeadScore, path: str | Path | None = None) -> Any:
     """Draw a head's score in panels: ROC curves, the calibration diagram, the confusion matrix.
 
     ROC curves need a table by class, calibration needs probabilities. Intervals include noise and sampling, one by one:
-    about ``100 alpha`` of 100 drawn miss. A hidden cell is grey.
+    of 100 drawn, about ``100 alpha`` miss. A hidden cell is grey.
 
     Raises:
         ReleaseError: noise hides the number of records, or another file format.

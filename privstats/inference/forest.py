@@ -123,7 +123,7 @@ def plot_balance(balance: Balance, path: str | Path | None = None) -> Any:
     """Draw columns' standardised mean differences between both arms, the largest on top (a "love plot").
 
     Upper marks are before weighting, lower ones after. Lines are noise intervals; dashed ones at -.1 and .1 bound
-    usually small differences. Unreported columns have no mark.
+    differences usually called small. Unreported columns have no mark.
 
     Example:
         >>> values = np.array([[50.0, 48.0]]), np.array([0.12]), np.array([0.08]), np.array([0.16]), np.array([True])

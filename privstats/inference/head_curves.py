@@ -121,9 +121,9 @@ class Reliability:
     """A reliability diagram, and the expected calibration error (Guo, Pleiss, Sun and Weinberger 2017).
 
     Attributes:
-        edges: bins of the predicted class's probability, ``(k + 1,)``.
+        edges: bins of the probability, ``(k + 1,)``.
         records: noisy, ``(k,)``.
-        right: share of right predictions per bin.
+        right: share of right predictions per bin, or of ``label``.
         error: mean gap between probability and share of right ones, weighted by records, 0..1. The value uses ``means``
             or bins' middles, and noise inflates it; the interval covers any probabilities inside the bins.
         label: class of the probability; empty: the predicted class.

@@ -313,7 +313,7 @@ class Inversion:
 
 
 def condition(values: Array) -> float | None:
-    """Return ascending eigenvalues' condition number, or None."""
+    """Return sqrt(largest / smallest) of ascending eigenvalues; None unless all are positive."""
     return math.sqrt(float(values[-1]) / float(values[0])) if values[0] > 0 else None
 
 
@@ -341,7 +341,7 @@ def folded_quantile(alpha: float, bias: Array) -> Array:
 
 
 def holm(pvalues: Array) -> Array:
-    """Adjust by Holm (1979): family-wise error stays below alpha under any dependence."""
+    """Adjust by Holm (1979): family-wise error is at most alpha under any dependence."""
     order = np.argsort(pvalues, kind="stable")
     steps = pvalues[order] * np.arange(len(pvalues), 0, -1)
     adjusted = np.empty_like(pvalues)

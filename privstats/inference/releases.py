@@ -53,7 +53,7 @@ def last_of(release: Release | Releases) -> tuple[tuple[Plan, ...], Release]:
 
 
 def _behind_ranges(releases: Any) -> tuple[tuple[Plan, ...], Release] | None:
-    """The ranges' noise is independent of the sums'."""
+    # The ranges' noise is independent of the sums'.
     if len(releases) != 2 or not all(isinstance(each, Release) for each in releases):
         return None
     first, last = releases

@@ -246,7 +246,7 @@ class UnreadStatistics:
         readers: per statistic, with default parameters.
         letters: unread statistics.
         share: their part of mu^2; 0 without DP.
-        gain: per other statistic, its noise without them relative to now; 1 without DP.
+        gain: per other statistic, its noise without them relative to now; empty without DP.
         refused: why no table can be read, or empty.
 
     Example:

@@ -386,7 +386,7 @@ def _ran(
     tell: bool = True,
     caches: Mapping[int, RowCache] | None = None,
 ) -> Run:
-    """Warn once about clipping: in a course's first round."""
+    # Warn once about clipping: in a course's first round.
     rng = checked(rng, allow_reproducible=True)
     if not isinstance(plan, Plan):
         raise DataError(f"plan must be a Plan, got {type(plan).__name__}; build one with Plan(...) or Plan.read(path)")

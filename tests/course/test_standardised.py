@@ -99,6 +99,13 @@ def test_intervals_cover_and_are_half_as_wide() -> None:
     assert np.median(ratios) > 2
 
 
+@pytest.mark.parametrize("folds", [1, 8])
+def test_a_table_states_the_promise_of_both_sessions_with_folds_or_without(folds: int) -> None:
+    X, y = world(4_000)
+    text = " ".join(str(inf.ols(played(course_of(4_000, 8.0, folds=folds), X, y, 1))).split())
+    assert "epsilon 8, delta 1e-06, all 2 rounds" in text
+
+
 def test_a_first_session_without_a_sum_leaves_the_public_ranges() -> None:
     course = course_of(500, 1.0)
     assert course.next((None,)) == course.plan

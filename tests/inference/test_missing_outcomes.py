@@ -90,6 +90,8 @@ def test_the_table_is_of_all_records_and_says_first_what_no_sum_can_test(release
     said = ps.inference.methods(table)
     assert first in said
     assert "logistic propensity of being observed in each arm" in said
+    by_arm = " ".join(str(ps.inference.effects(releases).by_arm()).split())
+    assert "add up to the records of the table that have an outcome" in by_arm
     complete = y[np.isfinite(y) & (X[:, 4] == 1)].mean() - y[np.isfinite(y) & (X[:, 4] == 0)].mean()
     assert not low < complete < high, "who is observed differs between the arms"
 

@@ -1,1 +1,1 @@
-"""Estimates from noisy sums; at noise 0 each equals the plain estimate."""
+"""Estimates from noisy sums, for heads."""

@@ -21,7 +21,7 @@ PRIOR_RECORDS = 10.0
 """Weight of the pooled variance against a class's own, and of the mean variance against the pooled one, in records."""
 
 _MOST_STEPS = 1 << 37
-"""Limit on C d**3 for C decompositions of d x d numbers: one or two minutes of a core, and at most 4 GiB."""
+"""Limit on C d**3 for C decompositions of d x d numbers: one or two minutes of a core, and 1 / d TiB."""
 
 
 @dataclass(frozen=True)
@@ -189,8 +189,8 @@ def _blended(pooled: Array, difference: Array, level: float, pooled_weight: floa
 def _own_share(difference: Array, level: float) -> float:
     """Return the share of a class's difference from the pool that is not noise.
 
-    Only the excess over two standard deviations of the noise's squared norm counts, each ``2 / sqrt(d (d + 1))`` of its
-    mean.
+    Only a squared norm beyond the noise's mean plus two standard deviations counts, each ``2 / sqrt(d (d + 1))`` of
+    that mean.
     """
     if level == 0:
         return 1.0

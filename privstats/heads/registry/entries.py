@@ -116,7 +116,7 @@ def head_class(name: str) -> Any:
 
 
 def named(task: Task, *, trained: bool = True) -> tuple[str, ...]:
-    """Return a task's heads by name, in order; ``trained=False`` selects closed forms."""
+    """Return a task's heads by name, without those of rounds; ``trained=False`` selects closed forms."""
     rows = ((name, entry) for name, entry in HEADS.items() if entry.task == task and not entry.after_rounds)
     return tuple(name for name, entry in rows if trained or entry.closed_form)
 

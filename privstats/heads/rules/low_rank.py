@@ -13,7 +13,7 @@ from privstats.heads.rules.rule import TILE, Rule, tail, tail_in_graph
 
 @dataclass(frozen=True, eq=False)
 class DiagonalRule(Rule):
-    """``bias - ((x - origin) - mean)^2 . precision / 2`` as two matrix products.
+    """``bias + z . linear - z^2 . quadratic`` with ``z = x - origin``.
 
     Attributes:
         quadratic, linear: half the precisions, and mean times precision, ``(C, d)``.

@@ -276,7 +276,7 @@ class Preprocessing:
         return X if self.feature_names is None else np.asarray(ordered)
 
     def apply(self, X: Any) -> Array:
-        """Return rows as the rule expects them, ``(n, d)``, X unchanged; DataError unless finite and of its width."""
+        """Return rows as the rule expects, ``(n, d)``; DataError for another width and, with maps, unless finite."""
         array = np.asarray(X)
         if np.iscomplexobj(array):
             raise DataError(f"X must hold real numbers, got dtype {array.dtype}; convert it to float64")

@@ -42,8 +42,8 @@ def averages(release: Release, name: str, *, alpha: float = 0.05) -> dict[tuple[
 
     With z = (value - middle) / half and noisy n, x = sum z, q = sum z^2, a mean m is accepted where ``|x - m n|`` is at
     most ``c sqrt(n v + sigma_x^2 + m^2 sigma_n^2)`` (Fieller 1954), v the variance that noise leaves possible. The
-    variance q / n - m^2 has a delta-method interval: the spread of (z - m)^2 is at most ``v ((1 + |m|)^2 - v)``. Where
-    n is not distinguished from 0, an interval is the full range.
+    variance q / n - m^2 has a delta-method interval: the variance of (z - m)^2 is at most ``v ((1 + |m|)^2 - v)``.
+    Where n is not distinguished from 0, an interval is the full range.
 
     Raises:
         ReleaseError: no such number, or as for :func:`histogram`.

@@ -277,7 +277,8 @@ def at_risk_in(counts: Array) -> Array:
 def exposure_in(counts: Array, times: Times) -> Array:
     """Return the divisor of a bin's events: the number at risk, or person-time in bins.
 
-    Person-time is r q / -log(1 - q), as q = (d + c) / r leave evenly; half of them where nearly all leave.
+    Person-time is r q / -log(1 - q), as q = (d + c) / r leave evenly; where q is above .9, each who
+    leaves counts half.
     """
     at_risk, gone = at_risk_in(counts), counts.sum(axis=-1)
     if times == "discrete":

@@ -50,7 +50,7 @@ class GroupMeans(RowTable):
     Attributes:
         counts: records, possibly noisy, ``(groups,)``.
         means: NaN where a group is not reported.
-        low, high: infinite where not reported.
+        low, high: infinite where not reported; 0 and 1 for shares.
         deviations: standard deviations; NaN likewise, and for columns of 0 and 1.
         reported: ``(groups,)``.
         pvalues: Welch's, ``(columns,)``; None unless two groups are reported.

@@ -90,11 +90,11 @@ def ols(
     if cov_type == "folds" and refusal:
         raise ReleaseError(f"cov_type 'folds' cannot be had: {refusal}; use cov_type='nonrobust'")
     reason = (refusal or "the schema has folds") if cov_type == "auto" else "as asked"
+    errors: tuple[Errors, str] = Inversion(sums.equations, sums.contrasts, sums.equations.degrees), "nonrobust"
     if sums.parts is not None and cov_type != "nonrobust" and not refusal:
         of_parts = Inversion(sums.equations, sums.contrasts, float(len(sums.parts.G) - 1))
-        return _regression(release, sums, PartErrors(of_parts, sums.parts), "folds", reason, unclipped)
-    total = Inversion(sums.equations, sums.contrasts, sums.equations.degrees)
-    return replace(_regression(release, sums, total, "nonrobust", reason, unclipped), counts=counts)
+        errors = PartErrors(of_parts, sums.parts), "folds"
+    return replace(_regression(release, sums, *errors, reason, unclipped), counts=counts)
 
 
 def _no_folds(sums: LinearSums, release: Release) -> str:

@@ -255,7 +255,7 @@ def _mixed_errors(sums: LinearSums, reml: Reml, place: int, sites: int) -> Mixed
 
 
 def _fixed_sums(release: Release, columns: Sequence[str | int] | None) -> LinearSums:
-    """A silent site costs a degree of freedom."""
+    # A silent site costs a degree of freedom.
     schema = sites_schema(release)
     require_no_pull(schema)
     names = column_names(schema, schema.features - 1)

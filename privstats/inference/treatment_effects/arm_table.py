@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _NOTES = (
     "Numbers analysed and events describe these records; +- bounds the noise in them, at the same level. The "
-    "arms add up to the records of the table.",
+    "arms add up to the records of the table that have an outcome.",
     "Risks and means by arm are not adjusted, unless the row says so; their intervals are about the population, and "
     "hold however the arms differ in spread. The effects below them are adjusted.",
 )

@@ -94,7 +94,7 @@ class ArmOutcome:
 
     Attributes:
         arm: its text, or ``"treated"`` and ``"others"``.
-        analysed: records; both arms sum to the table's.
+        analysed: records with an outcome.
         events: None for a measured outcome.
         mean: mean or risk; NaN where hidden.
         low, high: infinite where hidden.

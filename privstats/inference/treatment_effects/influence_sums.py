@@ -84,7 +84,7 @@ class CourseSums:
 
     @cached_property
     def assigned(self) -> ArmSums | None:
-        """All records' sums by arm, with missing outcomes."""
+        """All records' sums by arm, those without an outcome included."""
         if self.schema.missing:
             return assigned_sums(self.schema, self.present[0])
         return None if self.arms is None else self.arms[0]

@@ -122,7 +122,7 @@ class RatioOfMeans:
         return sampling + self.noise + (t * self.sigma_W) ** 2
 
     def interval(self, alpha: float) -> tuple[float, float]:
-        """Return ratios with ``(S - t W)^2 <= q^2 variance(t)``, or all."""
+        """Return ratios >= 0 with ``(S - t W)^2 <= q^2 variance(t)``, or all numbers."""
         q2 = quantile(alpha, self.degrees) ** 2
         square = self.W**2 - q2 * (self.below + self.sigma_W**2)
         if self.W <= 0 or square <= 0:

@@ -69,7 +69,7 @@ def _error(held: Held, moves: NDArray[Any]) -> float | None:
 
 _PAIR, _TINY = 2, 1e-300
 _MISSED = 0.5
-"""A class counts as missed if it is predicted for at most this part of its share of the records."""
+"""A class counts as missed if it is predicted for less than this part of its share of the records."""
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from privstats.transforms import Categories, Column, Dates, Numeric, Truth
 from privstats.transforms.columns import days_of
 
 MOST_ROWS = 1
-"""Rows that all rows of a person at one party weigh at most: of the clips, a head is best with the smallest."""
+"""Maximum weight of a person's rows at one party, in rows: heads are best with the smallest clip."""
 _PAIR = 2
 
 
@@ -80,7 +80,7 @@ _FEW = 6
 _NEARLY_ALL = 0.95
 _FREE = 0.5
 _LISTED = 0.1
-"""The least share of a column's texts that those listed hold; less is an id that recurs."""
+"""Minimum share of a column's texts that the listed values hold; with less, the column is an id."""
 _RECURS = 0.9
 """Texts count as recurring up to this share of distinct ones, as ids of persons with several rows do."""
 _IDS = "names, ids or free text"

@@ -99,7 +99,7 @@ class Worth:
 
 
 def worths(rehearsal: Rehearsal) -> list[Worth]:
-    """Return every party's value."""
+    """Return the joint model's worth to every party."""
     joint = f"all together, epsilon {rehearsal.opened.privacy.epsilon:g}"
     whose = "records" if rehearsal.opened.asked.persons is None else "patients"
     return [

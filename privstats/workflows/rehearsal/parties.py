@@ -96,7 +96,7 @@ class Party:
 
 
 def shared_names(files: Sequence[Source], target: str, drop: Sequence[str], persons: str | None = None) -> list[str]:
-    """Return the columns that all files have, without the ids, from headers alone.
+    """Return the columns that all files have, without dropped ones and ids, from headers alone.
 
     Raises:
         DataError: a file cannot be read or lacks a named column, or the target is the id column.

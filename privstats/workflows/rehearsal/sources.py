@@ -48,7 +48,7 @@ class HeldTable:
         return tuple(names)
 
     def table(self, names: Sequence[str]) -> Table:
-        """Return some columns, in any case.
+        """Return the named columns, in upper or lower case.
 
         Raises:
             DataError: unreadable, or columns of different lengths.

@@ -1,4 +1,4 @@
-"""Print two pages for an ethics board about what will be computed from people's records.
+"""Write two pages for an ethics board about what will be computed from people's records.
 
 They follow from a plan or its course alone, so everyone with the plan gets identical bytes. A kind without words is
 refused. Needs the ``report`` extra (jinja2).
@@ -153,7 +153,7 @@ def ethics_page(statement: Statement) -> str:
         "ethics.html",
         plan=plan,
         course=course,
-        in_short=[*_taking_part(plan), *notes, _leaves(total_of(course or plan))],
+        in_short=[*_taking_part(plan), *notes, _leaves(plan, total_of(course or plan))],
         records=[*records_of(sessions), *explanations.persons(plan), *persons_in_sessions(course)],
         sums=_sums(sessions),
         made=[*_computed(sessions), _OPENED_EXACT if plan.noise is None else _OPENED],
@@ -171,10 +171,9 @@ def ethics_page(statement: Statement) -> str:
 def _taking_part(plan: Plan) -> Iterator[str]:
     cohort, devices = plan.cohort, plan.devices
     if devices is None:
-        yield (
-            f"{cohort.clients} parties take part, with at most {cohort.max_records:,} records between them. Records "
-            "stay with the party that holds them."
-        )
+        held = f"at most {cohort.max_records:,} records between them"
+        held = "any number of records each" if plan.schema.party_is_record else held
+        yield f"{cohort.clients} parties take part, with {held}. Records stay with the party that holds them."
         return
     runs = "once" if devices.most_runs == 1 else f"at most {devices.most_runs} times"
     yield (
@@ -183,10 +182,11 @@ def _taking_part(plan: Plan) -> Iterator[str]:
     )
 
 
-def _leaves(total: Total) -> str:
+def _leaves(plan: Plan, total: Total) -> str:
+    what = "directions from" if plan.schema.party_is_record else "sums over"
     over = "" if total.sessions == 1 else f" in at most {total.sessions} sessions"
     return (
-        f"A party sends {total.numbers:,} numbers{over}, {total.upload_bytes:,} bytes: sums over its records, and no "
+        f"A party sends {total.numbers:,} numbers{over}, {total.upload_bytes:,} bytes: {what} its records, and no "
         "record. They are masked: no one can read one party's sums while the keys of the masks hold, and only the "
         "total over parties is opened. It also sends keys, signatures and messages, which reveal nothing about a "
         "record."
@@ -279,7 +279,7 @@ def _how_well(plan: Plan, course: Course | None) -> str:
 
 
 def _guess(kept: Guarantee) -> str:
-    """Return the best attacker's advantage, rounded up to a tenth of a hundredth."""
+    """State how often the best attacker is right, of 100, rounded up to a tenth."""
     right = math.ceil(500 * (1 + kept.operating_point()[2])) / 10
     return (
         f"An attacker who must decide which of two equally likely cases is true is right in at most {right:g} of 100 "

@@ -181,7 +181,7 @@ def _of_plan(plan: Plan, course: Course | None) -> dict[str, Any]:
 
 
 def _documents(plan: Plan, course: Course | None) -> list[tuple[str, str]]:
-    """A course's origin states the total guarantee."""
+    # A course's origin states the total guarantee.
     if course is None or course_kind(course).single:
         return [("The plan itself", plan.to_toml())]
     from privstats.course.document import texts

@@ -106,8 +106,7 @@ def _with_this(plan: Plan, guarantee: Guarantee, account: Account) -> Together:
 
 
 def _row(account: Account, kept: Guarantee, where: str) -> Together:
-    start = f"{where[:1].upper()}{where[1:]}"
-    cap = account.cap
+    start, cap = f"{where[:1].upper()}{where[1:]}", account.cap
     if cap is None or math.isinf(kept.mu):
         return Together(Guarantee(math.inf), f"{start}: nothing bounds what is found, because they hold exact sums.")
     return Together(kept, f"{start}: at most {explanations.hits(kept):g} of 100 {_WHOM[cap.unit]}.")

@@ -61,6 +61,7 @@ def test_a_plan_of_every_kind_says_what_leaves_a_party_and_what_for(schema: ps.s
     said = of(plan)
     assert all(title in said for title in TITLES)
     assert f"A party sends {plan.layout.size:,} numbers, {plan.masking.upload_bytes:,} bytes" in said
+    assert ("with any number of records each" in said) == schema.party_is_record
     for row in schema.sent:
         numbers = row.blocks(schema.sizes) * row.entries(schema.sizes)
         assert f"{row.meaning} {numbers:,} {plan.noise.sigma[row.letter]:.3g}" in said
@@ -78,7 +79,8 @@ def test_a_course_of_every_kind_says_how_often_parties_are_asked_and_what_all_of
     plans = course.priced if len(course.priced) == course.most else course.priced * course.most
     sessions = f" in at most {course.most} sessions" if course.most > 1 else ""
     sent = f"{sum(plan.layout.size for plan in plans):,} numbers{sessions}"
-    size = f"{sum(plan.masking.upload_bytes for plan in plans):,} bytes: sums over"
+    what = "directions from" if course.first.schema.party_is_record else "sums over"
+    size = f"{sum(plan.masking.upload_bytes for plan in plans):,} bytes: {what} its records"
     assert f"A party sends {sent}, {size}" in said
     assert said.count("A record is") == 1
     for plan in course.priced:
