@@ -188,9 +188,9 @@ class HazardSchema(Round):
 
     def _two(self, name: str) -> Categories:
         levels: Any = self.transform[0]
-        declared = {each.name: each for each in (*levels.columns, *levels.outcomes)} if levels.kind == "levels" else {}
-        result = declared.get(name)
-        return result if isinstance(result, Categories) else Categories(name, (0, 1))
+        declared = (*levels.columns, *levels.outcomes) if levels.kind == "levels" else ()
+        found = [each for each in declared if each.name == name and isinstance(each, Categories)]
+        return found[-1] if found else Categories(name, (0, 1))
 
     @property
     def causes(self) -> tuple[str, ...]:

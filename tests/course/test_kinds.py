@@ -14,7 +14,8 @@ from privstats.course import Alignment, DisjointRounds, Single, read, write
 from privstats.course.kinds import KINDS, CourseKind, course_kind, register
 from privstats.engines.network.parts import CONTRIBUTIONS
 from privstats.errors import PlanError
-from privstats.transforms import ConstantFeature
+from privstats.moments import kind_of
+from privstats.transforms import ConstantFeature, input_features
 from privstats.workflows.report import sessions
 from privstats.workflows.simulate import _THROUGH
 from tests.contrib.alignment.cohort import first
@@ -220,6 +221,16 @@ READ_ALL_AT_FIRST = {"single", "rounds", "alignment", "stream", "newton", "stand
 def test_every_kind_says_whether_a_later_round_reads_more() -> None:
     """A kind without ``admits`` is listed here only if its first round reads all that a later one reads."""
     assert {name for name, kind in KINDS.items() if not hasattr(kind.type, "admits")} == READ_ALL_AT_FIRST
+    for name in READ_ALL_AT_FIRST:
+        first, *later = (_read(plan.schema) for plan in SAMPLES[name].priced)
+        assert [each for each in later if each != first] == [], f"{name} needs admits: a later session reads more"
+
+
+def _read(schema: ps.schema.Schema) -> tuple[object, ...]:
+    """Return what the schema reads next to the features, and the number of input columns."""
+    rows = getattr(schema, "rows", schema)
+    beside = kind_of(schema).beside or {"classes": "labels", "ridge": "targets"}.get(rows.task, rows.task)
+    return beside, input_features(schema.transform, schema.features - schema.appended)
 
 
 @pytest.mark.parametrize(("name", "kind"), [("stream", Stranger), ("strange", Single)])

@@ -1,16 +1,20 @@
 """A module of heads stands on a floor or is a head, which nobody imports; what a head sets is read by somebody."""
 
 import ast
+import inspect
 import re
 import tomllib
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import grimp
 import pytest
 
 from privstats import heads
-from privstats.heads.registry import HEADS, head_class
+from privstats.errors import HeadError
+from privstats.heads.registry import HEADS, head_class, named
+from tests.heads.conftest import quick
 
 PACKAGE = "privstats.heads"
 
@@ -48,6 +52,16 @@ def test_a_head_has_a_test_of_its_own_and_a_type():
         room, _, own = module.partition(".")[2].rpartition(".")
         assert (Path(__file__).parents[1] / room.replace(".", "/") / f"test_{own}.py").exists()
         assert f"    from {module} import {name} as {name}\n" in lines
+
+
+@pytest.mark.parametrize("name", named("classes"))
+def test_what_a_head_says_of_its_temperature_and_its_rows_is_so(name, blobs):
+    """A wrong ``has_calibration`` hid a card's temperature, a wrong ``unit_rows`` that a fit lacks its clip norm."""
+    head, (X, y) = head_class(name), blobs(n=80, d=3, classes=2)
+    assert head.has_calibration == ("self.temperature_ =" in Path(inspect.getfile(head)).read_text("utf-8"))
+    terms = {"epsilon": 3.0, "delta": 1e-5, "adjacency": "replace-one", "classes": range(2), "ledger": "uncharged"}
+    with nullcontext() if head.unit_rows else pytest.raises(HeadError, match="a private fit needs clip_norm=...:"):
+        quick(name).fit_private(X, y, **terms)
 
 
 ROOT = Path(__file__).parents[2]

@@ -7,6 +7,8 @@ import pytest
 
 import privstats as ps
 from privstats.plan import facts
+from privstats.review.certificate import certificate_text
+from privstats.review.certificate_checker import check
 from privstats.secagg.keys import CLASSICAL, HYBRID, KEY_AGREEMENTS
 from privstats.secagg.masking_facts import KEY_FACTS, RECORDED
 from privstats.secagg.protocols import PROTOCOLS
@@ -64,6 +66,8 @@ def test_a_protocol_without_such_a_version_refuses_it_by_name(name: str) -> None
         if key_agreement in PROTOCOLS[name].key_agreements:
             made_plan = plan_of(FIELDS[name], key_agreement=key_agreement)
             assert KEY_FACTS[key_agreement] in facts(made_plan)
+            verdict = check(made_plan.to_toml(), certificate_text(made_plan))
+            assert ("; finding: " in verdict) == (KEY_FACTS[key_agreement] == RECORDED)
         else:
             with pytest.raises(ps.PlanError, match=f"protocol='{name}' has no version with key_agreement='{HYBRID}'"):
                 plan_of(FIELDS[name], key_agreement=key_agreement)

@@ -7,6 +7,7 @@ import ast
 import copy
 import json
 from collections.abc import Iterator
+from dataclasses import fields
 from functools import cache
 from typing import Any
 
@@ -91,6 +92,10 @@ def test_the_checker_knows_the_keys_of_a_plan_file_and_no_others() -> None:
     plans = keys_of_plans()
     known = {name: {key.partition("=")[0].rstrip("?") for key in KEYS[name].split()} for name in plans}
     assert known == plans, "add the key to KEYS in review/certificate_checker.py"
+    for task, kind in ps.schema.KINDS.items():
+        own = {each.name for each in fields(kind) if each.init}
+        keys = {key.partition("=")[0].rstrip("?") for key in SCHEMAS[task].split()}
+        assert keys == own, f"add the key of {task} to SCHEMAS in review/certificate_checker.py"
 
 
 @pytest.mark.parametrize("name", PLANS)

@@ -4,9 +4,11 @@ Each stop takes the kind or refuses it by its name in a sentence. A kind that is
 no more, is refused by its name wherever somebody has yet to write its row.
 """
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from inspect import signature
 from pathlib import Path
 from typing import Any, ClassVar
@@ -16,6 +18,8 @@ import pytest
 
 import privstats as ps
 from privstats import simulate
+from privstats.dp import client_mu, joint_mu, sensitivity
+from privstats.encoding import flatten, layout_of
 from privstats.errors import PrivstatsError
 from privstats.kinds import KINDS
 from privstats.plan.feasibility import _remedy
@@ -29,6 +33,8 @@ from privstats.schema.public_values import Published, Values
 from privstats.workflows.readers import possible, suggested
 from privstats.workflows.report import Statement, ethics_page, page_of
 from tests import made
+from tests.moments.test_person_sums import rows_of, some
+from tests.plan.every_kind import PLANS
 from tests.plan.random_plans import PANEL
 from tests.schema.made_up import MadeUpSchema, made_up_kind
 from tests.schema.samples import PROMISED, SCHEMAS, SCORED, TAKEN
@@ -163,7 +169,8 @@ def test_a_kind_is_taken_or_refused_by_its_name_at_every_stop(schema, tmp_path, 
     plan, refused = plan_of(schema), dict[str, str]()
     for stop, visit in STOPS.items():
         try:
-            visit(plan, tmp_path)
+            found = visit(plan, tmp_path)
+            assert not getattr(found, "violated", False), f"{stop} contradicts what is claimed of this kind: {found}"
         except PrivstatsError as refusal:
             refused[stop] = str(refusal)
     taken = set(STOPS) - set(refused)
@@ -172,6 +179,75 @@ def test_a_kind_is_taken_or_refused_by_its_name_at_every_stop(schema, tmp_path, 
     assert taken == (EVERYWHERE | TAKEN[schema.task] | letters) - lacking, refused
     unnamed = {stop: said for stop, said in refused.items() if not re.search(by_name(schema), said)}
     assert not unnamed
+
+
+def records_of(schema: Any, n: int, chance: np.random.Generator) -> tuple[Any, Any]:
+    """Return records within the bounds and far beyond; some cannot be read."""
+    if schema.task == "hazard":
+        columns = {name: chance.normal(size=n) * chance.choice([0.3, 30.0]) for name in schema.feature_names}
+        return columns | {schema.bins.name: chance.uniform(-1, 30, n), schema.event: chance.integers(0, 2, n)}, None
+    if schema.task == "counts":
+        listed = {each.name: [*getattr(each, "values", (-9.0, 30.0, 50.0, 99.0)), "?"] for each in schema.variables}
+        columns: dict[str, Any] = {name: chance.choice(np.array(of, object), n) for name, of in listed.items()}
+        return columns | {each.name: chance.uniform(-9, 99, n) for each in schema.numbers or ()}, None
+    X, y = rows_of(schema, n, int(chance.integers(1 << 32)))
+    if chance.random() < 0.3:
+        X[-1, 0] = math.nan
+    return X, y * chance.choice([1.0, -50.0]) if np.asarray(y).dtype.kind == "f" else y
+
+
+def moved(schema: Any, seed: int) -> list[tuple[Any, int, np.ndarray]]:
+    """Return how far one more record, one exchanged, or all of a client move the sums; for a kind of parties, a party.
+
+    Each with its adjacency and the number of records.
+    """
+    chance = np.random.default_rng(seed)
+    rest = 0 if schema.party_is_record else int(chance.integers(5))
+    X, y = records_of(schema, rest + 2, chance)
+
+    def summed(*places: int) -> np.ndarray:
+        at, how = np.array([*range(rest), *places], int), {"published": published(schema), "unreadable": "leave out"}
+        return np.asarray(flatten(ps.moments.exact_moments(schema, some(X, at), some(y, at), **how)), np.float64)
+
+    one, other = (summed(place) for place in (rest, rest + 1))
+    without = np.zeros_like(one) if schema.party_is_record else summed()
+    moves = [("add-remove", 1, one - without), ("add-remove", 1, other - without), ("replace-one", 1, one - other)]
+    return moves if schema.party_is_record else [*moves, ("add-remove", rest + 2, summed(rest, rest + 1))]
+
+
+_OF_COLUMNS = {"cells", "levels", "transport", "by-arm"}
+WITH_EVERY_KEY = [
+    plan.schema
+    for plan in PLANS.values()
+    if plan.schema.task != "scoring" and not _OF_COLUMNS & {step.kind for step in plan.schema.transform}
+    if getattr(plan.schema, "module", None) is None
+]
+MEASURED = {str(schema): schema for schema in (*SAMPLES, *WITH_EVERY_KEY)}
+"""The samples, and schemas of numbers with every key that a plan can have."""
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize(
+    "schema",
+    [schema for schema in MEASURED.values() if schema.party_is_record or not schema.refusal("record")],
+    ids=lambda schema: f"{schema.task}-{schema.statistics}",
+)
+def test_no_neighbour_moves_the_measured_sums_beyond_the_sensitivity(schema):
+    """Certificates and searches have definitions of their own, so neither sees a clip that the library's sums lack."""
+    layout, alone = layout_of(schema), {s: sensitivity(schema, s, "add-remove") for s in schema.statistics}
+    for seed in range(20):
+        for adjacency, records, move in moved(schema, seed):
+            for sigma in (alone, *({s: alone[s]} for s in alone)):
+                steps = [sigma.get(row.statistic, math.inf) * row.scale * row.noise_factor for row in layout.segments]
+                parts = zip(steps, layout.slices, strict=True)
+                far = math.sqrt(math.fsum(float(((move[at] / step) ** 2).sum()) for step, at in parts))
+                most = (joint_mu if records == 1 else partial(client_mu, records=records))(schema, sigma, adjacency)
+                assert far <= most * (1 + 1e-9), (seed, adjacency, records, [*sigma])
+
+
+def test_every_bound_of_a_promise_is_searched() -> None:
+    """A bound that no search tried to beat is only a claim. An alignment's bound is the clip of a client."""
+    assert {task for task, taken in TAKEN.items() if "search" not in taken} == {"gaussians"}
 
 
 @pytest.mark.parametrize("stop", STOPS)

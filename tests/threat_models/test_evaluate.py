@@ -5,10 +5,12 @@ from dataclasses import replace
 import pytest
 
 from privstats.errors import DataError, PlanError
+from privstats.randomness import seeded
 from tests.made import refused
 from threat_models.adversary import SIGHTS
 from threat_models.attack import Attack, attacks, attacks_named
 from threat_models.axes import AXES
+from threat_models.data import synthetic_pool
 from threat_models.evaluate import Effort, Results, evaluate, matrix, steps, sweep
 
 from .conftest import plan_of, promise
@@ -183,6 +185,20 @@ def test_every_attack_is_listed_with_its_place():
     of_any_plan = {each.name for each in listed if isinstance(each, Attack) and not each.reads}
     assert of_any_plan == {"informed", "repeated-releases", "published-model"}, "set `reads` in the attack's file"
     refused(DataError, "no attack 'bogus'", attacks_named, ["bogus"])
+
+
+OF_OTHER_PLANS = {"rotation", "rotation-on-the-grid", "random-cohorts", "decoded-image", "float-digits"}
+"""Attacks that get nothing of two records per class without noise; their tests run them where they succeed."""
+
+
+def test_an_attack_succeeds_where_nothing_hides_the_records():
+    """An attack that always guessed the same was listed, and its row read "no evidence"."""
+    plan, idle = plan_of(), set()
+    for attack in (each for each in attacks() if isinstance(each, Attack)):
+        effort = Effort(trials=24, records=attack.records or 2, seed=1)
+        (found,) = evaluate(plan, [attack], synthetic_pool(plan, seeded(0)), effort).rows
+        idle |= {attack.name} if not found.measured or found.measured < found.baseline + 0.2 else set()
+    assert idle == OF_OTHER_PLANS, "run the attack where it succeeds, in its own test, and list it here"
 
 
 def test_an_attack_is_one_class_that_registers_itself():
