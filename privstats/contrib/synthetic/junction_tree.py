@@ -109,22 +109,24 @@ class JunctionTree:
     def marginals(self, potentials: Sequence[Array]) -> tuple[list[Array], float]:
         """Return each clique's probabilities from log-potentials, and the log normaliser."""
         beliefs = [np.array(each) for each in potentials]
-        upward: dict[int, Array] = {}
+        sums: dict[int, Array] = {}
         for link in reversed(self.links):
             clique, above = self.cliques[link.child], self.cliques[link.parent]
-            upward[link.child] = log_sums(beliefs[link.child], self.axes(clique, link.shared))
-            beliefs[link.parent] += self.widened(upward[link.child], link.shared, above)
+            sums[link.child], logs = _exponentials(beliefs[link.child], self.axes(clique, link.shared))
+            beliefs[link.parent] += self.widened(logs, link.shared, above)
+        root, normaliser = _exponentials(beliefs[0], tuple(range(beliefs[0].ndim)))
+        beliefs[0] /= root
         for link in self.links:
             clique, above = self.cliques[link.child], self.cliques[link.parent]
-            downward = log_sums(beliefs[link.parent], self.axes(above, link.shared)) - upward[link.child]
-            beliefs[link.child] += self.widened(downward, link.shared, clique)
-        normaliser = float(log_sums(beliefs[0], tuple(range(beliefs[0].ndim))))
-        return [np.exp(each - normaliser) for each in beliefs], normaliser
+            ratio = beliefs[link.parent].sum(axis=self.axes(above, link.shared)) / sums[link.child]
+            beliefs[link.child] *= self.widened(ratio, link.shared, clique)
+        return beliefs, float(normaliser)
 
 
-def log_sums(values: Array, axes: tuple[int, ...]) -> Array:
-    """Return ``log(sum(exp(values)))`` over some axes."""
-    if not axes:
-        return values
+def _exponentials(values: Array, axes: tuple[int, ...]) -> tuple[Array, Array]:
+    """Replace values by exponentials over the largest one; return sums and log sums over some axes."""
     largest = values.max(axis=axes, keepdims=True)
-    return np.asarray(np.log(np.exp(values - largest).sum(axis=axes)) + largest.squeeze(axis=axes))
+    values -= largest
+    np.exp(values, out=values)
+    sums = np.asarray(values.sum(axis=axes))
+    return sums, np.log(sums) + largest.reshape(sums.shape)

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privstats.contrib.synthetic.junction_tree import JunctionTree, log_sums
+from privstats.contrib.synthetic.junction_tree import JunctionTree
 
 SIZES = (2, 3, 2, 4, 2)
 EDGES = st.lists(st.sampled_from(list(combinations(range(len(SIZES)), 2))), unique=True, max_size=8)
@@ -36,13 +36,16 @@ def test_every_edge_lies_in_a_clique_and_each_variables_cliques_are_connected(ed
         assert holding - sum(variable in link.shared for link in tree.links) == 1
 
 
-def test_sums_over_no_axis_are_the_values():
-    values = np.array([1.0, 2.0])
-    assert log_sums(values, ()) is values
-
-
 def test_a_cycle_holds_the_pair_that_its_triangles_add():
     tree = JunctionTree((2, 2, 2, 2, 2), ((0, 1), (1, 2), (2, 3), (0, 3)))
     assert tree.holds((0, 2)) or tree.holds((1, 3))
     assert tree.holds((4,))
     assert not tree.holds((0, 4))
+
+
+def test_potentials_that_are_far_apart_have_marginals():
+    tree = JunctionTree((2, 2, 2), ((0, 1), (1, 2)))
+    far = np.array([[1_000.0, -2_000.0], [-2_000.0, 1_000.0]])
+    beliefs, normaliser = tree.marginals([far, -3 * far])
+    assert np.isclose(normaliser, 7_000 + np.log(2))
+    assert np.allclose(beliefs, [[[0.5, 0.0], [0.0, 0.5]], [[0.0, 0.5], [0.5, 0.0]]])

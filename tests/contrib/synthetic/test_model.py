@@ -70,6 +70,39 @@ def test_noisy_tables_that_disagree_and_are_negative_have_a_fit():
     assert all(np.isfinite(each).all() and np.isclose(each.sum(), 1) for each in model.beliefs)
 
 
+def test_tables_that_overlap_and_disagree_are_fitted_to_the_optimum(monkeypatch):
+    sizes, rng = (6,) * 8, np.random.default_rng(0)
+    pairs = [*((a, a + 1) for a in range(7)), *((a, a + 2) for a in range(6)), (0, 7)]
+    codes = np.minimum(rng.poisson(rng.gamma(2.0, size=(5_000, 1)), (5_000, 8)), 5)
+    fine, halves, measured = np.arange(6), np.arange(6) // 3, list[Measurement]()
+    for axes, lump, sigma in [
+        *(((a,), fine, 5.0) for a in range(8)),
+        *((pair, fine, 10.0) for pair in pairs),
+        *((pair, halves, 15.0) for pair in pairs),
+    ]:
+        counts = rng.normal(0, sigma, [lump.max() + 1] * len(axes))
+        np.add.at(counts, tuple(lump[codes[:, axis]] for axis in axes), 1.0)
+        measured.append(Measurement(axes, (lump,) * len(axes), counts, sigma))
+    tree = JunctionTree(sizes, tuple(pairs))
+    found = fitted(tree, measured)
+    monkeypatch.setattr("privstats.contrib.synthetic.model._TOLERANCE", 1e-14)
+    monkeypatch.setattr("privstats.contrib.synthetic.model._MAX_STEPS", 20_000)
+    best = fitted(tree, measured)
+    for own, other in zip(found.beliefs, best.beliefs, strict=True):
+        assert np.abs(own - other).sum() < 0.002
+    assert np.isclose(_squares(found, measured), _squares(best, measured), rtol=1e-4)
+
+
+def _squares(model, measured):
+    """Squared errors in sigmas, of all tables."""
+    out = 0.0
+    for each in measured:
+        expected = np.zeros(each.counts.shape)
+        np.add.at(expected, np.ix_(*each.lumps), model.records * model.marginal(each.variables))
+        out += np.square((expected - each.counts) / each.sigma).sum()
+    return out
+
+
 @given(st.integers(0, 1 << 16), st.integers(1, 500))
 def test_systematic_draws_are_within_one_of_their_expectation(seed, rows):
     rng = np.random.default_rng(seed)
