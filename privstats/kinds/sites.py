@@ -139,7 +139,7 @@ def _checked_pulls(values: object) -> tuple[float, ...]:
     if any(low >= high for low, high in pairwise(pulls)):
         raise SchemaError("pulls must increase; sort them and name each once")
     if len(pulls) > 1 and pulls[0] == 0:
-        raise SchemaError("a pull of 0 stands alone: set (0,) for fixed effects, or pulls above 0 for inference.mixed")
+        raise SchemaError("a pull of 0 cannot be combined: (0,) is for fixed effects, others are for inference.mixed")
     return pulls
 
 

@@ -163,7 +163,7 @@ def test_flat_vectors_and_plans_come_back(tmp_path):
         ({"pulls": ()}, "1 to 4 numbers"),
         ({"pulls": 4.0}, "1 to 4 numbers"),
         ({"pulls": (1, 2, 3, 4, 5)}, "1 to 4 numbers"),
-        ({"pulls": (-1.0,)}, "a pull must be a number between 1e-30 and 1e[+]09, got -1.0: 0 frees"),
+        ({"pulls": (-1.0,)}, "a pull must be a number between 1e-30 and 1e[+]09, got -1.0: 0 removes"),
         ({"pulls": (math.inf,)}, "a pull must be a number between"),
         ({"pulls": (True,)}, "a pull must be a number between"),
         ({"pulls": (2e9,)}, "for more, use a RidgeSchema"),

@@ -180,7 +180,7 @@ def test_scatter_is_that_of_the_equivalent_moments():
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"pull": -1.0}, "pull must be a number between 1e-30 and 1e[+]09, got -1.0: 0 frees"),
+        ({"pull": -1.0}, "pull must be a number between 1e-30 and 1e[+]09, got -1.0: 0 removes"),
         ({"pull": math.inf}, "pull must be a number between"),
         ({"pull": 1e10}, "for more, use a ClassSchema"),
         ({"pull": True}, "pull must be a number"),

@@ -131,8 +131,8 @@ def test_a_claim_that_prices_an_exchange_of_parties_as_one_that_comes_is_found(m
 
 
 def test_a_party_that_may_be_twice_as_long_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = parties.cut
-    monkeypatch.setattr(parties, "cut", lambda V, steps: 2 * right(V, steps))
+    right = parties.truncated
+    monkeypatch.setattr(parties, "truncated", lambda V, steps: 2 * right(V, steps))
     monkeypatch.setattr(parties, "_squared_length", lambda ray: 0)  # nor does the container refuse it
     for updates in (False, True):
         found = of_parties(updates=updates)
