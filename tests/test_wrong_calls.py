@@ -238,6 +238,7 @@ ROWS: list[Row] = [
     (lambda: ps.measure(X, Y), r"schema must be .* got ndarray; call measure\(schema, X, y\)"),
     (lambda: ps.measure(PLAN, X, Y), "got Plan; give plan.schema"),
     (lambda: ps.measure(SCHEMA, X), "y is missing; give labels or targets next to X"),
+    (lambda: ps.measure(SCHEMA, X[:, :2].tolist()), "got 0 dimensions; if X has one row per record, pass y too"),
     (lambda: ps.measure(SCHEMA, {"a": X[:, 0]}, Y), r"needs rows: give pandas\.DataFrame"),
     (
         lambda: ps.measure(NAMED, dict(zip("abcd", X.T, strict=True)), Y, unreadable="leave out"),

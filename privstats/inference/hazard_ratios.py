@@ -76,6 +76,7 @@ class HazardRatios(Regression):
         cap_bin: bin where the cumulative hazard passes the cap at the columns' mean, or None.
         events_within: share of events before the cap; NaN where not reported.
         checked: release over the early bins, or None.
+        lost: sessions without a sum; each counts in the guarantee at the last plan's price.
 
     Example:
         >>> from privstats import randomness
@@ -105,6 +106,7 @@ class HazardRatios(Regression):
     cap_bin: str | None
     events_within: float
     checked: Release | None = None
+    lost: int = 0
 
     @property
     def causes(self) -> tuple[str, ...]:
@@ -270,6 +272,7 @@ def hazards(releases: Sequence[Release | None]) -> HazardRatios:
         cap_bin=_cap_bin(schema, weights[-1], np.asarray(last.moments.H)),
         events_within=_events_within(schema, weights[-1], np.asarray(last.moments.H), counts),
         checked=check,
+        lost=sum(each is None for each in releases),
     )
 
 
@@ -370,7 +373,8 @@ def _events_within(schema: HazardSchema, w: Array, H: Array, counts: Release | N
 def _summary_of(table: HazardRatios, alpha: float) -> Summary:
     assumed = f"{table.assumed}, independent persons, negligible clipping, honest clients"
     checks = () if table.checked is None else (table.checked.plan,)
-    source = Source(table.release, alpha, assumed, (*table.counts, *(table.release.plan,) * table.rounds, *checks))
+    rounds = (table.release.plan,) * (table.rounds + table.lost)
+    source = Source(table.release, alpha, assumed, (*table.counts, *rounds, *checks))
     test = table.proportionality() if table.counted is not None and table.by is not None else None
     by_column = None if table.checked is None else table.proportionality_by_column()
     event, *others = (schema := _schema_of(table.release)).causes

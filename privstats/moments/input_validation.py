@@ -115,7 +115,8 @@ def check_features(schema: Schema, X: Any) -> Rows:
 def check_shape(schema: Schema, rows: Rows) -> Rows:
     """Require the schema's number of columns."""
     if len(rows.shape) != 2:
-        raise DataError(f"X must have shape (records, features), got {len(rows.shape)} dimensions; reshape it")
+        how = "reshape it" if rows.shape else "if X has one row per record, pass y too"
+        raise DataError(f"X must have shape (records, features), got {len(rows.shape)} dimensions; {how}")
     try:
         outputs = output_features(schema.transform, rows.shape[1])
     except SchemaError as error:

@@ -55,7 +55,7 @@ def test_no_cell_of_a_file_is_told_but_the_lists_that_are_said(privstats, folder
     done = privstats("try", "north.csv", "south.csv", *ASKED, "--keep", cwd=folder, code=0)
     page, kept = (folder / "try.html").read_text(), (folder / "columns.toml").read_text()
     assert page.count("A REHEARSAL: read from the files themselves") == 2
-    assert "--target ill --split 0.25</code><br>in the study, at every party: keeps this share out of every sum" in page
+    assert "--target ill --split 0.25</code><br>in the study, at every party: holds this share out of every sum" in page
     rows = [line.split(",") for line in (folder / "north.csv").read_text().splitlines()[1:-1]]
     canaries = {value for row in rows for value in (row[0], row[1], row[4]) if len(value) > 4}
     assert not [value for value in canaries if value in page or value in done.stdout or value in kept]
@@ -168,7 +168,7 @@ def test_ids_that_lost_a_character_in_decoding_are_nobodys_and_counted(privstats
         (folder / f"{name}.csv").write_text("\n".join([f"whose,{first}", *lines]), "latin-1")
     asked = (*ASKED, "--persons", "whose", "--encoding", "utf-8")
     privstats("try", "north.csv", "south.csv", *asked, cwd=folder, code=0)
-    unowned = "records without an id, left out</td><td>238<"  # every other one; two of these have no class
+    unowned = "records without an id, excluded</td><td>238<"  # every other one; two of these have no class
     assert unowned in (folder / "try.html").read_text()
 
 

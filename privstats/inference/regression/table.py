@@ -41,7 +41,7 @@ class Regression(RowTable):
         condition_number: as in statsmodels; None for an indefinite Gram matrix.
         cov_type: ``"nonrobust"``, ``"folds"``, ``"groups"`` or ``"REML"``; ``cov_reason`` explains the choice.
         columns: number released, without the constant.
-        rounds: counted in the guarantee at the last plan's price; for hazards only those with a sum.
+        rounds: counted in the guarantee at the last plan's price.
         counts: plans of the counts that set cut points.
         column_cells: of declared columns, for :meth:`cells`.
 
