@@ -56,7 +56,9 @@ def _rows(table: Coded) -> list[Row]:
 
 
 def _is_fine(each: Measurement, sizes: Sequence[int]) -> bool:
-    return each.counts.shape == tuple(sizes[axis] for axis in each.variables)
+    return all(
+        np.array_equal(lump, np.arange(sizes[axis])) for lump, axis in zip(each.lumps, each.variables, strict=True)
+    )
 
 
 def _counted(cells: Sequence[NDArray[np.intp]], shape: tuple[int, ...]) -> NDArray[np.float64]:

@@ -160,7 +160,7 @@ class Noise:
         return (self.share_sigma(segment) + self.trust.rounding) * math.sqrt(self.trust.draws(clients, self.members))
 
     def released_sigma(self, survivors: int) -> dict[str, float]:
-        """Return a release's noise with ``survivors`` clients, in real units, after excess noise is removed."""
+        """Return a release's noise with ``survivors`` clients, in real units, less the excess that the plan removes."""
         return {statistic: sigma * self._surplus(survivors) for statistic, sigma in self.sigma.items()}
 
     def max_sigma(self, clients: int) -> dict[str, float]:

@@ -38,7 +38,7 @@ def joint_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency) 
 
         - gradients, calibrations, ``WithinSchema``.
         - under replace-one: hazards, numbers by group next to tables, effects with weights W.
-        - under replace-one: a logistic regression's g and H with w_H R^2 > 11.1 w_g.
+        - under replace-one: a logistic regression's g and H with w_H R^2 > 11.09 w_g.
 
         Assumes that every record obeys the schema's bounds, which the client enforces when it clips and quantises.
 

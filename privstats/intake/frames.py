@@ -1,6 +1,6 @@
 """Read tables with a named target, and tables not in memory: DuckDB relations, lazy frames, Arrow datasets.
 
-Declared columns alone are read, in batches where sums are formed. No table library is imported here.
+Of a declaration's table only its columns are read, in batches where sums are formed. No table library is imported here.
 """
 
 from __future__ import annotations

@@ -219,7 +219,7 @@ class RecordFile:
 
 def _empty(share: float, records: int) -> DataError:
     return DataError(
-        f"a split of {share:g} leaves one part of {records} records empty; pass a share nearer 0.5, or more records"
+        f"a split of {share:g} leaves one part of {records} records empty; pass a share nearer 0.5, above 0 and below 1"
     )
 
 

@@ -313,7 +313,7 @@ def _check_events(schema: HazardSchema) -> None:
         strata = schema.baselines
         if schema.periods * strata * _EVENTS_PER_BIN > events:
             held = f"{schema.periods} bins" + (f" in each of {strata} strata" if strata > 1 else "")
-            text = f"bins has {held} for {events} expected events: fewer than ten a bin make the ratio wrong; expect "
+            text = f"bins has {held} for {events} expected events: fewer than ten in each make the ratio wrong; expect "
             raise SchemaError(f"{text}{schema.periods * strata * _EVENTS_PER_BIN} or more, or fewer bins, two at least")
         settle(schema, expected_events=events)
 

@@ -120,7 +120,7 @@ class PartySchema(Schema):
     def clipping(self) -> str:
         """Explanation of a party's bounded weight."""
         return (
-            "Then one direction is computed from all records of the party, at length 1, and rounded to steps of "
+            "Then one direction is computed from all records of the party, at length 1, and truncated to steps of "
             f"{1 / self.steps:.2g}: every party weighs the same, so that no record weighs more than its party."
         )
 

@@ -119,7 +119,7 @@ class ScoringSchema(Schema):
         if self.head_bytes > (maximum := self._max_bytes):
             raise SchemaError(
                 f"head_bytes is {self.head_bytes:,}, and a head of {self.classes} classes over {self.features} "
-                f"columns has at maximum {maximum:,}: a larger one would slow every party; publish a smaller head, and "
+                f"columns has at most {maximum:,}: a larger one would slow every party; publish a smaller head, and "
                 "refuse such a plan of another party"
             )
         settle(self, score_bins=_checked_bins(self.score_bins, self.classes, equal=self.cuts is None))

@@ -62,4 +62,4 @@ def test_the_page_names_every_table_on_which_rows_are_behind_aim_at_a_small_epsi
             shown = " and ".join(f"{mean:.3f} ± {error:.3f}".replace("0.", ".") for mean, error in pairs)
             behind.append(f"on {name} ({shown})")
     page = " ".join((Path(__file__).parents[2] / "benchmarks/synthetic/numbers.md").read_text("utf-8").split())
-    assert f"At .3 ours is behind AIM by more than two standard errors {', '.join(behind)} alone" in page
+    assert f"At .3 ours is behind AIM by more than two standard errors {' and '.join(behind)} alone" in page

@@ -109,7 +109,7 @@ def test_no_record_decides_whether_a_party_has_something_to_sum(kind, count, tmp
     assert sums == ({0} if count == 0 else {0, 1})
     with pytest.raises(DataError, match="leaves one part of 1 records empty"):  # there is nothing to score on
         Records(X[:1], Y[:1]).split(0.5, 0)
-    with pytest.raises(DataError, match="a share nearer 0.5, or more records"):
+    with pytest.raises(DataError, match="a share nearer 0.5, above 0 and below 1"):
         RecordFile(path, "tree", split=1.5).read()
 
 

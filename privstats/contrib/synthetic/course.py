@@ -27,7 +27,7 @@ from privstats.errors import PlanError
 from privstats.intake.record_files import RecordFile
 from privstats.plan import Plan
 from privstats.release import Release
-from privstats.schema import CountSchema, Variable
+from privstats.schema import Bins, CountSchema, Variable
 from privstats.transforms.columns import table_of
 
 Pairs = tuple[tuple[str, str], ...]
@@ -300,7 +300,7 @@ def _in_cells(
     """Return counts no finer than the model's cells, and each model cell's measured cell."""
     lumps = []
     for axis, (variable, own) in enumerate(zip(variables, model, strict=True)):
-        if len(variable.cells) > len(own.cells):
+        if _listed(variable) > _listed(own):
             sums = np.zeros((len(own.cells), *np.delete(counts.shape, axis)))
             np.add.at(sums, lump(variable, own), np.moveaxis(counts, axis, 0))
             counts = np.moveaxis(sums, 0, axis)
@@ -308,6 +308,11 @@ def _in_cells(
         else:
             lumps.append(lump(own, variable))
     return counts, tuple(lumps)
+
+
+def _listed(variable: Variable) -> int:
+    # Cells cannot be compared: a merged variable may have fewer values and a cell for the others.
+    return len(variable.edges if isinstance(variable, Bins) else variable.values)
 
 
 def _merged_size(variables: tuple[Variable, ...], model: tuple[Variable, ...]) -> float:

@@ -7,6 +7,7 @@ the dual of their problem, with a small entropy weight.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -141,10 +142,13 @@ def fitted(tree: JunctionTree, measurements: Sequence[Measurement]) -> Model:
     """
     records = total(measurements)
     fit = _Fit(tree, records, tuple(measurements))
-    options: Any = {"maxiter": _MAX_STEPS, "maxfun": 2 * _MAX_STEPS, "maxcor": 30, "ftol": _TOLERANCE, "gtol": 0.0}
     still = np.zeros(fit.directions.shape[1])
-    solution = minimize(fit.value, still, jac=True, method="L-BFGS-B", options=options).x
-    return Model(tree, tuple(fit.potentials(fit.parameters(solution))), records)
+    relative = _TOLERANCE / max(1.0, abs(fit.value(still)[0]))  # as the solver compares
+    options: Any = {"maxiter": _MAX_STEPS, "maxfun": 2 * _MAX_STEPS, "maxcor": 30, "ftol": relative, "gtol": 0.0}
+    found = minimize(fit.value, still, jac=True, method="L-BFGS-B", options=options)
+    if found.nit >= _MAX_STEPS:
+        warnings.warn(f"the fit of the rows stopped at {_MAX_STEPS:,} steps: tables follow less closely", stacklevel=2)
+    return Model(tree, tuple(fit.potentials(fit.parameters(found.x))), records)
 
 
 def _maps(each: Measurement) -> Maps:
@@ -218,10 +222,13 @@ class _Fit:
 
     @cached_property
     def finest(self) -> dict[Clique, int]:
-        """The first table without lumps, by variables."""
+        """The first table of the model's own cells in their order, by variables."""
         out: dict[Clique, int] = {}
         for place, each in enumerate(self.measurements):
-            if each.counts.shape == tuple(self.tree.sizes[one] for one in each.variables):
+            if all(
+                np.array_equal(lump, np.arange(count))
+                for lump, count in zip(each.lumps, each.counts.shape, strict=True)
+            ):
                 out.setdefault(each.variables, place)
         return out
 

@@ -186,7 +186,7 @@ def check_columns(schema: EffectSchema) -> None:
         if name not in names or name == arm or divided.count(name) > 1:
             raise SchemaError(
                 f"subgroups must be by different columns measured before treatment, got {name!r}: name each of "
-                f"{', '.join(each for each in names if each != arm)} at most once"
+                f"{', '.join(each for each in names if each != arm) or 'feature_names'} at most once"
             )
     for each in schema.subgroups or ():
         texts = levels.of(each.name) if levels is not None else None

@@ -8,14 +8,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privstats import moments
 from privstats.kinds.effect.schema import EffectSchema
-from privstats.moments.grid import Ints
 from privstats.schema.public_values import Values
+
+if TYPE_CHECKING:
+    from privstats.moments.grid import Ints
 
 _ONE = float(1 << 20)  # steps of a propensity of 1
 

@@ -88,8 +88,8 @@ class EffectSchema(Schema):
         added, removed or exchanged for an unreadable one. Exchanged for a readable one, it moves them by at most (0, 1,
         2), a ratio's W by at most 2. The bound on e holds because ``t^2 + (1 - t^2)^2 <= 1`` (``dp.joint_mu``,
         docs/sensitivity.md). Squares of several outcomes add up. With subgroups, a replaced record may change its
-        subgroup, which moves N, W and each e by at most sqrt 2. An excluded record moves O alone, by 1; exchanged, by
-        sqrt 2. With ``balance``, b moves by 1; exchanged, by 2.
+        subgroup, which moves N, W and each e by at most sqrt 2. An excluded record moves O alone, by 1; exchanged for
+        another one, by sqrt 2. With ``balance``, b moves by 1; exchanged, by 2.
 
     Example:
         >>> schema = ps.EffectSchema.of({"age": (20, 90)}, treatment="arm", outcome=(0, 1), probability=0.5)

@@ -142,3 +142,12 @@ def test_columns_that_are_not_the_plans_are_refused():
     with pytest.raises(PlanError, match="columns must declare the plan's variables, in order"):
         Synthetic(own.plan, columns=COLUMNS[::-1])
     assert Synthetic.full_plan(COLUMNS, cohort=own.plan.cohort, privacy=own.plan.privacy).schema == own.schema
+
+
+def test_a_merged_column_of_as_many_cells_reads_its_own_values():
+    """Five values and a gap, of which the model has four, the others and a gap: six cells each."""
+    whole = ps.Categories("stage", (1, 2, 3, 4, 5), missing=True)
+    own = ps.Categories("stage", (1, 3, 4, 5), other=True, missing=True)
+    counts, (lumps,) = course_module._in_cells((whole,), (own,), np.array([10.0, 20.0, 30.0, 40.0, 50.0, 6.0]))
+    assert counts.tolist() == [10.0, 30.0, 40.0, 50.0, 20.0, 6.0]
+    assert lumps.tolist() == [0, 1, 2, 3, 4, 5]

@@ -1,5 +1,7 @@
 """The fit matches tables without noise, and draws have the model's marginals."""
 
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -91,6 +93,24 @@ def test_tables_that_overlap_and_disagree_are_fitted_to_the_optimum(monkeypatch)
     for own, other in zip(found.beliefs, best.beliefs, strict=True):
         assert np.abs(own - other).sum() < 0.002
     assert np.isclose(_squares(found, measured), _squares(best, measured), rtol=1e-4)
+
+
+@pytest.mark.parametrize("times", [1, 1_000])
+def test_tables_of_permuted_cells_and_many_records_are_fitted_as_closely(times: int) -> None:
+    """Screening tables may hold the model's cells in another order; noise is small beside many records."""
+    rng, own, order = np.random.default_rng(1), np.arange(5), np.array([0, 2, 3, 1, 4])
+    pairs = [*((a, a + 1) for a in range(7)), *((a, a + 2) for a in range(6)), (0, 7)]
+    codes = np.minimum(rng.poisson(rng.gamma(2.0, size=(5_000, 1)), (5_000, 8)), 4)
+    measured = []
+    for lump, sigma in ((order, 3.0), (own, 1.5)):
+        for axes in [*((a,) for a in range(8)), *pairs]:
+            counts = rng.normal(0, sigma, [5] * len(axes))
+            np.add.at(counts, tuple(lump[codes[:, axis]] for axis in axes), float(times))
+            measured.append(Measurement(axes, (lump,) * len(axes), counts, sigma))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = fitted(JunctionTree((5,) * 8, tuple(pairs)), measured)
+    assert _squares(model, measured) / sum(each.counts.size for each in measured) < 1.1
 
 
 def _squares(model, measured):
