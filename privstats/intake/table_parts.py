@@ -217,8 +217,8 @@ def _read(values: Any) -> NDArray[np.object_]:
 
 def _targets(file: RecordFile, names: list[str]) -> list[str]:
     how = ": name the column to predict with --target (in Python target=)"
-    asked = [(target, "" if target is None else f" has no column {target!r}") for target in file.targets or (None,)]
-    return [_column(file, names, target, f"{lacks}{how}") for target, lacks in asked]
+    wanted = [(target, "" if target is None else f" has no column {target!r}") for target in file.targets or (None,)]
+    return [_column(file, names, target, f"{lacks}{how}") for target, lacks in wanted]
 
 
 def _present(file: RecordFile, names: list[str], features: list[str], targets: Sequence[str]) -> list[str]:

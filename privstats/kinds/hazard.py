@@ -189,8 +189,8 @@ class HazardSchema(Round):
     def _two(self, name: str) -> Categories:
         levels: Any = self.transform[0]
         declared = (*levels.columns, *levels.outcomes) if levels.kind == "levels" else ()
-        found = [each for each in declared if each.name == name and isinstance(each, Categories)]
-        return found[-1] if found else Categories(name, (0, 1))
+        declarations = [each for each in declared if each.name == name and isinstance(each, Categories)]
+        return declarations[-1] if declarations else Categories(name, (0, 1))
 
     @property
     def causes(self) -> tuple[str, ...]:

@@ -1,7 +1,10 @@
 """The project's own rules, as tests: style, types, layers, documentation."""
 
+import ast
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -62,3 +65,19 @@ def test_measuring_does_not_wait_for_heads():
 def test_what_is_loaded_is_named():
     with pytest.raises(AssertionError, match="json"):
         loads_none_of(["json", "zipfile"], "json")
+
+
+def test_no_name_of_the_core_says_only_that_something_was_found_told_or_kept():
+    """Such a name tells a reader nothing of the value; ``left`` with ``right`` is a side."""
+    odd = re.compile("(told|said|found|made|kept|brought|asked|untold)")
+    rooms = tomllib.loads((ROOT / "tests/project/core.toml").read_text("utf-8"))["core"]["rooms"]
+    paths = [path for room in rooms for path in (ROOT / "privstats").glob(f"{room}/**/*.py")]
+    paths += [ROOT / "privstats" / f"{room}.py" for room in rooms if (ROOT / "privstats" / f"{room}.py").exists()]
+    assert len(paths) > 100
+    names = {
+        f"{path.relative_to(ROOT)}:{node.lineno}: {node.id}"
+        for path in paths
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and odd.fullmatch(node.id)
+    }
+    assert names == set()
