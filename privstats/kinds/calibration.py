@@ -193,7 +193,7 @@ def calibration_map(schema: CalibrationSchema, unit: Ints, labels: NDArray[np.in
     return gains
 
 
-# --- the sensitivity, and the two data sets that attain it
+# --- the sensitivity, and the two data sets that the certificate compares
 
 
 def _square(schema: CalibrationSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:

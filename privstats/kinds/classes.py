@@ -244,7 +244,7 @@ def _derived(S: NDArray[Any] | None) -> dict[str, NDArray[Any]]:
     return {"B": pooled, "D": np.diagonal(S, axis1=1, axis2=2).copy()}
 
 
-# --- the sensitivity, and the two data sets that attain it
+# --- the sensitivity, and the two data sets that the certificate compares
 
 
 def _square(schema: ClassSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:

@@ -396,7 +396,7 @@ def _parts(schema: CountSchema, X: Any, y: Any) -> Iterator[tuple[Any, Any]]:
             yield Codes(rows[start : start + _WINDOW], {}), None
 
 
-# --- the sensitivity, and the two data sets that attain it
+# --- the sensitivity, and the two data sets that the certificate compares
 
 
 def square(schema: CountSchema | ScoringSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:

@@ -337,7 +337,7 @@ def _on_grid(read: RidgeSchema, X: Any, records: int) -> Iterator[Array]:
             yield out
 
 
-# --- the sensitivity, and the two data sets that attain it
+# --- the sensitivity, and the two data sets that the certificate compares
 
 
 def _square(schema: GaussianSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:

@@ -297,7 +297,7 @@ def _map(
     return moments.gradient_map.Mapped(mapped.rows, mapped.residuals * fine[:, None], mapped.kappa * fine), fine
 
 
-# --- the sensitivity, and the two data sets that attain it
+# --- the sensitivity, and the two data sets that the certificate compares
 
 
 def _square(schema: GradientSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:

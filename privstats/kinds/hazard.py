@@ -529,7 +529,7 @@ def _add_information(schema: HazardSchema, unit: Ints, variances: Ints, into: In
         into[own, own] += block[-1, -1]
 
 
-# --- the sensitivity, and the two data sets that attain it
+# --- the sensitivity, and the two data sets that the certificate compares
 
 
 def _square(schema: HazardSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:

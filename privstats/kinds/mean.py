@@ -100,7 +100,7 @@ def _of_one_class(schema: MeanSchema, X: Any, y: Any) -> Iterator[tuple[Any, NDA
         yield rows, np.zeros(records, np.intp)
 
 
-# --- the sensitivity, and the two data sets that attain it
+# --- the sensitivity, and the two data sets that the certificate compares
 
 
 def _square(schema: MeanSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:

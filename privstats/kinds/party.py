@@ -342,7 +342,7 @@ def _squared_length(ray: NDArray[np.int64]) -> int:
     return sum(entry**2 for entry in ray.ravel().tolist())
 
 
-# --- the sensitivity, and the two data sets that attain it
+# --- the sensitivity, and the two data sets that the certificate compares
 
 
 def _square(_: PartySchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:

@@ -212,7 +212,7 @@ class RidgeMoments(Moments):
         return RealRidgeMoments.of_sums(self.schema, self.wire())
 
 
-# --- the sensitivity, and the two data sets that attain it
+# --- the sensitivity, and the two data sets that the certificate compares
 
 
 def _square(schema: RidgeSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:

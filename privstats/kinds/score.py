@@ -337,7 +337,7 @@ def _means(schema: ScoreSchema, unit: Ints, w: Values) -> Ints:
     return moments.gradient_map.probabilities(pairs, 0)[:, 1]
 
 
-# --- the sensitivity, and the two data sets that attain it
+# --- the sensitivity, and the two data sets that the certificate compares
 
 
 def _square(schema: ScoreSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:

@@ -367,7 +367,7 @@ def _bins(values: Real, low: float, high: float, bins: int) -> NDArray[np.intp]:
     return np.asarray(place, np.intp)
 
 
-# --- the sensitivity, and the two data sets that attain it
+# --- the sensitivity, and the two data sets that the certificate compares
 
 
 def _pairs(schema: ScoringSchema, _: Mapping[str, float]) -> list[tuple[Record, Record]]:

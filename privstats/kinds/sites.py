@@ -258,7 +258,7 @@ def _target(records: int, targets: Any) -> Any:
     return moments.input_validation.check_targets(targets, 1)
 
 
-# --- the sensitivity, and the two data sets that attain it
+# --- the sensitivity, and the two data sets that the certificate compares
 
 
 def _square(schema: SitesSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:

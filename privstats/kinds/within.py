@@ -242,7 +242,7 @@ def measured_within(schema: WithinSchema, X: Any, y: Any, _: Mapping[str, Values
     return within_moments(schema, sums)
 
 
-# --- the sensitivity, and the two data sets that attain it
+# --- the sensitivity, and the two data sets that the certificate compares
 
 
 def _square(schema: WithinSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:

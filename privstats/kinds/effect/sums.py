@@ -287,7 +287,7 @@ def mapped_records(
     return Mapped(blocks, np.floor(np.clip(weight, 0.0, 1.0) * float(schema.steps)), influences, weighted)
 
 
-# --- the sensitivity, and the two data sets that attain it
+# --- the sensitivity, and the two data sets that the certificate compares
 
 
 def _square(schema: EffectSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
