@@ -57,8 +57,7 @@ class ClipFactors(Protocol):
     def exact_factors(self, owner: NDArray[np.intp], maxima: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the factor of each sum's owner, ``(n,)``.
 
-        For sums up to ``maxima``, the truncated product with this factor equals :meth:`of`. 0 marks an owner for whom
-        no float64 factor is proved exact.
+        The factor times a sum of at most ``maxima``, truncated, is proved to equal :meth:`of`. Without a proof it is 0.
         """
 
 

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from privstats.contrib.http.page import BUNDLES, client_file
 from privstats.plan import Plan
 
-_ASKED = "counts"
+_FORM_TASK = "counts"
 """The task that the page's form can ask."""
 
 
@@ -23,7 +23,7 @@ def warnings(plan: Plan) -> list[str]:
     if refusal:
         return [f"WARNING: {refusal}"]
     task = plan.schema.task
-    if task == _ASKED:
+    if task == _FORM_TASK:
         return []
     return [
         f"WARNING: the page of `privstats http page` asks count tables alone, and schema.task is {task!r}: serve a "
