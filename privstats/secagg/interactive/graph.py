@@ -74,7 +74,7 @@ class Graph:
         """The clients whose signatures on a survivor list count: all, or the first of a public permutation.
 
         It follows from parameters and roster alone. If it followed from a session's transcript, a server could compute
-        two transcripts and show each to the committee of its own (docs/theorems.md, 3).
+        two transcripts and show each to the committee of its own (docs/theorems.md, 8).
         """
         size = committee_size(self.parameters.clients)
         if size == self.parameters.clients:

@@ -59,10 +59,10 @@ def prove_excluded(
         LocalProtocolError: the statements do not prove it.
 
     Guarantee: a client opens its masks only for a list with so many signatures that no second list can have as many,
-    since an honest client signs one list (docs/theorems.md, 2 and 3): certain up to 1,024 clients, beyond except with
-    the probability ``bounds.two_lists``. Suppose that so many clients signed a list without this client. Then its
+    since an honest client signs one list. Suppose that so many clients signed a list without this client. Then its
     self-mask is never removed, and its vector stays uniform to all others together while the plan's key agreement is
-    unbroken.
+    unbroken (docs/theorems.md, 2, 7 and 8). This is certain in the complete graph, and holds on a random graph except
+    with the probability ``parameters.failure``, which stays charged to delta.
     """
     del panel
     receipt, lists = Receipt.decode(report), set[bytes]()

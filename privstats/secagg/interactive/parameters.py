@@ -21,7 +21,7 @@ from privstats.secagg.interactive.random_graph import (
     solve_sparse,
 )
 from privstats.secagg.keys import CLASSICAL, HYBRID
-from privstats.secagg.machines import check_levels
+from privstats.secagg.machines import check_levels, working_with
 
 StepName: TypeAlias = Literal["advertise", "share", "check", "mask", "agree", "unmask", "done", "failed"]
 
@@ -216,8 +216,10 @@ class Parameters:
 
     @property
     def condition(self) -> str:
-        """The only adversary covered by the promise; empty if every server is covered."""
-        return "" if self.server_may_lie else "against a server that follows the protocol"
+        """The promise's assumption: a clause that follows "while"."""
+        server = "" if self.server_may_lie else "the server follows the protocol and "
+        graph = "" if self.complete else ", chosen without knowledge of the random graph"
+        return f"{server}{working_with(self.colluders, self.clients)} the server{graph}"
 
     @classmethod
     def solve(
@@ -247,7 +249,7 @@ class Parameters:
         Raises:
             PlanError: helpers, an unknown graph, or no threshold fits both dropouts and colluders.
 
-        Guarantee: see ``docs/theorems.md``, 2, 3 and 7. The complete graph covers a server that lies about who takes
+        Guarantee: see ``docs/theorems.md``, 2, 7 and 8. The complete graph covers a server that lies about who takes
         part; the robust graph does up to :attr:`bounds`. The sparse graph is for a server that follows the protocol:
         its bounds assume that dropouts do not depend on the graph.
         """

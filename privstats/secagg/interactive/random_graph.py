@@ -76,12 +76,12 @@ def signatures_needed(clients: int, colluders: int) -> int:
 
     With s members, c' of them colluders that sign twice, tau signatures on each of two lists need
     2 (tau - c') <= s - c'. The result is the smallest tau with 2 tau > s + c' except with probability 2^-40: for
-    s = n it is floor((n + c) / 2) + 1 and certain (docs/theorems.md, 3).
+    s = n it is floor((n + c) / 2) + 1 and certain (docs/theorems.md, 8).
     """
     size = committee_size(clients)
     if size == clients:
         return (clients + colluders) // 2 + 1
-    tau = np.arange(size // 2 + 1, size + 1)
+    tau = np.arange(size // 2 + 1, size + 2)  # with size + 1 there is never a list
     return int(tau[(_two_lists(clients, colluders, tau) <= _PRIVACY).argmax()])
 
 
@@ -156,8 +156,8 @@ def failure_bounds(
     - privacy: ``n * P[Hyp(n-1, c, k) >= 2t-k]``. Enough colluders for t shares of both a client's secrets.
     - liveness: ``n * P[Hyp(n-1, n-1-d+m, k) < t+q] + P[Hyp(n, n-d, s) < tau]``. A client has fewer than t undisputed
       neighbours among the n - d + m clients that must stay, or too few of the committee's s members stay to sign.
-    - lying_server: ``n * P[Hyp(n-1, c, k/2) >= t-q-k/2]``. Every listed client needs t listed neighbours. So next to
-      k/2 positions without honest survivors at least t-q-k/2 must be colluders (docs/theorems.md, 3).
+    - lying_server: ``n * P[Hyp(n-1, c, k/2) >= t-q-k/2]``. Near every client in a sum t neighbours sign or collude. So
+      next to k/2 positions without honest signers at least t-q-k/2 must be colluders (docs/theorems.md, 8).
     - two_lists: ``P[Hyp(n, c, s) >= 2 tau - s]``, with tau = :func:`signatures_needed`; 0 where s = n.
 
     Source: SecAgg+, theorems 3.7 to 3.10, with exact hypergeometric tails; the last two are ours.
