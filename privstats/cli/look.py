@@ -47,7 +47,9 @@ def look(
     if isinstance(schema, ps.HazardSchema) and (remark := times_remark(schema, table.values(schema.bins.name))):
         say(remark)
     if table.left_out:
-        say(f"{table.left_out:,} lines differ from the header in their number of fields: they are not read as records")
+        say(f"{table.left_out:,} records do not fit the header and are excluded, first: {table.first_left_out}")
+    if table.nameless:
+        say(f"no name, and so not read: column {', '.join(map(str, table.nameless))}")
     if whose is not None:
         keys = keys_of(table.values(whose))
         rows = keys.records / max(keys.keys, 1)

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from privstats.errors import DataError
 from privstats.files.arrays import read_arrays
 from privstats.intake.columns import read
-from privstats.intake.csv_lines import Dialect
-from privstats.intake.table_files import Table, require_file, table_file
+from privstats.intake.csv_dialect import Dialect
+from privstats.intake.table_files import Csv, Table, require_file, table_file
 from privstats.intake.table_parts import Requested, joined, labels_of, parts_of, present
 from privstats.intake.tables import Codes
 
@@ -102,9 +102,10 @@ class RecordFile:
         target: a table's target column; several as a tuple, in the plan's order.
         split: share held out of every sum, between 0 and 1; :meth:`Records.split` has the promise.
         seed: fixes the split.
-        encoding, separator, decimal: a CSV file's format, never guessed (``csv_lines.Dialect``).
+        encoding, separator, decimal: a CSV file's format, never guessed (``csv_dialect.Dialect``).
         kept_out: read exactly the held-out records, to score a head from the same split, seed and columns.
         persons: column of person ids, or in an npz file the array; it stays in this process.
+        lines, quoted: of a CSV file, how its lines form records, likewise.
 
     Example:
         >>> from privstats.moments import RecordFile
@@ -124,6 +125,8 @@ class RecordFile:
     decimal: str = "."
     kept_out: bool = False
     persons: str | None = None
+    lines: bool = False
+    quoted: bool = False
 
     def __post_init__(self) -> None:
         _ = self.dialect
@@ -141,7 +144,7 @@ class RecordFile:
     @property
     def dialect(self) -> Dialect:
         """The CSV format."""
-        return Dialect(self.encoding, self.separator, self.decimal)
+        return Dialect(self.encoding, self.separator, self.decimal, self.lines, self.quoted)
 
     @property
     def is_table(self) -> bool:
@@ -152,6 +155,12 @@ class RecordFile:
     def columns(self) -> tuple[str, ...]:
         """Names of a table's columns, without reading a record."""
         return tuple(table_file(Path(self.path), self.dialect).names)
+
+    @property
+    def nameless(self) -> tuple[int, ...]:
+        """A CSV file's columns without a name, counted from 1, which are never read."""
+        file = table_file(Path(self.path), self.dialect)
+        return file.nameless if isinstance(file, Csv) else ()
 
     def table(self, names: Sequence[str] | None = None) -> Table:
         """Load columns as written."""

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from privstats.errors import DataError, RecordError, UnreadableRecordsWarning
 from privstats.intake.column_names import place_of, places_in
 from privstats.intake.columns import Readings, read
-from privstats.intake.csv_lines import other_separator, quoted_names
+from privstats.intake.csv_lines import first_misfit, other_separator, quoted_names
 from privstats.intake.frames import Declaration
 from privstats.intake.meaning import listed, reading
 from privstats.intake.person_ids import typed_ids
@@ -170,7 +170,7 @@ def _of_features(
 def _of_cells(
     file: RecordFile, table: TableFile, cells: Declaration, columns: _Columns, *, gaps: bool
 ) -> Iterator[Part]:
-    """Exclude and count lines that are no records."""
+    """Exclude and count records that do not fit the header."""
     names, broken, targets = tuple(column.name for column in cells.columns), 0, columns.targets
     for part in table.parts(columns.all, gaps=gaps):
         records = table.records(part)
@@ -183,7 +183,8 @@ def _of_cells(
         yield Part(coded, goals, names, columns.ids(records))
     if broken:
         warnings.warn(
-            f"{broken} lines of {file.path} have too few or too many fields and are excluded: one line is one record",
+            f"{broken} records of {file.path} have too few or too many fields and are excluded, first: "
+            f"{first_misfit(Path(file.path), file.dialect)}",
             UnreadableRecordsWarning,
             stacklevel=4,
         )

@@ -25,14 +25,16 @@ from privstats.workflows.rehearsal.assumed import Assumed
 from privstats.workflows.rehearsal.sources import HeldTable, Source, name_of
 
 
-def odd(file: Source, columns: tuple[Column, ...], readings: Mapping[str, Readings]) -> tuple[str, ...]:
-    """Return a sentence, with the file's name, for each column that may need mending.
+def odd(file: Source, columns: tuple[Column, ...], found: Found) -> tuple[str, ...]:
+    """Return a sentence, with the file's name, for excluded records and for each column that may need mending.
 
     Unlisted values alone are normal, because a rehearsal lists only the first file's frequent ones. Odd are a column of
     unlisted values only, and values that differ from listed ones by case alone.
     """
     name = file.path if isinstance(file, HeldTable) else Path(os.fspath(file.path)).name
-    return tuple(f"{name}: {remark}" for column in columns for remark in _of_column(column, readings[column.name]))
+    of_columns = (remark for column in columns for remark in _of_column(column, found.columns[column.name]))
+    excluded = f"{found.broken:,} records do not fit its names and are excluded, first: {found.first_broken}"
+    return tuple(f"{name}: {remark}" for remark in (*([excluded] if found.broken else []), *of_columns))
 
 
 def _of_column(column: Column, readings: Readings) -> Iterator[str]:
@@ -52,6 +54,8 @@ def _is_all(other: int, given: int) -> bool:
 Columns: TypeAlias = Mapping[str, Readings]
 
 _SPLIT = 0
+_BOTH = 2
+"""The parts that each class needs records in: summed, and held out."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -122,11 +126,13 @@ def shared_names(files: Sequence[Source], target: str, drop: Sequence[str], pers
 
 
 class Found(NamedTuple):
-    """A file's columns, number of broken lines, and persons."""
+    """A file's columns, persons, and what of it was not read."""
 
     columns: Columns
     broken: int
     ids: NDArray[np.object_] | None
+    first_broken: str
+    nameless: tuple[int, ...]
 
 
 def read_file(file: Source, names: Sequence[str], persons: str | None = None) -> Found:
@@ -138,9 +144,10 @@ def read_file(file: Source, names: Sequence[str], persons: str | None = None) ->
     table = file.table(names if persons is None else [*names, persons])
     columns = {name: read(values) for name, values in zip(names, table.columns.values(), strict=persons is None)}
     if not len(columns[names[0]].numbers):
-        raise DataError(f"{file.path} holds no record; pass a file with records")
+        why = f": {table.left_out:,} records do not fit its names, first: {table.first_left_out}"
+        raise DataError(f"{file.path} holds no record{why if table.left_out else ''}; pass a file with records")
     ids = None if persons is None else np.array(names_of(table.values(persons)), object)
-    return Found(columns, table.left_out, ids)
+    return Found(columns, table.left_out, ids, table.first_left_out, table.nameless)
 
 
 def parties_of(files: Sequence[Source], sources: Sequence[Found], public: Assumed, share: float) -> tuple[Party, ...]:
@@ -154,7 +161,7 @@ def parties_of(files: Sequence[Source], sources: Sequence[Found], public: Assume
     cells = Cells(public.columns)
     named = zip(_names(files), files, sources, strict=True)
     return tuple(
-        replace(_party(name, each, public, cells, share), odd=odd(file, public.columns, each.columns))
+        replace(_party(name, each, public, cells, share), odd=odd(file, public.columns, each))
         for name, file, each in named
     )
 
@@ -172,10 +179,12 @@ def _party(name: str, file: Found, public: Assumed, cells: Cells, share: float) 
     table, y = {key: values[counted] for key, values in table.items()}, y[counted]
     ids, codes = None if file.ids is None else file.ids[counted], cells.codes(table)
     test = held_out(codes, share, _SPLIT) if ids is None else persons_held_out(ids, share, _SPLIT)
-    if len(np.unique(y[~test])) < len(public.classes) or len(np.unique(y[test])) < len(public.classes):
+    rare = [place for place in range(len(public.classes)) if len(np.unique(test[y == place])) < _BOTH]
+    if rare:
+        counts = ", ".join(f"{public.classes[place]} ({(y == place).sum():,})" for place in rare)
         raise DataError(
-            f"{name} has too few records of one class to fit and to score; pass a file with more, or another --test "
-            "(in Python test=)"
+            f"{name} has too few records to fit and to score of the {public.target} {counts}; pass a file with more, "
+            "omit these records, or pass another --test (in Python test=)"
         )
     return Party(
         name, table, codes, y, test, int((~labelled).sum()), file.broken, ids, int((labelled & ~counted).sum())

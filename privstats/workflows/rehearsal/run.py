@@ -153,7 +153,9 @@ def opened(files: Sequence[Source], asked: RehearsalOptions) -> Opened:
     sources = [first, *(read_file(file, names, asked.persons) for file in files[1:])]
     parties = parties_of(files, sources, public, asked.test)
     persons = None if asked.persons is None else sum(each.persons(test=False) for each in parties)
-    public = replace(public, records=sum(int((~each.test).sum()) for each in parties), persons=persons)
+    unnamed = {f"column {place}": "it has no name" for place in first.nameless}
+    records = sum(int((~each.test).sum()) for each in parties)
+    public = replace(public, left_out=unnamed | dict(public.left_out), records=records, persons=persons)
     return Opened(asked, public, parties, perf_counter() - start, tuple(files))
 
 
@@ -338,7 +340,7 @@ def _sources_of(tables: Mapping[str, Any] | Sequence[Any], target: str) -> list[
     sources: list[Source] = []
     for place, (name, each) in enumerate(pairs, 1):
         if isinstance(each, str | os.PathLike):
-            sources.append(written_as(RecordFile(each, target), (None, None, None)))
+            sources.append(written_as(RecordFile(each, target), {}))
         else:
             sources.append(HeldTable(str(name) if named else f"party {place}", each))
     return sources

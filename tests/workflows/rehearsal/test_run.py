@@ -181,7 +181,7 @@ def test_what_was_not_asked_for_is_a_word_that_is_said(files):
         ({"drop": ("age",)}, ps.DataError, "has no column 'age'"),
         ({"drop": ("dose", "ward", "even")}, ps.DataError, "no column other than the target"),
         ({"test": 1.5}, ps.DataError, "test must be between 0 and 1"),
-        ({"test": 0.999}, ps.DataError, "too few records of one class"),
+        ({"test": 0.999}, ps.DataError, r"too few records to fit and to score of the ill \w+ \([0-9,]+\)"),
         ({"epsilon": -1.0}, ps.PlanError, "epsilon must be"),
         ({"adjacency": "some"}, ps.PlanError, "adjacency"),
     ],
@@ -218,8 +218,12 @@ def test_what_is_odd_in_one_file_is_told_with_its_name_and_before_anything_is_co
     assert "south.csv: seen: 700 unreadable" in (tmp_path / "page.html").read_text()
 
 
-def test_a_few_values_beside_the_list_are_no_oddity(files):
-    assert rehearsal.oddities(rehearsal.opened(files, ASKED)) == []
+def test_a_few_values_beside_the_list_are_no_oddity_but_a_line_that_is_no_record_is(files):
+    odd = rehearsal.oddities(rehearsal.opened(files, ASKED))
+    assert [remark.partition(": line ")[0] for remark in odd] == [
+        f"{name}.csv: 1 records do not fit its names and are excluded, first" for name in ("north", "south")
+    ]
+    assert all(remark.endswith("has 1 field for 6 names") for remark in odd)
 
 
 def test_each_party_is_told_what_the_joint_model_is_worth_to_its_own_records(found):
