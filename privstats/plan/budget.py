@@ -71,7 +71,7 @@ class Budget:
         >>> schema, cohort = ps.ClassSchema(2, 2, "NA", clip_norm=1.0), ps.Cohort(3, 3, 100)
         >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
         >>> budget = ps.Plan(schema=schema, cohort=cohort, privacy=privacy).budget()
-        >>> budget.promise, round(budget.mu, 3), round(budget.epsilon, 3)
+        >>> budget.promise.partition(", while ")[0], round(budget.mu, 3), round(budget.epsilon, 3)
         ('central noise, one record, add-remove', 0.268, 1.0)
         >>> [(row.statistic, round(row.sigma, 2), row.bits) for row in budget.rows]
         [('N', 26.38, 22), ('A', 3.77, 22)]

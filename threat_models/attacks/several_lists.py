@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import connected_components
 
 from privstats.errors import AggregationError, RemoteProtocolError
@@ -69,10 +69,9 @@ class Circle:
         adjacent = np.zeros((n, n), bool)
         for client in range(n):
             adjacent[client, list(graph.neighbours(client))] = True
-        marks = (np.isin(np.arange(n), list(each)) for each in (colluding, graph.committee))
-        return cls(
-            graph.parameters, adjacent, _order(adjacent), *marks, 0 if neighbours_alone else graph.parameters.signatures
-        )
+        colluders, committee = (np.isin(np.arange(n), list(each)) for each in (colluding, graph.committee))
+        signatures = 0 if neighbours_alone else graph.parameters.signatures
+        return cls(graph.parameters, adjacent, _order(adjacent), colluders, committee, signatures)
 
 
 def _order(adjacent: Mask) -> NDArray[np.int64]:
@@ -132,7 +131,7 @@ def _smallest(circle: Circle, self_known: Mask, pairs_known: Mask) -> Mask | Non
     Clients whose pair masks are unknown hang together: a sum shows only over a connected component of them.
     """
     tied = np.flatnonzero(~pairs_known)
-    _, part = connected_components(csr_array(circle.adjacent[np.ix_(tied, tied)]), directed=False)
+    _, part = connected_components(csr_matrix(circle.adjacent[np.ix_(tied, tied)], dtype=np.int8), directed=False)
     parts = [tied[part == number] for number in range(part.max(initial=-1) + 1)]
     shown = [each for each in parts if self_known[each].all()]
     if not shown:
@@ -197,9 +196,9 @@ def play(cohort: ManyClients, lists: Lists, read: Mask) -> Value | None:
     answers: dict[int, messages.Unmask] = {}
     for client in range(parameters.clients):
         bitmap = bitmaps[lists.shown[client]]
-        own, shown = signed.get(bitmap, {}), ()
+        own = signed[bitmap]
         if client in own:
-            shown = tuple(other for other in shown_signers(client, own, server._graph) if other != client)
+            shown = shown_signers(client, own, server._graph)
             agreement = messages.Agreement(server._state.session, shown, b"".join(own[other] for other in shown))
             with suppress(RemoteProtocolError):
                 answer = answer_of(cohort.clients[client], server._send(client, agreement)[1])

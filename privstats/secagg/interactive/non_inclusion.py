@@ -76,10 +76,10 @@ def prove_excluded(
                 "session as a release"
             )
         lists.add(bitmap)
-    signed = len(Graph(parameters, roster).committee.intersection(statements))
-    if len(lists) != 1 or signed < parameters.signatures:
+    count = len(Graph(parameters, roster).committee.intersection(statements))
+    if len(lists) != 1 or count < parameters.signatures:
         raise LocalProtocolError(
-            f"{signed} clients have signed {len(lists)} lists of this session, and {parameters.signatures} on one list "
+            f"{count} clients have signed {len(lists)} lists of this session, and {parameters.signatures} on one list "
             "are needed: count it as a release"
         )
     if receipt.index in _members(lists.pop(), parameters):
