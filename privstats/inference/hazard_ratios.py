@@ -59,8 +59,8 @@ _CHECKED = (
 _CHECKED_UNADJUSTED = (
     "The check of proportionality compares the curves of {by} in the counts, unadjusted for {others}. It rejects also "
     "where hazards are proportional given the columns, as this table assumes, if other columns act on {event} or on "
-    "who leaves. So a rejection is no finding about this table's ratios; a course with early_bins tests each column "
-    "given the others."
+    "who leaves. So a rejection is no finding about this table's ratios. Not rejecting is no evidence that hazards are "
+    "proportional. A course with early_bins tests each column given the others."
 )
 _CHECKED_BY_COLUMN = (
     "The check of proportionality compares each column's ratio before and after one time, and each P value is for "
