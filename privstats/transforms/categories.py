@@ -43,6 +43,10 @@ class Declared:
     def _gaps(self) -> Listed:
         return Listed.of(self.gaps)  # type: ignore[attr-defined]
 
+    def missing_in(self, readings: Readings) -> NDArray[np.bool_]:
+        """Return which values are gaps here, ``(n,)``: a gap word that the column lists is a value."""
+        return replace(readings, listed_words=self.words).missing
+
     def codes(self, readings: Readings) -> tuple[NDArray[np.float64], int]:
         """Return codes, float64 ``(n,)``, and the number of unreadable values."""
         readings = replace(readings, listed_words=self.words)
