@@ -174,6 +174,27 @@ def check_node(entry: Spend, node: object) -> None:
         )
 
 
+def check_upload(upload: object) -> None:
+    """Refuse a value that identifies no upload."""
+    if not isinstance(upload, bytes):
+        raise LedgerError(f"upload must be bytes that identify an upload, got {type(upload).__name__}: give a digest")
+
+
+def check_round_begun(entry: Spend, node: int, upload: bytes) -> bool:
+    """Return whether a begun round has sent nothing yet; refuse a round without a mark, and a second upload."""
+    if node not in entry.begun:
+        raise LedgerError(
+            f"round {node} of this course has no mark in the ledger; give the ledger that the round began with"
+        )
+    sent = dict(entry.uploads).get(node)
+    if sent is not None and sent != upload.hex():
+        raise LedgerError(
+            f"round {node} of this course has sent another upload, and one mark pays for one upload: a second sum of "
+            "the round would be a second release; nothing was sent, so go on with the next round"
+        )
+    return sent is None
+
+
 def check_room(account: Account, cost: Price) -> None:
     """Refuse a release that would exceed the cap in force."""
     mu, pure = compose((account.mu, cost.mu)), account.pure + cost.pure
