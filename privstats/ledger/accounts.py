@@ -95,8 +95,8 @@ class Spend:
 
     @property
     def counts(self) -> bool:
-        """Whether the spend costs something: neither freed nor withdrawn."""
-        return self.freed is None and self.withdrawn is None
+        """Whether the spend costs something: neither freed nor withdrawn, or with a round that began all the same."""
+        return (self.freed is None and self.withdrawn is None) or bool(self.begun)
 
     @property
     def waiting(self) -> bool:

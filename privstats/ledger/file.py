@@ -10,7 +10,7 @@ import os
 import secrets
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from shlex import quote
@@ -19,6 +19,7 @@ from privstats.errors import LedgerError, PrivstatsError
 from privstats.ledger.anchor import (
     check_head,
     check_outside,
+    held_outside,
     keep_head,
     keep_outside,
     reached,
@@ -138,9 +139,10 @@ def writing(
 ) -> Iterator[Log]:
     """Open one exclusive transaction: a normal exit commits and syncs everything, an exception changes nothing.
 
-    The write lock is held from the start, so totals cannot change between reading and adding. ``synchronous=EXTRA``
-    syncs the file and its folder before the commit returns. Both heads are written before and after the transaction;
-    after a crash in between the next writer updates them.
+    The write lock is held from the start, so totals cannot change between reading and adding. The lock of the head
+    outside is held too, so a copy of the file cannot spend between the head's check and its update.
+    ``synchronous=EXTRA`` syncs the file and its folder before the commit returns. Both heads are written before and
+    after the transaction; after a crash in between the next writer updates them.
 
     Args:
         create: create a ledger with this time in its first record; empty: the ledger must exist.
@@ -153,10 +155,11 @@ def writing(
     else:
         _require_file(path)
     try:
-        with closing(_connect(path, "rwc" if create else "rw", timeout)) as connection:
+        with ExitStack() as stack, closing(_connect(path, "rwc" if create else "rw", timeout)) as connection:
             connection.execute("PRAGMA synchronous = EXTRA")
             connection.execute("BEGIN IMMEDIATE")
             log, committed = _created(connection, path, create) if create else _opened(connection, path, expected)
+            stack.enter_context(held_outside(path, log.name, timeout))
             outside = stored_outside(log.name)
             if not restored:
                 check_outside(path, log.heads, outside, log.name)
@@ -166,11 +169,11 @@ def writing(
             keep_outside(log.name, committed, replace=restored)
             yield log
             connection.execute("COMMIT")  # closing without it rolls back
+            with suppress(PrivstatsError):  # the spend is committed; the next writer updates the heads
+                keep_head(path, log.head)
+                keep_outside(log.name, log.head)
     except sqlite3.Error as error:
         raise LedgerError(f"ledger {path} {_reason(error)}; nothing was spent") from error
-    with suppress(PrivstatsError):  # the spend is committed; the next writer updates the heads
-        keep_head(path, log.head)
-        keep_outside(log.name, log.head)
 
 
 @contextmanager

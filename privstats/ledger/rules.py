@@ -163,8 +163,10 @@ def check_freed(entry: Spend, upload: bytes) -> None:
 
 
 def check_node(entry: Spend, node: object) -> None:
-    """Refuse a round that the spend does not pay for, or that has started."""
+    """Refuse a round that the spend does not pay for, that has started, or of a spend whose upload was sent."""
     check_unsent(entry)
+    if entry.released is not None:
+        raise LedgerError(used_up(entry))
     if isinstance(node, bool) or not isinstance(node, int) or not 0 <= node < entry.nodes:
         raise LedgerError(f"this spend pays for rounds 0 to {entry.nodes - 1}, got {node!r}: spend anew for others")
     if node in entry.begun:
