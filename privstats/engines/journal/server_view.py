@@ -194,9 +194,8 @@ class SessionOutputs:
             outcome = session.release(plan, total, survivors, rng, CHARGED_BEFORE, openings=self._server.openings)
         except AggregationError as abort:  # it depends on the sum, so it counts as a release
             outcome = abort
-        self._settle(
-            plan, account, self._name_of(plan, total, survivors)
-        )  # outside the handler: its error must not carry an abort that is not charged
+        # Called outside the handler: its error must not carry an abort that is not charged.
+        self._settle(plan, account, self._name_of(plan, total, survivors))
         if isinstance(outcome, AggregationError):
             raise outcome
         return outcome
