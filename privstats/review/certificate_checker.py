@@ -114,7 +114,7 @@ OF_RECORDS = [*HELD.keys() - {"party-softmax", "party-update"}, "counts", "scori
 UNSIGNED = {  # no entry of a person's sums is negative; the second where no feature is negative
     "classes": ("ND", "NABSD"), "ridge": ("q", "Gq"), "mean": ("", "x"), "gradients": ("k", "k"), "effect": "NN",
     "counts": ("Tq", "Tq"), "scoring": ("T", "T"), **dict.fromkeys(("score", "calibration"), ("", ""))}
-CUT = ["classes", "ridge", "score", "calibration", "effect"]  # their records are closer than vectors of their lengths
+CUT = ["classes", "ridge", "counts", "score", "calibration", "effect"]  # closer than vectors of their lengths
 # fmt: on
 
 
@@ -525,6 +525,10 @@ def _held(schema: Table) -> tuple[str, int, Table]:
 
 def _entries(schema: Table, letter: str) -> int:
     """A matrix counts both sides of the diagonal."""
+    if schema["task"] == "counts":
+        cells, numbers = _cells(schema["variables"] + _listed(schema, "numbers")), _listed(schema, "numbers")
+        held = _tables(schema) if letter == "T" else [_listed(n, "by") for n in numbers]
+        return sum(math.prod(cells[name] for name in table) for table in held)
     (cell, *names), (_, places, width) = PRODUCTS[schema["task"]][letter], _held(schema)
     of = names[: 1 if cell == "=" else 3] if letter != "q" else []
     return int(math.prod(width[name] for name in of) * (places if cell else 1))
