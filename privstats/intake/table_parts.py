@@ -172,7 +172,10 @@ def _of_cells(
 ) -> Iterator[Part]:
     """Exclude and count records that do not fit the header."""
     names, broken, targets = tuple(column.name for column in cells.columns), 0, columns.targets
-    for part in table.parts(columns.all, gaps=gaps):
+    marks = {
+        place: getattr(column, "marks", "number") for column, place in zip(cells.columns, columns.features, strict=True)
+    }
+    for part in table.parts(columns.all, gaps=gaps, marks=marks):
         records = table.records(part)
         coded = cells.read({name: records[place] for name, place in zip(names, columns.features, strict=True)})
         missing = [] if gaps else [target for target in targets if _lacks(records[target])]

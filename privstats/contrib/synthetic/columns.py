@@ -185,7 +185,7 @@ def coded(columns: Sequence[Column], table: Any) -> dict[str, Any]:
         raise DataError(f"the table lacks the column {missing!r}; give every declared column")
     values, unread = dict[str, Any](), list[str]()
     for column, place in zip(columns, places, strict=True):
-        codes, many = column.codes(read(table[names[place]]))  # type: ignore[index]
+        codes, many = column.codes(column.readings(table[names[place]]))  # type: ignore[index]
         values[column.name] = _values(column, codes)
         unread += [f"{many:,} of {column.name!r} are {column.unread}"] * bool(many)
     if unread:
