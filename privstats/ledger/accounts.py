@@ -202,8 +202,11 @@ class Account:
 
     @property
     def masking_failure(self) -> float:
-        """Failure probability of all masking, to be added to any quoted delta."""
-        return math.fsum(entry.masking_failure for entry in self.counted)
+        """Failure probability of all masking, to be added to any quoted delta.
+
+        A freed upload counts as well: its proof rests on the same graph and committee.
+        """
+        return math.fsum(entry.masking_failure for entry in self.entries if not entry.withdrawn)
 
     @property
     def mu_cap(self) -> float:

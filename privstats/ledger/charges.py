@@ -162,8 +162,8 @@ def free(
 
     Guarantee: if one *helper* is honest, the report stays uniform to all other parties together, so it costs nothing.
     An honest leader alone is not enough: if all helpers lie, they could have answered before. In the interactive
-    protocol, complete graph, the same holds with at most ``colluders`` dishonest clients, because no second list of
-    survivors can get enough signatures.
+    protocol the same holds with at most ``colluders`` dishonest clients, because no second list of survivors can get
+    enough signatures. On a random graph that fails with the masking's probability, which stays charged to delta.
 
     Raises:
         LocalProtocolError: a statement or the report is missing, forged, or of another run or panel.

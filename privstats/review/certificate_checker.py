@@ -912,9 +912,29 @@ def _checked(plan_text: str, certificate_text: str) -> str:
     _between(claimed["delta_at_epsilon"], low, high, "interval")
     require(_rational(claimed["delta_at_epsilon"]["high"]) <= delta, "interval", "it ends above the promise")
     at = " at one party (at two parties twice the mu)" if privacy["unit"] == "person" else ""
-    whom = f"one {privacy['unit']}{at}, {privacy['adjacency']}; the worst case reaches {float(reached):.4f} of mu^2"
+    whom = f"one {privacy['unit']}{at}, {privacy['adjacency']}, while {_condition(plan)}"
+    whom = f"{whom}; the worst case reaches {float(reached):.4f} of mu^2"
     end = FINDING * ("mlkem768-x25519" not in plan["aggregation"].values())
     return f"holds: plan {claimed['plan_digest']}, epsilon {float(epsilon):g} at delta {float(delta):g} for {whom}{end}"
+
+
+def _condition(plan: Table) -> str:
+    """Return the assumption of the promise: who must follow the protocol, and how many may work together."""
+    cohort, own = plan["cohort"], plan["aggregation"]
+    noise = {
+        "central": "the server adds its noise and keeps the exact sum secret; masks hide each party's sums while ",
+        "local": "the party itself follows the protocol, whatever all others do; masks hide each party's sums while ",
+        "distributed": "",
+        "panel": "",
+    }
+    first = noise[plan["privacy"]["model"]]
+    several = f"at most {cohort['colluders']} of {cohort['clients']} parties work with"
+    helped = several if cohort["colluders"] else "no party works with"
+    if "panel" in own:
+        return f"{first}leader and helpers do not all work together and {helped} them"
+    whole = own["graph"] == "complete" or (own["graph"] == "auto" and cohort["clients"] <= 256)
+    server = "the server follows the protocol and " * (own["graph"] == "sparse")
+    return f"{first}{server}{helped} the server" + ", chosen without knowledge of the random graph" * (not whole)
 
 
 def check(plan_text: str, certificate_text: str) -> str:
