@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from privstats.errors import DataError, RecordError, UnreadableRecordsWarning
 from privstats.intake.column_names import place_of, places_in
 from privstats.intake.columns import Readings, read
+from privstats.intake.csv_dialect import Marks
 from privstats.intake.csv_lines import first_misfit, other_separator, quoted_names
 from privstats.intake.frames import Declaration
 from privstats.intake.meaning import listed, reading
@@ -172,7 +173,7 @@ def _of_cells(
 ) -> Iterator[Part]:
     """Exclude and count records that do not fit the header."""
     names, broken, targets = tuple(column.name for column in cells.columns), 0, columns.targets
-    marks = {
+    marks: dict[str, Marks] = {
         place: getattr(column, "marks", "number") for column, place in zip(cells.columns, columns.features, strict=True)
     }
     for part in table.parts(columns.all, gaps=gaps, marks=marks):

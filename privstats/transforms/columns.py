@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from datetime import date, datetime, timedelta
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar, TypeAlias
 
@@ -127,7 +128,7 @@ class Dates(Declared):
         settle_name(self)
         object.__setattr__(self, "edges", _checked_edges(self.name, self.edges, _day_of))
         self.settle_gaps(self.gaps)
-        object.__setattr__(self, "_form", DateForm.of(self.name, self.written))
+        _ = self._form
 
     def edge_text(self, edge: float) -> str:
         """Format a cut point."""
@@ -142,6 +143,10 @@ class Dates(Declared):
         if self._form.reads_numbers:
             days = np.where(np.isnan(readings.numbers), days, self._form.days_of_numbers(readings.numbers))
         return at_edges(days, self.edges)
+
+    @cached_property
+    def _form(self) -> DateForm:
+        return DateForm.of(self.name, self.written)
 
     def _days_in(self, text: str) -> float:
         day = days_of(text)

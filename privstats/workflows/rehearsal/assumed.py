@@ -192,13 +192,13 @@ def assumed_of(
         excluded = {name: _WHO.get(why, why) for name, why in excluded.items()}
     else:
         excluded[persons] = _WHOSE
-    gaps = {
+    gaps: dict[str, Sequence[str]] = {
         each.name: words
         for each in columns
         if (words := sorted({word for word in table[each.name].words.values() if word in _LEVELS} - each.words))
     }
-    if words := gap_words(Counter(table[target].texts.values()), stated):
-        gaps[target] = words
+    if of_target := gap_words(Counter(table[target].texts.values()), stated):
+        gaps[target] = of_target
     return Assumed(columns, excluded, target, _classes(target, table[target], stated), records, gaps=gaps)
 
 
@@ -235,10 +235,10 @@ def _kind_of(name: str, readings: Readings, stated: Collection[str]) -> Column |
     if not non_missing:
         return "empty"
     numbers = readings.numbers[~np.isnan(readings.numbers)]
-    if len(np.unique(numbers)) + len(set(readings.texts.values())) == 1:
-        words, texts = set(readings.words.values()), set(readings.texts.values())
+    if len(np.unique(numbers)) + len(texts) == 1:
+        words = set(readings.words.values())
         if len(words) == len(texts) == 1 and words <= _LEVELS:  # one of two levels is not a gap
-            return Categories(name, tuple(sorted(words | texts)))
+            return Categories(name, tuple(sorted({*words, *texts})))
         return "one value alone" if non_missing == len(readings.numbers) else Categories(name, ())
     given = non_missing - sum(texts[word] for word in gaps)
     if len(numbers) >= _NEARLY_ALL * given > 0:
@@ -251,9 +251,9 @@ def _kind_of(name: str, readings: Readings, stated: Collection[str]) -> Column |
     if numeric is not None and len(np.unique(numbers)) + len(texts) > _VALUES:
         return numeric
     kind = _of_texts(name, readings, non_missing)
-    if isinstance(kind, Categories) and (words := tuple(word for word in gaps if word in stated)):
-        values: Any = tuple(value for value in kind.values if value not in words)
-        kind = replace(kind, values=values if len(values) > 1 else (), gaps=words)
+    if isinstance(kind, Categories) and (own := tuple(word for word in gaps if word in stated)):
+        values: Any = tuple(value for value in kind.values if value not in own)
+        kind = replace(kind, values=values if len(values) > 1 else (), gaps=own)
     return (why_no_number(len(numbers), texts) or kind) if isinstance(kind, str) else kind
 
 
