@@ -155,9 +155,6 @@ def pin_server() -> Callable[[], None]:
             _MONITOR: end_with,
         },
     )
-    pulling = "flwr.superlink.grid.http_grid"
-    load = importlib.import_module(pulling).pull_objects
-    replace(pulling, {"pull_objects": partial(_counted, load)})
     logging.getLogger("flwr").addFilter(_one_sentence)
     main: Callable[[], None] = importlib.import_module("flwr.superlink.cli.flwr_serverapp").flwr_serverapp
     return main
@@ -183,11 +180,6 @@ def _overrides(_: object, override_config: dict[str, Any]) -> dict[str, Any]:
 def _run_server_app(run: Callable[..., Any], *, grid: Any, context: Any, **_: object) -> Any:
     app = importlib.import_module("privstats.engines.flower.server_app").app
     return run(grid=grid, context=context, server_app_dir="", loaded_server_app=app)
-
-
-def _counted(load: Callable[..., Any], object_ids: Any, pull_object_fn: Any) -> Any:
-    counted: Callable[..., Any] = importlib.import_module("privstats.engines.flower.grid").counted
-    return counted(load, object_ids, pull_object_fn)
 
 
 def _one_sentence(record: logging.LogRecord) -> bool:

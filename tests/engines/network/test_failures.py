@@ -220,6 +220,24 @@ def damage_on_the_way(place: Path, patch) -> Said:
     return net.said()
 
 
+def spoiled(place: Path, code: str) -> Said:
+    """What a carrier cannot read of one reply of St. Mary's; the next one is good."""
+    net = town(place)
+    plain, bad = net.told, [Reply(code)]
+    net.told = lambda node, message: bad.pop() if node == MARY and bad else plain(node, message)
+    lines, said = net.said()
+    assert ps.Release.load(net.study.host / "release.safetensors").survivors == (0, 1, 2, 3, 4)
+    return lines, said
+
+
+def an_answer_that_cannot_be_read(place: Path, patch) -> Said:
+    return spoiled(place, "malformed")
+
+
+def an_answer_that_is_too_large(place: Path, patch) -> Said:
+    return spoiled(place, "too_large")
+
+
 def its_folder_was_replaced(place: Path, patch) -> Said:
     net = town(place)
     at(net, "step", lambda home: shutil.rmtree(home / "sessions"))
