@@ -52,6 +52,7 @@ _ZONES = 2
 _KEYS = ("gaps", "suffix", "censored", "written", "as_text")
 EXCEL = "days since 1899-12-30"
 _FIRST_DAY, _LAST_DAY, _SPREAD = 20_000, 60_000, 200
+_LONGEST_DATE = 40
 _NO_QUANTITY = 12
 """Power of ten from which 1E30 is a code."""
 _MOSTLY, _NEARLY_ALL, _ONE_UNIT = 0.5, 0.95, 0.9
@@ -130,6 +131,9 @@ def date_form(name: str, numbers: Any, texts: Mapping[str, int], stated: Collect
     gaps = gap_words(texts, stated)
     rest = {text: count for text, count in texts.items() if text not in gaps}
     given = len(numbers) + sum(rest.values())
+    short = sum(count for text, count in rest.items() if text[:1].isdigit() and len(text) <= _LONGEST_DATE)
+    if len(numbers) + short < _NEARLY_ALL * given:
+        return None
     for form, days in sorted(_DAYS.items(), key=lambda item: -_fits(item[1], rest)):
         of_numbers = int(np.isfinite(days.days_of_numbers(numbers)).sum()) if days.compact and len(numbers) else 0
         if given and _fits(days, rest) + of_numbers >= _NEARLY_ALL * given:

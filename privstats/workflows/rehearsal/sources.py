@@ -6,7 +6,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from shlex import quote
 from typing import Any, ClassVar, TypeAlias
@@ -143,6 +143,6 @@ def _marks_in(fields: Mapping[str, int], separator: str) -> tuple[str, str]:
 def options_of(file: Source) -> str:
     """Return the command options for an unusual dialect."""
     usual, dialect = Dialect(), file.dialect
-    options = {name: each for name, each in vars(dialect).items() if each != getattr(usual, name)}
+    options = {name: each for name, each in asdict(dialect).items() if each != getattr(usual, name)}
     shown = {name: "tab" if each == "\t" else each for name, each in options.items()}
     return "".join(f" --{name}" if each is True else f" --{name} {quote(each)}" for name, each in shown.items())

@@ -13,6 +13,7 @@ from privstats.workflows.rehearsal import parties as parties_module
 from privstats.workflows.rehearsal import run
 from privstats.workflows.rehearsal.areas import Auc, Decided, Held, auc, gain
 from privstats.workflows.rehearsal.shapes import _extent, _part, decisive, drawn
+from privstats.workflows.rehearsal.sources import HeldTable, options_of
 
 WORDS = {"delta": 1e-5, "adjacency": "add-remove", "model": "central"}
 ASKED = rehearsal.RehearsalOptions("ill", 50.0, **WORDS)
@@ -322,3 +323,9 @@ def test_the_names_of_many_values_do_not_stand_on_one_another(found):
     _part(figure, (many, few))
     assert [axes.get_xticklabels()[0].get_rotation() for axes in (many, few)] == [40, 0]
     assert figure.get_figheight() == pytest.approx(3.4)
+
+
+def test_a_format_is_printed_as_the_options_that_state_it():
+    file = RecordFile("t.csv", "ill", separator="\t", decimal=",", thousands=".", quoted=True)
+    assert options_of(file) == " --separator tab --decimal , --thousands . --quoted"
+    assert options_of(HeldTable("north", {})) == ""
