@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from privstats.errors import DataError
 from privstats.files.arrays import read_arrays
 from privstats.intake.columns import read
-from privstats.intake.csv_dialect import Dialect
+from privstats.intake.csv_dialect import Dialect, Marks
 from privstats.intake.table_files import Csv, Table, require_file, table_file
 from privstats.intake.table_parts import Requested, joined, labels_of, parts_of, present
 from privstats.intake.tables import Codes
@@ -105,7 +105,7 @@ class RecordFile:
         encoding, separator, decimal: a CSV file's format, never guessed (``csv_dialect.Dialect``).
         kept_out: read exactly the held-out records, to score a head from the same split, seed and columns.
         persons: column of person ids, or in an npz file the array; it stays in this process.
-        lines, quoted: of a CSV file, how its lines form records, likewise.
+        lines, quoted, thousands: how a CSV file's lines form records, and its thousands sign, likewise.
 
     Example:
         >>> from privstats.moments import RecordFile
@@ -127,6 +127,7 @@ class RecordFile:
     persons: str | None = None
     lines: bool = False
     quoted: bool = False
+    thousands: str = ""
 
     def __post_init__(self) -> None:
         _ = self.dialect
@@ -144,7 +145,7 @@ class RecordFile:
     @property
     def dialect(self) -> Dialect:
         """The CSV format."""
-        return Dialect(self.encoding, self.separator, self.decimal, self.lines, self.quoted)
+        return Dialect(self.encoding, self.separator, self.decimal, self.thousands, self.lines, self.quoted)
 
     @property
     def is_table(self) -> bool:
@@ -162,11 +163,11 @@ class RecordFile:
         file = table_file(Path(self.path), self.dialect)
         return file.nameless if isinstance(file, Csv) else ()
 
-    def table(self, names: Sequence[str] | None = None) -> Table:
-        """Load columns as written."""
+    def table(self, names: Sequence[str] | None = None, marks: Sequence[Marks] = ()) -> Table:
+        """Load columns as written; ``marks`` states for each what its declaration lets a field be."""
         table = table_file(Path(self.path), self.dialect)
         wanted = table.names if names is None else present(self, table.names, names)
-        return table.load(list(dict.fromkeys(wanted)))
+        return table.load(list(dict.fromkeys(wanted)), dict(zip(wanted, marks, strict=False)))
 
     def read(
         self,

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from privstats.errors import DataError, RecordError, UnreadableRecordsWarning
 from privstats.intake.column_names import place_of, places_in
 from privstats.intake.columns import Readings, read
+from privstats.intake.csv_dialect import Marks
 from privstats.intake.csv_lines import first_misfit, other_separator, quoted_names
 from privstats.intake.frames import Declaration
 from privstats.intake.meaning import listed, reading
@@ -182,7 +183,10 @@ def _of_cells(
 ) -> Iterator[Part]:
     """Exclude and count records that do not fit the header."""
     names, broken, targets = tuple(column.name for column in cells.columns), 0, columns.targets
-    for part in table.parts(columns.all, gaps=gaps):
+    marks: dict[str, Marks] = {
+        place: getattr(column, "marks", "number") for column, place in zip(cells.columns, columns.features, strict=True)
+    }
+    for part in table.parts(columns.all, gaps=gaps, marks=marks):
         records = table.records(part)
         coded = cells.read({name: records[place] for name, place in zip(names, columns.features, strict=True)})
         missing = [] if gaps else [target for target in targets if _lacks(records[target])]

@@ -91,8 +91,10 @@ def _counted(variable: Categories) -> Categories:
     """Return categories for count tables; refuse ``ordered`` and ``gaps``, which only Cells reads."""
     if len(variable.values) < 2:
         raise SchemaError(f"values of {variable.name} must be at least two different texts, or integers")
-    if variable.ordered or variable.gaps:
-        raise SchemaError(f"ordered and gaps of {variable.name} belong to Cells; a count table has no use for them")
+    if variable.ordered or variable.gaps or variable.as_text:
+        raise SchemaError(
+            f"ordered, gaps and as_text of {variable.name} belong to Cells; a count table has no use for them"
+        )
     return replace(variable, other=bool(variable.other), missing=bool(variable.missing))
 
 

@@ -59,8 +59,8 @@ class Signs:
     def of_calls(self, call: Callable[..., Any]) -> Callable[..., Any]:
         """Return Flower's method for one request, which reports whether the server answered.
 
-        Flower gives up for good on an error whose text names TLS. Once the server has answered, such an error is a fault
-        of the line: it gets another text, so that Flower tries again.
+        Flower gives up for good on an error whose text names TLS. Once the server has answered, such an error is a
+        fault of the line: it gets another text, so that Flower tries again.
         """
         broken_line = importlib.import_module("httpx").TransportError
         answered = False
