@@ -136,11 +136,10 @@ def _average(n: float, x: float, q: float, sigma: tuple[float, float, float], z:
     low, high = np.clip([middle - root, middle + root], -1, 1)
     spread = held * max((1 + abs(mean)) ** 2 - held, 0.0)
     margin = z * math.sqrt(of_noise**2 + spread / n)
-    # A few records at an end of the range make both estimates skewed. Of all laws of this mean and variance, the one
-    # with two values of which one is that end is the most skewed; its interval is Wilson's.
-    above = _two_valued(n, x, held, (of_n, of_x), z)
-    below = tuple(-m for m in reversed(_two_valued(n, -x, held, (of_n, of_x), z)[:2]))
-    ...
+    ends = np.clip([variance - margin, variance + margin], 0, 1)
+    return Average(
+        n, Interval(mean, float(low), float(high), True), Interval(variance, float(ends[0]), float(ends[1]), True)
+    )
 
 
 def _scaled(found: Average, middle: float, half: float) -> Average:

@@ -141,7 +141,7 @@ class Federation:
         self.wait(lambda: ended.poll() is not None, "an outsider gives up")
         assert ended.returncode
         for home in (unknown, late):
-            self.wait(lambda: "starting it again" in self.log_of(home.name), "an outsider is told to wait")
+            self.wait(lambda name=home.name: "starting it again" in self.log_of(name), "an outsider is told to wait")
             self._children[home.name].send_signal(signal.SIGINT)
         return {home.name: self.log_of(home.name) for home in (unknown, late, deceived)}
 
