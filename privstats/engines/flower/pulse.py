@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import secrets
 import select
 import subprocess
 import time
@@ -34,6 +35,7 @@ FAILED = b"f"
 
 _HEARTBEAT_PATH = "send-node-heartbeat"
 _MOST_BYTES = 1 << 12
+_SECRET_BYTES = 32
 
 
 class Signs:
@@ -59,8 +61,8 @@ class Signs:
     def of_calls(self, call: Callable[..., Any]) -> Callable[..., Any]:
         """Return Flower's method for one request, which reports whether the server answered.
 
-        Flower gives up for good on an error whose text names TLS. Once the server has answered, such an error is a fault
-        of the line: it gets another text, so that Flower tries again.
+        Flower gives up for good on an error whose text names TLS. Once the server has answered, such an error is a
+        fault of the line: it gets another text, so that Flower tries again.
         """
         broken_line = importlib.import_module("httpx").TransportError
         answered = False
@@ -85,14 +87,27 @@ class Signs:
 
 
 class WatchedExecutor:
-    """Replaces ``subprocess`` in Flower's node: remembers the executor, without which no task is ever done."""
+    """Replaces ``subprocess`` in Flower's node: remembers the executor, without which no task is ever done.
+
+    Attributes:
+        secret: what the executor signs its requests with, so that no other account of this machine takes a task. It is
+            drawn anew for each node and reaches the executor over a pipe: no file holds it.
+    """
 
     def __init__(self) -> None:
+        self.secret = secrets.token_bytes(_SECRET_BYTES)
         self._executor: subprocess.Popen[bytes] | None = None
 
     def Popen(self, words: Sequence[str]) -> subprocess.Popen[bytes]:  # its name
         """Start the executor."""
-        self._executor = subprocess.Popen(words)  # noqa: S603  # Flower's own words, found in the one folder of PATH
+        read, write = os.pipe()
+        try:
+            os.write(write, self.secret)
+            os.close(write)
+            given = [*words, "--superexec-auth-secret-file", f"/dev/fd/{read}"]
+            self._executor = subprocess.Popen(given, pass_fds=[read])  # noqa: S603  # Flower's own words, no shell
+        finally:
+            os.close(read)
         return self._executor
 
     def require(self) -> None:
