@@ -2,12 +2,10 @@
 
 import asyncio
 import os
-import ssl
 import subprocess
 import sys
 import threading
 from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import import_module
 
 import httpx
@@ -35,6 +33,7 @@ from privstats.engines.flower.pulse import (
     WatchedExecutor,
 )
 from privstats.engines.network.status_file import SILENT_SECONDS
+from tests.engines.flower.tls import polled
 from tests.faulty_proxy import FAULTS, FaultyProxy
 from tests.threads import join
 
@@ -166,43 +165,12 @@ def test_attack_no_account_without_the_secret_takes_a_task(monkeypatch):
     assert AcquireTaskResponse.FromString(given.content).token
 
 
-class Answer(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    timeout = 30
-
-    def do_POST(self):
-        self.rfile.read(int(self.headers["content-length"]))
-        body = PullMessagesResponse().SerializeToString()
-        self.send_response(200)
-        self.send_header("content-type", "application/x-protobuf")
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_):
-        pass
-
-
-class Server(ThreadingHTTPServer):
-    daemon_threads, block_on_close = True, False
-
-    def handle_error(self, *_):
-        """A spoiled record is no error of this server's."""
-
-
 @pytest.fixture
 def port(tmp_path):
     """A server over TLS that answers each poll."""
     write_certificates(tmp_path / "tls", ["127.0.0.1"], days=1)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(tmp_path / "tls" / "server.pem", tmp_path / "tls" / "server.key")
-    with Server(("127.0.0.1", 0), Answer) as server:
-        server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
-        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-        thread.start()
-        yield server.server_port
-        server.shutdown()
-        join(thread)
+    with polled(tmp_path / "tls") as port:
+        yield port
 
 
 @pytest.mark.parametrize("fault", FAULTS)
