@@ -26,6 +26,7 @@ from privstats.engines.flower.pulse import (
     FAILED,
     HEARTBEAT,
     PULSE,
+    TRANSFERRING,
     WORKING,
     Pulse,
     PulsePipe,
@@ -70,6 +71,8 @@ class TestPulse:
             (ANSWERED, FAILED, True),
             (ANSWERED, ANSWERED + HEARTBEAT, False),
             (ANSWERED, WORKING, False),
+            (ANSWERED, TRANSFERRING, False),
+            (ANSWERED + TRANSFERRING, ANSWERED, True),  # the heartbeat is late, and no piece is the reason any more
             (ANSWERED, WORKING + ANSWERED, True),
         ],
     )
@@ -82,6 +85,14 @@ class TestPulse:
         pulse.note(later)
         assert pulse.stopped is stopped
         assert not (pulse.stopped and pulse.connected)
+
+    def test_a_piece_of_a_message_has_the_time_of_the_slowest_line_and_no_more(self, clock):
+        pulse = Pulse(clock)
+        pulse.note(ANSWERED + TRANSFERRING)
+        for step, stopped in ((SILENT_SECONDS + 383, False), (2, True)):
+            clock.now += step
+            pulse.note(TRANSFERRING + FAILED)
+            assert pulse.stopped is stopped
 
     def test_no_answer_is_one_that_was_asked_for(self, clock):
         pulse, asked = Pulse(clock), []
@@ -178,7 +189,7 @@ def test_attack_one_fault_on_the_line_does_not_end_flowers_loop(port, tmp_path, 
     """Before, one flipped bit in a record, whose error names SSL, was final for Flower."""
     given = []
     signs = Signs(None)
-    monkeypatch.setattr(signs, "give", given.append)
+    monkeypatch.setattr(signs, "give", lambda sign: given.extend([sign] if sign else []))
     monkeypatch.setattr(FleetHttpClient, "_unary_unary", signs.of_calls(FleetHttpClient._unary_unary))
     with (
         FaultyProxy(port, delay_seconds=1.0) as proxy,
