@@ -34,7 +34,8 @@ from privstats.printable import Printable, printable
 REFUSED = ("flwr-agentapp", "flwr-clientapp", "flwr-connector", "flwr-model", "flwr-serverapp", "flwr-simulation")
 """All programs that Flower's executor may start; each refuses, except the one that the node or SuperLink runs."""
 
-_EXECUTOR = "flower-superexec"
+_EXECUTOR, _NODE = "flower-superexec", "flower-supernode"
+_leave = os._exit
 _MONITOR = "start_parent_process_monitor"
 _LOOK_SECONDS, _LEAVE_SECONDS = 0.2, 2.0
 _TRANSPORT = "httpcore"
@@ -236,6 +237,9 @@ def _supernode() -> Callable[[], None]:
         if for_a_task:
             signs.give(WORKING)
 
+    local = "flwr.supernode.main"
+    create = importlib.import_module(local).create_app
+    replace(local, {"create_app": partial(_with_secret, create, executor.secret)})
     calls = "flwr.supercore.protobuf.client"
     client = importlib.import_module(calls).ProtobufClient
     replace(calls, {"ProtobufClient._unary_unary": signs.of_calls(client._unary_unary)})
@@ -246,26 +250,7 @@ def _supernode() -> Callable[[], None]:
         answer = importlib.import_module(module)._push_messages  # waits for the answer to a task that was just made
         replaced["_push_messages"] = WakeUpPipe(Path(os.environ[WAKE_UP_PIPE])).waking_before(answer)
     replace(module, replaced)
-    return partial(_then_leave, main)
-
-
-def _then_leave(main: Callable[[], None]) -> None:
-    """End this process with its main function: a thread of Flower's would keep it alive without a main loop."""
-    code = 1
-    try:
-        main()
-        code = 0
-    except SystemExit as ending:
-        if isinstance(ending.code, int | None):
-            code = ending.code or 0
-        else:
-            sys.stderr.write(f"{printable(str(ending.code))}\n")
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
+    return main
 
 
 def _child(module: str, name: str) -> Callable[[], None]:
@@ -292,7 +277,7 @@ def _superlink() -> Callable[[], None]:
 
 _MAINS: Mapping[str, Callable[[], Callable[[], None]]] = {
     "flower-superlink": _superlink,
-    "flower-supernode": _supernode,
+    _NODE: _supernode,
     _EXECUTOR: _executor,
     "flwr-clientapp": _client,
     "flwr-serverapp": _server,
@@ -313,7 +298,34 @@ def main(words: Sequence[str]) -> None:
         sys.exit(printable(f"{name} was not started: {error}"))
     if options[:1] == [fork_server.OPTION]:
         program = partial(fork_server.run_tasks, int(options[1]), partial(_run, name, program))
-    _run(name, program, options)
+    if name == _NODE:
+        _leave_with(partial(_run, name, program, options))
+    else:
+        _run(name, program, options)
+
+
+def _with_secret(create: Callable[..., object], secret: bytes, *given: object, **named: object) -> object:
+    """Make the node's local interface, which gives tasks to nobody but the node's own executor."""
+    return create(*given, **{**named, "superexec_auth_secret": secret})
+
+
+def _leave_with(main: Callable[[], None]) -> None:
+    """End this process with its main function: a thread of Flower's would keep it alive without a main loop."""
+    code = 1
+    try:
+        main()
+        code = 0
+    except SystemExit as ending:
+        if isinstance(ending.code, int | None):
+            code = ending.code or 0
+        else:
+            sys.stderr.write(f"{ending.code}\n")
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        _leave(code)
 
 
 def _run(name: str, program: Callable[[], None], options: Sequence[str]) -> None:

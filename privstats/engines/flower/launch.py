@@ -420,7 +420,7 @@ def _watch(
 
     Args:
         unanswered: called once if no request of the child has been answered after some seconds.
-        connected: called often with whether the child works.
+        connected: called with each sign of work or of a failure: whether the child works.
         probe: whether the child answers a request, where it gives no signs itself.
     """
     pulse, pipe = Pulse(), PulsePipe()
@@ -474,7 +474,8 @@ def _followed(
             signs += ANSWERED + HEARTBEAT if probe() else FAILED
             probed = time.monotonic()
         pulse.note(signs)
-        connected(pulse.connected)
+        if signs.strip(HEARTBEAT):  # a heartbeat alone is no work
+            connected(pulse.connected)
         if pulse.stopped:
             return True
         if pulse.unanswered and not heard and time.monotonic() - pulse.began >= _UNANSWERED_SECONDS:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import secrets
 import select
 import subprocess
 import time
@@ -15,6 +16,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
+from privstats.engines.door.connection_limits import BYTES_A_SECOND
+from privstats.engines.flower.addresses import MOST_REQUEST
 from privstats.engines.network.status_file import SILENT_SECONDS
 
 PULSE = "PRIVSTATS_PULSE"
@@ -29,11 +32,16 @@ HEARTBEAT = b"h"
 WORKING = b"w"
 """The main loop waits for its own task, which the executor runs."""
 
+TRANSFERRING = b"t"
+"""A piece of a message is on its way, which takes minutes on the slowest line that the server waits for."""
+
 FAILED = b"f"
 """A request had no answer."""
 
-_HEARTBEAT_PATH = "send-node-heartbeat"
+_HEARTBEAT_PATH, _PIECE_PATHS = "send-node-heartbeat", ("push-object", "pull-object")
+_PIECE_SECONDS = MOST_REQUEST / BYTES_A_SECOND
 _MOST_BYTES = 1 << 12
+_SECRET_BYTES = 32
 
 
 class Signs:
@@ -51,8 +59,8 @@ class Signs:
         return cls(None if number is None else int(number))
 
     def give(self, sign: bytes) -> None:
-        """Report one sign; a full or closed pipe loses it."""
-        if self._descriptor is not None:
+        """Report signs, if any; a full or closed pipe loses them."""
+        if self._descriptor is not None and sign:
             with suppress(OSError):
                 os.write(self._descriptor, sign)
 
@@ -67,6 +75,8 @@ class Signs:
 
         def reporting(client: Any, *, path: str, **named: Any) -> Any:
             nonlocal answered
+            piece = TRANSFERRING if path.endswith(_PIECE_PATHS) else b""
+            self.give(piece)
             try:
                 answer = call(client, path=path, **named)
             except broken_line as error:
@@ -78,21 +88,34 @@ class Signs:
                 self.give(FAILED)
                 raise
             answered = True
-            self.give(HEARTBEAT if path.endswith(_HEARTBEAT_PATH) else ANSWERED)
+            self.give(HEARTBEAT if path.endswith(_HEARTBEAT_PATH) else ANSWERED + piece)
             return answer
 
         return reporting
 
 
 class WatchedExecutor:
-    """Replaces ``subprocess`` in Flower's node: remembers the executor, without which no task is ever done."""
+    """Replaces ``subprocess`` in Flower's node: remembers the executor, without which no task is ever done.
+
+    Attributes:
+        secret: what the executor signs its requests with, so that no other account of this machine takes a task. It is
+            drawn anew for each node and reaches the executor over a pipe: no file holds it.
+    """
 
     def __init__(self) -> None:
+        self.secret = secrets.token_bytes(_SECRET_BYTES)
         self._executor: subprocess.Popen[bytes] | None = None
 
     def Popen(self, words: Sequence[str]) -> subprocess.Popen[bytes]:  # its name
         """Start the executor."""
-        self._executor = subprocess.Popen(words)  # noqa: S603  # Flower's own words, found in the one folder of PATH
+        read, write = os.pipe()
+        try:
+            os.write(write, self.secret)
+            os.close(write)
+            given = [*words, "--superexec-auth-secret-file", f"/dev/fd/{read}"]
+            self._executor = subprocess.Popen(given, pass_fds=[read])  # noqa: S603  # Flower's own words, no shell
+        finally:
+            os.close(read)
         return self._executor
 
     def require(self) -> None:
@@ -111,7 +134,7 @@ class Pulse:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self.began = self._loop = self._heart = clock()
-        self._line = self._working = self._failed = False
+        self._line = self._working = self._transferring = self._failed = False
         self.answers = 0
 
     def note(self, signs: bytes) -> None:
@@ -119,10 +142,11 @@ class Pulse:
         now = self._clock()
         for sign in map(bytes, zip(signs, strict=True)):
             if sign in (ANSWERED, WORKING):
-                self._loop, self._working = now, sign == WORKING
+                self._loop, self._working, self._transferring = now, sign == WORKING, False
+            self._transferring |= sign == TRANSFERRING
             if sign == HEARTBEAT or (sign == ANSWERED and not self.answers):
                 self._heart = now
-            if sign != WORKING:
+            if sign in (ANSWERED, HEARTBEAT, FAILED):
                 self._line = sign != FAILED
             self._failed |= sign == FAILED
             self.answers += sign == ANSWERED
@@ -139,11 +163,14 @@ class Pulse:
 
     @property
     def stopped(self) -> bool:
-        """Whether the child has done no work for :data:`SILENT_SECONDS`.
+        """Whether the child has done no work for :data:`SILENT_SECONDS`, or a few minutes more while it sends a piece.
 
-        A task may be long, and the line may be down meanwhile: while the child's own task runs, it needs no answer.
+        A task may be long, and the line may be down meanwhile: while the child's own task runs, it needs no answer. A
+        piece may fill a slow line, so that heartbeats are late.
         """
         limit = self._clock() - SILENT_SECONDS
+        if self._transferring:
+            return self._loop < limit - _PIECE_SECONDS
         return self._loop < limit or (self._heart < limit and not self._working)
 
 

@@ -42,6 +42,7 @@ TESTED: Mapping[str, Mapping[str, tuple[str, ...]]] = MappingProxyType(
             "subprocess": _MODULE,
             "_push_messages": ("state", "object_store", "send", "push_object"),
         },
+        "flwr.supernode.main": {"create_app": ("state_factory", "superexec_auth_secret")},
         "flwr.supercore.protobuf.client": {
             "ProtobufClient._unary_unary": ("self", "path", "rpc_method", "request", "response_type", "timeout")
         },

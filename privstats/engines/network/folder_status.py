@@ -156,7 +156,7 @@ class HomeStatus:
 
     @property
     def connected(self) -> bool:
-        """Whether the server answered the node's last poll, and lately."""
+        """Whether the server answered the node's last request, and the node worked in the last two minutes."""
         return self.held is not None and self.held.works(time.time())
 
     @property
@@ -183,7 +183,7 @@ class HomeStatus:
             "joined": _held(self.held),
             **_tls(self.held),
             "connected": self.connected,
-            **_polls(self.held),
+            **_work(self.held),
             "round": max(status.place, 0),
             **({"step": status.step} if status.step else {}),
             **last,
@@ -255,12 +255,12 @@ def _held(held: Supervision | None) -> str:
     return "no" if held is None else f"by process {held.process} since {_time(held.since)}, {held.address}"
 
 
-def _polls(held: Supervision | None) -> dict[str, str]:
+def _work(held: Supervision | None) -> dict[str, str]:
     if held is None:
         return {}
     now = time.time()
     word = "connected_since" if held.works(now) else "offline_since"
-    return {word: _time(held.stands_since(now)), "last_poll": _time(held.answered) or "none was answered"}
+    return {word: _time(held.stands_since(now)), "last_work": _time(held.worked) or "none"}
 
 
 def _tls(held: Supervision | None) -> dict[str, Any]:

@@ -33,7 +33,7 @@ SILENT_SECONDS = 120.0
 """Without an answered poll for so long, a node counts as stopped: its supervisor ends it and starts another."""
 
 T = TypeVar("T")
-_ANSWER_SECONDS = 5.0
+_WORK_SECONDS = 5.0
 _CONNECTIONS = ".connections"
 
 Task: TypeAlias = Literal["joined", "served"]
@@ -260,7 +260,8 @@ class Supervision(msgspec.Struct, frozen=True):
         address: ``HOST:PORT`` of the joined server, or of this one.
         connected: whether the server answered the node's last request.
         changed: the time since which ``connected`` has its value (Unix).
-        answered: the time of the last answered poll, rounded down by up to ``_ANSWER_SECONDS`` (Unix); 0 without one.
+        worked: the time of the last work, up to ``_WORK_SECONDS`` early (Unix); 0 without any. Work is an answered
+            poll, or a step of the node's own task.
         certificate_ends: when its TLS certificates end (Unix); 0 without them.
     """
 
@@ -269,23 +270,23 @@ class Supervision(msgspec.Struct, frozen=True):
     address: str
     connected: bool = False
     changed: float = 0.0
-    answered: float = 0.0
+    worked: float = 0.0
     certificate_ends: float = 0.0
 
     def works(self, now: float) -> bool:
-        """Return whether the node is connected and its last answer is recent, whatever its process does."""
-        return self.connected and now - self.answered <= SILENT_SECONDS
+        """Return whether the node is connected and its last work is recent, whatever its process does."""
+        return self.connected and now - self.worked <= SILENT_SECONDS
 
     def stands_since(self, now: float) -> float:
         """Return the time since which :meth:`works` has its value."""
-        return self.answered if self.connected and not self.works(now) else self.changed or self.since
+        return self.worked if self.connected and not self.works(now) else self.changed or self.since
 
 
 @contextmanager
 def supervised(
     home: Path, task: Task, address: str, certificate_ends: datetime | None = None
 ) -> Iterator[Callable[[bool], None]]:
-    """Reserve a folder for this process in the block; call the value to store whether the node is connected.
+    """Reserve a folder for this process in the block; call the value at each sign of work, or of a lost connection.
 
     Raises:
         InUseError: another process has the folder.
@@ -303,10 +304,10 @@ def supervised(
         nonlocal own
         now = time.time()
         known = connected == own.connected
-        if known and (not connected or 0 <= now - own.answered < _ANSWER_SECONDS):
+        if known and (not connected or 0 <= now - own.worked < _WORK_SECONDS):
             return
-        last = now if connected else own.answered
-        own = replace(own, connected=connected, changed=own.changed if known else now, answered=last)
+        last = now if connected else own.worked
+        own = replace(own, connected=connected, changed=own.changed if known else now, worked=last)
         with suppress(PrivstatsError):  # a full disk ends no node
             _keep_standing(home, task, own)
 

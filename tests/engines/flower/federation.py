@@ -38,16 +38,19 @@ class Federation:
     Args:
         study: the folders.
         place: an empty folder for certificates, marks and logs.
+        port: the SuperLink's; by default a free one.
+        line: ``HOST:PORT`` at which nodes reach it; by default the SuperLink's own.
     """
 
-    def __init__(self, study: Study, place: Path) -> None:
+    def __init__(self, study: Study, place: Path, port: int | None = None, line: str = "") -> None:
         self.study, self.place = study, place
         self.marks, self.certificates = place / "marks", place / "certificates"
         self.homes = [study.home(peer) for peer in range(len(study.identities) + len(study.helpers))]
         self._children: dict[str, subprocess.Popen[bytes]] = {}
         self._lasting: set[str] = set()
-        port, self._control_port = free_port(), free_port()
-        self.address = f"127.0.0.1:{port}"
+        self._control_port = free_port()
+        self.address = f"127.0.0.1:{port or free_port()}"
+        self._line = line or self.address
 
     def __enter__(self) -> Self:
         watch()
@@ -121,7 +124,7 @@ class Federation:
 
     def _join(self, home: Path, authority: Path, **environment: str) -> None:
         self._start(
-            *(home.name, "join", home, "--superlink", self.address),
+            *(home.name, "join", home, "--superlink", self._line),
             *("--root-certificates", authority, "--key", home / "node"),
             **environment,
         )

@@ -322,13 +322,40 @@ class TestMain:
     def test_what_supervises_a_program_is_watched_by_it(self, name, monkeypatch):
         watched, started = [], []
         monkeypatch.setattr(entrypoint_guard, "end_with", watched.append)
+        monkeypatch.setattr(entrypoint_guard, "_leave", lambda code: code or started.append("left"))
         monkeypatch.setattr(entrypoint_guard, "_flower", lambda module, main: lambda: started.append((module, main)))
         monkeypatch.setattr(entrypoint_guard, "replace", lambda *_: None)
         monkeypatch.setenv("PRIVSTATS_FLEET_ADDRESS", "127.0.0.1:8000")
         monkeypatch.setenv("PRIVSTATS_HOME", "study/host")
         entrypoint_guard.main([name])
         assert watched == [os.getppid()]
-        assert started == [(f"flwr.super{name[12:]}.cli.{name.replace('-', '_')}", name.replace("-", "_"))]
+        begun, *left = started
+        assert begun == (f"flwr.super{name[12:]}.cli.{name.replace('-', '_')}", name.replace("-", "_"))
+        assert left == ["left"] * (name == "flower-supernode")
+
+    @pytest.mark.parametrize(
+        ("ends", "code", "said"),
+        [
+            ("pass", 0, ""),
+            ("raise SystemExit(3)", 3, ""),
+            ("raise SystemExit('gone')", 1, "gone\n"),
+            ("raise PrivstatsError('no folder')", 1, "flower-supernode ended: no folder\n"),
+            ("raise KeyError('ssl')", 1, "KeyError: 'ssl'\n"),
+        ],
+    )
+    def test_attack_a_thread_of_flowers_keeps_no_node_alive_without_its_main_loop(self, ends, code, said, tmp_path):
+        """Before, such a node stayed, and join waited for its end."""
+        source = (
+            "import threading, time\n"
+            "from privstats.engines.flower import entrypoint_guard\n"
+            "from privstats.errors import PrivstatsError\n"
+            f"def main():\n    threading.Thread(target=time.sleep, args=(100,)).start()\n    {ends}\n"
+            "entrypoint_guard._MAINS = {'flower-supernode': lambda: main}\n"
+            "entrypoint_guard.main(['flower-supernode'])\n"
+        )
+        ended = child("-c", source, folder=tmp_path)
+        assert ended.returncode == code
+        assert ended.stderr.endswith(said)
 
     def test_it_is_a_program(self, monkeypatch):
         monkeypatch.setattr(sys, "argv", ["pinned.py", "no-such-program"])

@@ -4,6 +4,7 @@ import http.client
 import json
 import re
 import socket
+import time
 import urllib.error
 import urllib.request
 from datetime import UTC, datetime, timedelta
@@ -18,6 +19,7 @@ from privstats.engines.network.folder_status import status_of
 from privstats.engines.network.key_agreement import offered
 from privstats.engines.network.metrics import exposition, metrics_served
 from privstats.engines.network.status_file import (
+    SILENT_SECONDS,
     ConnectionStatus,
     PartyStatus,
     ServerStatus,
@@ -25,6 +27,7 @@ from privstats.engines.network.status_file import (
     keep_connections,
     read_status,
     supervised,
+    supervision,
 )
 from privstats.errors import LocalProtocolError, PrivstatsError
 from privstats.files.text import json_text
@@ -180,9 +183,44 @@ class TestHealth:
             connected(True)
             assert (status_of(home).alive, status_of(home).ready) == (True, True)
             assert re.fullmatch(r"by process \d+ since .*, host:8000", facts(home)["joined"])
+            assert "offline_since" not in facts(home)
+            assert facts(home)["connected_since"] == facts(home)["last_work"]
             connected(False)
             assert not status_of(home).ready
+            assert facts(home)["offline_since"] >= facts(home)["last_work"] > "20"
         assert (status_of(home).alive, status_of(home).ready) == (False, False)
+
+    def test_a_connection_without_work_for_two_minutes_is_none(self, tmp_path: Path, monkeypatch) -> None:
+        """Before, a node whose loop had ended was connected for good: its last word was that it is."""
+        home, began = study_of(tmp_path).home(0), time.time()
+        with supervised(home, "joined", "host:8000") as connected:
+            assert facts(home)["last_work"] == "none"
+            connected(True)
+            monkeypatch.setattr(time, "time", lambda: began + SILENT_SECONDS + 60)
+            assert not status_of(home).ready
+            assert facts(home)["offline_since"] == facts(home)["last_work"]
+            assert "privstats_connected 0\n" in exposition(home)
+            connected(True)
+            assert status_of(home).ready
+            assert "privstats_connected 1\n" in exposition(home)
+
+    def test_work_is_stored_every_few_seconds_and_a_change_at_once(self, tmp_path: Path, monkeypatch) -> None:
+        home, now = study_of(tmp_path).home(0), [1000.0]
+        monkeypatch.setattr(time, "time", lambda: now[0])
+        stored = []
+        with supervised(home, "joined", "host:8000") as connected:
+            for later, state in ((0, True), (1, True), (4, True), (1, False), (9, False), (1, True)):
+                now[0] += later
+                connected(state)
+                held = supervision(home, "joined")
+                assert held is not None
+                stored.append((held.connected, held.changed, held.worked))
+        assert stored == [
+            *[(True, 1000.0, 1000.0)] * 2,
+            (True, 1000.0, 1005.0),
+            *[(False, 1006.0, 1005.0)] * 2,
+            (True, 1016.0, 1016.0),
+        ]
 
     def test_what_a_killed_join_has_left_is_not_believed(self, tmp_path: Path) -> None:
         home = study_of(tmp_path).home(0)
@@ -226,7 +264,7 @@ class TestCertificate:
         home = study_of(tmp_path).home(0)
         with supervised(home, "joined", "host:8000"):
             (home / ".joined").write_text('{"process":1,"since":0.5,"address":"host:8000","connected":true}')
-            assert status_of(home).ready
+            assert (status_of(home).alive, status_of(home).ready) == (True, False), "no work of it is known"
             assert "certificate_ends" not in facts(home)
 
 
