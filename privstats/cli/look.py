@@ -41,7 +41,8 @@ def look(
     columns = declared or _columns_of(governing, plan)
     records = dialect.file(file, persons=key)
     whose = persons_column(records, list(records.columns))
-    table = records.table([*(each.name for each in columns), *([] if whose is None else [whose])])
+    names = [*(each.name for each in columns), *([] if whose is None else [whose])]
+    table = records.table(names, [each.marks for each in columns])
     _show([looked(each, table.values(each.name)) for each in columns])
     schema = governing.schema
     if isinstance(schema, ps.HazardSchema) and (remark := times_remark(schema, table.values(schema.bins.name))):

@@ -43,6 +43,7 @@ class TryOptions:
     persons: Annotated[
         str | None, option("The column of person ids: a promise per person, whose rows stay together.", "COLUMN")
     ] = None
+    gaps: Annotated[list[str] | None, option("A word that means a gap; repeat for more.", "WORD")] = None
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ class Written:
     encoding: Annotated[str | None, option(f"The text encoding, such as cp1252, {_FOUND}")] = None
     separator: Annotated[str | None, option(f"The field separator (, ; | : or tab) {_FOUND}", "CHARACTER")] = None
     decimal: Annotated[str | None, option(f"The decimal mark (. or ,) {_FOUND}", "CHARACTER")] = None
+    thousands: Annotated[str | None, option(f"The thousands sign (. , ' or a blank) {_FOUND}", "CHARACTER")] = None
     lines: Annotated[bool, option(LINES, flag="--lines")] = False
     quoted: Annotated[bool, option(QUOTED, flag="--quoted")] = False
 
@@ -101,7 +103,8 @@ def _opened(paths: list[Path], options: TryOptions, written: Written) -> Opened:
     from privstats.workflows import rehearsal
 
     files = [rehearsal.written_as(RecordFile(path, options.target), vars(written)) for path in paths]
-    return rehearsal.opened(files, rehearsal.RehearsalOptions(**{**vars(options), "drop": tuple(options.drop or ())}))
+    lists = {"drop": tuple(options.drop or ()), "gaps": tuple(options.gaps or ())}
+    return rehearsal.opened(files, rehearsal.RehearsalOptions(**vars(options) | lists))
 
 
 def _files(tables: list[Path], example: bool) -> list[Path]:

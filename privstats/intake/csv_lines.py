@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 
 from privstats.errors import DataError, RecordError
-from privstats.intake.csv_dialect import SEPARATORS, Dialect
+from privstats.intake.csv_dialect import SEPARATORS, Dialect, Marks
 from privstats.intake.csv_records import fields_of, header_of, is_blank, layout_of, record_texts, split_records
 from privstats.intake.meaning import reading
 
@@ -121,7 +121,14 @@ def lines_at_once(columns: int) -> int:
     return max(1, min(_LINES, _FIELDS // max(columns, 1)))
 
 
-def csv_lines(path: Path, wanted: Sequence[str], *, gaps: bool, dialect: Dialect | None = None) -> Iterator[Lines]:
+def csv_lines(
+    path: Path,
+    wanted: Sequence[str],
+    *,
+    gaps: bool,
+    dialect: Dialect | None = None,
+    marks: Mapping[str, Marks] | None = None,
+) -> Iterator[Lines]:
     """Yield the texts of some columns, some thousand records at a time.
 
     A blank line is skipped; a line with a separator is a record.
@@ -129,6 +136,7 @@ def csv_lines(path: Path, wanted: Sequence[str], *, gaps: bool, dialect: Dialect
     Args:
         gaps: a record with a wrong number of fields is None throughout; else it is refused.
         dialect: None means UTF-8, commas, decimal points.
+        marks: by column, what its declaration lets a field be; a number if omitted.
 
     Raises:
         DataError: quotes can be read in two ways; nothing is yielded then.
@@ -148,7 +156,7 @@ def csv_lines(path: Path, wanted: Sequence[str], *, gaps: bool, dialect: Dialect
                     f"cannot read {path} as a table with a row of names and a column per feature: line {number} {why}"
                 )
             if rows:
-                yield _by_column(rows, places, header, how)
+                yield _by_column(rows, places, header, how, marks or {})
                 none = False
     if none:
         yield {name: [] for name in wanted}
@@ -190,13 +198,22 @@ def _misfits(numbers: Sequence[int], texts: Sequence[str], header: Header, separ
             yield number, why
 
 
-def _by_column(rows: Sequence[Sequence[str] | None], places: Mapping[str, int], header: Header, how: Dialect) -> Lines:
+def _by_column(
+    rows: Sequence[Sequence[str] | None],
+    places: Mapping[str, int],
+    header: Header,
+    how: Dialect,
+    marks: Mapping[str, Marks],
+) -> Lines:
     nothing = (None,) * len(header.every)
     columns = list(zip(*[nothing if row is None else row for row in rows], strict=True))
     texts = {name: _stripped(columns[place]) for name, place in places.items()}
-    if how.decimal == ".":
+    if how.is_plain:
         return texts
-    return {name: [text if text is None else how.read(text) for text in column] for name, column in texts.items()}
+    return {
+        name: [text if text is None else how.read(text, marks.get(name, "number")) for text in column]
+        for name, column in texts.items()
+    }
 
 
 def _stripped(texts: Sequence[str | None]) -> list[str | None]:

@@ -16,7 +16,7 @@ from privstats.errors import DataError
 from privstats.files.arrays import MOST_BYTES
 from privstats.intake.column_names import place_of, require_records, same_names
 from privstats.intake.columns import array_of
-from privstats.intake.csv_dialect import Dialect
+from privstats.intake.csv_dialect import Dialect, Marks
 from privstats.intake.csv_lines import csv_header, csv_lines, first_misfit, lines_at_once
 from privstats.intake.frames import Refusal, each_refusing, refusing
 from privstats.optional_dependencies import load, require
@@ -65,15 +65,17 @@ class Csv:
         header = csv_header(path, dialect)
         return cls(path, header.names, dialect, header.nameless)
 
-    def parts(self, wanted: Sequence[str], *, gaps: bool) -> Iterator[Mapping[str, list[Any]]]:
+    def parts(
+        self, wanted: Sequence[str], *, gaps: bool, marks: Mapping[str, Marks] | None = None
+    ) -> Iterator[Mapping[str, list[Any]]]:
         """Yield some columns, some thousand records at a time."""
-        return csv_lines(self.path, wanted, gaps=gaps, dialect=self.dialect)
+        return csv_lines(self.path, wanted, gaps=gaps, dialect=self.dialect, marks=marks)
 
-    def load(self, wanted: Sequence[str]) -> Table:
+    def load(self, wanted: Sequence[str], marks: Mapping[str, Marks] | None = None) -> Table:
         """Load all records that fit the header."""
         columns: dict[str, list[Any]] = {name: [] for name in wanted}
         every = 0
-        for part in self.parts(wanted, gaps=True):
+        for part in self.parts(wanted, gaps=True, marks=marks):
             every += len(part[wanted[0]])
             for name, texts in self.records(part).items():
                 columns[name] += texts
@@ -109,9 +111,11 @@ class Parquet:
             raise DataError(f"the files of {path} have the columns {two[0]!r} and {two[1]!r}; write one of the names")
         return cls(path, names)
 
-    def parts(self, wanted: Sequence[str], *, gaps: bool) -> Iterator[Mapping[str, Any]]:
+    def parts(
+        self, wanted: Sequence[str], *, gaps: bool, marks: Mapping[str, Marks] | None = None
+    ) -> Iterator[Mapping[str, Any]]:
         """Yield some columns, some thousand records at a time."""
-        del gaps  # a column that a file lacks is a gap
+        del gaps, marks  # a column that a file lacks is a gap, and a file with types has no marks
         columns, step = list(dict.fromkeys(wanted)), lines_at_once(len(wanted))
         none = True
         for file in _files(self.path):
@@ -126,7 +130,7 @@ class Parquet:
         """Return the part."""
         return part
 
-    def load(self, wanted: Sequence[str]) -> Table:
+    def load(self, wanted: Sequence[str], marks: Mapping[str, Marks] | None = None) -> Table:  # noqa: ARG002
         """Load all records; raises ``DataError`` above 16 GiB of values, which a compressed kilobyte can hold."""
         files, columns = _files(self.path), list(dict.fromkeys(wanted))
         least = sum(file.records for file in files) * len(columns) * _VALUE_BYTES

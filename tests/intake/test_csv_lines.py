@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import privstats as ps
 from privstats.errors import DataError
 from privstats.intake.column_names import place_of
 from privstats.intake.csv_dialect import Dialect
@@ -28,6 +29,35 @@ def whole(path: Path, **how):
 )  # fmt: skip
 def test_a_comma_before_decimals_is_one_and_a_point_is_no_number_then(field, said):
     assert reading(Dialect(separator=";", decimal=",").read(field)) == said
+
+
+@pytest.mark.parametrize(
+    ("how", "field", "said"),
+    [((",", "."), "1.299,99", 1299.99), ((",", "."), "1.299", 1299.0), ((",", "."), "-1.000.000", -1e6),
+     ((",", "."), "1.29", "\x01"), ((",", "."), "28.03.19", "28.03.19"), ((",", "."), "12,5", 12.5),
+     ((".", ","), "1,299.9", 1299.9), ((".", ","), "1,29", "1,29"), ((".", ","), "12.5", 12.5),
+     ((".", "'"), "1'299.5", 1299.5), ((".", "'"), "1\u2019299", 1299.0), ((",", " "), "1\u202f299,5", 1299.5),
+     ((",", " "), "1 299", 1299.0), ((",", " "), "12 99", "12 99")],
+)  # fmt: skip
+def test_thousands_are_groups_of_three_digits(how, field, said):
+    decimal, thousands = how
+    assert reading(Dialect(separator=";", decimal=decimal, thousands=thousands).read(field)) == said
+
+
+def test_a_file_s_signs_are_read_around_a_number_and_never_in_a_code(tmp_path):
+    """A code has the same text in every file, and a number with a suffix the same value."""
+    (tmp_path / "t.csv").write_text("code;share;ill\n250.0;39,9%;no\n1.234;<1.000,5 %;yes\n")
+    cells = ps.Cells(
+        (ps.Categories("code", ("250.0", "1.234"), as_text=True), ps.Numeric("share", suffix="%", censored=True))
+    )
+    file = RecordFile(tmp_path / "t.csv", "ill", separator=";", decimal=",", thousands=".")
+    codes = file.read(cells, unreadable="leave out").X.codes
+    np.testing.assert_allclose(codes, [[0, 39.9], [1, 1000.5]])
+
+
+def test_a_decimal_comma_may_stand_in_quotes_between_commas(tmp_path):
+    (tmp_path / "t.csv").write_text('größe,crp,ill\n"1,5","1.299,5",no\n')
+    assert whole(tmp_path / "t.csv", decimal=",", thousands=".").X.tolist() == [[1.5, 1299.5]]
 
 
 def test_a_file_of_another_place_is_read_as_declared(tmp_path):
@@ -81,7 +111,8 @@ def test_what_is_broken_costs_its_own_line_alone(broken, left, tmp_path):
         ({"separator": "::"}, "separator must be one of"),
         ({"separator": "1"}, "separator must be one of"),
         ({"decimal": "'"}, "decimal must be a point or a comma"),
-        ({"decimal": ","}, "decimal and separator are both the comma"),
+        ({"thousands": "_"}, "thousands must be one of"),
+        ({"thousands": "."}, "decimal and thousands are both '.'"),
         ({"lines": True, "quoted": True}, "lines and quoted are both set"),
         ({"lines": "yes"}, "lines and quoted must be True or False"),
     ],

@@ -119,6 +119,21 @@ def test_the_checker_bounds_what_the_library_bounds(schema: Any, adjacency: Any)
         assert float(bound(table, grid, adjacency, 0)) == pytest.approx(mine, rel=1e-12)
 
 
+def test_persons_who_average_counts_and_numbers_are_certified_at_the_noise_of_their_proof() -> None:
+    """The checker's own bound, beside that of opposed vectors, which is a sixth to a third wider."""
+    schema = ps.CountSchema(
+        (ps.Categories("sex", ("f", "m")), ps.Bins("age", (0, 40, 60))),
+        (("sex", "age"), ("age",)),
+        numbers=(ps.Number("hours", 0, 80), ps.Number("cost", 0, 9, by=("sex",), missing=True)),
+    )
+    promise = made.promise(unit="person", person_clip="average", adjacency="replace-one")
+    plan = made.plan(schema, COHORT, promise)
+    sigmas = {row.statistic: row.sigma for row in plan.noise.rows}
+    opposed = {s: sigma / ps.dp.sensitivities.apart(schema, s, "replace-one") for s, sigma in sigmas.items()}
+    assert ps.dp.joint_mu(schema, opposed, "add-remove") > 1.15 * ps.dp.averaged_mu(schema, sigmas, "replace-one")
+    assert check(plan.to_toml(), certificate_text(plan)).startswith("holds")
+
+
 def _fields(schema: Any) -> dict[str, Any]:
     names = ("grid_bits", "features", "classes", "folds", "nonnegative", "family", "pulls", "pull", "n_max", "tables")
     names += ("reference", "outcome_names", "score_bins", "by_class", "measure", "balance", "probability")

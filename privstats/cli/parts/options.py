@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _DIALECT = "How a CSV file is written"  # a list of its own in the help of every command that reads one
 
+THOUSANDS = "Its sign between groups of three digits: . , ' or a blank."
 LINES = "Each line is one record, whatever its quotes."
 QUOTED = "Its program doubles quotes within quotes, so quoted texts may span any lines."
 
@@ -49,6 +50,7 @@ class Dialect:
     encoding: Annotated[str, option("Its text encoding, such as cp1252.", panel=_DIALECT)] = "utf-8"
     separator: Annotated[str, option("Its field separator, one of , ; | : or tab.", "CHARACTER", panel=_DIALECT)] = ","
     decimal: Annotated[str, option("Its decimal mark, . or ,.", "CHARACTER", panel=_DIALECT)] = "."
+    thousands: Annotated[str, option(THOUSANDS, "CHARACTER", panel=_DIALECT)] = ""
     lines: Annotated[bool, option(LINES, flag="--lines", panel=_DIALECT)] = False
     quoted: Annotated[bool, option(QUOTED, flag="--quoted", panel=_DIALECT)] = False
 

@@ -1,96 +1,33 @@
-"""A transport over Flower's Grid.
-
-Flower loads a reply before its size can be checked, so this module counts each reply's bytes while they are loaded. A
-reply that is too large does not affect the others.
-"""
+"""A transport over Flower's Grid."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass, field
-from threading import Lock
-from typing import TypeVar
+from collections.abc import Iterator, Sequence
 
 from flwr.app import Message
 from flwr.serverapp import Grid
-from flwr.supercore.inflatable.inflatable_utils import ObjectPullError
+from flwr.superlink.grid.http_grid import HttpGrid
 
 from privstats.engines.flower import records
+from privstats.engines.flower.reply_loader import ReplyLoader
 from privstats.engines.network.transport import MessageKind, Reply
 from privstats.errors import RemoteProtocolError
 
 _NOT_TAKEN = ""
 _NODE_UNAVAILABLE = "error:5"
 _BATCH_BYTES = 64 << 20
-_AROUND = 1 << 16
-"""Flower's overhead for one array in bytes: names, kinds, and the list of its pieces."""
-
-T = TypeVar("T")
-
-
-class _Count:
-    """The bytes that one reply may still load, shared by the threads that load it."""
-
-    def __init__(self, left: int) -> None:
-        self._left, self._lock, self.exceeded = left, Lock(), False
-
-    def take(self, name: str, data: bytes) -> None:
-        with self._lock:
-            self._left -= len(data)
-            self.exceeded = self.exceeded or self._left < 0
-        if self.exceeded:
-            raise ObjectPullError(name, "the answer is larger than its plan allows")
-
-
-@dataclass
-class _Batch:
-    """The byte limit per reply, and whether each reply exceeded it, in Flower's order."""
-
-    most: int
-    exceeded: list[bool] = field(default_factory=list)
-
-
-_BATCH: ContextVar[_Batch | None] = ContextVar("_BATCH", default=None)
-
-
-@contextmanager
-def _loading(most: int) -> Iterator[_Batch]:
-    batch = _Batch(most)
-    token = _BATCH.set(batch)
-    try:
-        yield batch
-    finally:
-        _BATCH.reset(token)
-
-
-def counted(pull_objects: Callable[..., T], object_ids: list[str], pull_object_fn: Callable[[str], bytes]) -> T:
-    """Replace Flower's ``pull_objects``, called once per reply: raise ``ObjectPullError`` for an oversized reply."""
-    batch = _BATCH.get()
-    if batch is None:
-        return pull_objects(object_ids, pull_object_fn)
-    count = _Count(batch.most)
-
-    def piece(name: str) -> bytes:
-        data = pull_object_fn(name)
-        count.take(name, data)
-        return data
-
-    try:
-        return pull_objects(object_ids, piece)
-    finally:
-        batch.exceeded.append(count.exceeded)
 
 
 class GridTransport:
     """A transport over one run of Flower.
 
-    Flower loads all requested replies at once, so each request is for at most 64 MiB, or one reply.
+    A SuperLink's replies are loaded one by one. Any other grid, as a simulation's, returns all requested replies at
+    once, so each request is for at most 64 MiB, or one reply.
     """
 
     def __init__(self, grid: Grid) -> None:
         self._grid = grid
+        self._loader = ReplyLoader(grid) if isinstance(grid, HttpGrid) else None
         self._names: dict[int, str] = {}
         self._asked: dict[str, int] = {}
 
@@ -122,26 +59,26 @@ class GridTransport:
         """Yield the answers that have arrived, as :meth:`pull`."""
         yield from ((name, Reply(_NODE_UNAVAILABLE)) for name in messages if name == _NOT_TAKEN)
         sent = [name for name in messages if name != _NOT_TAKEN]
-        size = max(1, _BATCH_BYTES // (most + _AROUND))
+        if self._loader is not None:
+            for name, loaded in self._loader.load(sent, most):
+                yield name, Reply(loaded) if isinstance(loaded, str) else self._read(loaded, name, most)
+            return
+        size = max(1, _BATCH_BYTES // (most + 1))
         for first in range(0, len(sent), size):
-            yield from self._pulled(sent[first : first + size], most)
-
-    def _pulled(self, names: Sequence[str], most: int) -> Iterator[tuple[str, Reply]]:
-        with _loading(most + _AROUND) as batch:
-            answers = list(self._grid.pull_messages(names))
-        for answer, exceeded in zip(answers, batch.exceeded or [False] * len(answers), strict=False):
-            name = answer.metadata.reply_to_message_id
-            if name in names:
-                yield name, Reply("too_large") if exceeded else self._read(answer, self._asked.get(name, 0), most)
+            names = sent[first : first + size]
+            for answer in self._grid.pull_messages(names):
+                name = answer.metadata.reply_to_message_id
+                if name in names:
+                    yield name, self._read(answer, name, most)
 
     def name(self, node: int) -> str:
         """Return the node's registered name, else its id."""
         return self._names.get(node, str(node))
 
-    def _read(self, answer: Message, node: int, most: int) -> Reply:
+    def _read(self, answer: Message, name: str, most: int) -> Reply:
         if answer.has_error():
             return Reply(f"error:{answer.error.code}", b"")
         try:
-            return Reply(*records.unpack(answer.content, f"node {self.name(node)}", most))
+            return Reply(*records.unpack(answer.content, f"node {self.name(self._asked.get(name, 0))}", most))
         except RemoteProtocolError as refusal:
             return Reply(refusal.code, b"")

@@ -35,17 +35,15 @@ TESTED: Mapping[str, Mapping[str, tuple[str, ...]]] = MappingProxyType(
             "run_": ("grid", "context", "server_app_dir", "server_app_attr", "loaded_server_app"),
             "start_parent_process_monitor": _MONITOR,
         },
-        "flwr.superlink.grid.http_grid": {
-            "pull_objects": (
-                *("object_ids", "pull_object_fn", "max_concurrent_pulls", "max_time"),
-                *("max_tries_per_object", "initial_backoff", "backoff_cap"),
-            )
-        },
         "flwr.supercore.superexec.run_superexec": {"start_parent_process_monitor": _MONITOR, "time": _MODULE},
         "flwr.supercore.superexec.executor.subprocess_executor": {"subprocess": _MODULE},
         "flwr.supernode.start_client_internal": {
             "time": _MODULE,
+            "subprocess": _MODULE,
             "_push_messages": ("state", "object_store", "send", "push_object"),
+        },
+        "flwr.supercore.protobuf.client": {
+            "ProtobufClient._unary_unary": ("self", "path", "rpc_method", "request", "response_type", "timeout")
         },
         "flwr.superlink.cli.flower_superlink": {"_run_superlink_http_api": ("lifespan_config",)},
         "flwr.superlink.main": {"_get_middleware": ()},

@@ -14,7 +14,18 @@ from pathlib import Path
 import msgspec
 
 from privstats.engines.network.status_file import read_json
-from privstats.engines.network.transport import CODES, OK, SILENT, SOON, MessageKind, Reply, Transport, code_of, pulled
+from privstats.engines.network.transport import (
+    ARRIVING,
+    CODES,
+    OK,
+    SILENT,
+    SOON,
+    MessageKind,
+    Reply,
+    Transport,
+    code_of,
+    pulled,
+)
 from privstats.files.atomic import atomic_write
 
 _POLL_SECONDS, _SLOWEST_SECONDS, _LEAST_SECONDS = 0.5, 2.0, 0.01
@@ -75,9 +86,13 @@ class RequestQueue:
         waiting = {name: (node, request) for node, request in self._asked.items() for name in request.messages}
         for name, reply in pulled(self._transport, list(waiting), self._most):
             node, request = waiting[name]
+            self._heard = self._clock()
+            if reply.code == ARRIVING:
+                if request.again is not None:
+                    request.again = max(request.again, self._heard + SILENT)
+                continue
             request.messages.remove(name)
             self.received += len(reply.data)
-            self._heard = self._clock()
             if reply.code.startswith(_CARRIER):
                 request.again = self._soon(request)
             elif self._asked.get(node) is request:

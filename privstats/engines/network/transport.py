@@ -14,6 +14,9 @@ from privstats.errors import PlanError, PrivstatsError
 OK = "ok"
 """The code of an answer with a machine's message."""
 
+ARRIVING: Literal["arriving"] = "arriving"
+"""The carrier's code for an answer of which more has arrived, and which is not complete: it is yielded again."""
+
 MessageKind: TypeAlias = Literal["hello", "open", "step", "helper", "over", "round"]
 """Kinds of messages to a node: a request for its place; an opening; a machine's message to a client or to a helper; the
 end of the session; an envelope with any of these, of one round of a course (``"round"``; earlier versions said
@@ -41,7 +44,7 @@ class Reply:
     """A received answer.
 
     Attributes:
-        code: ``"ok"``, a code of ``CODES``, or the carrier's ``"error:3"``, ``"error:5"``, ``"error:8"``.
+        code: ``"ok"``, a code of ``CODES``, or the carrier's ``"arriving"``, or ``"error:"`` and its number.
     """
 
     code: str
@@ -73,7 +76,7 @@ class BatchTransport(Protocol):
     """A transport that asks its carrier for many replies at once."""
 
     def pull_many(self, messages: Sequence[str], most: int) -> Iterator[tuple[str, Reply]]:
-        """Yield available replies, each once, in bounded memory."""
+        """Yield available replies, each once, in bounded memory, and ``arriving`` for those that make progress."""
         ...
 
 
@@ -143,6 +146,8 @@ CODES: Mapping[str, Code] = {
     "begun": Code("has begun this round before and lost it, and sits it out"),
     "restored": Code("was put back from a backup or copied, and sits this session out: its operator has the reason"),
     "lost": Code("knows nothing of this session any more: its folder was replaced"),
+    "malformed": Code("sent an answer that no version of privstats sends: does another program run there?", SILENT),
+    "too_large": Code("sent an answer that is larger than its plan allows", SILENT),
     "version": Code("runs another version of privstats: install the same version on both machines", SILENT),
     "failed": Code("has failed: its operator has the reason"),
 }

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from shlex import quote
 from typing import Any, ClassVar, TypeAlias
 
 from privstats.errors import DataError
 from privstats.intake.column_names import places_in
-from privstats.intake.csv_dialect import SEPARATORS, Dialect
+from privstats.intake.csv_dialect import SEPARATORS, THOUSANDS, Dialect, Marks
 from privstats.intake.csv_records import fields_of, first_lines, stated_separator
 from privstats.intake.frames import in_memory
 from privstats.intake.table_files import Table
@@ -46,7 +47,7 @@ class HeldTable:
             )
         return tuple(names)
 
-    def table(self, names: Sequence[str]) -> Table:
+    def table(self, names: Sequence[str], marks: Sequence[Marks] = ()) -> Table:  # noqa: ARG002 - of files
         """Return the named columns, in upper or lower case.
 
         Raises:
@@ -74,7 +75,14 @@ def file_of(source: Source) -> str:
 
 
 _LINES = 1 << 12
-_COMMA, _POINT = re.compile(r"[+-]?[0-9]+,[0-9]+"), re.compile(r"[+-]?[0-9]+\.[0-9]+")
+_DECIMAL = {mark: re.compile(rf"[+-]?[0-9]+{form}[0-9]+") for mark, form in ((",", ","), (".", "[.]"))}
+_GROUPED = {
+    (sign, mark): re.compile(rf"[+-]?[0-9]{{1,3}}(?:(?:{form}[0-9]{{3}})+[{mark}][0-9]+|(?:{form}[0-9]{{3}}){{2,}})")
+    for sign, form in THOUSANDS.items()
+    for mark in ".,"
+    if mark != sign
+}
+_ONE_GROUP = {sign: re.compile(rf"[+-]?[1-9][0-9]{{0,2}}{form}[0-9]{{3}}") for sign, form in THOUSANDS.items()}
 
 
 def written_as(file: RecordFile, settings: Mapping[str, Any]) -> RecordFile:
@@ -84,9 +92,10 @@ def written_as(file: RecordFile, settings: Mapping[str, Any]) -> RecordFile:
     if path.suffix.lower() == ".parquet" or not path.is_file():  # the reader refuses it
         return replace(file, **stated)
     dialect = detect_dialect(path)
-    chosen: Any = {"encoding": dialect.encoding, "separator": dialect.separator, "decimal": dialect.decimal} | stated
-    if chosen["decimal"] == chosen["separator"] and "decimal" not in stated:
-        chosen["decimal"] = "."
+    names = ("encoding", "separator", "decimal", "thousands")
+    chosen: Any = {name: getattr(dialect, name) for name in names} | stated
+    if chosen["decimal"] == chosen["thousands"]:
+        chosen["thousands"] = stated.get("thousands", "")
     return replace(file, **chosen)
 
 
@@ -104,14 +113,36 @@ def detect_dialect(path: Path) -> Dialect:
         shown, encoding = text.decode("cp1252", "replace"), "cp1252"
     header, *rows = shown.split("\n")
     separator = stated_separator(header) or max(SEPARATORS, key=lambda each: len(fields_of(header, each) or ()))
-    fields = [field for row in rows for field in fields_of(row, separator) or ()]
-    commas, points = (sum(map(bool, map(mark.fullmatch, map(str.strip, fields)))) for mark in (_COMMA, _POINT))
-    return Dialect(encoding, separator, "," if separator != "," and commas > points else ".")
+    fields = Counter(field.strip() for row in rows for field in fields_of(row, separator) or ())
+    return Dialect(encoding, separator, *_marks_in(fields, separator))
+
+
+def _marks_in(fields: Mapping[str, int], separator: str) -> tuple[str, str]:
+    """Return the decimal and the thousands sign that fit most fields.
+
+    One group of three digits, as in 1,299, decides nothing about the decimal mark.
+    """
+
+    def like(form: re.Pattern[str]) -> int:
+        return sum(count for field, count in fields.items() if form.fullmatch(field))
+
+    grouped = {pair: like(form) for pair, form in _GROUPED.items()}
+    single = {sign: like(form) for sign, form in _ONE_GROUP.items()}
+    decimals = {mark: like(form) - single[mark] for mark, form in _DECIMAL.items()}
+    for (_, mark), count in grouped.items():
+        decimals[mark] += count
+    decimal = "," if decimals[","] > decimals["."] else "."
+    if not any(decimals.values()) and single[","]:
+        return (".", ",") if separator == "," else (",", "")
+    evidence = {sign: count + single[sign] for (sign, mark), count in grouped.items() if mark == decimal}
+    thousands = max(evidence, key=lambda sign: evidence[sign])
+    clear = grouped[thousands, decimal] > 0 or (single[thousands] > 0 and thousands != " ")
+    return decimal, thousands if clear and not decimals.get(thousands) else ""
 
 
 def options_of(file: Source) -> str:
     """Return the command options for an unusual dialect."""
     usual, dialect = Dialect(), file.dialect
-    options = {name: each for name, each in vars(dialect).items() if each != getattr(usual, name)}
+    options = {name: each for name, each in asdict(dialect).items() if each != getattr(usual, name)}
     shown = {name: "tab" if each == "\t" else each for name, each in options.items()}
     return "".join(f" --{name}" if each is True else f" --{name} {quote(each)}" for name, each in shown.items())

@@ -125,6 +125,35 @@ def shift_clock(seconds: float) -> None:
     replace(module, "now", lambda: now() + timedelta(seconds=seconds))
 
 
+def spoil_replies(how: str) -> None:
+    """Let the node announce replies and never send them ("never"), or send 20 bytes of another class ("class")."""
+    from importlib import import_module
+
+    from flwr.proto.message_pb2 import ObjectTree
+    from flwr.supercore.inflatable.inflatable_object import get_object_id
+
+    module = import_module("flwr.supernode.start_client_internal")
+    push, other = module._push_messages, b"ConfigRecord  0\0"
+
+    def spoiled(state, object_store, send, push_object):
+        def announce(message, tree, seconds):
+            message.metadata.__dict__["_message_id"] = get_object_id(other)
+            _, session = send(message, ObjectTree(object_id=get_object_id(other)), seconds)
+            push_object(message.metadata.run_id, session, get_object_id(other), other)
+            mark(f"spoiled.{how}")
+            return set(), session
+
+        def withhold(run_id, session, name, content):
+            mark(f"spoiled.{how}")
+
+        if how == "never":
+            push(state, object_store, send, withhold)
+        else:
+            push(state, object_store, announce, push_object)
+
+    replace(module, "_push_messages", spoiled)
+
+
 def main(words: Sequence[str]) -> None:
     name, *options = words
     replace(entrypoint_guard, "command", command)
@@ -134,6 +163,8 @@ def main(words: Sequence[str]) -> None:
         mark(f"{Path(os.environ['PATH']).parent.name}.pid", os.getpid())
     if name == "flower-supernode":
         shift_clock(float(os.environ.get("OBSERVED_CLOCK", "0")))
+        if how := os.environ.get("OBSERVED_REPLIES"):
+            spoil_replies(how)
     if name == "flwr-clientapp":
         observe_party()
     if name == "flwr-serverapp":

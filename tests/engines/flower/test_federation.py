@@ -101,6 +101,26 @@ def test_five_processes_give_the_exact_sum_whoever_is_killed(tmp_path):
         assert not (tmp_path / shipped.RAN).exists(), "what was shipped ran, on a node or on the SuperLink"
 
 
+class WithSpoiledReplies(Federation):
+    """Two nodes are registered, and answer otherwise than they should."""
+
+    def join(self, home):
+        how = {"party 1": "never", "party 2": "class"}.get(home.name)
+        self._join(home, self.certificates / "ca.pem", **({} if how is None else {"OBSERVED_REPLIES": how}))
+        self._lasting.add(home.name)
+
+
+@pytest.mark.nightly
+@pytest.mark.waits
+def test_attack_replies_that_never_arrive_or_cannot_be_decoded_end_no_session(tmp_path):
+    """One held the run past every deadline, the other one ended it with a traceback and exit code 0."""
+    study = study_of(tmp_path, cohort=ps.Cohort(5, 3, 100))
+    with WithSpoiledReplies(study, tmp_path / "federation") as federation:
+        nothing_fails(federation, APP, [0, 3, 4])
+        federation.wait_for("spoiled.never", "spoiled.class")
+        assert "sent an answer that no version of privstats sends" in (federation.place / "run.log").read_text()
+
+
 def under(study, plan, helpers):
     """The same folders under another plan."""
     after = replace(study, plan=plan, helpers=helpers)
@@ -124,9 +144,9 @@ def three_are_not_let_in(federation, outsiders):
     )
 
 
-def nothing_fails(federation, app):
+def nothing_fails(federation, app, survivors=range(5)):
     federation.finish_session(federation.start_session(app))
-    check(federation, range(5))
+    check(federation, survivors)
 
 
 def the_server_app_is_killed_in_mask_and_in_unmask(federation, app):

@@ -4,11 +4,10 @@ from types import SimpleNamespace
 
 import pytest
 from flwr.app import Error, Message
-from flwr.supercore.inflatable.inflatable_utils import ObjectPullError
 from flwr.supercore.task_identity import TaskIdentity
 
 from privstats.engines.flower import records
-from privstats.engines.flower.grid import GridTransport, counted
+from privstats.engines.flower.grid import GridTransport
 from privstats.engines.network.nodes import RequestQueue
 from privstats.engines.network.statements import most_bytes
 from privstats.engines.network.transport import Reply, Transport
@@ -132,59 +131,6 @@ def test_a_message_that_flower_does_not_take_is_answered_as_by_a_node_that_is_aw
     name = transport.push(MARY, "step", b"", ttl=1)
     assert transport.pull(name, 100) == Reply("error:5", b"")
     assert grid.pulls == []
-
-
-def as_flower_loads(grid, loads):
-    """Flower's own loop over the replies of one request: an error in place of what could not be loaded."""
-
-    def pull_messages(ids):
-        answers = []
-        for name in ids:
-            message = next(each for each in grid.pushed if each.metadata.message_id == name)
-            try:
-                loads(name)
-            except ObjectPullError:
-                answers.append(Message(Error(13, "unavailable"), reply_to=message))
-            else:
-                answers.append(Message(records.pack("ok", b"whole"), reply_to=message))
-        return answers
-
-    grid.pull_messages = pull_messages
-
-
-def test_flower_stops_loading_where_an_answer_is_larger_than_its_plan_allows(transport, grid):
-    """Nothing is known of an answer until it is loaded, so a party would choose how much the server holds."""
-    name = transport.push(MARY, "step", b"", ttl=1)
-    loaded = []
-
-    def pieces(object_ids, pull_object_fn):
-        return [pull_object_fn(each) for each in object_ids]
-
-    def piece(_):
-        loaded.append(1 << 20)
-        return bytes(1 << 20)
-
-    as_flower_loads(grid, lambda _: counted(pieces, [str(each) for each in range(512)], piece))
-    assert transport.pull(name, 21) == Reply("too_large", b"")
-    assert sum(loaded) == 1 << 20
-    assert counted(pieces, ["a", "b"], piece) == [bytes(1 << 20)] * 2, "outside of a reply nothing is counted"
-
-
-def test_attack_an_answer_that_is_too_large_costs_no_other_one_of_its_batch(transport, grid):
-    """The SuperLink hands out each reply once: one that is dropped with another's is missing for a minute."""
-    names = [transport.push(MARY, "step", b"", ttl=1) for _ in range(3)]
-
-    def loads(name):
-        counted(
-            lambda ids, fetch: [fetch(each) for each in ids], [name], lambda _: bytes((1 << 20) * (name == names[1]))
-        )
-
-    as_flower_loads(grid, loads)
-    assert dict(transport.pull_many(names, 21)) == {
-        names[0]: Reply("ok", b"whole"),
-        names[1]: Reply("too_large"),
-        names[2]: Reply("ok", b"whole"),
-    }
 
 
 def test_the_largest_answer_follows_from_the_plan(tmp_path):

@@ -220,6 +220,24 @@ def damage_on_the_way(place: Path, patch) -> Said:
     return net.said()
 
 
+def spoiled(place: Path, code: str) -> Said:
+    """What a carrier cannot read of one reply of St. Mary's; the next one is good."""
+    net = town(place)
+    plain, bad = net.told, [Reply(code)]
+    net.told = lambda node, message: bad.pop() if node == MARY and bad else plain(node, message)
+    lines, said = net.said()
+    assert ps.Release.load(net.study.host / "release.safetensors").survivors == (0, 1, 2, 3, 4)
+    return lines, said
+
+
+def an_answer_that_cannot_be_read(place: Path, patch) -> Said:
+    return spoiled(place, "malformed")
+
+
+def an_answer_that_is_too_large(place: Path, patch) -> Said:
+    return spoiled(place, "too_large")
+
+
 def its_folder_was_replaced(place: Path, patch) -> Said:
     net = town(place)
     at(net, "step", lambda home: shutil.rmtree(home / "sessions"))
@@ -273,7 +291,7 @@ def raising(*_: object) -> None:
 
 
 def clock_off(place: Path, patch) -> Said:
-    return [], [launch.next_step(launch.Ending(0))[1]]
+    return [], [launch.reason_of(launch.Ending(0))]
 
 
 def the_certificates_have_ended(place: Path, patch) -> Said:
@@ -318,7 +336,7 @@ def node_restarted_too_early(place: Path, patch) -> Said:
         net.goes, net.comes = {}, {MARY: 60.0}
 
     at(net, "open", restart)
-    return net.said()[0], [launch.next_step(launch.Ending(1, refused=True))[1]]
+    return net.said()[0], [launch.reason_of(launch.Ending(1, refused=True))]
 
 
 def a_dispute_over_shares(place: Path, patch) -> Said:
@@ -355,7 +373,7 @@ def serve_twice_on_one_folder(place: Path, patch) -> Said:
 
 
 def node_not_registered(place: Path, patch) -> Said:
-    return [], [launch.next_step(launch.Ending(1, refused=True))[1]]
+    return [], [launch.reason_of(launch.Ending(1, refused=True))]
 
 
 def too_few_at_a_deadline(place: Path, patch) -> Said:
