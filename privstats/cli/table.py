@@ -126,8 +126,9 @@ class TableOptions:
         """Refuse options that a reader does not accept."""
         if releases > 1 and reader not in _OF_COURSES:
             raise ReleaseError(f"--reader {reader.value} reads one release, got {releases}; name one file")
-        if self.references and reader not in (Reader.OLS, Reader.LOGIT, Reader.POISSON):
-            raise ReleaseError(f"--reference is for regressions on declared columns, not {reader.value}; omit it")
+        for name, given in (("reference", self.references), ("gaps-as-cells", self.gaps_as_cells)):
+            if given and reader not in (Reader.OLS, Reader.LOGIT, Reader.POISSON):
+                raise ReleaseError(f"--{name} is for regressions on declared columns, not {reader.value}; omit it")
         for name, serves in _SERVE_ONE.items():
             if getattr(self, name) not in (None, False) and reader is not serves:
                 raise ReleaseError(f"--{name} is for --reader {serves.value}, not {reader.value}; omit it")

@@ -220,6 +220,8 @@ def test_ratios_are_drawn_as_survival_by_arm_or_as_a_forest_and_said_what_they_a
     assert facts["methods"] == paragraph.strip()
     assert "is for --reader effect" in privstats("table", *names, "--balance", cwd=folder).stderr
     assert "is for --reader hazards" in privstats("table", "exact.privstats", "--forest", cwd=folder).stderr
+    wrong = privstats("table", *names, "--gaps-as-cells", cwd=folder)
+    assert "--gaps-as-cells is for regressions on declared columns, not hazards; omit it" in wrong.stderr
 
 
 def test_an_effect_has_its_row_its_balance_and_their_pictures(privstats, folder):

@@ -141,13 +141,10 @@ def _average(n: float, x: float, q: float, sigma: tuple[float, float, float], z:
     margin = z * math.sqrt(of_noise**2 + spread / n)
     up, down = (_rare_values(n, sign * x, held, sigma, z) for sign in (1, -1))
     low, high = min(low, -down.mean), max(high, up.mean)
-    ends = (
-        min(variance - margin, *up.variances, *down.variances),
-        max(variance + margin, *up.variances, *down.variances),
-    )
-    least, most = np.clip(ends, 0, 1)
+    both = (*up.variances, *down.variances)
+    ends = np.clip([min(variance - margin, *both), max(variance + margin, *both)], 0, 1)
     return Average(
-        n, Interval(mean, float(low), float(high), True), Interval(variance, float(least), float(most), True)
+        n, Interval(mean, float(low), float(high), True), Interval(variance, float(ends[0]), float(ends[1]), True)
     )
 
 

@@ -189,7 +189,7 @@ def quantile(release: Release, name: str, q: float, *, alpha: float = 0.05) -> Q
         >>> schema = ps.CountSchema((ps.Bins("age", (0, 20, 40, 60, 80)),), (("age",),))
         >>> release = ps.Release.exact(schema, ps.measure(schema, {"age": list(range(80)) * 10}))
         >>> print(ps.inference.quantile(release, "age", 0.35))
-        20 to 40 (if values are even inside each bin: 28, 25.4 to 30.7)
+        20 to 40 (if values are even inside each bin: 28, 25.4 to 30.5)
     """
     if not 0 < q < 1:
         raise ReleaseError(f"q must be between 0 and 1, got {q!r}; 0.5 is the median")
