@@ -9,9 +9,6 @@ import numpy as np
 
 from benchmarks.measuring import Row, results, standard_error
 from benchmarks.raw_tables.mean_probability import FRESH, TITLE
-from benchmarks.raw_tables.predicted import BUILT_ON, UNTOUCHED
-from benchmarks.raw_tables.predicted import FRESH as FRESH_AUC
-from benchmarks.raw_tables.predicted import TITLE as PREDICTED
 from benchmarks.refinement_tables import clip_gaps
 from benchmarks.table import titled
 
@@ -101,27 +98,6 @@ def raw_tables_noise_standing() -> str:
         f"The card's number is {min(ratios):.1f} to {max(ratios):.1f} times the spread over releases of one split, in "
         f"the median {float(np.median(ratios)):.1f} times"
     )
-
-
-def raw_tables_predicted_standing() -> str:
-    """How far the predicted AUC is from that on held-out records, by what the correction saw of a table."""
-    parts = []
-    for name, tables in (
-        ("the tables that built the correction", BUILT_ON),
-        ("tables that variants were compared on as well", FRESH_AUC),
-        ("untouched tables", UNTOUCHED),
-    ):
-        rows = [row for row in results("raw_tables.predicted")[PREDICTED] if row["data"] in tables]
-        before, now = (np.array([row[way] - row["held out"] for row in rows]) for way in ("by the sums", "now"))
-        releases = sum(row["releases"] for row in rows)
-        covered, printed = (sum(row[name] for row in rows) for name in ("covered", "printed covers"))
-        exact = sum(low <= true <= high for row in rows for true, _, _, _, low, high, *_ in row["by release"])
-        parts.append(
-            f"on the {len(rows)} lines of {name} the sums are {_digits(float(np.abs(before).mean()))} off in the mean "
-            f"and the middle now {_digits(float(np.abs(now).mean()))}; {covered} of {releases} ranges ({exact} without "
-            f"the .02) and {printed} of {releases} printed intervals cover"
-        )
-    return f"Beside held-out records, {'; '.join(parts)}."
 
 
 def refinement_clips_standing() -> str:
@@ -235,7 +211,6 @@ MAKERS = (
     raw_tables_mean_fresh_standing,
     raw_tables_corrections_standing,
     raw_tables_noise_standing,
-    raw_tables_predicted_standing,
     refinement_clips_standing,
 )
 """By their names, which stand in the page."""

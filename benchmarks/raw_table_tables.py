@@ -251,39 +251,6 @@ def _mean_rows(*, fresh: bool) -> Rows:
     return [row for row in results("raw_tables.mean_probability")[_MEAN] if (row["data"] in FRESH) == fresh]
 
 
-def raw_tables_predicted() -> Cells:
-    """The AUC predicted for a session of scores, beside that on held-out records."""
-    lines = [
-        [
-            row["data"],
-            _short(row["epsilon"]),
-            f"{row['records']:,}",
-            *(_digits(row[name]) for name in ("held out", "trained", "by the sums", "now")),
-            f"{_digits(row['low'])} to {_digits(row['high'])}",
-            f"{row['covered']} of {row['releases']}",
-            f"{_digits(row['printed low'])} to {_digits(row['printed high'])}",
-            f"{row['printed covers']} of {row['releases']}",
-        ]
-        for row in results("raw_tables.predicted")["predicted AUC"]
-    ]
-    return [
-        [
-            "table",
-            "epsilon",
-            "records",
-            "held out",
-            "training records",
-            "by the sums",
-            "now",
-            "range",
-            "covered",
-            "printed",
-            "covered",
-        ],
-        *lines,
-    ]
-
-
 def raw_tables_rare() -> Cells:
     """Rounds, the discriminant and least squares where few records are positive."""
     lines = []
@@ -492,7 +459,7 @@ def _short(epsilon: float) -> str:
 
 TABLES: Tables = {
     **by_name(raw_tables_sets, raw_tables_others, raw_tables_cuts, raw_tables_dim, raw_tables_ramp, raw_tables_goals),
-    **by_name(raw_tables_pairs, raw_tables_rare, raw_tables_by_epsilon, raw_tables_penalty, raw_tables_predicted),
+    **by_name(raw_tables_pairs, raw_tables_rare, raw_tables_by_epsilon, raw_tables_penalty),
     "raw_tables_mean_probability": partial(_mean_probability, fresh=False),
     "raw_tables_mean_probability_fresh": partial(_mean_probability, fresh=True),
     "raw_tables_corrections": partial(_corrections, fresh=False),

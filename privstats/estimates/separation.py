@@ -35,7 +35,6 @@ _OF_ANSWER = 0.5
 assumes. Where no direction is lost it is too low."""
 _CORRELATION = 0.1
 """Correlation between residuals and what a score of 1 misses, a priori."""
-_LEVELS = (0.025, 0.975)
 _TRACE_ENTRIES = 128  # of noise in each class, by which a trace is estimated
 _LEAST = 1e-9
 """Keeps divisors and variances above 0, in whatever unit; far below each that noise leaves."""
@@ -45,17 +44,14 @@ _MOST_GAIN = 2.0
 
 @dataclass(frozen=True)
 class Separation:
-    """Normal margins of two classes, and a range of their AUC.
+    """Normal margins of two classes.
 
     Attributes:
         centres, spread: mean margins ``(2,)``, and their standard deviation within a class.
-        low, high: 2.5 % and 97.5 % quantile of the AUC, given the releases.
     """
 
     centres: Array
     spread: float
-    low: float
-    high: float
 
     def scaled(self, divisor: float, shift: float) -> Separation:
         """Return the law of ``margin / divisor + shift``."""
@@ -98,9 +94,8 @@ def _unknown(along: Array, share: float) -> Separation:
     # Rows are assumed isotropic. The mean AUC of the prior sets the distance of the classes.
     spread = math.sqrt(max((1 - INTERCEPT**2) * float(np.square(along[:-1]).mean()), _LEAST))
     apart = math.sqrt(2) * float(ndtri(_AREAS.mean())) * spread
-    low, high = np.quantile(_AREAS, _LEVELS)
     centres = float(along[-1]) * INTERCEPT + apart * np.array([-share, 1 - share])
-    return Separation(centres, spread, float(low), float(high))
+    return Separation(centres, spread)
 
 
 class _Measured(NamedTuple):
@@ -123,11 +118,10 @@ def _posterior(margins: _Margins, distance: _Measured, residual: _Measured) -> S
     posterior = np.exp((chi.min() - chi) / 2)
     posterior = posterior / posterior.sum()
     areas = posterior.sum(axis=0)
-    low, high = np.interp(_LEVELS, np.cumsum(areas) - areas / 2, _AREAS)
     spread = math.sqrt(float(posterior.sum(axis=1) @ variances))
     middle = margins.distance_without_gain(math.sqrt(2) * float(ndtri(areas @ _AREAS)) * spread)
     centres = margins.intercept_part + margins.class_gain * (margins.row_part + margins.sides * middle)
-    return Separation(centres, spread, float(low), float(high))
+    return Separation(centres, spread)
 
 
 def _hidden_share(B: Array, sigma: float, values: Array) -> float:

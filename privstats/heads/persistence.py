@@ -23,7 +23,7 @@ from privstats.transforms import from_builtins, to_builtins
 _KNOWN = "known."
 _KNOWLEDGE = {"priors": "priors_", "prototypes": "prototypes_", "means": "_means"}
 """Stored arrays about the classes, each with its attribute; a head without the attribute omits the array."""
-_SCORES = ("quantiles", "area")
+_SCORES = ("quantiles",)
 """Stored arrays of :class:`ReleasedScores` of a head of two classes that was fitted on a release."""
 _HEADS: dict[str, type[Stored]] = {}
 _NOTHING = np.zeros(0)
@@ -225,13 +225,13 @@ def _check_known(manifest: _Manifest, known: dict[str, Any]) -> None:
 def _check_scores(facts: Facts, scores: dict[str, Any]) -> None:
     if not scores:
         return
-    shapes = {"quantiles": (2, POINTS)} | {name: (2,) for name in scores if name == "area"}
+    shapes = {"quantiles": (2, POINTS)}
     if len(facts.prevalence or ()) != 2 or {name: values.shape for name, values in scores.items()} != shapes:
         raise ValueError("scores of another shape")
     if not all(values.dtype == np.float64 and ((values >= 0) & (values <= 1)).all() for values in scores.values()):
         raise ValueError("scores must be float64 from 0 to 1")
-    if not all((np.diff(scores[name]) >= 0).all() for name in ("quantiles", "area") if name in scores):
-        raise ValueError("quantiles and the ends of a range must rise")
+    if not all((np.diff(scores[name]) >= 0).all() for name in scores):
+        raise ValueError("quantiles must rise")
 
 
 def _manifest(head: Any) -> _Manifest:

@@ -19,17 +19,17 @@ _PAIR = 2
 
 
 class ReleasedScores(NamedTuple):
-    """Distribution of a two-class head's scores.
+    """Distribution of a two-class head's scores, which places the bins of a score session.
+
+    It forecasts no AUC: noise in the sums moves the head's weights, and the classes' distance along them with it.
 
     Attributes:
         quantiles: the second class's probability at shares ``(k + 1/2) / POINTS``, per true class, ``(2, POINTS)``.
         prevalence: class shares of the records, ``(2,)``.
-        area: range of the AUC that the releases leave, ``(2,)``; None where unknown.
     """
 
     quantiles: Array
     prevalence: Array
-    area: Array | None = None
 
     def below(self, cuts: Array) -> Array:
         """Return the share of each class's records below cuts, ``(2, k)``."""
@@ -70,7 +70,7 @@ def described(head: Any, evidence: ClassEvidence) -> ReleasedScores:
         return drawn(head, evidence)
     n = denoise.counts(evidence.N, evidence.noise("N"))
     shares = expit(law.centres[:, None] + law.spread * ndtri((np.arange(POINTS) + 0.5) / POINTS))
-    return ReleasedScores(shares, n / n.sum(), np.array([law.low, law.high]))
+    return ReleasedScores(shares, n / n.sum())
 
 
 def drawn(head: Any, evidence: ClassEvidence) -> ReleasedScores:

@@ -75,6 +75,7 @@ FRAME_COLUMNS: Mapping[str, FrameColumn] = MappingProxyType(
         "cause": FrameColumn("event that rules the others out", "text"),
         "incidence": FrameColumn("share that had this event first, up to the time", "0 to 1"),
         "points": FrameColumn("what the level adds to the score", "log odds"),
+        "discrepancy": FrameColumn("root mean square by which a sum of points misses a record's score", "log odds"),
         "told": FrameColumn("whether the row is reported; where noise hides it, its estimate is NaN", "True, False"),
     }
 )

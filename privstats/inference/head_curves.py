@@ -9,7 +9,6 @@ import numpy as np
 from scipy.special import logit, ndtr, ndtri
 
 from privstats.estimates.denoise import Array
-from privstats.heads.released_scores import ReleasedScores
 from privstats.heads.scoring import planned_scores
 from privstats.inference.counts.table import Interval, ratio, z_of
 from privstats.plan import Plan
@@ -17,9 +16,8 @@ from privstats.schema import ScoringSchema
 
 _MEAN = math.sqrt(2 / math.pi)
 """Mean of the absolute value of a standard normal; its variance is 1 - 2 / pi."""
-_AREA = 0.8
-_APART = math.sqrt(2) * float(ndtri(_AREA))
-"""Standard deviation of the log-odds of one class, and the distance of the means of both."""
+_ASSUMED = (0.65, 0.8)
+"""AUCs for which widths are printed."""
 _SHARES = (0.05, 0.2, 0.5)
 
 
@@ -192,14 +190,18 @@ def calibration_error(
     return Interval(min(value, 1.0), float(edge[0]), float(edge[1]), bool(edge[1] < 1))
 
 
-def expected_area(plan: Plan, share: float, *, records: int | None = None, alpha: float = 0.05) -> Interval:
-    """Return the expected interval of a class's AUC, before any record is scored.
+def expected_area(
+    plan: Plan, share: float, *, auc: float = 0.8, records: int | None = None, alpha: float = 0.05
+) -> Interval:
+    """Return the interval that an AUC would have, before any record is scored.
 
-    Scores are as in the published head's releases; where unknown, normal with area 0.8.
+    Log odds are assumed normal in both classes. The width follows from the number of records, the class's share, the
+    noise, the bins and the assumed AUC; no release forecasts that AUC.
 
     Args:
         plan: of a score; for more than two classes with a table for each.
         share: of the class among the records, above 0 and below 1.
+        auc: assumed AUC, above 0.5 and below 1.
         records: default ``cohort.max_records``.
 
     Raises:
@@ -209,36 +211,26 @@ def expected_area(plan: Plan, share: float, *, records: int | None = None, alpha
     if not isinstance(schema, ScoringSchema) or (schema.classes > 2 and not schema.by_class):
         raise ValueError("the plan counts no score of a class")
     total = plan.cohort.max_records if records is None else records
-    others, members = _shares_of_bins(schema, share, planned_scores(plan))
+    others, members = _shares_of_bins(schema, share, math.sqrt(2) * float(ndtri(auc)))
     sigma = 0.0 if plan.noise is None else plan.noise.released_sigma(plan.cohort.clients)["T"]
     return area((1 - share) * total * others, share * total * members, sigma, z_of(alpha))
 
 
-def expected_ends(found: Interval, area: Array | None) -> tuple[float, float]:
-    """Return the ends of an expected interval, moved to the ends of the AUC's range where one is known."""
-    if area is None:
-        return found.low, found.high
-    return max(area[0] - found.value + found.low, 0.0), min(area[1] - found.value + found.high, 1.0)
-
-
 def expected_sentences(plan: Plan) -> list[str]:
-    """Return sentences on a plan's expected AUC."""
+    """Return sentences on the width of a plan's AUC interval."""
     schema = plan.schema
     if not isinstance(schema, ScoringSchema) or (schema.classes > 2 and not schema.by_class):
         return []
     scores = planned_scores(plan)
     known = scores if schema.score == "probability" else None
     shares = _SHARES if known is None else tuple(sorted({*_SHARES, round(float(known.prevalence[1]), 2) or 0.01}))
-    area = None if known is None else known.area
-    ranges = [_range_of(share, expected_area(plan, share), area) for share in shares]
-    level = f"the AUC is {_AREA:g}" if known is None else "scores are distributed as in the head's own releases"
-    out = [f"if all {plan.cohort.max_records:,} records are scored and {level}, the AUC's interval will be about "]
-    out[0] += "; ".join(ranges)
-    if area is not None:
-        out.append(
-            f"the noise in the head's own releases leaves its AUC between about {area[0]:.2f} and {area[1]:.2f}, a "
-            "95 % range without the sampling of the records scored; the score will narrow that range"
-        )
+    widths = "; ".join(_widths(plan, share) for share in shares)
+    even = "" if schema.cuts is None else ", for bins that fill evenly"
+    out = [
+        f"if all {plan.cohort.max_records:,} records are scored, the AUC's interval will be about {widths}; these "
+        f"widths follow from the number of records, the class's share and the noise{even}, and are no forecast of the "
+        "AUC"
+    ]
     if schema.classes == 2 and schema.cuts is None and schema.score == "probability":
         out.append(_why_equal(known is not None))
     return out
@@ -253,21 +245,15 @@ def _why_equal(known: bool) -> str:
     )
 
 
-def _range_of(share: float, found: Interval, area: Array | None) -> str:
+def _widths(plan: Plan, share: float) -> str:
+    found = [(auc, expected_area(plan, share, auc=auc)) for auc in _ASSUMED]
     where = f"where {100 * share:g} in 100 are of the class"
-    if not found.reported:
-        return f"hidden by noise {where}"
-    low, high = expected_ends(found, area)
-    if area is None:
-        return f"{low:.2f} to {high:.2f} {where}"
-    return f"{found.high - found.low:.2f} wide, between {low:.2f} and {high:.2f}, {where}"
+    told = [f"{each.high - each.low:.2f} wide if the AUC is {auc:g}" for auc, each in found if each.reported]
+    return f"{' and '.join(told)}, {where}" if told else f"hidden by noise {where}"
 
 
-def _shares_of_bins(schema: ScoringSchema, share: float, scores: ReleasedScores | None) -> tuple[Array, Array]:
-    if scores is not None and schema.score == "probability":
-        parts = np.diff(scores.below(np.array(schema.edges[1:-1])), prepend=0.0, append=1.0, axis=1)
-        return parts[0], parts[1]
-    centre, spread = _APART**2 / 2, _APART
+def _shares_of_bins(schema: ScoringSchema, share: float, spread: float) -> tuple[Array, Array]:
+    centre = spread**2 / 2
     if schema.cuts is not None:  # each bin has equally many of both classes, weighted alike
         grid = np.linspace(-centre - 8 * spread, centre + 8 * spread, 4_001)
         mixture = (ndtr((grid - centre) / spread) + ndtr((grid + centre) / spread)) / 2

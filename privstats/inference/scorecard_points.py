@@ -22,6 +22,7 @@ from privstats.heads.evidence import ClassEvidence, Released, class_evidence
 from privstats.heads.provenance import Provenance, behind_counts
 from privstats.heads.rules import LinearRule, PairedRule, Rule, WhitenedRule
 from privstats.inference.cell_design import Intervals, has_ramp
+from privstats.inference.row_lengths import Lengths
 from privstats.progress import progress_bar
 from privstats.randomness import Generator, seeded, uniform
 from privstats.release import Release
@@ -66,12 +67,29 @@ def linear_scores(rule: Rule, releases: Sequence[Release]) -> LinearScores:
     """
     if isinstance(rule, LinearRule):
         return LinearScores(rule.coef, rule.intercept)
-    if isinstance(rule, PairedRule):
-        rule = rule.linear
-    if not isinstance(rule, WhitenedRule):
+    return _at_one_length(_whitened(rule), _whitening(releases))
+
+
+def lengths(rule: Rule, releases: Sequence[Release], rows: Rows) -> Lengths | None:
+    """Return the length by which a head divides each row of cells; None where rows have one length."""
+    if not isinstance(rule, LinearRule):
+        matrix, spread = _whitened(rule).matrix, _whitening(releases).spread
+        return Lengths(rows.shift, matrix @ matrix.T, rows.length * math.sqrt(spread))
+    if rows.shift.any():
+        return Lengths(rows.shift, np.eye(len(rows.shift)), rows.length)
+    return None
+
+
+def _whitened(rule: Rule) -> WhitenedRule:
+    linear = rule.linear if isinstance(rule, PairedRule) else rule
+    if not isinstance(linear, WhitenedRule):
         raise HeadError(_NOT_LINEAR)
+    return linear
+
+
+def _whitening(releases: Sequence[Release]) -> softmax.SoftmaxWhitening:
     recipe = _softmax_recipe(releases)
-    return _at_one_length(rule, softmax.SoftmaxWhitening.of(recipe.sums(releases[0]), recipe.constants.floor))
+    return softmax.SoftmaxWhitening.of(recipe.sums(releases[0]), recipe.constants.floor)
 
 
 def under_other_noise(head: Any, releases: Sequence[Release], draws: int) -> Iterator[LinearScores]:
@@ -288,13 +306,17 @@ def shares(releases: Sequence[Release], rows: Rows, mean: Array) -> list[tuple[I
     return results
 
 
-def cell_points(scores: LinearScores, cells: Cells, mean: Array) -> tuple[Array, list[Array]]:
-    """Return bases and each column's points, ``(outcomes, cells)``."""
+def by_outcome(scores: LinearScores) -> tuple[Array, Array]:
+    """Return weights and intercepts of the outcomes: one difference for two classes, else scores minus their mean."""
     coef, intercept = scores.coef, scores.intercept
     if len(coef) == 2:
-        coef, intercept = coef[1:] - coef[:1], intercept[1:] - intercept[:1]
-    else:
-        coef, intercept = coef - coef.mean(axis=0), intercept - intercept.mean()
+        return coef[1:] - coef[:1], intercept[1:] - intercept[:1]
+    return coef - coef.mean(axis=0), intercept - intercept.mean()
+
+
+def cell_points(scores: LinearScores, cells: Cells, mean: Array) -> tuple[Array, list[Array]]:
+    """Return bases and each column's points, ``(outcomes, cells)``."""
+    coef, intercept = by_outcome(scores)
     tables = [table * 2.0**-cells.bits for table in cells.tables]
     points = [coef[:, block] @ (table - mean[block]).T for block, table in zip(cells.blocks, tables, strict=True)]
     return intercept + coef @ mean, points

@@ -1,8 +1,7 @@
-"""Points add up to the head's own scores, bands cover the noise, and the guide's query gives the same numbers."""
+"""Scores of a card are the head's own, bands cover the noise, and the query gives the same numbers."""
 
-import re
 import sqlite3
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ import privstats as ps
 from benchmarks.inference import card_bands
 from privstats import randomness
 from privstats.inference.cell_design import Intervals
+from privstats.inference.row_lengths import Lengths
 from privstats.inference.scorecard_points import linear_scores
 
 COLUMNS = (
@@ -31,7 +31,6 @@ ODD = {
     "admitted": ["2019-12-31", "2020-01-01", "2021-06-01", None, "03/04/2020", "2022-01-01T10:00:00", "x", ""],
     "stage": [1, 2, 3, None, "2", 4, "x", 1.0],
 }
-GUIDE = Path(__file__).parents[2] / "docs" / "cells.md"
 
 
 def _table(n: int, seed: int = 0) -> tuple[pd.DataFrame, Any]:
@@ -239,14 +238,60 @@ def test_the_bands_of_rounds_have_the_spread_of_their_noise() -> None:
     assert _cover([_course(5_000, seed) for seed in range(24)]) >= 0.9
 
 
-def test_rounds_are_told_at_one_length() -> None:
+def _odds(head: Any, table: Any) -> Any:
+    return head.predict_log_proba(table) @ [-1, 1]
+
+
+def test_a_card_of_rounds_has_the_score_of_the_head_and_states_what_points_alone_miss() -> None:
     table, _ = _table(3_000)
     releases, head = _course(3_000, seed=0)
-    card = ps.inference.scorecard(head, releases)
+    card = ps.inference.scorecard(head, releases, draws=2)
+    wanted = _odds(head, table)
+    np.testing.assert_allclose(card.scores(table)[:, 0], wanted, atol=1e-10)
+    explained = [card.explain(table.iloc[place]) for place in range(20)]
+    np.testing.assert_allclose([each.score for each in explained], wanted[:20], atol=1e-10)
+    assert len({round(each.factor, 3) for each in explained}) > 5
     assert not card.exact
-    assert "Points hold for rows of one length" in str(card)
-    order = np.corrcoef(card.scores(table)[:, 0], np.log(_chances(head, table)) @ [-1, 1])[0, 1]
-    assert order > 0.98
+    text = " ".join(str(card).split())
+    assert "The sum of points is not the head's score" in text
+    assert card.discrepancies is not None
+    places = CELLS.indices(CELLS.codes(table))
+    alone = card.base[0] + sum(column.points[0, places[:, j]] for j, column in enumerate(card.columns))
+    missed = np.sqrt(np.square(alone - wanted).mean())
+    assert card.discrepancies.total[0] == pytest.approx(missed, rel=0.2)  # these columns are independent
+    smoker = card.columns[2]
+    for cell in (0, 1):
+        inside = smoker.intervals.of_steps[places[:, 2]] == cell
+        missed = np.sqrt(np.square(alone - wanted)[inside].mean())
+        assert smoker.discrepancy[0, cell] == pytest.approx(missed, rel=0.3)
+    rows = card.to_frame()
+    assert (rows["discrepancy"] > 0).all()
+
+
+def test_the_query_of_a_card_of_rounds_computes_the_score_of_the_head() -> None:
+    table, _ = _table(400)
+    releases, head = _course(3_000, seed=0)
+    card = ps.inference.scorecard(head, releases, draws=2)
+    typed = table.assign(admitted=table["admitted"].dt.strftime("%Y-%m-%d"))
+    with sqlite3.connect(":memory:") as base:
+        typed.to_sql("visits", base, index=False)
+        found = pd.read_sql_query(card.sql("visits"), base)
+    np.testing.assert_allclose(found["log_odds"], _odds(head, table), atol=1e-10)
+
+
+def test_what_no_query_computes_is_refused() -> None:
+    table, _ = _table(300)
+    schema = ps.ClassSchema(3, CELLS.width, "NAB", 1.0, transform=(CELLS,))
+    release = ps.Release.exact(schema, ps.measure(schema, table, table["stage"].to_numpy() - 1))
+    card = ps.inference.scorecard(ps.heads.LDA().fit_release(release), release)
+    with pytest.raises(ps.errors.HeadError, match=r"more than two classes: use heads.to_onnx"):
+        card.sql("visits")
+    cells = ps.Cells(tuple(ps.Numeric(f"x{j}", tuple(map(float, range(7)))) for j in range(20)))
+    lengths = Lengths(np.zeros(cells.width), np.eye(cells.width), 1.0)
+    _, release, head = _exact()
+    wide = replace(ps.inference.scorecard(head, release), cells=cells, lengths=lengths, columns=())
+    with pytest.raises(ps.errors.HeadError, match="a query supports 160"):
+        wide.sql("visits")
 
 
 @pytest.mark.parametrize(("then", "head"), [(None, "LDA"), ("centred", "LDA"), ("rounds", "RefinedSoftmax")])
@@ -263,8 +308,7 @@ def test_cards_are_read_behind_cut_points_and_a_mean(then: str | None, head: str
     fitted = getattr(ps.heads, head)()
     fitted = (fitted.fit_releases if then == "rounds" else fitted.fit_release)(releases)
     card = ps.inference.scorecard(fitted, releases)
-    scores = fitted.predict_log_proba(table) @ [-1, 1]
-    assert np.corrcoef(card.scores(table)[:, 0], scores)[0, 1] > 0.98
+    np.testing.assert_allclose(card.scores(table)[:, 0], _odds(fitted, table), atol=1e-9)
     assert card.exact == (then is None)
     counted = np.bincount(table["stage"], minlength=4)[1:] / len(table)
     assert np.allclose(card.columns[2].shares[:3], counted, atol=0.03)
@@ -295,18 +339,14 @@ def test_dollars_in_names_are_no_formula() -> None:
     card.explain({"$\\q$": "$\\w$", "t": 1}).plot().draw_without_rendering()
 
 
-def test_the_query_of_the_guide_gives_the_same_scores_of_a_typed_table() -> None:
+def test_the_query_gives_the_same_scores_of_a_typed_table() -> None:
     table, release, head = _exact()
     card = ps.inference.scorecard(head, release)
     table.loc[0, "age"] = -9
-    scope: dict[str, Any] = {"ps": ps, "np": np}
-    (guide,) = re.findall(r"^def literal.*?AS t\"$", GUIDE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
-    exec(guide, scope)
-    query = scope["in_sql"]
     typed = table.assign(admitted=table["admitted"].dt.strftime("%Y-%m-%d"))
     with sqlite3.connect(":memory:") as base:
         typed.to_sql('the "visits"', base, index=False)
-        found = pd.read_sql_query(query(card, '"the ""visits"""'), base)
+        found = pd.read_sql_query(card.sql('"the ""visits"""'), base)
     assert np.allclose(found["log_odds"], card.scores(table)[:, 0], atol=1e-8)
 
 
