@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from privstats.errors import HeadError, SchemaError
+from privstats.files.decoding import from_json
 from privstats.files.envelope import Content, Format, PathLike, Version, full_content
 from privstats.files.signing import Signer, Verifier
 from privstats.heads.provenance import UNKNOWN, Assumed, Provenance
@@ -24,6 +25,7 @@ _KNOWLEDGE = ("priors", "prototypes")
 _SCORES = ReleasedScores._fields
 """Facts about the scores of a head of two classes that was made from a release; files of others leave them out."""
 _HEADS: dict[str, type[Stored]] = {}
+_SMALL, _MATRICES = 64 << 20, 4
 
 
 class Stored:
@@ -148,10 +150,21 @@ def head_of(content: Content, path: PathLike) -> Any:
     return head
 
 
+def _most(manifest: bytes) -> int:
+    """Return the bytes that a head's arrays may have, by its numbers of classes and features."""
+    try:
+        stated = from_json(manifest, _Manifest)
+    except msgspec.DecodeError:
+        return 0
+    classes, features = len(stated.classes or ()), max(stated.features, 0)
+    # A rule has at most some matrices over its features for each class, and a row of features for each pair of classes.
+    return _SMALL + _MATRICES * (classes + 2) * (features + 2) * (classes + features) * np.dtype(np.float64).itemsize
+
+
 def _manifest_of(content: Content, path: PathLike) -> _Manifest:
     try:
-        return msgspec.json.decode(content.manifest, type=_Manifest)
-    except (msgspec.DecodeError, RecursionError):
+        return from_json(content.manifest, _Manifest)
+    except msgspec.DecodeError:
         raise _damaged(path) from None
 
 
@@ -178,7 +191,7 @@ FORMAT = Format[Any](
     writer="save",
     error=HeadError,
     readers={
-        3: Version(head_of, full_content(b"privstats-head/3")),
+        3: Version(head_of, full_content(b"privstats-head/3"), _most),
     },
 )
 """Files of heads; no release wrote versions 1 and 2."""

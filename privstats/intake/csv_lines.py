@@ -16,6 +16,7 @@ from pathlib import Path
 
 from privstats.errors import DataError, RecordError
 from privstats.intake.meaning import UNREADABLE, reading
+from privstats.system import open_plain
 
 Lines = dict[str, list[str | None]]
 """The texts of some lines by column; None throughout a line that has another number of fields."""
@@ -91,7 +92,7 @@ def csv_header(path: Path, dialect: Dialect | None = None) -> list[str]:
     """
     how = dialect or Dialect()
     try:
-        with path.open("rb") as file:
+        with open_plain(path) as file:
             names = how.fields(file.readline().removeprefix(codecs.BOM_UTF8).decode(how.encoding))
     except (OSError, UnicodeError):
         names = None
@@ -128,7 +129,7 @@ def csv_lines(path: Path, wanted: Sequence[str], *, gaps: bool, dialect: Dialect
     places = {name: of[name] for name in wanted}
     nothing, rows = (None,) * len(names), list[Sequence[str | None]]()
     step, none = lines_at_once(len(names)), True
-    with path.open("rb") as file:
+    with open_plain(path) as file:
         file.readline()
         for number, line in enumerate(file, 2):
             text = line.decode(how.encoding, "replace").strip("\r\n")

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from privstats.errors import LocalProtocolError
+from privstats.files.decoding import from_json
 
 _SECONDS = 60.0
 _MOST_PROBLEM = 64 << 10
@@ -53,9 +54,8 @@ class Reply:
     def _problem(self) -> Mapping[str, Any]:
         if not self.headers.get("content-type", "").startswith("application/problem+json"):
             return {}
-        with suppress(msgspec.DecodeError, UnicodeDecodeError):
-            document = msgspec.json.decode(self.body)
-            return document if isinstance(document, dict) else {}
+        with suppress(msgspec.DecodeError):
+            return from_json(self.body, dict)
         return {}
 
 

@@ -25,6 +25,7 @@ from privstats.engines.network.roles import HelperRole, helper_home
 from privstats.engines.network.statements import read_session_ended, sign_reply
 from privstats.engines.network.status_file import PartyStatus, noted
 from privstats.errors import LocalProtocolError, NothingToResumeError, RemoteProtocolError
+from privstats.files.decoding import from_json
 from privstats.secagg import Offer, Panel
 from privstats.secagg.machines import ENDS
 from privstats.secagg.protocols import protocol_of
@@ -102,7 +103,7 @@ class Dialler:
 
     def _panel(self, manifest: bytes) -> Panel:
         try:
-            offers = msgspec.json.decode(manifest, type=_Manifest).offers
+            offers = from_json(manifest, _Manifest).offers
             decoded = tuple(Offer.decode(bytes.fromhex(offer)) for offer in offers)
         except (msgspec.DecodeError, ValueError):
             raise LocalProtocolError("the leader's manifest does not parse: it runs another version") from None

@@ -14,6 +14,7 @@ import msgspec
 from privstats.engines.journal.base import held, held_briefly, path_of, written
 from privstats.engines.journal.rollback import Counter, Mark, outside_of, require_counted
 from privstats.engines.records import check_key, read_sealed, write_sealed
+from privstats.files.decoding import from_msgpack
 from privstats.files.outside import Outside
 from privstats.secagg.wire import HiddenRepr
 
@@ -72,7 +73,7 @@ class ClientFile:
 
         Raises as :func:`~privstats.engines.records.read_sealed`.
         """
-        saved = msgspec.msgpack.decode(read_sealed(self.path, self.key), type=Saved)
+        saved = from_msgpack(read_sealed(self.path, self.key), Saved)
         require_counted(saved.mark, self.path)
         self._mark = saved.mark
         return saved

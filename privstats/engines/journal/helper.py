@@ -15,6 +15,7 @@ from privstats.engines.journal.base import held_briefly, require_member, require
 from privstats.engines.journal.panel_member import HpkeKey, PanelMember
 from privstats.engines.records import RecordLog, read_sealed, write_sealed
 from privstats.errors import LocalProtocolError, RemoteProtocolError
+from privstats.files.decoding import from_msgpack
 from privstats.secagg import Helper, Identity, Offer, Panel, Roster, UploadParameters, end_of
 from privstats.secagg.exclusive import exclusive
 from privstats.secagg.protocols import protocol_of
@@ -143,7 +144,7 @@ class JournaledHelper(PanelMember):
 
     def _take_up(self, *, restored: bool) -> None:
         if (self._place / _END).exists():
-            self._ended = msgspec.msgpack.decode(read_sealed(self._place / _END, self._key), type=_End)
+            self._ended = from_msgpack(read_sealed(self._place / _END, self._key), _End)
             self._number = self._ended.place
             self._destroy()
             self._counter.catch_up(self._ended.count)

@@ -15,6 +15,7 @@ from privstats.engines.journal.base import JournalBase, held, path_of, require_m
 from privstats.engines.journal.rollback import Counter, Mark, inode_of, outside_of
 from privstats.engines.records import check_key, overwrite, read_sealed, write_sealed
 from privstats.errors import LocalProtocolError, NothingToResumeError
+from privstats.files.decoding import from_msgpack
 from privstats.secagg import HelperKeys, Identity, Offer, Panel, Roster, UploadParameters
 from privstats.secagg.machines import session_id
 from privstats.secagg.roster import require_roster
@@ -53,7 +54,7 @@ class HpkeKey:
     def read(cls, run: Path, key: bytes) -> HpkeKey:
         """Read the key in this directory; raises as :func:`~privstats.engines.records.read_sealed`."""
         sealing = read_sealed(run / _SEALING, key)
-        return cls(run, sealing, msgspec.msgpack.decode(read_sealed(run / _KEYS, sealing), type=_Keys))
+        return cls(run, sealing, from_msgpack(read_sealed(run / _KEYS, sealing), _Keys))
 
     @staticmethod
     def there(run: Path) -> bool:

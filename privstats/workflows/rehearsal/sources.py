@@ -19,6 +19,7 @@ from privstats.intake.frames import in_memory
 from privstats.intake.table_files import Table
 from privstats.intake.tables import names_of_columns
 from privstats.moments import RecordFile
+from privstats.system import open_plain
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -99,7 +100,7 @@ def detect_dialect(path: Path) -> Dialect:
 
     The separator yields the largest number of names; the encoding is UTF-8 if valid.
     """
-    with path.open("rb") as file:
+    with open_plain(path) as file:
         lines = [line.rstrip(b"\r\n") for line in islice(file, _LINES)]
     text = b"\n".join(lines).removeprefix(codecs.BOM_UTF8)
     try:
