@@ -20,6 +20,7 @@ import privstats as ps
 from privstats.cli.main import app
 from privstats.errors import PrivstatsError
 from tests import made
+from tests.engines.network.fake import FolderNet, study_of
 
 SECONDS = 20
 """Far more than any of these needs; a reader that waits for a pipe would wait for ever."""
@@ -201,4 +202,38 @@ def test_every_file_of_a_command_is_read_with_the_same_care(kind, here):
                 return here / GOOD.get(each.metavar, "missing") if each.required and each in _files(command) else None
 
             wrong += _traceback(_call(words, command, file_of))
+    assert not wrong, "\n".join(wrong)
+
+
+FOLDER_COMMANDS = [
+    words
+    for words, command in READERS.items()
+    if words.split()[0] in ("flower", "http") and [each.name for each in _files(command) if each.required] == ["home"]
+]
+"""Commands that read a party's or a server's folder, and nothing else."""
+
+
+@pytest.fixture(scope="module")
+def homes(tmp_path_factory):
+    """The folders of a party and of a server after a session, with every file that one leaves."""
+    net = FolderNet(study_of(tmp_path_factory.mktemp("study")))
+    net.run()
+    return [net.study.host, net.homes[103]]
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "no UTF-8", "zeros", "deep JSON", "deep object", "no list"])
+def test_every_file_of_a_folder_may_be_damaged(kind, homes, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    wrong = []
+    for home in homes:
+        for file in sorted(each.relative_to(home) for each in home.rglob("*") if each.is_file()):
+            if file.suffix == ".py":
+                continue  # a party's own program
+            for words in set(FOLDER_COMMANDS) - SERVERS:
+                copy = tmp_path / "study" / home.name
+                shutil.copytree(home, copy)
+                (copy / file).unlink()
+                BROKEN[kind](copy / file)
+                wrong += [f"{file}: {each}" for each in _traceback([*words.split(), str(copy)])]
+                shutil.rmtree(copy)
     assert not wrong, "\n".join(wrong)
