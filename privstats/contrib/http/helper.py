@@ -19,6 +19,7 @@ from privstats.contrib.http.folders import helper_place
 from privstats.contrib.http.helper_desk import END, MESSAGE, NONCE, OFFER, OK, PAYLOAD, REPLY, question_of
 from privstats.contrib.http.settings import Settings
 from privstats.engines.journal import JournaledHelper
+from privstats.engines.journal.expiry import UnconfirmedEndError
 from privstats.engines.network.folder import RoundFolder
 from privstats.engines.network.operator_log import PARTY
 from privstats.engines.network.roles import HelperRole, helper_home
@@ -135,6 +136,11 @@ class Dialler:
         except RemoteProtocolError as refusal:
             self._once(f"a message of the leader is refused: {refusal}")
             self._note(helper.step, "refused", len(message), 0)
+            self.sleep(self._slower())
+            return b""
+        except UnconfirmedEndError as error:
+            self._once(str(error))
+            self._note(helper.step, "clock", len(message), 0)
             self.sleep(self._slower())
             return b""
         payload = answers[0][1] if answers else b""

@@ -289,7 +289,7 @@ class LeaderRun:
             self._finish(server)
             return False
         first = server.step == server.steps[0]
-        if server.panel is not None and server.panel.ended:
+        if server.expired:
             server.abandon()
             return True
         if first and not (self._due or len(self._answered) == self._parameters.clients):

@@ -135,6 +135,7 @@ CODES: Mapping[str, Code] = {
     "no_data": Code("cannot measure its records: its operator has the reason"),
     "disk": Code("cannot save its state", SILENT),
     "ledger": Code("has no budget left"),
+    "clock": Code("has a clock by which the key of this session has ended: its operator has the reason", SILENT),
     "over": Code('has ended this session: start a new one with a new run name ("privstats roster renew")'),
     "busy": Code("is busy", SOON),
     "damaged": Code("got a message that was damaged on its way", SOON),

@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -218,6 +219,27 @@ def damage_on_the_way(place: Path, patch) -> Said:
 
     net.answer = answer
     return net.said()
+
+
+def a_helpers_clock_is_ahead(place: Path, patch) -> Said:
+    """By forty days, for one message; it had destroyed the key, and with it every upload."""
+    net = town(place, protocol="split")
+    plain, real, ahead = net.told, time.time, [105]
+
+    def told(node: int, message: bytes) -> Reply:
+        if node not in ahead or statements.Envelope.decode(message).kind != "helper":
+            return plain(node, message)
+        ahead.clear()
+        patch.setattr(time, "time", lambda: real() + 40 * 86_400)
+        try:
+            return plain(node, message)
+        finally:
+            patch.setattr(time, "time", real)
+
+    net.told = told
+    lines, _ = net.said()
+    assert ps.Release.load(net.study.host / "release.safetensors").survivors == (0, 1, 2, 3, 4)
+    return lines, net.logs[105]
 
 
 def spoiled(place: Path, code: str) -> Said:
