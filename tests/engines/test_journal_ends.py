@@ -208,6 +208,28 @@ def test_a_client_seals_nothing_to_a_panel_that_has_ended(run, days):
     assert (early.upload, early.receipt) == (b"", b"")
 
 
+def test_a_panel_names_whose_key_has_ended(tmp_path, days):
+    """A helper that began 40 days behind; the parties' clocks are right."""
+    run = uploads_of(helpers=2)
+    common = {"parameters": run.parameters, "roster": run.roster}
+    leader = JournaledLeader.offer(tmp_path / "leader", KEY, identity=run.members[0], **common).offered
+    right = JournaledHelper.offer(tmp_path / "1", KEY, identity=run.members[1], place=1, **common).offered
+    days(-40)
+    late = JournaledHelper.offer(tmp_path / "2", KEY, identity=run.members[2], place=2, **common).offered
+    days(0)
+    panel = Panel(tuple(each.public for each in run.members), (leader, right, late))
+    with pytest.raises(LocalProtocolError, match=r"others have not \(helper 2's on 20.*holders' clocks were behind"):
+        panel.require_open()
+    with pytest.raises(LocalProtocolError, match=r"^helper 2's box key ends on 20.*one of both clocks was wrong"):
+        panel.require_lasting(DAY)
+    days(-41)
+    panel.require_open()
+    panel.require_lasting(DAY)
+    days(31)
+    with pytest.raises(LocalProtocolError, match="set this machine's clock if it is ahead"):
+        panel.require_open()
+
+
 def test_a_report_that_nobody_opens_any_more_is_removed(run, days, tmp_path):
     journal, place = tmp_path / "client", {"index": 0, "identity": run.uploads.identities[0], **run.common}
     with JournaledClient.create(journal, KEY, run.client(0)) as client:
