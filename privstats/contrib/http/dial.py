@@ -18,6 +18,7 @@ from privstats.files.decoding import from_json
 
 _SECONDS = 60.0
 _MOST_PROBLEM = 64 << 10
+_MOST_AFTER, _MOST_DIGITS = 3600.0, 9
 MOST_MANIFEST = 16 << 20
 """The most bytes that are read of a manifest."""
 
@@ -46,9 +47,11 @@ class Reply:
 
     @property
     def after(self) -> float:
-        """Seconds of ``Retry-After``; 0 without one."""
+        """Seconds of ``Retry-After``, at most an hour; 0 without one."""
         text = self.headers.get("retry-after", "")
-        return float(text) if text.isdecimal() else 0.0
+        if not (text.isascii() and text.isdecimal()):
+            return 0.0
+        return min(float(text[:_MOST_DIGITS]), _MOST_AFTER)
 
     @property
     def _problem(self) -> Mapping[str, Any]:

@@ -22,7 +22,7 @@ MessageKind: TypeAlias = Literal["hello", "open", "step", "helper", "over", "rou
 end of the session; an envelope with any of these, of one round of a course (``"round"``; earlier versions said
 ``"node"``, and each refuses the other's by name)."""
 
-_LEAST_SECONDS = 120.0
+_LEAST_SECONDS, _MOST_SECONDS = 120.0, 366 * 86_400.0
 
 SOON = 5.0
 """Seconds until a party is asked again that is briefly busy."""
@@ -107,6 +107,11 @@ class Deadlines:
 
     def __post_init__(self) -> None:
         for name in ("open_seconds", "step_seconds"):
+            if getattr(self, name) > _MOST_SECONDS:
+                raise PlanError(
+                    f"{name.replace('_', '-')} must be at most {_MOST_SECONDS:.0f}, a year, got "
+                    f"{getattr(self, name):g}; choose a shorter time"
+                )
             if not getattr(self, name) >= self.least:
                 raise PlanError(
                     f"{name.replace('_', '-')} must be at least {self.least:g}, because a node that restarts is away "

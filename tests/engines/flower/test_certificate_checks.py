@@ -109,7 +109,7 @@ class TestServed:
                 "server.pem",
                 "/server.key cannot be used with {place}/server.pem (it holds no private key)",
             ),
-            ("ca.pem", "ä", "/ca.pem is no PEM file of ASCII characters alone: make new files"),
+            ("ca.pem", "ä", "/ca.pem is no PEM file of printable ASCII characters alone: make new files"),
         ],
     )
     def test_a_file_of_another_kind_is_named(self, mixed, name, content, sentence):
