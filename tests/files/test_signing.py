@@ -146,7 +146,7 @@ def test_a_file_that_is_no_identity_is_one_sentence(tmp_path) -> None:
         path.write_bytes(data)
         refused(path, sentence)
     refused(tmp_path / "missing", "cannot read .*missing: No such file")
-    refused(tmp_path, "is not a plain file")
+    refused(tmp_path, "Is a directory")
     refused(b"path", "a key is kept in a file, got bytes")
     refused("a\0b", "must not hold a null character")
 
