@@ -76,6 +76,7 @@ _FROM_TESTS = (
         "none",
         _tested("protocol"),
     ],
+    ["several-lists", "survivor lists by arc of a random graph", "none succeeds", "none", _tested("several_lists")],
     ["split-lies", "five lies of a leader with all helpers but one", "none succeeds", "none", _tested("split")],
     [
         "recorded",

@@ -26,7 +26,7 @@ from privstats.randomness import secure, seeded
 from privstats.secagg import Identity
 from privstats.secagg.upload import messages
 from tests import made
-from tests.project.core_measure import DRAWS
+from tests.project.core_graph import DRAWS
 
 ROOT = Path(ps.__file__).parent
 LIMIT = 4.9

@@ -79,7 +79,7 @@ class CellWorld:
         """The contrasts of cells that may hold records, from one release."""
         values, y, effects = self.draw(records, chance)
         shares = [({name: each[k::CLIENTS] for name, each in values.items()}, y[k::CLIENTS]) for k in range(CLIENTS)]
-        found = inf.ols(ran(plan, shares, rng)).cells()
+        found = inf.ols(ran(plan, shares, rng), gaps_as_cells=True).cells()
         blocks = zip(effects, np.split(found.reference, np.cumsum([len(each) for each in effects])[:-1]), strict=True)
         truth = np.concatenate([each - each[first] for each, first in blocks])
         gap = np.array([cell == "other" or (cell == "missing" and not self.gaps) for cell in found.cells])

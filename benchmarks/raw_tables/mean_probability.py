@@ -113,7 +113,7 @@ def parts_of(split: Split, releases: list[Any]) -> Row:
         "loss": _loss(tested, split.y_test),
         "best": _loss(_moved(tested, _shift(shares, split.y.mean())), split.y_test),
         "residual norm": recipe.clip,
-        "predicted": head._mean_noise or 0.0,
+        "predicted": head.mean_noise_ or 0.0,
         **_corrected(alone, split.y_test, {**_shifts(head, recipe, have), "matched": matched}),
     }
 

@@ -41,13 +41,16 @@ def look(
     columns = declared or _columns_of(governing, plan)
     records = dialect.file(file, persons=key)
     whose = persons_column(records, list(records.columns))
-    table = records.table([*(each.name for each in columns), *([] if whose is None else [whose])])
+    names = [*(each.name for each in columns), *([] if whose is None else [whose])]
+    table = records.table(names, [each.marks for each in columns])
     _show([looked(each, table.values(each.name)) for each in columns])
     schema = governing.schema
     if isinstance(schema, ps.HazardSchema) and (remark := times_remark(schema, table.values(schema.bins.name))):
         say(remark)
     if table.left_out:
-        say(f"{table.left_out:,} lines differ from the header in their number of fields: they are not read as records")
+        say(f"{table.left_out:,} records do not fit the header and are excluded, first: {table.first_left_out}")
+    if table.nameless:
+        say(f"no name, and so not read: column {', '.join(map(str, table.nameless))}")
     if whose is not None:
         keys = keys_of(table.values(whose))
         rows = keys.records / max(keys.keys, 1)

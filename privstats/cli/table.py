@@ -75,6 +75,13 @@ class TableOptions:
     unclipped: Annotated[
         bool, option("ols: state that every party's clip report counts no clipped target.", flag="--unclipped")
     ] = False
+    gaps_as_cells: Annotated[
+        bool,
+        option(
+            "ols, logit, poisson on declared columns: report contrasts although gaps are a cell, which biases them.",
+            flag="--gaps-as-cells",
+        ),
+    ] = False
     time: Annotated[str | None, option("km: the variable of times.", "NAME")] = None
     event: Annotated[str | None, option("km: the variable of events.", "NAME")] = None
     by: Annotated[str | None, option("km, table-one of counts: the variable of groups.", "NAME")] = None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from privstats.cli.parts.options import Force, argument, expanded, option
+from privstats.cli.parts.options import LINES, QUOTED, Force, argument, expanded, option
 from privstats.cli.parts.terminal import escape, say, table_of, terminal, writable
 from privstats.errors import DataError
 from privstats.files.atomic import atomic_write
@@ -43,15 +43,19 @@ class TryOptions:
     persons: Annotated[
         str | None, option("The column of person ids: a promise per person, whose rows stay together.", "COLUMN")
     ] = None
+    gaps: Annotated[list[str] | None, option("A word that means a gap; repeat for more.", "WORD")] = None
 
 
 @dataclass(frozen=True)
 class Written:
-    """Text encoding, separator and decimal mark of the files."""
+    """How the CSV files are written."""
 
     encoding: Annotated[str | None, option(f"The text encoding, such as cp1252, {_FOUND}")] = None
     separator: Annotated[str | None, option(f"The field separator (, ; | : or tab) {_FOUND}", "CHARACTER")] = None
     decimal: Annotated[str | None, option(f"The decimal mark (. or ,) {_FOUND}", "CHARACTER")] = None
+    thousands: Annotated[str | None, option(f"The thousands sign (. , ' or a blank) {_FOUND}", "CHARACTER")] = None
+    lines: Annotated[bool, option(LINES, flag="--lines")] = False
+    quoted: Annotated[bool, option(QUOTED, flag="--quoted")] = False
 
 
 @app.command(name="try")
@@ -98,9 +102,9 @@ def _opened(paths: list[Path], options: TryOptions, written: Written) -> Opened:
     from privstats.moments import RecordFile
     from privstats.workflows import rehearsal
 
-    how = (written.encoding, written.separator, written.decimal)
-    files = [rehearsal.written_as(RecordFile(path, options.target), how) for path in paths]
-    return rehearsal.opened(files, rehearsal.RehearsalOptions(**{**vars(options), "drop": tuple(options.drop or ())}))
+    files = [rehearsal.written_as(RecordFile(path, options.target), vars(written)) for path in paths]
+    lists = {"drop": tuple(options.drop or ()), "gaps": tuple(options.gaps or ())}
+    return rehearsal.opened(files, rehearsal.RehearsalOptions(**vars(options) | lists))
 
 
 def _files(tables: list[Path], example: bool) -> list[Path]:

@@ -213,7 +213,7 @@ def verify_next(course: Course, plan: Plan, releases: Releases) -> Round:
 
 
 def _check_price(course: Course, place: int, plan: Plan) -> None:
-    if not isinstance(course, DisjointRounds) and mu_of(plan) > mu_of(course.priced[place]) * _ROUNDING:
+    if not isinstance(course, DisjointRounds) and exceeds(plan, course.priced[place]):
         raise PlanError(
             f"round {place} would cost mu {mu_of(plan):.6g}, and its place in the course is priced at "
             f"{mu_of(course.priced[place]):.6g}; start another course"
@@ -248,6 +248,11 @@ def _terms(plan: Plan) -> tuple[object, ...]:
     privacy = plan.privacy
     promise = (privacy.model, privacy.unit, privacy.adjacency) if isinstance(privacy, Privacy) else ()
     return (*promise, plan.cohort.colluders, plan.protocol)
+
+
+def exceeds(plan: Plan, priced: Plan) -> bool:
+    """Return whether a plan costs more than the plan that prices its place."""
+    return mu_of(plan) > mu_of(priced) * _ROUNDING
 
 
 def mu_of(plan: Plan) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -135,7 +135,8 @@ class Effect(Planned):
 
     Args:
         plan: the last session's plan, as :meth:`start` builds it, of an ``EffectSchema``.
-        share: the outcome session's part of mu^2, up to .3; 0 omits it from a trial.
+        share: the outcome session's part of mu^2, up to .3; 0 omits it from a trial. With retries it has at least a
+            propensity round's part, because a lost session may move such a round to its place.
         rounds: of the propensity; None: 4, or none if no propensity is fitted.
         retries: budgeted sessions, each at the last one's price, for those without a sum.
         analysis: declared before the first session; None: every row is exploratory.
@@ -211,7 +212,8 @@ class Effect(Planned):
         """
         schema = _require_effect(whole)
         _check_numbers(schema, share, rounds, retries)
-        part = part_of(whole, _last_part(schema, share, retries), getattr(whole.privacy, "shares", None))
+        last = _last_part(schema, share, rounds, retries)
+        part = part_of(whole, last, getattr(whole.privacy, "shares", None))
         return cls(replace(whole, privacy=part), float(share), rounds, retries, Promise.of(whole), analysis)
 
     @staticmethod
@@ -234,7 +236,8 @@ class Effect(Planned):
     @cached_property
     def outcome(self) -> Plan | None:
         """The plan of the outcome lines, if any."""
-        return self._part(self.schema.rows, self.share, None) if self.share else None
+        part = _outcome_part(self.schema, self.share, self.rounds, self.retries)
+        return self._part(self.schema.rows, part, None) if self.share else None
 
     @cached_property
     def propensity(self) -> Plan | None:
@@ -245,7 +248,7 @@ class Effect(Planned):
         return self._part(score, _PROPENSITY / self.before, Published.of({"w": weights_after(score, ())[0]}))
 
     def _part(self, schema: Schema, part: float, published: Published | None) -> Plan:
-        privacy = part_of(self.plan, part / _last_part(self.schema, self.share, self.retries), None)
+        privacy = part_of(self.plan, part / _last_part(self.schema, self.share, self.rounds, self.retries), None)
         return replace(self.plan, schema=schema, privacy=privacy, published=published)
 
     @property
@@ -258,6 +261,10 @@ class Effect(Planned):
         """One plan per session and retry."""
         rounds = [self.propensity] * self.before if self.propensity is not None else []
         return (*rounds, *([] if self.outcome is None else [self.outcome]), *[self.plan] * (1 + self.retries))
+
+    def _movable(self) -> Iterable[tuple[Plan, Sequence[Plan]]]:
+        priced = self.priced
+        return [(plan, priced[place : place + self.retries + 1]) for place, plan in enumerate(priced)]
 
     def _content(self) -> bytes:
         content = msgspec.json.encode((self.plan.digest, self.share, self.rounds, self.retries))
@@ -348,8 +355,8 @@ def _check_numbers(schema: EffectSchema, share: Any, rounds: Any, retries: Any) 
     if schema.fits_propensity and not share:
         where = "outcomes may be missing" if schema.missing else "the treatment was not randomised"
         raise PlanError(f"share must be above 0 where {where}: the interval relies on outcome models")
-    price = _PROPENSITY / (rounds or _ROUNDS) if schema.fits_propensity else 0.0
-    if retries and _last_part(schema, share, retries) < max(share, price):
+    price = max(_outcome_part(schema, share, rounds, retries), _round_part(schema, rounds))
+    if retries and _last_part(schema, share, rounds, retries) < price:
         raise PlanError(f"{retries} retries leave the last session less than another's price: take fewer")
 
 
@@ -384,6 +391,16 @@ def _summed(moments: Moments, letter: str) -> Any:
     return sums.reshape(-1, *sums.shape[-2:]).sum(axis=0)
 
 
-def _last_part(schema: EffectSchema, share: float, retries: int) -> float:
+def _round_part(schema: EffectSchema, rounds: int | None) -> float:
+    """Return a propensity round's part of mu^2."""
+    return _PROPENSITY / (rounds or _ROUNDS) if schema.fits_propensity else 0.0
+
+
+def _outcome_part(schema: EffectSchema, share: float, rounds: int | None, retries: int) -> float:
+    """Return the outcome session's part of mu^2; its place admits a propensity round that a lost session moved."""
+    return max(share, _round_part(schema, rounds)) if retries else share
+
+
+def _last_part(schema: EffectSchema, share: float, rounds: int | None, retries: int) -> float:
     propensity = _PROPENSITY if schema.fits_propensity else 0.0
-    return (1 - share - propensity) / (1 + retries)
+    return (1 - _outcome_part(schema, share, rounds, retries) - propensity) / (1 + retries)

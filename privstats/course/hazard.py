@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -162,6 +162,10 @@ class Hazard(Planned):
         """The counts, every round and retry, and any check."""
         check = () if self.check is None else (self.check,)
         return (self.first, *(self.plan,) * (self.rounds + self.retries), *check)
+
+    def _movable(self) -> Iterable[tuple[Plan, Sequence[Plan]]]:
+        check = [] if self.check is None else [(self.check, self.priced[1 + self.rounds :])]
+        return [(self.plan, self.priced[1:]), *check]
 
     def _content(self) -> bytes:
         early = (self.early_bins,) if self.early_bins else ()  # a course without a check keeps its digest

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, ClassVar
 
-from privstats.course.base import Course, Releases, mu_of
+from privstats.course.base import Course, Releases, exceeds, mu_of
 from privstats.course.promise import Promise, epsilon_of, require_promise, total_of
 from privstats.errors import PlanError
 from privstats.plan import Plan
@@ -53,7 +54,12 @@ class Planned:
                 "a device sends one message and is gone, and a course asks the same ones again: leave devices out of "
                 "its plan, or send the plan alone"
             )
+        require_places(self._movable())
         require_promise(self.promise, self.mu)
+
+    def _movable(self) -> Iterable[tuple[Plan, Sequence[Plan]]]:
+        """Yield each plan that lost sessions may move, with the plans that price the places that it may take."""
+        return ()
 
     def _require(self) -> None:
         """Refuse invalid fields, and force every plan's noise."""
@@ -138,6 +144,20 @@ class Single(Planned):
         noise = self.plan.noise
         pure = noise.epsilon if noise is not None and noise.pure else math.inf
         return min(pure, super().epsilon(delta))
+
+
+def require_places(movable: Iterable[tuple[Plan, Sequence[Plan]]]) -> None:
+    """Refuse a course in which a session that lost sessions moved would cost more than its new place.
+
+    Otherwise a lost session would end the course with its full price spent.
+    """
+    for plan, places in movable:
+        cheapest = min(places, key=mu_of)
+        if exceeds(plan, cheapest):
+            raise PlanError(
+                f"a session of {plan.schema.statistics} costs mu {mu_of(plan):.6g}, and a retry may move it to a "
+                f"place priced at {mu_of(cheapest):.6g}: take fewer retries, or let within divide the promise"
+            )
 
 
 def require_plan(field: str, value: object) -> None:

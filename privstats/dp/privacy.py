@@ -53,6 +53,7 @@ class TrustModel:
         drawn_by: ``"server"``, once per release; ``"client"``, once per upload; or ``"member"``: each helper in its
             one answer, the leader once per release.
         trusted: who must do what for the promise, for privacy officers.
+        condition: the promise's assumption, a clause that follows "while"; empty where it is that of the masking.
         divided: clients sample shares, and the honest shares together suffice.
         sampler: the distribution of one sample.
         rounding: wire steps by which a sample may exceed a sub-Gaussian variable of its sigma.
@@ -65,6 +66,7 @@ class TrustModel:
     name: Model
     drawn_by: Drawer
     trusted: str
+    condition: str = ""
     divided: bool = False
     sampler: Sampler = rounded_gaussian
     rounding: float = 0.5
@@ -92,6 +94,7 @@ _ROWS = (
         name="central",
         drawn_by="server",
         trusted="the server, which sees the exact sum, must add its noise and keep both secret",
+        condition="the server adds its noise and keeps the exact sum secret",
     ),
     TrustModel(
         name="distributed",
@@ -110,6 +113,7 @@ _ROWS = (
         drawn_by="client",
         impure="the ring's width needs a tail bound for the sum of all clients' Laplace noise, and none is proved",
         trusted="no other party: each client's own noise protects its records, whatever all others do",
+        condition="the party itself follows the protocol, whatever all others do",
     ),
     TrustModel(
         name="panel",

@@ -10,17 +10,21 @@ from __future__ import annotations
 import errno
 import os
 import secrets
-from contextlib import suppress
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from privstats.errors import PrivstatsError
+from privstats.files.locks import lock, unlock
 from privstats.system import open_plain, open_private, sync_folder
 
 VARIABLE = "XDG_STATE_HOME"
 """Names the folder in which programs keep their state."""
 
 _MOST_BYTES = 200
+_LOOK_SECONDS = 0.01
 _LOCAL = "LOCALAPPDATA"
 _ANOTHER = "may name another folder, one that is not restored together with this one"
 
@@ -75,6 +79,28 @@ class Outside:
             return file.read(_MOST_BYTES)
         return None
 
+    @contextmanager
+    def held(self, timeout: float) -> Iterator[None]:
+        """Hold the value's lock: one process at a time, on this machine, compares the value and replaces it.
+
+        Raises:
+            BlockingIOError: another process holds it for longer than ``timeout`` seconds.
+            OSError: the state folder cannot be written; the error names the remedy.
+        """
+        place = self.path.with_name(f".{self.path.name}.lock")
+        deadline = time.monotonic() + timeout
+        try:
+            _make(place.parent)
+            handle = _locked(place, deadline)
+        except BlockingIOError:
+            raise
+        except OSError as error:
+            raise OSError(error.errno, f"{error.strerror}: {place}; {VARIABLE} {_ANOTHER}") from None
+        try:
+            yield
+        finally:
+            unlock(handle)
+
     def write(self, value: bytes) -> None:
         """Replace the value; on disk when this returns.
 
@@ -97,6 +123,16 @@ class Outside:
         finally:
             with suppress(OSError):
                 draft.unlink()
+
+
+def _locked(place: Path, deadline: float) -> int:
+    while True:
+        try:
+            return lock(place)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                raise
+            time.sleep(_LOOK_SECONDS)
 
 
 def _make(folder: Path) -> None:

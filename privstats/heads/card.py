@@ -124,7 +124,7 @@ def _outputs(head: Any) -> Iterator[str]:
 
 
 def _probabilities(head: Any) -> Iterator[str]:
-    temperature = getattr(head, "temperature_", None if head.has_calibration else 1.0)  # a file does not hold it
+    temperature = getattr(head, "temperature_", 1.0)
     divisor, _ = getattr(head, "link_", (1.0, 0.0))
     if divisor != 1.0:
         yield (
@@ -133,9 +133,9 @@ def _probabilities(head: Any) -> Iterator[str]:
         )
     elif temperature == 1.0:
         yield "Probabilities are those of the model; they were not calibrated on records."
-    if temperature not in (1.0, None):
+    if temperature != 1.0:
         yield f"Probabilities were calibrated on the training records: scores are divided by {temperature:.3g}."
-    noise = getattr(head, "_mean_noise", None)  # a file does not hold it
+    noise = getattr(head, "mean_noise_", None)
     if noise and getattr(head, "priors", None) == "counts":
         yield (
             f"{2 * noise:.2g} is about how far noise alone may move the mean probability of {head.classes_[1]} from "

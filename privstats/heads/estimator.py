@@ -370,7 +370,7 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
             raise HeadError(f"a threshold is one of two classes, and this head has {len(self.classes_)}: leave it out")
         known = getattr(self, "prevalence_", None)
         if threshold == "prevalence" and known is None:
-            raise HeadError("the head's file holds no prevalence: give the share of the second class as a number")
+            raise HeadError("the head knows no prevalence: give the share of the second class as a number")
         least = float(known[1]) if threshold == "prevalence" and known is not None else threshold
         if isinstance(least, str | bool) or not 0 < least < 1:
             raise HeadError(f"threshold must be above 0 and below 1, or 'prevalence', got {threshold!r:.40}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import msgspec
 import numpy as np
@@ -12,20 +12,23 @@ from privstats.errors import HeadError, SchemaError
 from privstats.files.decoding import from_json
 from privstats.files.envelope import Content, Format, PathLike, Version, full_content
 from privstats.files.signing import Signer, Verifier
+from privstats.heads.facts import LARGEST, Facts
 from privstats.heads.provenance import UNKNOWN, Assumed, Provenance
-from privstats.heads.registry import HEADS, head_class
+from privstats.heads.registry import HEADS, check_parameters, head_class
 from privstats.heads.released_scores import POINTS, ReleasedScores, released_scores
 from privstats.heads.rules import Preprocessing, Rule, rule_of, take_columns
+from privstats.schema.checks import size
 from privstats.tables import register
 from privstats.transforms import from_builtins, to_builtins
 
 _KNOWN = "known."
-_KNOWLEDGE = ("priors", "prototypes")
-"""Facts about the classes that a personal head needs; a head that has none leaves them out."""
-_SCORES = ReleasedScores._fields
-"""Facts about the scores of a head of two classes that was made from a release; files of others leave them out."""
+_KNOWLEDGE = {"priors": "priors_", "prototypes": "prototypes_", "means": "_means"}
+"""Stored arrays about the classes, each with its attribute; a head without the attribute omits the array."""
+_SCORES = ("quantiles", "area")
+"""Stored arrays of :class:`ReleasedScores` of a head of two classes that was fitted on a release."""
 _HEADS: dict[str, type[Stored]] = {}
 _SMALL, _MATRICES = 64 << 20, 4
+_NOTHING = np.zeros(0)
 
 
 class Stored:
@@ -72,14 +75,15 @@ class _Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     head: str
     parameters: dict[str, Any]
     rule: str
-    classes: list[Any] | None
+    classes: list[bool | int | float | str] | None
     flat: bool
-    features: int
+    features: Annotated[int, msgspec.Meta(ge=1)]
     clip_norm: float | None
     transform: list[dict[str, Any]]
     feature_names: tuple[str, ...] | None = None
     nonnegative: bool = False
     provenance: Provenance = UNKNOWN
+    facts: Facts | None = None
 
 
 def load(path: PathLike, signed_by: Verifier | None = None) -> Any:
@@ -112,10 +116,11 @@ def content_of(head: Any) -> Content:
         raise HeadError(
             "labels and parameters must be numbers, strings, booleans or lists of them to be saved; rename the classes"
         ) from None
-    known = {_KNOWN + name: getattr(head, name + "_") for name in _KNOWLEDGE if hasattr(head, name + "_")}
+    known = {name: getattr(head, attribute, None) for name, attribute in _KNOWLEDGE.items()}
     if (scores := released_scores(head)) is not None:
-        known |= {_KNOWN + name: values for name, values in scores._asdict().items() if values is not None}
-    return Content(manifest, {**head.rule_.arrays(), **known})
+        known |= {name: getattr(scores, name) for name in _SCORES}
+    stored = {_KNOWN + name: values for name, values in known.items() if values is not None}
+    return Content(manifest, {**head.rule_.arrays(), **stored})
 
 
 def head_of(content: Content, path: PathLike) -> Any:
@@ -130,23 +135,27 @@ def head_of(content: Content, path: PathLike) -> Any:
         )
         rule = rule_of(manifest.rule, tensors)
         head = cls(**manifest.parameters)
+        check_parameters(head, getattr(cls, "bounds", {}))
         transform = from_builtins(manifest.transform)
+        if manifest.clip_norm is not None:
+            size("clip_norm", manifest.clip_norm, "the bound of a plan")
         preprocessing = Preprocessing(
             manifest.features, transform, manifest.clip_norm, manifest.feature_names, manifest.nonnegative
         )
-        _check_fit(manifest, rule)
+        _check_fit(manifest, rule, preprocessing)
+        facts = manifest.facts or Facts()
+        facts.check(len(manifest.classes or ()))
         _check_known(manifest, known)
-        _check_scores(manifest, scores)
+        _check_scores(facts, scores)
         _restore(head, manifest, rule, preprocessing)
     except HeadError:
         raise
     except (RecursionError, SchemaError, KeyError, TypeError, ValueError, IndexError):
         raise _damaged(path) from None
     for name, values in known.items():
-        setattr(head, name + "_", values)
+        setattr(head, _KNOWLEDGE[name], values)
     if scores:
-        head._released_scores = ReleasedScores(**scores)
-        head.prevalence_ = scores["prevalence"]
+        head._released_scores = ReleasedScores(prevalence=head.prevalence_, **scores)
     return head
 
 
@@ -197,29 +206,40 @@ FORMAT = Format[Any](
 """Files of heads; no release wrote versions 1 and 2."""
 
 
-def _check_fit(manifest: _Manifest, rule: Rule) -> None:
+def _check_fit(manifest: _Manifest, rule: Rule, preprocessing: Preprocessing) -> None:
     features = manifest.features
+    if any((np.abs(array) > LARGEST).any() for array in rule.arrays().values()):
+        raise ValueError("the rule holds numbers too large for probabilities")
     if not any(features in array.shape for array in rule.arrays().values()):  # bounds what is allocated next
         raise ValueError("no array of the rule has that many features")
     scores = rule.scores(np.zeros((1, features)))
     if manifest.classes is not None and scores.shape != (1, len(manifest.classes)):
         raise ValueError("the rule scores another number of classes")
+    if manifest.classes is not None and len(np.unique(manifest.classes)) < len(manifest.classes):
+        raise ValueError("two classes have one label")
+    if manifest.feature_names is not None and len(manifest.feature_names) != preprocessing.inputs:
+        raise ValueError("feature_names must name each input column")
 
 
 def _check_known(manifest: _Manifest, known: dict[str, Any]) -> None:
     classes = len(manifest.classes or ())
-    shapes = {"priors": (classes,), "prototypes": (classes, manifest.features)}
-    if known and {name: values.shape for name, values in known.items()} != shapes:
+    means = (classes, manifest.features)
+    shapes = {"priors": (classes,), "prototypes": means, "means": means}
+    if any(values.shape != shapes[name] for name, values in known.items()):
         raise ValueError("class means or probabilities of another shape")
-    if not all(values.dtype == np.float64 and np.isfinite(values).all() for values in known.values()):
-        raise ValueError("class means and probabilities must be finite float64")
+    if ("priors" in known) != ("prototypes" in known):
+        raise ValueError("class means and probabilities belong together")
+    if not all(values.dtype == np.float64 and (np.abs(values) <= LARGEST).all() for values in known.values()):
+        raise ValueError("class means and probabilities must be float64 of a size that squares can have")
+    if not ((known.get("priors", _NOTHING) >= 0) & (known.get("priors", _NOTHING) <= 1)).all():
+        raise ValueError("probabilities must be from 0 to 1")
 
 
-def _check_scores(manifest: _Manifest, scores: dict[str, Any]) -> None:
+def _check_scores(facts: Facts, scores: dict[str, Any]) -> None:
     if not scores:
         return
-    shapes = {"quantiles": (2, POINTS), "prevalence": (2,)} | {name: (2,) for name in scores if name == "area"}
-    if len(manifest.classes or ()) != 2 or {name: values.shape for name, values in scores.items()} != shapes:
+    shapes = {"quantiles": (2, POINTS)} | {name: (2,) for name in scores if name == "area"}
+    if len(facts.prevalence or ()) != 2 or {name: values.shape for name, values in scores.items()} != shapes:
         raise ValueError("scores of another shape")
     if not all(values.dtype == np.float64 and ((values >= 0) & (values <= 1)).all() for values in scores.values()):
         raise ValueError("scores must be float64 from 0 to 1")
@@ -241,6 +261,7 @@ def _manifest(head: Any) -> _Manifest:
         feature_names=preprocessing.feature_names,
         nonnegative=preprocessing.nonnegative,
         provenance=getattr(head, "provenance_", UNKNOWN),
+        facts=Facts.of(head),
     )
 
 
@@ -256,3 +277,5 @@ def _restore(head: Any, manifest: _Manifest, rule: Rule, preprocessing: Preproce
     else:
         head._flat = manifest.flat
     head._adopt(rule)
+    if manifest.facts is not None:
+        manifest.facts.restore(head)

@@ -69,6 +69,8 @@ class RefinedSoftmax(ClassHead):
         link_: T and b ``(C,)``. For declared columns scores are ``W u / T + b``, because clipped residuals make W
             overconfident (:mod:`~privstats.estimates.clip_link`); else 1 and 0.
         pairs_: names of the pairs of columns whose tables add to the scores.
+        mean_noise_: standard deviation that noise alone gives the mean probability of the second of two classes; None
+            where unknown.
 
     Guarantee:
         As in :meth:`ClassHead.fit_private`, for the releases of one course: the first and all rounds together. Rows are
@@ -115,7 +117,7 @@ class RefinedSoftmax(ClassHead):
         self.classes_, index = np.unique(y, return_inverse=True)
         self.preprocessing_, self.provenance_ = Preprocessing(features=X.shape[1]), EXACT
         self._means: Array | None = None
-        self._mean_noise: float | None = None
+        self.mean_noise_: float | None = None
         return self._fit_rows(UnitNorm().apply(X), index)
 
     def fit_release(
@@ -276,7 +278,7 @@ class RefinedSoftmax(ClassHead):
         self.weights_ = network.published(state)
         self.temperature_, self.link_ = _NO_CALIBRATION
         self.pairs_: tuple[tuple[str, str], ...] = ()
-        self._mean_noise = None
+        self.mean_noise_ = None
         return self._ruled(network.rule(whitening, state, self._shift(counts)), rounds, counts)
 
     def _calibrate(
@@ -297,11 +299,11 @@ class RefinedSoftmax(ClassHead):
             link = link_of(whitening, recipe.sums(have[0]), weights, recipe.clip, last)
             self.link_, match = (link.temperature, link.shifts), link.match
         self.temperature_ = recipe.temperature(have, self.link_[0])
-        self._mean_noise = None
+        self.mean_noise_ = None
         if len(self.classes_) == _PAIR and len(states) > 1:
             noise = [(each.kappa, each.sigma) for each in rounds]
             heat = self.link_[0] * self.temperature_
-            self._mean_noise = mean_noise(recipe.constants, recipe.sums(have[0]), whitening, states, noise, heat, match)
+            self.mean_noise_ = mean_noise(recipe.constants, recipe.sums(have[0]), whitening, states, noise, heat, match)
 
     def _settle(
         self,
@@ -320,7 +322,7 @@ class RefinedSoftmax(ClassHead):
         self.pairs_ = () if tables is None else tables.names
         rule: Rule = WhitenedRule(*numbers)
         if tables is not None:
-            self._mean_noise = None  # which is about sums over columns alone
+            self.mean_noise_ = None  # which is about sums over columns alone
             rule = PairedRule(*numbers, *tables.maps, tables.weights / (divisor * heat))
         return self._ruled(rule, rounds, counts)
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from privstats.inference.counts.statistics import Chi2 as Chi2
     from privstats.inference.counts.statistics import Confusion as Confusion
     from privstats.inference.counts.statistics import Histogram as Histogram
+    from privstats.inference.counts.statistics import Quantile as Quantile
     from privstats.inference.counts.statistics import chi2_contingency as chi2_contingency
     from privstats.inference.counts.statistics import confusion as confusion
     from privstats.inference.counts.statistics import histogram as histogram

@@ -86,6 +86,11 @@ class CellDesign:
         return ~np.isin(np.arange(len(self.names)), empty)
 
     @property
+    def gap_columns(self) -> list[str]:
+        """Columns whose gaps bias other columns' contrasts: none where one column is read."""
+        return [each.name for each in self.columns if not each.empty[-1]] if len(self.columns) > 1 else []
+
+    @property
     def estimated(self) -> int:
         """Number of estimated parameters."""
         return int((~self.lost).sum())
@@ -116,6 +121,23 @@ class CellDesign:
                 "noise hides the Gram matrix: declare fewer cells, read fewer columns, or release more records"
             )
         return notes
+
+
+def gap_note(columns: Sequence[str], gaps_as_cells: bool) -> list[str]:
+    """Return a warning on gaps that count as a cell, or none."""
+    if not columns:
+        return []
+    names = ", ".join(columns)
+    method = (
+        f"gaps in {names} count as a cell of their own (the missing-indicator method), which biases contrasts of all "
+        "columns"
+    )
+    if gaps_as_cells:
+        return [f"{method}: intervals are for this regression with its gap cells, and do not cover effects"]
+    return [
+        f"{method}, so none is reported: measure only records without gaps in {names}, or pass gaps_as_cells=True to "
+        "report the regression with its gap cells"
+    ]
 
 
 def _empty(column: ColumnCells) -> list[str]:

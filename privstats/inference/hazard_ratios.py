@@ -56,6 +56,12 @@ _CHECKED = (
     "The check of proportionality covers {by} alone, from the counts. Not rejecting is no evidence that hazards are "
     "proportional, and a rejection does not make the ratio wrong: it is then an average over time."
 )
+_CHECKED_UNADJUSTED = (
+    "The check of proportionality compares the curves of {by} in the counts, unadjusted for {others}. It rejects also "
+    "where hazards are proportional given the columns, as this table assumes, if other columns act on {event} or on "
+    "who leaves. So a rejection is no finding about this table's ratios. Not rejecting is no evidence that hazards are "
+    "proportional. A course with early_bins tests each column given the others."
+)
 _CHECKED_BY_COLUMN = (
     "The check of proportionality compares each column's ratio before and after one time, and each P value is for "
     "one test alone. A test assumes that the other columns' ratios are constant: one that changes can cause others "
@@ -172,7 +178,9 @@ class HazardRatios(Regression):
         return f"hazard ratio of {by}\n{row.text}"
 
     def logrank(self) -> LogRank:
-        """Return the log-rank test of ``by`` within strata, this column's score test.
+        """Return the log-rank test of ``by`` within strata, unadjusted for other columns.
+
+        It is this column's score test where no other column is in the model.
 
         Raises:
             ReleaseError: no counts, or no crossed column.
@@ -388,7 +396,7 @@ def _summary_of(table: HazardRatios, alpha: float) -> Summary:
             "A person counts up to a cumulative hazard of 1; where hazards are not proportional, the ratio covers "
             "that time.",
             *((_BY_CAUSE.format(event=event, others=listed(others)),) if others else ()),
-            *(() if test is None or by_column is not None else (_CHECKED.format(by=table.by),)),
+            *(() if test is None or by_column is not None else (_checked(table, event),)),
             *(() if by_column is None else (_CHECKED_BY_COLUMN,)),
         ),
         warnings=table.notes,
@@ -404,7 +412,7 @@ def _head(
     reached = f"the cap is reached in bin {table.cap_bin}" if table.cap_bin is not None else "not reached"
     counted, strata = not math.isnan(table.events_within), schema.strata
     return (
-        *(() if test is None else ((f"proportional, {table.by}", _proportional(test)),)),
+        *(() if test is None else ((f"proportional, {table.by}{_unadjusted(table)}", _proportional(test)),)),
         *(() if by_column is None else _before_and_after(by_column)),
         *((("baseline", f"one for each {strata.name}: {listed(strata.cells)}"),) if strata is not None else ()),
         ("cap of 1", f"{reached} at the mean of the columns"),
@@ -434,6 +442,22 @@ def _estimated(table: HazardRatios) -> str:
         f"{stratified} "
         f"(Prentice and Gloeckler 1978), from {counted}{table.rounds} rounds of score and information. {_NOT_CAUSAL}."
     )
+
+
+def _others(table: HazardRatios) -> list[str]:
+    """Return the columns for which the check of ``by``'s curves is not adjusted."""
+    return [name for name in table.names if name != table.by]
+
+
+def _unadjusted(table: HazardRatios) -> str:
+    return " (curves, unadjusted)" if _others(table) else ""
+
+
+def _checked(table: HazardRatios, event: str) -> str:
+    others = _others(table)
+    if not others:
+        return _CHECKED.format(by=table.by)
+    return _CHECKED_UNADJUSTED.format(by=table.by, others=listed(others), event=event)
 
 
 def _proportional(test: Proportionality) -> str:

@@ -24,7 +24,17 @@ from numpy.typing import NDArray
 
 from privstats.errors import DataError
 from privstats.intake.arrays import host_rows, require_plain
-from privstats.intake.meaning import LONGEST, MISSING, UNREADABLE, is_decimal, of_number, reading, same, word_of
+from privstats.intake.meaning import (
+    LONGEST,
+    MISSING,
+    UNREADABLE,
+    is_decimal,
+    of_number,
+    reading,
+    same,
+    text_reading,
+    word_of,
+)
 
 _PLAIN = frozenset((str, bytes, int, float, bool, type(None)))
 """Types whose equal values have one reading. Equal tuples, or equal times of a repeated hour, may have several."""
@@ -111,6 +121,20 @@ def read(values: Any) -> Readings:
         DataError: the column's type has no values that can be read, such as a union of Arrow.
     """
     return reader_of(*static_type(values))(values)
+
+
+def read_texts(values: Any) -> Readings:
+    """Return the reading of every value as :func:`privstats.intake.meaning.text_reading` reads it alone.
+
+    Example:
+        >>> from privstats.intake.columns import read_texts
+        >>> read_texts(["042", "42", 42, None]).distinct
+        ('042', '42')
+    """
+    plain = values if isinstance(values, list | tuple) else values_of(values)
+    readings = [text_reading(value) for value in (plain.tolist() if isinstance(plain, np.ndarray) else plain)]
+    texts = [word_of(value) if each is None else each for each, value in zip(readings, plain, strict=True)]
+    return Readings.of(np.full(len(texts), math.nan), [text if isinstance(text, str) else "" for text in texts])
 
 
 def static_type(values: Any) -> tuple[str, str]:
@@ -345,12 +369,16 @@ class Listed:
     texts: Mapping[str, int]
 
     @classmethod
-    def of(cls, values: Sequence[Any]) -> Listed:
-        """Build from values, no two of which are read alike; a word for a gap counts as a text."""
-        readings = [word_of(value) or reading(value) for value in values]
+    def of(cls, values: Sequence[Any], *, texts: bool = False) -> Listed:
+        """Build from values, no two of which are read alike; a word for a gap counts as a text.
+
+        Args:
+            texts: numbers are texts, too.
+        """
+        readings = [word_of(value) or (text_reading(value) if texts else reading(value)) for value in values]
         numbers = sorted((value, place) for place, value in enumerate(readings) if isinstance(value, float))
-        texts = {value: place for place, value in enumerate(readings) if isinstance(value, str)}
-        return cls(np.array([n for n, _ in numbers], np.float64), np.array([p for _, p in numbers], np.intp), texts)
+        words = {value: place for place, value in enumerate(readings) if isinstance(value, str)}
+        return cls(np.array([n for n, _ in numbers], np.float64), np.array([p for _, p in numbers], np.intp), words)
 
     @property
     def words(self) -> frozenset[str]:

@@ -1,112 +1,119 @@
-"""Read a CSV file line by line: one line is one record, and no line decides how another one is read.
-
-Encoding, separator and decimal mark are declared, because a guess would follow from all records together.
-"""
+"""Read a CSV file's header and its columns as texts; :mod:`privstats.intake.csv_records` splits it into records."""
 
 from __future__ import annotations
 
-import codecs
-import csv
 import re
-import string
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
 from pathlib import Path
 
 from privstats.errors import DataError, RecordError
-from privstats.intake.meaning import UNREADABLE, reading
-from privstats.system import open_plain
+from privstats.intake.csv_dialect import SEPARATORS, Dialect, Marks
+from privstats.intake.csv_records import fields_of, header_of, is_blank, layout_of, record_texts, split_records
+from privstats.intake.meaning import reading
 
 Lines = dict[str, list[str | None]]
-"""The texts of some lines by column; None throughout a line that has another number of fields."""
+"""The texts of some records by column; None throughout a record that has another number of fields."""
 
 _LINES, _FIELDS = 1 << 13, 1 << 18
-_ASCII = string.ascii_letters + string.digits + "\n\r\t ,;|.+-_\"' \\n \\u0041"
-_SEPARATORS = ",;|:\t"
 _BLANKS = " \t\n\v\f\r"  # others may be letters in the file's true encoding, which distinguish two ids
+_HAS_BLANK = re.compile(f"[{_BLANKS}]")
 _DATE = re.compile(r"[0-9]{1,4}([./-])[0-9]{1,2}\1[0-9]{1,4}.*")
 
 
 @dataclass(frozen=True)
-class Dialect:
-    """A CSV file's format, as its party declares it.
+class Header:
+    """A file's row of names.
+
+    A column without a name is never read: a plan names its columns. Programs write one for row numbers (pandas, R), or
+    with a separator at the end of each line.
 
     Attributes:
-        encoding: a Python codec name; lines must end with the byte 10.
-        separator: ``, ; | :`` or a tab, also called "tab".
-        decimal: a point or a comma. With a comma, "1.5" is no number: it may be one and a half or fifteen hundred.
-
-    Example:
-        >>> from privstats.intake.csv_lines import Dialect
-        >>> Dialect("cp1252", ";", ",").read("3,5")
-        '3.5'
+        every: each column's name, normalised (NFC), or "".
+        lines: number of the line that it ends with.
+        end: the byte that ends lines.
     """
 
-    encoding: str = "utf-8"
-    separator: str = ","
-    decimal: str = "."
+    every: tuple[str, ...]
+    lines: int
+    end: bytes
 
-    def __post_init__(self) -> None:
-        if self.separator in ("tab", "\\t"):
-            object.__setattr__(self, "separator", "\t")
-        if not isinstance(self.encoding, str) or not _is_plain(self.encoding):
-            raise DataError(
-                f"encoding {self.encoding!r} has other line ends than ASCII, or is unknown; name one such as utf-8, "
-                "cp1252 or latin-1, or write the file again as utf-8"
-            )
-        if not isinstance(self.separator, str) or len(self.separator) != 1 or self.separator not in _SEPARATORS:
-            raise DataError(f"separator must be one of , ; | : or tab, got {self.separator!r}")
-        if self.decimal not in (".", ","):
-            raise DataError(f"decimal must be a point or a comma, got {self.decimal!r}")
-        if self.decimal == self.separator:
-            raise DataError("decimal and separator are both the comma; name the character that separates fields")
+    @cached_property
+    def names(self) -> list[str]:
+        """The names of the columns that have one."""
+        return [name for name in self.every if name]
 
-    def read(self, text: str) -> str:
-        """Return a field with a decimal point, or UNREADABLE."""
-        if self.decimal == "." or not text:
-            return text
-        if "," in text:
-            pointed = text.replace(",", ".")
-            return pointed if "." not in text and isinstance(reading(pointed), float) else text
-        return UNREADABLE if "." in text and isinstance(reading(text), float) else text
+    @property
+    def nameless(self) -> tuple[int, ...]:
+        """The columns without a name, counted from 1."""
+        return tuple(place for place, name in enumerate(self.every, 1) if not name)
 
-    def fields(self, line: str) -> list[str] | None:
-        """Return one line's fields without surrounding ASCII blanks; None where it is no CSV."""
-        if '"' not in line:
-            text = line.strip("\r\n")
-            fields = text.split(self.separator)
-            return fields if text.split(maxsplit=1) == [text] else [each.strip(_BLANKS) for each in fields]
-        try:
-            (fields,) = csv.reader([line], strict=True, delimiter=self.separator)
-        except (csv.Error, ValueError):
+    @cached_property
+    def least(self) -> int:
+        """Number of fields up to the last named column."""
+        return max(place for place, name in enumerate(self.every, 1) if name)
+
+    def row(self, fields: Sequence[str] | None) -> Sequence[str] | None:
+        """Return a record's fields, as many as columns; None where their number differs.
+
+        Empty fields at the end, beyond the last name, are no fields.
+        """
+        width = len(self.every)
+        if fields is None or len(fields) == width:
+            return fields
+        if len(fields) < self.least or any(text.strip(_BLANKS) for text in fields[width:]):
             return None
-        return [text.strip(_BLANKS) for text in fields]
+        return [*fields[:width], *[""] * (width - len(fields))]
+
+    def misfit(self, text: str, separator: str) -> str | None:
+        """Return why a record's text is no row; None where it is one."""
+        fields = fields_of(text, separator)
+        if self.row(fields) is not None:
+            return None
+        if fields is None:
+            return "has a stray quote"
+        named = f"for {len(self.every)} columns" if self.nameless else f"for {len(self.every)} names"
+        return f"has {len(fields)} {'fields' if len(fields) > 1 else 'field'} {named}"
 
 
-def csv_header(path: Path, dialect: Dialect | None = None) -> list[str]:
-    """Return the names in the first line, normalised (NFC).
+def csv_header(path: Path, dialect: Dialect | None = None) -> Header:
+    """Return the row of names.
 
     Raises:
         DataError: no readable row of names, or one name twice; none is shown, as the line may be a record.
     """
     how = dialect or Dialect()
     try:
-        with open_plain(path) as file:
-            names = how.fields(file.readline().removeprefix(codecs.BOM_UTF8).decode(how.encoding))
-    except (OSError, UnicodeError):
-        names = None
-    names = None if names is None else [unicodedata.normalize("NFC", name.strip()) for name in names]
-    if not names or not all(name and name.isprintable() for name in names):
-        raise DataError(f"cannot read {path} as a table with a row of names and a column per feature{_hint(how)}")
+        text, lines, end = header_of(path, how)
+    except OSError:
+        raise DataError(f"cannot read {path}: pass a file that you may read") from None
+    fields = fields_of(text, how.separator)
+    if fields is None:
+        raise DataError(f"cannot read {path}: its row of names has a stray quote: write names without quotes")
+    if any(how.separator in name and "\n" in name for name in fields):  # it may hold records
+        raise DataError(f"cannot read {path}: a quote in its row of names is not closed: write names without quotes")
+    names = [unicodedata.normalize("NFC", _in_one_line(name)) for name in fields]
+    if not any(names):
+        raise DataError(f"cannot read {path}: line {lines} is no row of names: write one there{_hint(how)}")
+    if odd := [place for place, name in enumerate(names, 1) if not (name or "-").isprintable()]:
+        raise DataError(
+            f"cannot read {path}: in the row of names, column {odd[0]} has a character that cannot be printed: rename "
+            f"it{_hint(how)}"
+        )
     first = {name: place for place, name in reversed(list(enumerate(names, 1)))}
-    if twice := [(first[name], place) for place, name in enumerate(names, 1) if first[name] < place]:
+    if twice := [(first[name], place) for place, name in enumerate(names, 1) if name and first[name] < place]:
         one, other = twice[0]  # by position: without a row of names these are values
         raise DataError(
             f"cannot read {path} as a table with a row of names and a column per feature: columns {one} and {other} "
             "have one name; keep one of them"
         )
-    return names
+    return Header(tuple(names), lines, end)
+
+
+_ROW_NUMBERS = " (R's write.table leaves out the name of its row numbers: use write.csv)"
 
 
 def lines_at_once(columns: int) -> int:
@@ -114,50 +121,112 @@ def lines_at_once(columns: int) -> int:
     return max(1, min(_LINES, _FIELDS // max(columns, 1)))
 
 
-def csv_lines(path: Path, wanted: Sequence[str], *, gaps: bool, dialect: Dialect | None = None) -> Iterator[Lines]:
-    """Yield the texts of some columns, some thousand lines at a time.
+def csv_lines(
+    path: Path,
+    wanted: Sequence[str],
+    *,
+    gaps: bool,
+    dialect: Dialect | None = None,
+    marks: Mapping[str, Marks] | None = None,
+) -> Iterator[Lines]:
+    """Yield the texts of some columns, some thousand records at a time.
 
     A blank line is skipped; a line with a separator is a record.
 
     Args:
-        gaps: a line with a wrong number of fields is None throughout; else it is refused.
+        gaps: a record with a wrong number of fields is None throughout; else it is refused.
         dialect: None means UTF-8, commas, decimal points.
+        marks: by column, what its declaration lets a field be; a number if omitted.
+
+    Raises:
+        DataError: quotes can be read in two ways; nothing is yielded then.
     """
     how = dialect or Dialect()
-    names = csv_header(path, how)
-    of = {name: place for place, name in enumerate(names)}
+    header = csv_header(path, how)
+    of = {name: place for place, name in enumerate(header.every)}
     places = {name: of[name] for name in wanted}
-    nothing, rows = (None,) * len(names), list[Sequence[str | None]]()
-    step, none = lines_at_once(len(names)), True
-    with open_plain(path) as file:
-        file.readline()
-        for number, line in enumerate(file, 2):
-            text = line.decode(how.encoding, "replace").strip("\r\n")
-            if not (text.strip() or how.separator in text):
-                continue
-            fields = how.fields(text)
-            if fields is None or len(fields) != len(names):
-                if not gaps:
-                    raise RecordError(
-                        f"cannot read {path} as a table with a row of names and a column per feature: line {number} "
-                        f"does not have one field for each of the {len(names)} names; one line is one record"
-                    )
-                fields = None
-            rows.append(nothing if fields is None else fields)
-            if len(rows) == step:
-                yield _by_column(rows, places, how)
-                rows, none = [], False
-    if rows or none:
-        yield _by_column(rows, places, how)
+    step, none = lines_at_once(len(header.every)), True
+    for numbers, texts in _records(path, how, header):
+        for start in range(0, len(texts), step):
+            part = texts[start : start + step]
+            rows = _rows(part, header, how.separator)
+            if not gaps and None in rows:
+                number, why = next(_misfits(numbers[start:], part, header, how.separator))
+                raise RecordError(
+                    f"cannot read {path} as a table with a row of names and a column per feature: line {number} {why}"
+                )
+            if rows:
+                yield _by_column(rows, places, header, how, marks or {})
+                none = False
+    if none:
+        yield {name: [] for name in wanted}
 
 
-def _by_column(rows: Sequence[Sequence[str | None]], places: Mapping[str, int], how: Dialect) -> Lines:
-    columns = list(zip(*rows, strict=True)) or [()] * (max(places.values(), default=0) + 1)
-    if how.decimal == ".":
-        return {name: list(columns[place]) for name, place in places.items()}
+def first_misfit(path: Path, dialect: Dialect) -> str:
+    """Return the line and the cause of the first record that is no row; "" where all are rows."""
+    header = csv_header(path, dialect)
+    parts = _records(path, dialect, header)
+    every = chain.from_iterable(_misfits(numbers, texts, header, dialect.separator) for numbers, texts in parts)
+    number, why = next(every, (0, ""))
+    if not number:
+        return ""
+    unnamed = why.startswith(f"has {len(header.every) + 1} fields") and number == header.lines + 1
+    return f"line {number} {why}{_ROW_NUMBERS if unnamed else ''}"
+
+
+def _records(path: Path, how: Dialect, header: Header) -> Iterator[tuple[Sequence[int], list[str]]]:
+    fits = lambda text: header.misfit(text, how.separator)  # noqa: E731
+    layout = layout_of(path, how, header.end, header.lines, header.least, fits)
+    return record_texts(path, how, layout, header.lines)
+
+
+def _rows(texts: Sequence[str], header: Header, separator: str) -> list[Sequence[str] | None]:
+    """Return the fields of records, without blank lines; None for one that is no row."""
+    rows: list[Sequence[str] | None]
+    if any('"' in text for text in texts):
+        rows = [*split_records(texts, separator)]
+    else:
+        rows = [text.split(separator) for text in texts]
+    if len(header.every) > 1 and {-1 if row is None else len(row) for row in rows} == {len(header.every)}:
+        return rows
+    return [header.row(row) for row, text in zip(rows, texts, strict=True) if not is_blank(text, separator)]
+
+
+def _misfits(numbers: Sequence[int], texts: Sequence[str], header: Header, separator: str) -> Iterator[tuple[int, str]]:
+    for number, text in zip(numbers, texts, strict=False):
+        if not is_blank(text, separator) and (why := header.misfit(text, separator)) is not None:
+            yield number, why
+
+
+def _by_column(
+    rows: Sequence[Sequence[str] | None],
+    places: Mapping[str, int],
+    header: Header,
+    how: Dialect,
+    marks: Mapping[str, Marks],
+) -> Lines:
+    nothing = (None,) * len(header.every)
+    columns = list(zip(*[nothing if row is None else row for row in rows], strict=True))
+    texts = {name: _stripped(columns[place]) for name, place in places.items()}
+    if how.is_plain:
+        return texts
     return {
-        name: [text if text is None else how.read(text) for text in columns[place]] for name, place in places.items()
+        name: [text if text is None else how.read(text, marks.get(name, "number")) for text in column]
+        for name, column in texts.items()
     }
+
+
+def _stripped(texts: Sequence[str | None]) -> list[str | None]:
+    try:
+        blank = _HAS_BLANK.search("".join(texts))  # type: ignore[arg-type]
+    except TypeError:  # None, of a record that is no row
+        return [text if text is None else text.strip(_BLANKS) for text in texts]
+    return [text.strip(_BLANKS) for text in texts if text is not None] if blank else list(texts)
+
+
+def _in_one_line(name: str) -> str:
+    """Return a name without outer blanks; a line break within it is a space."""
+    return re.sub(r"\s*[\r\n]\s*", " ", name.strip())
 
 
 def like_a_record(names: Sequence[str]) -> bool:
@@ -193,7 +262,7 @@ def other_separator(names: Sequence[str], separator: str) -> str:
     """
     if len(names) > 1:
         return ""
-    others = [each for each in _SEPARATORS if each != separator and each in names[0]]
+    others = [each for each in SEPARATORS if each != separator and each in names[0]]
     return (
         f" (its first line is one name with {others[0]!r} in it: set --separator, in Python separator=)"
         if others
@@ -201,16 +270,8 @@ def other_separator(names: Sequence[str], separator: str) -> str:
     )
 
 
-def _is_plain(encoding: str) -> bool:
-    """Return whether ASCII bytes, and so line ends, keep their meaning in an encoding."""
-    try:
-        return _ASCII.encode("ascii").decode(encoding, "replace") == _ASCII
-    except (LookupError, UnicodeError, ValueError):
-        return False
-
-
 def _hint(how: Dialect) -> str:
     return (
-        f" of {how.encoding}, separated by {how.separator!r}: set --encoding and --separator (in Python encoding=, "
-        "separator=)"
+        f". It was read as {how.encoding}, separated by {how.separator!r}: other files need --encoding and --separator "
+        "(in Python encoding=, separator=)"
     )

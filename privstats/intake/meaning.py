@@ -66,6 +66,22 @@ def reading(value: Any) -> Reading:
         return UNREADABLE
 
 
+def text_reading(value: Any) -> Reading:
+    """Read one value as :func:`reading` does, but as a text where it is a number or a truth.
+
+    Example:
+        >>> from privstats.intake.meaning import text_reading
+        >>> [text_reading(value) for value in (" 042", "1E30", 42, "true", "n/a")]
+        ['042', '1E30', '42', 'true', None]
+    """
+    read = reading(value)
+    if not isinstance(read, float):
+        return read
+    if isinstance(value, bytes | bytearray):
+        value = value.decode("utf-8", "replace")
+    return unicodedata.normalize("NFC", value.replace("\0", "")).strip() if isinstance(value, str) else f"{read:.15g}"
+
+
 def word_of(value: Any) -> str:
     """Return the word of :data:`MISSING` that a text is, in lower case, or "".
 
@@ -224,7 +240,7 @@ def checked_names(field: str, names: Any, count: int | None = None, of: str = ""
     return tuple(str(name) for name in names)
 
 
-def check_distinct(field: str, values: Sequence[Any], *, words: bool = False) -> None:
+def check_distinct(field: str, values: Sequence[Any], *, words: bool = False, texts: bool = False) -> None:
     """Refuse public values that no record's value can match.
 
     Such values read as missing (unless ``words``), as another listed value, or as a number from 2**53 on, or contain a
@@ -232,7 +248,7 @@ def check_distinct(field: str, values: Sequence[Any], *, words: bool = False) ->
     """
     known: dict[Reading, Any] = {}
     for value in values:
-        read = (words and word_of(value)) or reading(value)
+        read = (words and word_of(value)) or (text_reading(value) if texts else reading(value))
         if read is None:
             raise SchemaError(
                 f"{field} holds {shown(value)}, which is read as a missing value, in every container: write another "

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from privstats.errors import DataError
 from privstats.files.arrays import read_arrays
 from privstats.intake.columns import read
-from privstats.intake.csv_lines import Dialect
-from privstats.intake.table_files import Table, require_file, table_file
+from privstats.intake.csv_dialect import Dialect, Marks
+from privstats.intake.table_files import Csv, Table, require_file, table_file
 from privstats.intake.table_parts import Requested, joined, labels_of, parts_of, present
 from privstats.intake.tables import Codes
 
@@ -102,9 +102,10 @@ class RecordFile:
         target: a table's target column; several as a tuple, in the plan's order.
         split: share held out of every sum, between 0 and 1; :meth:`Records.split` has the promise.
         seed: fixes the split.
-        encoding, separator, decimal: a CSV file's format, never guessed (``csv_lines.Dialect``).
+        encoding, separator, decimal: a CSV file's format, never guessed (``csv_dialect.Dialect``).
         kept_out: read exactly the held-out records, to score a head from the same split, seed and columns.
         persons: column of person ids, or in an npz file the array; it stays in this process.
+        lines, quoted, thousands: how a CSV file's lines form records, and its thousands sign, likewise.
 
     Example:
         >>> from privstats.moments import RecordFile
@@ -124,6 +125,9 @@ class RecordFile:
     decimal: str = "."
     kept_out: bool = False
     persons: str | None = None
+    lines: bool = False
+    quoted: bool = False
+    thousands: str = ""
 
     def __post_init__(self) -> None:
         _ = self.dialect
@@ -141,7 +145,7 @@ class RecordFile:
     @property
     def dialect(self) -> Dialect:
         """The CSV format."""
-        return Dialect(self.encoding, self.separator, self.decimal)
+        return Dialect(self.encoding, self.separator, self.decimal, self.thousands, self.lines, self.quoted)
 
     @property
     def is_table(self) -> bool:
@@ -153,14 +157,25 @@ class RecordFile:
         """Names of a table's columns, without reading a record."""
         return tuple(table_file(Path(self.path), self.dialect).names)
 
-    def table(self, names: Sequence[str] | None = None) -> Table:
-        """Load columns as written."""
+    @property
+    def nameless(self) -> tuple[int, ...]:
+        """A CSV file's columns without a name, counted from 1, which are never read."""
+        file = table_file(Path(self.path), self.dialect)
+        return file.nameless if isinstance(file, Csv) else ()
+
+    def table(self, names: Sequence[str] | None = None, marks: Sequence[Marks] = ()) -> Table:
+        """Load columns as written; ``marks`` states for each what its declaration lets a field be."""
         table = table_file(Path(self.path), self.dialect)
         wanted = table.names if names is None else present(self, table.names, names)
-        return table.load(list(dict.fromkeys(wanted)))
+        return table.load(list(dict.fromkeys(wanted)), dict(zip(wanted, marks, strict=False)))
 
     def read(
-        self, names: Requested = None, *, unreadable: Literal["refuse", "leave out"] = "refuse", texts: bool = False
+        self,
+        names: Requested = None,
+        *,
+        unreadable: Literal["refuse", "leave out"] = "refuse",
+        texts: bool = False,
+        words: frozenset[str] = frozenset(),
     ) -> Records:
         """Read all records, or those that the split does not hold out; with ``kept_out``, the others.
 
@@ -169,23 +184,28 @@ class RecordFile:
             unreadable: treatment of a text or gap in a requested column. ``"refuse"``: refuse the file.
                 ``"leave out"``: read NaN, or None for a target, and :func:`measure` excludes the record.
             texts: with ``"leave out"``, keep texts, because :func:`measure` knows those that a plan declares.
+            words: gap words in lower case, such as ``none``, to keep as texts: the plan lists them as values.
 
         Raises:
             DataError: the file cannot be read, or lacks a column.
             RecordError: without ``unreadable="leave out"``, texts or gaps in a requested column.
         """
-        return self._part(self.all_records(names, unreadable=unreadable, texts=texts))
+        return self._part(self.all_records(names, unreadable=unreadable, texts=texts, words=words))
 
     def batches(
-        self, names: Requested = None, *, unreadable: Literal["refuse", "leave out"] = "refuse"
+        self,
+        names: Requested = None,
+        *,
+        unreadable: Literal["refuse", "leave out"] = "refuse",
+        words: frozenset[str] = frozenset(),
     ) -> Iterator[tuple[Any, NDArray[Any]]]:
         """Yield the records of :meth:`read` as batches; memory does not grow with a table."""
         if not self.is_table:
-            records = self.read(names, unreadable=unreadable, texts=True)
+            records = self.read(names, unreadable=unreadable, texts=True, words=words)
             yield records.X, records.y
             return
         gaps = unreadable == "leave out"
-        for part in parts_of(self, names, gaps=gaps):
+        for part in parts_of(self, names, gaps=gaps, words=words):
             goals = part.goals if gaps else labels_of(part.goals)
             records = self._part(Records(part.X, goals, part.names, part.persons))
             yield records.X, records.y
@@ -207,14 +227,19 @@ class RecordFile:
         return (records.held_out if self.kept_out else records.summed)(self.split, self.seed)
 
     def all_records(
-        self, names: Requested = None, *, unreadable: Literal["refuse", "leave out"] = "refuse", texts: bool = False
+        self,
+        names: Requested = None,
+        *,
+        unreadable: Literal["refuse", "leave out"] = "refuse",
+        texts: bool = False,
+        words: frozenset[str] = frozenset(),
     ) -> Records:
         """Read every record; raises as :meth:`read`."""
         gaps = unreadable == "leave out"
         if not self.is_table:
             arrays = read_archive(self.path, f"X y {self.persons or ''}")
             return Records(arrays["X"], arrays["y"], (), arrays[self.persons] if self.persons else None)
-        return Records(*joined(parts_of(self, names, gaps=gaps), gaps=gaps, texts=texts))
+        return Records(*joined(parts_of(self, names, gaps=gaps, words=words), gaps=gaps, texts=texts))
 
 
 def _empty(share: float, records: int) -> DataError:

@@ -16,7 +16,8 @@ from privstats.errors import DataError
 from privstats.files.arrays import MOST_BYTES
 from privstats.intake.column_names import place_of, require_records, same_names
 from privstats.intake.columns import array_of
-from privstats.intake.csv_lines import Dialect, csv_header, csv_lines, lines_at_once
+from privstats.intake.csv_dialect import Dialect, Marks
+from privstats.intake.csv_lines import csv_header, csv_lines, first_misfit, lines_at_once
 from privstats.intake.frames import Refusal, each_refusing, refusing
 from privstats.optional_dependencies import load, require
 
@@ -30,11 +31,15 @@ class Table:
 
     Attributes:
         columns: by the file's own column name, each ``(n,)``.
-        left_out: lines with a wrong number of fields.
+        left_out: records with a wrong number of fields.
+        first_left_out: line and cause of the first of them.
+        nameless: columns without a name, counted from 1, which are never read.
     """
 
     columns: Mapping[str, Any]
     left_out: int
+    first_left_out: str = ""
+    nameless: tuple[int, ...] = ()
 
     def values(self, name: str) -> Any:
         """Return one column's values, by its name in any case."""
@@ -51,30 +56,35 @@ class Csv:
     path: Path
     names: list[str]
     dialect: Dialect
+    nameless: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, path: Path, dialect: Dialect) -> Csv:
         """Open a CSV file by its header."""
         require_file(path)
-        return cls(path, csv_header(path, dialect), dialect)
+        header = csv_header(path, dialect)
+        return cls(path, header.names, dialect, header.nameless)
 
-    def parts(self, wanted: Sequence[str], *, gaps: bool) -> Iterator[Mapping[str, list[Any]]]:
-        """Yield some columns, some thousand lines at a time."""
-        return csv_lines(self.path, wanted, gaps=gaps, dialect=self.dialect)
+    def parts(
+        self, wanted: Sequence[str], *, gaps: bool, marks: Mapping[str, Marks] | None = None
+    ) -> Iterator[Mapping[str, list[Any]]]:
+        """Yield some columns, some thousand records at a time."""
+        return csv_lines(self.path, wanted, gaps=gaps, dialect=self.dialect, marks=marks)
 
-    def load(self, wanted: Sequence[str]) -> Table:
-        """Load all lines that are records."""
+    def load(self, wanted: Sequence[str], marks: Mapping[str, Marks] | None = None) -> Table:
+        """Load all records that fit the header."""
         columns: dict[str, list[Any]] = {name: [] for name in wanted}
-        lines = 0
-        for part in self.parts(wanted, gaps=True):
-            lines += len(part[wanted[0]])
+        every = 0
+        for part in self.parts(wanted, gaps=True, marks=marks):
+            every += len(part[wanted[0]])
             for name, texts in self.records(part).items():
                 columns[name] += texts
-        return Table(columns, lines - len(columns[wanted[0]]))
+        left_out = every - len(columns[wanted[0]])
+        return Table(columns, left_out, first_misfit(self.path, self.dialect) if left_out else "", self.nameless)
 
     @staticmethod
     def records(part: Mapping[str, list[Any]]) -> Mapping[str, list[Any]]:
-        """Return a part's records; a broken line is None throughout, which no field is."""
+        """Return a part's records; one that is no row is None throughout, which no field is."""
         if all(None not in texts for texts in part.values()):
             return part
         return {name: [text for text in texts if text is not None] for name, texts in part.items()}
@@ -101,9 +111,11 @@ class Parquet:
             raise DataError(f"the files of {path} have the columns {two[0]!r} and {two[1]!r}; write one of the names")
         return cls(path, names)
 
-    def parts(self, wanted: Sequence[str], *, gaps: bool) -> Iterator[Mapping[str, Any]]:
+    def parts(
+        self, wanted: Sequence[str], *, gaps: bool, marks: Mapping[str, Marks] | None = None
+    ) -> Iterator[Mapping[str, Any]]:
         """Yield some columns, some thousand records at a time."""
-        del gaps  # a column that a file lacks is a gap
+        del gaps, marks  # a column that a file lacks is a gap, and a file with types has no marks
         columns, step = list(dict.fromkeys(wanted)), lines_at_once(len(wanted))
         none = True
         for file in _files(self.path):
@@ -118,7 +130,7 @@ class Parquet:
         """Return the part."""
         return part
 
-    def load(self, wanted: Sequence[str]) -> Table:
+    def load(self, wanted: Sequence[str], marks: Mapping[str, Marks] | None = None) -> Table:  # noqa: ARG002
         """Load all records; raises ``DataError`` above 16 GiB of values, which a compressed kilobyte can hold."""
         files, columns = _files(self.path), list(dict.fromkeys(wanted))
         least = sum(file.records for file in files) * len(columns) * _VALUE_BYTES

@@ -8,7 +8,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from privstats.errors import DataError, RecordError, UnreadableRecordsWarning
 from privstats.intake.column_names import place_of, places_in
 from privstats.intake.columns import Readings, read
-from privstats.intake.csv_lines import other_separator, quoted_names
+from privstats.intake.csv_dialect import Marks
+from privstats.intake.csv_lines import first_misfit, other_separator, quoted_names
 from privstats.intake.frames import Declaration
 from privstats.intake.meaning import listed, reading
 from privstats.intake.person_ids import typed_ids
@@ -47,11 +48,14 @@ class Part:
     persons: NDArray[np.object_] | None = None
 
 
-def parts_of(file: RecordFile, requested: Requested, *, gaps: bool) -> Iterator[Part]:
+def parts_of(
+    file: RecordFile, requested: Requested, *, gaps: bool, words: frozenset[str] = frozenset()
+) -> Iterator[Part]:
     """Yield a table's records, some thousand at a time; at least one part, which may be empty.
 
     Args:
         gaps: a gap is NaN, a missing target None, and a text stays as it is; else these are refused.
+        words: gap words in lower case, such as ``none``, that stay as texts, because the plan lists them as values.
     """
     table = table_file(Path(file.path), file.dialect)
     targets, persons = _targets(file, table.names), persons_column(file, table.names)
@@ -64,7 +68,7 @@ def parts_of(file: RecordFile, requested: Requested, *, gaps: bool) -> Iterator[
         raise DataError(f"{file.path}: {persons!r} holds the person ids, and the plan reads it; name another column")
     columns = _Columns(tuple(features), tuple(targets), persons)
     if requested is None or isinstance(requested, tuple):
-        yield from _of_features(file, table, names, columns, gaps=gaps)
+        yield from _of_features(file, table, names, columns, gaps=gaps, words=words)
     else:
         yield from _of_cells(file, table, requested, columns, gaps=gaps)
 
@@ -157,22 +161,32 @@ def present(file: RecordFile, names: Sequence[str], wanted: Sequence[str]) -> li
 
 
 def _of_features(
-    file: RecordFile, table: TableFile, names: Sequence[str], columns: _Columns, *, gaps: bool
+    file: RecordFile,
+    table: TableFile,
+    names: Sequence[str],
+    columns: _Columns,
+    *,
+    gaps: bool,
+    words: frozenset[str],
 ) -> Iterator[Part]:
     for part in table.parts(columns.all, gaps=gaps):
-        readings = {name: read(part[place]) for name, place in zip(names, columns.features, strict=True)}
+        listing = {name: read(part[place]) for name, place in zip(names, columns.features, strict=True)}
+        readings = {name: replace(column, listed_words=words) for name, column in listing.items()}
         X = side_by_side(list(readings.values())) if readings else np.empty((0, 0))
         if not gaps:
             _require_numbers(file, readings, {target: part[target] for target in columns.targets})
-        yield Part(X, _goals(part, columns.targets, gaps=gaps), tuple(names), columns.ids(part))
+        yield Part(X, _goals(part, columns.targets, gaps=gaps, words=words), tuple(names), columns.ids(part))
 
 
 def _of_cells(
     file: RecordFile, table: TableFile, cells: Declaration, columns: _Columns, *, gaps: bool
 ) -> Iterator[Part]:
-    """Exclude and count lines that are no records."""
+    """Exclude and count records that do not fit the header."""
     names, broken, targets = tuple(column.name for column in cells.columns), 0, columns.targets
-    for part in table.parts(columns.all, gaps=gaps):
+    marks: dict[str, Marks] = {
+        place: getattr(column, "marks", "number") for column, place in zip(cells.columns, columns.features, strict=True)
+    }
+    for part in table.parts(columns.all, gaps=gaps, marks=marks):
         records = table.records(part)
         coded = cells.read({name: records[place] for name, place in zip(names, columns.features, strict=True)})
         missing = [] if gaps else [target for target in targets if _lacks(records[target])]
@@ -183,7 +197,8 @@ def _of_cells(
         yield Part(coded, goals, names, columns.ids(records))
     if broken:
         warnings.warn(
-            f"{broken} lines of {file.path} have too few or too many fields and are excluded: one line is one record",
+            f"{broken} records of {file.path} have too few or too many fields and are excluded, first: "
+            f"{first_misfit(Path(file.path), file.dialect)}",
             UnreadableRecordsWarning,
             stacklevel=4,
         )
@@ -203,13 +218,15 @@ def _lacks(goals: Any) -> bool:
     return bool(read(goals).missing.any())
 
 
-def _goals(part: Mapping[str, Any], targets: Sequence[str], *, gaps: bool) -> NDArray[np.object_]:
-    columns = [_read(part[target]) if gaps else _object(part[target]) for target in targets]
+def _goals(
+    part: Mapping[str, Any], targets: Sequence[str], *, gaps: bool, words: frozenset[str] = frozenset()
+) -> NDArray[np.object_]:
+    columns = [_read(part[target], words) if gaps else _object(part[target]) for target in targets]
     return columns[0] if len(columns) == 1 else np.column_stack(columns)
 
 
-def _read(values: Any) -> NDArray[np.object_]:
-    readings = read(values)
+def _read(values: Any, words: frozenset[str]) -> NDArray[np.object_]:
+    readings = replace(read(values), listed_words=words)
     out = readings.plain.astype(object)
     out[readings.missing] = None
     return out

@@ -459,5 +459,6 @@ KIND = Kind(
     square=_square,
     proved="Txq",
     unsigned=lambda _: "Tq",
+    nearer=True,
     worst=WorstPair(_pairs, added(_of_record), left_out=lambda schema: bool(schema.numbers)),
 )

@@ -22,6 +22,7 @@ from privstats.ledger.records import (
     Part,
     Record,
     Spent,
+    Uploaded,
     Withdrawn,
 )
 
@@ -44,6 +45,7 @@ class Spend:
         upload: identifies the sent bytes.
         nodes: number of sessions that the spend pays for.
         begun: started rounds; none starts twice.
+        uploads: the digest, in hex, of the one upload that each round sent, as pairs (round, digest).
         masking_failure: bound on masking's failure probability.
         freed: when proven that the upload is in no sum and never can be; the spend then costs nothing.
         proof: digest of that proof.
@@ -80,6 +82,7 @@ class Spend:
     apart: ApartBy = ""
     withdrawn: str | None = None
     pure: float = math.inf
+    uploads: tuple[tuple[int, str], ...] = ()
 
     def epsilon_at(self, delta: float) -> float:
         """Return the spend's own epsilon at this delta; 0 where it costs nothing."""
@@ -92,8 +95,8 @@ class Spend:
 
     @property
     def counts(self) -> bool:
-        """Whether the spend costs something: neither freed nor withdrawn."""
-        return self.freed is None and self.withdrawn is None
+        """Whether the spend costs something: neither freed nor withdrawn, or with a round that began all the same."""
+        return (self.freed is None and self.withdrawn is None) or bool(self.begun)
 
     @property
     def waiting(self) -> bool:
@@ -202,8 +205,11 @@ class Account:
 
     @property
     def masking_failure(self) -> float:
-        """Failure probability of all masking, to be added to any quoted delta."""
-        return math.fsum(entry.masking_failure for entry in self.counted)
+        """Failure probability of all masking, to be added to any quoted delta.
+
+        A freed upload counts as well: its proof rests on the same graph and committee.
+        """
+        return math.fsum(entry.masking_failure for entry in self.entries if not entry.withdrawn)
 
     @property
     def mu_cap(self) -> float:
@@ -266,6 +272,8 @@ class LedgerState:
                     spends[number] = record.dataset, entry_of(number, record)
                 case Marked():
                     spends[record.spend] = _marked(spends.get(record.spend), record)
+                case Uploaded():
+                    spends[record.spend] = _uploaded(spends.get(record.spend), record)
                 case Finished():
                     spends[record.spend] = _finished(spends.get(record.spend), record)
                 case Freed():
@@ -294,6 +302,13 @@ def _marked(spend: tuple[str, Spend] | None, record: Marked) -> tuple[str, Spend
         raise LedgerError("a record begins a round that no record allowed, or that has begun before")
     dataset, entry = spend
     return dataset, replace(entry, begun=(*entry.begun, record.node))
+
+
+def _uploaded(spend: tuple[str, Spend] | None, record: Uploaded) -> tuple[str, Spend]:
+    if spend is None or record.node not in spend[1].begun or record.node in dict(spend[1].uploads):
+        raise LedgerError("a record states an upload of a round that has not begun, or that has sent another one")
+    dataset, entry = spend
+    return dataset, replace(entry, uploads=(*entry.uploads, (record.node, record.upload)))
 
 
 def _finished(spend: tuple[str, Spend] | None, record: Finished) -> tuple[str, Spend]:

@@ -7,7 +7,8 @@ ledger.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from shlex import quote
 
@@ -69,6 +70,23 @@ def keep_outside(ledger: str, head: Head, *, replace: bool = False) -> None:
         raise LedgerError(
             f"cannot write the ledger's head outside its folder: {error.strerror}; nothing was spent"
         ) from None
+
+
+@contextmanager
+def held_outside(path: Path, ledger: str, timeout: float) -> Iterator[None]:
+    """Hold the lock of the head outside from its check until it is replaced, so copies of a ledger spend in turn."""
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(_outside(ledger).held(timeout))
+        except BlockingIOError:
+            raise LedgerError(
+                f"another copy of ledger {path} is being written: keep one copy, and try again; nothing was spent"
+            ) from None
+        except OSError as error:
+            raise LedgerError(
+                f"cannot write the ledger's head outside its folder: {error.strerror}; nothing was spent"
+            ) from None
+        yield
 
 
 def check_outside(path: Path, heads: Sequence[Head], stored: Head | None, ledger: str) -> None:

@@ -19,7 +19,18 @@ from privstats.ledger.accounts import Account, LedgerState, Spend, entry_of
 from privstats.ledger.file import Log, writing
 from privstats.ledger.place import LedgerPlace, now
 from privstats.ledger.price import Cost, Price, no_account, price
-from privstats.ledger.records import ApartBy, Assigned, Capped, Counted, Finished, Freed, Marked, Spent, Withdrawn
+from privstats.ledger.records import (
+    ApartBy,
+    Assigned,
+    Capped,
+    Counted,
+    Finished,
+    Freed,
+    Marked,
+    Spent,
+    Uploaded,
+    Withdrawn,
+)
 from privstats.ledger.rules import (
     cap_of,
     check_apart,
@@ -33,8 +44,10 @@ from privstats.ledger.rules import (
     check_name_unused,
     check_node,
     check_room,
+    check_round_begun,
     check_run,
     check_unsent,
+    check_upload,
     check_waiting,
     same_spend,
     used_up,
@@ -259,10 +272,7 @@ class Ledger(LedgerPlace):
         Raises:
             LedgerError: ``entry`` was withdrawn, or another upload of it was sent. Nothing may be sent then.
         """
-        if not isinstance(upload, bytes):
-            raise LedgerError(
-                f"upload must be bytes that identify an upload, got {type(upload).__name__}: give a digest"
-            )
+        check_upload(upload)
         with self._writing() as log:
             stored = self._stored(log, entry)
             check_unsent(stored)
@@ -270,6 +280,24 @@ class Ledger(LedgerPlace):
                 log.append(Finished(at=self.stamp(), spend=entry.id, upload=upload.hex()))
             elif stored.upload != upload:
                 raise LedgerError(used_up(stored))
+
+    def finish_round(self, entry: Spend, node: int, upload: bytes) -> None:
+        """Record the upload of a course's round: the round's mark then pays for no other one.
+
+        Call it before the bytes are sent; it may be repeated for identical bytes.
+
+        Args:
+            node: a round that :meth:`mark_started` marked.
+            upload: identifies the bytes, for example their SHA-256.
+
+        Raises:
+            LedgerError: the round has no mark, or another upload of it was sent. Nothing may be sent then.
+        """
+        check_upload(upload)
+        with self._writing() as log:
+            stored = self._stored(log, entry)
+            if check_round_begun(stored, node, upload):
+                log.append(Uploaded(at=self.stamp(), spend=stored.id, node=node, upload=upload.hex()))
 
     def free(self, entry: Spend, *, upload: bytes, proof: bytes) -> None:
         """Record that the sent ``upload`` is in no sum and never can be: its spend then costs nothing.
@@ -345,6 +373,11 @@ class Ledger(LedgerPlace):
         if dataset not in accounts:
             raise LedgerError(no_account(dataset, accounts))
         return accounts[dataset]
+
+    def entry(self, entry: Spend) -> Spend:
+        """Return an entry as it is now, with the rounds that began since."""
+        with self._reading() as log:
+            return self._stored(log, entry)
 
     def accounts(self) -> tuple[Account, ...]:
         """Return every account, by name."""

@@ -93,7 +93,8 @@ class RoundCharge(Account):
     Guarantee:
         A round samples noise once, whatever its plan and however often a server requests it: its mark is on disk
         before, is never undone, and depends on none of the plan's values. A crash between mark and journal loses
-        the round.
+        the round. One mark pays for one upload: the ledger stores the digest of the first and refuses another, so a
+        machine that is put back to before its upload cannot add a second sum to the round.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
@@ -122,13 +123,13 @@ class RoundCharge(Account):
         return self.entry
 
     def finish(self, plan: Plan, run: bytes, upload: bytes) -> None:  # noqa: ARG002
-        """Require the mark, which is final."""
+        """Record that the round's upload is sent.
+
+        Raises:
+            LedgerError: the round has no mark, or another upload of it was sent.
+        """
         self._check(plan)
-        entries = (entry for account in self.ledger.accounts() for entry in account.entries)
-        if not any(entry.id == self.entry.id and self.place in entry.begun for entry in entries):
-            raise LedgerError(
-                f"round {self.place} of this course has no mark in the ledger; give the ledger it was made with"
-            )
+        self.ledger.finish_round(self.entry, self.place, upload)
 
     def check_moments(self, moments: Moments) -> None:
         """Accept all moments."""
@@ -139,6 +140,30 @@ class RoundCharge(Account):
     def _check(self, plan: Plan) -> None:
         if plan.digest != self.plan:
             raise LedgerError(f"this charge is for another plan at round {self.place} of the course; authorize it anew")
+
+
+@dataclass(frozen=True)
+class ReleaseCharge(RoundCharge):
+    """The mark of one round of a course in the ledger of a server, which has no records.
+
+    A server repeats its release, so a marked round stays payable. Its digest keeps a journal that was put back from
+    releasing another sum.
+
+    Example:
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> course, ledger = ps.course.Single(plan), ps.dp.Ledger.create("ledger.sqlite")
+        >>> entry = ps.course.spend(course, ledger, "clinic", run=os.urandom(16), sums_only=True)
+        >>> charge = ps.session.ReleaseCharge(ledger, entry, 0, plan.digest)
+        >>> charge.spend(plan, entry.run) == charge.spend(plan, entry.run)
+        True
+    """
+
+    def spend(self, plan: Plan, run: bytes) -> dp.Spend:  # noqa: ARG002  a round has no name but its place
+        """Mark the round unless it is marked."""
+        self._check(plan)
+        if self.place not in self.ledger.entry(self.entry).begun:
+            self.ledger.mark_started(self.entry, self.place, sums_only=True)
+        return self.entry
 
 
 def free(
@@ -162,8 +187,8 @@ def free(
 
     Guarantee: if one *helper* is honest, the report stays uniform to all other parties together, so it costs nothing.
     An honest leader alone is not enough: if all helpers lie, they could have answered before. In the interactive
-    protocol, complete graph, the same holds with at most ``colluders`` dishonest clients, because no second list of
-    survivors can get enough signatures.
+    protocol the same holds with at most ``colluders`` dishonest clients, because no second list of survivors can get
+    enough signatures. On a random graph that fails with the masking's probability, which stays charged to delta.
 
     Raises:
         LocalProtocolError: a statement or the report is missing, forged, or of another run or panel.

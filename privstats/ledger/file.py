@@ -10,7 +10,7 @@ import os
 import secrets
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from shlex import quote
@@ -19,6 +19,7 @@ from privstats.errors import LedgerError, PrivstatsError
 from privstats.ledger.anchor import (
     check_head,
     check_outside,
+    held_outside,
     keep_head,
     keep_outside,
     reached,
@@ -34,6 +35,7 @@ from privstats.ledger.records import (
     Opened,
     Record,
     Spent,
+    Uploaded,
     Withdrawn,
     decode,
     link,
@@ -46,6 +48,8 @@ _NEWER_RECORDS = 3
 """The format of a ledger from its first withdrawal or role on; nothing else differs, so older formats are read."""
 _PURE_RECORDS = 4
 """Format from the first cap of delta 0 or spend of pure epsilon on, for all later records too."""
+_ROUND_UPLOADS = 5
+"""Format from the first upload of a course's round on, for all later records too."""
 _APPLICATION_ID = 0x70734C64  # "psLd"
 _TABLE = "CREATE TABLE log (number INTEGER PRIMARY KEY, body TEXT NOT NULL, digest TEXT NOT NULL) STRICT"
 _HAS_BESIDE = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'beside'"
@@ -55,6 +59,8 @@ BESIDE = "CREATE TABLE IF NOT EXISTS beside (number INTEGER PRIMARY KEY, body BL
 
 def format_of(record: Record) -> int:
     """Return the minimum ledger format that may hold a record."""
+    if isinstance(record, Uploaded):
+        return _ROUND_UPLOADS
     if (isinstance(record, Capped) and record.delta == 0) or (isinstance(record, Spent) and record.pure is not None):
         return _PURE_RECORDS
     return _NEWER_RECORDS if isinstance(record, Assigned | Withdrawn) else FORMAT_VERSION
@@ -133,9 +139,10 @@ def writing(
 ) -> Iterator[Log]:
     """Open one exclusive transaction: a normal exit commits and syncs everything, an exception changes nothing.
 
-    The write lock is held from the start, so totals cannot change between reading and adding. ``synchronous=EXTRA``
-    syncs the file and its folder before the commit returns. Both heads are written before and after the transaction;
-    after a crash in between the next writer updates them.
+    The write lock is held from the start, so totals cannot change between reading and adding. The lock of the head
+    outside is held too, so a copy of the file cannot spend between the head's check and its update.
+    ``synchronous=EXTRA`` syncs the file and its folder before the commit returns. Both heads are written before and
+    after the transaction; after a crash in between the next writer updates them.
 
     Args:
         create: create a ledger with this time in its first record; empty: the ledger must exist.
@@ -148,10 +155,11 @@ def writing(
     else:
         _require_file(path)
     try:
-        with closing(_connect(path, "rwc" if create else "rw", timeout)) as connection:
+        with ExitStack() as stack, closing(_connect(path, "rwc" if create else "rw", timeout)) as connection:
             connection.execute("PRAGMA synchronous = EXTRA")
             connection.execute("BEGIN IMMEDIATE")
             log, committed = _created(connection, path, create) if create else _opened(connection, path, expected)
+            stack.enter_context(held_outside(path, log.name, timeout))
             outside = stored_outside(log.name)
             if not restored:
                 check_outside(path, log.heads, outside, log.name)
@@ -161,11 +169,11 @@ def writing(
             keep_outside(log.name, committed, replace=restored)
             yield log
             connection.execute("COMMIT")  # closing without it rolls back
+            with suppress(PrivstatsError):  # the spend is committed; the next writer updates the heads
+                keep_head(path, log.head)
+                keep_outside(log.name, log.head)
     except sqlite3.Error as error:
         raise LedgerError(f"ledger {path} {_reason(error)}; nothing was spent") from error
-    with suppress(PrivstatsError):  # the spend is committed; the next writer updates the heads
-        keep_head(path, log.head)
-        keep_outside(log.name, log.head)
 
 
 @contextmanager
@@ -256,10 +264,10 @@ def _require_version(connection: sqlite3.Connection, path: Path) -> None:
             f"ledger {path} has format 1, from before the first release of privstats, and is no longer read: let "
             "privstats 0.2.0 write to it once, which takes everything over; nothing was spent"
         )
-    if version not in (FORMAT_VERSION, _NEWER_RECORDS, _PURE_RECORDS):
+    if version not in (FORMAT_VERSION, _NEWER_RECORDS, _PURE_RECORDS, _ROUND_UPLOADS):
         raise LedgerError(
-            f"ledger {path} has format {version} and this privstats knows {FORMAT_VERSION} to {_PURE_RECORDS}: upgrade "
-            "privstats; nothing was spent"
+            f"ledger {path} has format {version} and this privstats knows {FORMAT_VERSION} to {_ROUND_UPLOADS}: "
+            "upgrade privstats; nothing was spent"
         )
 
 

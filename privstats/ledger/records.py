@@ -78,6 +78,14 @@ class Marked(_Base, frozen=True, tag="marked"):
     node: Count
 
 
+class Uploaded(_Base, frozen=True, tag="uploaded"):
+    """Records that the upload of round ``node`` of the course in record ``spend`` is sent; ``upload`` is its digest."""
+
+    spend: Count
+    node: Count
+    upload: Hex
+
+
 class Finished(_Base, frozen=True, tag="finished"):
     """Records that the upload or release of record ``spend`` was sent; ``upload`` identifies its bytes, in hex."""
 
@@ -128,7 +136,9 @@ class Held(_Base, frozen=True, tag="held"):
     body: Hex
 
 
-Record: TypeAlias = Opened | Capped | Spent | Marked | Finished | Freed | Withdrawn | Assigned | Counted | Held
+Record: TypeAlias = (
+    Opened | Capped | Spent | Marked | Uploaded | Finished | Freed | Withdrawn | Assigned | Counted | Held
+)
 
 
 @dataclass(frozen=True)

@@ -163,8 +163,10 @@ def check_freed(entry: Spend, upload: bytes) -> None:
 
 
 def check_node(entry: Spend, node: object) -> None:
-    """Refuse a round that the spend does not pay for, or that has started."""
+    """Refuse a round that the spend does not pay for, that has started, or of a spend whose upload was sent."""
     check_unsent(entry)
+    if entry.released is not None:
+        raise LedgerError(used_up(entry))
     if isinstance(node, bool) or not isinstance(node, int) or not 0 <= node < entry.nodes:
         raise LedgerError(f"this spend pays for rounds 0 to {entry.nodes - 1}, got {node!r}: spend anew for others")
     if node in entry.begun:
@@ -172,6 +174,27 @@ def check_node(entry: Spend, node: object) -> None:
             f"round {node} of this course has begun before, and a round that began is spent, with or without a sum: go "
             "on with the next round"
         )
+
+
+def check_upload(upload: object) -> None:
+    """Refuse a value that identifies no upload."""
+    if not isinstance(upload, bytes):
+        raise LedgerError(f"upload must be bytes that identify an upload, got {type(upload).__name__}: give a digest")
+
+
+def check_round_begun(entry: Spend, node: int, upload: bytes) -> bool:
+    """Return whether a begun round has sent nothing yet; refuse a round without a mark, and a second upload."""
+    if node not in entry.begun:
+        raise LedgerError(
+            f"round {node} of this course has no mark in the ledger; give the ledger that the round began with"
+        )
+    sent = dict(entry.uploads).get(node)
+    if sent is not None and sent != upload.hex():
+        raise LedgerError(
+            f"round {node} of this course has sent another upload, and one mark pays for one upload: a second sum of "
+            "the round would be a second release; nothing was sent, so go on with the next round"
+        )
+    return sent is None
 
 
 def check_room(account: Account, cost: Price) -> None:

@@ -71,7 +71,7 @@ class Budget:
         >>> schema, cohort = ps.ClassSchema(2, 2, "NA", clip_norm=1.0), ps.Cohort(3, 3, 100)
         >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
         >>> budget = ps.Plan(schema=schema, cohort=cohort, privacy=privacy).budget()
-        >>> budget.promise, round(budget.mu, 3), round(budget.epsilon, 3)
+        >>> budget.promise.partition(", while ")[0], round(budget.mu, 3), round(budget.epsilon, 3)
         ('central noise, one record, add-remove', 0.268, 1.0)
         >>> [(row.statistic, round(row.sigma, 2), row.bits) for row in budget.rows]
         [('N', 26.38, 22), ('A', 3.77, 22)]
@@ -101,7 +101,7 @@ class Budget:
         return cls(
             tuple(rows),
             *totals,
-            promise=_promise(plan.privacy, masking.condition),
+            promise=f"{_promise(plan.privacy)}, while {condition_of(plan)}",
             upload_bytes=masking.upload_bytes,
             masking_failure=masking.failure,
             conditions=conditions(schema, per_person=plan.person_clip is not None) if noise else (),
@@ -126,13 +126,23 @@ class Budget:
         return html(self)
 
 
-def _promise(privacy: Privacy | NoPrivacy, condition: str) -> str:
-    server = f", {condition}" if condition else ""
+def condition_of(plan: Plan) -> str:
+    """Return the assumption of a plan's promise, which each statement of the promise carries.
+
+    It is a clause that follows "while". Noise of the central and local models does not rest on the masking, so there
+    the assumption of the noise comes first.
+    """
+    noise, masks = plan.noise, plan.masking.condition
+    own = noise.trust.condition if noise else ""
+    return f"{own}; masks hide each party's sums while {masks}" if own else masks
+
+
+def _promise(privacy: Privacy | NoPrivacy) -> str:
     if isinstance(privacy, NoPrivacy):
-        return f"no differential privacy: masking hides who sent what, the total is released as it is{server}"
+        return "no differential privacy: masking hides who sent what, the total is released as it is"
     law = " Laplace" if privacy.pure else ""
     held = unit_in_words(privacy) if privacy.unit == "person" else f"one {privacy.unit}"
-    return f"{privacy.model}{law} noise, {held}, {privacy.adjacency}{server}"
+    return f"{privacy.model}{law} noise, {held}, {privacy.adjacency}"
 
 
 def unit_in_words(privacy: Privacy) -> str:

@@ -49,12 +49,14 @@ KEYS = {  # of the other tables; "k?" may be missing, and a missing "k?=v" means
     "cohort": "clients min_survivors max_records colluders=0", "validity": "level most_records",
     "devices": "organisations registrar registrar_key page most_runs stated_epsilon? words? exact? texts?",
     "privacy": "model unit adjacency epsilon delta shares? max_records_per_client? client_clip? "
-    "max_records_per_person? person_clip?", "published": 'sha256 after?=""', "dates": "name kind edges? gaps?=[]",
+    "max_records_per_person? person_clip?", "published": 'sha256 after?=""',
+    "dates": 'name kind edges? gaps?=[] written?=""',
     "aggregation": 'min_count=0 graph="auto" merge?={} protocol?="interactive" panel?=[] spare_bits?=0 '
     'excess_noise?="kept" key_agreement?="x25519"', "values": "name values other?=false missing?=false",
     "numbers": "name low high by?=[] missing?=false", "bins": 'name edges closed?="left"',
-    "edges": 'name edges closed?="left" missing?=false open?="both"', "numeric": 'name kind edges? gaps?=[] unit?=""',
-    "truth": "name kind gaps?=[]", "categories": "name kind values ordered?=false gaps?=[]"}
+    "edges": 'name edges closed?="left" missing?=false open?="both"',
+    "numeric": 'name kind edges? gaps?=[] unit?="" suffix?="" censored?=false',
+    "truth": "name kind gaps?=[]", "categories": "name kind values ordered?=false gaps?=[] as_text?=false"}
 FINDING = "; finding: who records all messages and breaks X25519 later reads each party's sums"
 KEEPING = {"constant-feature", "unit-norm", "scale", "centre", "centre-rows"}  # maps of so many entries, or one more
 DECLARED, DRAWN = ["numeric", "dates", "truth", "categories"], "seed inputs features"  # of a raw table; of a draw
@@ -115,7 +117,7 @@ OF_RECORDS = [*HELD.keys() - {"party-softmax", "party-update"}, "counts", "scori
 UNSIGNED = {  # no entry of a person's sums is negative; the second where no feature is negative
     "classes": ("ND", "NABSD"), "ridge": ("q", "Gq"), "mean": ("", "x"), "gradients": ("k", "k"), "effect": "NN",
     "counts": ("Tq", "Tq"), "scoring": ("T", "T"), **dict.fromkeys(("score", "calibration"), ("", ""))}
-CUT = ["classes", "ridge", "score", "calibration", "effect"]  # their records are closer than vectors of their lengths
+CUT = ["classes", "ridge", "counts", "score", "calibration", "effect"]  # closer than vectors of their lengths
 # fmt: on
 
 
@@ -526,6 +528,10 @@ def _held(schema: Table) -> tuple[str, int, Table]:
 
 def _entries(schema: Table, letter: str) -> int:
     """A matrix counts both sides of the diagonal."""
+    if schema["task"] == "counts":
+        cells, numbers = _cells(schema["variables"] + _listed(schema, "numbers")), _listed(schema, "numbers")
+        held = _tables(schema) if letter == "T" else [_listed(n, "by") for n in numbers]
+        return sum(math.prod(cells[name] for name in table) for table in held)
     (cell, *names), (_, places, width) = PRODUCTS[schema["task"]][letter], _held(schema)
     of = names[: 1 if cell == "=" else 3] if letter != "q" else []
     return int(math.prod(width[name] for name in of) * (places if cell else 1))
@@ -911,9 +917,29 @@ def _checked(plan_text: str, certificate_text: str) -> str:
     _between(claimed["delta_at_epsilon"], low, high, "interval")
     require(_rational(claimed["delta_at_epsilon"]["high"]) <= delta, "interval", "it ends above the promise")
     at = " at one party (at two parties twice the mu)" if privacy["unit"] == "person" else ""
-    whom = f"one {privacy['unit']}{at}, {privacy['adjacency']}; the worst case reaches {float(reached):.4f} of mu^2"
+    whom = f"one {privacy['unit']}{at}, {privacy['adjacency']}, while {_condition(plan)}"
+    whom = f"{whom}; the worst case reaches {float(reached):.4f} of mu^2"
     end = FINDING * ("mlkem768-x25519" not in plan["aggregation"].values())
     return f"holds: plan {claimed['plan_digest']}, epsilon {float(epsilon):g} at delta {float(delta):g} for {whom}{end}"
+
+
+def _condition(plan: Table) -> str:
+    """Return the assumption of the promise: who must follow the protocol, and how many may work together."""
+    cohort, own = plan["cohort"], plan["aggregation"]
+    noise = {
+        "central": "the server adds its noise and keeps the exact sum secret; masks hide each party's sums while ",
+        "local": "the party itself follows the protocol, whatever all others do; masks hide each party's sums while ",
+        "distributed": "",
+        "panel": "",
+    }
+    first = noise[plan["privacy"]["model"]]
+    several = f"at most {cohort['colluders']} of {cohort['clients']} parties work with"
+    helped = several if cohort["colluders"] else "no party works with"
+    if "panel" in own:
+        return f"{first}leader and helpers do not all work together and {helped} them"
+    whole = own["graph"] == "complete" or (own["graph"] == "auto" and cohort["clients"] <= 256)
+    server = "the server follows the protocol and " * (own["graph"] == "sparse")
+    return f"{first}{server}{helped} the server" + ", chosen without knowledge of the random graph" * (not whole)
 
 
 def check(plan_text: str, certificate_text: str) -> str:

@@ -24,8 +24,8 @@ def facts(plan: Plan) -> list[str]:
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(3, 3, 100), privacy=ps.NoPrivacy())
         >>> ps.plan.facts(plan)[0]
-        "3 clients, everyone masks with everyone; 2 others together hold a client's keys; 0 clients may vanish and 0
-        may help the server"
+        "3 clients, everyone masks with everyone; 2 others together hold a client's keys; a client opens its masks for a
+        list of survivors that 2 clients signed; 0 clients may vanish and 0 may help the server"
     """
     return [
         *_warnings(plan),

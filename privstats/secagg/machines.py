@@ -94,7 +94,12 @@ class Masking(Protocol):
 
     @property
     def condition(self) -> str:
-        """The promise's assumption, as a sentence's end; may be empty."""
+        """The promise's assumption: a clause that follows "while"."""
+
+
+def working_with(colluders: int, clients: int) -> str:
+    """Return how many clients may work with the server, as the start of a clause for readers."""
+    return f"at most {colluders} of {clients} parties work with" if colluders else "no party works with"
 
 
 ENDS = ("done", "failed")

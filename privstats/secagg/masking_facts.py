@@ -48,6 +48,7 @@ def _of_interactive(parameters: Parameters) -> list[str]:
     kind = "everyone masks with everyone" if parameters.complete else f"each client masks with {others} others"
     thresholds = (
         f"{n} clients, {kind}; {parameters.threshold} others together hold a client's keys; "
+        f"a client opens its masks for a list of survivors that {parameters.signatures} clients signed; "
         f"{n - parameters.min_listed} clients may vanish and {colluders} may help the server"
     )
     server = "no server" if parameters.server_may_lie else 'the server to follow the protocol (graph = "sparse")'
@@ -68,7 +69,7 @@ def _listing(parameters: Parameters) -> list[str]:
     return [
         f"a lying server can invent disputes (a client could not use another's shares), at most {disputes} per client; "
         f"of {parameters.min_listed} listed survivors at least {survivors} are in the sum even then",
-        f"{disputes + 1} lying clients can exclude an honest neighbour; the promise holds if all clients see one list",
+        f"{disputes + 1} lying clients can exclude an honest neighbour",
     ]
 
 
@@ -95,11 +96,12 @@ def _failures(parameters: Parameters) -> list[str]:
         "colluders reconstruct both secrets of a client": bounds.privacy,
         "a secret has too few shares": bounds.liveness,
         "a server that chooses who drops out splits the honest clients": bounds.lying_server,
+        "enough colluders sign two lists of survivors": bounds.two_lists,
     }
     if all(math.isinf(value) for value in named.values()):
         return []
     parts = "; ".join(f"{name}: {_power(value)}" for name, value in named.items())
-    out = [f"over the random graph, at most these probabilities of failure if all clients see one list: {parts}"]
+    out = [f"over the random graph, at most these probabilities of failure: {parts}"]
     if not parameters.server_may_lie:
         out.append(
             'graph = "sparse" keeps the promise against a server that follows the protocol only; one that chooses who '

@@ -6,6 +6,7 @@ from privstats.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from privstats.ledger.charges import Charge as Charge
+    from privstats.ledger.charges import ReleaseCharge as ReleaseCharge
     from privstats.ledger.charges import RoundCharge as RoundCharge
     from privstats.ledger.charges import free as free
     from privstats.ledger.charges import withdraw as withdraw

@@ -2,7 +2,7 @@
 
 Every call that spends privacy requires a charge, or the value "uncharged"; experiments in one process
 (``simulate``, ``local_parties``, ...) are not charged. The ledger records the upload's SHA-256, so that only one
-of two machines under one spend can send.
+of two machines under one spend can send, in every type of account: ``tests/ledger/test_every_account.py`` asks each.
 """
 
 from __future__ import annotations

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import SchemaError
-from privstats.intake.columns import Listed, Readings
+from privstats.intake.columns import Listed, Readings, read, read_texts
+from privstats.intake.csv_dialect import Marks
 from privstats.intake.meaning import check_distinct, checked_names, reading, shown
 
 MISSING_CELL, OTHER_CELL = "missing", "other"
@@ -23,6 +24,15 @@ class Declared:
 
     unread: ClassVar[str] = "no numbers"
 
+    @property
+    def marks(self) -> Marks:
+        """What a field of a file may be, before its file's decimal and thousands signs are read."""
+        return "number"
+
+    def readings(self, values: Any) -> Readings:
+        """Return the readings of values of any type, each by itself."""
+        return read(values)
+
     def settle_gaps(self, gaps: Any) -> None:
         """Check and store the gap codes."""
         name = self.name  # type: ignore[attr-defined]
@@ -31,24 +41,32 @@ class Declared:
         gaps = tuple(reading(gap) if isinstance(gap, date | np.datetime64) else gap for gap in gaps)
         if not all(isinstance(gap, str | int | float) for gap in gaps):
             raise SchemaError(f"gaps of {name} must be texts or numbers; a date is its ISO text")
-        check_distinct(f"gaps of {name}", gaps, words=True)
+        check_distinct(f"gaps of {name}", gaps, words=True, texts=self.marks == "text")
         object.__setattr__(self, "gaps", gaps)
 
     @cached_property
     def words(self) -> frozenset[str]:
         """Lower-case values that elsewhere mean a gap, such as ``none``."""
-        return Listed.of(getattr(self, "values", ())).words
+        return Listed.of(getattr(self, "values", ()), texts=self.marks == "text").words
 
     @cached_property
     def _gaps(self) -> Listed:
-        return Listed.of(self.gaps)  # type: ignore[attr-defined]
+        return Listed.of(self.gaps, texts=self.marks == "text")  # type: ignore[attr-defined]
+
+    def are_gaps(self, readings: Readings) -> NDArray[np.bool_]:
+        """Return which values are declared gap codes, ``(n,)``."""
+        return self._gaps.places_of(readings) >= 0
+
+    def missing_in(self, readings: Readings) -> NDArray[np.bool_]:
+        """Return which values are gaps here, ``(n,)``: a gap word that the column lists is a value."""
+        return replace(readings, listed_words=self.words).missing
 
     def codes(self, readings: Readings) -> tuple[NDArray[np.float64], int]:
         """Return codes, float64 ``(n,)``, and the number of unreadable values."""
         readings = replace(readings, listed_words=self.words)
         gone = readings.missing
-        if len(self._gaps.numbers) or self._gaps.texts:
-            gone |= self._gaps.places_of(readings) >= 0
+        if self.gaps:  # type: ignore[attr-defined]
+            gone |= self.are_gaps(readings)
         codes = self._codes_of(readings)
         unread = int((np.isnan(codes) & ~gone).sum())
         codes[gone] = np.nan
@@ -73,6 +91,8 @@ class Categories(Declared):
         missing: the same for missing values.
         ordered: values have an order; a record reaches its own value and all before it. For ``Cells``.
         gaps: values that mean missing. For ``Cells``.
+        as_text: codes are texts: ``042`` and ``42`` are two values, and ``1E30`` is no number. A number's text is its
+            decimal. For ``Cells``.
 
     A record without a cell is refused, or excluded from every table.
 
@@ -91,6 +111,7 @@ class Categories(Declared):
     missing: bool | None = None
     ordered: bool = False
     gaps: tuple[Any, ...] = ()
+    as_text: bool = False
 
     def __post_init__(self) -> None:
         settle_name(self)
@@ -103,13 +124,17 @@ class Categories(Declared):
             different = False
         if len(values) == 1 or not different:
             raise SchemaError(f"values of {self.name} must be at least two different texts, or integers")
-        for switch in ("other", "missing", "ordered"):
-            if (value := getattr(self, switch)) is not None or switch == "ordered":
+        for switch in ("other", "missing", "ordered", "as_text"):
+            if (value := getattr(self, switch)) is not None or switch in ("ordered", "as_text"):
                 require_switch(self.name, switch, value)
         object.__setattr__(self, "values", values)
+        if self.as_text and not all(isinstance(each, str) for each in (*values, *self.gaps)):
+            raise SchemaError(
+                f"values and gaps of {self.name} must be texts, because as_text is set: put them in quotes"
+            )
         self.settle_gaps(self.gaps)
         field = f"values of {self.name}" + " and its gaps" * bool(self.gaps)
-        check_distinct(field, (*values, *self.gaps), words=True)
+        check_distinct(field, (*values, *self.gaps), words=True, texts=self.as_text)
 
     @property
     def cells(self) -> tuple[str, ...]:
@@ -125,7 +150,16 @@ class Categories(Declared):
     @cached_property
     def listed(self) -> Listed:
         """The values, in comparable form."""
-        return Listed.of(self.values)
+        return Listed.of(self.values, texts=self.as_text)
+
+    @property
+    def marks(self) -> Marks:
+        """What a field of a file may be."""
+        return "text" if self.as_text else "number"
+
+    def readings(self, values: Any) -> Readings:
+        """Return the readings of values; with ``as_text`` all are texts."""
+        return read_texts(values) if self.as_text else read(values)
 
     def _codes_of(self, readings: Readings) -> NDArray[np.float64]:
         places = self.listed.places_of(readings).astype(np.float64)

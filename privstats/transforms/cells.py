@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from privstats.errors import DataError, SchemaError
 from privstats.intake.column_names import places_in, same_names
-from privstats.intake.columns import read
 from privstats.intake.tables import Codes
 from privstats.transforms.base import Transform
 from privstats.transforms.categories import MISSING_CELL, OTHER_CELL, Categories
@@ -239,7 +238,8 @@ class Cells(Transform):
         Column names are compared normalised (NFC), stripped and in any case.
         """
         coded = [
-            column.codes(read(table[name])) for column, name in zip(self.columns, self.sources(table), strict=True)
+            column.codes(column.readings(table[name]))
+            for column, name in zip(self.columns, self.sources(table), strict=True)
         ]
         if len({len(codes) for codes, _ in coded}) > 1:
             raise DataError("the columns of the table have different lengths; give one value per record in each")

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from datetime import date, datetime, timedelta
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar, TypeAlias
 
@@ -14,13 +15,15 @@ from numpy.typing import NDArray
 
 from privstats.errors import SchemaError
 from privstats.intake.columns import Readings, alike
-from privstats.intake.meaning import reading, same, shown
+from privstats.intake.csv_dialect import Marks
+from privstats.intake.meaning import is_decimal, reading, same, shown
 from privstats.python_values import python_fields, python_value
-from privstats.transforms.categories import Categories, Declared, settle_name
+from privstats.transforms.categories import Categories, Declared, require_switch, settle_name
+from privstats.transforms.dates import EPOCH, DateForm, days_between
 
-_DAY = 86_400_000_000  # microseconds
-_EPOCH = datetime(1970, 1, 1)
 _LONGEST_UNIT = 40
+_NEAR = 2.0**-40  # relative: more than the 15 digits in which values are compared
+_CENSORED = {"<": -_NEAR, "\u2264": 0.0, ">": _NEAR, "\u2265": 0.0}
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,8 @@ class Numeric(Declared):
             :class:`~privstats.Binned`.
         gaps: codes that mean missing, for example ``(-9, 999)``.
         unit: for example ``"mg/dl"``; shown, not checked.
+        suffix: a sign that a text may have behind its number, for example ``"%"`` or ``"mg/dl"``; the number counts.
+        censored: whether texts such as ``<0.01`` are numbers: just below, or above, the one that they name.
 
     Example:
         >>> ps.Numeric("sodium", (135, 145), gaps=(-9,), unit="mmol/l").edges
@@ -44,12 +49,19 @@ class Numeric(Declared):
     edges: tuple[float, ...] | None = None
     gaps: tuple[Any, ...] = ()
     unit: str = ""
+    suffix: str = ""
+    censored: bool = False
 
     def __post_init__(self) -> None:
         python_fields(self)
         settle_name(self)
         object.__setattr__(self, "edges", _checked_edges(self.name, self.edges, _number_of))
         self.settle_gaps(self.gaps)
+        require_switch(self.name, "censored", self.censored)
+        if not isinstance(self.suffix, str) or self.suffix != self.suffix.strip() or not self._is_suffix:
+            raise SchemaError(
+                f"suffix of {self.name} must be a text of at most {_LONGEST_UNIT} characters without digits, like '%'"
+            )
         if not isinstance(self.unit, str) or not (self.unit + " ").isprintable() or len(self.unit) > _LONGEST_UNIT:
             raise SchemaError(f"unit of {self.name} must be a text of at most {_LONGEST_UNIT} characters, like 'mg/dl'")
 
@@ -57,19 +69,46 @@ class Numeric(Declared):
         """Format a cut point."""
         return f"{edge:.15g}"
 
+    @property
+    def marks(self) -> Marks:
+        """What a field of a file may be."""
+        return "affixed" if self.suffix or self.censored else "number"
+
+    @property
+    def _is_suffix(self) -> bool:
+        plain = (self.suffix + " ").isprintable() and not any(each.isdigit() for each in self.suffix)
+        return plain and len(self.suffix) <= _LONGEST_UNIT
+
+    def number_in(self, text: str) -> float:
+        """Return the number in a text with a suffix or a sign of censoring; NaN for any other text."""
+        off = 0.0
+        if self.censored and text[:1] in _CENSORED:
+            off, text = _CENSORED[text[:1]], text[1:].removeprefix("=").strip()
+        if self.suffix:
+            text = text.removesuffix(self.suffix).strip()
+        number = reading(text) if is_decimal(text) else None
+        return number + off * abs(number) if isinstance(number, float) else math.nan
+
     def _codes_of(self, readings: Readings) -> NDArray[np.float64]:
-        return at_edges(readings.numbers, self.edges)
+        numbers = readings.numbers
+        if self.marks == "affixed":
+            inner = readings.each([*map(self.number_in, readings.distinct)], nothing=math.nan)
+            numbers = np.where(np.isnan(numbers), inner, numbers)
+        return at_edges(numbers, self.edges)
 
 
 @dataclass(frozen=True)
 class Dates(Declared):
     """A column of dates, encoded by the cut points reached.
 
-    Dates are ISO 8601 with hyphens, or of a date type, converted to UTC; ``03/04/2020`` is ambiguous.
+    Dates are ISO 8601 with hyphens, or of a date type, converted to UTC; ``03/04/2020`` is ambiguous unless ``written``
+    states its order.
 
     Args:
         edges: increasing ISO texts, dates, or days since 1970-01-01; None: open.
         gaps: codes that mean missing, for example ``("1900-01-01",)``.
+        written: another form that dates may have, such as ``"DD.MM.YYYY"``, ``"MM/DD/YY"``, ``"YYYYMMDD"``,
+            ``"DDMONYYYY"`` or ``"days since 1899-12-30"`` (Excel). A time of day may follow. YY is 1969 to 2068.
 
     Example:
         >>> ps.Dates("admitted", ("2020-01-01", "2021-01-01")).edges
@@ -82,23 +121,36 @@ class Dates(Declared):
     name: str
     edges: tuple[float, ...] | None = None
     gaps: tuple[Any, ...] = ()
+    written: str = ""
 
     def __post_init__(self) -> None:
         python_fields(self)
         settle_name(self)
         object.__setattr__(self, "edges", _checked_edges(self.name, self.edges, _day_of))
         self.settle_gaps(self.gaps)
+        _ = self._form
 
     def edge_text(self, edge: float) -> str:
         """Format a cut point."""
         try:
-            at = _EPOCH + timedelta(days=edge)
+            at = EPOCH + timedelta(days=edge)
         except OverflowError:
             return f"day {edge:.15g}"
         return at.date().isoformat() if edge.is_integer() else at.isoformat()
 
     def _codes_of(self, readings: Readings) -> NDArray[np.float64]:
-        return at_edges(readings.each([*map(days_of, readings.distinct)], nothing=math.nan), self.edges)
+        days = readings.each([*map(self._days_in, readings.distinct)], nothing=math.nan)
+        if self._form.reads_numbers:
+            days = np.where(np.isnan(readings.numbers), days, self._form.days_of_numbers(readings.numbers))
+        return at_edges(days, self.edges)
+
+    @cached_property
+    def _form(self) -> DateForm:
+        return DateForm.of(self.name, self.written)
+
+    def _days_in(self, text: str) -> float:
+        day = days_of(text)
+        return day if day == day else self._form.days_in(text)
 
 
 @dataclass(frozen=True)
@@ -170,8 +222,7 @@ def days_of(text: str) -> float:
         return math.nan
     if at.tzinfo is not None or not text[4:5] == text[7:8] == "-":
         return math.nan
-    since = at - _EPOCH
-    return ((since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds) / _DAY
+    return days_between(at)
 
 
 def _checked_edges(name: str, edges: Any, number: Callable[[Any], float]) -> tuple[float, ...] | None:

@@ -23,8 +23,9 @@ _MAX_LEVELS = 16
 class Levels(Transform):
     """Columns and outcomes of declared texts. The first of two texts counts as 0, the second as 1.
 
-    Values are compared as in :class:`~privstats.Categories`, case-sensitive. Any other value, even 0 or 1, excludes the
-    record (``measure(..., unreadable="leave out")``). Numbers pass unchanged.
+    Values are compared as in :class:`~privstats.Categories`, case-sensitive; a listed gap word, such as ``"none"``, is
+    a value. Any other value, even 0 or 1, excludes the record (``measure(..., unreadable="leave out")``). Numbers pass
+    unchanged.
 
     A column of more texts becomes one 0/1 column per text except the first; together they add at most 1 to a row's
     squared norm. The second text's column replaces the original; further ones follow all input columns.

@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.intake.columns import Listed, Readings, read
+from privstats.intake.columns import Readings, read
 from privstats.intake.meaning import reading, word_of
 from privstats.intake.person_ids import names_of
 from privstats.schema import HazardSchema
 from privstats.transforms import Categories, Column, Dates, Numeric, Truth
+from privstats.workflows.forms import declared_remedy
 
 _FEW = 0.01
 _CODES = frozenset(float(f"{sign}{digit * times}") for sign in ("", "-") for digit in "89" for times in range(1, 7))
@@ -70,7 +71,7 @@ class Keys:
 
 def looked(column: Column, values: Any) -> Looked:
     """Compute one column's facts."""
-    readings = values if isinstance(values, Readings) else read(values)
+    readings = values if isinstance(values, Readings) else column.readings(values)
     codes, unread = column.codes(readings)
     gone = _missing(column, readings)
     other = int((codes == len(column.values)).sum()) if isinstance(column, Categories) and not column.is_scale else 0
@@ -114,7 +115,7 @@ def times_remark(schema: HazardSchema, values: Any) -> str:
 
 def _missing(column: Column, readings: Readings) -> NDArray[np.bool_]:
     gone = readings.missing
-    return gone | (Listed.of(column.gaps).places_of(readings) >= 0) if column.gaps else gone
+    return gone | column.are_gaps(readings) if column.gaps else gone
 
 
 def _quartiles(column: Numeric | Dates, known: NDArray[np.float64]) -> str:
@@ -156,14 +157,16 @@ def _remarks(column: Column, readings: Readings, codes: NDArray[np.float64], unr
 
 def _of_unreadable(column: Column, readings: Readings, codes: NDArray[np.float64], unread: int) -> Iterator[str]:
     texts = list(readings.texts.values())
+    values = _values_at(readings, np.isnan(codes) & ~_missing(column, readings))
+    remedy = declared_remedy(column, values)
     for guess, fits in _GUESSES.get(type(column), {}).items():
         if sum(map(fits, texts)) > unread / 2:
-            yield f"{unread:,} unreadable: {guess}"
+            yield f"{unread:,} unreadable: {guess} {remedy}".rstrip()
             return
     if not isinstance(column, Categories):
-        values = _values_at(readings, np.isnan(codes) & ~_missing(column, readings))
         frequent = ", ".join(value for value, _ in values.most_common(_SHOWN))
-        yield f"{unread:,} are {column.unread}, such as {frequent}: correct it, or they count as missing"
+        said = f"{unread:,} are {column.unread}, such as {frequent}: correct it, or they count as missing"
+        yield f"{said}. {remedy}" if remedy else said
 
 
 def _of_codes(known: NDArray[np.float64], records: int) -> Iterator[str]:

@@ -33,7 +33,7 @@ def test_a_hospital_sees_its_own_columns(privstats, folder):
         '3.0 rows per patient, 3 at most: the promise is for one record, so request one row each, or unit = "person"'
         in said
     )
-    assert "1 lines differ from the header in their number of fields" in said
+    assert "1 records do not fit the header and are excluded, first: line " in said
     assert "years" in said
     assert sorted(folder.iterdir()) == before
 

@@ -2,13 +2,15 @@
 
 import math
 from dataclasses import fields, replace
+from itertools import chain, combinations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.course import Alignment, document, read, write
+from privstats.course import Alignment, document, read, verify_next, write
 from privstats.course.kinds import KINDS
 from privstats.course.promise import Promise
 from tests import made
@@ -141,3 +143,16 @@ def test_a_regression_keeps_the_protocol_and_the_panel_of_its_whole_plan() -> No
         replace(whole, protocol="interactive", panel=()), 3
     )
     refused(ps.PlanError, "first must be a Plan of a ScoreSchema", ps.Newton.within, SAMPLES["centred"].plan)
+
+
+@pytest.mark.parametrize("name", [name for name in KINDS if "retries" in {f.name for f in fields(SAMPLES[name])}])
+def test_no_history_of_lost_sessions_meets_a_place_that_is_too_cheap(name: str) -> None:
+    """Of every kind with retries: a moved session that cost more than its place ended the course, all spent."""
+    course = replace(PRIVATE[name], retries=2, promise=None)
+    for lost in chain.from_iterable(combinations(range(course.most), count) for count in range(4)):
+        releases: list[Any] = []
+        for round_ in ps.course.iter_rounds(course, releases):
+            assert verify_next(course, round_.plan, releases).place == round_.place
+            zeros = np.zeros(round_.plan.layout.size, np.int64)
+            everybody = tuple(range(round_.plan.cohort.clients))
+            releases.append(None if round_.place in lost else ps.Release(round_.plan, zeros, everybody))

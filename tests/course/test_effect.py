@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from dataclasses import replace
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 import privstats as ps
 from privstats.course import verify_next
+from privstats.course.planned import require_places
 from privstats.errors import DataError, PlanError
 from privstats.randomness import seeded
 from privstats.schema.public_values import Published, Values
@@ -159,6 +161,38 @@ def test_a_round_without_a_sum_is_held_again(adjusted: Any) -> None:
     assert found.next([*releases[:2], None, None]) is None
     with pytest.raises(PlanError, match="release 4 is not of this course"):
         found.next([*releases[:4], releases[3]])
+
+
+def without_sums(found: ps.Effect) -> Any:
+    """Every history of lost sessions that this course admits, as the places without a sum."""
+    return (lost for count in range(found.retries + 1) for lost in itertools.combinations(range(found.most), count))
+
+
+@pytest.mark.parametrize(
+    ("rounds", "share", "retries"), [(3, 0.1, 1), (3, 0.1, 2), (2, 0.1, 1), (2, 0.2, 1), (4, 0.1, 2), (8, 0.1, 2)]
+)
+def test_every_history_of_lost_sessions_ends_in_the_last_session(rounds: int, share: float, retries: int) -> None:
+    """A lost round ended the course with everything spent where a round cost more than the outcome session."""
+    promise = made.promise(epsilon=8.0)
+    found = ps.Effect.start(OBSERVED, COHORT, promise, rounds=rounds, share=share, retries=retries)
+    whole = ps.Effect.full_plan(schema=OBSERVED, cohort=COHORT, privacy=promise)
+    assert whole.noise.mu * (1 - 1e-6) < found.mu <= whole.noise.mu
+    for lost in without_sums(found):
+        tasks = []
+        for round_ in ps.course.iter_rounds(found, releases := []):  # type: ignore[var-annotated]
+            assert verify_next(found, round_.plan, releases).place == round_.place
+            held = round_.place not in lost
+            vector = np.zeros(round_.plan.layout.size, np.int64)
+            releases.append(ps.Release(round_.plan, vector, (0, 1, 2)) if held else None)
+            tasks += [round_.plan.schema.task] * held
+        assert tasks == ["score"] * rounds + ["ridge", "effect"], lost
+
+
+def test_a_course_whose_retries_cannot_be_used_is_not_built(adjusted: Any) -> None:
+    plan = adjusted[0].plan
+    refused = [PlanError, "a session of .* costs mu .*, and a retry may move it to a place priced at .*: take fewer"]
+    made.refused(*refused, require_places, [(plan, [plan, adjusted[0].outcome])])
+    require_places([(plan, [plan, plan])])
 
 
 def test_an_observed_course_is_refused_what_it_cannot_have() -> None:

@@ -430,7 +430,11 @@ def test_every_export_and_file_of_a_head_has_its_pairs(releases: list[ps.Release
     columns, _ = table(200, seed=4)
     wanted = head.predict_proba(columns)
     head.save(tmp_path / "head")
-    np.testing.assert_array_equal(ps.heads.load(tmp_path / "head").predict_proba(columns), wanted)
+    loaded = ps.heads.load(tmp_path / "head")
+    np.testing.assert_array_equal(loaded.predict_proba(columns), wanted)
+    assert loaded.pairs_ == head.pairs_ != ()
+    cards = [ps.inference.scorecard(each, releases, draws=2) for each in (head, loaded)]
+    assert str(cards[0]) == str(cards[1])
     runtime = pytest.importorskip("onnxruntime")
     head.to_onnx(tmp_path / "head.onnx")
     session = runtime.InferenceSession(tmp_path / "head.onnx")

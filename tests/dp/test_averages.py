@@ -1,5 +1,6 @@
 """A person whose rows are averaged costs what one record costs, however many rows there are."""
 
+import itertools
 import math
 from fractions import Fraction
 from typing import Any
@@ -20,6 +21,11 @@ from tests.made import refused
 ADJACENCIES = ("add-remove", "replace-one")
 CLASSES = ps.ClassSchema(3, 4, "NAB", 1.0)
 COUNTS = ps.CountSchema((ps.Categories("sex", ("f", "m")), ps.Bins("age", (0, 40, 60))), (("sex", "age"), ("age",)))
+NUMBERS = ps.CountSchema(
+    COUNTS.variables,
+    COUNTS.tables,
+    numbers=(ps.Number("hours", 0, 80), ps.Number("cost", 0, 9, by=("sex",)), ps.Number("dose", -1, 1, missing=True)),
+)
 EFFECT = ps.EffectSchema.of({"age": (20, 90)}, treatment="arm", outcome=(0, 1), probability=0.3)
 OVERLAP = ps.EffectSchema.of(
     {"age": (20, 90)},
@@ -36,6 +42,7 @@ SUMMED: tuple[Any, ...] = (
     ps.RidgeSchema(3, 2, clip_norm=1.0, target_bound=4.0, folds=2),
     ps.MeanSchema(3, 1.0, grid_bits=6),
     COUNTS,
+    NUMBERS,
     ps.ScoreSchema(3, 1.0),
     ps.ScoreSchema(3, 1.0, family="poisson", target_bound=9),
     ps.GradientSchema(3, 2, residual_norm=0.3, expected_records=100, course_mu=1.0),
@@ -62,7 +69,9 @@ def published(schema: Any, rng: np.random.Generator) -> Published | None:
 def rows_of(schema: Any, n: int, rng: np.random.Generator) -> tuple[Any, Any]:
     """Rows of one person: alike, of one line or of none, at most as long as the bounds or far beyond."""
     if schema.task == "counts":
-        return {"sex": rng.choice(["f", "m"], n), "age": rng.choice([1.0, 50.0, 70.0, -2.0], n)}, None
+        numbers = {"hours": (0.0, 80.0, 33.0), "cost": (0.0, 9.0, 7.1), "dose": (-1.0, 1.0, math.nan)}
+        read = {name: rng.choice(values, n) for name, values in numbers.items() if schema.numbers}
+        return {"sex": rng.choice(["f", "m"], n), "age": rng.choice([1.0, 50.0, 70.0, -2.0], n), **read}, None
     if schema.task == "effect":
         return np.c_[rng.uniform(20, 90, n), rng.integers(0, 2, n)], rng.uniform(-1, 2, n)
     base, spread = rng.standard_normal(schema.features), rng.choice([0.0, 0.1, 10.0])
@@ -116,6 +125,35 @@ def test_it_costs_what_one_record_costs(schema: Any) -> None:
     more = averaged_mu(schema, sigma, "replace-one") / records
     coarse = getattr(schema, "grid_bits", 12) < 8
     assert 1 <= more < (1.3 if coarse or schema.task == "gradients" else 1.01)
+
+
+@pytest.mark.parametrize("levels", [(0, 0, 0), (0, -1, 0), (0, 0, -1), (1, 0, 0)])
+def test_no_two_persons_with_numbers_pass_the_bound_and_some_come_near(levels: Any) -> None:
+    """Counts beside numbers had the bound of opposed vectors, with a sixth to a fourth more noise than it needs."""
+    sigma = {s: 10.0**level for s, level in zip(NUMBERS.statistics, levels, strict=True)}
+    cells = itertools.product(("f", "m"), (1.0, 50.0), (0.0, 40.0, 80.0), (0.0, 4.5, 9.0), (-1.0, 0.0, 1.0, math.nan))
+    rows = [dict(zip(("sex", "age", "hours", "cost", "dose"), map(np.array, zip(row)), strict=True)) for row in cells]
+    alone = [added(NUMBERS, row, None, None) for row in rows]
+    lone = [*alone, np.zeros_like(alone[0])]
+    bound = averaged_mu(NUMBERS, sigma, "replace-one")
+    layout = layout_of(NUMBERS)
+    levels_of = [np.full(each.size, sigma[each.statistic] * each.scale) for each in layout.segments]
+    scaled = np.stack(lone) / np.concatenate(levels_of)
+    found = max(float(np.linalg.norm(scaled - each, axis=1).max()) for each in scaled)
+    assert 0.97 * bound <= found <= bound
+    rng = np.random.default_rng(0)
+    for _ in range(40):
+        mixed = [
+            {name: np.concatenate([row[name] for row in chosen]) for name in rows[0]}
+            for chosen in ([rows[place] for place in rng.integers(0, len(rows), rng.integers(1, 6))] for _ in range(2))
+        ]
+        one, other = (added(NUMBERS, each, None, None) for each in mixed)
+        assert far(NUMBERS, sigma, one - other) <= bound
+
+
+def test_counts_alone_cost_what_they_did() -> None:
+    """Their records are as far apart as any vectors of their lengths, so that plans keep their noise."""
+    assert averaged_mu(COUNTS, {"T": 3.0}, "replace-one") == pytest.approx(joint_mu(COUNTS, {"T": 3.0}, "replace-one"))
 
 
 @pytest.mark.parametrize("schema", SUMMED[:6], ids=lambda schema: schema.task)

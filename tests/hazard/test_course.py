@@ -191,6 +191,18 @@ def test_counts_without_a_sum_leave_the_ratios() -> None:
     assert "proportional, arm" not in str(table.summary())
 
 
+def test_the_check_of_curves_is_named_unadjusted_beside_other_columns(releases: list[Any]) -> None:
+    """Proportional given the columns, and the curves are not: the strong column's persons leave the risk set first."""
+    strong = world(40_000, beta=np.array([0.8, 3.0, 0.0]), censored=1e9)
+    found = inf.hazards(played(course_of(40_000, 8.0), strong, 1))
+    assert found.proportionality().p_value < 0.001
+    text = " ".join(str(found.summary()).split())
+    assert "proportional, arm (curves, unadjusted)" in text
+    assert "unadjusted for" in text
+    assert "no finding about this table's ratios" in text
+    assert "average over time" not in text
+
+
 def test_a_round_without_a_sum_publishes_its_weights_again(releases: list[Any]) -> None:
     course = course_of(8_000, 8.0, retries=1)
     counts, first, *_ = played(course, world(8_000), 1)

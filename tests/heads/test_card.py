@@ -63,10 +63,10 @@ def test_a_card_says_how_far_noise_may_move_the_mean_probability(tmp_path):
     head = heads.RefinedSoftmax(rounds=2).fit_private(
         X, y, classes=(0, 1), **TERMS | {"clip_norm": 1.0, "expected_records": 60}
     )
-    assert f"{2 * head._mean_noise:.2g} is about how far noise alone may move the mean probability of 1" in head.card()
     head.save(tmp_path / "head")
-    for other in (heads.load(tmp_path / "head"), head.fit(X, y)):
-        assert "noise alone" not in other.card()
+    sentence = f"{2 * head.mean_noise_:.2g} is about how far noise alone may move the mean probability of 1"
+    assert all(sentence in each.card() for each in (head, heads.load(tmp_path / "head")))
+    assert "noise alone" not in head.fit(X, y).card()
 
 
 def test_nothing_known_is_said_as_such_and_nothing_fitted_has_no_card():

@@ -79,20 +79,20 @@ def test_another_class_is_refused(blobs, tmp_path):
 
 
 OF_THE_FIT = {
-    "FisherMix": "convergence_ dispersion_ means_ prevalence_",
-    "LDA": "covariance_ means_ prevalence_ shrinkage_ temperature_",
-    "LowRankQDA": "means_ prevalence_",
-    "NaiveBayes": "means_ prevalence_ variances_",
+    "FisherMix": "convergence_ dispersion_ means_",
+    "LDA": "covariance_ means_ shrinkage_",
+    "LowRankQDA": "means_",
+    "NaiveBayes": "means_ variances_",
     "PartyDiscriminant": "center_",
-    "ProtoHyper": "convergence_ dispersion_ means_ prevalence_ residual_",
-    "QDA": "means_ prevalence_",
-    "RDA": "means_ pooled_weight_ prevalence_",
+    "ProtoHyper": "convergence_ dispersion_ means_ residual_",
+    "QDA": "means_",
+    "RDA": "means_ pooled_weight_",
     "RefinedRidge": "clip_ rounds_",
-    "RefinedSoftmax": "_mean_noise _means link_ pairs_ prevalence_ rounds_ temperature_ weights_",
+    "RefinedSoftmax": "_means mean_noise_ rounds_ weights_",
     "Ridge": "condition_ penalty_ solver_",
-    "RidgeClassifier": "condition_ penalty_ prevalence_ solver_",
+    "RidgeClassifier": "condition_ penalty_ solver_",
 }
-"""Attributes that only describe a fit, so that no file has them; ``prevalence_`` is in files of two classes."""
+"""Attributes that only describe a fit, so that no file has them; those of ``RefinedSoftmax.fit`` are None."""
 
 
 def test_a_file_has_every_attribute_of_a_head_that_does_not_only_describe_its_fit(blobs, tmp_path):
@@ -129,6 +129,7 @@ OTHERS = {
     "feature_names": ["a", "b", "c", "d", "e"],
     "nonnegative": True,
     "provenance": {"kind": "exact"},
+    "facts": {"temperature": 2.0, "prevalence": [0.1, 0.2, 0.3, 0.4]},
 }
 """Another value for every field of a manifest."""
 
@@ -192,6 +193,19 @@ def test_a_rule_that_nobody_here_brings_is_refused_by_what_to_install(stored):
         {"features": 1 << 60},
         {"classes": ["a"]},
         {"transform": [{}]},
+        {"clip_norm": -1e300},
+        {"clip_norm": 0.0},
+        {"classes": ["a", "a", "b", "c"]},
+        {"classes": [0, 1, 2, None]},
+        {"feature_names": ["a"]},
+        {"facts": {"temperature": 0.0}},
+        {"facts": {"temperature": -2.0}},
+        {"facts": {"link": [0.0, 0.0]}},
+        {"facts": {"link": [1.0, [0.0]]}},
+        {"facts": {"prevalence": [0.5, 0.5]}},
+        {"facts": {"prevalence": [0.5, 0.5, 0.5, 0.5]}},
+        {"facts": {"prevalence": [2.0, -1.0, 0.0, 0.0]}},
+        {"facts": {"mean_noise": -1.0}},
     ],
 )
 def test_a_manifest_that_names_what_is_not_there_is_refused(stored, change):
@@ -202,7 +216,14 @@ def test_a_manifest_that_names_what_is_not_there_is_refused(stored, change):
 
 def test_tensors_under_a_fitting_checksum_must_be_those_of_the_rule(stored):
     path, tensors, manifest = stored
-    for other in ({"coef": tensors["coef"]}, {**tensors, "coef": tensors["coef"] * np.nan}):
+    others = (
+        {"coef": tensors["coef"]},
+        {**tensors, "coef": tensors["coef"] * np.nan},
+        {**tensors, "coef": np.full_like(tensors["coef"], 1e308)},
+        {**tensors, "known.priors": -tensors["known.priors"]},
+        {**tensors, "known.prototypes": np.full_like(tensors["known.prototypes"], np.inf)},
+    )
+    for other in others:
         FORMAT.write(path, Content(manifest, other))
         refused(HeadError, "do not hold together", heads.load, path)
 

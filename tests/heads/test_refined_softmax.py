@@ -215,7 +215,7 @@ def test_noise_moves_the_mean_probability_as_far_as_the_card_states(n: int, epsi
         options: Any = {"ledger": "uncharged", "rng": seeded(seed), "allow_reproducible": True}
         head = ps.heads.RefinedSoftmax().fit_releases(ps.private_releases(course, table, ill, **options))
         means.append(head.predict_proba(table)[:, 1].mean())
-        stated.append(head._mean_noise)
+        stated.append(head.mean_noise_)
     assert 1 / 3 < np.mean(stated) / np.std(means, ddof=1) < 3
 
 

@@ -173,8 +173,8 @@ def area(others: Any, members: Any) -> float:
 
 def test_an_older_file_has_the_digest_that_it_had_and_bins_of_equal_width(head: Any, tmp_path: Any) -> None:
     content = content_of(head)
-    older = {name: each for name, each in content.tensors.items() if name[6:] not in ("quantiles", "prevalence")}
-    assert len(older) == len(content.tensors) - 2
+    older = {name: each for name, each in content.tensors.items() if name[6:] != "quantiles"}
+    assert len(older) == len(content.tensors) - 1
     FORMAT.write(tmp_path / "h", Content(content.manifest, older))
     loaded = ps.heads.load(tmp_path / "h")
     assert content_of(loaded).tensors.keys() == older.keys()
@@ -201,12 +201,12 @@ def test_other_heads_have_bins_of_equal_width(head: Any, fitted: str) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"quantiles": None},
-        {"prevalence": np.array([0.5, 0.5, 0.5])},
+        {"quantiles": None, "area": np.array([0.6, 0.7])},
+        {"priors": None},
         {"quantiles": np.full((2, POINTS), 1.5)},
         {"quantiles": np.full((2, POINTS), np.nan)},
         {"quantiles": np.tile(np.linspace(1, 0, POINTS), (2, 1))},
-        {"prevalence": np.array([0.5, 0.5], np.float32)},
+        {"quantiles": np.full((2, POINTS), 0.5, np.float32)},
         {"area": np.array([0.9, 0.6])},
         {"area": np.array([0.6, 0.7, 0.8])},
     ],

@@ -62,7 +62,7 @@ def dummies(places, held):
 @pytest.mark.parametrize("gaps", [0.0, 0.2])
 def test_without_noise_it_is_the_regression_on_dummy_columns(gaps):
     table, y, places = people(800, gaps=gaps)
-    fit = inf.ols(exact(table, y))
+    fit = inf.ols(exact(table, y), gaps_as_cells=True)
     held = [np.unique(places[:, j]) for j in range(3)]
     theirs = sm.OLS(y, dummies(places, held)).fit()
     told = fit.reported
@@ -89,7 +89,7 @@ def test_contrasts_are_those_of_least_squares_on_the_rows_whatever_is_declared(c
     table = {"x": rng.integers(-4, 4, 60) * 1.0, "k": rng.choice(names, 60).tolist(), "t": rng.integers(0, 2, 60)}
     table["x"][rng.random(60) < 0.1] = np.nan
     y = rng.normal(size=60)
-    fit = inf.ols(exact(table, y, cells))
+    fit = inf.ols(exact(table, y, cells), gaps_as_cells=True)
     found = fit.cells()
     rows = np.column_stack([cells.apply(cells.codes(table)), np.ones(60)])
     weights = np.linalg.lstsq(rows, y, rcond=1e-9)[0]
@@ -113,6 +113,73 @@ def test_contrasts_are_those_of_the_rows_as_the_grid_has_them(bits):
         np.rint(y * schema.target_scale) / schema.target_scale, dummies(places, [range(3), range(3), range(2)])
     )
     np.testing.assert_allclose(fit.params[fit.reported], theirs.fit().params, atol=1e-6)
+
+
+def confounded(n, gaps, seed):
+    """An arm without effect, and a cause of arm and outcome with gaps by coin."""
+    rng = np.random.default_rng(seed)
+    cause = rng.random(n) < 0.5
+    arm = rng.random(n) < np.where(cause, 0.7, 0.3)
+    missing = rng.random(n) < gaps
+    table = {"cause": np.where(missing, None, cause.astype(object)), "arm": np.where(arm, "drug", "placebo")}
+    return table, cause + rng.normal(size=n) * 0.5, missing, cause
+
+
+GAP_COLUMNS = Cells((ps.Truth("cause"), ps.Categories("arm", ("placebo", "drug"))), signs=2, ramp=False)
+
+
+@pytest.mark.parametrize("promised", [False, True])
+def test_gaps_of_one_column_hide_the_contrasts_of_all_because_they_bias_them(promised):
+    table, y, missing, _ = confounded(6_000, 0.3, 1)
+    schema = schema_of(GAP_COLUMNS)
+    plan = made.plan(schema, ps.Cohort(2, 2, 12_000), made.promise(epsilon=20.0, delta=1e-6))
+
+    def released(rows):
+        moments = ps.measure(schema, {name: each[rows] for name, each in table.items()}, y[rows])
+        if not promised:
+            return ps.Release.exact(schema, moments)
+        nothing = ps.measure(schema, {name: each[:0] for name, each in table.items()}, y[:0])
+        return session.aggregate_unmasked(plan, [moments, nothing], seeded(1))
+
+    everything, complete = released(missing | True), released(~missing)
+    hidden, stated = inf.ols(everything), inf.ols(everything, gaps_as_cells=True)
+    assert not hidden.reported.any()
+    assert not hidden.cells().reported[~hidden.cells().reference].any()
+    assert (hidden.pvalues == 1).all()
+    assert "gaps in cause count as a cell of their own" in hidden.notes[0]
+    assert "so none is reported: measure only records without gaps in cause" in " ".join(str(hidden.summary()).split())
+    drug = stated.names.index("arm: drug")
+    assert stated.conf_int()[drug, 0] > 0.05, "the missing-indicator method finds an effect that is not there"
+    assert "do not cover effects" in " ".join(str(stated.summary()).split())
+    low, high = inf.ols(complete).conf_int()[inf.ols(complete).names.index("arm: drug")]
+    assert low < 0 < high
+    assert inf.ols(everything, columns=["arm"]).reported[1], "no column with gaps is read"
+    assert inf.ols(everything, columns=["cause"]).reported[-1], "gaps of the only column are a group like any other"
+
+
+def test_gaps_hide_the_odds_ratios_of_rounds_too():
+    table, _, missing, cause = confounded(6_000, 0.3, 2)
+    y = (np.random.default_rng(3).random(6_000) < np.where(cause, 0.6, 0.3)).astype(int)
+    schema = ps.ScoreSchema(clip_norm=2**0.5, transform=(GAP_COLUMNS, ConstantFeature(1.0)))
+    course = ps.Newton.start(schema, ps.Cohort(2, 2, 12_000), made.promise(epsilon=30.0, delta=1e-6))
+
+    def played(rows):
+        shares = [({name: each[rows][k::2] for name, each in table.items()}, y[rows][k::2]) for k in range(2)]
+        return courses.run(
+            course,
+            lambda node: session.aggregate_unmasked(
+                node.plan,
+                [ps.moments.exact_moments(schema, *share, published=node.plan.published) for share in shares],
+                seeded(1),
+            ),
+        )
+
+    everything, complete = played(missing | True), played(~missing)
+    hidden, stated = inf.logit(everything), inf.logit(everything, gaps_as_cells=True)
+    assert not hidden.reported.any()
+    assert "gaps in cause" in hidden.notes[0]
+    assert stated.reported[stated.names.index("arm: drug")]
+    assert inf.logit(complete).reported[1:3].any()
 
 
 def test_a_cell_between_others_that_is_empty_leaves_the_others_alone():

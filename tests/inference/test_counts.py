@@ -195,11 +195,51 @@ def test_a_quantile_is_read_off_the_bins():
     uniform = {"age": np.linspace(0, 120, 12_001)[:-1]}
     schema = ps.CountSchema((ps.Bins("age", tuple(range(0, 121, 10))),), (("age",),))
     found = inf.quantile(exact(uniform, schema), "age", 0.25)
-    assert found.value == pytest.approx(30.0, abs=0.05)
-    assert found.low < 30 < found.high
-    assert found.high - found.low == pytest.approx(2 * 1.96 * math.sqrt(0.25 * 0.75 / 12_000) * 120, rel=0.05)
+    assert found.value == found.even.value == pytest.approx(30.0, abs=0.05)
+    assert (found.low, found.high) == (20, 40), "the share below 30 is not distinguished from .25"
+    even = found.even
+    assert even.low < 30 < even.high
+    assert even.high - even.low == pytest.approx(2 * 1.96 * math.sqrt(0.25 * 0.75 / 12_000) * 120, rel=0.05)
+    inside = inf.quantile(exact(uniform, schema), "age", 0.3)
+    assert (inside.low, inside.high) == (30, 40)
+    assert str(inside).startswith("30 to 40 (if values are even inside each bin: 36, ")
     with pytest.raises(ReleaseError, match="categories"):
         inf.quantile(exact(people()), "sex", 0.5)
+
+
+@pytest.mark.parametrize(
+    ("open_", "first", "last"),
+    [
+        ("both", "below 10", "40 or more"),
+        ("above", "0 to 10", "40 or more"),
+        ("below", "below 10", "40 to 50"),
+        ("none", "0 to 10", "40 to 50"),
+    ],
+)
+def test_a_quantile_in_an_open_bin_has_no_end_there(open_, first, last):
+    schema = ps.CountSchema((ps.Bins("age", (0, 10, 20, 30, 40, 50), open=open_),), (("age",),))
+    release = exact({"age": np.repeat([5.0, 15.0, 25.0, 35.0, 45.0], 1_000)}, schema)
+    ends = [str(inf.quantile(release, "age", q)).split(" (")[0] for q in (0.1, 0.9)]
+    assert ends == [first, last]
+
+
+def test_a_hidden_quantile_is_not_printed():
+    hidden = inf.quantile(noisy(people(20), 0.1, 1), "age", 0.5)
+    assert (hidden.reported, hidden.low, hidden.high) == (False, -math.inf, math.inf)
+    assert str(hidden) == "not reported: noise hides it"
+
+
+@pytest.mark.parametrize("q", [0.25, 0.5, 0.75])
+def test_the_ends_of_a_quantile_s_bins_hold_it_where_values_are_not_even(q):
+    edges, law, missed, even = tuple(range(0, 101, 10)), scipy.stats.expon(scale=20), 0, 0
+    schema = ps.CountSchema((ps.Bins("age", edges),), (("age",),))
+    for run in range(60):
+        ages = np.minimum(law.rvs(5_000, random_state=np.random.default_rng(run)), 99.9)
+        found = inf.quantile(noisy({"age": ages}, 8.0, run, schema), "age", q)
+        missed += not found.low <= law.ppf(q) <= found.high
+        even += not found.even.low <= law.ppf(q) <= found.even.high
+    assert missed <= 6
+    assert q != 0.25 or even > 30, "values that are not even move the estimate"
 
 
 def test_confusion_is_accuracy_and_recall():
@@ -231,7 +271,7 @@ def test_shares_quantiles_and_independence_hold_under_noise(n, epsilon):
         share = inf.proportions(noisy(data, epsilon, run), "sex")["m"]
         missed["sex"] += share.reported and not share.low <= 0.6 <= share.high
         middle = inf.quantile(noisy(data, epsilon, run, fine), "age", 0.5)
-        missed["median"] += middle.reported and not middle.low <= median <= middle.high
+        missed["median"] += middle.reported and not middle.even.low <= median <= middle.even.high
         rejected += inf.chi2_contingency(noisy(data, epsilon, run), "sex", "age").pvalue < 0.05 if n > 400 else 0
     assert all(count <= 0.1 * runs for count in missed.values())
     assert rejected <= 0.1 * runs

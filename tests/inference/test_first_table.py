@@ -1,5 +1,6 @@
 """Curves and the first table of a paper: time 0, Student's t, number and share, standardised differences."""
 
+import itertools
 import math
 from typing import Any
 
@@ -340,6 +341,47 @@ def test_the_derivatives_of_the_length_are_those_of_the_difference() -> None:
     slopes = [(signed(whole.ravel() + step) - signed(whole.ravel() - step)) / 2e-4 for step in steps]
     assert found.high - found.value == pytest.approx(Z * sigma * float(np.linalg.norm(slopes)), rel=1e-6)
     assert found.low == pytest.approx(found.value - Z * sigma * float(np.linalg.norm(slopes)), rel=1e-3)
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+@pytest.mark.parametrize(
+    ("groups", "value"),
+    [
+        (([100, 0, 0], [0, 49, 51]), math.inf),  # no common cell
+        (([0, 100, 0], [0, 0, 100]), math.inf),  # and one that nobody has
+        (([100, 0, 0], [50, 50, 0]), math.sqrt(2)),  # .5 over sqrt(.25 / 2)
+        (([100, 0, 0], [100, 0, 0]), 0.0),
+    ],
+)
+def test_the_difference_of_groups_at_an_edge_is_right_in_every_order(order: Any, groups: Any, value: float) -> None:
+    numbers = np.array(groups, float)[:, list(order)]
+    found = category_difference(numbers, 0.0, 0.05, Z)
+    assert (found.value, found.low, found.high) == pytest.approx((value, value, value))
+
+
+@pytest.mark.parametrize("cells", [2, 4])
+def test_groups_that_only_noise_brings_together_have_no_difference(cells: int) -> None:
+    """Before, 52.5 was printed where it is infinite."""
+    numbers = np.zeros((2, cells))
+    numbers[0, 0], numbers[1, 1:] = 2_000, 2_000 / (cells - 1)
+    noise = np.random.default_rng(0)
+    for _ in range(50):
+        read = category_difference(numbers + noise.normal(size=numbers.shape) * 6.0, 6.0, 0.05, Z)
+        assert (read.reported, read.high) == (False, math.inf)
+
+
+def test_the_number_missing_is_shown_by_group_and_out_of_all_records() -> None:
+    sex, lab = ps.Categories("sex", ("f", "m")), ps.Categories("lab", ("low", "high"), missing=True)
+    schema = ps.CountSchema((sex, lab), (("sex", "lab"),))
+    records = {"sex": ["f"] * 80 + ["m"] * 120, "lab": ["low"] * 40 + [""] * 40 + ["high"] * 90 + ["NA"] * 30}
+    table = inf.table_one(ps.Release.exact(schema, ps.measure(schema, records)), by="sex")
+    shown = table.variables["lab"]
+    assert shown.missing_counts is not None
+    assert shown.missing_counts.tolist() == [40, 30]
+    assert [share.value for share in shown.missing] == [0.5, 0.25]
+    assert [row[:2] for row in table.summary().rows][-1] == ("  missing", "40 (50.0; 39.3 to 60.7)")
+    rows = [row for row in table.to_rows() if row["level"] == "missing"]
+    assert [(row["group"], row["n"], row["proportion"]) for row in rows] == [("f", 40.0, 0.5), ("m", 30.0, 0.25)]
 
 
 def test_what_noise_hides_has_no_difference_and_what_is_shown_has_an_interval() -> None:

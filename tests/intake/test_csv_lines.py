@@ -1,4 +1,4 @@
-"""A line is a record, and its fields are read as the party declared; what it did not declare is never guessed."""
+"""A file's header and fields are read as its party declared; what it did not declare is never guessed."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import privstats as ps
 from privstats.errors import DataError
 from privstats.intake.column_names import place_of
-from privstats.intake.csv_lines import Dialect, csv_header, csv_lines
+from privstats.intake.csv_dialect import Dialect
+from privstats.intake.csv_lines import csv_header, csv_lines, first_misfit
 from privstats.intake.meaning import reading
 from privstats.moments import RecordFile
 
@@ -27,6 +29,35 @@ def whole(path: Path, **how):
 )  # fmt: skip
 def test_a_comma_before_decimals_is_one_and_a_point_is_no_number_then(field, said):
     assert reading(Dialect(separator=";", decimal=",").read(field)) == said
+
+
+@pytest.mark.parametrize(
+    ("how", "field", "said"),
+    [((",", "."), "1.299,99", 1299.99), ((",", "."), "1.299", 1299.0), ((",", "."), "-1.000.000", -1e6),
+     ((",", "."), "1.29", "\x01"), ((",", "."), "28.03.19", "28.03.19"), ((",", "."), "12,5", 12.5),
+     ((".", ","), "1,299.9", 1299.9), ((".", ","), "1,29", "1,29"), ((".", ","), "12.5", 12.5),
+     ((".", "'"), "1'299.5", 1299.5), ((".", "'"), "1\u2019299", 1299.0), ((",", " "), "1\u202f299,5", 1299.5),
+     ((",", " "), "1 299", 1299.0), ((",", " "), "12 99", "12 99")],
+)  # fmt: skip
+def test_thousands_are_groups_of_three_digits(how, field, said):
+    decimal, thousands = how
+    assert reading(Dialect(separator=";", decimal=decimal, thousands=thousands).read(field)) == said
+
+
+def test_a_file_s_signs_are_read_around_a_number_and_never_in_a_code(tmp_path):
+    """A code has the same text in every file, and a number with a suffix the same value."""
+    (tmp_path / "t.csv").write_text("code;share;ill\n250.0;39,9%;no\n1.234;<1.000,5 %;yes\n")
+    cells = ps.Cells(
+        (ps.Categories("code", ("250.0", "1.234"), as_text=True), ps.Numeric("share", suffix="%", censored=True))
+    )
+    file = RecordFile(tmp_path / "t.csv", "ill", separator=";", decimal=",", thousands=".")
+    codes = file.read(cells, unreadable="leave out").X.codes
+    np.testing.assert_allclose(codes, [[0, 39.9], [1, 1000.5]])
+
+
+def test_a_decimal_comma_may_stand_in_quotes_between_commas(tmp_path):
+    (tmp_path / "t.csv").write_text('größe,crp,ill\n"1,5","1.299,5",no\n')
+    assert whole(tmp_path / "t.csv", decimal=",", thousands=".").X.tolist() == [[1.5, 1299.5]]
 
 
 def test_a_file_of_another_place_is_read_as_declared(tmp_path):
@@ -60,7 +91,7 @@ def test_an_empty_field_of_a_file_of_one_column_is_a_blank_line(separator, tmp_p
 
 @pytest.mark.parametrize(
     ("broken", "left"),
-    [(b"1,\xff\xfe,no", [1, np.nan]), (b'1,"2,no', [np.nan, np.nan]), (b"1,2,3,no", [np.nan, np.nan])],
+    [(b"1,\xff\xfe,no", [1, np.nan]), (b'1,"2"x,no', [np.nan, np.nan]), (b"1,2,3,no", [np.nan, np.nan])],
     ids=["bytes that are no text", "a stray quote", "a field too many"],
 )  # fmt: skip
 def test_what_is_broken_costs_its_own_line_alone(broken, left, tmp_path):
@@ -80,7 +111,10 @@ def test_what_is_broken_costs_its_own_line_alone(broken, left, tmp_path):
         ({"separator": "::"}, "separator must be one of"),
         ({"separator": "1"}, "separator must be one of"),
         ({"decimal": "'"}, "decimal must be a point or a comma"),
-        ({"decimal": ","}, "decimal and separator are both the comma"),
+        ({"thousands": "_"}, "thousands must be one of"),
+        ({"thousands": "."}, "decimal and thousands are both '.'"),
+        ({"lines": True, "quoted": True}, "lines and quoted are both set"),
+        ({"lines": "yes"}, "lines and quoted must be True or False"),
     ],
 )  # fmt: skip
 def test_what_no_file_is_written_in_is_refused(how, told):
@@ -99,7 +133,7 @@ def test_a_first_record_in_the_place_of_names_is_not_told(first, tmp_path):
 
 def test_the_wrong_words_for_a_file_are_said_with_its_header(tmp_path):
     (tmp_path / "t.csv").write_bytes("größe;crp;ill\n1;2;no\n".encode("cp1252"))
-    with pytest.raises(DataError, match="of utf-8, separated by ',': set --encoding and --separator"):
+    with pytest.raises(DataError, match="line 1 holds bytes that are no utf-8: set --encoding"):
         csv_header(tmp_path / "t.csv")
     with pytest.raises(DataError, match="it has größe;crp;ill"):
         whole(tmp_path / "t.csv", encoding="cp1252")
@@ -110,3 +144,73 @@ def test_a_name_is_found_as_written_before_it_is_found_in_other_letters():
     assert place_of("e\u0301ge", ["sex", "\u00c9GE"]) == 1
     with pytest.raises(DataError, match="has the column 'aGE' twice, perhaps in other letters"):
         place_of("aGE", ["AGE", "Age"])
+
+
+def columns_of(path: Path, text: bytes, **how):
+    """Every named column's texts, of a file with this content."""
+    path.write_bytes(text)
+    dialect = Dialect(**how)
+    parts = list(csv_lines(path, csv_header(path, dialect).names, gaps=True, dialect=dialect))
+    return {name: [each for part in parts for each in part[name]] for name in parts[0]}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [",a,b\n0,1,2\n1,3,\n", '"","a","b"\n"1",1,2\n"2",3,""\n', "a,b,\n1,2,\n3,,\n", "a,b,,\n1,2,,\n3,\n",
+     "a,b\n1,2,\n3,,\n", "a,b\n1,2,,,\n3,, ,\n", "sep=,\na,b\n1,2\n3,\n"],
+    ids=["pandas' row numbers", "R's row numbers", "every line ends in a separator", "so do some", "but for the header",
+         "empty cells beyond the header", "Excel's first line"],
+)  # fmt: skip
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"], ids=["LF", "CRLF", "CR"])
+def test_what_programs_write_around_a_table_is_no_column_of_it(tmp_path, text, end):
+    assert columns_of(tmp_path / "t.csv", text.replace("\n", end).encode()) == {"a": ["1", "3"], "b": ["2", ""]}
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("\n1,2\n", "line 1 is no row of names: write one there. It was read as utf-8, separated by ','"),
+        ("a,b\x07\n", "in the row of names, column 2 has a character that cannot be printed"),
+        ("a,b,a\n", "columns 1 and 3 have one name"),
+        ('a,"b\n1,2\n', "a quote in its row of names is not closed"),
+        ('a,"b\n1,2",\n', "a quote in its row of names is not closed"),
+        ('a,"b"c\n1,2\n', "its row of names has a stray quote"),
+        ("sep=;\na;b\n", "its first line names the separator ';': set --separator"),
+    ],
+)
+def test_a_header_is_refused_with_its_line_or_column_and_the_cause(tmp_path, text, told):
+    (tmp_path / "t.csv").write_text(text)
+    with pytest.raises(DataError, match=told) as refused:
+        csv_header(tmp_path / "t.csv")
+    assert "1,2" not in str(refused.value)
+
+
+def test_a_file_of_wide_characters_is_refused_by_its_name(tmp_path):
+    for encoding in ("utf-16", "utf-16-le"):
+        (tmp_path / "t.csv").write_bytes("age,ill\n1,no\n".encode(encoding))
+        with pytest.raises(DataError, match="it is written as UTF-16: save it as UTF-8"):
+            csv_header(tmp_path / "t.csv")
+
+
+def test_a_name_with_a_line_break_has_a_space_there(tmp_path):
+    assert columns_of(tmp_path / "t.csv", b'"age\r\n(years)",ill\r\n40,no\r\n') == {
+        "age (years)": ["40"],
+        "ill": ["no"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("a,b\n1,2\n\n1,2,3\n", "line 4 has 3 fields for 2 names"),
+        ("a,b\n1,2,3\n2,3,4\n", "line 2 has 3 fields for 2 names (R's write.table leaves out"),
+        (",a,b\n0,1\n", "line 2 has 2 fields for 3 columns"),
+        ('a,b\n1,"2"x\n', "line 2 has a stray quote"),
+        ("a,b\n1,2\n", ""),
+    ],
+)
+def test_the_first_record_that_does_not_fit_is_named_by_line_and_cause(tmp_path, text, told):
+    (tmp_path / "t.csv").write_text(text)
+    found = first_misfit(tmp_path / "t.csv", Dialect())
+    assert found.startswith(told)
+    assert bool(found) == bool(told)

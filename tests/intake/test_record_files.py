@@ -60,9 +60,10 @@ def test_what_is_written_is_read(kind, y, tmp_path):
             "a,b\n1,2,3,4\n",
             "b",
             None,
-            r"cannot read .* as a table .*: line 2 does not have one field for each of the 2 names",
+            r"cannot read .* as a table .*: line 2 has 4 fields for 2 names",
         ),
-        ('a,b\n1,"2\n', "b", None, r"cannot read .* as a table .*: line 2"),
+        ('a,b\n1,"2\n', "b", None, r"cannot read .*: a quoted text begins in line 2 and does not end: .* --lines"),
+        ('a,b\n1,"2"x\n', "b", None, r"cannot read .*: line 2 has a stray quote"),
         ("a,a\n1,2\n", "a", None, r"cannot read .* as a table with a row of names"),
     ],
 )
@@ -167,9 +168,9 @@ def test_one_broken_value_of_a_parquet_file_costs_no_other_record(tmp_path):
     assert np.isnan(born.X).all()
 
 
-def test_a_file_of_other_line_ends_is_refused_without_its_values(tmp_path):
-    (tmp_path / "mac.csv").write_bytes(b"a,b\r1,secret\r")
-    with pytest.raises(DataError) as refused:
+def test_a_line_end_that_the_header_lacks_is_refused_without_values(tmp_path):
+    (tmp_path / "mac.csv").write_bytes(b"a,b\n1,secret\r2,other\r")
+    with pytest.raises(DataError, match="line 2 has 3 fields for 2 names") as refused:
         RecordFile(tmp_path / "mac.csv", "b").read()
     assert "secret" not in str(refused.value)
 
@@ -275,12 +276,14 @@ def test_declared_columns_of_a_file_are_measured_like_its_frame(tmp_path):
 
 
 def test_a_line_that_is_no_record_is_in_no_sum_and_is_counted(tmp_path):
-    file = declared(tmp_path, broken='n,"51,I,no')
-    with pytest.warns(ps.errors.UnreadableRecordsWarning, match="1 lines of .* are excluded") as said:
+    file = declared(tmp_path, broken='n,"51"x,I,no')
+    with pytest.warns(
+        ps.errors.UnreadableRecordsWarning, match="1 records of .* are excluded, .* line 7 has a stray quote"
+    ) as said:
         found = file.read(CELLS, unreadable="leave out")
     assert "51" not in str(said[0].message).replace(str(tmp_path), "")
     assert len(found.X) == len(found.y) == len(ROWS)
-    with pytest.raises(RecordError, match="line 7 does not have one field"):
+    with pytest.raises(RecordError, match="line 7 has a stray quote"):
         file.read(CELLS)
     with pytest.raises(RecordError, match="has missing values in ill"):
         declared(tmp_path).read(CELLS)

@@ -33,7 +33,7 @@ SIZES = (1, 2, 3, 7, 39, 40, 41)
 
 def as_csv(path: Path) -> Path:
     lines = [",".join((*row[:4], str(row[4]), LABELS[row[4] % 5])) for row in map(tuple, ROWS)]
-    lines[5:5] = ["", "too,few", '"', "  "]
+    lines[5:5] = ["", "too,few", '"a"b', "  "]
     path.write_text("\n".join(["age,sex,seen,smokes,weight,ill", *lines]))
     return path
 

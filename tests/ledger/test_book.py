@@ -198,9 +198,9 @@ def test_a_record_that_withdraws_what_may_have_left_is_damage(ledger):
 
 def test_a_newer_ledger_is_left_alone(ledger):
     with closing(sqlite3.connect(ledger.path)) as newer:
-        newer.execute("PRAGMA user_version = 5")
+        newer.execute("PRAGMA user_version = 6")
     for use in (lambda: spend(ledger), lambda: ledger.accounts(), lambda: ledger.set_cap("ward", **CAP)):
-        made.refused(LedgerError, r"^ledger \S+ has format 5 .* upgrade privstats; nothing was spent$", use)
+        made.refused(LedgerError, r"^ledger \S+ has format 6 .* upgrade privstats; nothing was spent$", use)
 
 
 def test_another_database_is_not_taken_for_a_ledger(tmp_path):

@@ -4,6 +4,7 @@ import os
 import shutil
 import sqlite3
 from contextlib import closing, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from privstats.ledger import file as ledger_file
 from privstats.ledger.accounts import LedgerState
 from privstats.ledger.anchor import head_path
 from privstats.ledger.book import FIRST_COUNTER
-from privstats.ledger.records import NO_RECORDS, Capped, Finished, Head, Opened, Part, Spent, encode, link
+from privstats.ledger.records import NO_RECORDS, Capped, Counted, Finished, Head, Opened, Part, Spent, encode, link
 from tests import made
 from tests.faults import Fuse, Killed, fails, killed
 
@@ -210,6 +211,16 @@ def test_a_state_folder_that_cannot_be_written_spends_nothing(ledger, tmp_path, 
     with pytest.raises(LedgerError, match="outside its folder: .*XDG_STATE_HOME.*nothing was spent"):
         spend(ledger)
     assert ledger.head == before
+
+
+def test_copies_whose_transactions_overlap_spend_one_cap(ledger, tmp_path):
+    """Each checked the head before the other had written its own: both spent all of the cap."""
+    other = replace(copied(ledger.path, tmp_path / "copy.db"), timeout=0.05)
+    with ledger_file.writing(Path(ledger.path), 1.0) as log:
+        made.refused(LedgerError, "^another copy of ledger .* is being written: keep one copy", spend, other)
+        log.append(Counted(at="now", members="aa", counter=0, run="bb"))
+    made.refused(LedgerError, "restored from a backup", spend, other)
+    spend(ledger)
 
 
 def test_a_kill_between_the_writes_locks_nobody_out_and_lets_no_older_copy_in(template, tmp_path, monkeypatch):

@@ -6,16 +6,16 @@ from privstats.plan import Plan
 from privstats.release import require_survivors
 from tests.mutation.catalogue import MUTANTS
 from tests.mutation.planting import everywhere, homes, member, name_in, square_of
-from tests.project.core_measure import PACKAGE, Graph, core_of, held, read_budget
+from tests.project.core_graph import PACKAGE, Graph, core_of, held, read_core
 
 pytestmark = pytest.mark.ci  # it reads every module
 
 
 def _lost(bugs) -> dict[str, set[str]]:
     """By bug, the modules that it is in and that no list names."""
-    graph, budget = Graph.read(), read_budget()
-    known = core_of(graph, budget) | held(graph, budget)
-    known |= graph.below(f"{PACKAGE}.{name}" for name in budget["answers"])
+    graph, listed = Graph.read(), read_core()
+    known = core_of(graph, listed) | held(graph, listed)
+    known |= graph.below(f"{PACKAGE}.{name}" for name in listed["answers"])
     found = {name: homes(edits) & graph.modules.keys() - known for name, edits in bugs.items()}
     return {name: modules for name, modules in found.items() if modules}
 

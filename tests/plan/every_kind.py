@@ -41,12 +41,13 @@ ARMS = (ps.transforms.ConstantFeature(1.0), ps.transforms.ByArm(3))
 CELLS = ps.Cells(
     (
         ps.Numeric("age", (40, 65), gaps=(-9,), unit="years"),
-        ps.Numeric("dose"),
-        ps.Dates("seen", ("2020-01-01",), gaps=("1900-01-01",)),
+        ps.Numeric("dose", suffix="mg", censored=True),
+        ps.Dates("seen", ("2020-01-01",), gaps=("1900-01-01",), written="DD.MM.YYYY"),
         ps.Truth("smoker", gaps=(9,)),
         ps.Categories("stage", ("I", "II", "III"), ordered=True, gaps=("?",)),
         ps.Categories("ward", (1, 2, 3)),
         ps.Categories("sex", ("f", "m")),
+        ps.Categories("code", ("042", "42"), as_text=True),
         ps.Categories("note", ()),
     ),
     ramp=True,

@@ -81,7 +81,7 @@ def test_a_reader_of_before_refuses_a_key_that_it_does_not_know() -> None:
 def test_officers_read_whom_it_is_made_to_and_where_it_ends() -> None:
     budget = plan_of().budget()
     said = "one person with all rows at one party, weighed as at most 2 rows, add-remove"
-    assert budget.promise == f"central noise, {said}"
+    assert budget.promise.startswith(f"central noise, {said}, while the server adds its noise and keeps the exact sum ")
     assert "at two parties, or under two ids, has twice the mu" in budget.conditions[0]
     one = unit_in_words(plan_of(max_records_per_person=1, person_clip=1).privacy)  # also of a patient with seven rows
     assert one == "one person with all rows at one party, weighed as at most 1 row"

@@ -352,9 +352,9 @@ def test_an_explicit_sparse_graph_counts_no_lying_server_and_says_so():
     bounds = subject.masking.bounds
     assert bounds.lying_server > -20
     assert subject.masking.failure == pytest.approx(2.0**bounds.connectivity + 2.0**bounds.privacy)
-    assert subject.budget().promise.endswith("against a server that follows the protocol")
+    assert " while the server follows the protocol and at most " in subject.budget().promise
     without = large("sparse", privacy=ps.NoPrivacy())
-    assert without.budget().promise.endswith("against a server that follows the protocol")
+    assert " while the server follows the protocol and at most " in without.budget().promise
     for robust in (large(), large("robust")):
         assert "follows the protocol" not in robust.budget().promise
 

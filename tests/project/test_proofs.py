@@ -10,11 +10,11 @@ import privstats as ps
 from tests.core import is_listed, nodes, promises
 from tests.mutation.catalogue import MUTANTS
 from tests.mutation.planting import homes
-from tests.project.core_measure import PACKAGE, ROOT, Graph, core_of, read_budget
+from tests.project.core_graph import PACKAGE, ROOT, Graph, core_of, read_core
 
 
 def _rooms() -> list[str]:
-    rooms: list[str] = read_budget()["core"]["rooms"]  # type: ignore[assignment]
+    rooms: list[str] = read_core()["core"]["rooms"]  # type: ignore[assignment]
     return rooms
 
 
@@ -59,7 +59,7 @@ def test_the_list_names_rooms_of_the_core_alone() -> None:
 
 @pytest.mark.ci  # it reads every module
 def test_each_planted_bug_in_the_core_has_a_listed_test() -> None:
-    core, listed = core_of(Graph.read(), read_budget()), nodes()
+    core, listed = core_of(Graph.read(), read_core()), nodes()
     inside = {name: mutant for name, mutant in MUTANTS.items() if homes(mutant.edits) & core}
     unseen = [name for name, mutant in inside.items() if not any(is_listed(test, listed) for test in mutant.tests)]
     assert len(inside) > 100

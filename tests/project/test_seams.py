@@ -24,6 +24,7 @@ OF_THE_PROTOCOL = (
     "privstats/secagg/",
     "benchmarks/secagg/",  # measures the interactive protocol itself
     "threat_models/attacks/protocol.py",  # lies to the interactive protocol's own machines
+    "threat_models/attacks/several_lists.py",  # likewise, on a random graph
     "threat_models/attacks/recorded.py",  # reads what they sent
     "threat_models/attacks/staged.py",  # sets those machines up
     "threat_models/attacks/protocol.py",  # sends them yesterday's messages, and damaged ones
@@ -35,6 +36,7 @@ OTHER_MEANINGS = {
     ("privstats/engines/journal/helper.py", "check"),  # the step of the same name of the one upload's helpers
     ("benchmarks/startup.py", "check"),  # a command, privstats plan check
     ("privstats/review/certificate_checker.py", "complete"),  # it imports nothing of ours; theorem 6 is of that graph
+    ("privstats/review/certificate_checker.py", "sparse"),  # it states the condition of a plan's promise itself
     ("privstats/inference/head_scores.py", "threshold"),  # of a score, from which on a record is flagged
 }
 FILES = sorted(

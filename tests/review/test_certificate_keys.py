@@ -26,6 +26,7 @@ Path = tuple[Any, ...]
 FREE = {  # keys that another plan of the same promise has not; every other one must stand there
     *("class_names", "feature_names", "validity", "merge", "spare_bits", "after", "other", "missing", "closed", "open"),
     *("rate", "expected_events", "module", "shares", "among", "edges", "gaps", "unit", "ordered"),
+    *("suffix", "censored", "written", "as_text"),
     *(
         "key_agreement",
         "devices",

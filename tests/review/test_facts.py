@@ -23,7 +23,9 @@ def told(subject, word):
 def test_the_thresholds_are_told():
     line = told(plan(), "may help the server")
     assert "everyone masks with everyone" in line
-    assert "12 others together hold a client's keys; 4 clients may vanish and 2 may help the server" in line
+    assert "12 others together hold a client's keys" in line
+    assert "a client opens its masks for a list of survivors that 12 clients signed" in line
+    assert "4 clients may vanish and 2 may help the server" in line
 
 
 def test_open_cut_points_are_told_with_the_course_that_finds_them():
@@ -45,12 +47,13 @@ def test_a_sparse_graph_tells_what_can_fail():
     assert max(powers[0], powers[1], powers[3]) <= -40
     assert powers[2] <= -30
     assert told(subject, "follows the protocol") is told(subject, "masking trusts the") is None
+    assert "enough colluders sign two lists of survivors: never" in line
     assert f"masks with {subject.masking.neighbours} others" in ps.plan.facts(subject)[0]
 
 
 def test_an_explicit_sparse_graph_is_told_to_hold_against_a_server_that_follows_the_protocol():
     subject = plan(cohort=ps.Cohort(300, 270, 3_000, colluders=30), graph="sparse")
-    assert "against a server that follows the protocol" in subject.budget().promise
+    assert "while the server follows the protocol and" in subject.budget().promise
     assert 'graph = "robust" bounds that' in told(subject, "against a server that follows the protocol only")
     assert told(subject, "masking trusts").startswith("masking trusts the server to follow the protocol (graph = ")
 

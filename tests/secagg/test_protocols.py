@@ -48,7 +48,7 @@ class OpenParameters:
     upload_step: ClassVar[str] = "report"
     failure: ClassVar[float] = 0.0
     remedy: ClassVar[str] = "mask something"
-    condition: ClassVar[str] = "against nobody"
+    condition: ClassVar[str] = "every party is honest"
 
     @property
     def min_listed(self) -> int:
@@ -260,7 +260,7 @@ def test_the_made_up_protocol_has_all_that_is_asked_of_one(interface, machine):
 def test_plan_budget_and_facts_follow_the_protocol(open_protocol):
     subject = plan()
     assert facts(subject)[0] == "5 clients send their vectors in the clear"
-    assert subject.budget().promise.endswith("the total is released as it is, against nobody")
+    assert subject.budget().promise.endswith("the total is released as it is, while every party is honest")
     assert subject.budget().upload_bytes == subject.ring.wire_bytes + 5
 
 

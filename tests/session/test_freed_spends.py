@@ -289,6 +289,21 @@ def test_the_ledger_itself_frees_single_releases_that_left(charge: session.Charg
         ledger.free(course, upload=b"u", proof=b"")
 
 
+def test_no_round_begins_under_a_spend_whose_upload_was_sent_or_freed(charge: session.Charge) -> None:
+    """By direct calls a freed entry began a round, and its release cost nothing."""
+    run, ledger = Run(0), charge.ledger
+    run.sent(charge)
+    (entry,) = account(charge).entries
+    with pytest.raises(LedgerError, match="new run name"):
+        ledger.mark_started(entry, 0)
+    ledger.free(entry, upload=entry.upload, proof=b"\1" * 32)
+    with pytest.raises(LedgerError, match="new run name"):
+        ledger.mark_started(entry, 0)
+    assert account(charge).entries[0].begun == ()
+    begun = replace(account(charge).entries[0], begun=(0,))
+    assert begun.counts  # in a ledger in which an older version let it begin
+
+
 def test_a_record_that_frees_what_nobody_spent_is_damage() -> None:
     from privstats.ledger.accounts import LedgerState
     from privstats.ledger.records import Freed

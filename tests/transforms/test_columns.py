@@ -15,7 +15,7 @@ from privstats.transforms.columns import column_of, days_of, table_of
 
 
 def codes(column, values):
-    found, unread = column.codes(read(values))
+    found, unread = column.codes(column.readings(values))
     return [None if math.isnan(code) else code for code in found.tolist()], unread
 
 
@@ -32,6 +32,32 @@ def codes(column, values):
         (ps.Categories("v", ()), ["anything", 3, "", None, "none"], (0, 0), 0),
         (ps.Categories("v", (1, 2, 3), gaps=(9,)), ["1", 9, "9.0", 7], (0, 3), 0),
         (ps.Dates("v"), ["1970-01-02", "1970-01-01T12:00", date(1970, 1, 3), 3, "03/04/2020", None], (1, 0.5, 2), 2),
+        (ps.Numeric("v", suffix="%"), ["39.9%", "40 %", 41, "42", "43 mg", "%", None], (39.9, 40, 41, 42), 2),
+        (ps.Numeric("v", (5,), censored=True), ["≥5", "> 5", "=5", "<x"], (5, 5 * (1 + 2.0**-40)), 2),
+        (ps.Numeric("v", gaps=("<5",), suffix="mg", censored=True), ["<5", "<6 mg"], (6 * (1 - 2.0**-40),), 0),
+        (ps.Dates("v", written="DD.MM.YYYY"), ["2.1.1970", "1970-01-03", "31.04.1970", "01/02/70", 1], (1, 2), 3),
+        (
+            ps.Dates("v", written="MM/DD/YY"),
+            ["1/2/70 6:00 PM", "01/02/69", "1/2/68", "1/2/70 12:00 am"],
+            (1.75, -364, 35795, 1),
+            0,
+        ),
+        (
+            ps.Dates("v", written="DDMONYYYY"),
+            ["02JAN1970", "2jan1970:12:00:00", "02JXN1970", "1970-01-02"],
+            (1, 1.5, 1),
+            1,
+        ),
+        (ps.Dates("v", written="YYYYMMDD"), [19700102, "19700103", "1970103", 19700230, 0.5], (1, 2), 3),
+        (ps.Dates("v", written="days since 1899-12-30"), [25570, "25570.5", "1970-01-02", 1e9], (1, 1.5, 1), 1),
+        (ps.Dates("v", written="seconds since 1970-01-01"), ["86400"], (1,), 0),
+        (
+            ps.Categories("v", ("042", "42", "1E30"), as_text=True),
+            ["42", "042 ", 42, "1E30", "1e30", None, "NA"],
+            (1, 0, 1, 2, 3),
+            0,
+        ),
+        (ps.Categories("v", ("01", "1"), as_text=True, gaps=("9",)), ["1", "01", "9", 9, "true"], (1, 0), 1),
         (ps.Dates("v", gaps=("1900-01-01",)), [datetime(1900, 1, 1), "1900-01-01", "1969-12-31"], (-1,), 0),
     ],
 )
@@ -39,6 +65,20 @@ def test_the_code_of_every_value(column, values, told, unread):
     found, count = codes(column, values)
     assert ([code for code in found if code is not None], count) == (list(told), unread)
     assert [codes(column, [value])[0][0] for value in values] == found  # each alone
+
+
+def test_a_number_below_a_limit_has_not_reached_a_cut_there():
+    """15 digits are compared, and the value is further below."""
+    column = ps.Numeric("v", (0.01, 500), censored=True)
+    assert [code < 0.01 for code in codes(column, ["<0.01", "0.01", "0.0099999999999999999"])[0]] == [
+        True,
+        False,
+        False,
+    ]
+    cells = ps.Cells((column, ps.Truth("w")))
+    rows = cells.indices(cells.codes({"v": ["<0.01", "0.01", ">500"], "w": [1, 1, 1]}))
+    assert rows[:, 0].tolist() == [0, *rows[1:, 0].tolist()]
+    assert rows[1, 0] > 0
 
 
 def test_days_are_exact_and_in_utc():
@@ -61,6 +101,9 @@ def test_a_value_that_is_an_edge_in_15_digits_has_reached_it():
         ps.Numeric("a"),
         ps.Numeric("a", (1, 2.5), gaps=(-9, "NO"), unit="mg/dl"),
         ps.Dates("d", ("2020-01-01", date(2021, 1, 1))),
+        ps.Numeric("a", gaps=("-",), suffix="%", censored=True),
+        ps.Dates("d", written="DD.MM.YY"),
+        ps.Categories("c", ("042", "42"), as_text=True),
         ps.Truth("t", gaps=(9,)),
         ps.Categories("c", ("x", "y"), other=True, missing=True, gaps=("?",)),
         ps.Categories("c", (1, 2, 3), ordered=True),
@@ -82,9 +125,27 @@ def test_a_column_is_its_table(column):
         (lambda: ps.Numeric("a", (True,)), "one or more finite numbers"),
         (lambda: ps.Numeric("a", gaps=(9, "9")), "which are read as one value"),
         (lambda: ps.Categories("a", ("none", "x"), gaps=("NONE",)), "which are read as one value"),
-        (lambda: ps.CountSchema((ps.Categories("a", ("none", "x")),), (("a",),)), "which is read as a missing value"),
         (lambda: ps.Numeric("a", gaps=9), "gaps of a must be a tuple of codes"),
         (lambda: ps.Numeric("a", unit="x" * 41), "unit of a must be a text of at most 40"),
+        (lambda: ps.Numeric("a", suffix="m2"), "suffix of a must be a text of at most 40 characters without digits"),
+        (lambda: ps.Numeric("a", suffix=" %"), "suffix of a must be"),
+        (lambda: ps.Numeric("a", suffix=5), "suffix of a must be"),
+        (lambda: ps.Numeric("a", censored=1), "censored of a must be True or False"),
+        (lambda: ps.Dates("a", written="DD.MM"), "written of a must name day, month and year"),
+        (lambda: ps.Dates("a", written="DD.MM.YYYY YY"), "written of a must name"),
+        (lambda: ps.Dates("a", written="DD(MM)YYYY"), "written of a must name"),
+        (lambda: ps.Dates("a", written="days since 2020-02-30"), "written of a must name"),
+        (lambda: ps.Dates("a", written=7), "written of a must name"),
+        (lambda: ps.Categories("a", (1, 2), as_text=True), "must be texts, because as_text is set"),
+        (lambda: ps.Categories("a", ("1", "2"), gaps=(9,), as_text=True), "must be texts, because as_text is set"),
+        (lambda: ps.Categories("a", ("042", "42")), "which are read as one value"),
+        (lambda: ps.Categories("a", ("042", "042 ")), "no space at either end"),
+        (lambda: ps.Categories("a", ("042", "42"), as_text="yes"), "as_text of a must be True or False"),
+        (
+            lambda: ps.CountSchema((ps.Categories("a", ("042", "42"), as_text=True),), (("a",),)),
+            "which are read as one value",
+        ),
+        (lambda: ps.CountSchema((ps.Categories("a", ("x", "y"), as_text=True),), (("a",),)), "belong to Cells"),
         (lambda: ps.Dates("a", ("03/04/2020",)), "ISO dates such as '2020-01-31'"),
         (lambda: ps.Categories("a", ("x",)), "at least two different texts"),
         (lambda: ps.Categories("a", ("x", "y"), gaps=("y",)), "which are read as one value"),

@@ -47,10 +47,16 @@ class Cohort:
         self.identities = [Identity.generate(self.rng.bytes) for _ in range(n)]
         self.aggregator = Identity.generate(self.rng.bytes)
         publics = tuple(identity.public for identity in self.identities)
-        self.roster = Roster(publics, server=self.aggregator.public, run=self.rng.bytes(16))
+        self.roster = self._roster_of(publics)
         self.values = [(self.rng.uint64(size) % np.uint64(1000)).astype(np.int64) - 500 for _ in range(n)]
         self.clients = [self.machine(place, self.roster) for place in range(n)]
         self.server = self.serve(self.roster)
+
+    def _roster_of(self, publics: tuple[bytes, ...]) -> Roster:
+        server, name = self.aggregator.public, self.rng.bytes(16)
+        if self.parameters.complete:
+            return Roster(publics, server=server, run=name)
+        return Roster.numbered(publics, server=server, label=name.hex(), counter=0)
 
     def again(self) -> Cohort:
         """Another session of the same people, under the same roster."""

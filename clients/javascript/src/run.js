@@ -171,12 +171,13 @@ class Run {
 
   /**
    * Sends the report's bytes until they arrive. Returns "sent", or "already_here" if another report of this invitation
-   * was first.
+   * was first. Refuses a report that is not the stored one: a second answer would be a second release.
    */
   async send(report, options = {}) {
     const { leader, run, index, fetch, store } = this.#held;
-    const id = (await this.#record().catch(() => undefined))?.id ?? this.#ids[0];
-    return sendKept({ id, run, index, report: report.bytes }, { leader, fetch, store, ...options });
+    const kept = await this.#record();
+    if (kept?.hash !== report.hash) refuse("other_report", "nothing was sent");
+    return sendKept({ id: kept.id, run, index, report: report.bytes }, { leader, fetch, store, ...options });
   }
 
   /** Removes the answer and its note from this browser. A sent answer stays sent. */

@@ -84,6 +84,32 @@ test("an answer kept for another study of the same run is not sent for this one"
   await assert.rejects(other.kept(), code("wrong_study"));
 });
 
+test("a report other than the stored one is not sent, before the stored one has arrived and after it", async () => {
+  const { run, leader } = await opened();
+  const device = await run();
+  const first = await device.seal(device.measure(ANSWER));
+  await device.forget();
+  await assert.rejects(device.send(first), code("other_report"));
+  const second = await device.seal(device.measure(ANSWER));
+  await assert.rejects(device.send(first), code("other_report"));
+  assert.equal(await device.send(second), "sent");
+  await assert.rejects(device.send(first), code("other_report"));
+  assert.equal(await device.send(second), "sent");
+  assert.deepEqual([...leader.reports.values()], [toHex(second.bytes)]);
+});
+
+test("an answer is not sent where the store cannot say which one it is", async () => {
+  const store = inMemory();
+  let failing = false;
+  const get = (id) => (failing ? Promise.reject(new Error("gone")) : store.get(id));
+  const { run, leader } = await opened({}, { store: { ...store, get } });
+  const device = await run();
+  const report = await device.seal(device.measure(ANSWER));
+  failing = true;
+  await assert.rejects(device.send(report), /gone/);
+  assert.equal(leader.reports.size, 0);
+});
+
 test("two seals at once give one report", async () => {
   const { run } = await opened();
   const tabs = await Promise.all([run(), run()]);

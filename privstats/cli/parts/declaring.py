@@ -141,15 +141,15 @@ def declaration(public: Path, target: str | None, drop: Sequence[str]) -> Declar
 def of_public_file(file: RecordFile, drop: Sequence[str]) -> Declaration:
     """Declare the columns of a public table from all of its rows."""
     from privstats.intake.column_names import place_of
-    from privstats.intake.columns import read
     from privstats.workflows.rehearsal.assumed import kinds_of
+    from privstats.workflows.rehearsal.parties import read_file
 
     names = names_of(file, drop)
-    table = file.table(names)
+    found = read_file(file, names)
     predicted = next((place_of(target, names) for target in file.targets), None)
     if predicted is None:
         raise DataError(f"name the column of {file.path} to predict with --target: {', '.join(names)}")
-    kinds = kinds_of({name: read(table.values(name)) for name in names})
+    kinds = kinds_of({name: found.readings(name) for name in names}, found.raw)
     target = kinds.pop(names[predicted])
     if isinstance(target, str):
         raise DataError(f"the target {names[predicted]!r} cannot be predicted: {target}; name another one")

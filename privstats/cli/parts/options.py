@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
 _DIALECT = "How a CSV file is written"  # a list of its own in the help of every command that reads one
 
+THOUSANDS = "Its sign between groups of three digits: . , ' or a blank."
+LINES = "Each line is one record, whatever its quotes."
+QUOTED = "Its program doubles quotes within quotes, so quoted texts may span any lines."
+
 
 def option(help: str, metavar: str | None = None, *, flag: str = "", panel: str | None = None, **how: Any) -> Any:
     """Return an option; ``flag`` is its name if not the parameter's."""
@@ -41,17 +45,20 @@ Yes: TypeAlias = Annotated[bool, option("Do not ask.", flag="--yes")]
 
 @dataclass(frozen=True)
 class Dialect:
-    """Text encoding, separator and decimal mark of a CSV file."""
+    """How a CSV file is written."""
 
     encoding: Annotated[str, option("Its text encoding, such as cp1252.", panel=_DIALECT)] = "utf-8"
     separator: Annotated[str, option("Its field separator, one of , ; | : or tab.", "CHARACTER", panel=_DIALECT)] = ","
     decimal: Annotated[str, option("Its decimal mark, . or ,.", "CHARACTER", panel=_DIALECT)] = "."
+    thousands: Annotated[str, option(THOUSANDS, "CHARACTER", panel=_DIALECT)] = ""
+    lines: Annotated[bool, option(LINES, flag="--lines", panel=_DIALECT)] = False
+    quoted: Annotated[bool, option(QUOTED, flag="--quoted", panel=_DIALECT)] = False
 
     def file(self, path: Path, target: Any = None, **how: Any) -> RecordFile:
         """Return a file of records in this dialect."""
         from privstats.moments import RecordFile
 
-        return RecordFile(path, target, encoding=self.encoding, separator=self.separator, decimal=self.decimal, **how)
+        return RecordFile(path, target, **vars(self), **how)
 
 
 def expanded(command: Callable[..., None]) -> Callable[..., None]:

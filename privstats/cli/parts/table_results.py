@@ -140,15 +140,18 @@ def table_one(groups: GroupMeans | GroupShares) -> TableResult:
     return TableResult(groups.summary(), groups.to_rows(), bool(np.any(groups.reported)))
 
 
-def _regressions(read: Callable[[list[Release]], Regression]) -> Callable[[list[Release], TableOptions], TableResult]:
+def _regressions(read: Callable[..., Regression]) -> Callable[[list[Release], TableOptions], TableResult]:
     return lambda rounds, options: regression(
-        read(rounds), options.alpha, options.references, exponentiate=options.exponentiate
+        read(rounds, gaps_as_cells=options.gaps_as_cells),
+        options.alpha,
+        options.references,
+        exponentiate=options.exponentiate,
     )
 
 
 def _ols(rounds: list[Release], options: TableOptions) -> TableResult:
     sums: Any = rounds if len(rounds) > 1 else rounds[0]
-    how: Any = {name: getattr(options, name) for name in ("columns", "target", "records", "unclipped")}
+    how: Any = {name: getattr(options, name) for name in ("columns", "target", "records", "unclipped", "gaps_as_cells")}
     return regression(inference.ols(sums, **how), options.alpha, options.references)
 
 

@@ -272,6 +272,8 @@ def columns_file(path: Path, file: RecordFile, drop: Sequence[str], *, ask: bool
 
     names = names_of(file, drop)
     say(f"column names of {file.path}, the only part that was read: {', '.join(names)}")
+    if file.nameless:
+        say(f"no name, and so never read: column {', '.join(map(str, file.nameless))}")
     if ask:
         typer.confirm(f"\nEvery party will read these names. Write them to {path}?", abort=True)
     return undeclared(names)

@@ -257,7 +257,7 @@ def _implementation(plan: Plan) -> Iterator[Row]:
 
 def _trust(plan: Plan) -> Iterator[Row]:
     cohort = plan.cohort
-    trusted = "The masks alone" if plan.noise is None else explanations.rests_on(plan, plan.noise)
+    trusted = "M" + explanations.masked(plan)[1:] if plan.noise is None else explanations.rests_on(plan, plan.noise)
     yield Row("N trust model; I 6.2", "Whom must one trust?", f"{trusted}.", "threat_model.md", "software")
     yield Row(
         "N trust model; I 6.2.3",

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from privstats.errors import DataError, SchemaError, UnreadableRecordsWarning
 from privstats.intake.column_names import places_in
 from privstats.intake.columns import Readings, read
+from privstats.intake.csv_dialect import Marks
 from privstats.intake.meaning import LOST, UNREADABLE, same
 from privstats.intake.record_files import RecordFile
 from privstats.intake.table_files import Table
@@ -185,7 +186,7 @@ def coded(columns: Sequence[Column], table: Any) -> dict[str, Any]:
         raise DataError(f"the table lacks the column {missing!r}; give every declared column")
     values, unread = dict[str, Any](), list[str]()
     for column, place in zip(columns, places, strict=True):
-        codes, many = column.codes(read(table[names[place]]))  # type: ignore[index]
+        codes, many = column.codes(column.readings(table[names[place]]))  # type: ignore[index]
         values[column.name] = _values(column, codes)
         unread += [f"{many:,} of {column.name!r} are {column.unread}"] * bool(many)
     if unread:
@@ -218,9 +219,13 @@ class DeclaredFile(RecordFile):
 
     declared: tuple[Column, ...] = ()
 
-    def table(self, names: Sequence[str] | None = None) -> Table:
-        """Load columns, declared ones as count tables read them."""
-        table = super().table(names)
+    def table(self, names: Sequence[str] | None = None, marks: Sequence[Marks] = ()) -> Table:  # noqa: ARG002
+        """Load columns, declared ones as count tables read them, whatever ``marks`` are."""
+        wanted = list(self.columns if names is None else names)
+        of_name = {column.name: column.marks for column in self.declared}
+        matched = zip(places_in(of_name, wanted), of_name.values(), strict=True)
+        own_marks = {place: each for place, each in matched if place is not None}
+        table = super().table(wanted, [own_marks.get(place, "number") for place in range(len(wanted))])
         own = list(table.columns)
         places = places_in([column.name for column in self.declared], own)
         there = [column for column, place in zip(self.declared, places, strict=True) if place is not None]

@@ -51,9 +51,15 @@ def distance_table(distances: Sequence[Distance]) -> Table:
     """Return each released table's distance, with its interval."""
     return Table(
         "distances",
-        ("table", "session", "from the released table", "from the exact table, 95 %"),
+        ("table", "session", "from the released table", "from the exact table, 95 %", "in merged cells"),
         [
-            (_title(each), str(each.session), f"{each.value:.3f}", f"{each.low:.3f} to {each.high:.3f}")
+            (
+                _title(each),
+                str(each.session),
+                f"{each.value:.3f}",
+                f"{each.low:.3f} to {each.high:.3f}",
+                each.merged_text,
+            )
             for each in distances
         ],
     )
@@ -99,6 +105,8 @@ def two_way(table: Distance) -> Any:
 
 def _figure(table: Distance, figure: Any) -> Figure:
     caption = f"{_title(table)}: distance {table.value:.3f}, from the exact table {table.low:.3f} to {table.high:.3f}."
+    if table.merged:
+        caption += f" {table.merged_text}: in declared cells the distance may be larger."
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=150)
     return Figure.of_png(_title(table), caption, buffer.getvalue())

@@ -7,7 +7,7 @@ import io
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,8 @@ class Distance:
         released: released shares, in the table's shape; some may be negative.
         rows: the rows' shares.
         noise: noise standard deviation of a released share.
+        merged: columns whose declared cells this table merges, each with its number of merged and of declared cells.
+            The distance between tables in declared cells may be larger, and its interval does not hold for it.
     """
 
     columns: tuple[str, ...]
@@ -60,6 +62,12 @@ class Distance:
     released: Array
     rows: Array
     noise: float
+    merged: tuple[tuple[str, int, int], ...] = ()
+
+    @property
+    def merged_text(self) -> str:
+        """In which merged cells the distance is, or empty."""
+        return "; ".join(f"{name} in {few} cells merged from {many}" for name, few, many in self.merged)
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +127,7 @@ class SyntheticRows(Mapping[str, list[Any]]):
         lines = [
             f"{' x '.join(each.columns)}: distance {each.value:.3f} from the released table, "
             f"{each.low:.3f} to {each.high:.3f} from the exact one (session {each.session})"
+            + (f"; {each.merged_text}: in declared cells it may be larger" if each.merged else "")
             for each in self.distances
         ]
         return "\n".join([self.note, *lines])
@@ -215,7 +224,11 @@ class Fit:
                 flat = np.ravel_multi_index(cells, counts.shape)
                 shares = np.bincount(flat, minlength=counts.size) / len(fine)
                 variables = [schema.variable(name) for name in table]
-                yield distance(variables, session, shares.reshape(counts.shape), counts, release.sigma["T"])
+                sizes = [(each.name, len(each.cells)) for each in variables]
+                declared = [len(self.fine[place].cells) for place in places]
+                merged = tuple((*few, many) for few, many in zip(sizes, declared, strict=True) if few[1] < many)
+                found = distance(variables, session, shares.reshape(counts.shape), counts, release.sigma["T"])
+                yield replace(found, merged=merged)
 
 
 def distance(variables: Sequence[Variable], session: int, shares: Array, counts: Array, sigma: float) -> Distance:

@@ -16,6 +16,7 @@ import signal
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -24,6 +25,7 @@ from typing import Any
 
 from privstats.engines.flower import addresses, fork_server
 from privstats.engines.flower.polling import IDLE, IDLE_SECONDS, WAKE_UP_PIPE, PollingClock, WakeUpPipe, once_a_second
+from privstats.engines.flower.pulse import WORKING, Signs, WatchedExecutor
 from privstats.engines.flower.replaced_names import check_version, replace
 from privstats.errors import PrivstatsError
 from privstats.files.atomic import atomic_write
@@ -227,13 +229,43 @@ def _executor() -> Callable[[], None]:
 
 def _supernode() -> Callable[[], None]:
     main = _child("flwr.supernode.cli.flower_supernode", "flower_supernode")
+    signs, executor = Signs.inherited(), WatchedExecutor()
+
+    def waits(for_a_task: bool) -> None:
+        executor.require()
+        if for_a_task:
+            signs.give(WORKING)
+
+    calls = "flwr.supercore.protobuf.client"
+    client = importlib.import_module(calls).ProtobufClient
+    replace(calls, {"ProtobufClient._unary_unary": signs.of_calls(client._unary_unary)})
     module = "flwr.supernode.start_client_internal"
-    replaced: dict[str, object] = {"time": PollingClock(time.sleep, float(os.environ.get(IDLE, IDLE_SECONDS)))}
+    clock = PollingClock(time.sleep, float(os.environ.get(IDLE, IDLE_SECONDS)), waits)
+    replaced: dict[str, object] = {"time": clock, "subprocess": executor}
     if WAKE_UP_PIPE in os.environ:
         answer = importlib.import_module(module)._push_messages  # waits for the answer to a task that was just made
         replaced["_push_messages"] = WakeUpPipe(Path(os.environ[WAKE_UP_PIPE])).waking_before(answer)
     replace(module, replaced)
-    return main
+    return partial(_then_leave, main)
+
+
+def _then_leave(main: Callable[[], None]) -> None:
+    """End this process with its main function: a thread of Flower's would keep it alive without a main loop."""
+    code = 1
+    try:
+        main()
+        code = 0
+    except SystemExit as ending:
+        if isinstance(ending.code, int | None):
+            code = ending.code or 0
+        else:
+            sys.stderr.write(f"{printable(str(ending.code))}\n")
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
 
 
 def _child(module: str, name: str) -> Callable[[], None]:

@@ -1,17 +1,25 @@
-"""``join`` and ``serve``: run Flower's node and SuperLink as supervised child processes that execute only our code."""
+"""``join`` and ``serve``: run Flower's node and SuperLink as supervised child processes that execute only our code.
+
+A child is measured by its work (``pulse``). One that does none is ended with its process group and started again,
+without end, after a growing pause.
+"""
 
 from __future__ import annotations
 
+import math
 import os
 import signal
+import ssl
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
+from http.client import HTTPException, HTTPSConnection
 from pathlib import Path
 from typing import TextIO
 
@@ -22,9 +30,10 @@ from privstats.engines.flower import addresses, entrypoint_guard, fork_server
 from privstats.engines.flower.certificate_checks import SOON, check_authority, check_served, check_shown, remaining_days
 from privstats.engines.flower.certificates import check_node_key
 from privstats.engines.flower.polling import IDLE, IDLE_SECONDS, WAKE_UP_PIPE, WakeUpPipe
+from privstats.engines.flower.pulse import ANSWERED, FAILED, HEARTBEAT, PULSE, Pulse, PulsePipe
 from privstats.engines.flower.replaced_names import check_version
 from privstats.engines.network.metrics import metrics_served
-from privstats.engines.network.status_file import connections_forgotten, supervised
+from privstats.engines.network.status_file import SILENT_SECONDS, connections_forgotten, supervised
 from privstats.errors import PrivstatsError
 from privstats.files.atomic import atomic_write
 from privstats.system import require_posix
@@ -32,17 +41,19 @@ from privstats.system import require_posix
 CONTROL_PORT = 8001
 """The default port of 127.0.0.1 on which the coordinator's ``flwr`` reaches the SuperLink."""
 
-AGAIN_SECONDS = 10.0
-"""The pause between two starts of a node that the SuperLink refused, or that ended."""
+AGAIN_SECONDS = 1.0
+"""The pause before the first new start of a child; it doubles with each start until the server answers."""
+
+MOST_AGAIN_SECONDS = 60.0
+"""The longest pause between two starts of a child."""
 
 _LEAST_IDLE, _MOST_IDLE = 0.1, 60.0
 _UNANSWERED_SECONDS = 15.0
+_LOOK_SECONDS = 1.0
+_PROBE_SECONDS = 10.0
 _GRACE_SECONDS = 20.0
 _REFUSED = "[code: 2004]"
-_ONLINE = "SuperNode ID:"
 _BAD_TLS = "SSL/TLS handshake error"
-_RETRYING = "Connection attempt failed"
-_AGAIN = "Connection successful after"
 _TURNED_AWAY = (
     "the SuperLink still holds our last connection; trying again, or does not know node.pub: ask for "
     '"privstats flower register"'
@@ -52,37 +63,50 @@ _TLS = (
     "the TLS handshake with the SuperLink failed, and its certificate is none that we would refuse: is a proxy "
     "between the two? Its own message is above"
 )
-_LOST = "the node has ended; starting it again"
+_LOST = "the node has ended"
+_STOPPED = f"the node had no answer for {SILENT_SECONDS:.0f} s and was ended"
+_SERVER_ENDED = "the SuperLink has ended"
+_SERVER_STOPPED = f"the SuperLink answered no request for {SILENT_SECONDS:.0f} s and was ended"
 _PORT_IN_USE = "address already in use"
-_PORT_TAKEN = "another program uses the port that was chosen for the node; starting the node again on another port"
+_PORT_TAKEN = "another program uses the port that was chosen for the node; the next start uses another port"
 
 Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Ending:
-    """The end of a node's program, from its exit code and output."""
+    """The end of a child, from its exit code, output and work.
+
+    Attributes:
+        online: the server answered it at least once.
+        stopped: it did no work any more, and was ended.
+        lasted: its seconds.
+    """
 
     code: int
     online: bool = False
     refused: bool = False
     bad_tls: bool = False
     port_in_use: bool = False
+    stopped: bool = False
+    lasted: float = field(default=0.0, compare=False)
 
 
-def next_step(ending: Ending) -> tuple[bool, str]:
-    """Return whether to restart a node that ended like this, and the sentence for its operator."""
+def reason_of(ending: Ending) -> str:
+    """Return the sentence for the operator of a node that ended like this."""
     if ending.refused:
-        return True, _TURNED_AWAY
+        return _TURNED_AWAY
+    if ending.stopped:
+        return _STOPPED
     if ending.online:
-        return True, _LOST
+        return _LOST
     if ending.port_in_use:
-        return True, _PORT_TAKEN
+        return _PORT_TAKEN
     if ending.code == 0:
-        return False, _CLOCK
+        return _CLOCK
     if ending.bad_tls:
-        return False, _TLS
-    return False, f"flower-supernode ended with exit code {ending.code}: its own words are above"
+        return _TLS
+    return f"flower-supernode ended with exit code {ending.code}: its own words are above"
 
 
 def no_answer(superlink: str) -> str:
@@ -105,6 +129,8 @@ def join(
 ) -> int:
     """Keep a party's node connected until Ctrl-C, or SIGTERM.
 
+    A node that ends, or that the SuperLink has not answered for two minutes, is started again, without end.
+
     Args:
         root_certificates: PEM file that signs the SuperLink's certificate.
         key: the node's private key (OpenSSH), registered at the SuperLink.
@@ -113,7 +139,7 @@ def join(
         say: called with messages; the node's own log goes to stderr.
 
     Returns:
-        0 after Ctrl-C, 1 when the node cannot be started.
+        0 after Ctrl-C.
 
     Raises:
         InUseError: another process has joined with this folder.
@@ -145,23 +171,38 @@ def _joined(
 ) -> int:
     environment = {**_environment(home, "flwr-clientapp"), IDLE: str(idle_seconds)}
     words = _supernode(home, superlink, root_certificates, key)
-    shown = check_shown(superlink, root_certificates)
+    shown = _shown(superlink, root_certificates)
     if shown is not None:
         _say_soon(say, f"the certificate that {superlink} shows", shown)
+    told = _told(superlink, connected, say)
     with _sigterm_is_ctrl_c(), WakeUpPipe(Path(environment["FLWR_HOME"]) / "wake-up").opened() as pipe:
 
         def start() -> Ending | None:
-            ending = _watch(
+            return _watch(
                 [*words, "--port", str(free_port())],
                 {**environment, WAKE_UP_PIPE: str(pipe.path)},
                 unanswered=lambda: say(no_answer(superlink)),
-                connected=connected,
+                connected=told,
             )
-            if ending is not None and ending.bad_tls:
-                check_shown(superlink, root_certificates)  # it may have ended since, and names its reason
-            return ending
 
-        return _keep(start, say)
+        def reason(ending: Ending) -> str:
+            try:
+                if ending.bad_tls:
+                    check_shown(superlink, root_certificates)  # its certificate may have ended since
+            except PrivstatsError as refusal:
+                return str(refusal)
+            return reason_of(ending)
+
+        return _keep(start, say, reason)
+
+
+def _shown(superlink: str, root_certificates: Path) -> datetime | None:
+    """A certificate is refused by the second look: one flipped bit on the line refuses it, too."""
+    try:
+        return check_shown(superlink, root_certificates)
+    except PrivstatsError:
+        time.sleep(_LOOK_SECONDS)
+        return check_shown(superlink, root_certificates)
 
 
 def _supernode(home: Path, superlink: str, root_certificates: Path, key: Path) -> list[str]:
@@ -173,15 +214,49 @@ def _supernode(home: Path, superlink: str, root_certificates: Path, key: Path) -
     ]
 
 
-def _keep(start: Callable[[], Ending | None], say: Say, sleep: Callable[[float], None] = time.sleep) -> int:
-    """``start`` returns None after Ctrl-C."""
+def _told(superlink: str, keep: Callable[[bool], None], say: Say) -> Callable[[bool], None]:
+    """Return what stores whether the node is connected, and tells its operator each change with its time."""
+    before, since = None, 0.0
+
+    def told(connected: bool) -> None:
+        nonlocal before, since
+        keep(connected)
+        if connected is before or (before is None and not connected):
+            return
+        now = time.time()
+        at = datetime.fromtimestamp(now, UTC).isoformat(timespec="seconds")
+        if not connected:
+            say(f"not connected since {at}: {superlink} does not answer; trying again")
+        else:
+            say(f"connected since {at}" + ("" if before is None else f", after {now - since:.0f} s without an answer"))
+        before, since = connected, now
+
+    return told
+
+
+def _keep(
+    start: Callable[[], Ending | None],
+    say: Say,
+    reason: Callable[[Ending], str],
+    sleep: Callable[[float], None] = time.sleep,
+    *,
+    once: bool = False,
+) -> int:
+    """Start a child again whenever it has ended; ``start`` returns None after Ctrl-C.
+
+    Args:
+        once: return the exit code of a child that ended before any of them worked.
+    """
+    pause, worked = 0.0, False
     while (ending := start()) is not None:
-        again, sentence = next_step(ending)
-        say(sentence)
-        if not again:
-            return 1
+        worked |= ending.online
+        if once and not worked:
+            return ending.code
+        fresh = not pause or (ending.online and ending.lasted >= MOST_AGAIN_SECONDS)
+        pause = AGAIN_SECONDS if fresh else min(2 * pause, MOST_AGAIN_SECONDS)
+        say(f"{reason(ending)}; starting it again in {pause:g} s")
         try:
-            sleep(AGAIN_SECONDS)
+            sleep(pause)
         except KeyboardInterrupt:
             break
     return 0
@@ -198,6 +273,8 @@ def serve(
 ) -> int:
     """Run the coordinator's SuperLink until Ctrl-C, or SIGTERM.
 
+    One that has answered and then ends, or answers nothing for two minutes, is started again, without end.
+
     Args:
         certificates: a folder with ``ca.pem``, ``server.pem`` and ``server.key``; ``server.pem`` names both the
             parties' host and 127.0.0.1.
@@ -207,7 +284,7 @@ def serve(
         metrics_port, say: as for :func:`join`.
 
     Returns:
-        0 after Ctrl-C, else the SuperLink's exit code.
+        0 after Ctrl-C, else the exit code of a SuperLink that ended before it answered a request.
 
     Raises:
         InUseError: another process serves this folder.
@@ -229,9 +306,26 @@ def serve(
     _write_connection(Path(flower), connection, control_port, certificates / "ca.pem")
     say(f"for every flwr command here: export FLWR_HOME={flower}; the connection is {connection}")
     held = supervised(home, "served", address, end)
-    with held, connections_forgotten(home), metrics_served(home, metrics_port), _sigterm_is_ctrl_c():
-        ending = _watch(_superlink(flower, certificates, control_port), environment)
-    return 0 if ending is None else ending.code
+    words = _superlink(flower, certificates, control_port)
+    probe = partial(_answers, control_port, certificates / "ca.pem")
+    with held as answering, connections_forgotten(home), metrics_served(home, metrics_port), _sigterm_is_ctrl_c():
+
+        def start() -> Ending | None:
+            return _watch(words, environment, connected=answering, probe=probe)
+
+        return _keep(start, say, lambda ending: _SERVER_STOPPED if ending.stopped else _SERVER_ENDED, once=True)
+
+
+def _answers(control_port: int, authority: Path) -> bool:
+    """Return whether the SuperLink answers a request, whatever it answers."""
+    try:
+        trusted = ssl.create_default_context(cafile=authority)
+        connection = HTTPSConnection(addresses.LOOPBACK, control_port, timeout=_PROBE_SECONDS, context=trusted)
+        with closing(connection):
+            connection.request("GET", "/")
+            return connection.getresponse().status > 0
+    except (OSError, HTTPException):
+        return False
 
 
 def _check_control_port(control_port: int, address: str) -> None:
@@ -320,35 +414,76 @@ def _watch(
     log: TextIO | None = None,
     unanswered: Callable[[], None] = lambda: None,
     connected: Callable[[bool], None] = lambda _: None,
+    probe: Callable[[], bool] | None = None,
 ) -> Ending | None:
-    """Run a child to its end, and end its remaining programs; None after Ctrl-C.
+    """Run a child until it ends or does no work, and end its remaining programs; None after Ctrl-C.
 
-    ``unanswered`` is called once if a node has not connected after some seconds.
+    Args:
+        unanswered: called once if no request of the child has been answered after some seconds.
+        connected: called often with whether the child works.
+        probe: whether the child answers a request, where it gives no signs itself.
     """
-    child = _started(words, environment)
+    pulse, pipe = Pulse(), PulsePipe()
+    child = _started(words, {**environment, PULSE: str(pipe.given)}, pipe.given)
+    pipe.begun()
     seen: set[str] = set()
-    reader = threading.Thread(target=_pass_on, args=(child.stdout, log or sys.stderr, seen, connected), daemon=True)
-    waiting = threading.Timer(
-        _UNANSWERED_SECONDS, lambda: unanswered() if _RETRYING in seen and _ONLINE not in seen else None
-    )
-    waiting.daemon = True
+    reader = threading.Thread(target=_pass_on, args=(child.stdout, log or sys.stderr, seen), daemon=True)
     reader.start()
-    waiting.start()
+    stopped = False
     try:
-        code = child.wait()
+        stopped = _followed(child, pulse, pipe, unanswered, connected, probe)
+        if stopped:
+            _stop(child)
+        connected(False)
     except KeyboardInterrupt:
         _stop(child)
         return None
     finally:
-        waiting.cancel()
-        reader.join(_GRACE_SECONDS if child.returncode is not None else 0)
+        reader.join(0 if stopped or child.returncode is None else _GRACE_SECONDS)
         _kill_group(child)
         reader.join()
-        connected(False)
-    return Ending(code, _ONLINE in seen, _REFUSED in seen, _BAD_TLS in seen, _PORT_IN_USE in seen)
+        pipe.close()
+    return Ending(
+        child.returncode,
+        pulse.answers > 0,
+        refused=_REFUSED in seen,
+        bad_tls=_BAD_TLS in seen,
+        port_in_use=_PORT_IN_USE in seen,
+        stopped=stopped,
+        lasted=time.monotonic() - pulse.began,
+    )
 
 
-def _started(words: list[str], environment: Mapping[str, str]) -> subprocess.Popen[str]:
+def _followed(
+    child: subprocess.Popen[str],
+    pulse: Pulse,
+    pipe: PulsePipe,
+    unanswered: Callable[[], None],
+    connected: Callable[[bool], None],
+    probe: Callable[[], bool] | None,
+) -> bool:
+    """Follow a child's work; return False once it has ended, and True once it has stopped working."""
+    probed, heard = -math.inf, False
+    while child.poll() is None:
+        signs = pipe.wait(_LOOK_SECONDS)
+        if signs is None:
+            with suppress(subprocess.TimeoutExpired):
+                child.wait(_LOOK_SECONDS)
+            continue
+        if probe is not None and time.monotonic() - probed >= _PROBE_SECONDS:
+            signs += ANSWERED + HEARTBEAT if probe() else FAILED
+            probed = time.monotonic()
+        pulse.note(signs)
+        connected(pulse.connected)
+        if pulse.stopped:
+            return True
+        if pulse.unanswered and not heard and time.monotonic() - pulse.began >= _UNANSWERED_SECONDS:
+            heard = True
+            unanswered()
+    return False
+
+
+def _started(words: list[str], environment: Mapping[str, str], pipe: int) -> subprocess.Popen[str]:
     return subprocess.Popen(  # noqa: S603  # our own interpreter and words, no shell
         words,
         env=dict(environment),
@@ -357,16 +492,15 @@ def _started(words: list[str], environment: Mapping[str, str]) -> subprocess.Pop
         text=True,
         errors="replace",
         start_new_session=True,
+        pass_fds=[pipe],
     )
 
 
-def _pass_on(lines: TextIO, log: TextIO, seen: set[str], connected: Callable[[bool], None]) -> None:
+def _pass_on(lines: TextIO, log: TextIO, seen: set[str]) -> None:
     for line in lines:
         log.write(line)
         log.flush()
-        if any(word in line for word in (_ONLINE, _AGAIN, _RETRYING)):
-            connected(_RETRYING not in line)
-        seen.update(word for word in (_ONLINE, _REFUSED, _BAD_TLS, _RETRYING, _PORT_IN_USE) if word in line)
+        seen.update(word for word in (_REFUSED, _BAD_TLS, _PORT_IN_USE) if word in line)
 
 
 def _stop(child: subprocess.Popen[str]) -> None:

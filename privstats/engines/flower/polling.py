@@ -33,14 +33,24 @@ T = TypeVar("T")
 
 
 class PollingClock:
-    """Replaces ``time`` in Flower's node, to shorten its sleeps during a session."""
+    """Replaces ``time`` in Flower's node, to shorten its sleeps during a session.
 
-    def __init__(self, sleep: Callable[[float], None], longest: float = IDLE_SECONDS) -> None:
-        self._sleep, self._longest = sleep, longest
+    Args:
+        waits: called before each sleep, with whether the node waits for its own task.
+    """
+
+    def __init__(
+        self,
+        sleep: Callable[[float], None],
+        longest: float = IDLE_SECONDS,
+        waits: Callable[[bool], None] = lambda _: None,
+    ) -> None:
+        self._sleep, self._longest, self._waits = sleep, longest, waits
         self._next = _FIRST_SECONDS
 
     def sleep(self, seconds: float) -> None:
         """Replace Flower's ``time.sleep``."""
+        self._waits(seconds != IDLE_SECONDS)
         if seconds != IDLE_SECONDS:
             self._next = _FIRST_SECONDS
             self._sleep(min(seconds, _ANSWER_SECONDS))

@@ -39,7 +39,11 @@ TESTED: Mapping[str, Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "flwr.supercore.superexec.executor.subprocess_executor": {"subprocess": _MODULE},
         "flwr.supernode.start_client_internal": {
             "time": _MODULE,
+            "subprocess": _MODULE,
             "_push_messages": ("state", "object_store", "send", "push_object"),
+        },
+        "flwr.supercore.protobuf.client": {
+            "ProtobufClient._unary_unary": ("self", "path", "rpc_method", "request", "response_type", "timeout")
         },
         "flwr.superlink.cli.flower_superlink": {"_run_superlink_http_api": ("lifespan_config",)},
         "flwr.superlink.main": {"_get_middleware": ()},

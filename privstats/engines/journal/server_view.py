@@ -26,6 +26,7 @@ from privstats.secagg.machines import Aggregator, Masking, Opening
 from privstats.session.accounting import CHARGED_BEFORE, Account, Charging, LedgerCallback, charge_of
 
 _LABEL = b"privstats/journal/noise/2"  # /1 was the seed itself, not bound to the sum
+_NAME_LABEL = b"privstats/journal/release\0"
 
 
 class ServerView(JournalBase):
@@ -193,7 +194,8 @@ class SessionOutputs:
             outcome = session.release(plan, total, survivors, rng, CHARGED_BEFORE, openings=self._server.openings)
         except AggregationError as abort:  # it depends on the sum, so it counts as a release
             outcome = abort
-        self._settle(plan, account)  # outside the handler: its error must not carry an abort that is not charged
+        # Called outside the handler: its error must not carry an abort that is not charged.
+        self._settle(plan, account, self._name_of(plan, total, survivors))
         if isinstance(outcome, AggregationError):
             raise outcome
         return outcome
@@ -212,7 +214,12 @@ class SessionOutputs:
                 "keep the release that was made"
             )
 
-    def _settle(self, plan: Plan, account: Account | None) -> None:
+    def _name_of(self, plan: Plan, total: RingVector, survivors: tuple[int, ...]) -> bytes:
+        """Return a digest that identifies the one release of this sum, or its abort, to the ledger."""
+        drawn = self._files.seed + msgspec.msgpack.encode((plan.digest, self._run, survivors)) + total.pack()
+        return sha256(_NAME_LABEL + drawn).digest()
+
+    def _settle(self, plan: Plan, account: Account | None, name: bytes) -> None:
         """Record the release in the journal, then in the ledger; the reverse order could lose it in a crash.
 
         A crash between them leaves the spend withdrawable, so calls name the ledger until a third record marks that
@@ -222,7 +229,7 @@ class SessionOutputs:
             self._files.append(RELEASED)
             self._released = True
         if account is not None:
-            LedgerCallback(plan, account, self._run)(b"")
+            LedgerCallback(plan, account, self._run)(name)
         if not self._settled:
             self._files.append(SETTLED)
             self._settled = True

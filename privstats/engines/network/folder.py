@@ -28,13 +28,12 @@ from privstats.engines.network.statements import Header
 from privstats.errors import LedgerError, LocalProtocolError, PlanError, PrivstatsError
 from privstats.files.atomic import MOST_SIGNED, atomic_write, read_bounded
 from privstats.files.decoding import from_json
-from privstats.ledger.charges import Charge, RoundCharge
+from privstats.ledger.charges import Charge, ReleaseCharge, RoundCharge
 from privstats.plan import Plan
 from privstats.plug_ins import of_contrib
 from privstats.release import Release
 from privstats.schema.public_values import Published, Values, values_path
 from privstats.secagg import Identity, Roster
-from privstats.session.accounting import CHARGED_BEFORE, Charging
 
 RELEASE = "release.safetensors"
 
@@ -256,21 +255,22 @@ class RoundFolder:
             return Charge(self.ledger, account, allow_second_exact_release=again)
         return RoundCharge(self.ledger, self.above.entry(account), self.place, self.plan.digest)
 
-    def release_charge(self) -> Charging:
+    def release_charge(self) -> Charge | ReleaseCharge:
         """Return the charge of the server's release; a course's round is marked once.
 
-        A marked round needs no other charge: its journal holds the seed and repeats one release.
+        A marked round needs no other charge: its journal holds the seed and repeats one release, whose digest the
+        ledger stores.
 
         Raises:
             LedgerError: no account is determined, or the cap would be exceeded.
         """
         if self.kind.single:
             return Charge(self.ledger, account_of(self, remedy=_SERVERS_REMEDY))
-        if not self.begun:
-            account, run = account_of(self, remedy=_SERVERS_REMEDY), self.above.roster.run
-            entry = spend(self.above.course, self.ledger, account, run, sums_only=True)
-            self.ledger.mark_started(entry, self.place, sums_only=True)
-        return CHARGED_BEFORE
+        account, run = account_of(self, remedy=_SERVERS_REMEDY), self.above.roster.run
+        entry = spend(self.above.course, self.ledger, account, run, sums_only=True)
+        charge = ReleaseCharge(self.ledger, entry, self.place, self.plan.digest)
+        charge.spend(self.plan, run)
+        return charge
 
     def ask_charge(self) -> None:
         """Refuse early what :meth:`release_charge` would refuse; nothing is spent."""

@@ -152,7 +152,12 @@ class HomeStatus:
     @property
     def ready(self) -> bool:
         """Whether ``join`` runs, its node is connected, and the identity has an index in the session."""
-        return self.held is not None and self.held.connected and self._place is not None
+        return self.connected and self._place is not None
+
+    @property
+    def connected(self) -> bool:
+        """Whether the server answered the node's last poll, and lately."""
+        return self.held is not None and self.held.works(time.time())
 
     @property
     def over(self) -> bool:
@@ -177,7 +182,8 @@ class HomeStatus:
             **_documents(self.documents),
             "joined": _held(self.held),
             **_tls(self.held),
-            "connected": self.held is not None and self.held.connected,
+            "connected": self.connected,
+            **_polls(self.held),
             "round": max(status.place, 0),
             **({"step": status.step} if status.step else {}),
             **last,
@@ -247,6 +253,14 @@ def _called(documents: FolderDocuments, place: int) -> str:
 
 def _held(held: Supervision | None) -> str:
     return "no" if held is None else f"by process {held.process} since {_time(held.since)}, {held.address}"
+
+
+def _polls(held: Supervision | None) -> dict[str, str]:
+    if held is None:
+        return {}
+    now = time.time()
+    word = "connected_since" if held.works(now) else "offline_since"
+    return {word: _time(held.stands_since(now)), "last_poll": _time(held.answered) or "none was answered"}
 
 
 def _tls(held: Supervision | None) -> dict[str, Any]:

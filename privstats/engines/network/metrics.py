@@ -65,7 +65,9 @@ def _home(home: HomeStatus, now: float) -> Iterator[str]:
     status = home.status or PartyStatus("", 0.0)
     yield from gauge("up", "Whether join runs.", home.alive)
     yield from certificate_days(home.held, now)
-    yield from gauge("connected", "Whether the node is connected.", home.held is not None and home.held.connected)
+    yield from gauge("connected", "Whether the node is connected.", home.connected)
+    polled = 0.0 if home.held is None else home.held.answered
+    yield from gauge("last_poll_timestamp_seconds", "Time of the last answered poll.", polled)
     yield from family("answers_total", "counter", "Messages that were answered.", {"": status.answers})
     yield from gauge("last_answer_timestamp_seconds", "Time of the last answer.", status.updated)
     yield from _both(status, 0, 0)

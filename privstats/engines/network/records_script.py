@@ -22,7 +22,7 @@ from privstats.engines.network.measuring import (
 )
 from privstats.errors import DataError, PlanError
 from privstats.files.atomic import atomic_write, read_bounded
-from privstats.intake.csv_lines import Dialect
+from privstats.intake.csv_dialect import Dialect
 from privstats.moments import Moments, RecordFile, exact_moments, remarks_on
 from privstats.moments.code_rows import columns_read
 from privstats.moments.from_file import records_in

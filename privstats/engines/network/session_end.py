@@ -64,9 +64,10 @@ class SessionEnd:
         folder, totals = self.folder, self.folder.totals
         if totals is None:
             return server.release(folder.plan, self._charge(server))
-        folder.release_charge()
-        before = folder.before
-        return totals.weighed(server.result, before)
+        charge = folder.release_charge()
+        release = totals.weighed(server.result, folder.before)
+        charge.finish(folder.plan, folder.roster.run, sha256(release.vector.tobytes()).digest())
+        return release
 
     def _charge(self, server: JournaledServer) -> Charging:
         """The server pays only where it draws the noise or has one account."""

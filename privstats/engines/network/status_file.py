@@ -30,7 +30,11 @@ STATUS = "status.json"
 ASKED, OFFLINE, UNSEEN = "asked", "offline", "unseen"
 """Why an answer is missing, where the peer has sent no code: it was asked; its node is offline; no node is known."""
 
+SILENT_SECONDS = 120.0
+"""Without an answered poll for so long, a node counts as stopped: its supervisor ends it and starts another."""
+
 T = TypeVar("T")
+_ANSWER_SECONDS = 5.0
 _CONNECTIONS = ".connections"
 
 Task: TypeAlias = Literal["joined", "served"]
@@ -255,7 +259,9 @@ class Supervision(msgspec.Struct, frozen=True):
     Attributes:
         since: the time at which it began (Unix).
         address: ``HOST:PORT`` of the joined server, or of this one.
-        connected: whether the node last reported a connection.
+        connected: whether the server answered the node's last request.
+        changed: the time since which ``connected`` has its value (Unix).
+        answered: the time of the last answered poll, rounded down by up to ``_ANSWER_SECONDS`` (Unix); 0 without one.
         certificate_ends: when its TLS certificates end (Unix); 0 without them.
     """
 
@@ -263,7 +269,17 @@ class Supervision(msgspec.Struct, frozen=True):
     since: float
     address: str
     connected: bool = False
+    changed: float = 0.0
+    answered: float = 0.0
     certificate_ends: float = 0.0
+
+    def works(self, now: float) -> bool:
+        """Return whether the node is connected and its last answer is recent, whatever its process does."""
+        return self.connected and now - self.answered <= SILENT_SECONDS
+
+    def stands_since(self, now: float) -> float:
+        """Return the time since which :meth:`works` has its value."""
+        return self.answered if self.connected and not self.works(now) else self.changed or self.since
 
 
 @contextmanager
@@ -285,8 +301,15 @@ def supervised(
         raise PrivstatsError(f"cannot write {place}: {error.strerror}; nothing was started") from None
 
     def keep(connected: bool) -> None:
+        nonlocal own
+        now = time.time()
+        known = connected == own.connected
+        if known and (not connected or 0 <= now - own.answered < _ANSWER_SECONDS):
+            return
+        last = now if connected else own.answered
+        own = replace(own, connected=connected, changed=own.changed if known else now, answered=last)
         with suppress(PrivstatsError):  # a full disk ends no node
-            _keep_standing(home, task, replace(own, connected=connected))
+            _keep_standing(home, task, own)
 
     try:
         _keep_standing(home, task, own)

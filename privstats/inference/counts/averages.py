@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -43,7 +43,9 @@ def averages(release: Release, name: str, *, alpha: float = 0.05) -> dict[tuple[
     With z = (value - middle) / half and noisy n, x = sum z, q = sum z^2, a mean m is accepted where ``|x - m n|`` is at
     most ``c sqrt(n v + sigma_x^2 + m^2 sigma_n^2)`` (Fieller 1954), v the variance that noise leaves possible. The
     variance q / n - m^2 has a delta-method interval: the variance of (z - m)^2 is at most ``v ((1 + |m|)^2 - v)``.
-    Where n is not distinguished from 0, an interval is the full range.
+    Both intervals also hold those of the most skewed law with these moments: two values, of which one is an end of the
+    range. Its mean has Wilson's interval, so rare values at an end are covered. Where n is not distinguished from 0, an
+    interval is the full range.
 
     Raises:
         ReleaseError: no such number, or as for :func:`histogram`.
@@ -97,8 +99,9 @@ def averages_summary(rows: list[dict[str, object]], release: Release, alpha: flo
         for row in rows
     ]
     low, high = ends_of(alpha)
-    words = "Means have Fieller's intervals and variances those of the delta method, with the noise of all sums."
-    source = Source(release, alpha, "independent records, honest clients")
+    words = "Means have Fieller's intervals and variances those of the delta method, with the noise of all sums; both "
+    words += "are at least those of rare values at an end of the range, by Wilson's."
+    source = Source(release, alpha, "independent records, means near normal, honest clients")
     return source.summary("Averages", ("", "mean", low, high, "variance", low, high), texts, methods=words)
 
 
@@ -136,10 +139,40 @@ def _average(n: float, x: float, q: float, sigma: tuple[float, float, float], z:
     low, high = np.clip([middle - root, middle + root], -1, 1)
     spread = held * max((1 + abs(mean)) ** 2 - held, 0.0)
     margin = z * math.sqrt(of_noise**2 + spread / n)
-    ends = np.clip([variance - margin, variance + margin], 0, 1)
-    return Average(
-        n, Interval(mean, float(low), float(high), True), Interval(variance, float(ends[0]), float(ends[1]), True)
+    up, down = (_rare_values(n, sign * x, held, sigma, z) for sign in (1, -1))
+    low, high = min(low, -down.mean), max(high, up.mean)
+    ends = (
+        min(variance - margin, *up.variances, *down.variances),
+        max(variance + margin, *up.variances, *down.variances),
     )
+    least, most = np.clip(ends, 0, 1)
+    return Average(
+        n, Interval(mean, float(low), float(high), True), Interval(variance, float(least), float(most), True)
+    )
+
+
+class _RareValues(NamedTuple):
+    """Upper end of a mean, and both ends of a variance, for a law with two values of which one is 1."""
+
+    mean: float
+    variances: tuple[float, float]
+
+
+def _rare_values(n: float, x: float, variance: float, sigma: tuple[float, float, float], z: float) -> _RareValues:
+    """Return the ends for the law of two values, 1 and b, with the mean x / n and this variance.
+
+    By Cauchy and Schwarz no law on [-1, 1] with this mean and variance has a larger third moment. A mean m has the
+    variance (m - b)(1 - m), so the interval is Wilson's, with noise.
+    """
+    of_n, of_x, _ = sigma
+    mean = float(np.clip(x / n, -1, 1))
+    base = max(mean - variance / (1 - mean), -1.0) if mean < 1 else 1.0
+    square = n**2 + z**2 * (n - of_n**2)
+    middle = (x * n + z**2 * n * (1 + base) / 2) / square
+    root = math.sqrt(max(middle**2 - (x**2 + z**2 * (n * base - of_x**2)) / square, 0.0))
+    low, high = np.clip([middle - root, middle + root], base, 1)
+    at_low, at_high = ((m - base) * (1 - m) for m in (float(low), float(high)))
+    return _RareValues(float(high), (at_low, at_high))
 
 
 def _scaled(found: Average, middle: float, half: float) -> Average:

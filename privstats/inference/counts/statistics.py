@@ -46,6 +46,48 @@ class Histogram:
 
 
 @formerly(told="reported")
+class Quantile(NamedTuple):
+    """A quantile of a binned variable.
+
+    Attributes:
+        value: the estimate of ``even``.
+        low, high: edges of the bins that the quantile may be in, whatever values are inside a bin; infinite where an
+            outer bin is open, or where not reported.
+        even: estimate and interval if values are even inside each bin. Other values move the quantile by up to a bin,
+            and this interval may then miss it in nearly all releases.
+
+    Example:
+        >>> schema = ps.CountSchema((ps.Bins("age", (0, 20, 40, 60, 80)),), (("age",),))
+        >>> release = ps.Release.exact(schema, ps.measure(schema, {"age": list(range(80)) * 10}))
+        >>> third = ps.inference.quantile(release, "age", 0.35)
+        >>> third.low, third.high, round(third.even.value, 1)
+        (20.0, 40.0, 28.0)
+    """
+
+    value: float
+    low: float
+    high: float
+    reported: bool
+    even: Interval
+
+    def __str__(self) -> str:
+        """Return the bins' ends, and the estimate with its assumption."""
+        if not self.reported:
+            return "not reported: noise hides it"
+        match math.isinf(self.low), math.isinf(self.high):
+            case False, False:
+                ends = f"{self.low:g} to {self.high:g}"
+            case True, False:
+                ends = f"below {self.high:g}"
+            case False, True:
+                ends = f"{self.low:g} or more"
+            case _:
+                ends = "any value"
+        value, low, high = (f"{each:.3g}" for each in self.even[:3])
+        return f"{ends} (if values are even inside each bin: {value}, {low} to {high})"
+
+
+@formerly(told="reported")
 class Chi2(NamedTuple):
     """A test of independence, with scipy's names.
 
@@ -133,42 +175,56 @@ def proportions(release: Release, name: str, *, alpha: float = 0.05) -> dict[str
     }
 
 
-def quantile(release: Release, name: str, q: float, *, alpha: float = 0.05) -> Interval:
+def quantile(release: Release, name: str, q: float, *, alpha: float = 0.05) -> Quantile:
     """Return a quantile of a binned variable, without missing values.
 
-    Values are assumed even inside a bin; the interval excludes the error of wide bins. It holds the points where the
-    share below is not distinguished from q. Values beyond the outer edges count in the outer bins.
+    ``low`` and ``high`` are bin edges: a bin is inside where the shares below its two edges leave room for q. They
+    assume nothing about values inside a bin. An end in an outer bin that is open is infinite. ``even`` is an estimate
+    and an interval that hold only if values are even inside each bin.
 
     Raises:
         ReleaseError: no bins, q is not between 0 and 1, or as for :func:`histogram`.
 
     Example:
         >>> schema = ps.CountSchema((ps.Bins("age", (0, 20, 40, 60, 80)),), (("age",),))
-        >>> release = ps.Release.exact(schema, ps.measure(schema, {"age": list(range(80))}))
-        >>> median = ps.inference.quantile(release, "age", 0.5)
-        >>> median.value, median.low < 40 < median.high
-        (40.0, True)
+        >>> release = ps.Release.exact(schema, ps.measure(schema, {"age": list(range(80)) * 10}))
+        >>> print(ps.inference.quantile(release, "age", 0.35))
+        20 to 40 (if values are even inside each bin: 28, 25.4 to 30.7)
     """
     if not 0 < q < 1:
         raise ReleaseError(f"q must be between 0 and 1, got {q!r}; 0.5 is the median")
     table, z = count_table(release, name), z_of(alpha)
-    if not isinstance(table.variables[0], Bins):
+    variable = table.variables[0]
+    if not isinstance(variable, Bins):
         raise ReleaseError(f"{name!r} has categories, and a quantile needs Bins; measure it with edges")
-    return quantile_of(table, q, z)
+    shares, even = _shares_below(table, z), quantile_of(table, q, z)
+    if not even.reported:
+        return Quantile(even.value, -math.inf, math.inf, False, even)
+    edges = np.array(variable.edges)
+    edges[0] = -math.inf if variable.open in ("below", "both") else edges[0]
+    edges[-1] = math.inf if variable.open in ("above", "both") else edges[-1]
+    first = _bin_of(np.array([0.0, *(share.high for share in shares), 1.0]), q)
+    last = _bin_of(np.array([0.0, *(share.low for share in shares), 1.0]), q, last=True)
+    return Quantile(even.value, float(edges[first]), float(edges[last + 1]), True, even)
 
 
 def quantile_of(table: CountTable, q: float, z: float) -> Interval:
-    """Return a binned variable's quantile at normal quantile z."""
-    variable, known = table.variables[0], table.known()
+    """Return a binned variable's quantile at normal quantile z, if values are even inside each bin."""
+    variable, shares = table.variables[0], _shares_below(table, z)
     assert isinstance(variable, Bins)  # noqa: S101  refused before
-    k, edges = len(known.counts), np.array(variable.edges)
-    below = np.cumsum(known.counts)
-    shares = [ratio(float(below[i]), known.total, (i + 1, k - i - 1), table.sigma, z) for i in range(k - 1)]
+    edges = np.array(variable.edges)
     value = _crossing(edges, np.array([0.0, *(share.value for share in shares), 1.0]), q)
     low = _crossing(edges, np.array([0.0, *(share.high for share in shares), 1.0]), q)
     high = _crossing(edges, np.array([0.0, *(share.low for share in shares), 1.0]), q, last=True)
     reported = all(share.reported for share in shares)
     return Interval(value, low if reported else -math.inf, high if reported else math.inf, reported)
+
+
+def _shares_below(table: CountTable, z: float) -> list[Interval]:
+    """Return the share below each inner edge."""
+    known = table.known()
+    k, below = len(known.counts), np.cumsum(known.counts)
+    return [ratio(float(below[i]), known.total, (i + 1, k - i - 1), table.sigma, z) for i in range(k - 1)]
 
 
 def chi2_contingency(release: Release, row: str, column: str) -> Chi2:
@@ -259,8 +315,13 @@ def _balanced(table: CountTable, z: float, reported: bool) -> Interval:
     return Interval(float(value[0]), float(low), float(high), True)
 
 
+def _bin_of(shares: Array, q: float, *, last: bool = False) -> int:
+    """Return the first, or the last, bin in which shares below the edges cross q."""
+    return int(np.flatnonzero(shares <= q)[-1]) if last else int(np.flatnonzero(shares >= q)[0]) - 1
+
+
 def _crossing(edges: Array, shares: Array, q: float, *, last: bool = False) -> float:
-    below = int(np.flatnonzero(shares <= q)[-1]) if last else int(np.flatnonzero(shares >= q)[0]) - 1
+    below = _bin_of(shares, q, last=last)
     rise = shares[below + 1] - shares[below]
     inside = (q - shares[below]) / rise if rise else 0.0
     return float(edges[below] + inside * (edges[below + 1] - edges[below]))

@@ -52,7 +52,7 @@ class LogRank(NamedTuple):
 def logrank_test(
     release: Release, *, time: str, event: str, by: str, times: Times | None = None, strata: str | None = None
 ) -> LogRank:
-    """Test whether two groups survive alike, over the bins reported for both.
+    """Test whether two groups survive alike, over the bins reported for both, unadjusted for other columns.
 
     U = sum over bins, and over strata, of d0 - d e0 / e. At discrete times e is the number at risk, and V is U's
     hypergeometric variance plus its noise. At continuous times e is person-time as in :func:`kaplan_meier`, so groups
@@ -169,7 +169,10 @@ def proportionality_test(
     times: Times | None = None,
     strata: str | None = None,
 ) -> Proportionality:
-    """Test whether the hazard ratio of two groups changes with time, from counts.
+    """Test whether the hazard ratio of two groups changes with time, from counts, unadjusted for other columns.
+
+    Where other columns act on the event, or on who leaves, the two curves are not proportional although hazards are
+    proportional given these columns: the test then rejects, and says nothing about a model with the columns.
 
     U = sum_j t_j w_j (L1_j - c L0_j): t_j are the bins' positions from -1 to 1, L = -log(1 - d / r) a group's hazard in
     a bin, or d / e at continuous times, and w_j = e0 e1 / (e0 + e1). c is the one ratio for which the sum without t_j,

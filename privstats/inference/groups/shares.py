@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from privstats.inference.summary import RowTable, Summary, chance_of, formerly
 from privstats.release import Release
 from privstats.schema import Bins
 from privstats.schema.variables import Variable
+from privstats.transforms.categories import MISSING_CELL
 
 _METHODS = (
     "Cells of variables are given as number and share of each group, shares with Wilson's intervals widened by the "
@@ -26,8 +27,8 @@ _METHODS = (
     "groups by the standardised difference of Yang and Dalton (2012), with an interval under the noise alone."
 )
 _FOOT = (
-    "Cells: number (% of the group; interval of the %). Records with missing values are excluded from a variable's "
-    "shares. Median [first to third quartile] is linear in a bin. SMD (Yang and Dalton 2012): noise enlarges it; its "
+    "Cells: number (% of the group's known values; interval of the %). Missing: number (% of the group's records). "
+    "Median [first to third quartile] is linear in a bin. SMD (Yang and Dalton 2012): noise enlarges it; its "
     "interval is about these records, under the noise alone."
 )
 _CLEAR_CELL = 5.0
@@ -45,6 +46,8 @@ class Shares:
         difference: standardised, of two groups; NaN where not reported.
         difference_ends: from noise alone; 0 to infinity where not reported.
         quartiles: by group, for ``Bins``, linear inside a bin.
+        missing_counts: noisy numbers of records without a value, ``(groups,)``; None where the variable counts none.
+        missing: their shares of all records of the group.
     """
 
     cells: tuple[str, ...]
@@ -54,6 +57,16 @@ class Shares:
     difference: float
     difference_ends: tuple[float, float]
     quartiles: tuple[tuple[Interval, ...], ...] = ()
+    missing_counts: Array | None = None
+    missing: tuple[Interval, ...] = ()
+
+    @property
+    def rows(self) -> Iterator[tuple[str, Array, tuple[Interval, ...]]]:
+        """Each cell's name, numbers and shares by group; last the records without a value."""
+        for place, cell in enumerate(self.cells):
+            yield cell, self.counts[:, place], tuple(group[place] for group in self.shares)
+        if self.missing_counts is not None:
+            yield MISSING_CELL, self.missing_counts, self.missing
 
 
 @formerly(told="reported")
@@ -89,15 +102,15 @@ class GroupShares(RowTable):
                 "variable": name,
                 "level": cell,
                 "group": group,
-                "n": float(each.counts[i, j]),
-                **proportion_row(each.shares[i][j]),
+                "n": float(numbers[i]),
+                **proportion_row(shares[i]),
                 "p_value": each.pvalue,
                 "smd": each.difference,
                 "smd_low": each.difference_ends[0],
                 "smd_high": each.difference_ends[1],
             }
             for name, each in self.variables.items()
-            for j, cell in enumerate(each.cells)
+            for cell, numbers, shares in each.rows
             for i, group in enumerate(self.groups)
         ]
 
@@ -107,8 +120,8 @@ class GroupShares(RowTable):
         for name, each in self.variables.items():
             compared = (_or_hidden(each.pvalue, chance_of), _smd(each))
             rows.append((name, *[""] * len(self.groups), *compared[: len(self._compared)]))
-            for j, cell in enumerate(each.cells):
-                cells = (_cell(each.counts[i, j], each.shares[i][j]) for i in range(len(self.groups)))
+            for cell, numbers, shares in each.rows:
+                cells = map(_cell, numbers, shares)
                 rows.append((f"  {cell}", *cells, *[""] * len(self._compared)))
             if each.quartiles:
                 rows.append(("  median [IQR]", *map(_median, each.quartiles), *[""] * len(self._compared)))
@@ -173,7 +186,19 @@ def _shares(release: Release, by: str, name: str, alpha: float, z: float) -> Sha
     apart = category_difference(counts, table.sigma, alpha, z) if reported else Interval(math.nan, 0.0, math.inf, False)
     cells, variable = table.variables[1].cells[: others + 1], table.variables[1]
     quartiles = _quartiles(variable, counts, table.sigma, z)
-    return Shares(cells, counts, shares, _pvalue(release, by, name), apart.value, (apart.low, apart.high), quartiles)
+    gone, missing = _missing(count_table(release, by, name), len(counts), z)
+    ends = apart.low, apart.high
+    return Shares(cells, counts, shares, _pvalue(release, by, name), apart.value, ends, quartiles, gone, missing)
+
+
+def _missing(table: CountTable, groups: int, z: float) -> tuple[Array | None, tuple[Interval, ...]]:
+    """Return the numbers of records without a value by group, and their shares of all records of the group."""
+    if not table.variables[1].missing:
+        return None, ()
+    counts = table.counts[:groups]
+    cells = (1, counts.shape[1] - 1)
+    shares = (ratio(float(group[-1]), float(group.sum()), cells, table.sigma, z) for group in counts)
+    return counts[:, -1], tuple(shares)
 
 
 def _pvalue(release: Release, by: str, name: str) -> float:
@@ -217,6 +242,8 @@ def _smd(shares: Shares) -> str:
     low, high = shares.difference_ends
     if math.isnan(shares.difference):
         return HIDDEN
+    if math.isinf(shares.difference):
+        return "infinite"
     ends = "" if low == high else f" ({low:.2f} to {high:.2f})"
     return f"{shares.difference:.2f}{ends}"
 
@@ -235,18 +262,24 @@ def category_difference(counts: Array, sigma: float, alpha: float, z: float) -> 
     is 0 where groups may be equal, because noise enlarges a length. Both ends are conservative where noise differs by
     direction; without noise both are d.
 
-    Not reported where noise could hide a group, or a cell in both groups.
+    Groups without a common cell are infinitely far apart: a score that separates them has no variance in either. This
+    is the only case in which a lies outside the range of S, whatever the order of the cells.
+
+    Not reported where noise could hide a group, a cell in both groups, or that the groups have a common cell.
     """
     records, unreported = counts.sum(axis=1), Interval(math.nan, 0.0, math.inf, False)
     if not (records > 0).all():
         return unreported
+    common = counts.min(axis=0)
+    if not sigma and not (common > 0).any():
+        return Interval(math.inf, math.inf, math.inf, True)
     if not sigma:
         value = math.sqrt(max(float(_length(counts, records)), 0.0))
         return Interval(value, value, value, True)
     clear = _CLEAR_CELL * sigma * math.sqrt(2)
     if (counts.sum(axis=0) <= clear).any() or (records <= clear * math.sqrt(counts.shape[1])).any():
         return unreported
-    length = _length_and_errors(counts, records)
+    length = _length_and_errors(counts, records) if (common > _CLEAR_CELL * sigma).any() else None
     if length is None:
         return unreported
     value, errors = length

@@ -111,12 +111,12 @@ class Hidden:
 
     @property
     def estimate(self) -> Array:
-        """Parameters of the clipped targets, ``(m,)``."""
+        """Parameters of the sums, ``(m,)``."""
         return self.errors.estimate
 
     @property
     def error(self) -> Array:
-        """Standard errors, which clipping makes too small."""
+        """Standard errors, without the bias that hides the coefficients."""
         return self.errors.error
 
     @property

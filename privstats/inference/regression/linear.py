@@ -19,6 +19,7 @@ from privstats.course.base import Releases
 from privstats.dp import Privacy
 from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
+from privstats.inference.cell_design import gap_note
 from privstats.inference.evidence import LinearSums, Parts, linear_sums, ridge_schema
 from privstats.inference.inversion import Errors, Inversion, condition, quantile, two_sided
 from privstats.inference.regression.clipping import Hidden, Saturation, clip_note, hides, saturation_of
@@ -47,6 +48,7 @@ def ols(
     records: int | None = None,
     cov_type: CovType = "auto",
     unclipped: bool = False,
+    gaps_as_cells: bool = False,
 ) -> Regression:
     """Fit ordinary least squares from a release of a :class:`~privstats.RidgeSchema`, with intervals that hold under
     noise.
@@ -67,6 +69,9 @@ def ols(
             times the noise of one sum, under any choice.
         unclipped: state that every party's clip report counts none. Otherwise no coefficient is reported where more
             than a tenth of normal targets would be beyond the bound.
+        gaps_as_cells: report a regression on several columns of ``Cells`` although one of them has gaps. The gaps'
+            cell biases contrasts of all columns (the missing-indicator method), so intervals do not cover effects.
+            Otherwise no coefficient is reported where a column has more gaps than noise could show.
 
     Assumes:
         The model is linear, records are independent, clipping is negligible, clients are honest.
@@ -94,7 +99,7 @@ def ols(
     if sums.parts is not None and cov_type != "nonrobust" and not refusal:
         of_parts = Inversion(sums.equations, sums.contrasts, float(len(sums.parts.G) - 1))
         errors = PartErrors(of_parts, sums.parts), "folds"
-    return replace(_regression(release, sums, *errors, reason, unclipped), counts=counts)
+    return replace(_regression(release, sums, *errors, reason, unclipped, gaps_as_cells), counts=counts)
 
 
 def _no_folds(sums: LinearSums, release: Release) -> str:
@@ -110,11 +115,18 @@ def _no_folds(sums: LinearSums, release: Release) -> str:
 
 
 def _regression(
-    release: Release, sums: LinearSums, errors: Errors, cov_type: str, reason: str, unclipped: bool
+    release: Release,
+    sums: LinearSums,
+    errors: Errors,
+    cov_type: str,
+    reason: str,
+    unclipped: bool,
+    gaps_as_cells: bool,
 ) -> Regression:
     schema, equations = ridge_schema(release), sums.equations
     saturation = saturation_of(schema, release, sums)
-    if hides(saturation, unclipped):
+    gaps = sums.cells.gap_columns if sums.cells is not None else []
+    if hides(saturation, unclipped) or (gaps and not gaps_as_cells):
         errors = Hidden(errors)
     return Regression(
         names=sums.names,
@@ -127,7 +139,11 @@ def _regression(
         cov_type=cov_type,
         cov_reason=reason,
         assumed=_LINEAR if cov_type == "folds" else f"{_LINEAR}, {ALIKE}",
-        notes=(*_notes(schema, sums, errors, saturation, unclipped), *_one_variance(reason)),
+        notes=(
+            *gap_note(gaps, gaps_as_cells),
+            *_notes(schema, sums, errors, saturation, unclipped),
+            *_one_variance(reason),
+        ),
         release=release,
         columns=sums.columns,
         errors=errors,

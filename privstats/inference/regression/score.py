@@ -10,10 +10,11 @@ import numpy as np
 
 from privstats.course.newton import weights_after
 from privstats.errors import ReleaseError
-from privstats.inference.cell_design import declared_cells
+from privstats.inference.cell_design import declared_cells, gap_note
 from privstats.inference.evidence import CONSTANT, cell_design, contrasts_of
 from privstats.inference.inversion import condition
 from privstats.inference.last_step import LastStep, last_step, notes_on
+from privstats.inference.regression.clipping import Hidden
 from privstats.inference.regression.table import Regression
 from privstats.inference.releases import column_names, counted_before, map_columns, present_releases
 from privstats.plan import Plan
@@ -23,7 +24,7 @@ from privstats.schema import ScoreSchema, narrowed
 _TITLES = {"logistic": "Logistic regression", "poisson": "Poisson regression"}
 
 
-def logit(releases: Sequence[Release | None]) -> Regression:
+def logit(releases: Sequence[Release | None], *, gaps_as_cells: bool = False) -> Regression:
     """Fit a logistic regression from all releases of a ``Newton`` course.
 
     Coefficients are log odds ratios per original unit. Intervals and p-values include the next Newton step's possible
@@ -34,6 +35,7 @@ def logit(releases: Sequence[Release | None]) -> Regression:
 
     Args:
         releases: of every round, in order; None for one without a sum. A ``Binned`` course begins with its counts.
+        gaps_as_cells: as for :func:`ols`.
 
     Raises:
         ReleaseError: no release, releases of another regression, or out of order.
@@ -49,10 +51,10 @@ def logit(releases: Sequence[Release | None]) -> Regression:
         >>> ps.inference.logit(releases).names
         ('const', 'x0')
     """
-    return _regression(releases, "logistic")
+    return _regression(releases, "logistic", gaps_as_cells)
 
 
-def poisson(releases: Sequence[Release | None]) -> Regression:
+def poisson(releases: Sequence[Release | None], *, gaps_as_cells: bool = False) -> Regression:
     """Fit a Poisson regression from all releases of a ``Newton`` course; coefficients are log rate ratios.
 
     Args and errors are those of :func:`logit`. Counts above ``target_bound`` were truncated, which pulls coefficients
@@ -70,10 +72,10 @@ def poisson(releases: Sequence[Release | None]) -> Regression:
         >>> ps.inference.poisson(releases).params.round(1).tolist()  # log rate ratios
         [0.0, 1.0]
     """
-    return _regression(releases, "poisson")
+    return _regression(releases, "poisson", gaps_as_cells)
 
 
-def _regression(releases: Sequence[Release | None], family: str) -> Regression:
+def _regression(releases: Sequence[Release | None], family: str, gaps_as_cells: bool) -> Regression:
     counts, releases = _behind_counts(releases)
     present = _present(releases, family)
     last, schema = present[-1], _schema(present[-1], family)
@@ -87,11 +89,14 @@ def _regression(releases: Sequence[Release | None], family: str) -> Regression:
         rows = contrasts_of(*map_columns(schema.transform, columns), schema.constant)
         names = (*(() if schema.constant is None else (CONSTANT,)), *column_names(schema, columns))
     errors = last_step(present, weights, schema.clip_norm, rows, design)
-    notes = notes_on(errors)
+    notes, fields = notes_on(errors), fields_of_rounds(present, errors)
     if design is not None:
-        notes = notes_on(errors, design.read) + design.notes(errors.inversion.equations)
+        gaps = design.gap_columns
+        notes = gap_note(gaps, gaps_as_cells) + notes_on(errors, design.read)
+        notes += design.notes(errors.inversion.equations)
+        fields["errors"] = Hidden(errors) if gaps and not gaps_as_cells else errors
     return Regression(
-        **fields_of_rounds(present, errors),
+        **fields,
         names=names,
         notes=tuple(notes),
         columns=columns,

@@ -6,7 +6,8 @@ A fault is proven, or an accusation: the server cannot decide which of two clien
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import islice
 
 from privstats.errors import AggregationError, RemoteProtocolError
 from privstats.secagg.interactive.checks import check_proven
@@ -35,6 +36,12 @@ def require_clients(remaining: Iterable[int], step: StepName, graph: Graph) -> N
         raise AggregationError(step, "too_few_clients", f"{len(here)} answered, the plan needs {parameters.min_listed}")
     if graph.min_degree(here) < parameters.quorum:
         raise AggregationError(step, "isolated", "a client has too few remaining neighbours to be unmasked")
+    if len(graph.committee & here) < parameters.signatures:
+        raise AggregationError(
+            step,
+            "too_few_clients",
+            f"{len(graph.committee & here)} members of the committee answered, {parameters.signatures} must sign",
+        )
 
 
 def tolerance(parameters: Parameters, *, full_list: bool = False) -> int:
@@ -164,7 +171,7 @@ def signers(survivors: Iterable[int], failed: Failed, graph: Graph) -> list[int]
     """
     listed = frozenset(survivors)
     willing = [client for client in sorted(listed) if _can_agree(client, listed, failed, graph)]
-    if len(willing) < graph.parameters.threshold:
+    if len(graph.committee.intersection(willing)) < graph.parameters.signatures:
         names = "; ".join(str(error) for error in accused(failed))
         raise AggregationError("mask", "unproven_boxes", f"too few clients can agree to a list of survivors: {names}")
     return willing
@@ -180,22 +187,30 @@ def _can_agree(client: int, listed: frozenset[int], failed: Failed, graph: Graph
     return True
 
 
-def quorums(
-    signed: Collection[int], neighbours: Callable[[int], Iterable[int]], parameters: Parameters
-) -> dict[int, tuple[int, ...]]:
-    """Map each signer to a quorum of signing neighbours, if it has one."""
-    shown: dict[int, tuple[int, ...]] = {}
-    for client in sorted(signed):
-        signers = tuple(other for other in neighbours(client) if other in signed)[: parameters.quorum]
-        if len(signers) == parameters.quorum:
-            shown[client] = signers
-    if len(shown) < parameters.threshold:
+def require_signatures(signed: Collection[int], graph: Graph) -> list[int]:
+    """Return the signers that can be shown enough signatures (:func:`shown_signers`), or raise."""
+    parameters, counted = graph.parameters, len(graph.committee.intersection(signed))
+    ready = [client for client in sorted(signed) if len(_near(client, signed, graph)) == parameters.quorum]
+    if counted < parameters.signatures or len(ready) < parameters.threshold:
         raise AggregationError(
             "agree",
             "too_few_signatures",
-            f"{len(shown)} clients can be shown enough signatures, {parameters.threshold} are needed",
+            f"{counted} clients signed and {len(ready)} of them can be shown a quorum of neighbours: "
+            f"{parameters.signatures} and {parameters.threshold} are needed",
         )
-    return shown
+    return ready
+
+
+def shown_signers(client: int, signed: Collection[int], graph: Graph) -> tuple[int, ...]:
+    """Return whose signatures a signer is shown: a quorum of neighbours, then as many of the committee as it needs."""
+    near = _near(client, signed, graph)
+    counted = graph.committee.intersection((*near, client))
+    more = (other for other in sorted(graph.committee.intersection(signed)) if other not in counted)
+    return tuple(sorted((*near, *islice(more, max(0, graph.parameters.signatures - len(counted))))))
+
+
+def _near(client: int, signed: Collection[int], graph: Graph) -> list[int]:
+    return list(islice((other for other in graph.neighbours(client) if other in signed), graph.parameters.quorum))
 
 
 def accused(failed: Failed) -> tuple[RemoteProtocolError, ...]:

@@ -160,9 +160,15 @@ def check_proven(survivors: frozenset[int], graph: Graph, index: int, failed: Co
 
 
 def check_agreement(message: messages.Agreement, graph: Graph, index: int, state: ClientState) -> None:
-    """Require that a quorum of surviving neighbours signed this client's list."""
-    _check_clients(message.signers, _members(state.survivors, graph).intersection(graph.neighbours(index)))
-    _check_quorum(len(message.signers), graph, "signed")
+    """Require signatures on this client's list, of a quorum of its neighbours and of enough of the committee.
+
+    Enough of the committee are so many that no other client can be shown as many on another list.
+    """
+    _check_clients(message.signers, _members(state.survivors, graph) - {index})
+    _check_quorum(len(set(message.signers).intersection(graph.neighbours(index))), graph, "signed")
+    signed = len(graph.committee.intersection((*message.signers, index)))
+    if signed < graph.parameters.signatures:
+        raise Refusal("too_few_signatures", f"{signed} clients signed, {graph.parameters.signatures} are needed")
     _check_length(message.signatures, wire.SIGNATURE_BYTES * len(message.signers))
     statement = survivors_statement(state.transcript, state.survivors)
     for place, signer in enumerate(message.signers):

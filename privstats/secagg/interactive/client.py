@@ -58,7 +58,7 @@ class Client(Uploader):
     sum over at least ``min_survivors`` clients. This holds even if the server deviates (docs/theorems.md):
 
     - complete graphs: theorem 2 in version 3, 7 in version 4.
-    - random graphs: 3 and 8, if all see one list. ``parameters.condition`` and ``failure`` limit both.
+    - random graphs: theorem 8 in both. ``parameters.condition`` and ``failure`` limit it.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -173,8 +173,7 @@ class Client(Uploader):
     def agreement(self) -> dict[int, bytes]:
         """The survivor list with its signature, by signer; empty before unmasking.
 
-        In the complete graph these verified public statements let an unlisted client prove that its upload is in no
-        sum.
+        These verified public statements let an unlisted client prove that its upload is in no sum.
         """
         return dict(self._state.agreement) if self._state.step == "done" else {}
 

@@ -1,7 +1,8 @@
 """The graph of neighbours that exchange masks: a function of parameters and roster alone.
 
 Each client computes it, so the server cannot choose it. It is complete, or a random k-regular Harary graph: a public
-permutation puts clients on a circle, neighbours are the k nearest.
+permutation puts clients on a circle, neighbours are the k nearest. Another permutation selects the committee that signs
+the one survivor list.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from privstats.errors import LocalProtocolError
 from privstats.secagg.interactive.parameters import Parameters
+from privstats.secagg.interactive.random_graph import committee_size
 from privstats.secagg.prg import keystream
 from privstats.secagg.roster import Roster, require_roster
 from privstats.secagg.wire import labelled
@@ -68,6 +70,19 @@ class Graph:
         return int(present[self._table].sum(axis=1)[present].min())
 
     @cached_property
+    def committee(self) -> frozenset[int]:
+        """The clients whose signatures on a survivor list count: all, or the first of a public permutation.
+
+        It follows from parameters and roster alone. If it followed from a session's transcript, a server could compute
+        two transcripts and show each to the committee of its own (docs/theorems.md, 8).
+        """
+        size = committee_size(self.parameters.clients)
+        if size == self.parameters.clients:
+            return frozenset(range(size))
+        order = _permutation(labelled("committee", self.place), self.parameters.clients)
+        return frozenset(order[:size].tolist())
+
+    @cached_property
     def _table(self) -> NDArray[np.int32]:
         seed = labelled("graph", self.parameters.digest, self.roster.digest)
         return _harary(seed, self.parameters.clients, self.parameters.neighbours)
@@ -76,11 +91,15 @@ class Graph:
 @lru_cache(maxsize=4)
 def _harary(seed: bytes, clients: int, neighbours: int) -> NDArray[np.int32]:
     """Return neighbours by client, ``(clients, neighbours)``."""
-    # Position p of the circle has the client with the p-th smallest of ``clients`` uint64 of the seed's keystream.
-    order = np.argsort(np.frombuffer(keystream(seed, 0, 0, 8 * clients), "<u8"), kind="stable")
+    order = _permutation(seed, clients)  # by position on the circle
     half = neighbours // 2
     offsets = np.concatenate([np.arange(-half, 0), np.arange(1, half + 1)])
     table = np.empty((clients, neighbours), np.int32)
     table[order] = np.sort(order[(np.arange(clients)[:, None] + offsets) % clients], axis=1)
     table.setflags(write=False)
     return table
+
+
+def _permutation(seed: bytes, clients: int) -> NDArray[np.int64]:
+    """Return the clients in order of ``clients`` uint64 of the seed's keystream."""
+    return np.argsort(np.frombuffer(keystream(seed, 0, 0, 8 * clients), "<u8"), kind="stable")

@@ -151,7 +151,7 @@ class Agree(_Message, frozen=True, tag=7):
 
 
 class Agreement(_Message, frozen=True, tag=8):
-    """Neighbours' signatures over the survivor list."""
+    """Signatures over the survivor list, of neighbours and of the committee."""
 
     signers: tuple[Index, ...]
     signatures: bytes
@@ -280,6 +280,7 @@ Wire: TypeAlias = ClientMessage | ServerMessage
 def _limits(parameters: Parameters) -> dict[type[msgspec.Struct], int]:
     k, n = parameters.neighbours, parameters.clients
     index, neighbours = _index(n - 1), _array(k) + k * _index(n - 1)
+    signers = min(n - 1, parameters.quorum + parameters.signatures)
     names = index + _bytes(HASH_BYTES)  # sender and reply_to
     advertise = HEADER_BYTES - 1 + index + 3 * _bytes(32) + _bytes(SIGNATURE_BYTES)
     boxes, pairs, bitmap = _bytes(k * box_bytes(parameters)), _bytes(k * PAIR_BYTES), _bytes((n + 7) // 8)
@@ -297,7 +298,7 @@ def _limits(parameters: Parameters) -> dict[type[msgspec.Struct], int]:
         Mask: names + _bytes(parameters.ring.wire_bytes),
         Survivors: bitmap,
         Agree: names + _bytes(SIGNATURE_BYTES),
-        Agreement: neighbours + _bytes(k * SIGNATURE_BYTES),
+        Agreement: _array(signers) + signers * _index(n - 1) + _bytes(signers * SIGNATURE_BYTES),
         Unmask: unmask,
         UnmaskWithOpening: unmask + _bytes(SECRET_BYTES),
         Abort: 1 + _bytes(SIGNATURE_BYTES) - TAG_BYTES,

@@ -11,9 +11,17 @@ import msgspec
 
 from privstats.encoding.ring import Group
 from privstats.errors import PlanError
-from privstats.secagg.interactive.random_graph import CERTAIN, FailureBounds, excludable, failure_bounds, solve_sparse
+from privstats.secagg.interactive.random_graph import (
+    CERTAIN,
+    COMMITTEE,
+    FailureBounds,
+    excludable,
+    failure_bounds,
+    signatures_needed,
+    solve_sparse,
+)
 from privstats.secagg.keys import CLASSICAL, HYBRID
-from privstats.secagg.machines import check_levels
+from privstats.secagg.machines import check_levels, working_with
 
 StepName: TypeAlias = Literal["advertise", "share", "check", "mask", "agree", "unmask", "done", "failed"]
 
@@ -41,7 +49,7 @@ class Parameters:
 
     Attributes:
         clients: parties on the roster, n.
-        threshold: number t of shares that reconstruct a secret, and of signatures over one survivor list.
+        threshold: number t of shares that reconstruct a secret.
         min_survivors: minimum number of clients in a revealed sum.
         colluders: clients that may work with the server and learn only the sum.
         neighbours: clients that each client exchanges masks with, k; ``clients - 1`` is the complete graph.
@@ -98,6 +106,11 @@ class Parameters:
             )
         if not self.complete and not (k % 2 == 0 and k < 2 * t <= 2 * k):
             raise PlanError(f"a sparse graph needs even neighbours k, k/2 < threshold <= k, got {k}, {t}: call solve")
+        if n <= COMMITTEE and self.signatures > self.min_survivors:
+            raise PlanError(
+                f"min_survivors must be at least {self.signatures}, since more than (clients + colluders) / 2 sign one "
+                f"survivor list, got {self.min_survivors}: raise it, or lower colluders"
+            )
         if len(self.plan_digest) != 32:
             raise PlanError(f"plan_digest must be 32 bytes, got {len(self.plan_digest)}")
         if not self.complete and 2 * self.disputes > k - t:
@@ -126,6 +139,14 @@ class Parameters:
     def quorum(self) -> int:
         """Number of *other* clients that must answer: t, or t - 1 in the complete graph."""
         return self.threshold - 1 if self.complete else self.threshold
+
+    @property
+    def signatures(self) -> int:
+        """Number of the committee's signatures over one survivor list before a client opens its masks.
+
+        So many that no second list can have as many: t in the complete graph, else :func:`signatures_needed`.
+        """
+        return self.threshold if self.complete else signatures_needed(self.clients, self.colluders)
 
     @property
     def disputes(self) -> int:
@@ -164,7 +185,8 @@ class Parameters:
         """32-byte digest of parameters, plan and cryptographic suite."""
         numbers = (self.clients, self.threshold, self.min_survivors, self.colluders, self.neighbours)
         layers = (self.levels,) if self.levels else ()
-        parts = (SUITES[self.key_agreement], numbers, self.ring.segments, self.plan_digest, *layers)
+        signed = () if self.complete else (self.signatures,)
+        parts = (SUITES[self.key_agreement], numbers, self.ring.segments, self.plan_digest, *layers, *signed)
         return hashlib.sha256(b"privstats/secagg/parameters" + msgspec.msgpack.encode(parts)).digest()
 
     @property
@@ -174,17 +196,17 @@ class Parameters:
 
     @property
     def failure(self) -> float:
-        """Bound on the probability, over the random graph, that masking over one list reveals more than the sum.
+        """Bound on the probability, over graph and committee, that masking reveals more than the sum.
 
-        The union of connectivity, privacy and, if :attr:`server_may_lie`, a lying server; 0 where complete. Liveness is
-        excluded: a session without a sum reveals no client.
+        The union of connectivity, privacy and, if :attr:`server_may_lie`, a lying server and two lists; 0 where
+        complete. Liveness is excluded: a session without a sum reveals no client.
         """
         if self.complete:
             return 0.0
         bounds = self.bounds
         counted = [bounds.connectivity, bounds.privacy]
         if self.server_may_lie:
-            counted.append(bounds.lying_server)
+            counted += [bounds.lying_server, bounds.two_lists]
         return math.fsum(2.0**bound for bound in counted)
 
     @property
@@ -194,8 +216,10 @@ class Parameters:
 
     @property
     def condition(self) -> str:
-        """The only adversary covered by the promise; empty if every server is covered."""
-        return "" if self.server_may_lie else "against a server that follows the protocol"
+        """The promise's assumption: a clause that follows "while"."""
+        server = "" if self.server_may_lie else "the server follows the protocol and "
+        graph = "" if self.complete else ", chosen without knowledge of the random graph"
+        return f"{server}{working_with(self.colluders, self.clients)} the server{graph}"
 
     @classmethod
     def solve(
@@ -225,9 +249,9 @@ class Parameters:
         Raises:
             PlanError: helpers, an unknown graph, or no threshold fits both dropouts and colluders.
 
-        Guarantee: see ``docs/protocol.md``. The complete graph covers a server that misreports dropouts; the robust
-        graph does up to :attr:`bounds`. The sparse graph is for a server that follows the protocol: its bounds assume
-        that dropouts do not depend on the graph.
+        Guarantee: see ``docs/theorems.md``, 2, 7 and 8. The complete graph covers a server that lies about who takes
+        part; the robust graph does up to :attr:`bounds`. The sparse graph is for a server that follows the protocol:
+        its bounds assume that dropouts do not depend on the graph.
         """
         if helpers or noisy_helpers:
             raise PlanError("the interactive protocol has no helpers: omit panel, or choose protocol='split'")

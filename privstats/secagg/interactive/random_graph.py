@@ -1,7 +1,7 @@
 """Solve for a random graph's degree and threshold, and bound its failure probabilities.
 
-Exact tails on random k-regular Harary graphs, as in SecAgg+ (Bell, Bonawitz, Gascon, Lepoint, Raykova 2020). They
-assume that who colludes does not depend on the graph.
+Exact tails on random k-regular Harary graphs, as in SecAgg+ (Bell, Bonawitz, Gascon, Lepoint, Raykova 2020), and on a
+random committee. They assume that who colludes depends neither on the graph nor on the committee.
 """
 
 from __future__ import annotations
@@ -17,6 +17,11 @@ from privstats.errors import PlanError
 
 _CONNECTIVITY, _PRIVACY, _LIVENESS = -40.0, -40.0, -30.0
 _MAX_NEIGHBOURS = 255
+COMMITTEE = 1024
+"""Maximum number of clients whose signatures fix the one survivor list: all clients up to this number.
+
+A client downloads 64 bytes per signature and verifies each: 36 kB at 1,000 clients, at most 66 kB in a larger cohort.
+"""
 
 
 @dataclass(frozen=True)
@@ -28,15 +33,17 @@ class FailureBounds:
         privacy: a client's neighbours include enough colluders to reconstruct both its secrets.
         liveness: no sum, as a secret has fewer than t shares although no more clients vanish than planned.
         lying_server: as connectivity, if the server sees the graph before choosing who "drops".
+        two_lists: the committee has enough colluders for two survivor lists; -inf where all clients are on it.
     """
 
     connectivity: float
     privacy: float
     liveness: float
     lying_server: float
+    two_lists: float
 
 
-CERTAIN = FailureBounds(-inf, -inf, -inf, -inf)
+CERTAIN = FailureBounds(-inf, -inf, -inf, -inf, -inf)
 
 
 @dataclass(frozen=True)
@@ -58,6 +65,33 @@ def excludable(clients: int, neighbours: int, disputes: int) -> int:
     return disputes * windows
 
 
+def committee_size(clients: int) -> int:
+    """Return the number of clients whose signatures on a survivor list count."""
+    return min(clients, COMMITTEE)
+
+
+@lru_cache(256)
+def signatures_needed(clients: int, colluders: int) -> int:
+    """Return the number of the committee's signatures on one list that exclude a second list.
+
+    With s members, c' of them colluders that sign twice, tau signatures on each of two lists need
+    2 (tau - c') <= s - c'. The result is the smallest tau with 2 tau > s + c' except with probability 2^-40: for
+    s = n it is floor((n + c) / 2) + 1 and certain (docs/theorems.md, 8).
+    """
+    size = committee_size(clients)
+    if size == clients:
+        return (clients + colluders) // 2 + 1
+    tau = np.arange(size // 2 + 1, size + 2)  # with size + 1 there is never a list
+    return int(tau[(_two_lists(clients, colluders, tau) <= _PRIVACY).argmax()])
+
+
+def _two_lists(clients: int, colluders: int, signatures: int | NDArray[np.int64]) -> NDArray[np.float64]:
+    from scipy.stats import hypergeom
+
+    size = committee_size(clients)
+    return np.asarray(hypergeom.logsf(2 * np.asarray(signatures) - size - 1, clients, colluders, size)) / log(2)
+
+
 @lru_cache(256)  # a session reads its plan again with every message
 def solve_sparse(
     clients: int, *, min_survivors: int, colluders: int, robust: bool = False, disputes: int = 0
@@ -71,13 +105,18 @@ def solve_sparse(
         disputes: maximum number of neighbours in dispute with a client; at most half of k - t.
 
     Raises:
-        PlanError: no even k up to 255 (or clients - 2) satisfies them.
+        PlanError: no even k up to 255 (or clients - 2) satisfies them, or too few clients may remain to sign one list.
     """
     dropouts = clients - min_survivors
     if clients < 4 or colluders < 0 or dropouts < 0 or colluders + dropouts >= clients:
         raise PlanError(
             f"a random graph needs at least 4 clients and an honest survivor, got clients={clients}, "
             f"colluders={colluders}, min_survivors={min_survivors}"
+        )
+    if _unsigned(clients, dropouts, signatures_needed(clients, colluders)) > _LIVENESS:
+        raise PlanError(
+            f"more than half of {clients} clients, {colluders} of which may collude, sign one survivor list, and "
+            f"{min_survivors} survivors may be too few: raise min_survivors, or lower colluders"
         )
     # Imported here, because the import takes half a second, which complete graphs do not need.
     from scipy.stats import hypergeom
@@ -115,12 +154,13 @@ def failure_bounds(
 
     - connectivity: ``n * prod_{i<k/2} (c+d-i)/(n-i)``. k/2 adjacent positions hold no honest survivor.
     - privacy: ``n * P[Hyp(n-1, c, k) >= 2t-k]``. Enough colluders for t shares of both a client's secrets.
-    - liveness: ``n * P[Hyp(n-1, n-1-d+m, k) < t+q]``. A client has fewer than t undisputed neighbours among the
-      n - d + m clients that must stay.
-    - lying_server: ``n * P[Hyp(n-1, c, k/2) >= t-q-k/2]``. Every listed client needs t listed neighbours. So next to
-      k/2 positions without honest survivors at least t-q-k/2 must be colluders (docs/theorems.md, 8).
+    - liveness: ``n * P[Hyp(n-1, n-1-d+m, k) < t+q] + P[Hyp(n, n-d, s) < tau]``. A client has fewer than t undisputed
+      neighbours among the n - d + m clients that must stay, or too few of the committee's s members stay to sign.
+    - lying_server: ``n * P[Hyp(n-1, c, k/2) >= t-q-k/2]``. Near every client in a sum t neighbours sign or collude. So
+      next to k/2 positions without honest signers at least t-q-k/2 must be colluders (docs/theorems.md, 8).
+    - two_lists: ``P[Hyp(n, c, s) >= 2 tau - s]``, with tau = :func:`signatures_needed`; 0 where s = n.
 
-    Source: SecAgg+, theorems 3.7 to 3.10, with exact hypergeometric tails; the last is ours.
+    Source: SecAgg+, theorems 3.7 to 3.10, with exact hypergeometric tails; the last two are ours.
     """
     from scipy.stats import hypergeom
 
@@ -130,9 +170,23 @@ def failure_bounds(
     return FailureBounds(
         connectivity=_connectivity(n, c + dropouts, k),
         privacy=float(_log2_union(n, hypergeom.logsf(2 * t - k - 1, n - 1, c, k))),
-        liveness=float(_log2_union(n, hypergeom.logcdf(t + disputes - 1, n - 1, n - 1 - gone, k))),
+        liveness=float(
+            np.logaddexp2(
+                _log2_union(n, hypergeom.logcdf(t + disputes - 1, n - 1, n - 1 - gone, k)),
+                _unsigned(n, dropouts, signatures_needed(n, c)),
+            )
+        ),
         lying_server=float(_log2_union(n, hypergeom.logsf(t - disputes - k // 2 - 1, n - 1, c, k // 2))),
+        two_lists=float(_two_lists(n, c, signatures_needed(n, c))),
     )
+
+
+def _unsigned(clients: int, dropouts: int, signatures: int) -> float:
+    """Return log2 of the probability that too few of the committee stay to sign, if d clients drop out."""
+    from scipy.stats import hypergeom
+
+    size = committee_size(clients)
+    return float(hypergeom.logcdf(signatures - 1, clients, clients - dropouts, size) / log(2))
 
 
 def _connectivity(clients: int, lost: int, k: int) -> float:

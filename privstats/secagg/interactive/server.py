@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from hashlib import sha256
-from itertools import islice
 from typing import Any, ClassVar
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
@@ -17,7 +16,13 @@ from privstats.errors import LocalProtocolError
 from privstats.secagg import kem, wire
 from privstats.secagg.exclusive import exclusive
 from privstats.secagg.interactive import messages
-from privstats.secagg.interactive.blame import quorums, require_clients, require_dealers, signers
+from privstats.secagg.interactive.blame import (
+    require_clients,
+    require_dealers,
+    require_signatures,
+    shown_signers,
+    signers,
+)
 from privstats.secagg.interactive.checks import (
     check_advertise,
     check_agree,
@@ -370,14 +375,14 @@ class Server(ServerSteps):
 
     def _close_agree(self) -> set[int]:
         self._state.agreement = {each: self._state.listed + sign for each, sign in self._state.signatures.items()}
-        return set(self._require_quorums())
+        return set(self._require_signatures())
 
-    def _require_quorums(self) -> dict[int, tuple[int, ...]]:
-        return quorums(self._state.signatures, self._receivers, self.parameters)
+    def _require_signatures(self) -> list[int]:
+        return require_signatures(self._state.signatures, self._graph)
 
     def _agreement(self, client: int) -> messages.Agreement:
         signed = self._state.signatures
-        shown = tuple(islice((other for other in self._receivers(client) if other in signed), self.parameters.quorum))
+        shown = shown_signers(client, signed, self._graph)
         return messages.Agreement(self._state.session, shown, b"".join(map(signed.__getitem__, shown)))
 
     def _require_shares(self) -> None:
@@ -398,7 +403,7 @@ class Server(ServerSteps):
         "share": StepActions(_adverts, _accept_share, _check_share, _close_share),
         "check": StepActions(_delivery, _accept_check, _require_dealers, _close_check),
         "mask": StepActions(_going_on, _accept_mask, _require_survivors, _close_mask),
-        "agree": StepActions(_survivors, _accept_agree, _require_quorums, _close_agree),
+        "agree": StepActions(_survivors, _accept_agree, _require_signatures, _close_agree),
         "unmask": StepActions(_agreement, _accept_unmask, _require_shares, _close_unmask),
     }
 

@@ -162,8 +162,7 @@ class ServerSteps(Exclusive):
     def agreement(self) -> dict[int, bytes]:
         """The survivor list with its signature, by client; empty before a quorum.
 
-        In the complete graph an unlisted client can prove with the list, even after a failed session, that its upload
-        is in no sum.
+        An unlisted client can prove with the list, even after a failed session, that its upload is in no sum.
         """
         return dict(self._state.agreement)
 

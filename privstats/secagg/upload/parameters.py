@@ -11,6 +11,7 @@ import msgspec
 from privstats.encoding.ring import Group, Ring
 from privstats.errors import PlanError
 from privstats.secagg.keys import CLASSICAL
+from privstats.secagg.machines import working_with
 from privstats.secagg.statements import Claim
 from privstats.secagg.upload.state import STEPS, UPLOAD_STEP
 from privstats.secagg.upload.suites import SUITES, Suite
@@ -156,8 +157,8 @@ class UploadParameters:
 
     @property
     def condition(self) -> str:
-        """The assumption behind the promise."""
-        return "unless the leader and all helpers work together"
+        """The promise's assumption: a clause that follows "while"."""
+        return f"leader and helpers do not all work together and {working_with(self.colluders, self.clients)} them"
 
     @classmethod
     def solve(

@@ -6,8 +6,8 @@ Reading them from full columns would leak under a guarantee, so a study contains
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -15,10 +15,19 @@ import numpy as np
 
 from privstats.dp import Privacy
 from privstats.errors import DataError, SchemaError
-from privstats.intake.columns import Readings
+from privstats.intake.columns import Readings, read_texts
 from privstats.intake.meaning import LOST
 from privstats.transforms import Categories, Column, Dates, Numeric, Truth
 from privstats.transforms.columns import days_of
+from privstats.workflows.forms import (
+    are_codes,
+    date_form,
+    gap_words,
+    is_gap_word,
+    numeric_form,
+    toml_of,
+    why_no_number,
+)
 
 MOST_ROWS = 1
 """Maximum weight of a person's rows at one party, in rows: heads are best with the smallest clip."""
@@ -33,6 +42,7 @@ class RehearsalOptions:
         epsilon, delta, adjacency, model: of the guarantee.
         test: approximate held-out share.
         persons: id column, for a guarantee per person; None: per record.
+        gaps: further words that mean a gap, in every column.
     """
 
     target: str
@@ -43,6 +53,7 @@ class RehearsalOptions:
     test: float = 0.25
     drop: tuple[str, ...] = ()
     persons: str | None = None
+    gaps: tuple[str, ...] = ()
 
     def privacy(self, parties: int) -> Privacy:
         """Return the rehearsed guarantee."""
@@ -90,6 +101,7 @@ _WHO = {_RECURRING: f"{_RECURRING}; name it with --persons (in Python persons=) 
 _MOST_CLASSES = 20
 _SHOWN = 8
 _SIZE = "the size that the protocol plans with"
+_FORM = "the data dictionary; a study states it in columns.toml, in these words"
 _BOOK = "its code book; here the first file alone: further values in another file count as other"
 
 
@@ -133,6 +145,7 @@ class Assumed:
                 for each in lists
             ),
             Sentence(f"classes of {self.target}", ", ".join(self.classes), "the protocol's definition of the outcome"),
+            *(Sentence(f"form of {each.name}", form, _FORM) for each in self.columns if (form := toml_of(each))),
             *(Sentence(f"number of {what}", f"{size:,}", _SIZE) for what, size in self._sizes.items()),
         ]
         dropped = "; ".join(f"{name}: {', '.join(words)}" for name, words in self.gaps.items())
@@ -150,13 +163,25 @@ class Assumed:
 _KINDS: Mapping[type, str] = {Numeric: "numbers", Dates: "dates", Truth: "yes or no", Categories: "categories"}
 
 
-def assumed_of(table: Mapping[str, Readings], target: str, records: int, *, persons: str | None = None) -> Assumed:
+def assumed_of(
+    table: Mapping[str, Readings],
+    target: str,
+    records: int,
+    *,
+    persons: str | None = None,
+    raw: Mapping[str, Sequence[Any]] | None = None,
+    stated: Collection[str] = (),
+) -> Assumed:
     """Infer column declarations from one file's values; ``records`` counts all files.
+
+    Args:
+        raw: as for :func:`kinds_of`.
+        stated: gap words that a person stated.
 
     Raises:
         DataError: the target has one value or too many, or no usable column remains.
     """
-    kinds = kinds_of({name: values for name, values in table.items() if name != target})
+    kinds = kinds_of({name: values for name, values in table.items() if name != target}, raw, stated)
     columns = tuple(each for each in kinds.values() if not isinstance(each, str))
     if not columns:
         raise DataError(
@@ -167,42 +192,73 @@ def assumed_of(table: Mapping[str, Readings], target: str, records: int, *, pers
         excluded = {name: _WHO.get(why, why) for name, why in excluded.items()}
     else:
         excluded[persons] = _WHOSE
-    gaps = {
+    gaps: dict[str, Sequence[str]] = {
         each.name: words
         for each in columns
         if (words := sorted({word for word in table[each.name].words.values() if word in _LEVELS} - each.words))
     }
-    return Assumed(columns, excluded, target, _classes(target, table[target]), records, gaps=gaps)
+    if of_target := gap_words(Counter(table[target].texts.values()), stated):
+        gaps[target] = of_target
+    return Assumed(columns, excluded, target, _classes(target, table[target], stated), records, gaps=gaps)
 
 
-def kinds_of(table: Mapping[str, Readings]) -> dict[str, Column | str]:
-    """Return columns' declarations, or reasons for exclusion."""
-    return {name: _accepted(name, values) for name, values in table.items()}
+def kinds_of(
+    table: Mapping[str, Readings], raw: Mapping[str, Sequence[Any]] | None = None, gaps: Collection[str] = ()
+) -> dict[str, Column | str]:
+    """Return columns' declarations, or reasons for exclusion.
+
+    Args:
+        raw: columns whose values are texts as a file has them, which show what a number would lose.
+        gaps: further words that mean a gap.
+    """
+    return {name: _accepted(name, values, (raw or {}).get(name, ()), gaps) for name, values in table.items()}
 
 
-def _accepted(name: str, readings: Readings) -> Column | str:
+def _accepted(name: str, readings: Readings, raw: Sequence[Any], stated: Collection[str]) -> Column | str:
     try:
-        return _kind_of(name, readings)
+        if are_codes(dict.fromkeys(each for each in raw if isinstance(each, str))):
+            return _of_codes(name, read_texts(raw))
+        return _kind_of(name, readings, stated)
     except SchemaError:
         return "a plan cannot list its name or values"
 
 
-def _kind_of(name: str, readings: Readings) -> Column | str:
+def _of_codes(name: str, readings: Readings) -> Column | str:
+    kind = _of_texts(name, readings, len(readings.numbers) - int(readings.missing.sum()))
+    return replace(kind, as_text=True) if isinstance(kind, Categories) else kind
+
+
+def _kind_of(name: str, readings: Readings, stated: Collection[str]) -> Column | str:
+    texts = Counter(readings.texts.values())
+    gaps = gap_words(texts, stated)
     non_missing = len(readings.numbers) - int(readings.missing.sum())
     if not non_missing:
         return "empty"
     numbers = readings.numbers[~np.isnan(readings.numbers)]
-    if len(np.unique(numbers)) + len(set(readings.texts.values())) == 1:
-        words, texts = set(readings.words.values()), set(readings.texts.values())
+    if len(np.unique(numbers)) + len(texts) == 1:
+        words = set(readings.words.values())
         if len(words) == len(texts) == 1 and words <= _LEVELS:  # one of two levels is not a gap
-            return Categories(name, tuple(sorted(words | texts)))
+            return Categories(name, tuple(sorted({*words, *texts})))
         return "one value alone" if non_missing == len(readings.numbers) else Categories(name, ())
-    days = [text for text in readings.texts.values() if np.isfinite(days_of(text))]
-    if len(numbers) >= _NEARLY_ALL * non_missing:
-        return _of_numbers(name, numbers)
-    if len(days) >= _NEARLY_ALL * non_missing:
-        return Dates(name)
-    return _of_texts(name, readings, non_missing)
+    given = non_missing - sum(texts[word] for word in gaps)
+    if len(numbers) >= _NEARLY_ALL * given > 0:
+        return _with_gaps(_of_numbers(name, numbers), gaps)
+    if sum(count for text, count in texts.items() if np.isfinite(days_of(text))) >= _NEARLY_ALL * given > 0:
+        return Dates(name, gaps=gaps)
+    if (dates := date_form(name, numbers, texts, stated)) is not None:
+        return dates
+    numeric = numeric_form(name, len(numbers), texts, stated)
+    if numeric is not None and len(np.unique(numbers)) + len(texts) > _VALUES:
+        return numeric
+    kind = _of_texts(name, readings, non_missing)
+    if isinstance(kind, Categories) and (own := tuple(word for word in gaps if word in stated)):
+        values: Any = tuple(value for value in kind.values if value not in own)
+        kind = replace(kind, values=values if len(values) > 1 else (), gaps=own)
+    return (why_no_number(len(numbers), texts) or kind) if isinstance(kind, str) else kind
+
+
+def _with_gaps(kind: Column | str, gaps: tuple[str, ...]) -> Column | str:
+    return kind if isinstance(kind, str) else replace(kind, gaps=gaps)
 
 
 def _of_numbers(name: str, numbers: Any) -> Column | str:
@@ -239,9 +295,10 @@ def _first_accepted(make: Callable[[], Column], less: Callable[[], Column]) -> C
         return less()
 
 
-def _classes(target: str, readings: Readings) -> tuple[str, ...]:
+def _classes(target: str, readings: Readings, stated: Collection[str]) -> tuple[str, ...]:
     numbers = np.unique(readings.numbers[~np.isnan(readings.numbers)])
-    classes = (*(f"{each:.15g}" for each in numbers.tolist()), *sorted(set(readings.texts.values())))
+    texts = sorted(text for text in set(readings.texts.values()) if text not in stated and not is_gap_word(text))
+    classes = (*(f"{each:.15g}" for each in numbers.tolist()), *texts)
     if not 2 <= len(classes) <= _MOST_CLASSES:
         many = "one value" if len(classes) < 2 else f"more than {_MOST_CLASSES} different values"
         raise DataError(

@@ -33,7 +33,7 @@ _OPEN = "?"
 _LEFT = {
     "unlabelled": "records without a class, excluded",
     "unowned": "records without an id, excluded",
-    "broken": "lines that are no records, excluded",
+    "broken": "records that do not fit the names, excluded",
 }
 _READ = ("transform", "features", "classes", "class_names")
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,28 +14,34 @@ from numpy.typing import NDArray
 from privstats.errors import DataError
 from privstats.intake.column_names import places_in
 from privstats.intake.columns import Readings, read
+from privstats.intake.csv_dialect import Dialect, Marks
 from privstats.intake.csv_lines import other_separator, quoted_names
 from privstats.intake.person_ids import names_of, persons_held_out
 from privstats.intake.record_files import held_out
 from privstats.moments.input_validation import places_of
 from privstats.transforms import Categories, Cells, Column
+from privstats.workflows.forms import form_remarks
 from privstats.workflows.look import looked, spellings, unlisted
 from privstats.workflows.rehearsal.areas import Held
 from privstats.workflows.rehearsal.assumed import Assumed
 from privstats.workflows.rehearsal.sources import HeldTable, Source, name_of
 
 
-def odd(file: Source, columns: tuple[Column, ...], readings: Mapping[str, Readings]) -> tuple[str, ...]:
-    """Return a sentence, with the file's name, for each column that may need mending.
+def odd(file: Source, columns: tuple[Column, ...], found: Found) -> tuple[str, ...]:
+    """Return a sentence, with the file's name, for excluded records and for each column that may need mending.
 
     Unlisted values alone are normal, because a rehearsal lists only the first file's frequent ones. Odd are a column of
     unlisted values only, and values that differ from listed ones by case alone.
     """
     name = file.path if isinstance(file, HeldTable) else Path(os.fspath(file.path)).name
-    return tuple(f"{name}: {remark}" for column in columns for remark in _of_column(column, readings[column.name]))
+    of_columns = (remark for column in columns for remark in _of_column(column, found.readings(column.name, column)))
+    excluded = f"{found.broken:,} records do not fit its names and are excluded, first: {found.first_broken}"
+    return tuple(f"{name}: {remark}" for remark in (*([excluded] if found.broken else []), *of_columns))
 
 
 def _of_column(column: Column, readings: Readings) -> Iterator[str]:
+    for remark in form_remarks(column, readings):
+        yield f"{column.name}: {remark}"
     seen = looked(column, readings)
     if isinstance(column, Categories) and not seen.unreadable:
         rest = unlisted(column, readings)
@@ -49,9 +55,9 @@ def _is_all(other: int, given: int) -> bool:
     return 0 < other == given
 
 
-Columns: TypeAlias = Mapping[str, Readings]
-
 _SPLIT = 0
+_BOTH = 2
+"""The parts that each class needs records in: summed, and held out."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -122,11 +128,27 @@ def shared_names(files: Sequence[Source], target: str, drop: Sequence[str], pers
 
 
 class Found(NamedTuple):
-    """A file's columns, number of broken lines, and persons."""
+    """A file's values as it has them, its format, persons, and what of it was not read."""
 
-    columns: Columns
+    values: Mapping[str, Any]
+    dialect: Dialect
     broken: int
     ids: NDArray[np.object_] | None
+    first_broken: str
+    nameless: tuple[int, ...]
+
+    @property
+    def raw(self) -> Mapping[str, Sequence[Any]]:
+        """The columns whose values are not typed by their container."""
+        return {name: values for name, values in self.values.items() if isinstance(values, list)}
+
+    def readings(self, name: str, column: Column | None = None) -> Readings:
+        """Return one column's readings, by its declaration if there is one."""
+        values = self.values[name]
+        if not self.dialect.is_plain:
+            marks: Marks = "number" if column is None else column.marks
+            values = [self.dialect.read(each, marks) if isinstance(each, str) else each for each in values]
+        return read(values) if column is None else column.readings(values)
 
 
 def read_file(file: Source, names: Sequence[str], persons: str | None = None) -> Found:
@@ -135,12 +157,14 @@ def read_file(file: Source, names: Sequence[str], persons: str | None = None) ->
     Raises:
         DataError: the file cannot be read, or has no record.
     """
-    table = file.table(names if persons is None else [*names, persons])
-    columns = {name: read(values) for name, values in zip(names, table.columns.values(), strict=persons is None)}
-    if not len(columns[names[0]].numbers):
-        raise DataError(f"{file.path} holds no record; pass a file with records")
+    wanted = names if persons is None else [*names, persons]
+    table = file.table(wanted, ["text"] * len(wanted))
+    columns = dict(zip(names, table.columns.values(), strict=persons is None))
+    if not len(columns[names[0]]):
+        why = f": {table.left_out:,} records do not fit its names, first: {table.first_left_out}"
+        raise DataError(f"{file.path} holds no record{why if table.left_out else ''}; pass a file with records")
     ids = None if persons is None else np.array(names_of(table.values(persons)), object)
-    return Found(columns, table.left_out, ids)
+    return Found(columns, file.dialect, table.left_out, ids, table.first_left_out, table.nameless)
 
 
 def parties_of(files: Sequence[Source], sources: Sequence[Found], public: Assumed, share: float) -> tuple[Party, ...]:
@@ -154,7 +178,7 @@ def parties_of(files: Sequence[Source], sources: Sequence[Found], public: Assume
     cells = Cells(public.columns)
     named = zip(_names(files), files, sources, strict=True)
     return tuple(
-        replace(_party(name, each, public, cells, share), odd=odd(file, public.columns, each.columns))
+        replace(_party(name, each, public, cells, share), odd=odd(file, public.columns, each))
         for name, file, each in named
     )
 
@@ -165,17 +189,19 @@ def _names(files: Sequence[Source]) -> list[str]:
 
 
 def _party(name: str, file: Found, public: Assumed, cells: Cells, share: float) -> Party:
-    table = {each.name: _values(file.columns[each.name]) for each in public.columns}
-    y = places_of(public.classes, _values(file.columns[public.target]))
+    table = {each.name: _values(file.readings(each.name, each)) for each in public.columns}
+    y = places_of(public.classes, _values(file.readings(public.target)))
     labelled = y >= 0
     counted = labelled if file.ids is None else labelled & (file.ids != None)  # noqa: E711 - of each element
     table, y = {key: values[counted] for key, values in table.items()}, y[counted]
     ids, codes = None if file.ids is None else file.ids[counted], cells.codes(table)
     test = held_out(codes, share, _SPLIT) if ids is None else persons_held_out(ids, share, _SPLIT)
-    if len(np.unique(y[~test])) < len(public.classes) or len(np.unique(y[test])) < len(public.classes):
+    rare = [place for place in range(len(public.classes)) if len(np.unique(test[y == place])) < _BOTH]
+    if rare:
+        counts = ", ".join(f"{public.classes[place]} ({(y == place).sum():,})" for place in rare)
         raise DataError(
-            f"{name} has too few records of one class to fit and to score; pass a file with more, or another --test "
-            "(in Python test=)"
+            f"{name} has too few records to fit and to score of the {public.target} {counts}; pass a file with more, "
+            "omit these records, or pass another --test (in Python test=)"
         )
     return Party(
         name, table, codes, y, test, int((~labelled).sum()), file.broken, ids, int((labelled & ~counted).sum())

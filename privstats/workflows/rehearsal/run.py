@@ -32,7 +32,7 @@ from privstats.heads.diagnostics import FewRecordsWarning
 from privstats.heads.rules import WhitenedRule
 from privstats.inference import Scorecard, scorecard
 from privstats.intake.column_names import place_of
-from privstats.intake.meaning import same
+from privstats.intake.meaning import reading, same
 from privstats.intake.tables import Codes
 from privstats.moments import RecordFile, exact_moments
 from privstats.plan import Cohort, Plan
@@ -142,10 +142,16 @@ def opened(files: Sequence[Source], asked: RehearsalOptions) -> Opened:
     asked.privacy(len(files))
     if not 0 < asked.test < 1:
         raise DataError(f"test must be between 0 and 1, got {asked.test:g}; give the share to score on, such as 0.25")
+    if numbers := [word for word in asked.gaps if isinstance(reading(word), float)]:
+        raise DataError(
+            f"gaps are words in a rehearsal, got {', '.join(numbers)}: a number may be a value of another column, so "
+            "state it as gaps of its column in columns.toml"
+        )
     names = shared_names(files, asked.target, asked.drop, asked.persons)
     target = names[place_of(asked.target, names) or 0]
     first = read_file(files[0], names, asked.persons)
-    public = assumed_of(first.columns, target, records=1, persons=asked.persons)
+    readings = {name: first.readings(name) for name in names}
+    public = assumed_of(readings, target, records=1, persons=asked.persons, raw=first.raw, stated=asked.gaps)
     try:
         Cells(public.columns)  # refuses too many columns before the other files are read
     except SchemaError as refusal:
@@ -153,7 +159,9 @@ def opened(files: Sequence[Source], asked: RehearsalOptions) -> Opened:
     sources = [first, *(read_file(file, names, asked.persons) for file in files[1:])]
     parties = parties_of(files, sources, public, asked.test)
     persons = None if asked.persons is None else sum(each.persons(test=False) for each in parties)
-    public = replace(public, records=sum(int((~each.test).sum()) for each in parties), persons=persons)
+    unnamed = {f"column {place}": "it has no name" for place in first.nameless}
+    records = sum(int((~each.test).sum()) for each in parties)
+    public = replace(public, left_out=unnamed | dict(public.left_out), records=records, persons=persons)
     return Opened(asked, public, parties, perf_counter() - start, tuple(files))
 
 
@@ -277,6 +285,7 @@ def rehearse(
     test: float = 0.25,
     drop: Sequence[str] = (),
     persons: str | None = None,
+    gaps: Sequence[str] = (),
     page: str | os.PathLike[str] | None = None,
     rng: Generator | None = None,
 ) -> Rehearsal:
@@ -296,6 +305,7 @@ def rehearse(
         persons: id column, for a guarantee per person: a person's rows at one party together weigh at most one. The id
             decides whether all rows of a person, in every table, are summed or scored on; rows without an id are
             excluded. None: per record, and a person's rows may be on both sides.
+        gaps: words that mean a gap in every column, next to those that look like one (``-``, ``.a``, ``#DIV/0!``).
         page: file for the page, which is replaced.
         rng: test randomness; the operating system's when omitted.
 
@@ -315,7 +325,7 @@ def rehearse(
     """
     if page is not None:
         require_place(page)
-    options = RehearsalOptions(target, epsilon, delta, adjacency, model, test, tuple(drop), persons)
+    options = RehearsalOptions(target, epsilon, delta, adjacency, model, test, tuple(drop), persons, tuple(gaps))
     result = with_progress(opened(_sources_of(tables, target), options), rng)
     if page is not None:
         write_page(result, page)
@@ -338,7 +348,7 @@ def _sources_of(tables: Mapping[str, Any] | Sequence[Any], target: str) -> list[
     sources: list[Source] = []
     for place, (name, each) in enumerate(pairs, 1):
         if isinstance(each, str | os.PathLike):
-            sources.append(written_as(RecordFile(each, target), (None, None, None)))
+            sources.append(written_as(RecordFile(each, target), {}))
         else:
             sources.append(HeldTable(str(name) if named else f"party {place}", each))
     return sources

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import codecs
 import os
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from itertools import islice
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from shlex import quote
 from typing import Any, ClassVar, TypeAlias
 
 from privstats.errors import DataError
 from privstats.intake.column_names import places_in
-from privstats.intake.csv_lines import Dialect
+from privstats.intake.csv_dialect import SEPARATORS, THOUSANDS, Dialect, Marks
+from privstats.intake.csv_records import fields_of, first_lines, stated_separator
 from privstats.intake.frames import in_memory
 from privstats.intake.table_files import Table
 from privstats.intake.tables import names_of_columns
 from privstats.moments import RecordFile
-from privstats.system import open_plain
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -48,7 +47,7 @@ class HeldTable:
             )
         return tuple(names)
 
-    def table(self, names: Sequence[str]) -> Table:
+    def table(self, names: Sequence[str], marks: Sequence[Marks] = ()) -> Table:  # noqa: ARG002 - of files
         """Return the named columns, in upper or lower case.
 
         Raises:
@@ -76,47 +75,74 @@ def file_of(source: Source) -> str:
 
 
 _LINES = 1 << 12
-_SEPARATORS = ",;\t|:"  # on a tie the first one
-_NAMES = ("encoding", "separator", "decimal")
-_COMMA, _POINT = re.compile(r"[+-]?[0-9]+,[0-9]+"), re.compile(r"[+-]?[0-9]+\.[0-9]+")
+_DECIMAL = {mark: re.compile(rf"[+-]?[0-9]+{form}[0-9]+") for mark, form in ((",", ","), (".", "[.]"))}
+_GROUPED = {
+    (sign, mark): re.compile(rf"[+-]?[0-9]{{1,3}}(?:(?:{form}[0-9]{{3}})+[{mark}][0-9]+|(?:{form}[0-9]{{3}}){{2,}})")
+    for sign, form in THOUSANDS.items()
+    for mark in ".,"
+    if mark != sign
+}
+_ONE_GROUP = {sign: re.compile(rf"[+-]?[1-9][0-9]{{0,2}}{form}[0-9]{{3}}") for sign, form in THOUSANDS.items()}
 
 
-def written_as(file: RecordFile, settings: Sequence[str | None]) -> RecordFile:
-    """Return the file with its encoding, separator and decimal mark."""
+def written_as(file: RecordFile, settings: Mapping[str, Any]) -> RecordFile:
+    """Return the file with its dialect: the settings that are not None, and detected ones for the rest."""
+    stated: Any = {name: each for name, each in settings.items() if each is not None}
     path = Path(file.path)
     if path.suffix.lower() == ".parquet" or not path.is_file():  # the reader refuses it
-        stated: Any = {name: each for name, each in zip(_NAMES, settings, strict=True) if each is not None}
         return replace(file, **stated)
     dialect = detect_dialect(path)
-    usual = (dialect.encoding, dialect.separator, dialect.decimal)
-    chosen: Any = {name: each or other for name, each, other in zip(_NAMES, settings, usual, strict=True)}
-    if chosen["decimal"] == chosen["separator"] and settings[2] is None:
-        chosen["decimal"] = "."
+    names = ("encoding", "separator", "decimal", "thousands")
+    chosen: Any = {name: getattr(dialect, name) for name in names} | stated
+    if chosen["decimal"] == chosen["thousands"]:
+        chosen["thousands"] = stated.get("thousands", "")
     return replace(file, **chosen)
 
 
 def detect_dialect(path: Path) -> Dialect:
     """Return a file's separator, decimal mark and encoding.
 
-    The separator yields the largest number of names; the encoding is UTF-8 if valid.
+    The first line states the separator (``sep=;``), or it yields the largest number of names. The encoding is UTF-8 if
+    valid.
     """
-    with open_plain(path) as file:
-        lines = [line.rstrip(b"\r\n") for line in islice(file, _LINES)]
-    text = b"\n".join(lines).removeprefix(codecs.BOM_UTF8)
+    lines = first_lines(path, _LINES)
+    text = b"\n".join(lines)
     try:
         shown, encoding = text.decode("utf-8"), "utf-8"
     except UnicodeDecodeError:
         shown, encoding = text.decode("cp1252", "replace"), "cp1252"
     header, *rows = shown.split("\n")
-    separator = max(_SEPARATORS, key=lambda each: len(Dialect(encoding, each).fields(header) or ()))
-    fields = [field for row in rows for field in row.split(separator)]
-    commas, points = (sum(map(bool, map(mark.fullmatch, map(str.strip, fields)))) for mark in (_COMMA, _POINT))
-    return Dialect(encoding, separator, "," if separator != "," and commas > points else ".")
+    separator = stated_separator(header) or max(SEPARATORS, key=lambda each: len(fields_of(header, each) or ()))
+    fields = Counter(field.strip() for row in rows for field in fields_of(row, separator) or ())
+    return Dialect(encoding, separator, *_marks_in(fields, separator))
+
+
+def _marks_in(fields: Mapping[str, int], separator: str) -> tuple[str, str]:
+    """Return the decimal and the thousands sign that fit most fields.
+
+    One group of three digits, as in 1,299, decides nothing about the decimal mark.
+    """
+
+    def like(form: re.Pattern[str]) -> int:
+        return sum(count for field, count in fields.items() if form.fullmatch(field))
+
+    grouped = {pair: like(form) for pair, form in _GROUPED.items()}
+    single = {sign: like(form) for sign, form in _ONE_GROUP.items()}
+    decimals = {mark: like(form) - single[mark] for mark, form in _DECIMAL.items()}
+    for (_, mark), count in grouped.items():
+        decimals[mark] += count
+    decimal = "," if decimals[","] > decimals["."] else "."
+    if not any(decimals.values()) and single[","]:
+        return (".", ",") if separator == "," else (",", "")
+    evidence = {sign: count + single[sign] for (sign, mark), count in grouped.items() if mark == decimal}
+    thousands = max(evidence, key=lambda sign: evidence[sign])
+    clear = grouped[thousands, decimal] > 0 or (single[thousands] > 0 and thousands != " ")
+    return decimal, thousands if clear and not decimals.get(thousands) else ""
 
 
 def options_of(file: Source) -> str:
     """Return the command options for an unusual dialect."""
     usual, dialect = Dialect(), file.dialect
-    options = {"encoding": dialect.encoding, "separator": {"\t": "tab"}.get(dialect.separator, dialect.separator)}
-    options["decimal"] = dialect.decimal
-    return "".join(f" --{name} {quote(each)}" for name, each in options.items() if each != getattr(usual, name))
+    options = {name: each for name, each in asdict(dialect).items() if each != getattr(usual, name)}
+    shown = {name: "tab" if each == "\t" else each for name, each in options.items()}
+    return "".join(f" --{name}" if each is True else f" --{name} {quote(each)}" for name, each in shown.items())

@@ -156,7 +156,11 @@ def ethics_page(statement: Statement) -> str:
         in_short=[*_taking_part(plan), *notes, _leaves(plan, total_of(course or plan))],
         records=[*records_of(sessions), *explanations.persons(plan), *persons_in_sessions(course)],
         sums=_sums(sessions),
-        made=[*_computed(sessions), _OPENED_EXACT if plan.noise is None else _OPENED],
+        made=[
+            *_computed(sessions),
+            _OPENED_EXACT if plan.noise is None else _OPENED,
+            f"M{explanations.masked(plan)[1:]}.",
+        ],
         headline=explanations.headline(plan, statement.guarantee),
         private=not math.isinf(guarantee.mu),
         promise=_promise(plan, course, guarantee),

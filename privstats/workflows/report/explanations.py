@@ -12,6 +12,7 @@ from privstats.dp import Guarantee, Noise, NoPrivacy, Privacy, group_mu
 from privstats.dp.privacy import Adjacency, Unit
 from privstats.moments.code_rows import cells_of, levels_of
 from privstats.plan import Devices, Plan
+from privstats.plan.budget import condition_of
 from privstats.plan.devices import exchanged_mu
 from privstats.printable import levels_text
 from privstats.printable.budget import columns
@@ -296,24 +297,22 @@ def _people(plan: Plan, total: Total) -> Iterator[tuple[str, str, str]]:
 def rests_on(plan: Plan, noise: Noise) -> str:
     """Explain which parties the noise's guarantee trusts, in numbers."""
     honest = plan.cohort.min_survivors - plan.cohort.colluders
-    condition = plan.masking.condition
-    server = f"the promise holds {condition}" if condition else "the server need not be trusted"
     if noise.trust.divided:
-        return f"At least {honest} honest parties add their part of the noise; {server}"
-    return _sentence(noise.trust.trusted)
+        return f"At least {honest} honest parties add their part of the noise, while {condition_of(plan)}"
+    return f"{_sentence(noise.trust.trusted)}; {masked(plan)}"
+
+
+def masked(plan: Plan) -> str:
+    """Explain on which condition masks hide each party's sums."""
+    return f"masks hide each party's sums while {plan.masking.condition}"
 
 
 def _parties(plan: Plan) -> tuple[str, str, str]:
     cohort, who = plan.cohort, "parties" if plan.devices is None else "answers, some of them perhaps an attacker's"
-    rests = plan.masking.condition or (
-        f"no more than {_count(cohort.colluders, 'other party')} may work with the server"
-        if cohort.colluders
-        else "no other party may work with the server"
-    )
     return (
         "Each party",
         f"No one sees its sums alone: only the total is opened, of at least {cohort.min_survivors} {who}.",
-        _sentence(rests),
+        _sentence(plan.masking.condition),
     )
 
 

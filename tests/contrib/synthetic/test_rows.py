@@ -63,6 +63,21 @@ def test_every_released_table_has_a_distance_whose_interval_holds_the_exact_one(
         assert found.low <= true.value <= found.high
 
 
+def test_a_distance_in_merged_cells_says_which():
+    own, _ = released()
+    drawn = _rows()
+    declared = {variable.name: len(variable.cells) for variable in own.schema.variables}
+    lines = drawn.summary().splitlines()[-len(drawn.distances) :]
+    for each, line in zip(drawn.distances, lines, strict=True):
+        here = dict(zip(each.columns, map(len, each.cells), strict=True))
+        assert each.merged == tuple((name, here[name], declared[name]) for name in here if here[name] < declared[name])
+        for name, few, many in each.merged:
+            assert f"{name} in {few} cells merged from {many}" in line
+        assert ("in declared cells it may be larger" in line) == bool(each.merged)
+    assert any(each.merged for each in drawn.distances)
+    assert any(not each.merged for each in drawn.distances)
+
+
 def _exact(release, parts):
     """The release with its exact counts in place of noisy ones."""
     counts = sum(ps.measure(release.plan.schema, part).T for part in parts)

@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import signal
 import socket
 import stat
@@ -19,9 +20,9 @@ from cryptography.hazmat.primitives.asymmetric import ed25519
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from flwr.common.config import parse_config_args
 
-from privstats.engines.flower import entrypoint_guard, launch, replaced_names
+from privstats.engines.flower import entrypoint_guard, launch, pulse, replaced_names
 from privstats.engines.flower.certificates import write_certificates, write_node_key
-from privstats.engines.flower.launch import Ending, next_step
+from privstats.engines.flower.launch import Ending, reason_of
 from privstats.engines.network.status_file import supervision
 from privstats.errors import InUseError, PrivstatsError
 from privstats.secagg import Identity
@@ -29,8 +30,8 @@ from tests.engines.flower.tls import showing
 from tests.threads import join
 
 REFUSED = "print('[code: 2004] Failed to activate SuperNode'); raise SystemExit(1)"
-RETRYING = "print('WARNING : Connection attempt failed, retrying in 1.77 seconds', flush=True)"
 ONLINE = "print('INFO : SuperNode ID: 1444', flush=True)"
+WORKED = f"{ONLINE}; import os; os.write(int(os.environ['PRIVSTATS_PULSE']), b'ah')"
 
 
 @pytest.fixture
@@ -48,81 +49,49 @@ def given(tmp_path):
     return {"superlink": "127.0.0.1:8000", "root_certificates": tmp_path / "tls" / "ca.pem", "key": tmp_path / "node"}
 
 
-DUE = "the time is up"
+SIGN = "import os; os.write(int(os.environ['PRIVSTATS_PULSE']), %r)"
 
 
-def due_at_a_line(monkeypatch):
-    """Replace the timers of :mod:`launch`: each one fires when the child prints ``DUE``. Return the list of timers."""
-    timers = []
-    pass_on = launch._pass_on
-
-    class Timer:
-        daemon, state = False, "new"
-
-        def __init__(self, seconds, function):
-            self.seconds, self.function = seconds, function
-            timers.append(self)
-
-        def start(self):
-            self.state = "started"
-
-        def cancel(self):
-            assert self.state == "started"
-            self.state = "cancelled"
-
-    def passed_on(lines, *others):
-        def without_due():
-            for line in lines:
-                if line == f"{DUE}\n":
-                    timers[-1].function()
-                else:
-                    yield line
-
-        pass_on(without_due(), *others)
-
-    monkeypatch.setattr(launch.threading, "Timer", Timer)
-    monkeypatch.setattr(launch, "_pass_on", passed_on)
-    return timers
-
-
-class TestNextStep:
+class TestReasonOf:
     @pytest.mark.parametrize(
-        ("ending", "again", "sentence"),
+        ("ending", "sentence"),
         [
             (
                 Ending(1, refused=True),
-                True,
                 "the SuperLink still holds our last connection; trying again, or does not know node.pub: ask for "
                 '"privstats flower register"',
             ),
             (
                 Ending(0),
-                False,
                 "the SuperLink ended our connection without a reason: set this machine's clock (at most 5 s ahead)",
             ),
-            (Ending(0, online=True), True, "the node has ended; starting it again"),
-            (Ending(-9, online=True), True, "the node has ended; starting it again"),
+            (Ending(0, online=True), "the node has ended"),
+            (Ending(-9, online=True), "the node has ended"),
+            (Ending(0, online=True, stopped=True), "the node had no answer for 120 s and was ended"),
             (
                 Ending(1, bad_tls=True),
-                False,
                 "the TLS handshake with the SuperLink failed, and its certificate is none that we would refuse: is a "
                 "proxy between the two? Its own message is above",
             ),
             (
                 Ending(1, port_in_use=True),
-                True,
-                "another program uses the port that was chosen for the node; starting the node again on another port",
+                "another program uses the port that was chosen for the node; the next start uses another port",
             ),
-            (Ending(2), False, "flower-supernode ended with exit code 2: its own words are above"),
+            (Ending(2), "flower-supernode ended with exit code 2: its own words are above"),
         ],
     )
-    def test_what_an_operator_reads(self, ending, again, sentence):
-        assert next_step(ending) == (again, sentence)
+    def test_what_an_operator_reads(self, ending, sentence):
+        assert reason_of(ending) == sentence
 
 
 def programs(monkeypatch, *sources):
     """Each start of the child runs the next of ``sources``; the last stays."""
     left = list(sources)
+
+    def sleep(_):
+        """Ctrl-C after the last of them has ended once."""
+        if len(started) >= len(sources):
+            raise KeyboardInterrupt
 
     def command(name):
         return [sys.executable, "-c", left.pop(0) if len(left) > 1 else left[0], name]
@@ -138,14 +107,16 @@ def programs(monkeypatch, *sources):
 
     monkeypatch.setattr(entrypoint_guard, "command", lambda name: [sys.executable, "-c", "", name])
     monkeypatch.setattr(launch.subprocess, "Popen", popen)
-    monkeypatch.setattr(launch, "AGAIN_SECONDS", 0.01)
+    keep = launch._keep
+    monkeypatch.setattr(launch, "_keep", lambda *given, **named: keep(*given, sleep, **named))
+    monkeypatch.setattr(launch, "check_shown", lambda *_: None)
     return started
 
 
 class TestJoin:
     def test_it_is_started_with_one_folder_of_programs_and_a_flower_folder_of_its_own(self, home, given, monkeypatch):
         started = programs(monkeypatch, "raise SystemExit(3)")
-        assert launch.join(home, **given, say=lambda _: None) == 1
+        assert launch.join(home, **given, say=lambda _: None) == 0
         ((words, options),) = started
         assert words[3] == "flower-supernode"
         option = dict(zip(words[4::2], words[5::2], strict=True))
@@ -167,29 +138,59 @@ class TestJoin:
         assert stat.S_IMODE((home / ".flower").stat().st_mode) == 0o700
 
     def test_a_node_that_comes_back_too_early_is_started_until_it_is_let_in(self, home, given, monkeypatch):
-        started = programs(monkeypatch, REFUSED, REFUSED, ONLINE, "raise SystemExit(3)")
+        started = programs(monkeypatch, REFUSED, REFUSED, WORKED, "raise SystemExit(3)")
         said = []
-        assert launch.join(home, **given, say=said.append) == 1
+        assert launch.join(home, **given, say=said.append) == 0
         assert len(started) == 4
-        assert [sentence.split(";")[0] for sentence in said] == [
+        assert [sentence.split(";")[0] for sentence in said if "connected" not in sentence] == [
             "the SuperLink still holds our last connection",
             "the SuperLink still holds our last connection",
             "the node has ended",
             "flower-supernode ended with exit code 3: its own words are above",
         ]
 
-    @pytest.mark.ci
-    @pytest.mark.parametrize(("printed", "heard"), [("", False), (RETRYING, True), (f"{RETRYING}; {ONLINE}", False)])
+    @pytest.mark.parametrize(("signs", "heard"), [(b"", False), (b"f", True), (b"fa", False)])
     def test_an_address_that_does_not_answer_is_named_while_the_node_tries_again(
-        self, home, given, monkeypatch, printed, heard
+        self, home, given, monkeypatch, signs, heard
     ):
-        timers = due_at_a_line(monkeypatch)
-        programs(monkeypatch, f"{printed}\nprint({DUE!r}, flush=True); raise SystemExit(3)", "raise SystemExit(3)")
+        monkeypatch.setattr(launch, "_UNANSWERED_SECONDS", 0.0)
+        programs(monkeypatch, f"{SIGN % signs}; import time; time.sleep(0.5)")
         said = []
         launch.join(home, **given, say=said.append)
         assert (launch.no_answer("127.0.0.1:8000") in said) is heard
-        assert timers
-        assert {(timer.seconds, timer.daemon, timer.state) for timer in timers} == {(15.0, True, "cancelled")}
+
+    def test_each_change_of_the_connection_is_told_with_its_time(self, home, given, monkeypatch):
+        programs(monkeypatch, "; import time; time.sleep(0.3); ".join(SIGN % sign for sign in (b"ah", b"f", b"a")))
+        said = []
+        launch.join(home, **given, say=said.append)
+        day = rf"{datetime.now(UTC):%Y}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00"
+        wanted = [
+            f"connected since {day}",
+            f"not connected since {day}: 127.0.0.1:8000 does not answer; trying again",
+            rf"connected since {day}, after \d+ s without an answer",
+            f"not connected since {day}: 127.0.0.1:8000 does not answer; trying again",
+            "the node has ended; starting it again in 1 s",
+        ]
+        assert [bool(re.fullmatch(*each)) for each in zip(wanted, said, strict=True)] == [True] * 5, said
+
+    def test_attack_a_node_that_lives_and_does_nothing_is_ended_with_what_it_started(
+        self, home, given, monkeypatch, tmp_path
+    ):
+        """Before, one flipped bit left such a process behind, and join waited for its end."""
+        monkeypatch.setattr(pulse, "SILENT_SECONDS", 0.5)
+        orphan = tmp_path / "orphan"
+        alive_only = (
+            f"{SIGN % b'ah'}; import subprocess, sys, time, pathlib\n"
+            "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
+            f"pathlib.Path({str(orphan)!r}).write_text(str(child.pid))\ntime.sleep(60)"
+        )
+        started = programs(monkeypatch, alive_only, "raise SystemExit(3)")
+        said = []
+        assert launch.join(home, **given, say=said.append) == 0
+        assert len(started) == 2
+        assert f"{launch._STOPPED}; starting it again in 1 s" in said
+        pid = int(orphan.read_text())
+        assert not alive(pid) or _zombie(pid)
 
     def test_a_node_whose_port_was_taken_is_started_again_on_another_one(self, home, given, monkeypatch):
         taken = "print('ERROR:    [Errno 98] error while binding: address already in use'); raise SystemExit(1)"
@@ -197,11 +198,12 @@ class TestJoin:
         monkeypatch.setattr(launch, "free_port", lambda: next(ports))
         started = programs(monkeypatch, taken, "raise SystemExit(3)")
         said = []
-        assert launch.join(home, **given, say=said.append) == 1
+        assert launch.join(home, **given, say=said.append) == 0
         assert [words[words.index("--port") + 1] for words, _ in started] == ["20001", "20002"]
         assert said == [
-            "another program uses the port that was chosen for the node; starting the node again on another port",
-            "flower-supernode ended with exit code 3: its own words are above",
+            "another program uses the port that was chosen for the node; the next start uses another port; starting it "
+            "again in 1 s",
+            "flower-supernode ended with exit code 3: its own words are above; starting it again in 2 s",
         ]
 
     @pytest.mark.ci
@@ -219,7 +221,9 @@ class TestJoin:
         assert not list(home.iterdir())
 
     def test_a_certificate_that_is_refused_starts_no_node(self, home, given, tmp_path, monkeypatch):
-        started = programs(monkeypatch, "raise SystemExit(3)")
+        monkeypatch.setattr(launch, "_LOOK_SECONDS", 0.0)
+        started = []
+        monkeypatch.setattr(launch, "_watch", lambda *words, **_: started.append(words))
         long_ago = datetime.now(UTC) - timedelta(days=12)
         write_certificates(tmp_path / "old", ["127.0.0.1"], days=10, now=long_ago)
         with showing(tmp_path / "old") as superlink, pytest.raises(PrivstatsError, match="shows ended on 20"):
@@ -227,20 +231,36 @@ class TestJoin:
         assert started == []
 
     def test_a_handshake_that_fails_while_it_is_joined_is_looked_into(self, home, given, tmp_path, monkeypatch):
-        started = programs(monkeypatch, "print('ERROR : SSL/TLS handshake error detected.'); raise SystemExit(1)")
+        started = programs(
+            monkeypatch, *["print('ERROR : SSL/TLS handshake error detected.'); raise SystemExit(1)"] * 2
+        )
         said = []
-        assert launch.join(home, **given, say=said.append) == 1
-        assert said == [next_step(Ending(1, bad_tls=True))[1]]
-        answers = iter((None, PrivstatsError("ended on that day")))
+        answers = iter((None, None, PrivstatsError("ended on that day")))
 
         def shown(*_):
             if isinstance(answer := next(answers), PrivstatsError):
                 raise answer
 
         monkeypatch.setattr(launch, "check_shown", shown)
-        with pytest.raises(PrivstatsError, match="ended on that day"):
-            launch.join(home, **given, say=said.append)
+        assert launch.join(home, **given, say=said.append) == 0
+        assert said == [
+            f"{reason_of(Ending(1, bad_tls=True))}; starting it again in 1 s",
+            "ended on that day; starting it again in 2 s",
+        ]
         assert len(started) == 2
+
+    def test_one_look_at_a_spoiled_handshake_refuses_nothing(self, home, given, monkeypatch):
+        answers = iter((PrivstatsError("does not speak TLS"), None))
+
+        def shown(*_):
+            if isinstance(answer := next(answers), PrivstatsError):
+                raise answer
+
+        started = programs(monkeypatch, "raise SystemExit(3)")
+        monkeypatch.setattr(launch, "_LOOK_SECONDS", 0.0)
+        monkeypatch.setattr(launch, "check_shown", shown)
+        assert launch.join(home, **given, say=lambda _: None) == 0
+        assert len(started) == 1
 
     def test_the_end_of_ca_pem_is_in_its_standing_and_said_a_month_before(self, home, given, tmp_path, monkeypatch):
         ends, said = [], []
@@ -317,15 +337,15 @@ class TestJoin:
             with pytest.raises(InUseError, match="is joined already by another process: end it first"):
                 launch.join(home, **given)
 
-        assert launch.join(home, **given, say=again) == 1
+        assert launch.join(home, **given, say=again) == 0
         assert len(said) == len(started) == 1
-        assert launch.join(home, **given, say=lambda _: None) == 1, "it ends with the first"
+        assert launch.join(home, **given, say=lambda _: None) == 0, "it ends with the first"
 
 
 class TestKeep:
-    def kept(self, *endings, sleep=lambda _: None):
+    def kept(self, *endings, sleep=lambda _: None, once=False):
         said, left = [], list(endings)
-        code = launch._keep(lambda: left.pop(0), said.append, sleep)
+        code = launch._keep(lambda: left.pop(0), said.append, reason_of, sleep, once=once)
         return code, said, left
 
     def test_a_key_that_the_superlink_does_not_know_is_named_from_the_first_refusal_on(self):
@@ -340,10 +360,17 @@ class TestKeep:
         code, _, left = self.kept(Ending(1, refused=True), Ending(2), sleep=interrupt)
         assert (code, left) == (0, [Ending(2)])
 
-    def test_it_waits_ten_seconds(self):
+    def test_no_ending_is_the_last_and_the_pause_grows_until_a_node_has_worked(self):
         waited = []
-        self.kept(Ending(1, refused=True), None, sleep=waited.append)
-        assert waited == [10.0]
+        failed = [Ending(code, bad_tls=code == 1) for code in (0, 1, 2, -9)] * 2
+        worked = [Ending(0, online=True, lasted=59.0), Ending(0, online=True, lasted=60.0), Ending(1)]
+        code, _, left = self.kept(*failed, *worked, None, sleep=waited.append)
+        assert (code, left) == (0, [])
+        assert waited == [1, 2, 4, 8, 16, 32, 60, 60, 60, 1, 2]
+
+    def test_a_server_that_never_worked_ends_and_one_that_did_is_started_again(self):
+        assert self.kept(Ending(7), None, once=True)[0] == 7
+        assert self.kept(Ending(7, online=True), Ending(7), None, once=True)[0] == 0
 
 
 class TestServe:
@@ -396,6 +423,20 @@ class TestServe:
         assert options["env"]["FLWR_INTERNAL_GRPC_CONTROL_API"] == "0"
         assert options["env"]["FLWR_INTERNAL_GRPC_FLEET_API"] == "0"
 
+    def test_a_superlink_that_answers_nothing_any_more_is_started_again(self, home, certificates, monkeypatch):
+        monkeypatch.setattr(pulse, "SILENT_SECONDS", 0.5)
+        answers = iter((True,))
+        monkeypatch.setattr(launch, "_answers", lambda *_: next(answers, False))
+        monkeypatch.setattr(launch, "_PROBE_SECONDS", 0.0)
+        started = programs(monkeypatch, "import time; time.sleep(60)", "raise SystemExit(7)")
+        said = []
+        assert launch.serve(home, certificates=certificates, address="127.0.0.1:8123", say=said.append) == 0
+        assert len(started) == 2
+        assert said[1:] == [
+            f"{launch._SERVER_STOPPED}; starting it again in 1 s",
+            f"{launch._SERVER_ENDED}; starting it again in 2 s",
+        ]
+
     @pytest.mark.parametrize("name", ["ca.pem", "server.pem", "server.key"])
     def test_a_certificate_that_is_missing_is_named(self, home, certificates, name):
         (certificates / name).unlink()
@@ -415,7 +456,9 @@ class TestServe:
         self, home, certificates, tmp_path, monkeypatch
     ):
         ends, said = [], []
-        monkeypatch.setattr(launch, "_watch", lambda *_: ends.append(supervision(home, "served").certificate_ends))
+        monkeypatch.setattr(
+            launch, "_watch", lambda *_, **__: ends.append(supervision(home, "served").certificate_ends)
+        )
         launch.serve(home, certificates=certificates, address="127.0.0.1:8123", say=said.append)
         assert len(said) == 1
         write_certificates(tmp_path / "soon", ["ulm.example"], days=20)
@@ -444,7 +487,7 @@ class TestWatch:
     def test_what_the_child_prints_is_passed_on(self):
         log = io.StringIO()
         ending = launch._watch([sys.executable, "-c", ONLINE], os.environ, log)
-        assert ending == Ending(0, online=True)
+        assert ending == Ending(0), "a line of a log is no work"
         assert log.getvalue() == "INFO : SuperNode ID: 1444\n"
 
     def test_what_the_child_started_ends_with_it(self, tmp_path, monkeypatch):

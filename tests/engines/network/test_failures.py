@@ -325,7 +325,7 @@ def raising(*_: object) -> None:
 
 
 def clock_off(place: Path, patch) -> Said:
-    return [], [launch.next_step(launch.Ending(0))[1]]
+    return [], [launch.reason_of(launch.Ending(0))]
 
 
 def the_certificates_have_ended(place: Path, patch) -> Said:
@@ -370,7 +370,7 @@ def node_restarted_too_early(place: Path, patch) -> Said:
         net.goes, net.comes = {}, {MARY: 60.0}
 
     at(net, "open", restart)
-    return net.said()[0], [launch.next_step(launch.Ending(1, refused=True))[1]]
+    return net.said()[0], [launch.reason_of(launch.Ending(1, refused=True))]
 
 
 def a_dispute_over_shares(place: Path, patch) -> Said:
@@ -407,7 +407,7 @@ def serve_twice_on_one_folder(place: Path, patch) -> Said:
 
 
 def node_not_registered(place: Path, patch) -> Said:
-    return [], [launch.next_step(launch.Ending(1, refused=True))[1]]
+    return [], [launch.reason_of(launch.Ending(1, refused=True))]
 
 
 def too_few_at_a_deadline(place: Path, patch) -> Said:

@@ -127,6 +127,7 @@ class SecondClient:
         numbers = [frozen[name] for name in ("clients", "threshold", "min_survivors", "colluders", "neighbours")]
         content = [self.suite, numbers, frozen["ring"], bytes.fromhex(frozen["plan_digest"])]
         content += [self.levels] if self.levels else []
+        content += [] if frozen["neighbours"] == self.n - 1 else [self.majority]
         keys = [ed25519(bytes.fromhex(private)) for private in (*frozen["identities"], frozen["server_identity"])]
         members = sha(label("members"), u32(self.n), *keys)
         run = bytes.fromhex(frozen["run"])
@@ -250,7 +251,18 @@ class SecondClient:
     def proven(self, alive: list[int]) -> int:
         return sum(1 for client in alive if client == self.me or client in self.held)
 
-    def unmask(self, _: list, reply_to: bytes) -> list:
+    @property
+    def majority(self) -> int:
+        """How many clients sign the one list, of at most 1,024 clients on a random graph."""
+        return (self.n + self.session["colluders"]) // 2 + 1
+
+    def unmask(self, opening: list, reply_to: bytes) -> list:
+        _, _, signers, signatures = opening
+        assert len({*signers, self.me}) >= self.majority
+        for place, signer in enumerate(signers):
+            public = ed25519(bytes.fromhex(self.session["identities"][signer]))
+            signed = label("agree") + self.transcript + self.survivors
+            Ed25519PublicKey.from_public_bytes(public).verify(signatures[64 * place : 64 * place + 64], signed)
         alive, owners = self.listed(self.survivors), [owner for owner in self.dealers if owner in self.held]
         shares = b"".join(self.held[owner][:32] if owner in alive else self.held[owner][32:] for owner in owners)
         if self.levels:

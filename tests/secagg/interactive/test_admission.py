@@ -162,7 +162,7 @@ def test_a_plan_in_which_liars_can_get_an_honest_client_left_out_says_so(
     ] * warned
 
 
-WIDE = Cohort(Parameters(40, 13, 20, 6, 24, RING, b"p" * 32, key_agreement=HYBRID))
+WIDE = Cohort(Parameters(40, 13, 24, 6, 24, RING, b"p" * 32, key_agreement=HYBRID))
 RANDOM = Graph(WIDE.parameters, WIDE.roster)
 NARROW = Cohort(Parameters(14, 6, 8, 1, 10, RING, b"p" * 32, key_agreement=HYBRID))
 RING_OF_14 = Graph(NARROW.parameters, NARROW.roster)

@@ -170,6 +170,7 @@ def test_a_limit_is_the_size_of_the_largest_message_to_the_byte(clients: int, ne
     threshold = clients if neighbours == clients - 1 else neighbours
     parameters = Parameters(clients, threshold, clients, 0, neighbours, Ring(((size, 8),)), bytes(32))
     k, last, b32, b64 = neighbours, clients - 1, bytes(32), bytes(64)
+    signers = k if k == last else parameters.quorum + parameters.signatures
     advertise = messages.Advertise(b32, last, b32, b32, b32, b64)
     siblings = sum(min(k + 1, 2**level) for level in range(17) if 2**level < clients)
     largest = [
@@ -183,7 +184,7 @@ def test_a_limit_is_the_size_of_the_largest_message_to_the_byte(clients: int, ne
         messages.Mask(b32, last, b32, memoryview(bytes(size))),
         messages.Survivors(b32, bytes((clients + 7) // 8)),
         messages.Agree(b32, last, b32, b64),
-        messages.Agreement(b32, k * (last,), k * b64),
+        messages.Agreement(b32, signers * (last,), signers * b64),
         messages.Unmask(b32, last, b32, b32, k * (last,), k * b32),
         messages.Abort(b32, 127, b64),
         messages.CheckWithCommitment(b32, last, b32, k * (last,), b32),

@@ -393,6 +393,27 @@ def test_two_survivor_lists(cohort: Cohort) -> None:
     refused(cohort, lie(cohort, VICTIM, agreement), "other_list")
 
 
+@pytest.mark.parametrize(
+    ("neighbours", "others", "code"), [(3, 9, "too_few_neighbours"), (4, 1, "too_few_signatures"), (4, 2, "")]
+)
+def test_on_a_random_graph_neighbours_and_a_majority_sign_the_list(neighbours: int, others: int, code: str) -> None:
+    """t = 4 neighbours, and 7 of 12 clients with this one: one of both rules alone leaves a lie (theorem 8)."""
+    cohort = sparse_cohort()
+    outbox = play_until(cohort, "unmask")
+    state, near = inside(cohort.server).state, inside(cohort.server).graph.neighbours(VICTIM)
+    far = [client for client in range(12) if client not in (*near, VICTIM)]
+    assert (len(near), cohort.parameters.threshold, cohort.parameters.signatures) == (6, 4, 7)
+    signers = tuple(sorted((*near[:neighbours], *far[:others])))
+    agreement = messages.Agreement(state.session, signers, b"".join(state.signatures[each] for each in signers))
+    message = lie(cohort, VICTIM, agreement)
+    if code:
+        refused(cohort, message, code)
+        return
+    assert cohort.clients[VICTIM].receive(message)
+    assert cohort.clients[VICTIM].step == "done"
+    assert outbox[VICTIM]
+
+
 def test_asking_twice(cohort: Cohort) -> None:
     outbox = play_until(cohort, "unmask")
     ((_, answer),) = cohort.clients[VICTIM].receive(outbox[VICTIM])

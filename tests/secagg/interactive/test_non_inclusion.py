@@ -1,7 +1,6 @@
 """What proves that an upload of the interactive protocol is in no sum, and the lies that do not."""
 
 import os
-from types import SimpleNamespace
 
 import pytest
 
@@ -14,7 +13,7 @@ from privstats.secagg import Client, Identity, Parameters, Roster, Server
 from privstats.secagg.interactive.messages import survivors_statement
 from privstats.secagg.interactive.non_inclusion import Receipt, prove_excluded
 from privstats.secagg.wire import to_bitmap
-from tests.secagg.interactive.cohorts import RING
+from tests.secagg.interactive.cohorts import RING, Cohort
 
 CLIENTS, COLLUDERS = 6, 1
 PARTIES = [Identity(bytes([i + 1]) * 32) for i in range(CLIENTS)]
@@ -66,8 +65,9 @@ def test_attack_colluders_sign_a_list_without_a_client_that_is_in_the_sum() -> N
         prove_excluded(parameters(), mine, words, roster=ROSTER)
     with pytest.raises(LocalProtocolError, match="have signed 2 lists"):
         prove_excluded(parameters(), mine, {**clients[2].agreement, **words}, roster=ROSTER)
-    double = SimpleNamespace(complete=True, clients=CLIENTS, threshold=COLLUDERS)
-    assert prove_excluded(double, mine, words, roster=ROSTER) == clients[0].upload  # type: ignore[arg-type]
+    trusting = parameters()
+    object.__setattr__(trusting, "threshold", COLLUDERS)
+    assert prove_excluded(trusting, mine, words, roster=ROSTER) == clients[0].upload
 
 
 def test_attack_a_list_of_another_session_of_the_same_run() -> None:
@@ -77,10 +77,16 @@ def test_attack_a_list_of_another_session_of_the_same_run() -> None:
         prove_excluded(parameters(), sent.receipt, other.agreement, roster=ROSTER)
 
 
-def test_in_a_sparse_graph_a_list_proves_nothing() -> None:
-    sparse = SimpleNamespace(complete=False)
-    with pytest.raises(LocalProtocolError, match="two lists may be signed"):
-        prove_excluded(sparse, b"", {}, roster=ROSTER)  # type: ignore[arg-type]
+def test_on_a_random_graph_a_list_proves_it_with_the_signatures_of_more_than_half() -> None:
+    cohort = Cohort(Parameters(12, 4, 8, 1, 6, RING, b"p" * 32))
+    assert loopback.run(cohort.server, cohort.clients, faults=LOST).survivors == tuple(range(1, 12))
+    lost, agreement = cohort.clients[0], cohort.clients[11].agreement
+    assert len(agreement) == cohort.parameters.signatures == 7
+    proven = prove_excluded(cohort.parameters, lost.receipt, agreement, roster=cohort.roster)
+    assert proven == lost.upload
+    fewer = dict(sorted(agreement.items())[:6])
+    with pytest.raises(LocalProtocolError, match="6 clients have signed 1 lists of this session, and 7 on one list"):
+        prove_excluded(cohort.parameters, lost.receipt, fewer, roster=cohort.roster)
 
 
 def test_a_client_that_ended_on_its_disk_still_has_both(tmp_path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from privstats.encoding import Ring
 from privstats.errors import PlanError
 from privstats.secagg import Parameters
-from privstats.secagg.interactive.random_graph import failure_bounds, solve_sparse
+from privstats.secagg.interactive.random_graph import FailureBounds, failure_bounds, signatures_needed, solve_sparse
 from privstats.secagg.keys import HYBRID
 
 
@@ -56,9 +56,7 @@ def test_bounds_with_disputes_are_the_counted_probabilities(n: int, data) -> Non
         "liveness": tail(k, n - 1 - gone, n - 1, lambda x: x < t + q),
         "lying_server": tail(k // 2, c, n - 1, lambda x: x >= t - q - k // 2),
     }
-    for name, probability in counted.items():
-        expected = log2(n * probability) if probability else -inf
-        assert isclose(getattr(bounds, name), expected, rel_tol=1e-6, abs_tol=1e-6) or expected < -200
+    assert_bounds(bounds, {name: n * probability for name, probability in counted.items()}, n, c, d)
 
 
 @pytest.mark.ci
@@ -85,9 +83,50 @@ def test_bounds_are_the_counted_probabilities(n: int, data) -> None:
         "lying_server": tail(k // 2, c, n - 1, lambda x: x >= t - k // 2),
         "connectivity": comb(c + d, k // 2) / comb(n, k // 2),
     }
+    assert_bounds(bounds, {name: n * probability for name, probability in counted.items()}, n, c, d)
+
+
+def assert_bounds(bounds: FailureBounds, counted: dict[str, float], n: int, c: int, d: int) -> None:
+    """Compare with counted probabilities. Up to 1,024 clients, too few to sign one list is certain or impossible."""
+    counted["liveness"] += n - d <= (n + c) // 2
+    assert bounds.two_lists == -inf
     for name, probability in counted.items():
-        expected = log2(n * probability) if probability else -inf
+        expected = log2(probability) if probability else -inf
         assert isclose(getattr(bounds, name), expected, rel_tol=1e-6, abs_tol=1e-6) or expected < -200
+
+
+@pytest.mark.parametrize(("clients", "colluders"), [(1_025, 0), (1_500, 15), (1_500, 150), (3_000, 600)])
+def test_a_committee_signs_no_two_lists(clients: int, colluders: int) -> None:
+    """The smallest number of signatures whose counted probability of two lists is at most 2^-40."""
+    size, tau = 1_024, signatures_needed(clients, colluders)
+    ways = comb(clients, size)
+
+    def two_lists(signatures: int) -> int:
+        excess = range(max(0, 2 * signatures - size), min(colluders, size) + 1)
+        return sum(comb(colluders, x) * comb(clients - colluders, size - x) for x in excess)
+
+    assert two_lists(tau) << 40 <= ways
+    assert tau == size // 2 + 1 or two_lists(tau - 1) << 40 > ways
+    bounds = failure_bounds(clients, min_survivors=clients, colluders=colluders, neighbours=8, threshold=6)
+    assert isclose(2**bounds.two_lists, two_lists(tau) / ways, rel_tol=1e-6)
+
+
+@given(st.integers(4, 1_024), st.data())
+def test_up_to_1024_clients_a_majority_of_the_honest_signs(clients: int, data) -> None:
+    """Two lists need 2 (tau - c) honest signatures, of n - c honest clients that sign once."""
+    colluders = data.draw(st.integers(0, clients - 2))
+    tau = signatures_needed(clients, colluders)
+    assert 2 * (tau - colluders) > clients - colluders >= 2 * (tau - 1 - colluders)
+
+
+def test_a_plan_whose_survivors_are_too_few_to_sign_is_refused_before_the_session() -> None:
+    with pytest.raises(PlanError, match="160 survivors may be too few: raise min_survivors, or lower colluders"):
+        solve(300, 160, 30)
+    assert solve(300, 270, 30).signatures == 166
+    with pytest.raises(PlanError, match="5200 survivors may be too few"):
+        solve(10_000, 5_200, 100, graph="sparse")
+    with pytest.raises(PlanError, match="min_survivors must be at least 7, since more than"):
+        Parameters(12, 4, 6, 1, 6, RING, bytes(32))
 
 
 def test_no_smaller_degree_would_do() -> None:
@@ -105,7 +144,7 @@ def test_no_smaller_degree_would_do() -> None:
         (10, 11, 0, "an honest survivor"),
         (10, 9, -1, "an honest survivor"),
         (10, 5, 5, "an honest survivor"),
-        (1000, 500, 300, "expect fewer colluders or fewer dropouts"),
+        (1000, 660, 300, "expect fewer colluders or fewer dropouts"),
     ],
 )
 def test_what_no_sparse_graph_can_carry_is_refused(

@@ -5,7 +5,8 @@ import pytest
 
 import privstats as ps
 from privstats.intake.columns import read
-from privstats.workflows.rehearsal.assumed import assumed_of
+from privstats.workflows.forms import form_remarks, toml_of
+from privstats.workflows.rehearsal.assumed import assumed_of, kinds_of
 
 RNG = np.random.default_rng(0)
 N = 60
@@ -90,3 +91,70 @@ def test_all_that_is_taken_for_public_is_said():
         "not read": "id: a running number",
     }
     assert all(each.elsewhere for each in found.sentences)
+
+
+def form(values, gaps=()):
+    """The declaration of one column of texts, as its file has them, or why it is left out."""
+    found = kinds_of({"x": read(values)}, {"x": values}, gaps)["x"]
+    return found if isinstance(found, str) else f"{found.kind} {toml_of(found)}".strip()
+
+
+DAYS = [f"{1 + 7 * place % 28:02d}.{1 + place % 12:02d}.2019" for place in range(N)]
+LABS = [f"{3 + place * 0.7:.1f}" for place in range(N)]
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ([*LABS[:20], *["-"] * 40], 'numeric gaps = ["-"]'),
+        ([*LABS[:30], *[".a"] * 20, *["."] * 10], 'numeric gaps = [".a", "."]'),
+        ([*LABS[:40], *["hemolysed"] * 20], "numeric"),  # a fifth to a half that cannot be read: numbers all the same
+        ([f"{lab} mg" for lab in LABS], 'numeric suffix = "mg"'),
+        ([f"{lab} {('mg', 'g')[place % 2]}" for place, lab in enumerate(LABS)], "numeric"),
+        ([f"{lab.replace('.', ',')}" for lab in LABS],
+            "60 of 60 look like numbers with a decimal comma: pass --decimal ,"),
+        ([f"1,{place:03d}.5" for place in range(N)],
+            "60 of 60 look like numbers with a thousands sign ',': pass --thousands ,"),
+        (DAYS, 'dates written = "DD.MM.YYYY"'),
+        ([*DAYS[:50], *["k.A."] * 10], 'dates gaps = ["k.A."], written = "DD.MM.YYYY"'),
+        ([*DAYS[:30], *(f"{place % 12 + 1}/{place % 27 + 1}/2019" for place in range(30))],
+            "60 of 60 look like dates in several forms"),
+        (["042", "42", "V30"] * (N // 3), "categories as_text = true"),
+        (["1E30", "5A11"] * (N // 2), "categories as_text = true"),
+        (["1E5", "2.5", "3.5"] * (N // 3), "numeric"),
+        ([f"{place * 37 % 100:03d}" for place in range(N)], "numeric"),
+        ([f"0{place}" for place in range(N)], "names, ids or free text"),
+    ],
+)  # fmt: skip
+def test_what_looks_like_numbers_or_dates_is_never_free_text(values, said):
+    assert form(values).startswith(said)
+    assert "free text" not in form(values) or said.endswith("free text")
+
+
+def test_a_word_that_a_person_states_is_a_gap_in_every_column():
+    assert form([*LABS[:30], *["zz"] * 30], ("zz",)) == 'numeric gaps = ["zz"]'
+    assert form(["a", "b", "zz"] * (N // 3), ("zz",)) == 'categories gaps = ["zz"]'
+    table = {"x": read(LABS), "y": read(["no", "yes", "zz", "-"] * (N // 4))}
+    found = assumed_of(table, "y", N, stated=("zz",))
+    assert found.classes == ("no", "yes")
+    assert found.gaps == {"y": ("-", "zz")}
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "said"),
+    [
+        (ps.Numeric("x", gaps=("-",)), [*LABS[:50], *["-"] * 10], "of 60 values, read as a gap: - (10); is that so?"),
+        (ps.Numeric("x", censored=True), LABS, "values such as <0.5 are read as just below that number"),
+        (ps.Dates("x", written="MM/DD/YYYY"), ["01/02/2019", "03/04/2019"],
+            "read as MM/DD/YYYY, and DD/MM/YYYY fits as well"),
+        (ps.Dates("x", written="MM/DD/YYYY"), ["01/02/2019", "03/14/2019"], None),
+        (ps.Numeric("x"), [str(43000 + 13 * place) for place in range(N)],
+            "state kind dates, written = 'days since 1899-12-30'"),
+        (ps.Dates("x"), ["2019-03-28T00:00+01:00", "2019-07-28T00:00+02:00"],
+            "all are at 22:00 or 23:00: that is midnight"),
+        (ps.Dates("x"), ["2019-03-28T00:00+01:00", "2019-07-28"], None),
+    ],
+)  # fmt: skip
+def test_a_form_that_was_guessed_is_asked_of_a_person(column, values, said):
+    remarks = list(form_remarks(column, column.readings(values)))
+    assert remarks == [] if said is None else said in remarks[0]

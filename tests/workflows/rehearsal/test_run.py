@@ -13,6 +13,7 @@ from privstats.workflows.rehearsal import parties as parties_module
 from privstats.workflows.rehearsal import run
 from privstats.workflows.rehearsal.areas import Auc, Decided, Held, auc, gain
 from privstats.workflows.rehearsal.shapes import _extent, _part, decisive, drawn
+from privstats.workflows.rehearsal.sources import HeldTable, options_of
 
 WORDS = {"delta": 1e-5, "adjacency": "add-remove", "model": "central"}
 ASKED = rehearsal.RehearsalOptions("ill", 50.0, **WORDS)
@@ -181,7 +182,8 @@ def test_what_was_not_asked_for_is_a_word_that_is_said(files):
         ({"drop": ("age",)}, ps.DataError, "has no column 'age'"),
         ({"drop": ("dose", "ward", "even")}, ps.DataError, "no column other than the target"),
         ({"test": 1.5}, ps.DataError, "test must be between 0 and 1"),
-        ({"test": 0.999}, ps.DataError, "too few records of one class"),
+        ({"test": 0.999}, ps.DataError, r"too few records to fit and to score of the ill \w+ \([0-9,]+\)"),
+        ({"gaps": ("9",)}, ps.DataError, "gaps are words in a rehearsal, got 9"),
         ({"epsilon": -1.0}, ps.PlanError, "epsilon must be"),
         ({"adjacency": "some"}, ps.PlanError, "adjacency"),
     ],
@@ -209,7 +211,7 @@ def test_what_is_odd_in_one_file_is_told_with_its_name_and_before_anything_is_co
     assert ward_said.startswith("south.csv: ward: all 700 are not listed, such as ")
     assert ward_said.endswith("another spelling? By case alone differs " + ward_said.partition("differs ")[2])
     assert "A for a" in ward_said
-    assert seen == "south.csv: seen: 700 unreadable: dates not written as 2020-01-31?"
+    assert seen.startswith("south.csv: seen: 700 unreadable: dates not written as 2020-01-31? To read them, state ")
     done = rehearsal.rehearsed(what, lambda _: None)
     assert not [each for each in recwarn if issubclass(each.category, ps.errors.UnreadableRecordsWarning)]
     assert ward_said in str(done)
@@ -218,8 +220,12 @@ def test_what_is_odd_in_one_file_is_told_with_its_name_and_before_anything_is_co
     assert "south.csv: seen: 700 unreadable" in (tmp_path / "page.html").read_text()
 
 
-def test_a_few_values_beside_the_list_are_no_oddity(files):
-    assert rehearsal.oddities(rehearsal.opened(files, ASKED)) == []
+def test_a_few_values_beside_the_list_are_no_oddity_but_a_line_that_is_no_record_is(files):
+    odd = rehearsal.oddities(rehearsal.opened(files, ASKED))
+    assert [remark.partition(": line ")[0] for remark in odd] == [
+        f"{name}.csv: 1 records do not fit its names and are excluded, first" for name in ("north", "south")
+    ]
+    assert all(remark.endswith("has 1 field for 6 names") for remark in odd)
 
 
 def test_each_party_is_told_what_the_joint_model_is_worth_to_its_own_records(found):
@@ -317,3 +323,9 @@ def test_the_names_of_many_values_do_not_stand_on_one_another(found):
     _part(figure, (many, few))
     assert [axes.get_xticklabels()[0].get_rotation() for axes in (many, few)] == [40, 0]
     assert figure.get_figheight() == pytest.approx(3.4)
+
+
+def test_a_format_is_printed_as_the_options_that_state_it():
+    file = RecordFile("t.csv", "ill", separator="\t", decimal=",", thousands=".", quoted=True)
+    assert options_of(file) == " --separator tab --decimal , --thousands . --quoted"
+    assert options_of(HeldTable("north", {})) == ""

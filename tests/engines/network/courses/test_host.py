@@ -22,7 +22,6 @@ from privstats.errors import (
     RestoredError,
     SessionEndedError,
 )
-from privstats.session.accounting import CHARGED_BEFORE
 from tests import made
 from tests.course.cases import CLIENTS, OF_CELLS, RIDGE, SOFTMAX, plan_of, rounds, tables
 from tests.engines.network.courses.study import DATASET, CourseStudy, course_study, open_account
@@ -318,9 +317,12 @@ def test_a_central_server_marks_its_rounds_and_draws_each_once(tmp_path: Path, m
     FolderNet(study).ended()
     assert len(draws) == 3
     folder = Host.open(study.host).folder
-    assert folder.round(0).release_charge() == CHARGED_BEFORE  # asked again, as after a kill, it marks nothing again
+    assert folder.round(0).release_charge().place == 0  # asked again, as after a kill, it marks nothing again
     account = folder.ledger.account(DATASET)
     assert account.entries[0].begun == (0, 1, 2)
+    assert [place for place, _ in account.entries[0].uploads] == [0, 1, 2]
+    with pytest.raises(ps.LedgerError, match="round 0 of this course has sent another upload"):
+        folder.round(0).release_charge().finish(folder.round(0).plan, b"", b"a release of another sum")
     assert account.mu == pytest.approx(study.course.mu)
 
 

@@ -1,66 +1,22 @@
-"""The size of what a promise rests on: ``python -m tests.project.core_measure`` prints it beside its budget.
+"""The imports of the package, and which modules a promise rests on, as ``core.toml`` lists them.
 
-The road of a kind is what a reader reads who wants to be sure of one plan of it: every module that the machines, the
-measurement, the plan and the noise reach by an import that runs when a module is loaded, or by a name of a lazy room
-that a function uses. An import inside a function is not followed; one may stand there only where a plan without its
-section never runs it. Code lines have no blanks, comments and docstrings. ``core.toml`` holds the budget. Small
-files and long functions are counted without ``privstats.contrib``.
+A module names another by an import, by a name of a lazy room that a function uses, or by a text such as
+``import_module("privstats.heads")``.
 """
 
 from __future__ import annotations
 
 import ast
-import io
 import re
-import subprocess
-import sys
-import tokenize
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-BUDGET = Path(__file__).with_name("core.toml")
+CORE = Path(__file__).with_name("core.toml")
 PACKAGE = "privstats"
-_SILENT = (
-    tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER,
-)  # fmt: skip
-_LOADED = """
-import sys
-import numpy as np
-import privstats as ps
-
-schema = ps.ClassSchema(2, 2, "NAB", clip_norm=1.0)
-privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
-ps.private_release(schema, privacy, np.full((20, 2), 0.1), np.array([0, 1] * 10), ledger="uncharged")
-print(sum(name.partition(".")[0] == "privstats" for name in sys.modules))
-"""
-_VISITED = """
-import sys
-import numpy as np
-import privstats as ps
-
-def note(frame, event, _):
-    name = frame.f_code.co_filename
-    if event != "call" or not name.startswith(ps.__path__[0]):
-        return
-    while frame.f_code.co_name != "<module>":
-        frame = frame.f_back
-    if frame.f_code.co_filename == "<string>":  # and not while a module is imported
-        visited.add(name)
-
-visited = set()
-head, X, y = ps.heads.LDA(), np.full((20, 2), 0.1), np.array([0, 1] * 10)
-promise = {"epsilon": 1.0, "delta": 1e-5, "clip_norm": 1.0, "adjacency": "add-remove", "ledger": "uncharged"}
-sys.setprofile(note)
-head.fit_private(X, y, classes=(0, 1), **promise)
-sys.setprofile(None)
-print(len(visited))
-"""
-_LONG, _SHORT = 30, 40
-"""A function with more code lines than the first is long, a file with fewer than the second is short."""
 
 
 @dataclass(frozen=True)
@@ -81,27 +37,9 @@ class Module:
         return cls(".".join(parts[:-1] if is_room else parts), text, ast.parse(text), is_room)
 
     @cached_property
-    def code(self) -> frozenset[int]:
-        """The numbers of its lines of code."""
-        return _numbers(self.text, self.tree)
-
-    @cached_property
     def run(self) -> tuple[ast.AST, ...]:
         """What of it runs at some time."""
         return tuple(_run(self.tree))
-
-    @property
-    def lines(self) -> int:
-        """How many lines of code it has."""
-        return len(self.code)
-
-    @property
-    def long_functions(self) -> list[str]:
-        """Its functions with more than 30 lines of code."""
-        each = (node for node in ast.walk(self.tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
-        return [
-            node.name for node in each if len(self.code.intersection(range(node.lineno, node.end_lineno + 1))) > _LONG
-        ]
 
     @property
     def lazy(self) -> dict[str, tuple[str, str]]:
@@ -111,39 +49,6 @@ class Module:
         below = (node for under in self.tree.body if _is_for_types(under) for node in getattr(under, "body", ()))
         rows = ((alias, node.module) for node in below if isinstance(node, ast.ImportFrom) for alias in node.names)
         return {alias.name: (module or "", alias.name) for alias, module in rows if alias.asname == alias.name}
-
-
-def code_lines(text: str, tree: ast.Module) -> int:
-    """Lines without blanks, comments and docstrings.
-
-    Example:
-        >>> code_lines('"Title."\\n\\nx = 1  # one\\n# two\\n', ast.parse('"Title."\\n\\nx = 1\\n'))
-        1
-    """
-    return len(_numbers(text, tree))
-
-
-def _numbers(text: str, tree: ast.Module) -> frozenset[int]:
-    """Tokens are read only where a text of several lines has a line that may be a comment or blank: that takes long."""
-    lines = text.split("\n")
-    silent = {number for number, line in enumerate(lines, 1) if line.strip()[:1] in ("", "#", "\\")}
-    docstrings: set[int] = set()
-    texts: set[int] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
-            docstrings.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
-        elif isinstance(node, ast.Constant | ast.JoinedStr) and node.end_lineno != node.lineno:
-            texts.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
-    held = _of_tokens(text) if silent & texts - docstrings else {*range(1, len(lines) + 1)} - silent
-    return frozenset(held - docstrings)
-
-
-def _of_tokens(text: str) -> set[int]:
-    held: set[int] = set()
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type not in _SILENT:
-            held.update(range(token.start[0], token.end[0] + 1))
-    return held
 
 
 @dataclass(frozen=True)
@@ -177,10 +82,6 @@ class Graph:
                 seen.add(name)
                 ahead += self.edges[name]
         return seen
-
-    def lines(self, names: Iterable[str]) -> int:
-        """Code lines of some modules together."""
-        return sum(self.modules[name].lines for name in names)
 
     def below(self, rooms: Iterable[str]) -> set[str]:
         """The modules of whole rooms."""
@@ -295,83 +196,32 @@ def _fields(node: ast.AST) -> Iterator[list[ast.AST]]:
             yield [child for child in (value if isinstance(value, list) else [value]) if isinstance(child, ast.AST)]
 
 
-def core_of(graph: Graph, budget: Mapping[str, dict[str, object]]) -> set[str]:
+def core_of(graph: Graph, listed: Mapping[str, dict[str, object]]) -> set[str]:
     """The modules that a promise rests on: whole rooms, less what lies there beside it."""
-    rooms: Mapping[str, list[str]] = budget["core"]  # type: ignore[assignment]
+    rooms: Mapping[str, list[str]] = listed["core"]  # type: ignore[assignment]
     return graph.below(f"{PACKAGE}.{room}" for room in rooms["rooms"]) - {
         f"{PACKAGE}.{name}" for name in rooms["beside"]
     }
 
 
-def leaving(graph: Graph, budget: Mapping[str, dict[str, object]]) -> set[str]:
+def leaving(graph: Graph, listed: Mapping[str, dict[str, object]]) -> set[str]:
     """What the core names outside of the core and its support, as ``module -> module``."""
-    rooms: Mapping[str, list[str]] = budget["core"]  # type: ignore[assignment]
-    core = core_of(graph, budget)
+    rooms: Mapping[str, list[str]] = listed["core"]  # type: ignore[assignment]
+    core = core_of(graph, listed)
     known = core | graph.below(f"{PACKAGE}.{name}" for name in rooms["support"]) | {PACKAGE}
     return {f"{name} -> {other}" for name in core for other in graph.named[name] - known}
 
 
-def asking(graph: Graph, budget: Mapping[str, dict[str, object]]) -> set[str]:
+def asking(graph: Graph, listed: Mapping[str, dict[str, object]]) -> set[str]:
     """The modules of the core that look for entry points, through ``plug_ins`` or by themselves."""
     direct = importers(graph, ["importlib.metadata.entry_points", "importlib.metadata.distributions"])
     through = {name for name, others in graph.named.items() if f"{PACKAGE}.plug_ins" in others}
-    return core_of(graph, budget) & (direct | through)
+    return core_of(graph, listed) & (direct | through)
 
 
-def held(graph: Graph, budget: Mapping[str, dict[str, object]]) -> set[str]:
+def held(graph: Graph, listed: Mapping[str, dict[str, object]]) -> set[str]:
     """The modules outside the core that a promise rests on, too: what lies in the rooms of ``[holds]``."""
-    return graph.below(f"{PACKAGE}.{name}" for name in budget["holds"])
-
-
-def roads_of_plans(budget: Mapping[str, dict[str, object]]) -> dict[str, list[str]]:
-    """By plan, the modules that its road starts from; ``spine`` stands for all of the spine."""
-    spine: list[str] = budget["road"]["spine"]  # type: ignore[assignment]
-    plans: Mapping[str, list[str]] = budget["road"]["plans"]  # type: ignore[assignment]
-    return {
-        plan: [f"{PACKAGE}.{name}" for start in starts for name in (spine if start == "spine" else [start])]
-        for plan, starts in plans.items()
-    }
-
-
-def measured(graph: Graph, budget: Mapping[str, dict[str, object]]) -> dict[str, int]:
-    """Every row of the table but what a process loads."""
-    core = core_of(graph, budget)
-    spine = [f"{PACKAGE}.{name}" for name in budget["road"]["spine"]]  # type: ignore[attr-defined]
-    kinds: Mapping[str, list[str]] = budget["road"]["kinds"]  # type: ignore[assignment]
-    roads = {kind: graph.reach([*spine, *(f"{PACKAGE}.{name}" for name in own)]) for kind, own in kinds.items()}
-    together: set[str] = set().union(*roads.values())
-    plans = {name: graph.reach(starts) for name, starts in roads_of_plans(budget).items()}
-    sizes: dict[str, Callable[[set[str]], int]] = {"modules": len, "lines": graph.lines}
-    apart = graph.modules.keys() - graph.below([f"{PACKAGE}.contrib"])
-    modules = [graph.modules[name] for name in apart]
-    tests = Graph.read(package="tests")
-    return {
-        "the core, modules": len(core),
-        "the core, lines": graph.lines(core),
-        "road of a classes plan, modules": len(roads["classes"]),
-        "road of a classes plan, lines": graph.lines(roads["classes"]),
-        "longest road of a kind, lines": max(map(graph.lines, roads.values())),
-        "roads of all kinds, modules": len(together),
-        "roads of all kinds, lines": graph.lines(together),
-        **{f"road of {name}, {what}": size(road) for name, road in plans.items() for what, size in sizes.items()},
-        "modules beside dp that draw noise": len(sampler_users(graph)),
-        "files": len(graph.modules),
-        "lines": graph.lines(graph.modules),
-        "files, without contrib": len(apart),
-        "lines, without contrib": graph.lines(apart),
-        "files under 40 lines": sum(each.lines < _SHORT and not each.is_room for each in modules),
-        "functions over 30 lines": sum(len(each.long_functions) for each in modules),
-        "code lines of the tests": tests.lines(tests.modules),
-    }
-
-
-def run() -> dict[str, int]:
-    """What one party's release loads, and in how many files of the package ``fit_private`` calls a function."""
-    scripts = {"modules that a release loads": _LOADED, "files that fit_private visits": _VISITED}
-    options = {"cwd": ROOT, "capture_output": True, "text": True, "check": True}
-    return {
-        name: int(subprocess.run([sys.executable, "-c", script], **options).stdout) for name, script in scripts.items()
-    }
+    return graph.below(f"{PACKAGE}.{name}" for name in listed["holds"])
 
 
 SAMPLERS = frozenset({f"{PACKAGE}.dp.mechanisms", f"{PACKAGE}.dp.samplers"})
@@ -431,17 +281,6 @@ def _sources(node: ast.AST) -> Iterator[str]:
         yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def table(values: Mapping[str, int], most: Mapping[str, int]) -> str:
-    """The rows beside their budget."""
-    rows = [f"{name:48} {value:8,} of {most[name]:,}" for name, value in values.items()]
-    return "\n".join(["what a promise rests on", *rows])
-
-
-def read_budget() -> dict[str, dict[str, object]]:
-    """The file of the budget."""
-    return tomllib.loads(BUDGET.read_text(encoding="utf8"))
-
-
-if __name__ == "__main__":
-    _budget = read_budget()
-    print(table(measured(Graph.read(), _budget) | run(), _budget["most"]))  # type: ignore[arg-type]
+def read_core() -> dict[str, dict[str, object]]:
+    """Return what ``core.toml`` lists."""
+    return tomllib.loads(CORE.read_text(encoding="utf8"))

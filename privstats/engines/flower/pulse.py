@@ -1,0 +1,168 @@
+"""Measure a child by its work: a node reports each answered poll to its supervisor over a pipe that only they hold.
+
+A process that runs, a log line and an open connection prove no work. Flower's node can lose its main loop, its
+heartbeat or its executor while its process stays alive.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import select
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+from privstats.engines.network.status_file import SILENT_SECONDS
+
+PULSE = "PRIVSTATS_PULSE"
+"""The variable of a child's environment with the number of the pipe to which it writes its signs of work."""
+
+ANSWERED = b"a"
+"""The server answered a request of the node's main loop."""
+
+HEARTBEAT = b"h"
+"""The server answered a heartbeat."""
+
+WORKING = b"w"
+"""The main loop waits for its own task, which the executor runs."""
+
+FAILED = b"f"
+"""A request had no answer."""
+
+_HEARTBEAT_PATH = "send-node-heartbeat"
+_MOST_BYTES = 1 << 12
+
+
+class Signs:
+    """The child's end: writes one byte per sign, and never waits for the reader."""
+
+    def __init__(self, descriptor: int | None) -> None:
+        self._descriptor = descriptor
+        if descriptor is not None:
+            os.set_blocking(descriptor, False)
+
+    @classmethod
+    def inherited(cls) -> Signs:
+        """Return the end that this process inherited; without one, signs go nowhere."""
+        number = os.environ.get(PULSE)
+        return cls(None if number is None else int(number))
+
+    def give(self, sign: bytes) -> None:
+        """Report one sign; a full or closed pipe loses it."""
+        if self._descriptor is not None:
+            with suppress(OSError):
+                os.write(self._descriptor, sign)
+
+    def of_calls(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """Return Flower's method for one request, which reports whether the server answered.
+
+        Flower gives up for good on an error whose text names TLS. Once the server has answered, such an error is a
+        fault of the line: it gets another text, so that Flower tries again.
+        """
+        broken_line = importlib.import_module("httpx").TransportError
+        answered = False
+
+        def reporting(client: Any, *, path: str, **named: Any) -> Any:
+            nonlocal answered
+            try:
+                answer = call(client, path=path, **named)
+            except broken_line as error:
+                self.give(FAILED)
+                if answered:
+                    raise type(error)("the line to the server failed") from error
+                raise
+            except Exception:
+                self.give(FAILED)
+                raise
+            answered = True
+            self.give(HEARTBEAT if path.endswith(_HEARTBEAT_PATH) else ANSWERED)
+            return answer
+
+        return reporting
+
+
+class WatchedExecutor:
+    """Replaces ``subprocess`` in Flower's node: remembers the executor, without which no task is ever done."""
+
+    def __init__(self) -> None:
+        self._executor: subprocess.Popen[bytes] | None = None
+
+    def Popen(self, words: Sequence[str]) -> subprocess.Popen[bytes]:  # its name
+        """Start the executor."""
+        self._executor = subprocess.Popen(words)  # noqa: S603  # Flower's own words, found in the one folder of PATH
+        return self._executor
+
+    def require(self) -> None:
+        """End this node if its executor has ended: the supervisor starts both again."""
+        if self._executor is not None and self._executor.poll() is not None:
+            raise SystemExit("the node's executor has ended, so the node ends, too")
+
+
+class Pulse:
+    """The supervisor's end: tells from a child's signs whether it works, and since when it does not.
+
+    Args:
+        clock: seconds that no change of the time of day moves.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self.began = self._loop = self._heart = clock()
+        self._line = self._working = self._failed = False
+        self.answers = 0
+
+    def note(self, signs: bytes) -> None:
+        """Take signs in their order; none changes nothing."""
+        now = self._clock()
+        for sign in map(bytes, zip(signs, strict=True)):
+            if sign in (ANSWERED, WORKING):
+                self._loop, self._working = now, sign == WORKING
+            if sign == HEARTBEAT or (sign == ANSWERED and not self.answers):
+                self._heart = now
+            if sign != WORKING:
+                self._line = sign != FAILED
+            self._failed |= sign == FAILED
+            self.answers += sign == ANSWERED
+
+    @property
+    def unanswered(self) -> bool:
+        """Whether the child has asked, and had no answer yet."""
+        return self._failed and not self.answers
+
+    @property
+    def connected(self) -> bool:
+        """Whether the server answered the child's last request, and no part of the child has stopped."""
+        return self.answers > 0 and self._line and not self.stopped
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the child has done no work for :data:`SILENT_SECONDS`.
+
+        A task may be long, and the line may be down meanwhile: while the child's own task runs, it needs no answer.
+        """
+        limit = self._clock() - SILENT_SECONDS
+        return self._loop < limit or (self._heart < limit and not self._working)
+
+
+class PulsePipe:
+    """A pipe from a child to its supervisor, read with a limit on time."""
+
+    def __init__(self) -> None:
+        self._read, self.given = os.pipe()
+
+    def begun(self) -> None:
+        """Close the end that the child now holds."""
+        os.close(self.given)
+
+    def wait(self, seconds: float) -> bytes | None:
+        """Return the next signs, b"" when the time is up, and None once the child has closed its end."""
+        if not select.select([self._read], [], [], seconds)[0]:
+            return b""
+        return os.read(self._read, _MOST_BYTES) or None
+
+    def close(self) -> None:
+        """Close our end."""
+        os.close(self._read)

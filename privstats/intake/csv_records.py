@@ -1,0 +1,380 @@
+"""Split a CSV file into the texts of its records, each by its own bytes alone.
+
+A file is the serialisation of records. Where each quote is closed within its line, each line is a record, and a stray
+quote costs its own line. Where a quoted text spans lines, RFC 4180 delimits records. That reading is safe only if the
+exporting program doubles every quote within quotes. So such a file must be well-formed throughout, and its lines must
+not pass for records of their own. Otherwise the file is refused before any record is used: docs/privacy.md, Records,
+not lines, has the argument.
+
+Python's ``csv`` splits many records at once. No reader with types of its own is used, because those types follow from
+all records together.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TypeAlias
+
+from privstats.errors import DataError
+from privstats.intake.csv_dialect import Dialect
+from privstats.system import open_plain
+
+Misfit: TypeAlias = Callable[[str], str | None]
+"""Why a record's text is no row of the table; None where it is one."""
+
+_BLOCK = 1 << 20
+LONGEST_RECORD = 1 << 24
+"""Maximum bytes of a line, and characters of a record: 16 MiB."""
+
+_BY_BYTE = re.compile(r"utf-8|ascii|iso8859-[0-9]+|cp125[0-9]|cp437|cp850")
+_SEPARATOR_LINE = re.compile(r'"?sep=(.)"?')
+_WIDE = 4
+_RECORDS = 1 << 13
+_HEADER_LINES = 20
+_ENDS = re.compile(rb'"|\r\n|\r|\n')
+_LINES_OPTION = "pass --lines (in Python lines=True) if each line is one record"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a file's lines form records.
+
+    Attributes:
+        end: the byte that ends a line: 10, after an optional 13, or 13 where it alone ends the header line.
+        spans: whether quoted texts span lines.
+    """
+
+    end: bytes
+    spans: bool
+
+
+def fields_of(text: str, separator: str) -> list[str] | None:
+    """Return one record's fields; None for a quote that is not closed, or is closed before the field's end.
+
+    Example:
+        >>> from privstats.intake.csv_records import fields_of
+        >>> fields_of('5,"a ""b"", c",ward 5"', ","), fields_of('5,"a" b', ",")
+        (['5', 'a "b", c', 'ward 5"'], None)
+    """
+    text = text.strip("\r\n")
+    if '"' not in text:
+        return text.split(separator)
+    fields, place = [], 0
+    while True:
+        if text.startswith('"', place):
+            end = text.find('"', place + 1)
+            while end >= 0 and text.startswith('"', end + 1):
+                end = text.find('"', end + 2)
+            if end < 0:
+                return None
+            fields.append(text[place + 1 : end].replace('""', '"'))
+            place = end + 1
+        else:
+            end = text.find(separator, place)
+            end = len(text) if end < 0 else end
+            fields.append(text[place:end])
+            place = end
+        if place == len(text):
+            return fields
+        if text[place] != separator:
+            return None
+        place += 1
+
+
+def split_records(texts: Sequence[str], separator: str) -> list[list[str] | None]:
+    """Return the fields of many records, as :func:`fields_of` does for each alone.
+
+    ``csv`` reads them at once. If every text is one row there, no row used another record's text.
+    """
+    try:
+        rows: list[list[str] | None] = list(csv.reader(texts, strict=True, delimiter=separator))
+    except csv.Error:
+        rows = []
+    if len(rows) == len(texts):
+        return [[""] if row == [] else row for row in rows]
+    return [fields_of(text, separator) for text in texts]
+
+
+def header_of(path: Path, how: Dialect) -> tuple[str, int, bytes]:
+    """Return the header's text, the number of its last line, and the byte that ends lines.
+
+    Raises:
+        DataError: the bytes are no text in this encoding, or a quote is not closed.
+    """
+    head = _head(path)
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or b"\0" in head[:_WIDE]:
+        raise DataError(f"cannot read {path}: it is written as UTF-16: save it as UTF-8 (in Excel, CSV UTF-8)")
+    end, texts = _line_end(head), list[str]()
+    for number, line in enumerate(head.split(end, _HEADER_LINES)[:_HEADER_LINES], 1):
+        try:
+            texts.append(line.decode(how.encoding))
+        except UnicodeError:
+            raise DataError(
+                f"cannot read {path}: line {number} holds bytes that are no {how.encoding}: set --encoding (in Python "
+                "encoding=), such as cp1252"
+            ) from None
+        if number == 1 and (named := stated_separator(texts[0])):
+            if named != how.separator:
+                raise DataError(
+                    f"cannot read {path}: its first line names the separator {named!r}: set --separator (in Python "
+                    "separator=)"
+                )
+            texts = []
+        elif how.lines or _all_closed(["\n".join(texts)], how.separator):
+            return "\n".join(texts).strip("\r\n"), number, end
+    raise DataError(f"cannot read {path}: a quote in its row of names is not closed: write names without quotes")
+
+
+def stated_separator(line: str) -> str | None:
+    """Return the separator that Excel states in a line of its own, such as ``sep=;``.
+
+    Example:
+        >>> from privstats.intake.csv_records import stated_separator
+        >>> stated_separator("sep=;"), stated_separator("age;sex")
+        (';', None)
+    """
+    stated = _SEPARATOR_LINE.fullmatch(line.strip("\r\n"))
+    return stated[1] if stated else None
+
+
+def first_lines(path: Path, count: int) -> list[bytes]:
+    """Return the first lines without their ends; at most a mebibyte of them."""
+    head = _head(path)
+    return [line.strip(b"\r\n") for line in head.split(_line_end(head))[:count]]
+
+
+def layout_of(path: Path, how: Dialect, end: bytes, skip: int, width: int, misfit: Misfit) -> Layout:
+    """Return how the lines after the header form records.
+
+    Args:
+        skip: lines of the header.
+        width: number of fields of the shortest record.
+
+    Raises:
+        DataError: two readings of the quotes are possible, or a quoted text does not end.
+    """
+    if how.lines or all(
+        b'"' not in chunk or _all_closed(_decoded(chunk, how.encoding, end), how.separator)
+        for chunk in _chunks(path, end)
+    ):
+        return Layout(end, spans=False)
+    stray: tuple[int, str] | None = None
+    spanning: tuple[int, int] | None = None
+    unclear: tuple[int, int] | None = None
+    clear = False
+    for record in _grouped(path, how, end, skip):
+        if record.several and not (record.closed and record.sound):
+            raise _unclosed(path, record)
+        if not record.sound:
+            stray = stray or (record.first, "has a stray quote")
+        elif stray is None and not how.quoted and not is_blank(record.text, how.separator):
+            why = misfit(record.text)
+            stray = None if why is None else (record.first, why)
+        if record.several:
+            spanning = spanning or (record.first, record.last)
+            if record.may_be_lines(how.separator, width):
+                unclear = unclear or (record.first, record.last)
+            else:
+                clear = True
+    if spanning and stray:
+        raise DataError(
+            f"cannot read {path}: a quoted text goes from line {spanning[0]} to line {spanning[1]}, and line "
+            f"{stray[0]} {stray[1]}, so which quotes belong together is not sure: correct line {stray[0]}, or "
+            f"{_LINES_OPTION}"
+        )
+    if unclear and not clear and not how.quoted:
+        raise DataError(
+            f"cannot read {path}: lines {unclear[0]} to {unclear[1]} are one record with line breaks in quotes, or "
+            f"records of their own with stray quotes: pass --quoted (in Python quoted=True) if the exporting program "
+            f"doubles quotes within quotes, as Excel, pandas and R's write.csv do; or {_LINES_OPTION}"
+        )
+    return Layout(end, spans=spanning is not None)
+
+
+def record_texts(path: Path, how: Dialect, layout: Layout, skip: int) -> Iterator[tuple[Sequence[int], list[str]]]:
+    """Yield the texts of some records, each with the number of its first line; blank lines are included.
+
+    Raises:
+        DataError: a line is longer than 16 MiB, or the file changed since its layout was read.
+    """
+    if layout.spans:
+        numbers, texts = list[int](), list[str]()
+        for record in _grouped(path, how, layout.end, skip):
+            if not record.closed:
+                raise _unclosed(path, record)
+            numbers.append(record.first)
+            texts.append(record.text)
+            if len(texts) == _RECORDS:
+                yield numbers, texts
+                numbers, texts = [], []
+        yield numbers, texts
+        return
+    number = 1
+    for chunk in _chunks(path, layout.end):
+        lines = _decoded(chunk, how.encoding, layout.end)
+        start = max(skip + 1 - number, 0)
+        yield range(number + start, number + len(lines)), lines[start:]
+        number += len(lines)
+
+
+@dataclass(frozen=True)
+class _Record:
+    """One record's text, with the numbers of its lines.
+
+    Attributes:
+        closed: no quote is open at its end.
+        sound: each quote opens a field, closes it or is doubled.
+    """
+
+    text: str
+    first: int
+    last: int
+    closed: bool
+    sound: bool
+
+    @property
+    def several(self) -> bool:
+        return self.last > self.first or not self.closed
+
+    def may_be_lines(self, separator: str, width: int) -> bool:
+        """Return whether its first and last line could each be a record written without quotes."""
+        first, _, rest = self.text.partition("\n")
+        last = rest.rpartition("\n")[2]
+        return min(first.count(separator), last.count(separator)) + 1 >= width
+
+
+def _grouped(path: Path, how: Dialect, end: bytes, skip: int) -> Iterator[_Record]:
+    """Yield records by RFC 4180; the last one may be open."""
+    separator, held, first, size = how.separator, list[str](), 0, 0
+    inside, sound, number = False, True, 0
+    for chunk in _chunks(path, end):
+        for line in _decoded(chunk, how.encoding, end):
+            number += 1
+            if number <= skip:
+                continue
+            if not inside and '"' not in line:
+                yield _Record(line, number, number, closed=True, sound=True)
+                continue
+            first = first if inside else number
+            inside, fine = _quotes(line, separator, inside=inside)
+            held.append(line)
+            sound, size = sound and fine, size + len(line)
+            if not inside or not sound or size > LONGEST_RECORD:
+                yield _Record("\n".join(held), first, number, closed=not inside, sound=sound)
+                held, inside, sound, size = [], False, True, 0
+    if held:
+        yield _Record("\n".join(held), first, number, closed=False, sound=sound)
+
+
+def _quotes(line: str, separator: str, *, inside: bool) -> tuple[bool, bool]:
+    """Return whether a quoted text is open after a line, and whether each quote is where RFC 4180 has one."""
+    line, place, sound = line.strip("\r\n"), 0, True
+    while True:
+        if inside or line.startswith('"', place):
+            end = line.find('"', place if inside else place + 1)
+            while end >= 0 and line.startswith('"', end + 1):
+                end = line.find('"', end + 2)
+            if end < 0:
+                return True, sound
+            inside, place = False, end + 1
+            if line[place : place + 1] not in ("", separator):
+                sound, place = False, _end_of_field(line, separator, place)
+        else:
+            end = _end_of_field(line, separator, place)
+            sound, place = sound and '"' not in line[place:end], end
+        if place >= len(line):
+            return False, sound
+        place += 1
+
+
+def _end_of_field(line: str, separator: str, place: int) -> int:
+    end = line.find(separator, place)
+    return len(line) if end < 0 else end
+
+
+def _all_closed(lines: Sequence[str], separator: str) -> bool:
+    """Return whether no line ends within quotes."""
+    try:
+        return sum(1 for _ in csv.reader(lines, strict=True, delimiter=separator)) == len(lines)
+    except csv.Error:
+        return not any('"' in line and _quotes(line, separator, inside=False)[0] for line in lines)
+
+
+def _chunks(path: Path, end: bytes) -> Iterator[bytes]:
+    """Yield a file's bytes, without a byte order mark, in pieces that end with a line."""
+    with open_plain(path) as file:
+        start = file.read(len(codecs.BOM_UTF8))
+        rest = b"" if start == codecs.BOM_UTF8 else start
+        while block := file.read(_BLOCK):
+            cut = len(block) if len(block) < _BLOCK else block.rfind(end) + 1
+            if cut:
+                yield rest + block[:cut]
+                rest = block[cut:]
+            else:
+                rest += block
+            if len(rest) > LONGEST_RECORD:
+                raise DataError(
+                    f"cannot read {path}: a line has more than {LONGEST_RECORD:,} bytes: end records by lines"
+                )
+        if rest:
+            yield rest
+
+
+def _decoded(chunk: bytes, encoding: str, end: bytes) -> list[str]:
+    """Return a chunk's lines as texts; bytes that are no text are replaced, within their own line."""
+    if _is_by_byte(encoding):
+        lines = chunk.decode(encoding, "replace").split(end.decode())
+    else:
+        lines = [line.decode(encoding, "replace") for line in chunk.split(end)]
+    if lines[-1] == "":
+        lines.pop()
+    return lines
+
+
+@lru_cache
+def _is_by_byte(encoding: str) -> bool:
+    """Return whether lines may be decoded together: no byte changes how another line is decoded."""
+    return _BY_BYTE.fullmatch(codecs.lookup(encoding).name) is not None
+
+
+def _head(path: Path) -> bytes:
+    with open_plain(path) as file:
+        return file.read(_BLOCK).removeprefix(codecs.BOM_UTF8)
+
+
+def _line_end(head: bytes) -> bytes:
+    """Return the byte that ends the header line, outside of quotes."""
+    inside = False
+    for mark in _ENDS.finditer(head):
+        if mark[0] == b'"':
+            inside = not inside
+        elif not inside:
+            return b"\r" if mark[0] == b"\r" else b"\n"
+    return b"\n"
+
+
+def is_blank(text: str, separator: str) -> bool:
+    """Return whether a line is blank, which is no record.
+
+    Example:
+        >>> from privstats.intake.csv_records import is_blank
+        >>> is_blank("  ", ","), is_blank(" , ", ",")
+        (True, False)
+    """
+    return separator not in text and not text.strip()
+
+
+def _unclosed(path: Path, record: _Record) -> DataError:
+    why = "is followed by a stray quote" if record.closed or not record.sound else "does not end"
+    if len(record.text) > LONGEST_RECORD:
+        why = f"has more than {LONGEST_RECORD:,} characters"
+    return DataError(
+        f"cannot read {path}: a quoted text begins in line {record.first} and {why}: correct the quotes of this line, "
+        f"or {_LINES_OPTION}"
+    )

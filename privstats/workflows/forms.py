@@ -1,0 +1,232 @@
+"""Guess in which form the values of a column are written, from all of them: for a rehearsal, and for a holder's look.
+
+A study declares these forms in ``columns.toml`` and never guesses them, because a guess follows from all records.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import tomli_w
+
+from privstats.intake.columns import Readings
+from privstats.transforms import Column, Dates, Numeric
+from privstats.transforms.columns import table_of
+from privstats.transforms.dates import DateForm
+
+_GAPS = frozenset(
+    ("-", "--", "---", ".", "..", "?", "??", "*", "/", "x", "xx", "xxx", "nd", "n.d.", "nk", "n.k.", "n.a.", "nc", "nr",
+     "unk", "unknown", "miss", "missing", "not done", "not known", "not available", "not recorded", "pending",
+     "refused", "k.a.", "k. a.", "n.b.", "keine angabe", "unbekannt", "fehlend", "inconnu", "non renseigné",
+     "manquant", "desconocido", "s/d", "onbekend", "sconosciuto", "\\n")
+)  # fmt: skip
+_ERRORS = re.compile(r"#[A-Z0-9/]+[!?]?|\.[a-z_]")
+"""Errors of Excel in any language, such as #DIV/0! and #WERT!, and the missing values of Stata and SAS."""
+_AFFIXED = re.compile(
+    r"([<>\u2264\u2265]=?\s*)?[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(\s*[^0-9\s.,+-][^0-9]{0,20})?"
+)
+_CODE = re.compile(r"0[0-9]+(?:\.[0-9]+)?")
+_POWER = re.compile(r"[0-9]+E[0-9]+")
+_GROUPS = r"[+-]?[0-9]{{1,3}}(?:{0}[0-9]{{3}})+(?:{1}[0-9]+)?"
+_MARKED = {
+    "a thousands sign ',': pass --thousands ,": re.compile(_GROUPS.format(",", r"\.")),
+    "a decimal comma: pass --decimal ,": re.compile(r"[+-]?[0-9]+,[0-9]+"),
+    "a thousands sign '.': pass --decimal , and --thousands .": re.compile(_GROUPS.format(r"\.", ",")),
+    "an apostrophe as thousands sign: pass --thousands": re.compile(_GROUPS.format("['\u2019]", "[.,]")),
+    "blanks as thousands signs: pass --thousands ' '": re.compile(_GROUPS.format("[ \u00a0\u2009\u202f]", "[.,]")),
+}
+_ORDERS = {".": ("DD.MM",), "/": ("MM/DD", "DD/MM"), "-": ("DD-MM", "MM-DD"), " ": ("DD MM",)}
+_FORMS = (
+    *(f"{order}{mark}{year}" for mark, orders in _ORDERS.items() for order in orders for year in ("YYYY", "YY")),
+    *(f"DD{mark}MON{mark}{year}" for mark in ("", "-", " ") for year in ("YYYY", "YY")),
+    "YYYY/MM/DD", "YYYY.MM.DD", "YYYYMMDD",
+)  # fmt: skip
+_DAYS = {form: DateForm.of("a date", form) for form in _FORMS}
+_ISO_HOUR = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T([0-9]{2}:00):00")
+_ZONES = 2
+"""Hours of UTC at which one zone has midnight: of winter and of summer."""
+_KEYS = ("gaps", "suffix", "censored", "written", "as_text")
+EXCEL = "days since 1899-12-30"
+_FIRST_DAY, _LAST_DAY, _SPREAD = 20_000, 60_000, 200
+_LONGEST_DATE = 40
+_NO_QUANTITY = 12
+"""Power of ten from which 1E30 is a code."""
+_MOSTLY, _NEARLY_ALL, _ONE_UNIT = 0.5, 0.95, 0.9
+
+
+def is_gap_word(text: str) -> bool:
+    """Return whether a text looks like a gap: a dash, a point, an error of Excel, a missing value of Stata or SAS.
+
+    Example:
+        >>> from privstats.workflows.forms import is_gap_word
+        >>> [is_gap_word(text) for text in ("-", ".a", "#DIV/0!", "k.A.", "A")]
+        [True, True, True, True, False]
+    """
+    return text.strip().lower() in _GAPS or _ERRORS.fullmatch(text.strip()) is not None
+
+
+def gap_words(texts: Mapping[str, int], stated: Collection[str] = ()) -> tuple[str, ...]:
+    """Return the texts that look like gaps or are stated as gaps, the commonest first."""
+    gaps = [text for text in texts if text in stated or is_gap_word(text)]
+    return tuple(sorted(gaps, key=lambda text: (-texts[text], text)))
+
+
+def are_codes(texts: Iterable[str]) -> bool:
+    """Return whether these texts are codes of which a number would lose digits or letters: 042, or 1E30 beside BA00.
+
+    Numbers that are filled up with zeros to one width are no codes.
+
+    Example:
+        >>> from privstats.workflows.forms import are_codes
+        >>> are_codes(["042", "42"]), are_codes(["1E30", "BA00"]), are_codes(["1E5", "2"]), are_codes(["0.5", "12"])
+        (True, True, False, False)
+    """
+    every = set(texts)
+    words = any(re.fullmatch(r"[A-Z0-9.]*[A-Z][A-Z0-9.]*", each) and not _POWER.fullmatch(each) for each in every)
+    powers = [each for each in every if _POWER.fullmatch(each)]
+    beyond = any(int(each.rpartition("E")[2][:3]) >= _NO_QUANTITY for each in powers)
+    padded = len({len(each) for each in every if each}) == 1 and all(each.isdigit() for each in every if each)
+    return (any(map(_CODE.fullmatch, every)) and not padded) or (bool(powers) and (words or beyond))
+
+
+def numeric_form(name: str, numbers: int, texts: Mapping[str, int], stated: Collection[str] = ()) -> Numeric | None:
+    """Return a column of numbers with signs around them, if most values are such; gap words count for nothing.
+
+    Args:
+        numbers: count of values that are plain numbers.
+        texts: count of each other text.
+        stated: further gap words.
+
+    Example:
+        >>> from privstats.workflows.forms import numeric_form
+        >>> numeric_form("hct", 10, {"39.9%": 50, "<20%": 2, "-": 5})
+        Numeric(name='hct', edges=None, gaps=('-',), unit='', suffix='%', censored=True)
+    """
+    gaps = gap_words(texts, stated)
+    rest = {text: count for text, count in texts.items() if text not in gaps}
+    matches = {text: match for text in rest if (match := _AFFIXED.fullmatch(text))}
+    like = numbers + sum(rest[text] for text in matches)
+    if not like or like < _MOSTLY * (numbers + sum(rest.values())):
+        return None
+    suffixes = Counter[str]()
+    for text, match in matches.items():
+        suffixes[(match[2] or "").strip()] += rest[text] if match[2] else 0
+    suffix, count = suffixes.most_common(1)[0] if suffixes else ("", 0)
+    one = count >= _ONE_UNIT * suffixes.total() > 0
+    return Numeric(name, gaps=gaps, suffix=suffix if one else "", censored=any(match[1] for match in matches.values()))
+
+
+def date_form(name: str, numbers: Any, texts: Mapping[str, int], stated: Collection[str] = ()) -> Dates | None:
+    """Return a column of dates in one form, if nearly all values are such; gap words count for nothing.
+
+    Example:
+        >>> from privstats.workflows.forms import date_form
+        >>> date_form("seen", np.array([]), {"28.03.19": 3, "01.04.19": 4}).written
+        'DD.MM.YY'
+    """
+    gaps = gap_words(texts, stated)
+    rest = {text: count for text, count in texts.items() if text not in gaps}
+    given = len(numbers) + sum(rest.values())
+    short = sum(count for text, count in rest.items() if text[:1].isdigit() and len(text) <= _LONGEST_DATE)
+    if len(numbers) + short < _NEARLY_ALL * given:
+        return None
+    for form, days in sorted(_DAYS.items(), key=lambda item: -_fits(item[1], rest)):
+        of_numbers = int(np.isfinite(days.days_of_numbers(numbers)).sum()) if days.compact and len(numbers) else 0
+        if given and _fits(days, rest) + of_numbers >= _NEARLY_ALL * given:
+            return Dates(name, gaps=gaps, written=form)
+    return None
+
+
+def other_orders(column: Dates, texts: Mapping[str, int]) -> tuple[str, ...]:
+    """Return the forms that fit a column's texts as well: 03/04/2019 alone does not tell day from month."""
+    best = _fits(_DAYS[column.written], texts) if column.written in _DAYS else 0
+    return tuple(form for form, days in _DAYS.items() if form != column.written and 0 < best == _fits(days, texts))
+
+
+def why_no_number(numbers: int, texts: Mapping[str, int]) -> str | None:
+    """Return a sentence where most values look like numbers or dates in a form that was not read."""
+    given = numbers + sum(texts.values())
+    for what, form in _MARKED.items():
+        like = sum(count for text, count in texts.items() if form.fullmatch(text))
+        if like and numbers + like >= _MOSTLY * given:
+            return f"{like:,} of {given:,} look like numbers with {what}"
+    dates = sum(
+        count for text, count in texts.items() if any(day.days_in(text) == day.days_in(text) for day in _DAYS.values())
+    )
+    if dates >= _MOSTLY * given:
+        return f"{dates:,} of {given:,} look like dates in several forms: write one form, or ISO dates"
+    return None
+
+
+def like_excel_days(numbers: Any) -> bool:
+    """Return whether numbers may be Excel's dates: integers of the years 1954 to 2064, over some months."""
+    known = np.asarray(numbers)
+    inside = len(known) > 0 and bool((known % 1 == 0).all() and known.min() >= _FIRST_DAY and known.max() <= _LAST_DAY)
+    return inside and len(np.unique(known)) > _SPREAD // 10 and float(np.ptp(known)) > _SPREAD
+
+
+def declared_remedy(column: Column, unread: Mapping[str, int]) -> str:
+    """Return how to have a column's unreadable values read, as a sentence; "" where nothing is known.
+
+    Example:
+        >>> from privstats.workflows.forms import declared_remedy
+        >>> declared_remedy(ps.Numeric("crp"), {"-": 290, "<0.5": 10})
+        'To read them, state gaps = ["-"], censored = true in columns.toml'
+    """
+    form: Column | None = None
+    others: tuple[str, ...] = ()
+    if isinstance(column, Numeric):
+        if (why := why_no_number(0, unread)) is not None:
+            return why
+        form = numeric_form(column.name, 0, unread) or Numeric(column.name, gaps=gap_words(unread))
+    elif isinstance(column, Dates):
+        form = date_form(column.name, np.empty(0), unread) or Dates(column.name, gaps=gap_words(unread))
+        others = other_orders(form, unread)
+    lines = "" if form is None else " or ".join((toml_of(form), *map(repr, others)))
+    return f"To read them, state {lines} in columns.toml" if lines else ""
+
+
+def form_remarks(column: Column, readings: Readings) -> Iterator[str]:
+    """Yield what a person should confirm of a form that was guessed."""
+    texts = Counter(readings.texts.values())
+    if words := [word for word in column.gaps if word in texts]:
+        counts = ", ".join(f"{word} ({texts[word]:,})" for word in words)
+        yield f"of {len(readings.numbers):,} values, read as a gap: {counts}; is that so?"
+    if isinstance(column, Numeric) and column.censored:
+        yield "values such as <0.5 are read as just below that number; is that what your study wants?"
+    if isinstance(column, Dates) and (others := other_orders(column, texts)):
+        yield f"read as {column.written}, and {' or '.join(others)} fits as well: which is right?"
+    if isinstance(column, Dates) and (hours := _only_hours(texts)):
+        yield (
+            f"all are at {hours}: that is midnight of another time zone, and the day of a date without a zone is one "
+            "later; export dates without a time"
+        )
+    if isinstance(column, Numeric) and like_excel_days(readings.numbers[~np.isnan(readings.numbers)]):
+        yield f"read as numbers; if they are Excel's dates, state kind dates, written = {EXCEL!r} in columns.toml"
+
+
+def toml_of(column: Column) -> str:
+    """Return a column's form as lines of ``columns.toml``; "" where it has none.
+
+    Example:
+        >>> from privstats.workflows.forms import toml_of
+        >>> toml_of(ps.Numeric("crp", gaps=("-",), censored=True))
+        'gaps = ["-"], censored = true'
+    """
+    stated = {key: value for key, value in table_of(column).items() if key in _KEYS}
+    lines = [" ".join(tomli_w.dumps({key: value}).split()) for key, value in stated.items()]
+    return ", ".join(lines).replace("[ ", "[").replace(", ]", "]")
+
+
+def _only_hours(texts: Iterable[str]) -> str:
+    """Return the times of day where all dates share one or two full hours, none of them midnight; else ""."""
+    hours = {match[1] if (match := _ISO_HOUR.fullmatch(text)) else "" for text in texts}
+    return " or ".join(sorted(hours)) if 0 < len(hours) <= _ZONES and "" not in hours else ""
+
+
+def _fits(days: DateForm, texts: Mapping[str, int]) -> int:
+    return sum(count for text, count in texts.items() if days.days_in(text) == days.days_in(text))

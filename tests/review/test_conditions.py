@@ -1,0 +1,80 @@
+"""Every document that states a plan's promise states its condition, for each trust model, protocol and graph."""
+
+import html
+import re
+from collections.abc import Callable
+
+import pytest
+
+import privstats as ps
+from privstats.dp.privacy import MODELS
+from privstats.plan.budget import condition_of
+from privstats.printable.budget import plan_html
+from privstats.review import certificate_checker
+from privstats.review.certificate import certificate_text
+from privstats.workflows.report import Statement, ethics_page, evidence_page, page_of
+from tests import made
+from tests.plan.random_plans import PANEL
+
+GRAPHS = {
+    "complete": {"cohort": ps.Cohort(12, 9, 1000, colluders=1)},
+    "no colluders": {"cohort": ps.Cohort(12, 9, 1000)},
+    "robust": {"cohort": ps.Cohort(300, 270, 3000, colluders=3)},
+    "sparse": {"cohort": ps.Cohort(300, 270, 3000, colluders=3), "graph": "sparse"},
+    "small random": {"cohort": ps.Cohort(100, 95, 1000, colluders=1), "graph": "robust"},
+    "split": {"cohort": ps.Cohort(12, 9, 1000, colluders=1), "protocol": "split", "panel": PANEL},
+}
+SETTINGS = [(model, graph) for model in (*MODELS, "none") for graph in GRAPHS if model != "panel" or graph == "split"]
+
+
+def plan_of(model: str, graph: str) -> ps.Plan:
+    more = dict(GRAPHS[graph])
+    privacy = ps.NoPrivacy() if model == "none" else made.promise(model)
+    return made.plan(ps.ClassSchema(2, 3, "NA", 1.0), more.pop("cohort"), privacy, **more)
+
+
+def certified(plan: ps.Plan) -> str:
+    return certificate_checker.check(plan.to_toml(), certificate_text(plan))
+
+
+DOCUMENTS: dict[str, Callable[[ps.Plan], str]] = {
+    "budget": lambda plan: str(plan.budget()),
+    "plan in a notebook": plan_html,
+    "report": lambda plan: page_of(Statement(plan)),
+    "ethics page": lambda plan: ethics_page(Statement(plan)),
+    "evidence": lambda plan: evidence_page(Statement(plan)),
+    "certificate": certified,
+}
+
+
+def told(document: str) -> str:
+    text = html.unescape(re.sub(r"<(script|style).*?</\1>", " ", document, flags=re.DOTALL))
+    return " ".join(re.sub(r"<[^>]*>", " ", text).split()).lower()
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+@pytest.mark.parametrize(("model", "graph"), SETTINGS)
+def test_no_document_states_a_promise_without_its_condition(model: str, graph: str, document: str) -> None:
+    if model == "none" and document == "certificate":
+        pytest.skip("a plan without a promise has no certificate")
+    plan = plan_of(model, graph)
+    text = told(DOCUMENTS[document](plan))
+    assert plan.masking.condition in text
+    if plan.noise and plan.noise.trust.condition:
+        assert plan.noise.trust.condition in text or plan.noise.trust.trusted.lower() in text
+
+
+@pytest.mark.parametrize(
+    ("graph", "words"),
+    [
+        ("complete", "at most 1 of 12 parties work with the server"),
+        ("no colluders", "no party works with the server"),
+        ("robust", "at most 3 of 300 parties work with the server, chosen without knowledge of the random graph"),
+        ("sparse", "the server follows the protocol and at most 3 of 300 parties work with the server, chosen without"),
+        ("split", "leader and helpers do not all work together and at most 1 of 12 parties work with them"),
+    ],
+)
+def test_the_condition_names_who_may_lie_and_work_together(graph: str, words: str) -> None:
+    plan = plan_of("distributed", graph)
+    assert condition_of(plan).startswith(words)
+    assert f", while {words}" in certified(plan)
