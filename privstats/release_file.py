@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from privstats.errors import PrivstatsError, ReleaseError
 from privstats.files.decoding import from_json
-from privstats.files.envelope import Content, Format, PathLike, Version
+from privstats.files.envelope import MOST_UNSTATED, Content, Format, PathLike, Version
 from privstats.files.packing import little_endian
 from privstats.files.signing import Verifier
 from privstats.files.text import json_value
@@ -78,11 +78,11 @@ def read(make: Callable[..., Release], path: PathLike, signed_by: Verifier | Non
 
 
 def _most(manifest: bytes) -> int:
-    """Return the bytes of the sums that the manifest's plan has; 0 where it holds no plan, which the reader names."""
+    """Return the bytes of the sums of the manifest's plan."""
     try:
         return Plan.from_toml(from_json(manifest, _Manifest).plan).layout.size * np.dtype(np.int64).itemsize
     except (msgspec.DecodeError, PrivstatsError):
-        return 0
+        return MOST_UNSTATED
 
 
 def _sealed(content: Content) -> bytes:

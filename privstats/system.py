@@ -57,7 +57,7 @@ def open_plain(path: str | os.PathLike[str]) -> BinaryIO:
         if stat.S_ISDIR(mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
         if not stat.S_ISREG(mode):
-            raise OSError(errno.EINVAL, "it is no plain file", os.fspath(path))
+            raise OSError(errno.EINVAL, "it is not a plain file", os.fspath(path))
         return os.fdopen(handle, "rb")
     except BaseException:
         os.close(handle)

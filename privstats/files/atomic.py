@@ -31,7 +31,7 @@ def opened(path: str | os.PathLike[str], error: type[PrivstatsError]) -> Iterato
         ...     pass
         Traceback (most recent call last):
             ...
-        privstats.errors.DataError: cannot read pipe: it is no plain file
+        privstats.errors.DataError: cannot read pipe: it is not a plain file
     """
     try:
         file = open_plain(path)

@@ -39,6 +39,8 @@ FORMATS: Mapping[str, Format[Any]] = MappingProxyType(_FORMATS)
 _MOST_HEADER, _START = 16 << 20, 8
 MOST_ARRAYS = 4 << 30
 """Maximum bytes of one file's arrays, whatever its manifest states."""
+MOST_UNSTATED = 64 << 20
+"""Maximum bytes of the arrays where the manifest cannot be read; the reader then names the cause."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from privstats.errors import HeadError, SchemaError
 from privstats.files.decoding import from_json
-from privstats.files.envelope import Content, Format, PathLike, Version, full_content
+from privstats.files.envelope import MOST_UNSTATED, Content, Format, PathLike, Version, full_content
 from privstats.files.signing import Signer, Verifier
 from privstats.heads.facts import LARGEST, Facts
 from privstats.heads.provenance import UNKNOWN, Assumed, Provenance
@@ -27,7 +27,7 @@ _KNOWLEDGE = {"priors": "priors_", "prototypes": "prototypes_", "means": "_means
 _SCORES = ("quantiles", "area")
 """Stored arrays of :class:`ReleasedScores` of a head of two classes that was fitted on a release."""
 _HEADS: dict[str, type[Stored]] = {}
-_SMALL, _MATRICES = 64 << 20, 4
+_MATRICES = 4
 _NOTHING = np.zeros(0)
 
 
@@ -164,10 +164,11 @@ def _most(manifest: bytes) -> int:
     try:
         stated = from_json(manifest, _Manifest)
     except msgspec.DecodeError:
-        return 0
+        return MOST_UNSTATED
     classes, features = len(stated.classes or ()), max(stated.features, 0)
     # A rule has at most some matrices over its features for each class, and a row of features for each pair of classes.
-    return _SMALL + _MATRICES * (classes + 2) * (features + 2) * (classes + features) * np.dtype(np.float64).itemsize
+    entries = _MATRICES * (classes + 2) * (features + 2) * (classes + features)
+    return MOST_UNSTATED + entries * np.dtype(np.float64).itemsize
 
 
 def _manifest_of(content: Content, path: PathLike) -> _Manifest:

@@ -958,7 +958,7 @@ def check(plan_text: str, certificate_text: str) -> str:
 def _text(name: str) -> str:
     """Return the text of a plain file: a pipe would be waited for without end, and a stated size may be wrong."""
     with open(os.open(name, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:  # noqa: PTH123
-        require(stat.S_ISREG(os.fstat(file.fileno()).st_mode), "form", f"{name} is no plain file")
+        require(stat.S_ISREG(os.fstat(file.fileno()).st_mode), "form", f"{name} is not a plain file")
         return file.read(MOST_BYTES + 1).decode()
 
 
