@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import PrivstatsError, ReleaseError
-from privstats.files.envelope import Content, Format, PathLike, Version
+from privstats.files.decoding import from_json
+from privstats.files.envelope import MOST_UNSTATED, Content, Format, PathLike, Version
 from privstats.files.packing import little_endian
 from privstats.files.signing import Verifier
 from privstats.files.text import json_value
@@ -76,6 +77,14 @@ def read(make: Callable[..., Release], path: PathLike, signed_by: Verifier | Non
     return release
 
 
+def _most(manifest: bytes) -> int:
+    """Return the bytes of the sums of the manifest's plan."""
+    try:
+        return Plan.from_toml(from_json(manifest, _Manifest).plan).layout.size * np.dtype(np.int64).itemsize
+    except (msgspec.DecodeError, PrivstatsError):
+        return MOST_UNSTATED
+
+
 def _sealed(content: Content) -> bytes:
     return content.manifest + b"".join(map(little_endian, content.tensors.values()))
 
@@ -87,8 +96,8 @@ def _read(content: Content, path: PathLike) -> _Stored:
             f"{path} does not hold the one int64 vector of a release; give a file written by Release.save"
         )
     try:
-        return msgspec.json.decode(content.manifest, type=_Manifest), vector
-    except (msgspec.DecodeError, RecursionError) as error:
+        return from_json(content.manifest, _Manifest), vector
+    except msgspec.DecodeError as error:
         raise _not_together(path, error) from None
 
 
@@ -122,6 +131,6 @@ FORMAT = Format(
     noun="release",
     writer="Release.save",
     error=ReleaseError,
-    readers={1: Version(_read, _sealed)},
+    readers={1: Version(_read, _sealed, _most)},
 )
 """Files of releases."""

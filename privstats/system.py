@@ -5,17 +5,20 @@ On Windows a file's mode does not show who may read it, so no file is refused fo
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import stat
 from pathlib import Path
 from types import ModuleType
+from typing import BinaryIO
 
 from privstats.errors import PrivstatsError
 
 _OWNER_ONLY = 0o600
 _READ, _WRITE = stat.S_IRWXG | stat.S_IRWXO, stat.S_IWGRP | stat.S_IWOTH
 _BINARY = getattr(os, "O_BINARY", 0)  # without it Windows changes the line ends of written data
+_AT_ONCE = getattr(os, "O_NONBLOCK", 0)  # without it a pipe that nobody writes to is waited for
 
 
 def _module(name: str) -> ModuleType | None:
@@ -38,6 +41,27 @@ def require_posix(what: str) -> None:
 def open_private(path: Path, flags: int, mode: int = _OWNER_ONLY) -> int:
     """Open a file that, with the default ``mode``, only its owner may read; return the handle."""
     return os.open(path, flags | _BINARY, mode)
+
+
+def open_plain(path: str | os.PathLike[str]) -> BinaryIO:
+    """Open a plain file to read its bytes.
+
+    Every file that someone else may have written is opened by this function or by :mod:`privstats.files.atomic`.
+
+    Raises:
+        OSError: it cannot be opened, or it is a folder, a pipe or a device, on which reading may never end.
+    """
+    handle = os.open(path, os.O_RDONLY | _AT_ONCE | _BINARY)
+    try:
+        mode = os.fstat(handle).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+        if not stat.S_ISREG(mode):
+            raise OSError(errno.EINVAL, "it is not a plain file", os.fspath(path))
+        return os.fdopen(handle, "rb")
+    except BaseException:
+        os.close(handle)
+        raise
 
 
 def sync_folder(folder: Path) -> None:

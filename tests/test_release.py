@@ -2,7 +2,9 @@
 
 import hashlib
 import json
+import os
 import struct
+import tracemalloc
 from dataclasses import fields, replace
 
 import numpy as np
@@ -123,15 +125,33 @@ def test_a_file_that_is_no_release_is_refused(tmp_path):
         ps.Release.load(tmp_path / "nothing")
 
 
-def test_what_is_no_plain_file_is_refused(tmp_path, release, monkeypatch):
+def test_what_is_no_plain_file_is_refused(tmp_path, release):
     with pytest.raises(ps.ReleaseError, match="not a plain file"):
         ps.Release.load("/dev/zero")
     with pytest.raises(ps.ReleaseError, match="null character"):
         ps.Release.load("r\0")
-    release.save(tmp_path / "r")
-    monkeypatch.setattr("privstats.files.atomic._MOST_BYTES", 10)
+    os.mkfifo(tmp_path / "pipe")
     with pytest.raises(ps.ReleaseError, match="not a plain file"):
+        ps.Release.load(tmp_path / "pipe")
+
+
+def test_attack_a_file_is_no_larger_than_its_plan_allows_whatever_its_holes_claim(tmp_path, release):
+    """Five GB that no disk holds took 21 GB of memory, before the plan was looked at."""
+    release.save(tmp_path / "r")
+    size, claimed = (tmp_path / "r").stat().st_size, 5 << 30
+    with (tmp_path / "r").open("r+b") as file:
+        length = int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(length))
+        header["vector"] |= {"shape": [claimed // 8], "data_offsets": [0, claimed]}
+        text = json.dumps(header).encode()
+        file.seek(0)
+        file.write(len(text).to_bytes(8, "little") + text)
+        file.truncate(8 + len(text) + claimed)
+    tracemalloc.start()
+    with pytest.raises(ps.ReleaseError, match="has more than .* bytes; give a file written by Release.save"):
         ps.Release.load(tmp_path / "r")
+    assert tracemalloc.get_traced_memory()[1] < (16 << 20) + 100 * size
+    tracemalloc.stop()
 
 
 def rewrite(path, change):

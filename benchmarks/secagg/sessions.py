@@ -30,6 +30,7 @@ from benchmarks.speed_works import floor_of_masks
 from privstats.encoding import Ring
 from privstats.encoding.ring import Group
 from privstats.engines.loopback import Outcome, run
+from privstats.files.decoding import from_msgpack
 from privstats.secagg import Client, Identity, Parameters, Roster, Server
 from privstats.secagg.interactive.state import STEPS
 from privstats.secagg.keys import CLASSICAL
@@ -245,7 +246,7 @@ def _receive_outbox(channel: socket.socket) -> list[tuple[int, bytes]]:
 def _receive(channel: socket.socket, kind: Any = Any) -> Any:
     """With ``memoryview`` in ``kind``, the payload stays a view of the buffer that it arrived in."""
     (length,) = struct.unpack(">Q", _exactly(channel, 8))
-    return msgspec.msgpack.decode(_exactly(channel, length), type=kind)
+    return from_msgpack(_exactly(channel, length), kind)
 
 
 def _exactly(channel: socket.socket, size: int) -> bytearray:

@@ -79,7 +79,8 @@ def certificates(
 
 @app.command()
 def register(
-    home: HostFolder, keys: Annotated[Path, argument("A folder with each party's node key as NAME.pub.", "KEYS")]
+    home: HostFolder,
+    keys: Annotated[Path, argument("A folder with each party's node key as NAME.pub or NAME/node.pub.", "KEYS")],
 ) -> None:
     """Register all nodes of a folder of public keys, while ``serve`` runs; repeat it for further keys."""
     from privstats.engines.flower.certificates import register as register_all

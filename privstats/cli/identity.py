@@ -104,10 +104,10 @@ def sign(
     passphrase_file: PassphraseFile = None,
 ) -> None:
     """Sign a document that was edited, as `report --sign` signs its own output: into FILE.sig next to it."""
-    from privstats.files.atomic import read_bounded
+    from privstats.files.atomic import MOST_SIGNED, read_bounded
     from privstats.files.envelope import sign_beside
 
-    data = read_bounded(path, DataError, "privstats report")
+    data = read_bounded(path, DataError, "privstats report", MOST_SIGNED)
     say(f"signed it in {sign_beside(path, data, identity_of(key, passphrase_file), DataError)}")
 
 

@@ -122,7 +122,7 @@ def _against(path: Path, release: ps.Release, **expected: Any) -> str:
 
 
 def _signed(path: Path) -> bool:
-    return is_signed(path, ReleaseError, "Release.save")
+    return is_signed(path, ReleaseError)
 
 
 def _facts(release: ps.Release, signed: bool, course: str) -> dict[str, Any]:

@@ -252,10 +252,11 @@ def table(
 
 def _require_no_synthetic_rows(path: Path) -> None:
     from privstats.intake.column_names import SYNTHETIC_MARK
+    from privstats.system import open_plain
 
     if not path.is_file():
         return
-    with path.open("rb") as file:
+    with open_plain(path) as file:
         header = file.readline(_HEADER_BYTES)
     if SYNTHETIC_MARK.encode() in header:
         raise ReleaseError(

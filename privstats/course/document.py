@@ -218,6 +218,6 @@ def _tables(text: str) -> tuple[dict[str, Any], Promise | None, dict[str, Analys
 
 def _beside(course: Path, key: str, name: str) -> Path:
     """Refuse paths outside the folder."""
-    if Path(name).name != name:
+    if not name or Path(name).name != name:
         raise PlanError(f"course.{key} must be the name of a file beside the course, got {name!r:.80}")
     return course.with_name(name)

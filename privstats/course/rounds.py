@@ -97,10 +97,10 @@ class Rounds(Planned):
             raise PlanError("rounds need the sums of every class; leave min_count and merge out of the first plan")
         if type(self.calibrated) is not bool:
             raise PlanError(f"calibrated must be True or False, got {self.calibrated!r}")
-        clips, classes = set(CELL_CLIPS.values()), self.first.schema.task == "classes" and self.module is None
+        clips, classes = sorted(set(CELL_CLIPS.values())), self.first.schema.task == "classes" and self.module is None
         if self.clip not in clips or not (classes or self.clip == GRADIENT_CLIP):
             raise PlanError(
-                f"clip must be one of {', '.join(map(str, sorted(clips)))} for a linear softmax and be left out for "
+                f"clip must be one of {', '.join(map(str, clips))} for a linear softmax and be left out for "
                 f"anything else, got {self.clip!r}; Rounds.within chooses one"
             )
         if codes_in(self) is not None:

@@ -20,7 +20,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from privstats.errors import LocalProtocolError, NothingToResumeError
-from privstats.system import open_private, sync_folder
+from privstats.system import open_plain, open_private, sync_folder
 
 _KEY_BYTES = 32
 
@@ -72,7 +72,8 @@ def read_sealed(path: Path, key: bytes) -> bytes:
         LocalProtocolError: another key, or damage.
     """
     try:
-        sealed = path.read_bytes()
+        with open_plain(path) as file:
+            sealed = file.read()
         return AESGCM(key).decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], path.name.encode())
     except FileNotFoundError:
         raise NothingToResumeError(f"{path} holds no session to resume") from None
@@ -153,7 +154,7 @@ class RecordLog:
     def tail(self, known: int) -> Tail:
         """Return the records after the first ``known`` ones, up to the first damaged one."""
         fresh = []
-        with self._path.open("rb") as file:
+        with open_plain(self._path) as file:
             present, end = self._skip(file, known), file.tell()
             with suppress(LocalProtocolError):
                 while present == known and (sealed := self._sealed(file)) is not None:
@@ -163,7 +164,7 @@ class RecordLog:
 
     def present(self, known: int) -> int:
         """Return how many of the first ``known`` records exist."""
-        with self._path.open("rb") as file:
+        with open_plain(self._path) as file:
             return self._skip(file, known)
 
     def mend(self, known: int) -> None:
@@ -189,7 +190,7 @@ class RecordLog:
     def located(self) -> Iterator[tuple[At, bytes]]:
         """Yield each record with its place."""
         self._count = end = 0
-        with self._path.open("rb") as file:
+        with open_plain(self._path) as file:
             while (sealed := self._sealed(file)) is not None:
                 yield At(self._count, end, sealed[-_TAG_BYTES:]), self._opened(sealed)
                 end = file.tell()
@@ -256,7 +257,7 @@ class RecordLog:
 def read_record(path: Path, key: bytes, at: At) -> bytes:
     """Return one record of a log, which may be closed, or raise ``LocalProtocolError``."""
     try:
-        with path.open("rb") as file:
+        with open_plain(path) as file:
             file.seek(at.offset)
             header = file.read(_LENGTH_BYTES + _CHECK_BYTES)
             length = max(0, int.from_bytes(header[:_LENGTH_BYTES], "big") - _CHECKED)

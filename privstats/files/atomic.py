@@ -4,41 +4,91 @@ from __future__ import annotations
 
 import os
 import secrets
-import stat
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from privstats.errors import PrivstatsError
-from privstats.system import open_private
+from privstats.system import open_plain, open_private
 
-_MOST_BYTES = 16 << 30
+MOST_BYTES = 64 << 20
+"""Maximum size of a document: a plan, a roster, a key, a state."""
+_UNSIZED = 1 << 20
+MOST_SIGNED = 4 << 30
+"""Maximum size of a file that is read as bytes, to sign, send or compare it."""
 
 
-def read_bounded(path: str | os.PathLike[str], error: type[PrivstatsError], writer: str) -> bytes:
-    """Return the bytes of a plain file of at most 16 GiB, or raise ``error``; ``writer`` is for the remedy.
+@contextmanager
+def opened(path: str | os.PathLike[str], error: type[PrivstatsError]) -> Iterator[BinaryIO]:
+    """Open a plain file to read it; ``error`` is raised for other files, and while it cannot be read.
+
+    Example:
+        >>> import os
+        >>> from privstats.files.atomic import opened
+        >>> os.mkfifo("pipe")
+        >>> with opened("pipe", ps.DataError):
+        ...     pass
+        Traceback (most recent call last):
+            ...
+        privstats.errors.DataError: cannot read pipe: it is not a plain file
+    """
+    try:
+        file = open_plain(path)
+    except OSError as failure:
+        raise error(f"cannot read {path}: {failure.strerror}") from None
+    except ValueError:
+        raise error("the path must not hold a null character; check it") from None
+    with file:
+        try:
+            yield file
+        except OSError as failure:
+            raise error(f"cannot read {path}: {failure.strerror}") from None
+
+
+def read_bounded(
+    path: str | os.PathLike[str], error: type[PrivstatsError], writer: str, most: int = MOST_BYTES
+) -> bytes:
+    """Return the bytes of a plain file of at most ``most`` bytes, or raise ``error``; ``writer`` is for the remedy.
 
     Example:
         >>> from privstats.files.atomic import atomic_write, read_bounded
         >>> atomic_write("study.bin", b"whole")
         >>> read_bounded("study.bin", ps.ReleaseError, writer="Release.save")
         b'whole'
+        >>> read_bounded("study.bin", ps.ReleaseError, writer="Release.save", most=4)
+        Traceback (most recent call last):
+            ...
+        privstats.errors.ReleaseError: study.bin has more than 4 bytes; give a file written by Release.save
         >>> read_bounded("absent.bin", ps.ReleaseError, writer="Release.save")
         Traceback (most recent call last):
             ...
         privstats.errors.ReleaseError: cannot read absent.bin: No such file or directory
     """
-    try:
-        status = Path(path).stat()
-        if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_BYTES:
-            raise error(f"{path} is not a plain file of a sensible size; give a file written by {writer}")
-        return Path(path).read_bytes()
-    except OSError as failure:
-        raise error(f"cannot read {path}: {failure.strerror}") from None
-    except ValueError as failure:
-        if isinstance(failure, PrivstatsError):
-            raise
-        raise error("the path must not hold a null character; check it") from None
+    with opened(path, error) as file:
+        return read_open(file, path, error, writer, most)
+
+
+def read_open(
+    file: BinaryIO, path: str | os.PathLike[str], error: type[PrivstatsError], writer: str, most: int
+) -> bytes:
+    """Return the bytes of an open file from its beginning, as :func:`read_bounded`.
+
+    Example:
+        >>> from privstats.files.atomic import opened, read_open
+        >>> _ = open("study.bin", "wb").write(b"whole")
+        >>> with opened("study.bin", ps.DataError) as file:
+        ...     read_open(file, "study.bin", ps.DataError, "an editor", most=5)
+        b'whole'
+    """
+    file.seek(0)
+    size = os.fstat(file.fileno()).st_size
+    # A system's own files have no size; a file that grows meanwhile is refused.
+    limit = min(most, max(size, _UNSIZED))
+    data = b"" if size > most else file.read(limit + 1)
+    if size > most or len(data) > limit:
+        raise error(f"{path} has more than {most:,} bytes; give a file written by {writer}")
+    return data
 
 
 def require_place(path: str | os.PathLike[str]) -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 from types import MappingProxyType
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, BinaryIO, Generic, TypeAlias, TypeVar
 
 import msgspec
 from numpy.typing import NDArray
@@ -24,7 +24,8 @@ from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
 from privstats.errors import DataError, PrivstatsError
-from privstats.files.atomic import atomic_write, read_bounded
+from privstats.files.atomic import MOST_SIGNED, atomic_write, opened, read_bounded, read_open
+from privstats.files.decoding import from_json
 from privstats.files.packing import little_endian
 from privstats.files.signing import Signer, Verifier, public_key, signing_key, verify
 from privstats.files.text import json_text
@@ -35,7 +36,11 @@ PathLike: TypeAlias = str | os.PathLike[str]
 _FORMATS: dict[str, Format[Any]] = {}
 FORMATS: Mapping[str, Format[Any]] = MappingProxyType(_FORMATS)
 """The formats of the modules that are loaded, by their name in files."""
-_MOST_HEADER = 16 << 20
+_MOST_HEADER, _START = 16 << 20, 8
+MOST_ARRAYS = 4 << 30
+"""Maximum bytes of one file's arrays, whatever its manifest states."""
+MOST_UNSTATED = 64 << 20
+"""Maximum bytes of the arrays where the manifest cannot be read; the reader then names the cause."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,8 @@ class Content:
 class Version(Generic[T]):
     """One version of a format: ``read`` maps content to the value, ``sealed`` to the bytes that a signature covers.
 
+    ``most`` maps a manifest to the maximum bytes of its arrays, so that a file is refused before its arrays are read.
+
     Example:
         >>> from privstats.files.envelope import Content
         >>> from privstats.release_file import FORMAT
@@ -67,6 +74,7 @@ class Version(Generic[T]):
 
     read: Callable[[Content, PathLike], T]
     sealed: Callable[[Content], bytes]
+    most: Callable[[bytes], int] = lambda _: MOST_ARRAYS
 
 
 @dataclass(frozen=True)
@@ -127,7 +135,9 @@ class Format(Generic[T]):
             PrivstatsError: the file is foreign, from another version, damaged, wrongly signed or inconsistent.
         """
         key = None if signed_by is None else public_key(signed_by, "signed_by", self.error)
-        return self._decoded(read_bounded(path, self.error, self.writer), path, key)
+        with opened(path, self.error) as file:
+            data = read_open(file, path, self.error, self.writer, self._most(_header(file), path))
+        return self._decoded(data, path, key)
 
     def decode(self, data: bytes, name: str) -> T:
         """Decode a file's bytes as :meth:`read` does; messages call the file ``name``."""
@@ -136,6 +146,12 @@ class Format(Generic[T]):
     def checksum(self, content: Content) -> str:
         """Return SHA-256 of what the newest version seals, in hex."""
         return hashlib.sha256(self.readers[max(self.readers)].sealed(content)).hexdigest()
+
+    def _most(self, start: bytes, path: PathLike) -> int:
+        """Return the maximum size of a file with this header."""
+        header = safetensors_metadata(start)
+        version = self.readers[self._version(header, path)]
+        return len(start) + min(version.most(header["manifest"].encode()), MOST_ARRAYS)
 
     def _decoded(self, data: bytes, path: PathLike, key: bytes | None) -> T:
         header = safetensors_metadata(data)
@@ -205,6 +221,25 @@ class _Header(msgspec.Struct):
     metadata: dict[str, str] = msgspec.field(name="__metadata__")
 
 
+def _header(file: BinaryIO) -> bytes:
+    """Return the beginning of a safetensors file, up to its arrays."""
+    start = file.read(_START)
+    return start + file.read(min(int.from_bytes(start, "little"), _MOST_HEADER))
+
+
+def file_metadata(path: PathLike, error: type[PrivstatsError]) -> dict[str, str]:
+    """Return the metadata in the header of a safetensors file, whose arrays are not read; empty for other files.
+
+    Example:
+        >>> from privstats.files.envelope import file_metadata
+        >>> _ = open("notes.txt", "w").write("no tensors")
+        >>> file_metadata("notes.txt", ps.ReleaseError)
+        {}
+    """
+    with opened(path, error) as file:
+        return safetensors_metadata(_header(file))
+
+
 def safetensors_metadata(data: bytes) -> dict[str, str]:
     """Return the metadata in a safetensors header; empty for other bytes.
 
@@ -219,8 +254,8 @@ def safetensors_metadata(data: bytes) -> dict[str, str]:
     if len(data) < 8 or length > min(len(data) - 8, _MOST_HEADER):
         return {}
     try:
-        return msgspec.json.decode(data[8 : 8 + length], type=_Header).metadata
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return from_json(data[8 : 8 + length], _Header).metadata
+    except msgspec.DecodeError:
         return {}
 
 
@@ -277,7 +312,7 @@ def is_signed_by(path: str | os.PathLike[str], signed_by: Verifier, error: type[
         True
     """
     public = public_key(signed_by, "signed_by", error)
-    data, place = read_bounded(path, error, "privstats report"), signature_path(path)
+    data, place = read_bounded(path, error, "privstats report", MOST_SIGNED), signature_path(path)
     if not place.exists():
         raise error(
             f"cannot read {place}: no signature is stored next to {path}; who made it writes one with "

@@ -22,6 +22,7 @@ from cryptography.hazmat.primitives.padding import PKCS7
 from privstats.errors import PrivstatsError
 from privstats.files.atomic import atomic_write, read_bounded, write_new
 from privstats.files.signing import PUBLIC_MARK, public_text, require_order
+from privstats.files.text import is_plain_text
 from privstats.system import others_can_read
 
 COST = 1 << 17
@@ -105,6 +106,7 @@ def read_public(path: str | os.PathLike[str], error: type[PrivstatsError]) -> by
         raise error(
             f"{path} holds a private key: keep it, and give what `privstats identity show {quote(str(path))}` prints"
         )
+    _require_plain(path, data, error, "privstats identity new")
     raw = public_text(data)
     if raw is None:
         raise error(f"{path} holds no Ed25519 public key; ask its owner for what `privstats identity show` prints")
@@ -180,6 +182,7 @@ def read_private(
     if _PRIVATE_MARK not in data:
         what = "a public key" if PUBLIC_MARK.encode() in data else "no private key"
         raise error(f"{path} holds {what}; give the file that Identity.save or `privstats identity new` wrote")
+    _require_plain(path, data, error, "Identity.save")
     if others_can_read(Path(path)):
         raise error(f"others can read the private key in {path}: let only its owner, chmod 600 {quote(str(path))}")
     try:
@@ -203,6 +206,14 @@ def _read(path: str | os.PathLike[str], error: type[PrivstatsError], writer: str
     if len(data) > _MOST_BYTES:
         raise error(f"{path} has {len(data)} bytes, which no key has; give a file written by {writer}")
     return data
+
+
+def _require_plain(path: str | os.PathLike[str], data: bytes, error: type[PrivstatsError], writer: str) -> None:
+    if not is_plain_text(data):
+        raise error(
+            f"{path} holds a character that no key's text has, as a null character or a byte-order mark; give the file "
+            f"as {writer} wrote it"
+        )
 
 
 def _passphrase(passphrase: str, error: type[PrivstatsError]) -> bytes:

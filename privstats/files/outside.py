@@ -18,7 +18,7 @@ from pathlib import Path
 
 from privstats.errors import PrivstatsError
 from privstats.files.locks import lock, unlock
-from privstats.system import open_private, sync_folder
+from privstats.system import open_plain, open_private, sync_folder
 
 VARIABLE = "XDG_STATE_HOME"
 """Names the folder in which programs keep their state."""
@@ -75,7 +75,7 @@ class Outside:
 
     def read(self) -> bytes | None:
         """Return the value; None where it is missing or unreadable."""
-        with suppress(OSError), self.path.open("rb") as file:
+        with suppress(OSError), open_plain(self.path) as file:
             return file.read(_MOST_BYTES)
         return None
 

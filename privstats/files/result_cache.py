@@ -10,6 +10,8 @@ from typing import Generic, TypeVar
 import msgspec
 
 from privstats.errors import DataError
+from privstats.files.atomic import read_bounded
+from privstats.files.decoding import from_json
 
 _MAX_BYTES = 1 << 28
 _Row = TypeVar("_Row")
@@ -30,7 +32,7 @@ class ResultCache(Generic[_Row]):
     """
 
     def __init__(self, kind: type[_Row], path: str | os.PathLike[str] | None) -> None:
-        self._lines = msgspec.json.Decoder(tuple[str, tuple[kind, ...]])  # type: ignore[valid-type]
+        self._kind: type[tuple[str, tuple[_Row, ...]]] = tuple[str, tuple[kind, ...]]  # type: ignore[valid-type]
         self._path = None if path is None else Path(path)
         self._rows: dict[str, tuple[_Row, ...]] = {}
         if self._path is not None and self._path.exists():
@@ -59,16 +61,11 @@ class ResultCache(Generic[_Row]):
 
     def _load(self, line: bytes) -> None:
         try:
-            key, rows = self._lines.decode(line)
+            key, rows = from_json(line, self._kind)
         except msgspec.DecodeError:
             return  # a truncated line, or a foreign one
         self._rows[key] = rows
 
 
 def _read(path: Path) -> bytes:
-    try:
-        if path.stat().st_size > _MAX_BYTES:
-            raise DataError(f"{path} is too large for a results file; name another one")
-        return path.read_bytes()
-    except OSError as error:
-        raise DataError(f"cannot read results from {path}: {error.strerror}; name another file") from None
+    return read_bounded(path, DataError, "the same search", _MAX_BYTES)

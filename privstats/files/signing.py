@@ -9,6 +9,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from privstats.errors import PrivstatsError
+from privstats.files.text import is_plain_text
 
 KEY_BYTES = 32
 """The size of a raw key, private or public."""
@@ -168,7 +169,7 @@ def public_text(key: Any) -> bytes | None:
     """
     try:
         text = key.decode("ascii") if isinstance(key, bytes | bytearray) else key
-        if not isinstance(text, str):
+        if not isinstance(text, str) or not is_plain_text(text):
             return None
         if PUBLIC_MARK not in text:
             raw = bytes.fromhex(text)

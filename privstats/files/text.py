@@ -13,11 +13,24 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
+_PLAIN = re.compile(r"[\t\r\n -~]*")
 _MOST_PARTS, _MOST_DOTTED = 16, 1 << 12
 _PART = r"""(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')[ \t]*+"""
 _START = r"(?m)(?:^|[\[{,])"
 _LONG_KEY = re.compile(rf"{_START}[ \t]*+(?:{_PART}\.[ \t]*+){{{_MOST_PARTS}}}")
 _DOTTED_KEY = re.compile(rf"{_START}(?=[ \t]*+(?:{_PART}\.[ \t]*+){{2}})")
+
+
+def is_plain_text(data: bytes | str) -> bool:
+    """Return whether text is printable ASCII in lines, as a key's is: no null character, no byte-order mark.
+
+    Example:
+        >>> from privstats.files.text import is_plain_text
+        >>> is_plain_text(b"ssh-ed25519 AAAA\\n"), is_plain_text(b"ssh-ed25519 AAAA\\0")
+        (True, False)
+    """
+    text = data.decode("latin-1") if isinstance(data, bytes) else data
+    return _PLAIN.fullmatch(text) is not None
 
 
 def toml_tables(text: str) -> dict[str, Any]:

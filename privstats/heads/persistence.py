@@ -9,7 +9,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from privstats.errors import HeadError, SchemaError
-from privstats.files.envelope import Content, Format, PathLike, Version, full_content
+from privstats.files.decoding import from_json
+from privstats.files.envelope import MOST_UNSTATED, Content, Format, PathLike, Version, full_content
 from privstats.files.signing import Signer, Verifier
 from privstats.heads.facts import LARGEST, Facts
 from privstats.heads.provenance import UNKNOWN, Assumed, Provenance
@@ -26,6 +27,7 @@ _KNOWLEDGE = {"priors": "priors_", "prototypes": "prototypes_", "means": "_means
 _SCORES = ("quantiles",)
 """Stored arrays of :class:`ReleasedScores` of a head of two classes that was fitted on a release."""
 _HEADS: dict[str, type[Stored]] = {}
+_MATRICES = 4
 _NOTHING = np.zeros(0)
 
 
@@ -157,10 +159,22 @@ def head_of(content: Content, path: PathLike) -> Any:
     return head
 
 
+def _most(manifest: bytes) -> int:
+    """Return the bytes that a head's arrays may have, by its numbers of classes and features."""
+    try:
+        stated = from_json(manifest, _Manifest)
+    except msgspec.DecodeError:
+        return MOST_UNSTATED
+    classes, features = len(stated.classes or ()), max(stated.features, 0)
+    # A rule has at most some matrices over its features for each class, and a row of features for each pair of classes.
+    entries = _MATRICES * (classes + 2) * (features + 2) * (classes + features)
+    return MOST_UNSTATED + entries * np.dtype(np.float64).itemsize
+
+
 def _manifest_of(content: Content, path: PathLike) -> _Manifest:
     try:
-        return msgspec.json.decode(content.manifest, type=_Manifest)
-    except (msgspec.DecodeError, RecursionError):
+        return from_json(content.manifest, _Manifest)
+    except msgspec.DecodeError:
         raise _damaged(path) from None
 
 
@@ -187,7 +201,7 @@ FORMAT = Format[Any](
     writer="save",
     error=HeadError,
     readers={
-        3: Version(head_of, full_content(b"privstats-head/3")),
+        3: Version(head_of, full_content(b"privstats-head/3"), _most),
     },
 )
 """Files of heads; no release wrote versions 1 and 2."""

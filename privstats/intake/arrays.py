@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy.sparse import bsr_array, csc_array, csr_array
 
 from privstats.errors import DataError, RecordError
+from privstats.system import open_plain
 
 
 def is_tensor(array: Any) -> bool:
@@ -171,6 +172,7 @@ class GuardedRows:
 def file_rows(path: str | os.PathLike[str], field: str) -> FileRows:
     """Open the array of a .npy file by its header alone."""
     try:
+        open_plain(path).close()  # numpy would wait for a pipe
         mapped = np.lib.format.open_memmap(path, mode="r")
     except OSError as error:
         raise DataError(f"{field} cannot be read from its file: {error.strerror or 'it is no .npy file'}") from None

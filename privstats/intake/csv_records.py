@@ -23,6 +23,7 @@ from typing import TypeAlias
 
 from privstats.errors import DataError
 from privstats.intake.csv_dialect import Dialect
+from privstats.system import open_plain
 
 Misfit: TypeAlias = Callable[[str], str | None]
 """Why a record's text is no row of the table; None where it is one."""
@@ -307,7 +308,7 @@ def _all_closed(lines: Sequence[str], separator: str) -> bool:
 
 def _chunks(path: Path, end: bytes) -> Iterator[bytes]:
     """Yield a file's bytes, without a byte order mark, in pieces that end with a line."""
-    with path.open("rb") as file:
+    with open_plain(path) as file:
         start = file.read(len(codecs.BOM_UTF8))
         rest = b"" if start == codecs.BOM_UTF8 else start
         while block := file.read(_BLOCK):
@@ -343,7 +344,7 @@ def _is_by_byte(encoding: str) -> bool:
 
 
 def _head(path: Path) -> bytes:
-    with path.open("rb") as file:
+    with open_plain(path) as file:
         return file.read(_BLOCK).removeprefix(codecs.BOM_UTF8)
 
 

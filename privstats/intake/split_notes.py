@@ -13,7 +13,9 @@ import msgspec
 
 from privstats.errors import DataError, PrivstatsError
 from privstats.files.atomic import atomic_write
+from privstats.files.decoding import from_json
 from privstats.intake.record_files import RecordFile
+from privstats.system import open_plain
 
 _MAX_BYTES = 1 << 20
 
@@ -95,14 +97,14 @@ def require_same_split(file: RecordFile, plan: str | None, course: str | None) -
 def _read(file: RecordFile) -> tuple[_Split, ...]:
     path = notes_path(file)
     try:
-        with path.open("rb") as notes:
+        with open_plain(path) as notes:
             data = notes.read(_MAX_BYTES + 1)
     except FileNotFoundError:
         return ()
     except OSError as error:
         raise DataError(f"cannot read {path}, which states what was summed: {error.strerror}; fix this first") from None
     try:
-        return msgspec.json.decode(data, type=_Notes).splits
+        return from_json(data, _Notes).splits
     except msgspec.DecodeError:
         raise DataError(
             f"{path} is no note of splits of version 1; move it away if no sum of this file is in a head that you score"

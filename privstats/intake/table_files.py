@@ -237,5 +237,7 @@ def require_file(path: Path) -> None:
     """Refuse a missing or empty file, by its full path."""
     if not path.exists():
         raise DataError(f"no such file {path.absolute()}: paths are relative to the current folder")
+    if not path.is_file() and not path.is_dir():
+        raise DataError(f"{path.absolute()} is not a plain file; name a file with records")
     if path.is_file() and path.stat().st_size == 0:
         raise DataError(f"{path.absolute()} is empty; name a file with records")

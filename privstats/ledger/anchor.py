@@ -16,6 +16,7 @@ from privstats.errors import LedgerError, PrivstatsError
 from privstats.files.atomic import atomic_write
 from privstats.files.outside import Outside
 from privstats.ledger.records import Head
+from privstats.system import open_plain
 
 _MOST_BYTES = 200
 
@@ -29,7 +30,7 @@ def stored_head(path: Path) -> Head | None:
     """Read the head next to the ledger, if any."""
     beside = head_path(path)
     try:
-        with beside.open("rb") as file:
+        with open_plain(beside) as file:
             text = file.read(_MOST_BYTES)
     except FileNotFoundError:
         return None

@@ -194,5 +194,5 @@ def decode(body: bytes) -> Record:
     """Decode a record of this version."""
     try:
         return _DECODER.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise LedgerError("a record is not of a version that this privstats knows") from None

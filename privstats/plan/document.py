@@ -11,7 +11,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from difflib import get_close_matches
-from pathlib import Path
 from tomllib import TOMLDecodeError
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +20,7 @@ import tomli_w
 from privstats import transforms
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import PlanError
+from privstats.files.atomic import read_bounded
 from privstats.files.text import toml_tables
 from privstats.plan.cohort import Cohort
 from privstats.schema import KINDS, Schema
@@ -103,20 +103,11 @@ def read_text(path: str | os.PathLike[str]) -> str:
         raise PlanError(f"Plan.read needs the path of a plan file, got {type(path).__name__}; give a str or a Path")
     if isinstance(path, str) and "\n" in path:
         raise PlanError("Plan.read needs the path of a plan file, got text of several lines; use Plan.from_toml(text)")
+    data = read_bounded(path, PlanError, "`privstats plan init` or `privstats course init`", 4 * _MAX_CHARACTERS)
     try:
-        with Path(path).open("rb") as file:
-            data = file.read(4 * _MAX_CHARACTERS + 1)
-        if len(data) > 4 * _MAX_CHARACTERS:
-            raise PlanError(f"{path} has more than {4 * _MAX_CHARACTERS} bytes, which no plan needs; give a plan file")
         return data.decode("utf-8-sig")
-    except OSError as error:
-        raise PlanError(f"cannot read {path}: {error.strerror}; check the path") from None
     except UnicodeDecodeError:
         raise PlanError(f"cannot read {path}: it is not UTF-8 text; save it as UTF-8") from None
-    except ValueError as error:
-        if isinstance(error, PlanError):
-            raise
-        raise PlanError("the path must not hold a null character; check it") from None
 
 
 def _parsed(text: str) -> dict[str, Any]:

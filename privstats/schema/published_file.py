@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import PlanError
+from privstats.files.decoding import from_json
 from privstats.files.envelope import Content, Format, PathLike, Version, full_content
 from privstats.files.packing import pack_into, packed_bytes, unpack
 from privstats.files.signing import Verifier
@@ -114,7 +115,7 @@ _Opened: TypeAlias = tuple[str, Arrays]
 
 
 def _opened(content: Content) -> _Opened:
-    manifest = msgspec.json.decode(content.manifest, type=_Manifest)
+    manifest = from_json(content.manifest, _Manifest)
     _require_named(manifest.values, content)
     if sum(form.room for form in manifest.values.values()) > MAX_ENTRIES:
         raise PlanError("its arrays have over 2**26 entries; publish fewer")
@@ -123,7 +124,7 @@ def _opened(content: Content) -> _Opened:
 
 def _opened_1(content: Content) -> _Opened:
     """Read version 1: every entry in 8 bytes."""
-    manifest = msgspec.json.decode(content.manifest, type=_ManifestOf1)
+    manifest = from_json(content.manifest, _ManifestOf1)
     _require_named(manifest.exponents, content)
     return manifest.after, {name: (content.tensors[name], each) for name, each in manifest.exponents.items()}
 
@@ -137,10 +138,14 @@ def _reader(opened: Callable[[Content], _Opened]) -> Callable[[Content, PathLike
     def read(content: Content, path: PathLike) -> _Opened:
         try:
             return opened(content)
-        except (msgspec.DecodeError, RecursionError, PlanError) as error:
+        except (msgspec.DecodeError, PlanError) as error:
             raise _not_together(path, error) from None
 
     return read
+
+
+def _most(_: bytes) -> int:
+    return MAX_ENTRIES * np.dtype(np.int64).itemsize
 
 
 def _not_together(path: PathLike, error: Exception) -> PlanError:
@@ -153,8 +158,8 @@ FORMAT = Format(
     writer="Published.save",
     error=PlanError,
     readers={
-        1: Version(_reader(_opened_1), full_content(b"privstats/published/file/1")),
-        2: Version(_reader(_opened), full_content(b"privstats/published/file/2")),
+        1: Version(_reader(_opened_1), full_content(b"privstats/published/file/1"), _most),
+        2: Version(_reader(_opened), full_content(b"privstats/published/file/2"), _most),
     },
 )
 """Files of published values."""

@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from privstats.errors import LocalProtocolError
+from privstats.files.decoding import from_msgpack
 from privstats.files.signing import public_pem
 from privstats.secagg.wire import PROTOCOL, prefix
 
@@ -186,7 +187,7 @@ def unseal_state(sealed: bytes, key: bytes, kind: type[S], *, role: str, place: 
     """
     nonce, box = sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:]
     try:
-        return msgspec.msgpack.decode(_cipher(key).decrypt(nonce, box, _bound(role, place)), type=kind)
+        return from_msgpack(_cipher(key).decrypt(nonce, box, _bound(role, place)), kind)
     except (InvalidTag, ValueError, msgspec.DecodeError):
         raise LocalProtocolError(
             f"the {role}'s saved state does not open: it is damaged, or was saved under another key, plan or roster"

@@ -2,10 +2,12 @@
 
 import math
 import re
+import tomllib
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import pytest
+import tomli_w
 
 import privstats as ps
 from privstats.contrib.synthetic.columns import schema_of
@@ -13,7 +15,7 @@ from privstats.contrib.synthetic.course import Synthetic
 from privstats.course import Alignment, DisjointRounds, Single, read, write
 from privstats.course.kinds import KINDS, CourseKind, course_kind, register
 from privstats.engines.network.parts import CONTRIBUTIONS
-from privstats.errors import PlanError
+from privstats.errors import PlanError, PrivstatsError
 from privstats.moments import kind_of
 from privstats.transforms import ConstantFeature, input_features
 from privstats.workflows.report import sessions
@@ -181,6 +183,49 @@ def test_every_field_of_a_course_is_in_its_digest_and_in_its_file(name: str, tmp
         write(tmp_path / "course.toml", each)
         again = read(tmp_path / "course.toml")
         assert (again, again.digest) == (each, each.digest)
+
+
+WRONG = (
+    [[[[1]]]],
+    [],
+    [[]],
+    {"a": 1},
+    "",
+    "x",
+    ".",
+    "..",
+    "\0",
+    True,
+    -1,
+    0,
+    1 << 62,
+    float("inf"),
+    float("nan"),
+    [""],
+    ["x"],
+)
+"""TOML's values, for any key."""
+
+
+@pytest.mark.parametrize("name", [name for name, row in KINDS.items() if row.promise is not None])
+def test_any_value_under_any_key_is_a_course_or_one_sentence(name: str, tmp_path: Path) -> None:
+    """``plan = ""`` and ``clip = [[[[1]]]]`` ended in tracebacks."""
+    write(tmp_path / "course.toml", SAMPLES[name])
+    document, wrong = tomllib.loads((tmp_path / "course.toml").read_text()), []
+    tables = [table for table in document.values() if isinstance(table, dict)]
+    keys = {each.name for each in fields(SAMPLES[name])[1:]} - {"promise", "analysis"}
+    for table in tables:
+        for key in {*table, *(keys if table is document["course"] else ())}:
+            for value in WRONG:
+                changed = {name: {**each, key: value} if each is table else each for name, each in document.items()}
+                (tmp_path / "course.toml").write_text(tomli_w.dumps(changed))
+                try:
+                    read(tmp_path / "course.toml")
+                except PrivstatsError:
+                    pass
+                except Exception as error:
+                    wrong.append(f"{key} = {value!r}: {type(error).__name__}: {error}")
+    assert not wrong, "\n".join(wrong)
 
 
 def test_only_a_stream_pauses_weighs_and_names_its_nodes_together() -> None:

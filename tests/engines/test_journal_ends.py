@@ -1,6 +1,7 @@
 """What a box key's end does at both ends: after it no list is answered, nothing is sealed, and nothing lies there."""
 
 import time
+from functools import partial
 from types import SimpleNamespace
 
 import msgspec
@@ -9,6 +10,7 @@ import pytest
 from privstats.engines import loopback
 from privstats.engines.journal import JournaledClient, JournaledHelper, JournaledServer
 from privstats.engines.journal.client_file import forget_answer
+from privstats.engines.journal.expiry import UnconfirmedEndError, look
 from privstats.engines.journal.helper import forget_ended
 from privstats.engines.journal.leader import JournaledLeader
 from privstats.engines.records import read_sealed, write_sealed
@@ -59,8 +61,16 @@ def run(tmp_path):
     return SimpleNamespace(**locals())
 
 
+def confirmed(days, number, act):
+    """Do something on two days: the first look at the clock destroys nothing."""
+    days(number)
+    act()
+    days(number + 1)
+    return act()
+
+
 def left_in(home):
-    return sorted(path.name for path in next(home.iterdir()).iterdir() if path.name != ".lock")
+    return sorted(path.name for path in next(home.iterdir()).iterdir() if path.name not in (".lock", "keys.ends"))
 
 
 def kept_in(journal):
@@ -74,6 +84,11 @@ def test_a_helper_that_is_opened_after_400_days_has_no_key_and_answers_no_list(r
     question = dict(run.server.outbox)[run.helpers[0].index]
     run.helpers[0].close()
     days(400)
+    with run.again(1) as helper:
+        assert helper.state == "bound"
+        with pytest.raises(UnconfirmedEndError, match="set the clock if it is wrong"):
+            helper.receive(question)
+    days(401)
     helper = run.again(1)
     assert helper.state == "abandoned"
     assert left_in(run.homes[0]) == ["end"]
@@ -88,9 +103,10 @@ def test_a_helper_that_was_never_closed_answers_nothing_after_its_end(run, days)
         run.server.receive(index, run.client(index).start()[0][1])
     run.server.end_step()
     question = dict(run.server.outbox)[run.helpers[1].index]
-    days(31)
-    with pytest.raises(RemoteProtocolError, match="box key is gone"):
-        run.helpers[1].receive(question)
+    for day, refusal in ((31, "by this machine's clock"), (31.9, "by this machine's clock"), (32, "box key is gone")):
+        days(day)
+        with pytest.raises((UnconfirmedEndError, RemoteProtocolError), match=refusal):
+            run.helpers[1].receive(question)
     assert left_in(run.homes[1]) == ["end"]
 
 
@@ -112,6 +128,7 @@ def test_a_helper_that_was_cut_short_in_its_answer_ends_as_one_that_gave_none(ru
         with pytest.raises(LocalProtocolError, match="was interrupted, so nothing was sent"):
             call()
     helper.close()
+    confirmed(days, 31, lambda: run.again(1).close())
     with run.again(1) as helper:
         assert helper.state == "abandoned"
         assert messages.is_kind(memoryview(helper.answer), messages.Abandoned)
@@ -121,15 +138,14 @@ def test_a_key_that_no_panel_was_made_of_is_destroyed_too(tmp_path, days):
     run = uploads_of(helpers=2)
     place = {"parameters": run.parameters, "roster": run.roster, "identity": run.members[1]}
     JournaledHelper.offer(tmp_path, KEY, place=1, until=int(time.time()) + DAY, **place).close()
-    days(2)
+    confirmed(days, 2, lambda: JournaledHelper.resume(tmp_path, KEY, **place).close())
     with JournaledHelper.resume(tmp_path, KEY, **place) as helper:
         assert (helper.state, helper.answer) == ("abandoned", b"")
     assert left_in(tmp_path) == ["end"]
 
 
 def test_a_helper_that_is_started_after_its_end_has_no_key(run, days):
-    days(31)
-    assert run.helpers[0].start() == []
+    assert confirmed(days, 31, run.helpers[0].start) == []
     assert left_in(run.homes[0]) == ["end"]
     with pytest.raises(LocalProtocolError, match="is abandoned, and its box key is gone"):
         _ = run.helpers[0].offered
@@ -143,6 +159,46 @@ def test_a_run_within_its_time_ends_in_its_sum(run, days):
     assert (total.lift() == run.uploads.sum_over(survivors)).all()
 
 
+def test_a_clock_that_is_40_days_ahead_for_one_message_costs_no_sum(run, days, tmp_path):
+    """It destroyed the box keys after all had uploaded: no release, and every spend stayed."""
+    for index in range(6):
+        run.server.receive(index, run.client(index).start()[0][1])
+    run.server.end_step()
+    journal = tmp_path / "client"
+    with JournaledClient.create(journal, KEY, run.client(0)) as client:
+        client.start()
+    while run.server.step != "done":
+        for peer, message in run.server.outbox:
+            helper = run.helpers[peer - run.helpers[0].index]
+            days(40)
+            with pytest.raises(UnconfirmedEndError, match="set the clock if it is wrong"):
+                helper.receive(message)
+            forget_answer(journal, KEY)
+            assert not run.server.expired
+            days(0)
+            run.server.receive(peer, helper.receive(message)[0][1])
+        run.server.end_step()
+    assert run.server.result[1] == tuple(range(6))
+    assert kept_in(journal)["state"]
+
+
+def test_two_wrong_looks_with_a_right_one_between_them_confirm_nothing(tmp_path, days):
+    key, until = tmp_path / "key", time.time() + 30 * DAY
+    found = []
+    for day in (0, 40, 40.5, 1, 60, 60.5, 61):
+        days(day)
+        found.append(look(until, key))
+    assert found == ["before", "seen", "waiting", "before", "seen", "waiting", "passed"]
+
+
+@pytest.mark.parametrize("note", [b"", b"soon", b"-1", b"9" * 30, b"0"])
+def test_a_note_that_is_none_confirms_nothing(tmp_path, days, note):
+    (tmp_path / "key.ends").write_bytes(note)
+    until = time.time()
+    days(2)
+    assert look(until, tmp_path / "key") == "seen"
+
+
 def test_a_client_seals_nothing_to_a_panel_that_has_ended(run, days):
     early = run.client(0)
     days(31)
@@ -152,6 +208,28 @@ def test_a_client_seals_nothing_to_a_panel_that_has_ended(run, days):
     assert (early.upload, early.receipt) == (b"", b"")
 
 
+def test_a_panel_names_whose_key_has_ended(tmp_path, days):
+    """A helper that began 40 days behind; the parties' clocks are right."""
+    run = uploads_of(helpers=2)
+    common = {"parameters": run.parameters, "roster": run.roster}
+    leader = JournaledLeader.offer(tmp_path / "leader", KEY, identity=run.members[0], **common).offered
+    right = JournaledHelper.offer(tmp_path / "1", KEY, identity=run.members[1], place=1, **common).offered
+    days(-40)
+    late = JournaledHelper.offer(tmp_path / "2", KEY, identity=run.members[2], place=2, **common).offered
+    days(0)
+    panel = Panel(tuple(each.public for each in run.members), (leader, right, late))
+    with pytest.raises(LocalProtocolError, match=r"others have not \(helper 2's on 20.*holders' clocks were behind"):
+        panel.require_open()
+    with pytest.raises(LocalProtocolError, match=r"^helper 2's box key ends on 20.*one of both clocks was wrong"):
+        panel.require_lasting(DAY)
+    days(-41)
+    panel.require_open()
+    panel.require_lasting(DAY)
+    days(31)
+    with pytest.raises(LocalProtocolError, match="set this machine's clock if it is ahead"):
+        panel.require_open()
+
+
 def test_a_report_that_nobody_opens_any_more_is_removed(run, days, tmp_path):
     journal, place = tmp_path / "client", {"index": 0, "identity": run.uploads.identities[0], **run.common}
     with JournaledClient.create(journal, KEY, run.client(0)) as client:
@@ -159,7 +237,7 @@ def test_a_report_that_nobody_opens_any_more_is_removed(run, days, tmp_path):
     with JournaledClient.resume(journal, KEY, **place) as client:
         assert client.answer == report
         receipt = client.receipt
-    days(31)
+    confirmed(days, 31, lambda: forget_answer(journal, KEY))
     with pytest.raises(SessionEndedError):
         JournaledClient.resume(journal, KEY, **place)
     left = kept_in(journal)
@@ -180,6 +258,12 @@ def test_old_reports_and_keys_are_removed_by_whoever_opens_the_folder(run, days,
     assert left_in(run.homes[0]) == ["keys", "log", "sealing"]
     days(31)
     forget_answer(journal, KEY)
+    with pytest.raises(UnconfirmedEndError):
+        forget_ended(home, KEY)
+    assert kept_in(journal)["state"], "the clock may be wrong"
+    assert left_in(run.homes[0]) == ["keys", "log", "sealing"]
+    days(32)
+    forget_answer(journal, KEY)
     forget_ended(home, KEY)
     forget_ended(home, KEY)
     assert set(kept_in(journal)) == {"state", "receipt", "mark"}
@@ -195,8 +279,9 @@ def test_a_leaders_run_that_can_have_no_sum_any_more_is_given_up(run, days):
     run.server.receive(0, run.client(0).start()[0][1])
     path = run.server._directory
     run.server.close()
-    days(31)
-    with JournaledServer.resume(path, KEY, identity=run.members[0], **run.common) as server:
+    resume = partial(JournaledServer.resume, path, KEY, identity=run.members[0], **run.common)
+    confirmed(days, 31, lambda: resume().close())
+    with resume() as server:
         assert server.step == "failed"
 
 
@@ -205,6 +290,9 @@ def test_a_leaders_key_that_never_led_is_destroyed(tmp_path, days):
     place = {"parameters": run.parameters, "roster": run.roster, "identity": run.members[0]}
     JournaledLeader.offer(tmp_path, KEY, **place).close()
     days(31)
+    with pytest.raises(UnconfirmedEndError):
+        JournaledLeader.resume(tmp_path, KEY, **place)
+    days(32)
     with pytest.raises(SessionEndedError, match="has ended before the run was led"):
         JournaledLeader.resume(tmp_path, KEY, **place)
     assert left_in(tmp_path) == []

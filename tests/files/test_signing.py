@@ -146,9 +146,21 @@ def test_a_file_that_is_no_identity_is_one_sentence(tmp_path) -> None:
         path.write_bytes(data)
         refused(path, sentence)
     refused(tmp_path / "missing", "cannot read .*missing: No such file")
-    refused(tmp_path, "is not a plain file")
+    refused(tmp_path, "Is a directory")
     refused(b"path", "a key is kept in a file, got bytes")
     refused("a\0b", "must not hold a null character")
+
+
+@pytest.mark.parametrize("spoil", [lambda text: text + b"\0\0", lambda text: b"\xef\xbb\xbf" + text])
+@pytest.mark.parametrize("form", ["pem", "hex", "private"])
+def test_a_null_behind_a_key_and_a_byte_order_mark_are_refused(form, spoil, tmp_path) -> None:
+    identity, path = Identity.generate(os.urandom), tmp_path / "key"
+    identity.save(path)
+    text = {"pem": identity.public_pem.encode(), "hex": identity.public.hex().encode(), "private": path.read_bytes()}
+    path.write_bytes(spoil(text[form]))
+    read = Identity.load if form == "private" else (lambda path: read_public(path, LocalProtocolError))
+    with pytest.raises(PrivstatsError, match="holds a character that no key's text has"):
+        read(path)
 
 
 def test_a_public_key_is_read_from_its_pem_or_its_hex(tmp_path) -> None:

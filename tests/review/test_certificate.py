@@ -2,6 +2,7 @@
 
 import ast
 import json
+import os
 import sys
 from dataclasses import replace
 from fractions import Fraction
@@ -15,7 +16,7 @@ import pytest
 import privstats as ps
 from privstats.dp.exact import gaussian_delta_bounds
 from privstats.review.certificate import certificate_text
-from privstats.review.certificate_checker import Refused, bound, check, delta_of
+from privstats.review.certificate_checker import Refused, bound, check, delta_of, main
 from tests import made
 from tests.plan.random_plans import KINDS, random_plans
 from tests.review.certified import CHECKER, COHORT, PLAN, TEXT, lone
@@ -46,6 +47,14 @@ def test_the_checker_imports_the_standard_library_alone() -> None:
 def test_a_plan_of_every_kind_is_certified(kind: Any) -> None:
     for plan in islice(random_plans(11, [kind]), 3):
         assert check(plan.to_toml(), certificate_text(plan)).startswith("holds")
+
+
+def test_what_is_not_a_plain_file_is_refused_at_once(tmp_path, capsys) -> None:
+    """A pipe was waited for without end."""
+    os.mkfifo(tmp_path / "pipe")
+    assert main([str(tmp_path / "pipe")] * 2) == 1
+    assert capsys.readouterr().out == f"refused: form: {tmp_path / 'pipe'} is not a plain file\n"
+    assert main([str(tmp_path)] * 2) == 1
 
 
 def test_a_plan_that_declares_texts_is_certified_and_another_declaration_is_another_plan() -> None:

@@ -113,7 +113,7 @@ def test_a_file_that_is_no_roster_is_one_sentence(tmp_path) -> None:
     for wrong, sentence in (
         (path, "is not UTF-8 text; give a file written by privstats roster make"),
         (tmp_path / "missing", "cannot read .*missing: No such file"),
-        (tmp_path, "is not a plain file"),
+        (tmp_path, "Is a directory"),
         (5, "Roster.load needs the path of a roster's file, got int"),
         ("a\0b", "must not hold a null character"),
     ):

@@ -12,8 +12,7 @@ import numpy as np
 
 from privstats.cli.parts.verifying import NO, begins, is_signed, key_of, together
 from privstats.errors import HeadError, PrivstatsError
-from privstats.files.atomic import read_bounded
-from privstats.files.envelope import safetensors_metadata
+from privstats.files.envelope import file_metadata
 from privstats.heads import persistence
 from privstats.heads.provenance import Provenance
 from privstats.plan import Plan
@@ -39,9 +38,9 @@ class HeadFile:
     @classmethod
     def of(cls, path: Path) -> HeadFile:
         """Load a head or a personal head."""
-        header = safetensors_metadata(read_bounded(path, HeadError, "save"))
+        header = file_metadata(path, HeadError)
         head = _load(path, header)
-        return cls(head, header["version"], is_signed(path, HeadError, "save"))
+        return cls(head, header["version"], is_signed(path, HeadError))
 
     @property
     def name(self) -> str:
@@ -108,7 +107,7 @@ def against_key(path: Path, words: str) -> str:
     """Return the verdict whether this key signed the file."""
     key = key_of(words, HeadError)
     try:
-        _load(path, safetensors_metadata(read_bounded(path, HeadError, "save")), key)
+        _load(path, file_metadata(path, HeadError), key)
     except HeadError as refusal:
         return f"{NO}{refusal}"
     return "good"

@@ -44,12 +44,11 @@ def party_key(words: str) -> bytes:
     return read_public(words, LocalProtocolError)
 
 
-def is_signed(path: Path, error: type[PrivstatsError], writer: str) -> bool:
+def is_signed(path: Path, error: type[PrivstatsError]) -> bool:
     """Return whether the file has any signature."""
-    from privstats.files.atomic import read_bounded
-    from privstats.files.envelope import safetensors_metadata
+    from privstats.files.envelope import file_metadata
 
-    return "ed25519" in safetensors_metadata(read_bounded(path, error, writer))
+    return "ed25519" in file_metadata(path, error)
 
 
 def unasked(signed: bool) -> str:

@@ -30,6 +30,7 @@ from privstats.contrib.http.settings import Settings
 from privstats.dp import Ledger, Privacy
 from privstats.engines.door.ports import free_port
 from privstats.errors import PrivstatsError
+from privstats.files.decoding import from_json
 from privstats.inference import Histogram, histogram
 from privstats.moments import measure
 from privstats.plan import Cohort, Devices, Plan
@@ -242,9 +243,8 @@ def _page_server() -> Iterator[_PageServer]:
 
 
 def _reports(home: Path) -> int:
-    import msgspec
 
-    return int(msgspec.json.decode(ask(home, "GET", "/status")[1])["reports"])
+    return int(from_json(ask(home, "GET", "/status")[1], dict)["reports"])
 
 
 def _request(home: Path, path: str) -> None:

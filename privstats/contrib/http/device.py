@@ -19,6 +19,7 @@ from privstats.contrib.http.dial import MOST_MANIFEST, Dial, UnreachableError
 from privstats.contrib.http.intake import REPORT, SIGNATURE
 from privstats.contrib.http.invitations import study_of
 from privstats.errors import LocalProtocolError, PrivstatsError
+from privstats.files.decoding import from_json
 from privstats.moments import Moments
 from privstats.plan import Plan, document
 from privstats.secagg import Identity, Offer, Panel
@@ -68,7 +69,7 @@ class DeviceRun:
         if reply.status != 200:
             raise RefusedError(reply.code)
         try:
-            manifest = msgspec.json.decode(reply.body, type=_Manifest)
+            manifest = from_json(reply.body, _Manifest)
             roster, offers = (
                 bytes.fromhex(manifest.roster),
                 [Offer.decode(bytes.fromhex(each)) for each in manifest.offers],
@@ -129,7 +130,7 @@ class DeviceRun:
 
 def _plan_of(text: str, digest: bytes) -> Plan:
     try:
-        plan = Plan.from_toml(document.to_toml(msgspec.json.decode(text)))
+        plan = Plan.from_toml(document.to_toml(from_json(text, dict)))
     except (msgspec.DecodeError, AttributeError, TypeError):
         raise LocalProtocolError("the plan in the manifest does not parse: the leader runs another version") from None
     except PrivstatsError as error:

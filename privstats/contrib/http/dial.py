@@ -14,9 +14,11 @@ from urllib.parse import urlsplit
 import msgspec
 
 from privstats.errors import LocalProtocolError
+from privstats.files.decoding import from_json
 
 _SECONDS = 60.0
 _MOST_PROBLEM = 64 << 10
+_MOST_AFTER, _MOST_DIGITS = 3600.0, 9
 MOST_MANIFEST = 16 << 20
 """The most bytes that are read of a manifest."""
 
@@ -45,17 +47,18 @@ class Reply:
 
     @property
     def after(self) -> float:
-        """Seconds of ``Retry-After``; 0 without one."""
+        """Seconds of ``Retry-After``, at most an hour; 0 without one."""
         text = self.headers.get("retry-after", "")
-        return float(text) if text.isdecimal() else 0.0
+        if not (text.isascii() and text.isdecimal()):
+            return 0.0
+        return min(float(text[:_MOST_DIGITS]), _MOST_AFTER)
 
     @property
     def _problem(self) -> Mapping[str, Any]:
         if not self.headers.get("content-type", "").startswith("application/problem+json"):
             return {}
-        with suppress(msgspec.DecodeError, UnicodeDecodeError):
-            document = msgspec.json.decode(self.body)
-            return document if isinstance(document, dict) else {}
+        with suppress(msgspec.DecodeError):
+            return from_json(self.body, dict)
         return {}
 
 

@@ -36,7 +36,8 @@ class Request:
     """One request.
 
     Attributes:
-        method, path: as sent, without the query.
+        method, path: as sent; the path is empty where it was sent with an escape or a query, which no address has: a
+            proxy's rule for one spelling of an address would not hold for another.
         headers: last value by lower-case name.
         address: the client's, as the server knows it.
         chunks: returns the body's next piece, empty at its end.
@@ -56,7 +57,9 @@ class Request:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         client = scope.get("client") or ("", 0)
         proved = scope.get(PROVED, lambda _: None)
-        return cls(scope["method"], scope["path"], headers, client[0], _chunks(receive), proved)
+        plain = scope.get("raw_path") in (None, scope["path"].encode()) and not scope.get("query_string")
+        path = scope["path"] if plain else ""
+        return cls(scope["method"], path, headers, client[0], _chunks(receive), proved)
 
 
 def _chunks(receive: Receive) -> Callable[[], Awaitable[bytes]]:

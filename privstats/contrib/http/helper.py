@@ -19,12 +19,14 @@ from privstats.contrib.http.folders import helper_place
 from privstats.contrib.http.helper_desk import END, MESSAGE, NONCE, OFFER, OK, PAYLOAD, REPLY, question_of
 from privstats.contrib.http.settings import Settings
 from privstats.engines.journal import JournaledHelper
+from privstats.engines.journal.expiry import UnconfirmedEndError
 from privstats.engines.network.folder import RoundFolder
 from privstats.engines.network.operator_log import PARTY
 from privstats.engines.network.roles import HelperRole, helper_home
 from privstats.engines.network.statements import read_session_ended, sign_reply
 from privstats.engines.network.status_file import PartyStatus, noted
 from privstats.errors import LocalProtocolError, NothingToResumeError, RemoteProtocolError
+from privstats.files.decoding import from_json
 from privstats.secagg import Offer, Panel
 from privstats.secagg.machines import ENDS
 from privstats.secagg.protocols import protocol_of
@@ -102,7 +104,7 @@ class Dialler:
 
     def _panel(self, manifest: bytes) -> Panel:
         try:
-            offers = msgspec.json.decode(manifest, type=_Manifest).offers
+            offers = from_json(manifest, _Manifest).offers
             decoded = tuple(Offer.decode(bytes.fromhex(offer)) for offer in offers)
         except (msgspec.DecodeError, ValueError):
             raise LocalProtocolError("the leader's manifest does not parse: it runs another version") from None
@@ -134,6 +136,11 @@ class Dialler:
         except RemoteProtocolError as refusal:
             self._once(f"a message of the leader is refused: {refusal}")
             self._note(helper.step, "refused", len(message), 0)
+            self.sleep(self._slower())
+            return b""
+        except UnconfirmedEndError as error:
+            self._once(str(error))
+            self._note(helper.step, "clock", len(message), 0)
             self.sleep(self._slower())
             return b""
         payload = answers[0][1] if answers else b""

@@ -21,6 +21,7 @@ import msgspec
 
 from privstats.errors import LocalProtocolError, PrivstatsError
 from privstats.files.atomic import atomic_write, read_bounded
+from privstats.files.decoding import from_json
 from privstats.secagg.keys import CLASSICAL, HYBRID
 
 BUNDLES: Mapping[str, str] = {CLASSICAL: "privstats.bundle.js", HYBRID: "privstats.hybrid.bundle.js"}
@@ -132,8 +133,8 @@ def write_page(study: Path, out: Path) -> Page:
     """
     data = read_bounded(study, LocalProtocolError, "privstats http invite")
     try:
-        named = msgspec.json.decode(data, type=_Study)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        named = from_json(data, _Study)
+    except msgspec.DecodeError:
         raise LocalProtocolError(f"{study} must name leader, run and study, in JSON: copy it again") from None
     page = page_of(named.leader, named.run, named.study, named.key_agreement)
     try:

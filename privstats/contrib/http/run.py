@@ -30,7 +30,7 @@ from privstats.errors import (
     RemoteProtocolError,
     SessionEndedError,
 )
-from privstats.files.atomic import read_bounded
+from privstats.files.atomic import MOST_SIGNED, read_bounded
 from privstats.secagg import Panel
 from privstats.secagg.machines import ENDS
 
@@ -122,7 +122,7 @@ class LeaderRun:
         """The release's file; None before, or without one."""
         if self.ended is None or not self.ended.release:
             return None
-        return read_bounded(self.folder.home / RELEASE, LocalProtocolError, "privstats http lead")
+        return read_bounded(self.folder.home / RELEASE, LocalProtocolError, "privstats http lead", MOST_SIGNED)
 
     @property
     def statements(self) -> bytes:
@@ -289,7 +289,7 @@ class LeaderRun:
             self._finish(server)
             return False
         first = server.step == server.steps[0]
-        if server.panel is not None and server.panel.ended:
+        if server.expired:
             server.abandon()
             return True
         if first and not (self._due or len(self._answered) == self._parameters.clients):

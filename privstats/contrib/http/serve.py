@@ -37,7 +37,7 @@ from privstats.engines.door.server import DoorServer
 from privstats.engines.network.operator_log import WarningLine, reason_of
 from privstats.engines.network.status_file import supervised, supervision
 from privstats.errors import LocalProtocolError, PrivstatsError
-from privstats.files.atomic import atomic_write
+from privstats.files.atomic import atomic_write, read_bounded
 
 _GRACE_SECONDS = 4
 _TICK_SECONDS, _STATUS_SECONDS, _LINE_SECONDS = 1.0, 5.0, 60.0
@@ -316,6 +316,7 @@ def _certificate_end(address: Address) -> datetime | None:
     from cryptography import x509
 
     try:
-        return x509.load_pem_x509_certificate(Path(address.tls[0]).read_bytes()).not_valid_after_utc
-    except (OSError, ValueError, ssl.SSLError) as error:
+        data = read_bounded(address.tls[0], PrivstatsError, "privstats http new")
+        return x509.load_pem_x509_certificate(data).not_valid_after_utc
+    except (ValueError, ssl.SSLError) as error:
         raise PrivstatsError(f"cannot read {address.tls[0]} ({error}): give a folder with it and server.key") from None

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from privstats.contrib.personal.adaptation import PULLS, Adapter, TrainedAdapter, choose_pull, label_shares, offset
 from privstats.errors import DataError, HeadError
+from privstats.files.decoding import from_json
 from privstats.files.envelope import Content, Format, PathLike, Version, full_content
 from privstats.files.signing import Signer, Verifier
 from privstats.heads.diagnostics import class_indices
@@ -288,7 +289,7 @@ class _Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 def _read(content: Content, path: PathLike) -> Personal:
     try:
-        manifest = msgspec.json.decode(content.manifest, type=_Manifest)
+        manifest = from_json(content.manifest, _Manifest)
         tensors = dict(content.tensors)
         inner = {name.removeprefix(_INNER): tensors.pop(name) for name in list(tensors) if name.startswith(_INNER)}
         head = head_of(Content(manifest.head.encode(), inner), path)
@@ -303,7 +304,7 @@ def _read(content: Content, path: PathLike) -> Personal:
         check_parameters(personal, personal.bounds)
         _require_known(head)
         _check_tensors(personal, tensors)
-    except (msgspec.DecodeError, RecursionError, ValueError, HeadError) as error:
+    except (RecursionError, ValueError, HeadError) as error:
         damaged = f"{path} is damaged: its manifest and its tensors do not hold together; fit the head again"
         raise HeadError(damaged) from (error if isinstance(error, HeadError) else None)
     personal.classes_, personal.log_ratio_ = head.classes_, tensors["log_ratio"]

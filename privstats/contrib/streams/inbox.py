@@ -22,8 +22,8 @@ from privstats.contrib.streams.registry_log import RegistryLog
 from privstats.course import Pending, PersonRegistry, RecordRegistry, Stream
 from privstats.dp import Privacy
 from privstats.errors import DataError, PrivstatsError, UnreadableRecordsWarning
-from privstats.files.arrays import read_arrays
-from privstats.files.atomic import atomic_write, write_new
+from privstats.files.arrays import MOST_BYTES, read_arrays
+from privstats.files.atomic import atomic_write, read_bounded, write_new
 from privstats.intake.meaning import LOST
 from privstats.intake.person_ids import names_of
 from privstats.moments import Moments, MomentsDelta, PersonRows, exact_moments, remarks_on
@@ -262,7 +262,7 @@ class RecordInbox:
 
     def keep(self, source: Path, number: int) -> None:
         """Store the file under a number, replacing any other."""
-        atomic_write(self._file_for(number), source.read_bytes())
+        atomic_write(self._file_for(number), self._bytes_of(source))
         self._read.pop(number, None)
 
     def bring(self, source: Path, waiting: Waiting = _nothing) -> Batch:
@@ -274,8 +274,12 @@ class RecordInbox:
         batch = read_batch(source)
         number = max(self._numbers(), default=-1) + 1  # before the check: a concurrent batch takes this number
         batch = self.check("the file", batch, number, waiting)
-        write_new(self._file_for(number), source.read_bytes())
+        write_new(self._file_for(number), self._bytes_of(source))
         return batch
+
+    @staticmethod
+    def _bytes_of(source: Path) -> bytes:
+        return read_bounded(source, DataError, "numpy.savez", MOST_BYTES)
 
     def _file_for(self, number: int) -> Path:
         place = self.path(number)

@@ -22,6 +22,7 @@ from privstats.engines.network.roles import require_role
 from privstats.engines.network.statements import EndStatements
 from privstats.engines.network.transport import Declined
 from privstats.errors import DataError, LedgerError, LocalProtocolError
+from privstats.files.decoding import from_msgpack
 from privstats.moments import Moments
 from privstats.secagg.machines import OnUpload
 from privstats.session import RoundCharge
@@ -247,8 +248,8 @@ def take_back(folder: RoundFolder, statements: bytes) -> None:
         LocalProtocolError, LedgerError: as for ``RecordRegistry.excluded``.
     """
     try:
-        ended = msgspec.msgpack.decode(statements, type=EndStatements)
-    except (msgspec.DecodeError, RecursionError):
+        ended = from_msgpack(statements, EndStatements)
+    except msgspec.DecodeError:
         raise Declined("damaged", "it was damaged on its way") from None
     panel = panel_of(folder.plan, b"".join(ended.offers))
     receipt, _ = receipt_and_agreement(client_file(folder), folder.key)

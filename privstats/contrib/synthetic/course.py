@@ -117,6 +117,8 @@ class Synthetic(Planned):
     @cached_property
     def declared(self) -> tuple[Column, ...]:
         """The declared columns."""
+        if not isinstance(self.columns, list | tuple):
+            raise PlanError(f"columns must be a list of declared columns, got {type(self.columns).__name__}")
         return tuple(map(column_of, self.columns))
 
     def _require(self) -> None:

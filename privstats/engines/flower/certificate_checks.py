@@ -99,7 +99,8 @@ def _day(time: datetime) -> str:
 
 def _trusting(authority: Path) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.load_verify_locations(cadata=authority.read_text("ascii"))
+    data = read_bounded(authority, PrivstatsError, _WRITER)
+    context.load_verify_locations(cadata=data.decode("ascii", "replace"))
     return context
 
 

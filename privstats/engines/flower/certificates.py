@@ -33,10 +33,13 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from privstats.engines.flower.replaced_names import check_version
 from privstats.errors import PrivstatsError
 from privstats.files.atomic import read_bounded, write_new
+from privstats.files.text import is_plain_text
 from privstats.printable import printable
 from privstats.progress import progress_bar
 
 MOST_DAYS = 825
+_MOST_KEY = 1 << 16
+_NODE_PUBLIC = "node.pub"
 """The longest lifetime of a server's certificate: some TLS libraries refuse longer ones."""
 
 _FLWR = (sys.executable, "-c", "from flwr.cli.app import app; app()")
@@ -98,11 +101,10 @@ def named_in(certificate: x509.Certificate) -> list[str]:
 def pem_certificates(path: Path, remedy: str) -> list[x509.Certificate]:
     """Return the certificates in an ASCII PEM file, at least one; ``remedy`` is the error's advice."""
     data = read_bounded(path, PrivstatsError, "privstats flower certificates")
+    if not is_plain_text(data):  # Flower reads it as ASCII
+        raise PrivstatsError(f"{path} is no PEM file of printable ASCII characters alone: {remedy}")
     try:
-        data.decode("ascii")  # so Flower reads it
         return x509.load_pem_x509_certificates(data)
-    except UnicodeDecodeError:
-        raise PrivstatsError(f"{path} is no PEM file of ASCII characters alone: {remedy}") from None
     except ValueError:
         raise PrivstatsError(f"{path} is no certificate: {remedy}") from None
 
@@ -127,10 +129,15 @@ def write_node_key(path: Path) -> Path:
     return public
 
 
+def _key_text(path: Path) -> bytes:
+    data = read_bounded(path, PrivstatsError, "privstats flower key", _MOST_KEY)
+    return data if is_plain_text(data) else b""
+
+
 def check_node_key(path: Path) -> None:
     """Refuse a file that is no elliptic curve private key in OpenSSH's format without a passphrase."""
     try:
-        key: object = load_ssh_private_key(read_bounded(path, PrivstatsError, "privstats flower key"), password=None)
+        key: object = load_ssh_private_key(_key_text(path), password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm):
         key = None
     if not isinstance(key, ec.EllipticCurvePrivateKey):
@@ -140,7 +147,7 @@ def check_node_key(path: Path) -> None:
 def public_node_key(path: Path) -> bytes:
     """Return a node's public elliptic curve key in OpenSSH's format; refuse an identity's."""
     try:
-        key: object = load_ssh_public_key(read_bounded(path, PrivstatsError, "privstats flower key"))
+        key: object = load_ssh_public_key(_key_text(path))
     except (ValueError, UnsupportedAlgorithm):
         key = None
     if not isinstance(key, ec.EllipticCurvePublicKey):
@@ -230,7 +237,7 @@ class Registered:
 
 
 def register(home: Path, keys: Path) -> list[Registered]:
-    """Register each ``NAME.pub`` of a folder under its name; registered keys stay unchanged.
+    """Register each ``NAME.pub`` or ``NAME/node.pub`` of a folder under its name; registered keys stay unchanged.
 
     All files are read first, so a wrong one changes nothing.
 
@@ -247,26 +254,39 @@ def register(home: Path, keys: Path) -> list[Registered]:
     with progress_bar("registering", len(files)) as advance:
         registered = []
         for path in files:
-            registered.append(Registered(path.stem, _register(home, path)))
+            registered.append(Registered(_name_of(path), _register(home, path)))
             advance(1)
     return registered
 
 
 def _public_keys(keys: Path) -> list[Path]:
-    files = sorted(keys.glob("*.pub")) if keys.is_dir() else []
+    files = sorted([*keys.glob("*.pub"), *keys.glob(f"*/{_NODE_PUBLIC}")]) if keys.is_dir() else []
     if not files:
-        raise PrivstatsError(f"there is no .pub file in {keys}: put the keys there that parties sent, as NAME.pub")
+        raise PrivstatsError(
+            f"there is no .pub file in {keys}: put the keys there that parties sent, as NAME.pub or NAME/{_NODE_PUBLIC}"
+        )
+    if keys / _NODE_PUBLIC in files:
+        raise PrivstatsError(
+            f"{keys / _NODE_PUBLIC} does not say whose key it is: rename it to the party's name, NAME.pub"
+        )
     seen: dict[bytes, Path] = {}
+    names: dict[str, Path] = {}
     for path in files:
+        if names.setdefault(_name_of(path), path) != path:
+            raise PrivstatsError(f"{path} and {names[_name_of(path)]} are two keys of one name: keep one of them")
         first = seen.setdefault(public_node_key(path), path)
         if first != path:
             raise PrivstatsError(f"{path} and {first} are one key: every node needs its own")
     return files
 
 
+def _name_of(path: Path) -> str:
+    return path.parent.name if path.name == _NODE_PUBLIC else path.stem
+
+
 def _register(home: Path, path: Path) -> bool:
     """Return whether the node is new."""
-    words = (*_FLWR, "supernode", "register", str(path.resolve()), "--name", path.stem, "--format", "json")
+    words = (*_FLWR, "supernode", "register", str(path.resolve()), "--name", _name_of(path), "--format", "json")
     environment = {**os.environ, "FLWR_HOME": str((home / ".flower").resolve()), "FLWR_DISABLE_UPDATE_CHECK": "1"}
     try:
         ended = subprocess.run(  # noqa: S603 - this Python, a path that was read, and its own stem

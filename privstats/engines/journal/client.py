@@ -16,6 +16,7 @@ import msgspec
 
 from privstats.engines.journal.base import JournalBase, require_callable, require_peer, require_threads, written
 from privstats.engines.journal.client_file import ClientFile, Saved, client_outside
+from privstats.engines.journal.expiry import forget_look
 from privstats.errors import LocalProtocolError, RemoteProtocolError, SessionEndedError
 from privstats.files.outside import Outside
 from privstats.secagg import Identity, Roster, wire
@@ -163,8 +164,9 @@ class JournaledClient(JournalBase):
         cls, file: ClientFile, machine: _Machine, on_upload: OnUpload | None, restored: bool
     ) -> JournaledClient:
         saved = file.read()
-        if saved.state and saved.ended:
+        if file.is_expired(saved):
             file.replace(saved.permanent())
+            forget_look(file.path)
             raise SessionEndedError(f"the report at {file.path} is removed: the box keys that open it have ended")
         if not saved.state:
             file.catch_up()

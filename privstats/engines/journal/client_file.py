@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,8 +11,10 @@ from typing import Self
 import msgspec
 
 from privstats.engines.journal.base import held, held_briefly, path_of, written
+from privstats.engines.journal.expiry import forget_look, look
 from privstats.engines.journal.rollback import Counter, Mark, outside_of, require_counted
 from privstats.engines.records import check_key, read_sealed, write_sealed
+from privstats.files.decoding import from_msgpack
 from privstats.files.outside import Outside
 from privstats.secagg.wire import HiddenRepr
 
@@ -35,11 +36,6 @@ class Saved(HiddenRepr, msgspec.Struct, frozen=True, omit_defaults=True):
     charged: bool = False
     mark: Mark = Mark()
     known_noise: bool = False
-
-    @property
-    def ended(self) -> bool:
-        """Whether only the permanent fields are needed."""
-        return not self.state or 0 < self.until <= time.time()
 
     def permanent(self) -> Saved:
         """Return the permanent fields alone."""
@@ -72,10 +68,14 @@ class ClientFile:
 
         Raises as :func:`~privstats.engines.records.read_sealed`.
         """
-        saved = msgspec.msgpack.decode(read_sealed(self.path, self.key), type=Saved)
+        saved = from_msgpack(read_sealed(self.path, self.key), Saved)
         require_counted(saved.mark, self.path)
         self._mark = saved.mark
         return saved
+
+    def is_expired(self, saved: Saved) -> bool:
+        """Return whether the report that is stored can no longer be opened, confirmed by a second look a day later."""
+        return bool(saved.state and saved.until) and look(saved.until, self.path) == "passed"
 
     def require_newest(self) -> None:
         """See :meth:`Counter.require_newest`."""
@@ -115,8 +115,9 @@ def forget_answer(path: str | os.PathLike[str], key: bytes) -> None:
     with held_briefly(_lock_of(place)), written(place):
         file = ClientFile(place, key)
         saved = file.read()
-        if saved.ended:
+        if not saved.state or file.is_expired(saved):
             file.replace(saved.permanent())
+            forget_look(place)
 
 
 def never(path: str | os.PathLike[str], key: bytes, outside: Outside | None = None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Literal, NoReturn, TypeAlias
@@ -12,9 +13,11 @@ import msgspec
 
 from privstats.encoding import RingVector
 from privstats.engines.journal.base import held_briefly, require_member, require_panel, written
+from privstats.engines.journal.expiry import UnconfirmedEndError
 from privstats.engines.journal.panel_member import HpkeKey, PanelMember
 from privstats.engines.records import RecordLog, read_sealed, write_sealed
 from privstats.errors import LocalProtocolError, RemoteProtocolError
+from privstats.files.decoding import from_msgpack
 from privstats.secagg import Helper, Identity, Offer, Panel, Roster, UploadParameters, end_of
 from privstats.secagg.exclusive import exclusive
 from privstats.secagg.protocols import protocol_of
@@ -143,7 +146,7 @@ class JournaledHelper(PanelMember):
 
     def _take_up(self, *, restored: bool) -> None:
         if (self._place / _END).exists():
-            self._ended = msgspec.msgpack.decode(read_sealed(self._place / _END, self._key), type=_End)
+            self._ended = from_msgpack(read_sealed(self._place / _END, self._key), _End)
             self._number = self._ended.place
             self._destroy()
             self._counter.catch_up(self._ended.count)
@@ -151,13 +154,18 @@ class JournaledHelper(PanelMember):
         self._enter(HpkeKey.read(self._place, self._key))
         if restored and self._box_key is not None:
             self._vouch(self._box_key)
-        self._expire()
+        with suppress(UnconfirmedEndError):  # no message is answered meanwhile
+            self._expire()
         if self._ended is None:
             self._require_newest()
 
     def _expire(self) -> None:
-        """Destroy an expired box key; for a run with a panel, sign that this helper never answers."""
-        if self._ended is None and self._box_key is not None and self._box_key.ended:
+        """Destroy an expired box key; for a run with a panel, sign that this helper never answers.
+
+        Raises:
+            UnconfirmedEndError: its end is not confirmed yet.
+        """
+        if self._ended is None and self._box_key is not None and not self._box_key.require_open():
             copied = self._counter.is_older(self._mark)  # another copy may have answered, so nothing is signed
             statements = [] if self._machine is None or copied else self._machine.abandon()
             self._close_run(_End("abandoned", self._number, statements[0][1] if statements else b""))
@@ -203,7 +211,8 @@ class JournaledHelper(PanelMember):
         """Bind the box key to a panel, for good; raises ``LocalProtocolError`` for another panel. Idempotent."""
         require_panel(panel)
         with self._acting():
-            self._expire()
+            with suppress(UnconfirmedEndError):  # a key that is bound answers nothing meanwhile
+                self._expire()
             if self._box_key is None:
                 raise LocalProtocolError(f"this box key is {self.state}: it serves one panel, once")
             panel.context(self.parameters, self.roster)
@@ -250,7 +259,7 @@ class JournaledHelper(PanelMember):
     @exclusive
     def start(self) -> list[tuple[str, bytes]]:
         """Destroy an expired box key; return an empty list."""
-        with self._acting():
+        with self._acting(), suppress(UnconfirmedEndError):
             self._expire()
         return []
 
@@ -344,9 +353,11 @@ class JournaledHelper(PanelMember):
 
 
 def forget_ended(run: Path, key: bytes) -> None:
-    """Destroy a run's box key if it has expired."""
+    """Destroy a run's box key if it has expired; raises ``UnconfirmedEndError`` where its end is not confirmed yet."""
     with held_briefly(run), written(run):
-        if HpkeKey.there(run) and not (run / _END).exists() and (box_key := HpkeKey.read(run, key)).ended:
-            write_sealed(run / _END, key, msgspec.msgpack.encode(_End("abandoned", box_key.place, b"")))
-            HpkeKey.destroy(run)
-            (run / _LOG).unlink(missing_ok=True)
+        if HpkeKey.there(run) and not (run / _END).exists():
+            box_key = HpkeKey.read(run, key)
+            if not box_key.require_open():
+                write_sealed(run / _END, key, msgspec.msgpack.encode(_End("abandoned", box_key.place, b"")))
+                HpkeKey.destroy(run)
+                (run / _LOG).unlink(missing_ok=True)

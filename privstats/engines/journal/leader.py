@@ -115,7 +115,7 @@ class JournaledLeader(PanelMember):
         return leader
 
     def _require_open(self, box_key: HpkeKey) -> None:
-        if box_key.ended:
+        if not box_key.require_open():
             HpkeKey.destroy(self._place)
             raise SessionEndedError(f"the box key at {self._place} has ended before the run was led: name another run")
 

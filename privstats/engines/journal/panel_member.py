@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import ClassVar, Self
 
 import msgspec
 
 from privstats.engines.journal.base import JournalBase, held, path_of, require_member
+from privstats.engines.journal.expiry import UnconfirmedEndError, forget_look, look
 from privstats.engines.journal.rollback import Counter, Mark, inode_of, outside_of
 from privstats.engines.records import check_key, overwrite, read_sealed, write_sealed
 from privstats.errors import LocalProtocolError, NothingToResumeError
+from privstats.files.decoding import from_msgpack
 from privstats.secagg import HelperKeys, Identity, Offer, Panel, Roster, UploadParameters
 from privstats.secagg.machines import session_id
 from privstats.secagg.roster import require_roster
@@ -53,7 +55,7 @@ class HpkeKey:
     def read(cls, run: Path, key: bytes) -> HpkeKey:
         """Read the key in this directory; raises as :func:`~privstats.engines.records.read_sealed`."""
         sealing = read_sealed(run / _SEALING, key)
-        return cls(run, sealing, msgspec.msgpack.decode(read_sealed(run / _KEYS, sealing), type=_Keys))
+        return cls(run, sealing, from_msgpack(read_sealed(run / _KEYS, sealing), _Keys))
 
     @staticmethod
     def there(run: Path) -> bool:
@@ -66,16 +68,29 @@ class HpkeKey:
         overwrite(run / _SEALING)
         for name in (_KEYS, _SEALING):
             (run / name).unlink(missing_ok=True)
+        forget_look(run / _KEYS)
 
     @property
     def place(self) -> int:
         """Index on the panel, 0 for the leader."""
         return self._keys.place
 
-    @property
-    def ended(self) -> bool:
-        """Whether the key has expired."""
-        return time.time() >= self._keys.until
+    def require_open(self) -> bool:
+        """Return False for an expired key, which must be destroyed.
+
+        Raises:
+            UnconfirmedEndError: it has expired by this machine's clock, for less than a day: nothing may be answered.
+        """
+        until = self._keys.until
+        found = look(until, self._run / _KEYS)
+        if found in ("seen", "waiting"):
+            end = datetime.fromtimestamp(until, UTC)
+            raise UnconfirmedEndError(
+                f"by this machine's clock the box key of this run ended on {end:%Y-%m-%d}, so nothing is answered: set "
+                "the clock if it is wrong. A day after this was first seen, the key is destroyed",
+                first=found == "seen",
+            )
+        return found == "before"
 
     @property
     def sealing(self) -> bytes:

@@ -19,7 +19,7 @@ from privstats.files.outside import Outside
 from privstats.secagg import Roster
 from privstats.secagg.machines import Masking, session_id
 from privstats.secagg.wire import HiddenRepr
-from privstats.system import sync_folder
+from privstats.system import open_plain, sync_folder
 
 _ROSTER_BYTES, _SHORT, _SERVER = 32, 16, "server"
 
@@ -43,6 +43,9 @@ def require_counted(mark: Mark, place: Path) -> None:
             f"{place} is a journal from before the first release of privstats and no longer read: end the run, and "
             "begin it anew under another name"
         )
+
+
+_MOST_DIGITS = 40
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,8 @@ class Counter:
     @property
     def _beside(self) -> int:
         try:
-            return int(self.path.read_text())
+            with open_plain(self.path) as file:
+                return int(file.read(_MOST_DIGITS))
         except (OSError, ValueError):
             return 0
 

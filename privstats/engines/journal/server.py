@@ -16,6 +16,7 @@ from privstats.engines.journal.base import (
     require_aggregator,
     require_callable,
 )
+from privstats.engines.journal.expiry import look
 from privstats.engines.journal.part_sums import PartSums
 from privstats.engines.journal.rollback import Counter, server_outside
 from privstats.engines.journal.segments import Shelving
@@ -182,9 +183,14 @@ class JournaledServer(PartSums):
         except BaseException:
             files.close()
             raise
-        if journaled.waiting_for and journaled.panel is not None and journaled.panel.ended:
+        if journaled.waiting_for and journaled.expired:
             journaled.abandon()  # the missing members can no longer answer
         return journaled
+
+    @property
+    def expired(self) -> bool:
+        """Whether a box key of the panel has expired, confirmed by a second look at the clock a day later."""
+        return self.panel is not None and look(self.panel.until, self._directory) == "passed"
 
     @exclusive
     def mark_known_noise(self, clients: Iterable[int]) -> None:

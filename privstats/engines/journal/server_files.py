@@ -15,6 +15,7 @@ from privstats.engines.journal.rollback import Counter, Mark, require_counted
 from privstats.engines.journal.segments import Segments, remove_all
 from privstats.engines.records import overwrite, read_sealed, write_sealed
 from privstats.errors import LocalProtocolError
+from privstats.files.decoding import from_msgpack
 from privstats.randomness import SEED_BYTES
 from privstats.secagg.wire import HiddenRepr
 
@@ -51,7 +52,7 @@ class Snapshot(HiddenRepr, msgspec.Struct, frozen=True, omit_defaults=True):
 
         Raises as :func:`~privstats.engines.records.read_sealed`, also without a seed.
         """
-        snapshot = msgspec.msgpack.decode(read_sealed(directory / SNAPSHOT, key), type=cls)
+        snapshot = from_msgpack(read_sealed(directory / SNAPSHOT, key), cls)
         require_counted(snapshot.mark, directory)
         if not (directory / _SEED).exists():
             raise LocalProtocolError(f"{directory / _SEED} is missing, and with it the noise of the release")

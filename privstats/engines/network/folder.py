@@ -26,7 +26,8 @@ from privstats.encoding import RingVector
 from privstats.engines.network.folder_documents import PLAN, FolderDocuments, private_files, session_name
 from privstats.engines.network.statements import Header
 from privstats.errors import LedgerError, LocalProtocolError, PlanError, PrivstatsError
-from privstats.files.atomic import atomic_write, read_bounded
+from privstats.files.atomic import MOST_SIGNED, atomic_write, read_bounded
+from privstats.files.decoding import from_json
 from privstats.ledger.charges import Charge, ReleaseCharge, RoundCharge
 from privstats.plan import Plan
 from privstats.plug_ins import of_contrib
@@ -98,7 +99,7 @@ class Folder(FolderDocuments):
         """Return a round's stored release file; None without a sum."""
         if (self.path(place) / _NO_SUM).exists():
             return None
-        return read_bounded(self.path(place) / RELEASE, LocalProtocolError, "privstats flower")
+        return read_bounded(self.path(place) / RELEASE, LocalProtocolError, "privstats flower", MOST_SIGNED)
 
     def store_outcome(self, place: int, release: bytes | None) -> None:
         """Store a round's verified outcome; on disk when this returns."""
@@ -358,6 +359,6 @@ def _lists(path: Path, kind: type[T]) -> T | None:
     if not path.exists():
         return None
     try:
-        return msgspec.json.decode(read_bounded(path, LocalProtocolError, "privstats flower"), type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        return from_json(read_bounded(path, LocalProtocolError, "privstats flower"), kind)
+    except msgspec.DecodeError:
         raise LocalProtocolError(f"{path} is damaged: bring it back, or this party's rounds cannot begin") from None

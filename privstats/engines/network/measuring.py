@@ -31,6 +31,7 @@ from privstats.engines.network.operator_log import PARTY, ScriptError
 from privstats.engines.records import read_sealed, write_sealed
 from privstats.errors import DataError, PrivstatsError
 from privstats.files.atomic import read_bounded
+from privstats.files.decoding import from_msgpack
 from privstats.heads.scoring import published_provenance
 from privstats.intake.split_notes import note_split, notes_path, require_same_split
 from privstats.ledger.accounts import TOLERANCE
@@ -166,7 +167,7 @@ def forget_moments(folder: Folder) -> None:
 def _stored(folder: RoundFolder) -> _Stored | None:
     """A damaged file or another key counts as no sums."""
     try:
-        stored = msgspec.msgpack.decode(read_sealed(folder.home / _MOMENTS, folder.key), type=_Stored)
+        stored = from_msgpack(read_sealed(folder.home / _MOMENTS, folder.key), _Stored)
         account = account_of(folder, stored.dataset)
     except (PrivstatsError, msgspec.DecodeError):
         return None

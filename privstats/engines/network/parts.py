@@ -16,6 +16,7 @@ from privstats.engines.network.measuring import Records, charge_of, records_of
 from privstats.engines.network.statements import EndStatements
 from privstats.engines.network.transport import Declined
 from privstats.errors import LocalProtocolError, PlanError
+from privstats.files.decoding import from_msgpack
 from privstats.moments import Moments
 from privstats.plan import Plan
 from privstats.plug_ins import of_contrib
@@ -59,8 +60,8 @@ class RecordsPart:
         if not receipt:  # nothing was sent, so there is nothing to prove
             return
         try:
-            ended = msgspec.msgpack.decode(beside, type=EndStatements)
-        except (msgspec.DecodeError, RecursionError):
+            ended = from_msgpack(beside, EndStatements)
+        except msgspec.DecodeError:
             raise Declined("damaged", "the signed statements are none that helpers sign") from None
         panel, charge = panel_of(folder.plan, b"".join(ended.offers)), charge_of(folder)
         arguments: dict[str, Any] = {"roster": folder.roster, "panel": panel, "charge": charge}

@@ -18,6 +18,7 @@ from typing import ClassVar
 
 from privstats.course import Single, verify_next
 from privstats.engines.journal.client_file import forget_answer
+from privstats.engines.journal.expiry import UnconfirmedEndError, look
 from privstats.engines.journal.helper import forget_ended
 from privstats.engines.network import statements
 from privstats.engines.network.folder import Folder, RoundFolder
@@ -374,17 +375,29 @@ class RoundParty:
         self.report(reason_of(error) if isinstance(error, LedgerError) else sentences.get(code) or reason_of(error))
 
     def forget_old(self) -> None:
-        """Remove answers not requested for a month, and expired box keys."""
-        limit = time.time() - RETAIN_SECONDS
+        """Remove answers not requested for a month, and expired box keys, a day after that was first reported."""
         for path in (self.folder.home / "sessions").glob("*"):
             try:
                 with suppress(InUseError):
                     if path.is_dir() and path.name != self.folder.roster.digest.hex():
                         forget_ended(path, self.folder.key)
-                    elif path.is_file() and path.suffix == "" and path.stat().st_mtime < limit:
-                        forget_answer(path, self.folder.key)
+                    elif path.is_file() and path.suffix == "":
+                        self._forget_unused(path)
+            except UnconfirmedEndError as error:
+                if error.first:
+                    self.report(f"sessions/{path.name}: {error}")
             except (PrivstatsError, OSError) as error:
                 self.report(f"sessions/{path.name} is old and stays as it is: {reason_of(error)}")
+
+    def _forget_unused(self, path: Path) -> None:
+        found = look(path.stat().st_mtime + RETAIN_SECONDS, path)
+        if found == "passed":
+            forget_answer(path, self.folder.key)
+        if found == "seen":
+            self.report(
+                f"by this machine's clock sessions/{path.name} was not needed for 30 days: its last answer is removed "
+                "after another day. Set the clock if it is wrong"
+            )
 
 
 def code_of_error(error: Exception) -> str:
@@ -400,6 +413,7 @@ def code_of_error(error: Exception) -> str:
         (SessionEndedError, "over"),
         (InUseError, "busy"),
         (RestoredError, "restored"),
+        (UnconfirmedEndError, "clock"),
         (DataError, "no_data"),
     )
     return next((code for kind, code in codes if isinstance(error, kind)), FAILED)

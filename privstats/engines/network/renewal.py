@@ -138,7 +138,8 @@ def _ended(documents: FolderDocuments) -> bool:
             return False  # a helper's; the server reports its end
         with suppress(NothingToResumeError):
             key = read_bounded(documents.home / _KEY, LocalProtocolError, "privstats flower")
-            if path.exists() and not ClientFile(path, key).read().ended:
+            file = ClientFile(path, key)
+            if path.exists() and (saved := file.read()).state and not file.is_expired(saved):
                 return False
     return True
 

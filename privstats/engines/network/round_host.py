@@ -41,6 +41,8 @@ from privstats.secagg.machines import Aggregator, StepStatus
 from privstats.secagg.protocols import protocol_of
 
 _NONCE_BYTES = 32
+_LASTING_SECONDS = 24 * 3600.0
+"""Shortest time for which a helper's box key must last when a run begins."""
 
 
 @dataclass(frozen=True)
@@ -208,6 +210,7 @@ class RoundHost:
         keys = HelperKeys(folder.identity, 0, masking, folder.roster)
         identities = tuple(bytes.fromhex(key) for key in folder.plan.panel)
         panel = Panel(identities, (keys.offer, *map(Offer.decode, offers.values())))
+        panel.require_lasting(_LASTING_SECONDS)
         return self._machine(keys=keys, panel=panel)
 
     def _machine(self, **named: Any) -> Aggregator:

@@ -24,7 +24,8 @@ from privstats.engines.network.operator_log import log_line
 from privstats.engines.network.statements import EndStatements
 from privstats.engines.network.transport import OK
 from privstats.errors import LocalProtocolError
-from privstats.files.atomic import atomic_write, read_bounded
+from privstats.files.atomic import MOST_SIGNED, atomic_write, read_bounded
+from privstats.files.decoding import from_json, from_msgpack
 from privstats.release import Release
 from privstats.session.accounting import Charging
 
@@ -94,7 +95,7 @@ class SessionEnd:
 
 def file_digest(path: Path) -> str:
     """Return a file's SHA-256, in hex."""
-    return sha256(read_bounded(path, LocalProtocolError, "Release.save")).hexdigest()
+    return sha256(read_bounded(path, LocalProtocolError, "Release.save", MOST_SIGNED)).hexdigest()
 
 
 def today() -> str:
@@ -143,8 +144,8 @@ class SessionHistory:
             return ()
         data = read_bounded(self._path, LocalProtocolError, "privstats flower")
         try:
-            return msgspec.json.decode(data, type=tuple[EndedSession, ...])
-        except (msgspec.DecodeError, UnicodeDecodeError):
+            return from_json(data, tuple[EndedSession, ...])
+        except msgspec.DecodeError:
             raise LocalProtocolError(
                 f"{self._path.name} is damaged: bring it back from where you keep copies"
             ) from None
@@ -184,10 +185,8 @@ class StoredStatements:
         if not self._path.exists():
             return EndStatements({})
         try:
-            return msgspec.msgpack.decode(
-                read_bounded(self._path, LocalProtocolError, "privstats flower"), type=EndStatements
-            )
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return from_msgpack(read_bounded(self._path, LocalProtocolError, "privstats flower"), EndStatements)
+        except msgspec.DecodeError:
             return EndStatements({})
 
 

@@ -15,6 +15,7 @@ import msgspec
 
 from privstats.engines.network.transport import MessageKind
 from privstats.errors import LocalProtocolError
+from privstats.files.decoding import from_msgpack
 from privstats.files.signing import verify
 from privstats.plan import Plan
 from privstats.secagg import Identity, Roster
@@ -212,8 +213,8 @@ class SignedAnnouncement(msgspec.Struct, frozen=True, array_like=True, forbid_un
                 "the server on the roster did not sign this announcement of a round with these values"
             )
         try:
-            return msgspec.msgpack.decode(self.announcement, type=RoundAnnouncement)
-        except (msgspec.DecodeError, RecursionError):
+            return from_msgpack(self.announcement, RoundAnnouncement)
+        except msgspec.DecodeError:
             raise LocalProtocolError(
                 "what the server signed is no round of a course: it runs another version"
             ) from None
@@ -235,8 +236,8 @@ class Envelope(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
     def decode(cls, data: bytes) -> Envelope:
         """Decode an envelope, or raise ``LocalProtocolError``."""
         try:
-            return msgspec.msgpack.decode(data, type=cls)
-        except (msgspec.DecodeError, RecursionError):
+            return from_msgpack(data, cls)
+        except msgspec.DecodeError:
             raise LocalProtocolError("a message of a course was damaged on its way") from None
 
 

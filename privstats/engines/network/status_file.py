@@ -22,6 +22,7 @@ from privstats.engines.network.operator_log import HOST, PARTY
 from privstats.engines.network.transport import OK
 from privstats.errors import InUseError, LocalProtocolError, PrivstatsError
 from privstats.files.atomic import atomic_write, read_bounded
+from privstats.files.decoding import from_json
 from privstats.files.locks import is_locked, lock, unlock
 
 STATUS = "status.json"
@@ -202,8 +203,8 @@ def read_status(home: Path, kind: type[T]) -> T | None:
 
 def read_json(path: Path, kind: type[T]) -> T | None:
     """Return a JSON file's value; None if missing, damaged or of another kind."""
-    with suppress(LocalProtocolError, msgspec.DecodeError, UnicodeDecodeError):
-        return msgspec.json.decode(read_bounded(path, LocalProtocolError, "privstats flower"), type=kind)
+    with suppress(LocalProtocolError, msgspec.DecodeError):
+        return from_json(read_bounded(path, LocalProtocolError, "privstats flower"), kind)
     return None
 
 

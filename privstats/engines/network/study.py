@@ -20,7 +20,7 @@ from privstats.engines.network.measuring import SCRIPT
 from privstats.engines.network.party import answer
 from privstats.engines.network.transport import MessageKind, Reply
 from privstats.errors import DataError, LocalProtocolError, PlanError, PrivstatsError
-from privstats.files.atomic import read_bounded, write_new
+from privstats.files.atomic import MOST_SIGNED, read_bounded, write_new
 from privstats.moments.code_rows import cells_of
 from privstats.plan import Plan
 from privstats.schema.public_values import values_path
@@ -67,7 +67,7 @@ def _read(path: str | os.PathLike[str]) -> tuple[Course, dict[str, bytes]]:
         cells.require_closed()
     documents = {"plan.toml": read_bounded(path, LocalProtocolError, "privstats plan init")}
     if values_path(path).exists():  # values that a schema reads in addition to the records
-        documents["plan.values"] = read_bounded(values_path(path), LocalProtocolError, "Published.save")
+        documents["plan.values"] = read_bounded(values_path(path), LocalProtocolError, "Published.save", MOST_SIGNED)
     return Single(plan), documents
 
 

@@ -22,7 +22,7 @@ MessageKind: TypeAlias = Literal["hello", "open", "step", "helper", "over", "rou
 end of the session; an envelope with any of these, of one round of a course (``"round"``; earlier versions said
 ``"node"``, and each refuses the other's by name)."""
 
-_LEAST_SECONDS = 120.0
+_LEAST_SECONDS, _MOST_SECONDS = 120.0, 366 * 86_400.0
 
 SOON = 5.0
 """Seconds until a party is asked again that is briefly busy."""
@@ -107,6 +107,11 @@ class Deadlines:
 
     def __post_init__(self) -> None:
         for name in ("open_seconds", "step_seconds"):
+            if getattr(self, name) > _MOST_SECONDS:
+                raise PlanError(
+                    f"{name.replace('_', '-')} must be at most {_MOST_SECONDS:.0f}, a year, got "
+                    f"{getattr(self, name):g}; choose a shorter time"
+                )
             if not getattr(self, name) >= self.least:
                 raise PlanError(
                     f"{name.replace('_', '-')} must be at least {self.least:g}, because a node that restarts is away "
@@ -135,6 +140,7 @@ CODES: Mapping[str, Code] = {
     "no_data": Code("cannot measure its records: its operator has the reason"),
     "disk": Code("cannot save its state", SILENT),
     "ledger": Code("has no budget left"),
+    "clock": Code("has a clock by which the key of this session has ended: its operator has the reason", SILENT),
     "over": Code('has ended this session: start a new one with a new run name ("privstats roster renew")'),
     "busy": Code("is busy", SOON),
     "damaged": Code("got a message that was damaged on its way", SOON),

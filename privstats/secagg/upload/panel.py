@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 
 from privstats.errors import LocalProtocolError
@@ -24,6 +25,7 @@ LASTING_SECONDS = 30 * 24 * 3600
 # Size of an earlier version's offer, which had no expiry.
 _OLD_BYTES = 1 + 32 + 32 + 64
 _END_LIMIT = 1 << 63
+_LATEST = 253_402_300_799  # the last second that a date can show
 _RUN_BYTES = 16
 
 
@@ -185,11 +187,35 @@ class Panel:
         return time.time() >= self.until
 
     def require_open(self) -> None:
-        """Raise ``LocalProtocolError`` if a box key has expired: a journal destroys an expired key."""
-        if self.ended:
+        """Raise ``LocalProtocolError`` if a box key has expired, and state whose: a journal destroys an expired key."""
+        now = time.time()
+        ended = [offer for offer in self.offers if now >= offer.until]
+        if not ended:
+            return
+        if len(ended) == len(self.offers):
             raise LocalProtocolError(
-                "the box keys of this run have expired, so nothing is sealed to them: set this machine's clock if it "
-                "is ahead, else ask the coordinator for a new run"
+                f"the box keys of this run have expired (the first on {_day(self.until)}, and this machine's clock is "
+                f"at {_day(now)}), so nothing is sealed to them: set this machine's clock if it is ahead, else ask the "
+                "coordinator for a new run"
+            )
+        whose = ", ".join(f"{_title(offer.place)}'s on {_day(offer.until)}" for offer in ended)
+        raise LocalProtocolError(
+            f"some box keys of this run have expired, and others have not ({whose}), so nothing is sealed to them: "
+            "their holders' clocks were behind when the run began; ask the coordinator for a new run"
+        )
+
+    def require_lasting(self, seconds: float) -> None:
+        """Raise ``LocalProtocolError`` if a helper's box key ends within ``seconds``, and state whose clock is behind.
+
+        A coordinator calls it before it binds its own key, so that no party is told of an expired key.
+        """
+        now = time.time()
+        early = [offer for offer in self.offers[1:] if offer.until < now + seconds]
+        if early:
+            whose = ", ".join(f"{_title(offer.place)}'s box key ends on {_day(offer.until)}" for offer in early)
+            raise LocalProtocolError(
+                f"{whose}, and this machine's clock is at {_day(now)}: one of both clocks was wrong when the key was "
+                'made. Set it, and start a new run for all ("privstats roster renew"); nothing was sent'
             )
 
     def box_key(self, place: int) -> bytes:
@@ -227,6 +253,14 @@ class Panel:
             raise LocalProtocolError(
                 "a member of the panel is among the roster's clients: give it an identity of its own"
             )
+
+
+def _day(seconds: float) -> str:
+    return f"{datetime.fromtimestamp(min(seconds, _LATEST), UTC):%Y-%m-%d}"
+
+
+def _title(place: int) -> str:
+    return f"helper {place}" if place else "the server"
 
 
 def end_of(until: int | None) -> int:

@@ -70,6 +70,36 @@ def test_one_key_under_two_names_is_refused(host):
     assert not called(host)
 
 
+def test_a_key_is_registered_as_its_party_sent_it(host):
+    """``privstats flower key node`` writes node.pub, which says nothing of whose it is."""
+    keys = sent(host, "bonn", "ulm")
+    (keys / "st-mary").mkdir()
+    (keys / "ulm.pub").rename(keys / "st-mary" / "node.pub")
+    assert [each.name for each in register(host, keys)] == ["bonn", "st-mary"]
+
+
+def test_a_key_without_a_name_and_two_of_one_name_are_refused(host):
+    keys = sent(host, "bonn", "ulm")
+    (keys / "bonn").unlink()
+    (keys / "bonn").mkdir()
+    (keys / "ulm.pub").rename(keys / "bonn" / "node.pub")
+    with pytest.raises(PrivstatsError, match="are two keys of one name: keep one of them"):
+        register(host, keys)
+    (keys / "bonn" / "node.pub").rename(keys / "node.pub")
+    with pytest.raises(PrivstatsError, match=r"node\.pub does not say whose key it is: rename it"):
+        register(host, keys)
+    assert not called(host)
+
+
+@pytest.mark.parametrize("spoil", [lambda key: key + b"\0" * 8, lambda key: b"\xef\xbb\xbf" + key])
+def test_a_key_with_characters_that_no_key_has_is_refused(host, spoil):
+    keys = sent(host, "bonn")
+    (keys / "bonn.pub").write_bytes(spoil((keys / "bonn.pub").read_bytes()))
+    with pytest.raises(PrivstatsError, match=r"bonn\.pub is not what `privstats flower key` writes"):
+        register(host, keys)
+    assert not called(host)
+
+
 def test_flowers_refusal_names_the_file(host):
     with pytest.raises(PrivstatsError, match=r"mute\.pub was not registered; does serve run\? Flower says: no json"):
         register(host, sent(host, "mute"))

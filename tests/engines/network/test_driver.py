@@ -1,5 +1,6 @@
 """The loop, for every protocol: whatever network and nodes do, an exact sum, or a session that waits for a next run."""
 
+import math
 from types import SimpleNamespace
 
 import numpy as np
@@ -342,6 +343,13 @@ def test_a_node_that_restarts_must_be_able_to_come_back_in_time() -> None:
     with pytest.raises(PlanError, match="open-seconds must be at least 120"):
         Deadlines(float("nan"), 600)
     assert Deadlines(1, 1, least=1).step_seconds == 1
+
+
+@pytest.mark.parametrize("seconds", [math.inf, math.nan, 1e300, 366 * 86_400 + 1])
+def test_a_deadline_that_never_comes_is_none(seconds: float) -> None:
+    for name in ("open_seconds", "step_seconds"):
+        with pytest.raises(PlanError, match=f"{name.replace('_', '-')} must be at (most|least)"):
+            Deadlines(**{name: seconds})
     assert Deadlines() == Deadlines(3600, 600)
 
 

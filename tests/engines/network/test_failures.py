@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -40,7 +41,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "between_machines.md"
 VARIES = (
     (r"\b[0-9a-f]{8}\.\.\.", "#..."),
     (r"sessions/[0-9a-f]{32}", "sessions/#..."),
-    (r"(on|is) 20\d\d-\d\d-\d\d", r"\1 #"),
+    (r"(on|is|at) 20\d\d-\d\d-\d\d", r"\1 #"),
     (r"127\.0\.0\.1:\d+", "coordinator.example:8000"),
     (r"'/[^']+/records.npz'", "'/srv/st-mary/records.npz'"),
     (r"give-up \S+/study/host", "give-up #"),
@@ -217,6 +218,39 @@ def damage_on_the_way(place: Path, patch) -> Said:
         return plain_answer(node, kind, data)
 
     net.answer = answer
+    return net.said()
+
+
+def with_a_clock(net: Town, patch, kind: str, days: int) -> None:
+    """Let the first helper's clock be off for one message of a kind."""
+    plain, real, off = net.told, time.time, [105]
+
+    def told(node: int, message: bytes) -> Reply:
+        if node not in off or statements.Envelope.decode(message).kind != kind:
+            return plain(node, message)
+        off.clear()
+        patch.setattr(time, "time", lambda: real() + days * 86_400)
+        try:
+            return plain(node, message)
+        finally:
+            patch.setattr(time, "time", real)
+
+    net.told = told
+
+
+def a_helpers_clock_is_ahead(place: Path, patch) -> Said:
+    """By forty days, for one message; it had destroyed the key, and with it every upload."""
+    net = town(place, protocol="split")
+    with_a_clock(net, patch, "helper", 40)
+    lines, _ = net.said()
+    assert ps.Release.load(net.study.host / "release.safetensors").survivors == (0, 1, 2, 3, 4)
+    return lines, net.logs[105]
+
+
+def a_helpers_clock_was_behind_at_its_start(place: Path, patch) -> Said:
+    """By forty days; the parties had been told to set theirs."""
+    net = town(place, protocol="split")
+    with_a_clock(net, patch, "hello", -40)
     return net.said()
 
 

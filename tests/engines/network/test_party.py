@@ -15,6 +15,7 @@ import pytest
 
 import privstats as ps
 from privstats.dp import Ledger
+from privstats.engines.journal import expiry
 from privstats.engines.journal.base import held
 from privstats.engines.journal.client_file import forget_answer
 from privstats.engines.network import measuring, statements
@@ -235,7 +236,7 @@ class TestTheEnd:
             assert party.answer(kind, opening).code == "over"
         assert set(said) == {"this party has finished this session and will not answer again"}
 
-    def test_the_last_answer_is_repeated_until_then(self, tmp_path: Path) -> None:
+    def test_the_last_answer_is_repeated_until_then(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """A server killed while the last answers were on their way asks again, and else loses the session."""
         net = FolderNet(study_of(tmp_path))
         net.dropped = {"over"}
@@ -247,6 +248,10 @@ class TestTheEnd:
         path = net.study.home(0) / "sessions" / party.folder.session
         old = time.time() - RETAIN_SECONDS - 60
         os.utime(path, (old, old))
+        party, said = party_of(net.study)
+        assert party.answer("step", last).code == "ok", "one look at a clock removes nothing"
+        assert "was not needed for 30 days: its last answer is removed after another day" in said[0]
+        monkeypatch.setattr(expiry, "CONFIRMING_SECONDS", 0)
         party, said = party_of(net.study)
         assert party.answer("step", last).code == "over"
         assert said
@@ -269,7 +274,9 @@ class TestTheEnd:
         os.utime(path, (0, 0))
         assert party_of(study)[0].answer("open", opening) == first
 
-    def test_attack_what_is_old_and_does_not_open_costs_no_later_session(self, tmp_path: Path) -> None:
+    def test_attack_what_is_old_and_does_not_open_costs_no_later_session(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """A journal key that was lost, or a stray file, would else keep the party from every session to come."""
         study = study_of(tmp_path)
         (study.home(0) / "sessions").mkdir(mode=0o700)
@@ -277,6 +284,9 @@ class TestTheEnd:
             path = study.home(0) / "sessions" / name
             path.write_bytes(bytes(100))
             os.utime(path, (0, 0))
+        monkeypatch.setattr(expiry, "CONFIRMING_SECONDS", 0)
+        party, _ = party_of(study)
+        party.forget_old()  # the first look at the clock
         party, said = party_of(study)
         assert party.answer("open", opening_of(study)).code == "ok"
         assert [line[:29] for line in sorted(said)] == [

@@ -14,6 +14,7 @@ import pytest
 import privstats as ps
 from privstats.course import iter_rounds
 from privstats.dp import Ledger
+from privstats.engines.journal import expiry
 from privstats.engines.network.folder import Folder
 from privstats.engines.network.party import RETAIN_SECONDS, Party
 from privstats.engines.network.round_host import Ended, Waiting
@@ -274,7 +275,9 @@ def test_what_check_and_join_do_before_anything_is_sent_spends_nothing(tmp_path:
 
 
 @pytest.mark.ci
-def test_last_answers_are_given_up_with_the_next_round_and_after_a_month(tmp_path: Path) -> None:
+def test_last_answers_are_given_up_with_the_next_round_and_after_a_month(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     study = course_study(tmp_path)
     net = FolderNet(study)
     net.dropped = {"over"}
@@ -283,6 +286,9 @@ def test_last_answers_are_given_up_with_the_next_round_and_after_a_month(tmp_pat
     assert kept[0] == kept[1] < kept[2]
     (last,) = [path for path in (study.home(0) / "nodes" / "2" / "sessions").iterdir() if not path.suffix]
     os.utime(last, (0, time.time() - RETAIN_SECONDS - 60))
+    monkeypatch.setattr(expiry, "CONFIRMING_SECONDS", 0)
+    Party.open(study.home(0))
+    assert size(study, 2) == kept[2], "the first look removes nothing"
     Party.open(study.home(0))
     assert size(study, 2) <= kept[0] < kept[2]
 
