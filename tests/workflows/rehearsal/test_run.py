@@ -56,7 +56,7 @@ def test_too_many_columns_are_refused_before_another_file_is_read(tmp_path, monk
         (tmp_path / f"{name}.csv").write_text("\n".join([",".join([*(f"c{at}" for at in range(wide)), "ill"]), *rows]))
     looked, whole, read = [], column_names._key_of, RecordFile.table
     monkeypatch.setattr(column_names, "_key_of", lambda name: looked.append(name) or whole(name))
-    monkeypatch.setattr(RecordFile, "table", lambda file, names: seen.append(file.path) or read(file, names))
+    monkeypatch.setattr(RecordFile, "table", lambda file, *how: seen.append(file.path) or read(file, *how))
     with pytest.raises(ps.SchemaError, match="at most 500 are allowed.*omit columns from the rehearsal with --drop"):
         rehearsal.opened([RecordFile(tmp_path / f"{name}.csv", "ill") for name in ("north", "south")], ASKED)
     assert seen == [tmp_path / "north.csv"]
