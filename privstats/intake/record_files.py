@@ -170,12 +170,7 @@ class RecordFile:
         return table.load(list(dict.fromkeys(wanted)), dict(zip(wanted, marks, strict=False)))
 
     def read(
-        self,
-        names: Requested = None,
-        *,
-        unreadable: Literal["refuse", "leave out"] = "refuse",
-        texts: bool = False,
-        words: frozenset[str] = frozenset(),
+        self, names: Requested = None, *, unreadable: Literal["refuse", "leave out"] = "refuse", texts: bool = False
     ) -> Records:
         """Read all records, or those that the split does not hold out; with ``kept_out``, the others.
 
@@ -184,28 +179,23 @@ class RecordFile:
             unreadable: treatment of a text or gap in a requested column. ``"refuse"``: refuse the file.
                 ``"leave out"``: read NaN, or None for a target, and :func:`measure` excludes the record.
             texts: with ``"leave out"``, keep texts, because :func:`measure` knows those that a plan declares.
-            words: gap words in lower case, such as ``none``, to keep as texts: the plan lists them as values.
 
         Raises:
             DataError: the file cannot be read, or lacks a column.
             RecordError: without ``unreadable="leave out"``, texts or gaps in a requested column.
         """
-        return self._part(self.all_records(names, unreadable=unreadable, texts=texts, words=words))
+        return self._part(self.all_records(names, unreadable=unreadable, texts=texts))
 
     def batches(
-        self,
-        names: Requested = None,
-        *,
-        unreadable: Literal["refuse", "leave out"] = "refuse",
-        words: frozenset[str] = frozenset(),
+        self, names: Requested = None, *, unreadable: Literal["refuse", "leave out"] = "refuse"
     ) -> Iterator[tuple[Any, NDArray[Any]]]:
         """Yield the records of :meth:`read` as batches; memory does not grow with a table."""
         if not self.is_table:
-            records = self.read(names, unreadable=unreadable, texts=True, words=words)
+            records = self.read(names, unreadable=unreadable, texts=True)
             yield records.X, records.y
             return
         gaps = unreadable == "leave out"
-        for part in parts_of(self, names, gaps=gaps, words=words):
+        for part in parts_of(self, names, gaps=gaps):
             goals = part.goals if gaps else labels_of(part.goals)
             records = self._part(Records(part.X, goals, part.names, part.persons))
             yield records.X, records.y
@@ -227,19 +217,14 @@ class RecordFile:
         return (records.held_out if self.kept_out else records.summed)(self.split, self.seed)
 
     def all_records(
-        self,
-        names: Requested = None,
-        *,
-        unreadable: Literal["refuse", "leave out"] = "refuse",
-        texts: bool = False,
-        words: frozenset[str] = frozenset(),
+        self, names: Requested = None, *, unreadable: Literal["refuse", "leave out"] = "refuse", texts: bool = False
     ) -> Records:
         """Read every record; raises as :meth:`read`."""
         gaps = unreadable == "leave out"
         if not self.is_table:
             arrays = read_archive(self.path, f"X y {self.persons or ''}")
             return Records(arrays["X"], arrays["y"], (), arrays[self.persons] if self.persons else None)
-        return Records(*joined(parts_of(self, names, gaps=gaps, words=words), gaps=gaps, texts=texts))
+        return Records(*joined(parts_of(self, names, gaps=gaps), gaps=gaps, texts=texts))
 
 
 def _empty(share: float, records: int) -> DataError:

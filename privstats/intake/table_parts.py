@@ -8,7 +8,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -48,14 +48,11 @@ class Part:
     persons: NDArray[np.object_] | None = None
 
 
-def parts_of(
-    file: RecordFile, requested: Requested, *, gaps: bool, words: frozenset[str] = frozenset()
-) -> Iterator[Part]:
+def parts_of(file: RecordFile, requested: Requested, *, gaps: bool) -> Iterator[Part]:
     """Yield a table's records, some thousand at a time; at least one part, which may be empty.
 
     Args:
         gaps: a gap is NaN, a missing target None, and a text stays as it is; else these are refused.
-        words: gap words in lower case, such as ``none``, that stay as texts, because the plan lists them as values.
     """
     table = table_file(Path(file.path), file.dialect)
     targets, persons = _targets(file, table.names), persons_column(file, table.names)
@@ -68,7 +65,7 @@ def parts_of(
         raise DataError(f"{file.path}: {persons!r} holds the person ids, and the plan reads it; name another column")
     columns = _Columns(tuple(features), tuple(targets), persons)
     if requested is None or isinstance(requested, tuple):
-        yield from _of_features(file, table, names, columns, gaps=gaps, words=words)
+        yield from _of_features(file, table, names, columns, gaps=gaps)
     else:
         yield from _of_cells(file, table, requested, columns, gaps=gaps)
 
@@ -161,21 +158,14 @@ def present(file: RecordFile, names: Sequence[str], wanted: Sequence[str]) -> li
 
 
 def _of_features(
-    file: RecordFile,
-    table: TableFile,
-    names: Sequence[str],
-    columns: _Columns,
-    *,
-    gaps: bool,
-    words: frozenset[str],
+    file: RecordFile, table: TableFile, names: Sequence[str], columns: _Columns, *, gaps: bool
 ) -> Iterator[Part]:
     for part in table.parts(columns.all, gaps=gaps):
-        listing = {name: read(part[place]) for name, place in zip(names, columns.features, strict=True)}
-        readings = {name: replace(column, listed_words=words) for name, column in listing.items()}
+        readings = {name: read(part[place]) for name, place in zip(names, columns.features, strict=True)}
         X = side_by_side(list(readings.values())) if readings else np.empty((0, 0))
         if not gaps:
             _require_numbers(file, readings, {target: part[target] for target in columns.targets})
-        yield Part(X, _goals(part, columns.targets, gaps=gaps, words=words), tuple(names), columns.ids(part))
+        yield Part(X, _goals(part, columns.targets, gaps=gaps), tuple(names), columns.ids(part))
 
 
 def _of_cells(
@@ -218,15 +208,13 @@ def _lacks(goals: Any) -> bool:
     return bool(read(goals).missing.any())
 
 
-def _goals(
-    part: Mapping[str, Any], targets: Sequence[str], *, gaps: bool, words: frozenset[str] = frozenset()
-) -> NDArray[np.object_]:
-    columns = [_read(part[target], words) if gaps else _object(part[target]) for target in targets]
+def _goals(part: Mapping[str, Any], targets: Sequence[str], *, gaps: bool) -> NDArray[np.object_]:
+    columns = [_read(part[target]) if gaps else _object(part[target]) for target in targets]
     return columns[0] if len(columns) == 1 else np.column_stack(columns)
 
 
-def _read(values: Any, words: frozenset[str]) -> NDArray[np.object_]:
-    readings = replace(read(values), listed_words=words)
+def _read(values: Any) -> NDArray[np.object_]:
+    readings = read(values)
     out = readings.plain.astype(object)
     out[readings.missing] = None
     return out

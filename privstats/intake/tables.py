@@ -181,11 +181,11 @@ def ordered_columns(X: Any, names: tuple[str, ...] | None, *, gaps: bool = False
         )
     if not result:
         return np.empty((len(X), 0))
-    return ReadRows(result) if any(column.distinct for column in result) else side_by_side(result)
+    return ReadRows(result) if texts else side_by_side(result)
 
 
 class ReadRows:
-    """Rows of columns already read, at least one of which holds a text, or a word that may be a value or a gap."""
+    """Rows of columns already read, at least one of which holds a text."""
 
     dtype = np.dtype(object)
 

@@ -32,12 +32,6 @@ def levels_of(schema: Schema) -> Levels | None:
     return first if first is not None and first.kind == "levels" else None
 
 
-def listed_words(schema: Schema) -> frozenset[str]:
-    """Return the gap words, such as ``none``, that the schema's declared texts list as values."""
-    levels = levels_of(schema)
-    return frozenset().union(*(each.words for each in (*levels.columns, *levels.outcomes))) if levels else frozenset()
-
-
 def columns_read(schema: Schema) -> Cells | tuple[str, ...] | None:
     """Return the columns or feature names to read from a file; None for all."""
     return cells_of(schema) or schema.feature_names

@@ -57,10 +57,6 @@ class Declared:
         """Return which values are declared gap codes, ``(n,)``."""
         return self._gaps.places_of(readings) >= 0
 
-    def missing_in(self, readings: Readings) -> NDArray[np.bool_]:
-        """Return which values are gaps here, ``(n,)``: a gap word that the column lists is a value."""
-        return replace(readings, listed_words=self.words).missing
-
     def codes(self, readings: Readings) -> tuple[NDArray[np.float64], int]:
         """Return codes, float64 ``(n,)``, and the number of unreadable values."""
         readings = replace(readings, listed_words=self.words)
