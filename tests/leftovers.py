@@ -12,7 +12,7 @@ from typing import Self
 _GRACE_SECONDS = 10.0
 _OF_LIBRARIES = (
     "PYTEST_",
-    *("GRPC_", "RAY_", "PYTHONBREAKPOINT"),  # Flower, when it is imported, and Ray
+    *("BROWSER_USE_", "GRPC_", "RAY_", "PYTHONBREAKPOINT"),  # Flower, when it is imported, and Ray
     "TORCHINDUCTOR_CACHE_DIR",  # torch, at the first compilation
     "_RJEM_MALLOC_CONF",  # polars, when it is imported
     "KMP_",  # scikit-learn, when it is imported

@@ -241,10 +241,10 @@ def test_a_node_rings_for_each_task_before_it_waits_for_the_answer(monkeypatch, 
     """Also for one that follows at once, where the node does not sleep between two."""
     from flwr.supernode import start_client_internal
 
-    heard = []
+    heard, replaced = [], {}
     monkeypatch.setattr(entrypoint_guard, "_child", lambda *_: None)
+    monkeypatch.setattr(entrypoint_guard, "replace", lambda _, names: replaced.update(names))
     monkeypatch.setattr(WakeUpPipe, "wake", lambda self: heard.append(self.path))
-    monkeypatch.setattr(start_client_internal, "time", time)
     monkeypatch.setattr(
         start_client_internal,
         "_push_messages",
@@ -253,7 +253,7 @@ def test_a_node_rings_for_each_task_before_it_waits_for_the_answer(monkeypatch, 
     monkeypatch.setenv(WAKE_UP_PIPE, str(tmp_path / "wake-up"))
     entrypoint_guard._supernode()
     for state in "ab":
-        start_client_internal._push_messages(state=state)
+        replaced["_push_messages"](state=state)
     assert heard == [tmp_path / "wake-up", "a", tmp_path / "wake-up", "b"]
 
 
