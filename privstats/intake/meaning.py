@@ -224,15 +224,15 @@ def checked_names(field: str, names: Any, count: int | None = None, of: str = ""
     return tuple(str(name) for name in names)
 
 
-def check_distinct(field: str, values: Sequence[Any], *, words: bool = False) -> None:
+def check_distinct(field: str, values: Sequence[Any]) -> None:
     """Refuse public values that no record's value can match.
 
-    Such values read as missing (unless ``words``), as another listed value, or as a number from 2**53 on, or contain a
-    character lost in decoding.
+    Such values read as missing (a blank, None or NaN), as another listed value, or as a number from 2**53 on, or
+    contain a character lost in decoding. A word such as ``none`` is a value where it is listed.
     """
     known: dict[Reading, Any] = {}
     for value in values:
-        read = (words and word_of(value)) or reading(value)
+        read = word_of(value) or reading(value)
         if read is None:
             raise SchemaError(
                 f"{field} holds {shown(value)}, which is read as a missing value, in every container: write another "

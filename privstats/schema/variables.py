@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any, TypeAlias
 
 from privstats.errors import SchemaError
-from privstats.intake.meaning import check_distinct, checked_names, same
+from privstats.intake.meaning import checked_names, same
 from privstats.transforms.categories import MISSING_CELL, Categories, require_switch
 
 _OPEN = ("both", "above", "below", "none")
@@ -91,7 +91,6 @@ def _counted(variable: Categories) -> Categories:
     """Return categories for count tables; refuse ``ordered`` and ``gaps``, which only Cells reads."""
     if len(variable.values) < 2:
         raise SchemaError(f"values of {variable.name} must be at least two different texts, or integers")
-    check_distinct(f"values of {variable.name}", variable.values)
     if variable.ordered or variable.gaps:
         raise SchemaError(f"ordered and gaps of {variable.name} belong to Cells; a count table has no use for them")
     return replace(variable, other=bool(variable.other), missing=bool(variable.missing))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 from typing import Any, ClassVar
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import SchemaError
-from privstats.intake.columns import Listed, Readings
+from privstats.intake.columns import Decided, Listed, Readings
 from privstats.intake.meaning import check_distinct, checked_names, reading, shown
 
 MISSING_CELL, OTHER_CELL = "missing", "other"
@@ -31,13 +31,22 @@ class Declared:
         gaps = tuple(reading(gap) if isinstance(gap, date | np.datetime64) else gap for gap in gaps)
         if not all(isinstance(gap, str | int | float) for gap in gaps):
             raise SchemaError(f"gaps of {name} must be texts or numbers; a date is its ISO text")
-        check_distinct(f"gaps of {name}", gaps, words=True)
+        check_distinct(f"gaps of {name}", gaps)
         object.__setattr__(self, "gaps", gaps)
 
     @cached_property
+    def listed(self) -> Listed:
+        """The listed values, in comparable form."""
+        return Listed.of(getattr(self, "values", ()))
+
+    @property
     def words(self) -> frozenset[str]:
         """Lower-case values that elsewhere mean a gap, such as ``none``."""
-        return Listed.of(getattr(self, "values", ())).words
+        return self.listed.words
+
+    def decide(self, readings: Readings) -> Decided:
+        """Return which values are listed, and which are gaps."""
+        return self.listed.decide(readings, self._gaps)
 
     @cached_property
     def _gaps(self) -> Listed:
@@ -45,10 +54,7 @@ class Declared:
 
     def codes(self, readings: Readings) -> tuple[NDArray[np.float64], int]:
         """Return codes, float64 ``(n,)``, and the number of unreadable values."""
-        readings = replace(readings, listed_words=self.words)
-        gone = readings.missing
-        if len(self._gaps.numbers) or self._gaps.texts:
-            gone |= self._gaps.places_of(readings) >= 0
+        gone = self.decide(readings).gaps
         codes = self._codes_of(readings)
         unread = int((np.isnan(codes) & ~gone).sum())
         codes[gone] = np.nan
@@ -109,7 +115,7 @@ class Categories(Declared):
         object.__setattr__(self, "values", values)
         self.settle_gaps(self.gaps)
         field = f"values of {self.name}" + " and its gaps" * bool(self.gaps)
-        check_distinct(field, (*values, *self.gaps), words=True)
+        check_distinct(field, (*values, *self.gaps))
 
     @property
     def cells(self) -> tuple[str, ...]:
@@ -121,11 +127,6 @@ class Categories(Declared):
     def is_scale(self) -> bool:
         """Whether each step from value to value is encoded by a sign; other values then count as missing."""
         return len(self.values) == 2 or (self.ordered and bool(self.values))
-
-    @cached_property
-    def listed(self) -> Listed:
-        """The values, in comparable form."""
-        return Listed.of(self.values)
 
     def _codes_of(self, readings: Readings) -> NDArray[np.float64]:
         places = self.listed.places_of(readings).astype(np.float64)

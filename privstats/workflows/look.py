@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.intake.columns import Listed, Readings, read
+from privstats.intake.columns import Readings, read
 from privstats.intake.meaning import reading, word_of
 from privstats.intake.person_ids import names_of
 from privstats.schema import HazardSchema
@@ -72,7 +72,7 @@ def looked(column: Column, values: Any) -> Looked:
     """Compute one column's facts."""
     readings = values if isinstance(values, Readings) else read(values)
     codes, unread = column.codes(readings)
-    gone = _missing(column, readings)
+    gone = column.decide(readings).gaps
     other = int((codes == len(column.values)).sum()) if isinstance(column, Categories) and not column.is_scale else 0
     known = codes[~np.isnan(codes)]
     return Looked(
@@ -110,11 +110,6 @@ def times_remark(schema: HazardSchema, values: Any) -> str:
         f"{schema.bins.name}: all are integers; if they are rounded down, set time_unit = 1 in the plan. "
         f"{at_edges / len(known):.0%} are at the edge of a bin, and count in the bin {after} it"
     )
-
-
-def _missing(column: Column, readings: Readings) -> NDArray[np.bool_]:
-    gone = readings.missing
-    return gone | (Listed.of(column.gaps).places_of(readings) >= 0) if column.gaps else gone
 
 
 def _quartiles(column: Numeric | Dates, known: NDArray[np.float64]) -> str:
@@ -161,7 +156,7 @@ def _of_unreadable(column: Column, readings: Readings, codes: NDArray[np.float64
             yield f"{unread:,} unreadable: {guess}"
             return
     if not isinstance(column, Categories):
-        values = _values_at(readings, np.isnan(codes) & ~_missing(column, readings))
+        values = _values_at(readings, np.isnan(codes) & ~column.decide(readings).gaps)
         frequent = ", ".join(value for value, _ in values.most_common(_SHOWN))
         yield f"{unread:,} are {column.unread}, such as {frequent}: correct it, or they count as missing"
 
@@ -177,7 +172,7 @@ def _of_codes(known: NDArray[np.float64], records: int) -> Iterator[str]:
 
 def _of_others(column: Categories, readings: Readings, count: int) -> str:
     rest = unlisted(column, readings)
-    many = f"all {count:,}" if count == int((~_missing(column, readings)).sum()) else f"{count:,}"
+    many = f"all {count:,}" if count == int((~column.decide(readings).gaps).sum()) else f"{count:,}"
     frequent = [value for value, _ in rest.most_common(_SHOWN)]
     codes = [value for value in frequent if _is_code(value)]
     guess = "a gap code?" if len(codes) == len(frequent) else "another spelling?"
@@ -196,7 +191,8 @@ def _is_code(value: str) -> bool:
 
 def unlisted(column: Categories, readings: Readings) -> Counter[str]:
     """Count each unlisted value."""
-    return _values_at(readings, (column.listed.places_of(readings) < 0) & ~_missing(column, readings))
+    decided = column.decide(readings)
+    return _values_at(readings, (decided.places < 0) & ~decided.gaps)
 
 
 def _values_at(readings: Readings, chosen: NDArray[np.bool_]) -> Counter[str]:
