@@ -30,6 +30,8 @@ from privstats.inference.scorecard_points import (
     shares,
 )
 from privstats.inference.summary import RowTable, Summary, ends_of, formerly
+from privstats.intake.tables import as_table, names_of_columns
+from privstats.moments.table import codes_of
 from privstats.release import Release
 from privstats.transforms import Cells
 
@@ -155,7 +157,7 @@ class Scorecard(RowTable):
 
     def scores(self, table: Any) -> NDArray[np.float64]:
         """Return records' scores, ``(n, outcomes)``."""
-        places = self.cells.indices(self.cells.codes(table))
+        places = self.cells.indices(codes_of(self.cells, table))
         out = np.tile(self.base, (len(places), 1))
         for j, column in enumerate(self.columns):
             out += column.points[:, places[:, j]].T
@@ -178,10 +180,11 @@ class Scorecard(RowTable):
             DataError: not one record, or a column is missing.
         """
         row = self._row(outcome)
-        named = record.to_dict() if hasattr(record, "to_dict") else record
-        if not isinstance(named, dict):
+        named = as_table(record)
+        codes = None if names_of_columns(named) is None else codes_of(self.cells, named)
+        if codes is None or len(codes) != 1:
             raise DataError("record must be a row of a frame, or a mapping from names of columns to values")
-        (places,) = self.cells.indices(self.cells.codes({name: [value] for name, value in named.items()}))
+        (places,) = self.cells.indices(codes)
         parts = [
             (column.name, column.cells[column.intervals.of_steps[place]], float(column.points[row, place]))
             for column, place in zip(self.columns, places, strict=True)

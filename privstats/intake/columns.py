@@ -14,6 +14,7 @@ import math
 import re
 import sys
 from array import array
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -83,6 +84,11 @@ class Readings:
     def texts(self) -> dict[int, str]:
         """Values that are texts, by index."""
         return {i: self.distinct[self.places[i]] for i in np.flatnonzero(self.are_texts).tolist()}
+
+    def counted(self, chosen: NDArray[np.bool_]) -> Counter[str]:
+        """Count the distinct values at these indices, as texts."""
+        texts = self.texts
+        return Counter(texts.get(i, f"{self.numbers[i]:.15g}") for i in np.flatnonzero(chosen).tolist())
 
     @property
     def words(self) -> dict[int, str]:

@@ -40,6 +40,7 @@ _INTERVAL = re.compile(r"([\[(])([^,()\[\]]+),([^,()\[\]]+)([\])])")
 LONGEST = 1024
 """Maximum characters of a text: longer than any public name; the time to normalise grows with the square."""
 
+_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+(?:[eE][+-]?[0-9]+)?")
 _TRUTHS = {"true": 1.0, "false": 0.0}
 
 
@@ -134,6 +135,17 @@ def _of_date(value: Any) -> Reading:
 def is_decimal(value: Any) -> bool:
     """Return whether a value is a text of a plain decimal."""
     return type(value) is str and len(value) <= LONGEST and _DECIMAL.fullmatch(value) is not None
+
+
+def has_decimal_comma(text: str) -> bool:
+    """Return whether a text is a number with a decimal comma.
+
+    Example:
+        >>> from privstats.intake.meaning import has_decimal_comma
+        >>> [has_decimal_comma(text) for text in ("61,5", "61.5", "1,2,3")]
+        [True, False, False]
+    """
+    return _COMMA.fullmatch(text) is not None and isinstance(reading(text.replace(",", ".")), float)
 
 
 def _of_text(text: str) -> Reading:

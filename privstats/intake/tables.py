@@ -186,6 +186,27 @@ def ordered_columns(X: Any, names: tuple[str, ...] | None, *, gaps: bool = False
     return side_by_side(result)
 
 
+def as_table(X: Any) -> Any:
+    """Return columns by name for a list of mappings, a mapping of single values or a pandas row; else X unchanged.
+
+    Example:
+        >>> as_table([{"age": 40}, {"age": 50, "sex": "f"}]), as_table({"age": 40, "sex": "f"})
+        ({'age': [40, 50], 'sex': [None, 'f']}, {'age': [40], 'sex': ['f']})
+    """
+    if is_list(X) and len(X) and all(isinstance(each, Mapping) for each in X):
+        names = dict.fromkeys(name for each in X for name in each)
+        return {name: [each.get(name) for each in X] for name in names}
+    if hasattr(X, "iloc") and getattr(X, "ndim", 0) == 1 and hasattr(X, "to_dict"):  # a row of a pandas frame
+        X = X.to_dict()
+    if isinstance(X, Mapping) and X and not any(map(_is_column, X.values())):
+        return {name: [value] for name, value in X.items()}
+    return X
+
+
+def _is_column(value: Any) -> bool:
+    return not isinstance(value, str | bytes) and (is_list(value) or has_order(value))
+
+
 class ReadRows:
     """Rows of columns already read, at least one of which holds a text or a word that may mean a gap."""
 

@@ -91,7 +91,7 @@ class CodeRows:
 
     def _read(self, start: int, stop: int) -> Codes:
         names = [column.name for column in self._cells.columns]
-        return self._cells.read(dict(zip(names, _pieces(self._source, slice(start, stop)), strict=True)))
+        return self._cells.read(dict(zip(names, pieces(self._source, slice(start, stop)), strict=True)))
 
     def _note(self, unread: Mapping[str, int]) -> None:
         if unread and self._refuse:
@@ -115,7 +115,8 @@ def _records(source: Any) -> int:
     return lengths.pop()
 
 
-def _pieces(source: Any, where: slice) -> list[Any]:
+def pieces(source: Any, where: slice) -> list[Any]:
+    """Return consecutive values of every declared column."""
     if isinstance(source, list):
         return [column.take(where) for column in source]
     tile = source[where]

@@ -15,14 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.intake.columns import Readings, read
-from privstats.intake.meaning import reading, word_of
+from privstats.intake.meaning import has_decimal_comma, reading, word_of
 from privstats.intake.person_ids import names_of
 from privstats.schema import HazardSchema
 from privstats.transforms import Categories, Column, Dates, Numeric, Truth
 
 _FEW = 0.01
 _CODES = frozenset(float(f"{sign}{digit * times}") for sign in ("", "-") for digit in "89" for times in range(1, 7))
-_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
 _WITH_UNIT = re.compile(r"[<>≤≥~]\s*[+-]?[0-9.,]+.*|[+-]?[0-9]+[.,]?[0-9]*\s*[^0-9\s].*")
 _OTHER_DATE = re.compile(r"[0-9]{1,2}[./-][0-9]{1,2}[./-][0-9]{2,4}.*|[0-9]{8}")
 _SHOWN = 3
@@ -156,7 +155,7 @@ def _of_unreadable(column: Column, readings: Readings, codes: NDArray[np.float64
             yield f"{unread:,} unreadable: {guess}"
             return
     if not isinstance(column, Categories):
-        values = _values_at(readings, np.isnan(codes) & ~column.decide(readings).gaps)
+        values = readings.counted(np.isnan(codes) & ~column.decide(readings).gaps)
         frequent = ", ".join(value for value, _ in values.most_common(_SHOWN))
         yield f"{unread:,} are {column.unread}, such as {frequent}: correct it, or they count as missing"
 
@@ -192,12 +191,7 @@ def _is_code(value: str) -> bool:
 def unlisted(column: Categories, readings: Readings) -> Counter[str]:
     """Count each unlisted value."""
     decided = column.decide(readings)
-    return _values_at(readings, (decided.places < 0) & ~decided.gaps)
-
-
-def _values_at(readings: Readings, chosen: NDArray[np.bool_]) -> Counter[str]:
-    texts = readings.texts
-    return Counter(texts.get(place, f"{readings.numbers[place]:.15g}") for place in np.flatnonzero(chosen).tolist())
+    return readings.counted((decided.places < 0) & ~decided.gaps)
 
 
 def spellings(column: Categories, rest: Counter[str]) -> dict[str, str]:
@@ -206,13 +200,9 @@ def spellings(column: Categories, rest: Counter[str]) -> dict[str, str]:
     return {value: listed[value.casefold()] for value, _ in rest.most_common() if value.casefold() in listed}
 
 
-def _reads_as_number(text: str) -> bool:
-    return isinstance(reading(text.replace(",", ".")), float)
-
-
 _GUESSES: Mapping[type, Mapping[str, Callable[[str], bool]]] = {
     Numeric: {
-        "decimal comma?": lambda text: _COMMA.fullmatch(text) is not None and _reads_as_number(text),
+        "decimal comma?": has_decimal_comma,
         "units or signs in the cells?": lambda text: _WITH_UNIT.fullmatch(text) is not None,
     },
     Dates: {"dates not written as 2020-01-31?": lambda text: _OTHER_DATE.fullmatch(text) is not None},
