@@ -170,7 +170,12 @@ class RecordFile:
         return table.load(list(dict.fromkeys(wanted)), dict(zip(wanted, marks, strict=False)))
 
     def read(
-        self, names: Requested = None, *, unreadable: Literal["refuse", "leave out"] = "refuse", texts: bool = False
+        self,
+        names: Requested = None,
+        *,
+        unreadable: Literal["refuse", "leave out"] = "refuse",
+        texts: bool = False,
+        words: Collection[str] = (),
     ) -> Records:
         """Read all records, or those that the split does not hold out; with ``kept_out``, the others.
 
@@ -179,15 +184,20 @@ class RecordFile:
             unreadable: treatment of a text or gap in a requested column. ``"refuse"``: refuse the file.
                 ``"leave out"``: read NaN, or None for a target, and :func:`measure` excludes the record.
             texts: with ``"leave out"``, keep texts, because :func:`measure` knows those that a plan declares.
+            words: words for a gap, such as ``"none"``, that stay texts because the plan declares them.
 
         Raises:
             DataError: the file cannot be read, or lacks a column.
             RecordError: without ``unreadable="leave out"``, texts or gaps in a requested column.
         """
-        return self._part(self.all_records(names, unreadable=unreadable, texts=texts))
+        return self._part(self.all_records(names, unreadable=unreadable, texts=texts, words=words))
 
     def batches(
-        self, names: Requested = None, *, unreadable: Literal["refuse", "leave out"] = "refuse"
+        self,
+        names: Requested = None,
+        *,
+        unreadable: Literal["refuse", "leave out"] = "refuse",
+        words: Collection[str] = (),
     ) -> Iterator[tuple[Any, NDArray[Any]]]:
         """Yield the records of :meth:`read` as batches; memory does not grow with a table."""
         if not self.is_table:
@@ -195,13 +205,17 @@ class RecordFile:
             yield records.X, records.y
             return
         gaps = unreadable == "leave out"
-        for part in parts_of(self, names, gaps=gaps):
+        for part in parts_of(self, names, gaps=gaps, words=words):
             goals = part.goals if gaps else labels_of(part.goals)
             records = self._part(Records(part.X, goals, part.names, part.persons))
             yield records.X, records.y
 
     def parts(
-        self, names: Requested = None, *, unreadable: Literal["refuse", "leave out"] = "refuse"
+        self,
+        names: Requested = None,
+        *,
+        unreadable: Literal["refuse", "leave out"] = "refuse",
+        words: Collection[str] = (),
     ) -> tuple[Records, Records]:
         """Return the records to sum, and those held out; raises as :meth:`read`, and without a split."""
         if self.split is None:
@@ -209,7 +223,7 @@ class RecordFile:
                 f"{self.path} holds one set of records; set the share to score on with --split (in Python split=), "
                 "such as 0.25"
             )
-        return self.all_records(names, unreadable=unreadable).split(self.split, self.seed)
+        return self.all_records(names, unreadable=unreadable, words=words).split(self.split, self.seed)
 
     def _part(self, records: Records) -> Records:
         if self.split is None:
@@ -217,14 +231,19 @@ class RecordFile:
         return (records.held_out if self.kept_out else records.summed)(self.split, self.seed)
 
     def all_records(
-        self, names: Requested = None, *, unreadable: Literal["refuse", "leave out"] = "refuse", texts: bool = False
+        self,
+        names: Requested = None,
+        *,
+        unreadable: Literal["refuse", "leave out"] = "refuse",
+        texts: bool = False,
+        words: Collection[str] = (),
     ) -> Records:
         """Read every record; raises as :meth:`read`."""
         gaps = unreadable == "leave out"
         if not self.is_table:
             arrays = read_archive(self.path, f"X y {self.persons or ''}")
             return Records(arrays["X"], arrays["y"], (), arrays[self.persons] if self.persons else None)
-        return Records(*joined(parts_of(self, names, gaps=gaps), gaps=gaps, texts=texts))
+        return Records(*joined(parts_of(self, names, gaps=gaps, words=words), gaps=gaps, texts=texts))
 
 
 def _empty(share: float, records: int) -> DataError:

@@ -407,8 +407,9 @@ def _read(
     why = {(repr(name), moments.readable.NO_CELL): result < 0 for name, result in cells.items()}
     levels = moments.code_rows.levels_of(schema)
     for name, column in zip(schema.feature_names, gone.T, strict=True):
-        empty, worded = columns[name].missing, levels is not None and levels.of(name) is not None
-        unread = moments.readable.WORD if worded else moments.readable.TEXT
+        declared = None if levels is None else levels.of(name)
+        empty = moments.cells.gaps_in(declared, columns[name])
+        unread = moments.readable.TEXT if declared is None else moments.readable.WORD
         why |= {(repr(name), moments.readable.GAP): empty, (repr(name), unread): column & ~empty}
     bins = np.append(schema.in_bin, [schema.periods, -1])[cells[clock.name]]
     died = (cells[event.name] == 1) & (bins < schema.periods)  # a person seen beyond the last edge is censored there

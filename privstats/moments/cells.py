@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from privstats.errors import DataError, RecordError
 from privstats.intake.column_names import require_records
-from privstats.intake.columns import Listed, Readings, alike, read
+from privstats.intake.columns import Readings, alike, read
 from privstats.intake.meaning import listed
 from privstats.intake.tables import is_list, names_of_columns, rectangle, table_of
 from privstats.moments.clip_report import PRIVATE
@@ -143,14 +143,20 @@ def _columns(X: Any, names: list[str]) -> dict[str, Any]:
 
 def cells_in(variable: Any, column: Readings) -> NDArray[np.intp]:
     """Return each value's cell; -1 without one."""
+    gaps = gaps_in(variable, column)
     if isinstance(variable, Categories):
-        cells = Listed.of(variable.values).places_of(column)
+        cells = variable.listed.places_of(column)
         if variable.other:
             cells[cells < 0] = len(variable.values)
     else:
         cells = _bins(variable, column)
-    cells[column.missing] = len(variable.cells) - 1 if variable.missing else -1
+    cells[gaps] = len(variable.cells) - 1 if variable.missing else -1
     return cells
+
+
+def gaps_in(variable: Any, column: Readings) -> NDArray[np.bool_]:
+    """Return which values are gaps under the variable's declaration."""
+    return variable.decide(column).gaps if isinstance(variable, Categories) else column.missing
 
 
 def _bins(variable: Any, column: Readings) -> NDArray[np.intp]:
@@ -168,7 +174,7 @@ def require_cells(variable: Any, column: Readings, cells: NDArray[np.intp]) -> N
     """Refuse values without a cell, and name a remedy."""
     if (cells >= 0).all():
         return
-    if column.missing.any() and not variable.missing:
+    if gaps_in(variable, column).any() and not variable.missing:
         raise RecordError(f"column {variable.name!r} has missing values; give the plan's variable missing=True")
     if not isinstance(variable, Bins | Categories):
         raise RecordError(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from privstats.errors import DataError, UnreadableRecordsWarning
-from privstats.moments.code_rows import columns_read
+from privstats.moments.code_rows import columns_read, words_of
 from privstats.schema import Schema
 from privstats.schema.kinds import kind_of
 
@@ -33,8 +33,8 @@ def records_in(file: RecordFile, schema: Schema, unreadable: Unreadable, *, at_o
     if named := kind.named(schema):
         return _columns_of(file, named), None
     if kind.in_batches(schema) and not at_once:
-        return _FileBatches(file, columns_read(schema), unreadable), None
-    records = file.read(columns_read(schema), unreadable=unreadable, texts=True)
+        return _FileBatches(file, columns_read(schema), unreadable, words_of(schema)), None
+    records = file.read(columns_read(schema), unreadable=unreadable, texts=True, words=words_of(schema))
     return records.X, records.y
 
 
@@ -43,9 +43,10 @@ class _FileBatches:
     file: RecordFile
     requested: Requested
     unreadable: Unreadable
+    words: frozenset[str]
 
     def __iter__(self) -> Iterator[tuple[Any, NDArray[Any]]]:
-        return self.file.batches(self.requested, unreadable=self.unreadable)
+        return self.file.batches(self.requested, unreadable=self.unreadable, words=self.words)
 
 
 def persons_in(file: RecordFile, schema: Schema, unreadable: Unreadable) -> tuple[Any, Any, Any]:
@@ -55,7 +56,7 @@ def persons_in(file: RecordFile, schema: Schema, unreadable: Unreadable) -> tupl
     if named := kind_of(schema).named(schema):
         columns = _columns_of(file, (*named, file.persons))
         return columns, None, columns.pop(file.persons)
-    records = file.read(columns_read(schema), unreadable=unreadable, texts=True)
+    records = file.read(columns_read(schema), unreadable=unreadable, texts=True, words=words_of(schema))
     return records.X, records.y, records.persons
 
 

@@ -278,7 +278,7 @@ def _parsed(tile: Any, names: Sequence[str], declared: Sequence[Any]) -> tuple[N
         codes = result.numbers if column is None else column.codes(result)[0]
         # Code len(words) marks an unlisted text.
         X[:, j] = np.where(codes == (len(words) or np.nan), np.nan, codes)
-        why[name, GAP] = gone = result.missing
+        why[name, GAP] = gone = result.missing if column is None else column.decide(result).gaps
         why[name, WORD if words else TEXT] = np.isnan(X[:, j]) & ~gone
     return X, why
 

@@ -125,7 +125,6 @@ def test_a_column_is_its_table(column):
         (lambda: ps.Numeric("a", (True,)), "one or more finite numbers"),
         (lambda: ps.Numeric("a", gaps=(9, "9")), "which are read as one value"),
         (lambda: ps.Categories("a", ("none", "x"), gaps=("NONE",)), "which are read as one value"),
-        (lambda: ps.CountSchema((ps.Categories("a", ("none", "x")),), (("a",),)), "which is read as a missing value"),
         (lambda: ps.Numeric("a", gaps=9), "gaps of a must be a tuple of codes"),
         (lambda: ps.Numeric("a", unit="x" * 41), "unit of a must be a text of at most 40"),
         (lambda: ps.Numeric("a", suffix="m2"), "suffix of a must be a text of at most 40 characters without digits"),
