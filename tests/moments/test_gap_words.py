@@ -245,8 +245,8 @@ def test_losses_are_named_by_column_with_public_words_alone() -> None:
     assert "1 hold 'n/a', which means a gap" in text
     assert "secret" not in text
     followers = followed(arm=["A", "A", "b", "none", *["b"] * 8])
+    published = Published.of({name: Values.rounded(np.zeros(n)) for name, n in hazard().needs.items()})
     with pytest.warns(UnreadableRecordsWarning, match="2 hold 'a' in another case, 1 hold 'none', which means a gap"):
-        published = Published.of({name: Values.rounded(np.zeros(n)) for name, n in hazard().needs.items()})
         ps.measure(hazard(), followers, published=published, unreadable="leave out")
     with pytest.warns(UnreadableRecordsWarning, match="1 hold 'one' in another case"):
         ps.measure(counts(ps.Categories("x", ("one", "two"))), {"x": ["One", "two"]}, unreadable="leave out")
