@@ -230,3 +230,23 @@ def test_synthetic_columns_read_the_word(word: str) -> None:
     plain = coded((ps.Categories("x", (PLAIN, "one")),), {"x": [PLAIN, "one", None]})["x"]
     renamed = [PLAIN if each == word else each for each in codes.tolist()]
     assert [str(each) for each in renamed] == [str(each) for each in plain.tolist()]
+
+
+def test_losses_are_named_by_column_with_public_words_alone() -> None:
+    schema = effect(treatment={"arm": ("placebo", "drug")}).rows
+    X = pandas.DataFrame({"age": [50.0] * 6, "arm": ["Placebo", "PLACEBO", "drug", "none", "placebo", "a secret"]})
+    with pytest.warns(UnreadableRecordsWarning) as caught:
+        ps.measure(schema, X, objects_of(["no", "yes", "no", "yes", "N/A", "no"]), unreadable="leave out")
+    text = str(caught[0].message)
+    assert (
+        "'arm': 1 hold nothing, 3 hold none of the values that the plan declares, 2 hold 'placebo' in another" in text
+    )
+    assert "1 hold 'none', which means a gap where the plan does not declare it; 'got': 1 hold nothing" in text
+    assert "1 hold 'n/a', which means a gap" in text
+    assert "secret" not in text
+    followers = followed(arm=["A", "A", "b", "none", *["b"] * 8])
+    published = Published.of({name: Values.rounded(np.zeros(n)) for name, n in hazard().needs.items()})
+    with pytest.warns(UnreadableRecordsWarning, match="2 hold 'a' in another case, 1 hold 'none', which means a gap"):
+        ps.measure(hazard(), followers, published=published, unreadable="leave out")
+    with pytest.warns(UnreadableRecordsWarning, match="1 hold 'one' in another case"):
+        ps.measure(counts(ps.Categories("x", ("one", "two"))), {"x": ["One", "two"]}, unreadable="leave out")
