@@ -51,7 +51,7 @@ def check_served(folder: Path) -> datetime:
         ends.append(one.not_valid_after_utc)
     read_bounded(key, PrivstatsError, _WRITER)
     try:
-        _shake(_showing(shown, key), _trusting(authority), LOOPBACK)
+        _shake(_showing(shown, key), trusting(authority), LOOPBACK)
     except ssl.SSLCertVerificationError as error:
         raise PrivstatsError(_unfit(authority, shown, error)) from None
     return min(ends)
@@ -65,7 +65,7 @@ def check_shown(superlink: str, authority: Path) -> datetime | None:
     """
     host, _ = host_and_port(superlink)
     try:
-        return _leaf(superlink, _trusting(authority)).not_valid_after_utc
+        return _leaf(superlink, trusting(authority)).not_valid_after_utc
     except ssl.SSLCertVerificationError as error:
         raise PrivstatsError(_refused(superlink, host, authority, error)) from None
     except ssl.SSLError as error:
@@ -97,7 +97,8 @@ def _day(time: datetime) -> str:
     return f"{time:%Y-%m-%d}"
 
 
-def _trusting(authority: Path) -> ssl.SSLContext:
+def trusting(authority: Path) -> ssl.SSLContext:
+    """Return a client's context that trusts the certificates of a file."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     data = read_bounded(authority, PrivstatsError, _WRITER)
     context.load_verify_locations(cadata=data.decode("ascii", "replace"))

@@ -32,6 +32,7 @@ from privstats.engines.flower.certificates import check_node_key
 from privstats.engines.flower.polling import IDLE, IDLE_SECONDS, WAKE_UP_PIPE, WakeUpPipe
 from privstats.engines.flower.pulse import ANSWERED, FAILED, HEARTBEAT, PULSE, Pulse, PulsePipe
 from privstats.engines.flower.replaced_names import check_version
+from privstats.engines.flower.server_clock import clock_difference, clock_sentence
 from privstats.engines.network.metrics import metrics_served
 from privstats.engines.network.status_file import SILENT_SECONDS, connections_forgotten, supervised
 from privstats.errors import PrivstatsError
@@ -58,7 +59,7 @@ _TURNED_AWAY = (
     "the SuperLink still holds our last connection; trying again, or does not know node.pub: ask for "
     '"privstats flower register"'
 )
-_CLOCK = "the SuperLink ended our connection without a reason: set this machine's clock (at most 5 s ahead)"
+_NO_REASON = "the SuperLink ended our connection without a reason"
 _TLS = (
     "the TLS handshake with the SuperLink failed, and its certificate is none that we would refuse: is a proxy "
     "between the two? Its own message is above"
@@ -103,7 +104,7 @@ def reason_of(ending: Ending) -> str:
     if ending.port_in_use:
         return _PORT_TAKEN
     if ending.code == 0:
-        return _CLOCK
+        return _NO_REASON
     if ending.bad_tls:
         return _TLS
     return f"flower-supernode ended with exit code {ending.code}: its own words are above"
@@ -191,7 +192,10 @@ def _joined(
                     check_shown(superlink, root_certificates)  # its certificate may have ended since
             except PrivstatsError as refusal:
                 return str(refusal)
-            return reason_of(ending)
+            sentence = reason_of(ending)
+            if sentence == _NO_REASON:  # Flower names none for a signature that is too old or too new
+                return clock_sentence(superlink, clock_difference(superlink, root_certificates))
+            return sentence
 
         return _keep(start, say, reason)
 

@@ -63,7 +63,7 @@ class TestReasonOf:
             ),
             (
                 Ending(0),
-                "the SuperLink ended our connection without a reason: set this machine's clock (at most 5 s ahead)",
+                "the SuperLink ended our connection without a reason",
             ),
             (Ending(0, online=True), "the node has ended"),
             (Ending(-9, online=True), "the node has ended"),

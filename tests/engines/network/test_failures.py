@@ -19,6 +19,7 @@ from privstats.engines.flower import launch
 from privstats.engines.flower.certificate_checks import check_authority, check_served, check_shown
 from privstats.engines.flower.certificates import write_certificates
 from privstats.engines.flower.replaced_names import check_version
+from privstats.engines.flower.server_clock import clock_sentence
 from privstats.engines.journal import JournaledServer
 from privstats.engines.journal.base import held
 from privstats.engines.journal.client_file import receipt_and_agreement
@@ -325,7 +326,7 @@ def raising(*_: object) -> None:
 
 
 def clock_off(place: Path, patch) -> Said:
-    return [], [launch.reason_of(launch.Ending(0))]
+    return [], [clock_sentence("coordinator.example:8000", -7200.0)]
 
 
 def the_certificates_have_ended(place: Path, patch) -> Said:
