@@ -398,7 +398,7 @@ ROWS: list[Row] = [
     (lambda: fitted(clip_norm=None), "clip_norm must be a number between"),
     (lambda: fitted(classes=3), "classes must be a list that names each class once"),
     (lambda: fitted(classes=[0, 1]), "not among classes; correct it, name its class"),
-    (lambda: fitted(classes=["none", "some", "many"]), "classes holds 'none', which is read as a missing value"),
+    (lambda: fitted(classes=["none", "NONE", "many"]), "classes holds 'NONE' and 'none', which are read as one value"),
     (lambda: fitted(X=[(X, Y)], y=None, classes=None), "give classes="),
     (
         lambda: heads.Ridge(solver="svd").fit_private(

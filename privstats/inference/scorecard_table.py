@@ -34,6 +34,8 @@ from privstats.inference.scorecard_points import (
 )
 from privstats.inference.scorecard_sql import scorecard_sql
 from privstats.inference.summary import RowTable, Summary, ends_of, formerly
+from privstats.intake.tables import as_table, names_of_columns
+from privstats.moments.table import codes_of
 from privstats.release import Release
 from privstats.transforms import Cells
 
@@ -181,7 +183,7 @@ class Scorecard(RowTable):
 
     def scores(self, table: Any) -> NDArray[np.float64]:
         """Return the head's scores of records, ``(n, outcomes)``."""
-        codes = self.cells.codes(table)
+        codes = codes_of(self.cells, table)
         places = self.cells.indices(codes)
         out = np.tile(self.base - self.intercept, (len(places), 1))
         for j, column in enumerate(self.columns):
@@ -207,10 +209,10 @@ class Scorecard(RowTable):
             DataError: not one record, or a column is missing.
         """
         row = self._row(outcome)
-        named = record.to_dict() if hasattr(record, "to_dict") else record
-        if not isinstance(named, dict):
+        named = as_table(record)
+        codes = None if names_of_columns(named) is None else codes_of(self.cells, named)
+        if codes is None or len(codes) != 1:
             raise DataError("record must be a row of a frame, or a mapping from names of columns to values")
-        codes = self.cells.codes({name: [value] for name, value in named.items()})
         (places,), (factor,) = self.cells.indices(codes), self._factors(codes)
         parts = [
             (column.name, column.cells[column.intervals.of_steps[place]], float(factor * column.points[row, place]))

@@ -14,6 +14,7 @@ import math
 import re
 import sys
 from array import array
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -50,13 +51,13 @@ class Readings:
         numbers: float64 ``(n,)``; NaN where a value is no number.
         distinct: the distinct texts and, in lower case, the distinct words of :data:`MISSING`, which mean a gap.
         places: index in ``distinct`` of each value, ``(n,)``; -1 for others.
-        listed_words: the words of :data:`MISSING` that count as texts here.
+
+    Whether a word means a gap depends on the column's declaration: :meth:`Listed.decide` alone decides it.
     """
 
     numbers: NDArray[np.float64]
     distinct: tuple[str, ...]
     places: NDArray[np.intp]
-    listed_words: Collection[str] = ()
 
     @classmethod
     def of(cls, numbers: NDArray[np.float64], texts: Sequence[str] = (), index: Any = slice(None)) -> Readings:
@@ -68,7 +69,7 @@ class Readings:
     def take(self, places: NDArray[np.intp]) -> Readings:
         """Return the readings of the values at these indices; at index -1 a missing value."""
         numbers, indices = np.append(self.numbers, math.nan), np.append(self.places, -1)
-        return Readings(numbers[places], self.distinct, indices[places], self.listed_words)
+        return Readings(numbers[places], self.distinct, indices[places])
 
     def part(self, where: slice) -> Readings:
         """Return the readings of consecutive values."""
@@ -76,14 +77,14 @@ class Readings:
             return Readings(self.numbers[where], (), self.places[where])
         used, places = np.unique(self.places[where], return_inverse=True)
         distinct = tuple(self.distinct[place] for place in used.tolist() if place >= 0)
-        return Readings(self.numbers[where], distinct, places - (len(used) - len(distinct)), self.listed_words)
+        return Readings(self.numbers[where], distinct, places - (len(used) - len(distinct)))
 
     @cached_property
     def are_texts(self) -> NDArray[np.bool_]:
         """Which values are texts, ``(n,)``."""
         if not self.distinct:
             return np.zeros(len(self.numbers), np.bool_)
-        return self.each([text not in MISSING or text in self.listed_words for text in self.distinct], nothing=False)
+        return self.each([text not in MISSING for text in self.distinct], nothing=False)
 
     def each(self, values: Sequence[Any], nothing: Any) -> NDArray[Any]:
         """Return the entry of ``values`` at each value's index in ``distinct``, or ``nothing``."""
@@ -94,6 +95,11 @@ class Readings:
         """Values that are texts, by index."""
         return {i: self.distinct[self.places[i]] for i in np.flatnonzero(self.are_texts).tolist()}
 
+    def counted(self, chosen: NDArray[np.bool_]) -> Counter[str]:
+        """Count the distinct values at these indices, as texts."""
+        texts = self.texts
+        return Counter(texts.get(i, f"{self.numbers[i]:.15g}") for i in np.flatnonzero(chosen).tolist())
+
     @property
     def words(self) -> dict[int, str]:
         """Values that are words of :data:`MISSING`, by index and in lower case; no blanks."""
@@ -101,14 +107,20 @@ class Readings:
 
     @property
     def missing(self) -> NDArray[np.bool_]:
-        """Mask of missing values, ``(n,)``."""
+        """Mask of values that mean a gap unless the declaration lists their word, ``(n,)``."""
         return np.isnan(self.numbers) & ~self.are_texts
 
     @property
     def plain(self) -> NDArray[Any]:
         """The numbers as an array; if any value is a text, an array of objects, NaN for a gap."""
-        texts = self.are_texts
-        return np.where(texts, self.each(self.distinct, nothing=None), self.numbers) if texts.any() else self.numbers
+        return self.keeping(())
+
+    def keeping(self, words: Collection[str]) -> NDArray[Any]:
+        """Return :attr:`plain` with these words of :data:`MISSING` as texts, for a reader who knows the declaration."""
+        kept = [text not in MISSING or text in words for text in self.distinct]
+        if not any(kept) or not (texts := self.each(kept, nothing=False)).any():
+            return self.numbers
+        return np.where(texts, self.each(self.distinct, nothing=None), self.numbers)
 
 
 def read(values: Any) -> Readings:
@@ -355,6 +367,19 @@ def alike(numbers: NDArray[np.float64], marks: Sequence[float] | NDArray[np.floa
 
 
 @dataclass(frozen=True, eq=False)
+class Decided:
+    """Which values of a column are listed values, and which are gaps.
+
+    Attributes:
+        places: index of each listed value, ``(n,)``; -1 for others.
+        gaps: mask of gaps, ``(n,)``.
+    """
+
+    places: NDArray[np.intp]
+    gaps: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
 class Listed:
     """Public values, in the form that records' values are compared with: numbers at 15 digits.
 
@@ -385,6 +410,27 @@ class Listed:
         """Listed words that otherwise mean a gap."""
         return MISSING & self.texts.keys()
 
+    def decide(self, column: Readings, gaps: Listed | None = None) -> Decided:
+        """Decide for each value of a column whether it is a listed value, a gap or neither.
+
+        A listed word is a value, even if it means a gap elsewhere, such as ``none``. Every reader of a declared column
+        calls this function.
+
+        Args:
+            gaps: the declared gap codes.
+
+        Example:
+            >>> from privstats.intake.columns import Listed, read
+            >>> decided = Listed.of(["none", "light"]).decide(read(["None", "NA", "light", "heavy"]))
+            >>> decided.places.tolist(), decided.gaps.tolist()
+            ([0, -1, 1, -1], [False, True, False, False])
+        """
+        places = self.places_of(column)
+        missing = column.missing & (places < 0)
+        if gaps is not None and (len(gaps.numbers) or gaps.texts):
+            missing |= gaps.places_of(column) >= 0
+        return Decided(places, missing)
+
     def places_of(self, column: Readings) -> NDArray[np.intp]:
         """Return each value's index among the listed ones, ``(n,)``; -1 for others."""
         out = np.full(len(column.numbers), -1, np.intp)
@@ -393,4 +439,4 @@ class Listed:
             near = np.minimum(np.searchsorted(self.numbers, numbers), len(self.numbers) - 1)
             np.copyto(out, self.places[near], where=self.numbers[near] == numbers)
         texts = column.each([self.texts.get(text, -1) for text in column.distinct], nothing=-1)
-        return np.where(column.are_texts, texts, out)
+        return np.where(column.places >= 0, texts, out)

@@ -40,6 +40,7 @@ _INTERVAL = re.compile(r"([\[(])([^,()\[\]]+),([^,()\[\]]+)([\])])")
 LONGEST = 1024
 """Maximum characters of a text: longer than any public name; the time to normalise grows with the square."""
 
+_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+(?:[eE][+-]?[0-9]+)?")
 _TRUTHS = {"true": 1.0, "false": 0.0}
 
 
@@ -152,6 +153,17 @@ def is_decimal(value: Any) -> bool:
     return type(value) is str and len(value) <= LONGEST and _DECIMAL.fullmatch(value) is not None
 
 
+def has_decimal_comma(text: str) -> bool:
+    """Return whether a text is a number with a decimal comma.
+
+    Example:
+        >>> from privstats.intake.meaning import has_decimal_comma
+        >>> [has_decimal_comma(text) for text in ("61,5", "61.5", "1,2,3")]
+        [True, False, False]
+    """
+    return _COMMA.fullmatch(text) is not None and isinstance(reading(text.replace(",", ".")), float)
+
+
 def _of_text(text: str) -> Reading:
     if is_decimal(text):  # nearly always, and nothing below changes one
         return of_number(text)
@@ -240,15 +252,15 @@ def checked_names(field: str, names: Any, count: int | None = None, of: str = ""
     return tuple(str(name) for name in names)
 
 
-def check_distinct(field: str, values: Sequence[Any], *, words: bool = False, texts: bool = False) -> None:
+def check_distinct(field: str, values: Sequence[Any], *, texts: bool = False) -> None:
     """Refuse public values that no record's value can match.
 
-    Such values read as missing (unless ``words``), as another listed value, or as a number from 2**53 on, or contain a
-    character lost in decoding.
+    Such values read as missing (a blank, None or NaN), as another listed value, or as a number from 2**53 on, or
+    contain a character lost in decoding. A word such as ``none`` is a value where it is listed.
     """
     known: dict[Reading, Any] = {}
     for value in values:
-        read = (words and word_of(value)) or (text_reading(value) if texts else reading(value))
+        read = word_of(value) or (text_reading(value) if texts else reading(value))
         if read is None:
             raise SchemaError(
                 f"{field} holds {shown(value)}, which is read as a missing value, in every container: write another "

@@ -175,7 +175,7 @@ class RecordFile:
         *,
         unreadable: Literal["refuse", "leave out"] = "refuse",
         texts: bool = False,
-        words: frozenset[str] = frozenset(),
+        words: Collection[str] = (),
     ) -> Records:
         """Read all records, or those that the split does not hold out; with ``kept_out``, the others.
 
@@ -184,7 +184,7 @@ class RecordFile:
             unreadable: treatment of a text or gap in a requested column. ``"refuse"``: refuse the file.
                 ``"leave out"``: read NaN, or None for a target, and :func:`measure` excludes the record.
             texts: with ``"leave out"``, keep texts, because :func:`measure` knows those that a plan declares.
-            words: gap words in lower case, such as ``none``, to keep as texts: the plan lists them as values.
+            words: words for a gap, such as ``"none"``, that stay texts because the plan declares them.
 
         Raises:
             DataError: the file cannot be read, or lacks a column.
@@ -197,11 +197,11 @@ class RecordFile:
         names: Requested = None,
         *,
         unreadable: Literal["refuse", "leave out"] = "refuse",
-        words: frozenset[str] = frozenset(),
+        words: Collection[str] = (),
     ) -> Iterator[tuple[Any, NDArray[Any]]]:
         """Yield the records of :meth:`read` as batches; memory does not grow with a table."""
         if not self.is_table:
-            records = self.read(names, unreadable=unreadable, texts=True, words=words)
+            records = self.read(names, unreadable=unreadable, texts=True)
             yield records.X, records.y
             return
         gaps = unreadable == "leave out"
@@ -211,7 +211,11 @@ class RecordFile:
             yield records.X, records.y
 
     def parts(
-        self, names: Requested = None, *, unreadable: Literal["refuse", "leave out"] = "refuse"
+        self,
+        names: Requested = None,
+        *,
+        unreadable: Literal["refuse", "leave out"] = "refuse",
+        words: Collection[str] = (),
     ) -> tuple[Records, Records]:
         """Return the records to sum, and those held out; raises as :meth:`read`, and without a split."""
         if self.split is None:
@@ -219,7 +223,7 @@ class RecordFile:
                 f"{self.path} holds one set of records; set the share to score on with --split (in Python split=), "
                 "such as 0.25"
             )
-        return self.all_records(names, unreadable=unreadable).split(self.split, self.seed)
+        return self.all_records(names, unreadable=unreadable, words=words).split(self.split, self.seed)
 
     def _part(self, records: Records) -> Records:
         if self.split is None:
@@ -232,7 +236,7 @@ class RecordFile:
         *,
         unreadable: Literal["refuse", "leave out"] = "refuse",
         texts: bool = False,
-        words: frozenset[str] = frozenset(),
+        words: Collection[str] = (),
     ) -> Records:
         """Read every record; raises as :meth:`read`."""
         gaps = unreadable == "leave out"

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -48,14 +48,12 @@ class Part:
     persons: NDArray[np.object_] | None = None
 
 
-def parts_of(
-    file: RecordFile, requested: Requested, *, gaps: bool, words: frozenset[str] = frozenset()
-) -> Iterator[Part]:
+def parts_of(file: RecordFile, requested: Requested, *, gaps: bool, words: Collection[str] = ()) -> Iterator[Part]:
     """Yield a table's records, some thousand at a time; at least one part, which may be empty.
 
     Args:
         gaps: a gap is NaN, a missing target None, and a text stays as it is; else these are refused.
-        words: gap words in lower case, such as ``none``, that stay as texts, because the plan lists them as values.
+        words: words for a gap that stay texts, because the plan declares them as values of some column.
     """
     table = table_file(Path(file.path), file.dialect)
     targets, persons = _targets(file, table.names), persons_column(file, table.names)
@@ -68,9 +66,9 @@ def parts_of(
         raise DataError(f"{file.path}: {persons!r} holds the person ids, and the plan reads it; name another column")
     columns = _Columns(tuple(features), tuple(targets), persons)
     if requested is None or isinstance(requested, tuple):
-        yield from _of_features(file, table, names, columns, gaps=gaps, words=words)
+        yield from _of_features(file, table, names, columns, words, gaps=gaps)
     else:
-        yield from _of_cells(file, table, requested, columns, gaps=gaps)
+        yield from _of_cells(file, table, requested, columns, words, gaps=gaps)
 
 
 @dataclass(frozen=True)
@@ -161,25 +159,18 @@ def present(file: RecordFile, names: Sequence[str], wanted: Sequence[str]) -> li
 
 
 def _of_features(
-    file: RecordFile,
-    table: TableFile,
-    names: Sequence[str],
-    columns: _Columns,
-    *,
-    gaps: bool,
-    words: frozenset[str],
+    file: RecordFile, table: TableFile, names: Sequence[str], columns: _Columns, words: Collection[str], *, gaps: bool
 ) -> Iterator[Part]:
     for part in table.parts(columns.all, gaps=gaps):
-        listing = {name: read(part[place]) for name, place in zip(names, columns.features, strict=True)}
-        readings = {name: replace(column, listed_words=words) for name, column in listing.items()}
-        X = side_by_side(list(readings.values())) if readings else np.empty((0, 0))
+        readings = {name: read(part[place]) for name, place in zip(names, columns.features, strict=True)}
+        X = side_by_side(list(readings.values()), words) if readings else np.empty((0, 0))
         if not gaps:
-            _require_numbers(file, readings, {target: part[target] for target in columns.targets})
-        yield Part(X, _goals(part, columns.targets, gaps=gaps, words=words), tuple(names), columns.ids(part))
+            _require_numbers(file, readings, {target: part[target] for target in columns.targets}, words)
+        yield Part(X, _goals(part, columns.targets, words, gaps=gaps), tuple(names), columns.ids(part))
 
 
 def _of_cells(
-    file: RecordFile, table: TableFile, cells: Declaration, columns: _Columns, *, gaps: bool
+    file: RecordFile, table: TableFile, cells: Declaration, columns: _Columns, words: Collection[str], *, gaps: bool
 ) -> Iterator[Part]:
     """Exclude and count records that do not fit the header."""
     names, broken, targets = tuple(column.name for column in cells.columns), 0, columns.targets
@@ -189,11 +180,11 @@ def _of_cells(
     for part in table.parts(columns.all, gaps=gaps, marks=marks):
         records = table.records(part)
         coded = cells.read({name: records[place] for name, place in zip(names, columns.features, strict=True)})
-        missing = [] if gaps else [target for target in targets if _lacks(records[target])]
+        missing = [] if gaps else [target for target in targets if _lacks(records[target], words)]
         if missing:
             raise RecordError(f"{file.path} has missing values in {', '.join(missing)}; omit these records first")
         broken += len(part[targets[0]]) - len(records[targets[0]])
-        goals = _goals(records, targets, gaps=gaps)
+        goals = _goals(records, targets, words, gaps=gaps)
         yield Part(coded, goals, names, columns.ids(records))
     if broken:
         warnings.warn(
@@ -204,9 +195,11 @@ def _of_cells(
         )
 
 
-def _require_numbers(file: RecordFile, columns: Mapping[str, Readings], goals: Mapping[str, Any]) -> None:
+def _require_numbers(
+    file: RecordFile, columns: Mapping[str, Readings], goals: Mapping[str, Any], words: Collection[str]
+) -> None:
     missing = [name for name, column in columns.items() if column.missing.any()]
-    missing += [name for name, values in goals.items() if _lacks(values)]
+    missing += [name for name, values in goals.items() if _lacks(values, words)]
     if missing:
         gone = ", ".join(missing)
         raise RecordError(f"{file.path} has missing values in {gone}; omit or impute these records first")
@@ -214,21 +207,26 @@ def _require_numbers(file: RecordFile, columns: Mapping[str, Readings], goals: M
         raise RecordError(f"{file.path} holds no numbers in {texts}; encode these columns, or omit them")
 
 
-def _lacks(goals: Any) -> bool:
-    return bool(read(goals).missing.any())
+def _lacks(goals: Any, words: Collection[str]) -> bool:
+    column = read(goals)
+    return bool((column.missing & ~_known(column, words)).any())
+
+
+def _known(column: Readings, words: Collection[str]) -> NDArray[np.bool_]:
+    return np.asarray(column.each([text in words for text in column.distinct], nothing=False), np.bool_)
 
 
 def _goals(
-    part: Mapping[str, Any], targets: Sequence[str], *, gaps: bool, words: frozenset[str] = frozenset()
+    part: Mapping[str, Any], targets: Sequence[str], words: Collection[str], *, gaps: bool
 ) -> NDArray[np.object_]:
     columns = [_read(part[target], words) if gaps else _object(part[target]) for target in targets]
     return columns[0] if len(columns) == 1 else np.column_stack(columns)
 
 
-def _read(values: Any, words: frozenset[str]) -> NDArray[np.object_]:
-    readings = replace(read(values), listed_words=words)
-    out = readings.plain.astype(object)
-    out[readings.missing] = None
+def _read(values: Any, words: Collection[str]) -> NDArray[np.object_]:
+    readings = read(values)
+    out = readings.keeping(words).astype(object)
+    out[readings.missing & ~_known(readings, words)] = None
     return out
 
 

@@ -5,7 +5,7 @@ Static types alone decide how columns are read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from privstats.errors import DataError, RecordError
 from privstats.intake.arrays import sparse_rows
 from privstats.intake.column_names import require_records
 from privstats.intake.columns import Readings, array_of, read
-from privstats.intake.meaning import listed
+from privstats.intake.meaning import MISSING, listed
 
 _NUMBERS = frozenset((bool, int, float, *(kind for kind in np.sctypeDict.values() if np.dtype(kind).kind in "fiub")))
 
@@ -173,7 +173,9 @@ def ordered_columns(X: Any, names: tuple[str, ...] | None, *, gaps: bool = False
     held = table_of(X).columns()
     result = [read(held[place]) for place in places]
     texts = [columns[place] for place, column in zip(places, result, strict=True) if column.are_texts.any()]
-    if texts and not gaps:
+    if gaps and any(column.distinct for column in result):  # a word may be a value that the schema declares
+        return ReadRows(result)
+    if texts:
         where = "" if names is None else f" in {listed(texts)}"  # the plan's names are public, others may not be
         raise RecordError(
             f"X holds values that are no numbers{where}; code them as numbers, such as 0 and 1, or count them as "
@@ -181,11 +183,32 @@ def ordered_columns(X: Any, names: tuple[str, ...] | None, *, gaps: bool = False
         )
     if not result:
         return np.empty((len(X), 0))
-    return ReadRows(result) if any(column.distinct for column in result) else side_by_side(result)
+    return side_by_side(result)
+
+
+def as_table(X: Any) -> Any:
+    """Return columns by name for a list of mappings, a mapping of single values or a pandas row; else X unchanged.
+
+    Example:
+        >>> as_table([{"age": 40}, {"age": 50, "sex": "f"}]), as_table({"age": 40, "sex": "f"})
+        ({'age': [40, 50], 'sex': [None, 'f']}, {'age': [40], 'sex': ['f']})
+    """
+    if is_list(X) and len(X) and all(isinstance(each, Mapping) for each in X):
+        names = dict.fromkeys(name for each in X for name in each)
+        return {name: [each.get(name) for each in X] for name in names}
+    if hasattr(X, "iloc") and getattr(X, "ndim", 0) == 1 and hasattr(X, "to_dict"):  # a row of a pandas frame
+        X = X.to_dict()
+    if isinstance(X, Mapping) and X and not any(map(_is_column, X.values())):
+        return {name: [value] for name, value in X.items()}
+    return X
+
+
+def _is_column(value: Any) -> bool:
+    return not isinstance(value, str | bytes) and (is_list(value) or has_order(value))
 
 
 class ReadRows:
-    """Rows of columns already read, at least one of which holds a text, or a word that may be a value or a gap."""
+    """Rows of columns already read, at least one of which holds a text or a word that may mean a gap."""
 
     dtype = np.dtype(object)
 
@@ -196,15 +219,15 @@ class ReadRows:
         return self.shape[0]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        return np.array(side_by_side(self.readings), dtype, copy=copy)
+        return np.array(side_by_side(self.readings, MISSING), dtype, copy=copy)
 
     def __getitem__(self, where: slice) -> ReadRows:
         return ReadRows([column.part(where) for column in self.readings])
 
 
-def side_by_side(columns: Sequence[Readings]) -> NDArray[Any]:
-    """Return columns as rows, float64 ``(n, columns)``; of objects where one holds a text."""
-    return np.column_stack([column.plain for column in columns])
+def side_by_side(columns: Sequence[Readings], words: Collection[str] = ()) -> NDArray[Any]:
+    """Return columns as rows, float64 ``(n, columns)``; of objects where one holds a text, or one of these words."""
+    return np.column_stack([column.keeping(words) for column in columns])
 
 
 def of_list(rows: Sequence[Any]) -> NDArray[Any]:

@@ -330,9 +330,10 @@ def _all(schema: CountSchema, X: Any, y: Any, *, readable: bool) -> Iterator[_Pa
             elif not isinstance(each, Categories) and each.missing:
                 codes[each.name][codes[each.name] < 0] = len(each.cells) - 1
         fine = np.logical_and.reduce([places >= 0 for places in codes.values()])
-        left_out = moments.readable.LeftOut.of(
-            fine, {(repr(name), moments.readable.NO_CELL): places < 0 for name, places in codes.items()}
-        )
+        why = {(repr(name), moments.readable.NO_CELL): places < 0 for name, places in codes.items()}
+        for each in schema.read:
+            why |= moments.readable.spelled(repr(each.name), each, columns[each.name])
+        left_out = moments.readable.LeftOut.of(fine, why)
         numbers = {name: column.numbers for name, column in columns.items()}
         report = None if schema.transform else moments.cells.EdgeReport.of(schema, numbers)
         cells = {name: each[fine] for name, each in codes.items()}

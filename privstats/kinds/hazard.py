@@ -405,12 +405,15 @@ def _read(
             wrong = listed([name for name, any_ in bad if any_])
             raise RecordError(f"X has gaps, or values that are no numbers, in {wrong}; correct or impute them")
     why = {(repr(name), moments.readable.NO_CELL): result < 0 for name, result in cells.items()}
+    for each in counted:
+        why |= moments.readable.spelled(repr(each.name), each, columns[each.name])
     levels = moments.code_rows.levels_of(schema)
     for name, column in zip(schema.feature_names, gone.T, strict=True):
-        texts = None if levels is None else levels.of(name)
-        empty = columns[name].missing if texts is None else texts.missing_in(columns[name])
-        unread = moments.readable.TEXT if texts is None else moments.readable.WORD
+        declared = None if levels is None else levels.of(name)
+        empty = moments.cells.gaps_in(declared, columns[name])
+        unread = moments.readable.TEXT if declared is None else moments.readable.WORD
         why |= {(repr(name), moments.readable.GAP): empty, (repr(name), unread): column & ~empty}
+        why |= moments.readable.spelled(repr(name), declared, columns[name])
     bins = np.append(schema.in_bin, [schema.periods, -1])[cells[clock.name]]
     died = (cells[event.name] == 1) & (bins < schema.periods)  # a person seen beyond the last edge is censored there
     times = np.where(bins < schema.periods, columns[clock.name].numbers, np.inf)

@@ -6,7 +6,7 @@ A value's cell follows from that value and public declarations, never from its c
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -141,22 +141,22 @@ def _columns(X: Any, names: list[str]) -> dict[str, Any]:
     return dict(zip(names, table_of(rows).columns(), strict=True))
 
 
-def as_declared(variable: Any, column: Readings) -> Readings:
-    """Return readings in which the gap words that a variable lists, such as ``none``, are values."""
-    return replace(column, listed_words=variable.words) if isinstance(variable, Categories) else column
-
-
 def cells_in(variable: Any, column: Readings) -> NDArray[np.intp]:
     """Return each value's cell; -1 without one."""
-    column = as_declared(variable, column)
+    gaps = gaps_in(variable, column)
     if isinstance(variable, Categories):
         cells = variable.listed.places_of(column)
         if variable.other:
             cells[cells < 0] = len(variable.values)
     else:
         cells = _bins(variable, column)
-    cells[column.missing] = len(variable.cells) - 1 if variable.missing else -1
+    cells[gaps] = len(variable.cells) - 1 if variable.missing else -1
     return cells
+
+
+def gaps_in(variable: Any, column: Readings) -> NDArray[np.bool_]:
+    """Return which values are gaps under the variable's declaration."""
+    return variable.decide(column).gaps if isinstance(variable, Categories) else column.missing
 
 
 def _bins(variable: Any, column: Readings) -> NDArray[np.intp]:
@@ -174,8 +174,7 @@ def require_cells(variable: Any, column: Readings, cells: NDArray[np.intp]) -> N
     """Refuse values without a cell, and name a remedy."""
     if (cells >= 0).all():
         return
-    column = as_declared(variable, column)
-    if column.missing.any() and not variable.missing:
+    if gaps_in(variable, column).any() and not variable.missing:
         raise RecordError(f"column {variable.name!r} has missing values; give the plan's variable missing=True")
     if not isinstance(variable, Bins | Categories):
         raise RecordError(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError, RecordError
-from privstats.intake.columns import values_of
+from privstats.intake.columns import Listed, values_of
 from privstats.intake.tables import Codes, column_of, has_order, table_of
 from privstats.transforms import apply
 
@@ -32,15 +32,17 @@ def levels_of(schema: Schema) -> Levels | None:
     return first if first is not None and first.kind == "levels" else None
 
 
-def listed_words(schema: Schema) -> frozenset[str]:
-    """Return the gap words, such as ``none``, that the schema's declared texts list as values."""
-    levels = levels_of(schema)
-    return frozenset().union(*(each.words for each in (*levels.columns, *levels.outcomes))) if levels else frozenset()
-
-
 def columns_read(schema: Schema) -> Cells | tuple[str, ...] | None:
     """Return the columns or feature names to read from a file; None for all."""
     return cells_of(schema) or schema.feature_names
+
+
+def words_of(schema: Schema) -> frozenset[str]:
+    """Return the words that elsewhere mean a gap, and that texts or classes of this schema list as values."""
+    levels = levels_of(schema)
+    declared = () if levels is None else (*levels.columns, *levels.outcomes)
+    names = getattr(getattr(schema, "rows", schema), "class_names", None) or ()
+    return frozenset[str]().union(Listed.of(names).words, *(each.words for each in declared))
 
 
 def behind(schema: Schema, rows: NDArray[Any], grid: Grid) -> NDArray[np.float64]:
@@ -89,7 +91,7 @@ class CodeRows:
 
     def _read(self, start: int, stop: int) -> Codes:
         names = [column.name for column in self._cells.columns]
-        return self._cells.read(dict(zip(names, _pieces(self._source, slice(start, stop)), strict=True)))
+        return self._cells.read(dict(zip(names, pieces(self._source, slice(start, stop)), strict=True)))
 
     def _note(self, unread: Mapping[str, int]) -> None:
         if unread and self._refuse:
@@ -113,7 +115,8 @@ def _records(source: Any) -> int:
     return lengths.pop()
 
 
-def _pieces(source: Any, where: slice) -> list[Any]:
+def pieces(source: Any, where: slice) -> list[Any]:
+    """Return consecutive values of every declared column."""
     if isinstance(source, list):
         return [column.take(where) for column in source]
     tile = source[where]

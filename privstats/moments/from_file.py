@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from privstats.errors import DataError, UnreadableRecordsWarning
-from privstats.moments.code_rows import columns_read, listed_words
+from privstats.moments.code_rows import columns_read, words_of
 from privstats.schema import Schema
 from privstats.schema.kinds import kind_of
 
 if TYPE_CHECKING:
-    from privstats.intake.record_files import RecordFile, Records
+    from privstats.intake.record_files import RecordFile
+    from privstats.intake.table_parts import Requested
     from privstats.moments.measurement import Unreadable
 
 
@@ -32,24 +33,20 @@ def records_in(file: RecordFile, schema: Schema, unreadable: Unreadable, *, at_o
     if named := kind.named(schema):
         return _columns_of(file, named), None
     if kind.in_batches(schema) and not at_once:
-        return _FileBatches(file, schema, unreadable), None
-    records = _all_of(file, schema, unreadable)
+        return _FileBatches(file, columns_read(schema), unreadable, words_of(schema)), None
+    records = file.read(columns_read(schema), unreadable=unreadable, texts=True, words=words_of(schema))
     return records.X, records.y
 
 
 @dataclass(frozen=True, repr=False)
 class _FileBatches:
     file: RecordFile
-    schema: Schema
+    requested: Requested
     unreadable: Unreadable
+    words: frozenset[str]
 
     def __iter__(self) -> Iterator[tuple[Any, NDArray[Any]]]:
-        words = listed_words(self.schema)
-        return self.file.batches(columns_read(self.schema), unreadable=self.unreadable, words=words)
-
-
-def _all_of(file: RecordFile, schema: Schema, unreadable: Unreadable) -> Records:
-    return file.read(columns_read(schema), unreadable=unreadable, texts=True, words=listed_words(schema))
+        return self.file.batches(self.requested, unreadable=self.unreadable, words=self.words)
 
 
 def persons_in(file: RecordFile, schema: Schema, unreadable: Unreadable) -> tuple[Any, Any, Any]:
@@ -59,7 +56,7 @@ def persons_in(file: RecordFile, schema: Schema, unreadable: Unreadable) -> tupl
     if named := kind_of(schema).named(schema):
         columns = _columns_of(file, (*named, file.persons))
         return columns, None, columns.pop(file.persons)
-    records = _all_of(file, schema, unreadable)
+    records = file.read(columns_read(schema), unreadable=unreadable, texts=True, words=words_of(schema))
     return records.X, records.y, records.persons
 
 

@@ -17,12 +17,13 @@ from scipy.sparse import csr_array
 
 from privstats.errors import DataError, SchemaError
 from privstats.intake.arrays import is_tensor, repeated_rows
-from privstats.intake.columns import read
+from privstats.intake.columns import Readings, read
+from privstats.intake.meaning import MISSING
 from privstats.intake.tables import ReadRows, is_list, ordered_columns, rectangle
 from privstats.moments.code_rows import cells_of, levels_of
 from privstats.moments.input_validation import as_rows, check_shape, classes_of, dense, numbers_in, pairs, places_of
 from privstats.schema import ClassSchema, RidgeSchema, Schema
-from privstats.transforms import apply, input_features
+from privstats.transforms import Categories, apply, input_features
 
 if TYPE_CHECKING:
     from privstats.schema.kinds import Kind
@@ -278,9 +279,29 @@ def _parsed(tile: Any, names: Sequence[str], declared: Sequence[Any]) -> tuple[N
         codes = result.numbers if column is None else column.codes(result)[0]
         # Code len(words) marks an unlisted text.
         X[:, j] = np.where(codes == (len(words) or np.nan), np.nan, codes)
-        why[name, GAP] = gone = result.missing if column is None else column.missing_in(result)
+        why[name, GAP] = gone = result.missing if column is None else column.decide(result).gaps
         why[name, WORD if words else TEXT] = np.isnan(X[:, j]) & ~gone
+        why |= spelled(name, column, result)
     return X, why
+
+
+def spelled(name: str, column: Any, readings: Readings) -> _Why:
+    """Return which values are words for a gap, or a declared text in another case, of a column of declared texts.
+
+    Only public texts are named: the words of ``intake.meaning.MISSING``, and the plan's own.
+    """
+    if not isinstance(column, Categories):
+        return {}
+    decided, why = column.decide(readings), _Why()
+    listed = {str(value).casefold(): value for value in column.values}
+    for place, text in enumerate(readings.distinct):
+        here = (readings.places == place) & (decided.places < 0)
+        if here.any() and text in MISSING:
+            why[name, f"hold {text!r}, which means a gap where the plan does not declare it"] = here & decided.gaps
+        elif here.any() and (value := listed.get(text.casefold())) is not None:
+            key = (name, f"hold {value!r} in another case")
+            why[key] = why.get(key, False) | (here & ~decided.gaps)
+    return why
 
 
 def _of_targets(targets: int, declared: Sequence[Any]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -9,16 +10,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.errors import DataError, SchemaError
+from privstats.errors import DataError, SchemaError, UnreadableRecordsWarning
+from privstats.intake.columns import read
 from privstats.intake.frames import in_memory
-from privstats.intake.tables import Codes, is_list, names_of_columns, rectangle, table_of
-from privstats.moments.code_rows import CodeRows, behind, cells_of
+from privstats.intake.meaning import has_decimal_comma, shown
+from privstats.intake.tables import Codes, as_table, is_list, names_of_columns, rectangle, table_of
+from privstats.moments.code_rows import CodeRows, behind, cells_of, pieces
 from privstats.moments.grid import feature_grid
 from privstats.moments.input_validation import as_rows, check_features, dense
 from privstats.schema import Schema, require_schema
 
 if TYPE_CHECKING:
     from privstats.transforms import Cells
+
+_SHOWN = 3
 
 
 def in_codes(schema: Schema, cells: Cells, X: Any, y: Any, *, refuse: bool) -> tuple[Any, Any, Counter[str]]:
@@ -32,9 +37,34 @@ def in_codes(schema: Schema, cells: Cells, X: Any, y: Any, *, refuse: bool) -> t
 
 
 def codes_of(cells: Cells, X: Any) -> NDArray[np.float64]:
-    """Return a table's codes, float64 ``(n, columns)``; an unreadable value counts as missing."""
-    rows = _rows(cells, X, Counter(), refuse=False)
-    return rows[0 : len(rows)]
+    """Return a table's codes, float64 ``(n, columns)``; an unreadable value counts as missing.
+
+    Warns:
+        UnreadableRecordsWarning: counts by column, with the most frequent texts. They are for this screen alone.
+    """
+    if isinstance(X, Codes):
+        return X.codes
+    source, unread = _columns(cells, as_table(X)), Counter[str]()
+    rows = CodeRows(cells, source, unread, refuse=False)
+    codes = rows[0 : len(rows)]
+    if unread:
+        remarks = "; ".join(_unread_remarks(cells, source, len(rows)))
+        text = f"these values count as missing: {remarks}. Correct them, and do not share these numbers and texts"
+        warnings.warn(text, UnreadableRecordsWarning, stacklevel=5)
+    return codes
+
+
+def _unread_remarks(cells: Cells, source: Any, records: int) -> Iterator[str]:
+    columns = source if isinstance(source, list) else pieces(source, slice(0, records))
+    for column, values in zip(cells.columns, columns, strict=True):
+        readings = read(values)
+        codes, count = column.codes(readings)
+        if count:
+            texts = readings.counted(np.isnan(codes) & ~column.decide(readings).gaps)
+            frequent = ", ".join(shown(text) for text, _ in texts.most_common(_SHOWN))
+            commas = sum(number for text, number in texts.items() if has_decimal_comma(text))
+            hint = " (write decimals with a point)" if 2 * commas > count else ""
+            yield f"{count} of {column.name!r} are {column.unread}, such as {frequent}{hint}"
 
 
 def unread_remark(schema: Schema, unread: Mapping[str, int]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 from typing import Any, ClassVar
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import SchemaError
-from privstats.intake.columns import Listed, Readings, read, read_texts
+from privstats.intake.columns import Decided, Listed, Readings, read, read_texts
 from privstats.intake.csv_dialect import Marks
 from privstats.intake.meaning import check_distinct, checked_names, reading, shown
 
@@ -41,13 +41,25 @@ class Declared:
         gaps = tuple(reading(gap) if isinstance(gap, date | np.datetime64) else gap for gap in gaps)
         if not all(isinstance(gap, str | int | float) for gap in gaps):
             raise SchemaError(f"gaps of {name} must be texts or numbers; a date is its ISO text")
-        check_distinct(f"gaps of {name}", gaps, words=True, texts=self.marks == "text")
+        check_distinct(f"gaps of {name}", gaps, texts=self.marks == "text")
         object.__setattr__(self, "gaps", gaps)
 
     @cached_property
+    def listed(self) -> Listed:
+        """The listed values, in comparable form."""
+        return Listed.of(getattr(self, "values", ()), texts=self.marks == "text")
+
+    @property
     def words(self) -> frozenset[str]:
         """Lower-case values that elsewhere mean a gap, such as ``none``."""
-        return Listed.of(getattr(self, "values", ()), texts=self.marks == "text").words
+        return self.listed.words
+
+    def decide(self, readings: Readings) -> Decided:
+        """Return which values are listed, and which are gaps."""
+        decided = self.listed.decide(readings)
+        if not self.gaps:  # type: ignore[attr-defined]
+            return decided
+        return Decided(decided.places, decided.gaps | self.are_gaps(readings))
 
     @cached_property
     def _gaps(self) -> Listed:
@@ -57,16 +69,9 @@ class Declared:
         """Return which values are declared gap codes, ``(n,)``."""
         return self._gaps.places_of(readings) >= 0
 
-    def missing_in(self, readings: Readings) -> NDArray[np.bool_]:
-        """Return which values are gaps here, ``(n,)``: a gap word that the column lists is a value."""
-        return replace(readings, listed_words=self.words).missing
-
     def codes(self, readings: Readings) -> tuple[NDArray[np.float64], int]:
         """Return codes, float64 ``(n,)``, and the number of unreadable values."""
-        readings = replace(readings, listed_words=self.words)
-        gone = readings.missing
-        if self.gaps:  # type: ignore[attr-defined]
-            gone |= self.are_gaps(readings)
+        gone = self.decide(readings).gaps
         codes = self._codes_of(readings)
         unread = int((np.isnan(codes) & ~gone).sum())
         codes[gone] = np.nan
@@ -134,7 +139,7 @@ class Categories(Declared):
             )
         self.settle_gaps(self.gaps)
         field = f"values of {self.name}" + " and its gaps" * bool(self.gaps)
-        check_distinct(field, (*values, *self.gaps), words=True, texts=self.as_text)
+        check_distinct(field, (*values, *self.gaps), texts=self.as_text)
 
     @property
     def cells(self) -> tuple[str, ...]:
@@ -146,11 +151,6 @@ class Categories(Declared):
     def is_scale(self) -> bool:
         """Whether each step from value to value is encoded by a sign; other values then count as missing."""
         return len(self.values) == 2 or (self.ordered and bool(self.values))
-
-    @cached_property
-    def listed(self) -> Listed:
-        """The values, in comparable form."""
-        return Listed.of(self.values, texts=self.as_text)
 
     @property
     def marks(self) -> Marks:

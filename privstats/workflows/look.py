@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.intake.columns import Readings, read
-from privstats.intake.meaning import reading, word_of
+from privstats.intake.meaning import has_decimal_comma, reading, word_of
 from privstats.intake.person_ids import names_of
 from privstats.schema import HazardSchema
 from privstats.transforms import Categories, Column, Dates, Numeric, Truth
@@ -23,7 +23,6 @@ from privstats.workflows.forms import declared_remedy
 
 _FEW = 0.01
 _CODES = frozenset(float(f"{sign}{digit * times}") for sign in ("", "-") for digit in "89" for times in range(1, 7))
-_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
 _WITH_UNIT = re.compile(r"[<>≤≥~]\s*[+-]?[0-9.,]+.*|[+-]?[0-9]+[.,]?[0-9]*\s*[^0-9\s].*")
 _OTHER_DATE = re.compile(r"[0-9]{1,2}[./-][0-9]{1,2}[./-][0-9]{2,4}.*|[0-9]{8}")
 _SHOWN = 3
@@ -73,7 +72,7 @@ def looked(column: Column, values: Any) -> Looked:
     """Compute one column's facts."""
     readings = values if isinstance(values, Readings) else column.readings(values)
     codes, unread = column.codes(readings)
-    gone = _missing(column, readings)
+    gone = column.decide(readings).gaps
     other = int((codes == len(column.values)).sum()) if isinstance(column, Categories) and not column.is_scale else 0
     known = codes[~np.isnan(codes)]
     return Looked(
@@ -111,11 +110,6 @@ def times_remark(schema: HazardSchema, values: Any) -> str:
         f"{schema.bins.name}: all are integers; if they are rounded down, set time_unit = 1 in the plan. "
         f"{at_edges / len(known):.0%} are at the edge of a bin, and count in the bin {after} it"
     )
-
-
-def _missing(column: Column, readings: Readings) -> NDArray[np.bool_]:
-    gone = readings.missing
-    return gone | column.are_gaps(readings) if column.gaps else gone
 
 
 def _quartiles(column: Numeric | Dates, known: NDArray[np.float64]) -> str:
@@ -157,7 +151,7 @@ def _remarks(column: Column, readings: Readings, codes: NDArray[np.float64], unr
 
 def _of_unreadable(column: Column, readings: Readings, codes: NDArray[np.float64], unread: int) -> Iterator[str]:
     texts = list(readings.texts.values())
-    values = _values_at(readings, np.isnan(codes) & ~_missing(column, readings))
+    values = readings.counted(np.isnan(codes) & ~column.decide(readings).gaps)
     remedy = declared_remedy(column, values)
     for guess, fits in _GUESSES.get(type(column), {}).items():
         if sum(map(fits, texts)) > unread / 2:
@@ -180,7 +174,7 @@ def _of_codes(known: NDArray[np.float64], records: int) -> Iterator[str]:
 
 def _of_others(column: Categories, readings: Readings, count: int) -> str:
     rest = unlisted(column, readings)
-    many = f"all {count:,}" if count == int((~_missing(column, readings)).sum()) else f"{count:,}"
+    many = f"all {count:,}" if count == int((~column.decide(readings).gaps).sum()) else f"{count:,}"
     frequent = [value for value, _ in rest.most_common(_SHOWN)]
     codes = [value for value in frequent if _is_code(value)]
     guess = "a gap code?" if len(codes) == len(frequent) else "another spelling?"
@@ -199,12 +193,8 @@ def _is_code(value: str) -> bool:
 
 def unlisted(column: Categories, readings: Readings) -> Counter[str]:
     """Count each unlisted value."""
-    return _values_at(readings, (column.listed.places_of(readings) < 0) & ~_missing(column, readings))
-
-
-def _values_at(readings: Readings, chosen: NDArray[np.bool_]) -> Counter[str]:
-    texts = readings.texts
-    return Counter(texts.get(place, f"{readings.numbers[place]:.15g}") for place in np.flatnonzero(chosen).tolist())
+    decided = column.decide(readings)
+    return readings.counted((decided.places < 0) & ~decided.gaps)
 
 
 def spellings(column: Categories, rest: Counter[str]) -> dict[str, str]:
@@ -213,13 +203,9 @@ def spellings(column: Categories, rest: Counter[str]) -> dict[str, str]:
     return {value: listed[value.casefold()] for value, _ in rest.most_common() if value.casefold() in listed}
 
 
-def _reads_as_number(text: str) -> bool:
-    return isinstance(reading(text.replace(",", ".")), float)
-
-
 _GUESSES: Mapping[type, Mapping[str, Callable[[str], bool]]] = {
     Numeric: {
-        "decimal comma?": lambda text: _COMMA.fullmatch(text) is not None and _reads_as_number(text),
+        "decimal comma?": has_decimal_comma,
         "units or signs in the cells?": lambda text: _WITH_UNIT.fullmatch(text) is not None,
     },
     Dates: {"dates not written as 2020-01-31?": lambda text: _OTHER_DATE.fullmatch(text) is not None},

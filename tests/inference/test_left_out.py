@@ -65,6 +65,20 @@ def test_the_table_has_records_left_out_by_arm_and_reason_and_they_add_up() -> N
     arms = ", ".join(f"{each.arm} {each.both.text(0.05)}" for each in table.left_out)
     assert f"left out {sum(map(sum, found.values())):.0f} +- " in text
     assert arms in text
+    assert "none missing" not in text
+    assert "whether a record is excluded does not depend on its outcome" in text
+
+
+def test_an_emptied_arm_is_named_with_its_declared_texts_and_no_negative_count() -> None:
+    course = ps.Effect.start(
+        replace(SCHEMA, left_out=None), ps.Cohort(2, 2, 2_000), made.promise(epsilon=4, delta=1e-6)
+    )
+    X, y = patients(1_000, 1)
+    X.loc[X["arm"] == "placebo", "arm"] = "Placebo"
+    for seed in range(3):
+        hidden = ps.inference.effect(ps.simulate(course, [(X[k::2], y[k::2]) for k in (0, 1)], rng=seeded(seed))).hidden
+        assert "check that arm holds 'placebo' and 'drug' in every file" in hidden
+        assert "-" not in hidden.partition("records")[2].partition("are not")[0]
 
 
 @pytest.mark.ci

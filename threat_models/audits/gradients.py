@@ -60,7 +60,7 @@ def audit_gradients(target: Target, rng: Generator, *, steps: int = 200, starts:
     schema = target.schema
     if not isinstance(schema, Round):
         raise PlanError("this search is for rounds of a course: give a round's plan, or use `audit sensitivity`")
-    schema = _behind_the_transform(schema)
+    schema = behind_the_transform(schema)
     questions = {**{s: {s: 1.0} for s in schema.statistics}, "joint": dict(target.sigma)}
     results = [
         Finding(
@@ -73,7 +73,7 @@ def audit_gradients(target: Target, rng: Generator, *, steps: int = 200, starts:
     return report_of("gradients", results, notes)
 
 
-def _behind_the_transform(schema: Round) -> Round:
+def behind_the_transform(schema: Round) -> Round:
     """The schema of rows as they come out of the transform, which is where records are searched."""
     match schema:
         case ScoreSchema():

@@ -79,11 +79,11 @@ def audit_hazards(target: Target, rng: Generator, *, steps: int = 150, starts: i
 def _best(
     schema: HazardSchema, sigmas: Mapping[str, float], adjacency: Adjacency, rng: Generator, steps: int, starts: int
 ) -> float:
-    bare = _behind_the_transform(schema)
+    bare = behind_the_transform(schema)
     return max(worst_trajectories(bare, sigmas, adjacency, rng, steps)[0] for _ in range(starts))
 
 
-def _behind_the_transform(schema: HazardSchema) -> HazardSchema:
+def behind_the_transform(schema: HazardSchema) -> HazardSchema:
     """The schema of rows as they come out of the transform, which is where persons are searched."""
     names = tuple(f"x{place}" for place in range(schema.features - 1))
     return replace(schema, transform=schema.transform[-1:], feature_names=names, expected_events=None)

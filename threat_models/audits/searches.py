@@ -5,19 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from privstats.dp import clip_client
+from privstats.encoding import flatten
+from privstats.moments import exact_moments
 from privstats.randomness import Generator
-from privstats.schema import (
-    Schema,
-    bare,
-)
+from privstats.schema import Schema, bare
+from privstats.schema.public_values import Published, Values
+from threat_models.audits import effect, hazards, sites, within
+from threat_models.audits.climb import in_sigmas
 from threat_models.audits.counts import farthest, moved_vectors, tables_in
-from threat_models.audits.gradients import worst_attempt
+from threat_models.audits.gradients import behind_the_transform, worst_attempt
 from threat_models.audits.kinds import row_part
 from threat_models.audits.sensitivity import PROMISE_TOLERANCE
 from threat_models.audits.target import Target
 from threat_models.audits.verdict import Report
 
 _STEPS = 20
+_ROUND_STEPS = 60
+_WITHIN_STEPS = 400
 
 
 def search_of(schema: Schema) -> Callable[..., Report]:
@@ -51,6 +58,71 @@ def of_parties(target: Target, rng: Generator, starts: int) -> float:
     plain: Any = bare(target.schema)  # of parties, by its row
     adjacency = target.privacy.adjacency
     return max(worst_attempt(plain, target.sigma, adjacency, rng, _STEPS)[0] for _ in range(starts))
+
+
+def of_rounds(target: Target, rng: Generator, starts: int) -> float:
+    """Search records and published values of a round of gradients, scores or calibrations."""
+    schema: Any = behind_the_transform(target.schema)  # type: ignore[arg-type]
+    return _most_of_records(target, rng, starts, lambda *terms: worst_attempt(schema, *terms, _ROUND_STEPS)[0])
+
+
+def of_hazards(target: Target, rng: Generator, starts: int) -> float:
+    """Search persons, published weights and clocks of a round of hazards."""
+    schema: Any = hazards.behind_the_transform(target.schema)  # type: ignore[arg-type]
+    search = hazards.worst_trajectories
+    return _most_of_records(target, rng, starts, lambda *terms: search(schema, *terms, _ROUND_STEPS)[0])
+
+
+def of_effects(target: Target, rng: Generator, starts: int) -> float:
+    """Search records, arms and published lines of a treatment effect."""
+    schema: Any = target.schema
+    return _most_of_records(target, rng, starts, lambda *terms: effect.worst_attempt(schema, *terms, _ROUND_STEPS)[0])
+
+
+def of_within(target: Target, rng: Generator, starts: int) -> float:
+    """Search a client and the record that comes or goes."""
+    schema: Any = target.schema
+    return _most_of_records(target, rng, starts, lambda *terms: within.worst_client(schema, *terms, _WITHIN_STEPS)[0])
+
+
+def of_sites(target: Target, rng: Generator, starts: int) -> float:
+    """Search a site and the record that comes or goes, or all records of one site."""
+    schema: Any = target.schema
+    if target.privacy.unit == "client" and target.privacy.client_clip is None:
+        return sites.worst_site(schema, target.sigma, target.privacy.adjacency, int(target.promise.records))
+    starts = max(2, starts)  # the first is a corner
+    corners = iter([True] + [False] * starts)
+
+    def climbed(*terms: Any) -> float:
+        return sites.worst_sites(schema, *terms, _WITHIN_STEPS, corner=next(corners))[0]
+
+    return _most_of_records(target, rng, starts, climbed)
+
+
+def of_aligned(target: Target, rng: Generator, starts: int) -> float:
+    """Search clients of an alignment, whose sums the clip of a client bounds: rows on one side, opposed, and spread."""
+    schema: Any = target.schema
+    rows = int(target.privacy.max_records_per_client or 1)
+    published = None
+    if schema.needs:
+        published = Published.of({"S": Values.rounded(np.eye(schema.features) * schema.clip_norm**2 / 2)})
+    chance = np.random.default_rng(int.from_bytes(rng.bytes(8), "little"))
+    clients = []
+    for start in range(max(3, starts)):
+        x = chance.normal(size=(rows if start % 3 == 2 else 1, schema.features))
+        x *= 4 * schema.clip_norm / np.linalg.norm(x, axis=1, keepdims=True)
+        x = np.resize(np.vstack([x, -x]) if start % 3 == 1 else x, (rows, schema.features))
+        vector = flatten(exact_moments(bare(schema), x, np.zeros(rows), published=published))
+        clients.append(clip_client(schema, target.privacy, vector))
+    gone = clients if target.privacy.adjacency == "replace-one" else []
+    shifts = [*clients, *(one - other for one in gone for other in gone)]
+    return max(in_sigmas(schema, target.sigma, shift) for shift in shifts)
+
+
+def _most_of_records(target: Target, rng: Generator, starts: int, worst: Callable[..., float]) -> float:
+    """Return what the worst unit of ``promise.records`` worst records moves: the sums are linear in records."""
+    found = max(worst(target.sigma, target.privacy.adjacency, rng) for _ in range(starts))
+    return target.promise.records * found
 
 
 def broken_promise(target: Target, rng: Generator) -> list[str]:

@@ -90,6 +90,28 @@ def worst_sites(
     )
 
 
+def worst_site(schema: SitesSchema, sigmas: Mapping[str, float], adjacency: Adjacency, records: int) -> float:
+    """The weighted distance of a complete site from none, or from the one that takes its place, at the corners: rows
+    at one place, or in two opposed parts."""
+    first, second = schema.clip_norm * np.eye(max(2, schema.features))[:2, : schema.features]
+    sizes = [(size, opposed) for size in sorted({1, records}) for opposed in (0, size // 2)]
+    ones = [_of_site(schema, first, *each) for each in sizes]
+    others = [*ones, *(_of_site(schema, second, *each) for each in sizes)] if adjacency == "replace-one" else []
+    none = _of_site(schema, first, 0, 0)
+    return max(_site_distance(sigmas, one, other) for one in ones for other in (none, *others))
+
+
+def _of_site(schema: SitesSchema, row: Array, records: int, opposed: int) -> tuple[int, list[Array]]:
+    """The records of a site and its Q for each pull: so many at ``row``, of which some are opposed."""
+    total = (records - 2 * opposed) * row
+    return records, [records * np.outer(row, row) - _taken(records, total, pull) for pull in schema.pulls]
+
+
+def _site_distance(sigmas: Mapping[str, float], one: tuple[int, list[Array]], other: tuple[int, list[Array]]) -> float:
+    moved = sum(float(np.square(a - b).sum()) for a, b in zip(one[1], other[1], strict=True))
+    return math.sqrt((one[0] - other[0]) ** 2 / sigmas.get("N", math.inf) ** 2 + moved / sigmas.get("Q", math.inf) ** 2)
+
+
 def _start(schema: SitesSchema, adjacency: Adjacency, chance: np.random.Generator, corner: bool) -> Sites:
     """Corners: full or empty sites, records opposed to their site, orthogonal to each other or alike."""
     p = schema.features

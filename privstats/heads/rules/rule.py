@@ -13,8 +13,10 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from privstats.errors import DataError, HeadError
 from privstats.heads.evidence import Array, Released
+from privstats.intake.columns import read
 from privstats.intake.frames import in_memory, named_target
-from privstats.intake.tables import ordered_columns
+from privstats.intake.meaning import listed
+from privstats.intake.tables import as_table, ordered_columns, side_by_side
 from privstats.moments.table import codes_of
 from privstats.plug_ins import announced, dist_name, loaded
 from privstats.tables import by_name, load_all, register
@@ -269,11 +271,19 @@ class Preprocessing:
 
     def ordered(self, X: Any) -> Any:
         """Return a DataFrame's columns in the plan's order, or a declared table's codes."""
-        X = in_memory(X)
+        X = as_table(in_memory(X))
         if self.cells is not None:
             return codes_of(self.cells, X)
-        ordered = ordered_columns(X, self.feature_names)
+        ordered = ordered_columns(self._rows_by_name(X), self.feature_names)
         return X if self.feature_names is None else np.asarray(ordered)
+
+    def _rows_by_name(self, X: Any) -> Any:
+        """Return a mapping of columns as rows in the plan's order; anything else unchanged."""
+        if self.feature_names is None or not isinstance(X, Mapping):
+            return X
+        if lacking := [name for name in self.feature_names if name not in X]:
+            raise DataError(f"X lacks {listed(lacking)}; pass exactly the columns of the plan's feature_names")
+        return side_by_side([read(X[name]) for name in self.feature_names])
 
     def apply(self, X: Any) -> Array:
         """Return rows as the rule expects, ``(n, d)``; DataError for another width and, with maps, unless finite."""

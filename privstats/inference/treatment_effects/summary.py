@@ -26,6 +26,8 @@ _INCOMPLETE = _TRIAL.replace(
     "one outcome per record, none missing",
     "one outcome per record; the propensity of being observed or the outcome models are right for the records included",
 )
+_NONE_MISSING = ("one outcome per record, none missing", "one outcome each, none missing")
+_EXCLUDED = "one outcome per record analysed; whether a record is excluded does not depend on its outcome"
 _AT_RANDOM = "Outcomes are missing at random given the arm and the columns named in the plan: no sum can test this."
 _ASSIGNED = "The effect is that of assignment: people who did not comply count in their assigned arm."
 _RATIO = (
@@ -143,9 +145,11 @@ def _named(name: str, table: EffectTable) -> list[tuple[str, EffectTable]]:
 
 
 def _assumed(table: EffectTable) -> str:
-    if table.design != "trial":
-        return _ADJUSTED
-    return _INCOMPLETE if table.missing else _TRIAL
+    text = _ADJUSTED if table.design != "trial" else _INCOMPLETE if table.missing else _TRIAL
+    if getattr(table.release.plan.schema, "left_out", None):  # the table counts excluded records
+        for none_missing in _NONE_MISSING:
+            text = text.replace(none_missing, _EXCLUDED)
+    return text
 
 
 def caution_of(table: EffectTable) -> str:

@@ -329,9 +329,13 @@ def _misassigned(schema: EffectSchema, arms: ArmSums | None) -> str:
     noise = (arms.sigma_G / arms.constant**2) ** 2 * (pi**2 + (1 - pi) ** 2)
     if abs(treated * (1 - pi) - others * pi) <= _CHANCE * math.sqrt(spread + noise):
         return ""
+    name = (schema.feature_names or ("the treatment",))[-1]
+    first: Any = schema.transform[0] if schema.transform else None
+    declared = first.of(name) if getattr(first, "kind", "") == "levels" else None
+    values = "0 and 1" if declared is None else " and ".join(map(repr, declared.values))
     return (
-        f"{treated:,.0f} records are treated and {others:,.0f} are not, which the plan's probability of {pi:g} does "
-        "not give: check that the arm is coded 0 and 1 in every file, and how it was assigned"
+        f"about {max(treated, 0.0):,.0f} records are treated and {max(others, 0.0):,.0f} are not, which the plan's "
+        f"probability of {pi:g} does not give: check that {name} holds {values} in every file, and how it was assigned"
     )
 
 

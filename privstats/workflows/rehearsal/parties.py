@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from privstats.errors import DataError
 from privstats.intake.column_names import places_in
-from privstats.intake.columns import Readings, read
+from privstats.intake.columns import Listed, Readings, read
 from privstats.intake.csv_dialect import Dialect, Marks
 from privstats.intake.csv_lines import other_separator, quoted_names
 from privstats.intake.person_ids import names_of, persons_held_out
@@ -189,8 +190,8 @@ def _names(files: Sequence[Source]) -> list[str]:
 
 
 def _party(name: str, file: Found, public: Assumed, cells: Cells, share: float) -> Party:
-    table = {each.name: _values(file.readings(each.name, each)) for each in public.columns}
-    y = places_of(public.classes, _values(file.readings(public.target)))
+    table = {each.name: _values(file.readings(each.name, each), each.words) for each in public.columns}
+    y = places_of(public.classes, _values(file.readings(public.target), Listed.of(public.classes).words))
     labelled = y >= 0
     counted = labelled if file.ids is None else labelled & (file.ids != None)  # noqa: E711 - of each element
     table, y = {key: values[counted] for key, values in table.items()}, y[counted]
@@ -214,9 +215,8 @@ def tested(parties: Sequence[Party]) -> Held:
     return Held(np.concatenate([party.y[party.test] for party in parties]), np.concatenate(ids) if ids else None)
 
 
-def _values(readings: Readings) -> NDArray[Any]:
-    if not readings.are_texts.any():
-        return readings.numbers
-    out = readings.plain
-    out[readings.missing] = None
+def _values(readings: Readings, words: Collection[str]) -> NDArray[Any]:
+    out = readings.keeping(words)
+    if out.dtype == object:
+        out[[isinstance(value, float) and math.isnan(value) for value in out]] = None
     return out

@@ -1,0 +1,64 @@
+"""A head says which values it cannot read, and reads one record alike in every form."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import privstats as ps
+from privstats.errors import UnreadableRecordsWarning
+
+COLUMNS = (ps.Numeric("age", (45.0, 55.0, 65.0)), ps.Categories("smoking", ("none", "light")))
+
+
+def fitted() -> tuple[pd.DataFrame, Any, ps.Release, Any]:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 300)
+    table = pd.DataFrame({"age": (50 + 10 * y + rng.normal(0, 5, 300)).round(1), "smoking": ["none", "light"] * 150})
+    cells = ps.Cells(COLUMNS)
+    schema = ps.ClassSchema(2, cells.width, "NAB", 1.0, transform=(cells,))
+    plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 300), privacy=ps.NoPrivacy())
+    release = ps.simulate(plan, [(table[::2], y[::2]), (table[1::2], y[1::2])])
+    return table, y, release, ps.heads.LDA().fit_release(release)
+
+
+def forms(table: pd.DataFrame) -> list[Any]:
+    one = table.iloc[[0]]
+    return [one, table.iloc[0], one.to_dict("list"), one.to_dict("records"), table.iloc[0].to_dict()]
+
+
+def test_one_record_is_read_alike_in_every_form() -> None:
+    table, _, release, head = fitted()
+    card = ps.inference.scorecard(head, release)
+    first, *others = forms(table)
+    for other in others:
+        assert (head.predict_proba(other) == head.predict_proba(first)).all()
+        assert (head.decision_function(other) == head.decision_function(first)).all()
+        assert card.explain(other).parts == card.explain(first).parts
+    assert card.explain(first).score == pytest.approx(card.scores(first)[0, 0])
+    assert {cell for _, cell, _ in card.explain(first).parts}.isdisjoint({"missing", "other"})
+
+
+def test_a_decimal_comma_is_named_with_its_column_and_count() -> None:
+    table, _, _, head = fitted()
+    commas = table.assign(age=[str(age).replace(".", ",") for age in table["age"]])
+    commas.loc[0, "age"] = "NA"
+    with pytest.warns(UnreadableRecordsWarning, match=r"299 of 'age' are no numbers, such as .* \(write decimals with"):
+        head.predict_proba(commas)
+    with warnings.catch_warnings(action="error", category=UnreadableRecordsWarning):
+        head.predict_proba(table)
+
+
+def test_a_head_by_name_reads_a_mapping_in_the_order_of_its_plan() -> None:
+    rng = np.random.default_rng(1)
+    y = rng.integers(0, 2, 60)
+    frame = pd.DataFrame({"a": rng.normal(0, 0.3, 60) + y / 3, "b": rng.normal(0, 0.3, 60)})
+    schema = ps.ClassSchema(2, 2, "NAB", 2.0, feature_names=("a", "b"))
+    plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 60), privacy=ps.NoPrivacy())
+    head = ps.heads.LDA().fit_release(ps.simulate(plan, [(frame[::2], y[::2]), (frame[1::2], y[1::2])]))
+    for form in (frame.iloc[0], frame.iloc[0].to_dict(), {"b": frame["b"][:1], "a": frame["a"][:1]}):
+        assert (head.predict_proba(form) == head.predict_proba(frame.iloc[[0]])).all()
+    with pytest.raises(ps.DataError, match="X lacks 'b'"):
+        head.predict_proba({"a": [1.0]})
