@@ -10,7 +10,6 @@ certificate holds; 1: refused, by name. docs/certificate.md states what this pro
 import hashlib
 import json
 import math
-import os
 import re
 import stat
 import sys
@@ -19,6 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from itertools import islice, product
+from pathlib import Path
 from typing import Any, TypeAlias
 
 Table: TypeAlias = dict[str, Any]
@@ -957,8 +957,8 @@ def check(plan_text: str, certificate_text: str) -> str:
 
 def _text(name: str) -> str:
     """Return the text of a plain file: a pipe would be waited for without end, and a stated size may be wrong."""
-    with open(os.open(name, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:  # noqa: PTH123
-        require(stat.S_ISREG(os.fstat(file.fileno()).st_mode), "form", f"{name} is not a plain file")
+    require(stat.S_ISREG(Path(name).stat().st_mode), "form", f"{name} is not a plain file")
+    with Path(name).open("rb") as file:
         return file.read(MOST_BYTES + 1).decode()
 
 

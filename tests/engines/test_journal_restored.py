@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -107,8 +108,12 @@ def test_a_twin_whose_time_is_up_signs_nothing(journals, tmp_path, monkeypatch) 
     with journals.helper(1) as helper:
         answer_of(journals.run, helper, list_of(journals.run, (0, 1, 2, 3, 4)))
     put_back(backup, journals.home(1))
+    resume = partial(JournaledHelper.resume, journals.home(1), KEY, identity=journals.run.members[1], **journals.common)
     monkeypatch.setattr("time.time", lambda: float(1 << 41))
-    with JournaledHelper.resume(journals.home(1), KEY, identity=journals.run.members[1], **journals.common) as helper:
+    with pytest.raises(RestoredError):  # one look at a clock ends nothing
+        resume()
+    monkeypatch.setattr("time.time", lambda: float((1 << 41) + 86_400))
+    with resume() as helper:
         assert (helper.state, helper.answer) == ("abandoned", b"")
 
 

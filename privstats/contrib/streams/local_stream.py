@@ -56,7 +56,7 @@ def new_stream(path: Path, stream: Stream) -> None:
     if plan.panel:
         raise PlanError("a stream in a folder is summed interactively; for a panel use `privstats stream init`")
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise PlanError(f"{path} is no empty folder; name a new one")
+        raise PlanError(f"{path} is not empty, or no folder; name a new folder")
     server, *people = (Identity.generate(os.urandom) for _ in range(plan.cohort.clients + 1))
     roster = Roster(tuple(each.public for each in people), server=server.public, run=os.urandom(_RUN_BYTES))
     for party, identity in enumerate(people):
