@@ -981,7 +981,9 @@ def composition(course_text: str, sessions: list[Table]) -> Composition:
         Refused: a session's certificate does not hold, or sessions differ in the unit that they protect.
     """
     require(len(course_text) <= MOST_OF_A_PLAN, "form", "a text is too long")
-    promise = _toml(course_text).get("promise", {})
+    tables = _toml(course_text)
+    require("promise" in tables, "form", "the course's file has no promise")
+    promise = tables["promise"]
     require(set(promise) == {"epsilon", "delta"}, "form", "the course's file has no promise of epsilon and delta")
     require(all(type(each) in (int, Fraction) for each in promise.values()), "form", "a promise is two numbers")
     epsilon, delta = (Fraction(promise[name]) for name in ("epsilon", "delta"))
