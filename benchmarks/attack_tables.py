@@ -65,6 +65,14 @@ def _tested(*names: str) -> str:
 
 
 _FROM_TESTS = (
+    [
+        "ridge-one-record",
+        "one record without noise: row and target up to a sign",
+        "all",
+        "all",
+        _tested("regression_records"),
+    ],
+    ["ridge-targets", "known rows without noise: targets", "all", "all", _tested("regression_records")],
     ["site-means", "four sites, three pulls, without noise: means", "all", "all", _tested("site_means")],
     ["random-cohorts", "more releases than clients, without noise", "a rate", "above .90", _tested("statistical")],
     ["property-inference", "a property of many, without noise", "a rate", "above .90", _tested("scenes")],

@@ -69,7 +69,7 @@ def run(
     from threat_models import evaluate as evaluation
     from threat_models.attack import attacks_named
 
-    plan, chosen = ps.Plan.read(path), attacks_named(attack_ or ())
+    plan, chosen = _plan(path), attacks_named(attack_ or ())
     pool, what = attack_runs.pool_of(plan, data, seed)
     with attack_runs.bar(evaluation.steps(plan, chosen, evaluation.Effort(trials=trials)), quiet=json) as pace:
         effort = attack_runs.effort_of(trials, records, seed, out, pace)
@@ -95,7 +95,7 @@ def sweep(
     from threat_models import evaluate as evaluation
     from threat_models.attack import attacks_named
 
-    plan, chosen = ps.Plan.read(path), attacks_named(attack_ or ())
+    plan, chosen = _plan(path), attacks_named(attack_ or ())
     if over not in AXES:
         raise DataError(f"--over must be one of {', '.join(AXES)}, got {over}")
     pool, what = attack_runs.pool_of(plan, data, seed)
@@ -123,8 +123,19 @@ def matrix(
     from threat_models import evaluate as evaluation
     from threat_models.attack import attacks_named
 
-    plan, chosen = ps.Plan.read(path), attacks_named(attack_ or ())
+    plan, chosen = _plan(path), attacks_named(attack_ or ())
     pool, what = attack_runs.pool_of(plan, data, seed)
     with attack_runs.bar(None, quiet=json) as pace:
         report = evaluation.matrix(plan, chosen, pool, attack_runs.effort_of(trials, records, seed, out, pace))
     attack_runs.finish(report, what, out, json, pace)
+
+
+def _plan(path: Path) -> ps.Plan:
+    from privstats.course.document import is_course
+
+    if is_course(path):
+        raise ps.PlanError(
+            f"{path} is a course, and attacks play against one plan: `privstats course next` writes a session's plan, "
+            f"and `privstats audit course {path}` plays all sessions"
+        )
+    return ps.Plan.read(path)

@@ -25,7 +25,7 @@ from privstats.plan import Plan
 from privstats.printable import printable
 from privstats.progress import SWITCH, progress_bar
 from threat_models.chance import named
-from threat_models.data import bundled, from_file
+from threat_models.data import from_file, to_attack
 from threat_models.evaluate import Effort
 from threat_models.page import render
 from threat_models.pictures import draw_all
@@ -43,7 +43,7 @@ def pool_of(plan: Plan, data: Path | None, seed: int | None) -> tuple[Pool, str]
         DataError: the file does not fit the plan.
     """
     rng = named(seed, "data")
-    return bundled(plan, rng) if data is None else (from_file(plan, data, rng), data.name)
+    return to_attack(plan, rng) if data is None else (from_file(plan, data, rng), data.name)
 
 
 def effort_of(trials: int, records: int, seed: int | None, out: Path | None, pace: Pace) -> Effort:
@@ -130,8 +130,8 @@ def finish(report: LeakageReport, what: str, out: Path | None, json: bool, pace:
             console.print(Text(line))
         if report.doubt:
             console.print(Text(report.doubt + pace.takes(report)), style="bold yellow")
-        colour = "red" if report.violated else "yellow" if report.doubt else "green"
-        end = "a ceiling is VIOLATED" if report.violated else "no ceiling is violated"
+        colour = "red" if report.violated else "yellow" if report.doubt or report.silent else "green"
+        end = "a ceiling is VIOLATED" if report.violated else report.silent or "no ceiling is violated"
         console.print(Text(end), style=f"bold {colour}")
     if report.violated:
         raise typer.Exit(1)

@@ -164,6 +164,8 @@ def course(
     from threat_models.audits.epochs import audit_epochs
     from threat_models.audits.stream import audit_stream
 
+    if not document.is_course(path):
+        raise ps.PlanError(f"{path} is no course: run privstats audit budget {path} for a plan")
     stated: tuple[Any, Any] = document.stated(path)  # a promise that the rounds do not keep is a finding here
     result, promise = stated
     rng = _rng(seed)
@@ -222,8 +224,13 @@ def ledger(
 
 
 def _target(path: Path) -> Target:
+    from privstats.course.document import is_course
     from threat_models.audits.target import target_of
 
+    if is_course(path):
+        raise ps.PlanError(
+            f"{path} is a course, whose sessions are audited together: run privstats audit course {path}"
+        )
     return target_of(ps.Plan.read(path))
 
 

@@ -18,7 +18,7 @@ from privstats.files.arrays import read_arrays
 from privstats.moments import quantize
 from privstats.plan import Plan
 from privstats.randomness import Generator, uniform
-from privstats.schema import RidgeSchema, SitesSchema, of_records
+from privstats.schema import RecordSchema, RidgeSchema, SitesSchema, of_records
 from threat_models.chance import normal
 from threat_models.world import Pool
 
@@ -40,6 +40,14 @@ def bundled(plan: Plan, rng: Generator) -> tuple[Pool, str]:
     if fits:
         return Pool.split(X, y, rng), "handwritten digits, 1,797 scans of 8 x 8 pixels"
     return synthetic_pool(plan, rng), "made-up Gaussian vectors"
+
+
+def to_attack(plan: Plan, rng: Generator) -> tuple[Pool, str]:
+    """(records for this plan, what they are); none where no attack plays over records of the plan's kind."""
+    if isinstance(plan.schema, RecordSchema | SitesSchema):
+        return bundled(plan, rng)
+    nothing = np.empty((0, plan.schema.features))
+    return Pool(nothing, nothing[:, 0], nothing, nothing[:, 0]), "no records"
 
 
 def synthetic_pool(plan: Plan, rng: Generator, *, per_class: int | None = None) -> Pool:

@@ -16,12 +16,13 @@ from privstats.dp import Privacy
 from privstats.errors import AggregationError, DataError, MissingExtraError, PlanError, ReleaseError, SchemaError
 from privstats.files.result_cache import ResultCache
 from privstats.plan import Plan
+from privstats.schema import RecordSchema, SitesSchema
 from threat_models.adversary import SIGHTS, Adversary, Sees
 from threat_models.attack import AnyAttack, Attack, Examination
 from threat_models.axes import AXES, Axis
 from threat_models.chance import named
 from threat_models.game import Game, alike
-from threat_models.report import LeakageReport, Row
+from threat_models.report import LeakageReport, Row, Verdict
 from threat_models.world import Field, Pool, Setting
 
 _CANDIDATES = 8
@@ -168,7 +169,7 @@ class _Job:
             return self.plan.digest, tuple(self.setting.items()), alike(self.attack, self.adversary)
         return id(self)
 
-    def silent(self, why: str) -> Row:
+    def silent(self, why: str, verdict: Verdict) -> Row:
         """The row of a job that was not played."""
         return Row(
             attack=self.attack.name,
@@ -178,12 +179,15 @@ class _Job:
             adversary=self.adversary.describe(),
             setting=self.setting,
             metric="-",
+            verdict=verdict,
             note=why,
         )
 
 
 def _unnamed(plan: Plan) -> Plan:
     """Return the plan for records with numbered classes and unnamed columns, as worlds draw them."""
+    if not isinstance(plan.schema, RecordSchema | SitesSchema):  # no world draws records of another kind
+        return plan
     schema: Any = plan.schema  # every kind is a dataclass
     names = {each.name for each in fields(schema)} & {"class_names", "feature_names"}
     return replace(plan, schema=replace(schema, **dict.fromkeys(names)))
@@ -247,14 +251,17 @@ def _together(
 ) -> list[tuple[Row, ...]]:
     """Rows of jobs of one group; an attack that cannot be played gives a row with the reason."""
     job, why = jobs[0], jobs[0].why_not()
+    verdict: Verdict = "does not apply"
     try:
         if why is None:
             with effort.playing(list(dict.fromkeys(each.attack.name for each in jobs))):
                 rows = _measured(jobs, data, fields, effort, confidence)
             return [tuple(replace(row, setting=job.setting) for row in mine) for mine in rows]
-    except (DataError, AggregationError, PlanError, ReleaseError, SchemaError, MissingExtraError) as error:
+    except (DataError, MissingExtraError) as error:  # other records or an extra would let it be played
+        why, verdict = str(error), "underpowered"
+    except (AggregationError, PlanError, ReleaseError, SchemaError) as error:
         why = str(error)
-    return [(each.silent(why),) for each in jobs]
+    return [(each.silent(why, verdict),) for each in jobs]
 
 
 def _measured(

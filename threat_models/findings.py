@@ -22,7 +22,7 @@ from threat_models.audits.searches import search_of
 from threat_models.audits.target import Target, target_of
 from threat_models.audits.verdict import Report
 from threat_models.chance import named
-from threat_models.data import bundled
+from threat_models.data import to_attack
 from threat_models.evaluate import Effort, evaluate
 from threat_models.page import finding_of
 
@@ -73,7 +73,7 @@ def attacks(plan: Plan, search: Search) -> Sequence[Finding]:
         MissingExtraError: matplotlib is not installed.
     """
     effort = Effort(trials=search.trials or _WORLDS, seed=search.seed, tick=lambda _: search.tick())
-    pool, what = bundled(plan, named(search.seed, "data"))
+    pool, what = to_attack(plan, named(search.seed, "data"))
     result = finding_of(evaluate(plan, attacks_named(()), pool, effort))
     return [
         replace(
@@ -92,14 +92,15 @@ def _audits(target: Target, rng: Generator, trials: int | None) -> list[Callable
             lambda: audit_noise(target, rng, trials=trials or _SESSIONS),
             lambda: audit_epsilon(target, rng, trials=trials or _RELEASES),
         ]
-    search = [lambda: search_of(target.schema)(target, rng)]
     known = KINDS.get(target.schema.task, AuditKind())
+    search = [lambda: search_of(target.schema)(target, rng)] if known.search or not known.declared else []
+    budget = [lambda: audit_budget(target)] if known.declared else []
     if not known.party:
-        return search
+        return [*budget, *search]
     dropouts = [lambda: audit_dropouts(target)] if target.privacy.trust.divided else []
     canary = [lambda: audit_canary(target, rng, trials=trials or _RELEASES)]
     return [
-        lambda: audit_budget(target),
+        *budget,
         *dropouts,
         *search,
         lambda: audit_noise(target, rng, trials=trials or _SESSIONS),

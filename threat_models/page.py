@@ -48,6 +48,8 @@ _METRICS = {
     "pairs": "share of values rebuilt as unordered pairs",
     "guessed": "share of guesses that are right",
     "site means rebuilt": "share of sites whose means come out within 5 %",
+    "records rebuilt up to a sign": "share of records whose row and target come out within 5 %, up to one common sign",
+    "targets found": "share of targets that come out within 5 % of their bound",
     "unseen": "share of lies that no check sees",
     "false sums taken": "share of false sums that enter the total",
     "accuracy lost": "accuracy that the worst sums cost which its proof admits",
@@ -167,8 +169,6 @@ def _measurement(row: Row) -> str:
 
 
 def _verdict(row: Row) -> str:
-    if row.measured is None:
-        return "does not apply"
     return "leaks, within the promise" if row.verdict == "leaks" and row.ceiling is not None else row.verdict
 
 

@@ -25,6 +25,7 @@ COLOURS: Mapping[Verdict | str, str] = {
     "leaks": "#ef8a62",
     "no evidence": "#67a9cf",
     "underpowered": "#d9d9d9",
+    "does not apply": "#ffffff",
 }
 _LINES = ("#1b6ca8", "#c4521a", "#2f7d4f", "#7a4a9c", "#8a6d1d", "#444444", "#b03a6f", "#3aa5a5")
 _SHADE = "#e4e4e4"
@@ -216,9 +217,11 @@ def _matrix(figure: Any, rows: Sequence[Row]) -> None:
     axes.set_xlabel("what the attacker sees", fontsize=9)
     for side in axes.spines.values():
         side.set_visible(False)
-    handles = [_patch(0, 0, colour, verdict) for verdict, colour in COLOURS.items()]
+    handles = [
+        _patch(0, 0, colour, verdict, hatch=_HATCH if verdict == "does not apply" else None)
+        for verdict, colour in COLOURS.items()
+    ]
     handles += [
-        _patch(0, 0, "white", "does not apply", hatch=_HATCH),
         _patch(0, 0, "white", "not played", edge="#999999"),
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize=_SMALL)

@@ -8,14 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, TypeAlias, TypedDict
+from typing import Any, Literal, TypeAlias, TypedDict, get_args
 
 from privstats.dp import Guarantee
 from privstats.files.text import json_text, json_value
 from threat_models.bounds import Interval, Point, Roc
 
-Verdict: TypeAlias = Literal["violates ceiling", "leaks", "no evidence", "underpowered"]
-VERDICTS: tuple[Verdict, ...] = ("violates ceiling", "leaks", "no evidence", "underpowered")
+Verdict: TypeAlias = Literal["violates ceiling", "leaks", "no evidence", "underpowered", "does not apply"]
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 _SPARE = 1.25
 _TELLING = 0.2
@@ -52,7 +52,7 @@ class Row:
         measured, interval: point estimate and confidence interval; None where nothing was measured.
         baseline: the same attacker without the release.
         ceiling: what the plan's guarantee allows against any attacker; None where it promises nothing.
-        verdict: see :func:`judge`.
+        verdict: see :func:`judge`; "does not apply" to this plan is no evidence, and no trials change it.
         note: one sentence, where there is something to say.
         mu, pure: the guarantee that the ceilings come from; None without one, and pure where delta is above 0.
         worlds: independent trials behind the numbers.
@@ -148,6 +148,16 @@ class LeakageReport:
         """Attacks with an inconclusive row: an interval too wide for a verdict."""
         rows = (row for row in self.rows if row.interval is not None and row.verdict == "underpowered")
         return frozenset(row.attack for row in rows)
+
+    @property
+    def silent(self) -> str:
+        """A sentence where no attack applies to the plan, so that nothing was tried; else empty."""
+        if not self.rows or any(row.verdict != "does not apply" for row in self.rows):
+            return ""
+        return (
+            "None of these attacks applies to this plan, so nothing was tried; `privstats audit budget` searches the "
+            "unit that shows most, and its rows bound every attacker."
+        )
 
     @property
     def needed(self) -> int:

@@ -319,31 +319,44 @@ def show(path: PlanFile) -> None:
 
 @app.command()
 def certify(
-    path: PlanFile,
+    path: Annotated[Path, argument("The plan document, or a course's.", "PLAN.TOML")],
     out: Annotated[Path | None, option("The certificate. [PLAN.certificate.json]", "FILE")] = None,
     checker: Annotated[
         Path | None, option("Also write the program that checks it, which needs only Python.", "FILE.py")
     ] = None,
     force: Force = False,
 ) -> None:
-    """Write what the promise rests on as exact numbers, for a checker that does not trust this library."""
+    """Write what the promise rests on as exact numbers, for a checker that does not trust this library.
+
+    Of a course, the certificate holds each session's, and that all sessions together keep the course's promise.
+    """
     from privstats.course.document import is_course
     from privstats.review import certificate_checker
     from privstats.review.certificate import certificate_text
 
-    if is_course(path):
-        raise PlanError(
-            f"{path} is a course, whose sessions are priced together: a certificate covers one plan, so name the "
-            "plan of a session"
-        )
     place = out or path.with_suffix(".certificate.json")
     writable([place, *([checker] if checker else [])], force)
-    text = certificate_text(ps.Plan.read(path))
+    text = _course_certificate(path) if is_course(path) else certificate_text(ps.Plan.read(path))
     atomic_write(place, text.encode(), shared=True)
     if checker is not None:
         atomic_write(checker, Path(certificate_checker.__file__).read_bytes(), shared=True)
     program = checker or "-m privstats.review.certificate_checker"
     say(f"wrote {place}; check it with: python {program} {path} {place}")
+
+
+def _course_certificate(path: Path) -> str:
+    from privstats.course import DisjointRounds
+    from privstats.course.document import read
+    from privstats.plan.document import read_text
+    from privstats.review.course_certificate import course_certificate_text
+
+    course = read(path)
+    if isinstance(course, DisjointRounds):
+        raise PlanError(
+            f"{path} is a stream, whose rounds hold different records, which no certificate can show: `privstats plan "
+            "certify` answers for its plan, and `privstats audit course` for the stream"
+        )
+    return course_certificate_text(read_text(path), course.digest, course.priced)
 
 
 def _budget(budget: ps.Budget) -> dict[str, Any]:

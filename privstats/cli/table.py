@@ -210,6 +210,8 @@ class Output:
             say(result.summary.caution, err=True)
         if self.form is Form.JSON:
             typer.echo(json_text(facts))
+        elif self.form is Form.CSV and not self.methods:
+            typer.echo(result.csv.rstrip("\n"))
         else:
             typer.echo(result.summary.methods if self.methods else _written(result.summary, self.form))
 
@@ -243,7 +245,7 @@ def table(
         "reader": reader.value,
         "plan_digest": last.plan.digest,
         "alpha": options.alpha,
-        "rows": result.rows,
+        "rows": result.data,
     }
     output.write(result, reader, facts)
     if not result.reported:
@@ -285,8 +287,6 @@ def _fitting(release: ps.Release, *, grouped: bool, timed: bool) -> Reader:
 
 def _written(summary: Summary, form: Form) -> str:
     match form:
-        case Form.CSV:
-            return summary.as_csv().rstrip("\n")
         case Form.HTML:
             return summary.as_html()
         case Form.LATEX:

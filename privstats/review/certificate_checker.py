@@ -1,6 +1,7 @@
 """Check a budget certificate against its plan: one file that imports only Python's standard library.
 
     python certificate_checker.py plan.toml plan.certificate.json
+    python certificate_checker.py course.toml course.certificate.json
 
 It shares no code with privstats and reads no number from it: sensitivities, worst cases, noise and delta are
 recomputed as rationals. The certificate's tables have a bound's inputs, key by key, without defaults. Exit code 0: the
@@ -19,13 +20,14 @@ from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from itertools import islice, product
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 Table: TypeAlias = dict[str, Any]
 ONE, COUNT, ZERO, TIGHT, MOST_BYTES = 1 << 640, 4096, Fraction(0), Fraction(1, 10**9), 1 << 23
 # characters, as in the library; a part of the logarithm of any probability, where noise is a sum of discrete Gaussians
 MOST_OF_A_PLAN, SLACK, MOST, TINY = 1 << 20, Fraction(1, 10**20), 1 << 53, Fraction("1e-30")
 PI = Fraction(31415926535897932384626433832795028841971693993751058209749445923078164062862089986280348253421170679)
+OF_COURSE = "version course_digest epsilon delta sessions mu_squared delta_at_epsilon"
 CLAIMS = "version plan_digest plan model unit adjacency epsilon delta honest_shares statistics joint delta_at_epsilon"
 # fmt: off
 VECTORS = " features grid_bits=12 transform=[] feature_names?"
@@ -884,7 +886,8 @@ def _between(claimed: Table, low: Fraction, high: Fraction, claim: str) -> None:
     require(most <= least * (1 + TIGHT), claim, "the interval is wide")
 
 
-def _checked(plan_text: str, certificate_text: str) -> str:
+def _checked(plan_text: str, certificate_text: str) -> tuple[str, Fraction, Table]:
+    """Return the sentence on a certificate that holds, mu^2 of its unit, and the plan."""
     claimed = _json(certificate_text)
     require(set(claimed) == {*CLAIMS.split()} and repr(claimed["version"]) == "1", "form", "no claims of version 1")
     plan = read(plan_text, claimed)
@@ -920,7 +923,8 @@ def _checked(plan_text: str, certificate_text: str) -> str:
     whom = f"one {privacy['unit']}{at}, {privacy['adjacency']}, while {_condition(plan)}"
     whom = f"{whom}; the worst case reaches {float(reached):.4f} of mu^2"
     end = FINDING * ("mlkem768-x25519" not in plan["aggregation"].values())
-    return f"holds: plan {claimed['plan_digest']}, epsilon {float(epsilon):g} at delta {float(delta):g} for {whom}{end}"
+    said = f"holds: plan {claimed['plan_digest']}, epsilon {float(epsilon):g} at delta {float(delta):g} for {whom}{end}"
+    return said, square, plan
 
 
 def _condition(plan: Table) -> str:
@@ -950,9 +954,90 @@ def check(plan_text: str, certificate_text: str) -> str:
     """
     try:
         require(len(plan_text) <= MOST_OF_A_PLAN and len(certificate_text) <= MOST_BYTES, "form", "a text is too long")
-        return _checked(plan_text, certificate_text)
+        return _checked(plan_text, certificate_text)[0]
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise Refused(f"form: no plan and its certificate ({type(error).__name__})") from None
+
+
+class Composition(NamedTuple):
+    """All sessions of a course together: mu^2 of its unit, and the promise of the course's file."""
+
+    square: Fraction
+    slack: Fraction
+    epsilon: Fraction
+    delta: Fraction
+    whom: str
+
+    @property
+    def roots(self) -> tuple[Fraction, Fraction]:
+        """mu, from below and from above."""
+        return root(self.square)
+
+
+def composition(course_text: str, sessions: list[Table]) -> Composition:
+    """Check each session's certificate, and add up mu^2 (Dong, Roth and Su 2022, corollary 1).
+
+    Raises:
+        Refused: a session's certificate does not hold, or sessions differ in the unit that they protect.
+    """
+    require(len(course_text) <= MOST_OF_A_PLAN, "form", "a text is too long")
+    tables = _toml(course_text)
+    require("promise" in tables, "form", "the course's file has no promise")
+    promise = tables["promise"]
+    require(set(promise) == {"epsilon", "delta"}, "form", "the course's file has no promise of epsilon and delta")
+    require(all(type(each) in (int, Fraction) for each in promise.values()), "form", "a promise is two numbers")
+    epsilon, delta = (Fraction(promise[name]) for name in ("epsilon", "delta"))
+    require(0 < epsilon <= 100 and 0 < delta < 1, "form", "the course's promise is out of range")
+    require(sessions, "form", "there is no session")
+    require(all(len(each["plan"]) <= MOST_OF_A_PLAN for each in sessions), "form", "a text is too long")
+    checked = [_checked(each["plan"], each["certificate"]) for each in sessions]
+    plans = [plan for _, _, plan in checked]
+    units = [{k: v for k, v in p["privacy"].items() if k not in ("epsilon", "delta", "shares")} for p in plans]
+    require(all(unit == units[0] for unit in units), "unit", "the sessions do not protect the same unit alike")
+    square = sum((square for _, square, _ in checked), ZERO)
+    slack = SLACK * len(plans) if units[0]["model"] == "distributed" else ZERO
+    while_ = "; and ".join(dict.fromkeys(_condition(plan) for plan in plans))
+    at = " at one party (at two parties twice the mu)" if units[0]["unit"] == "person" else ""
+    whom = f"one {units[0]['unit']}{at}, {units[0]['adjacency']}, while {while_}"
+    whom += FINDING * any("mlkem768-x25519" not in plan["aggregation"].values() for plan in plans)
+    return Composition(square, slack, epsilon, delta, whom)
+
+
+def check_course(course_text: str, certificate_text: str) -> str:
+    """Return one sentence on a course's certificate that holds.
+
+    Raises:
+        Refused: a claim does not hold, or the texts are no course and its certificate.
+    """
+    try:
+        require(len(certificate_text) <= MOST_BYTES, "form", "a text is too long")
+        claimed = _json(certificate_text)
+        require(
+            set(claimed) == {*OF_COURSE.split()} and repr(claimed["version"]) == "1", "form", "no claims of version 1"
+        )
+        require(re.fullmatch("[0-9a-f]{64}", claimed["course_digest"]), "form", "the course's digest is no digest")
+        sessions = claimed["sessions"]
+        require(all(set(each) == {"plan", "certificate"} for each in sessions), "form", "a session has two texts")
+        whole = composition(course_text, sessions)
+        for name in ("epsilon", "delta"):
+            require(claimed[name] == str(getattr(whole, name)), name, "the course's file says another")
+        low = delta_of(whole.roots[0], whole.epsilon)[0]
+        high = delta_of(whole.roots[1], whole.epsilon - 2 * whole.slack)[1] * (1 + 2 * whole.slack)
+        require(high <= whole.delta, "promise", "the sessions together do not keep epsilon and delta")
+        _between(claimed["mu_squared"], whole.square, whole.square, "mu")
+        _between(claimed["delta_at_epsilon"], low, high, "interval")
+        require(_rational(claimed["delta_at_epsilon"]["high"]) <= whole.delta, "interval", "it ends above the promise")
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        raise Refused(f"form: no course and its certificate ({type(error).__name__})") from None
+    return (
+        f"holds: {len(sessions)} sessions together, epsilon {float(whole.epsilon):g} at delta {float(whole.delta):g} "
+        f"for {whole.whom}; that course {claimed['course_digest']} has no further session is for its parties to check "
+        "(privstats course check)"
+    )
+
+
+def _is_course(text: str) -> bool:
+    return re.search(r"^\[course\]\s*$", text, re.MULTILINE) is not None
 
 
 def _text(name: str) -> str:
@@ -965,8 +1050,9 @@ def _text(name: str) -> str:
 def main(arguments: list[str]) -> int:
     """Check the named plan and certificate; return the exit code."""
     try:
-        require(len(arguments) == 2, "form", "give the plan and its certificate")
-        sys.stdout.write(check(*(_text(name) for name in arguments)) + "\n")
+        require(len(arguments) == 2, "form", "give the plan or course and its certificate")
+        subject, certificate = (_text(name) for name in arguments)
+        sys.stdout.write((check_course if _is_course(subject) else check)(subject, certificate) + "\n")
     except (Refused, OSError, UnicodeError) as error:
         sys.stdout.write(f"refused: {error}\n")
         return 1

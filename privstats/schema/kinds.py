@@ -180,7 +180,8 @@ def row_of(rows: Mapping[str, _Row], schema: Schema, what: str) -> _Row:
         return rows[schema.task]
     *several, last = [KINDS[task].__name__ for task in rows]
     known = f"{', '.join(several)} or {last}" if several else last
-    raise SchemaError(f"no {what} is available for a {type(schema).__name__}; give a {known}")
+    name = type(schema).__name__
+    raise SchemaError(f"no {what} is available for {'an' if name[0] in 'AEIOU' else 'a'} {name}; give a {known}")
 
 
 def narrowed(schema: Schema, kind: type[_Any], refusal: Exception) -> _Any:

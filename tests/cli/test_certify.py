@@ -27,7 +27,7 @@ def test_what_cannot_be_certified_is_one_sentence_and_no_file(privstats, folder)
     text = PLAN.to_toml()
     (folder / "none.toml").write_text(text[: text.index("[privacy]")] + '[privacy]\nmodel = "none"\n')
     ps.course.write(folder / "course.toml", ps.Stream(PLAN, epochs=4))
-    for name, why in (("none", "without differential privacy"), ("course", "is a course")):
+    for name, why in (("none", "without differential privacy"), ("course", "is a stream")):
         done = privstats("plan", "certify", f"{name}.toml", cwd=folder)
         assert (done.returncode, why in done.stderr) == (2, True), done.stderr
     assert not list(folder.glob("*.json"))

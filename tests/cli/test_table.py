@@ -1,5 +1,7 @@
 """``privstats table``: its forms, its exit codes."""
 
+import csv
+import io
 import json
 import math
 
@@ -7,6 +9,7 @@ import numpy as np
 import pytest
 
 import privstats as ps
+from privstats.cli.parts.table_results import TableResult
 from privstats.randomness import seeded
 from tests import made
 from tests.hazard import worlds as hazards
@@ -60,6 +63,23 @@ def test_every_reader_writes_numbers(privstats, folder, reader):
     assert {name for row in facts["rows"] for name in row} <= set(ps.inference.FRAME_COLUMNS)
 
 
+def test_a_row_that_noise_hides_has_no_number_in_data():
+    rows = [
+        {"name": "a", "estimate": 1 / 3, "n": 5, "told": True, "conf_high": math.inf, "p_value": math.nan},
+        {"name": "b", "estimate": 0.25, "n": np.int64(7), "told": False, "conf_high": 1.5, "p_value": np.float64(0.1)},
+    ]
+    made = TableResult(None, rows, reported=True)
+    assert made.data[0] == rows[0]
+    assert made.data[1] == {"name": "b", "estimate": None, "n": None, "told": False, "conf_high": None, "p_value": None}
+    assert made.csv.splitlines() == [
+        "name,estimate,n,told,conf_high,p_value",
+        "a,0.3333333333333333,5,TRUE,Inf,NA",
+        "b,NA,NA,FALSE,NA,NA",
+    ]
+    points = TableResult(None, rows, reported=True, hides=False)
+    assert points.data == rows
+
+
 def test_rounds_are_read_together(privstats, folder):
     names = []
     for place, release in enumerate(played(course_of(LOGISTIC, 2_000, 8.0), *world(2_000), 1)):
@@ -70,7 +90,7 @@ def test_rounds_are_read_together(privstats, folder):
     assert privstats("table", *names, cwd=folder).stdout == done.stdout
     for form in ("text", "csv", "latex"):
         ratios = privstats("table", *names, "--exponentiate", "--format", form, cwd=folder)
-        assert "odds ratio" in ratios.stdout, ratios.stderr
+        assert ("odds_ratio" if form == "csv" else "odds ratio") in ratios.stdout, ratios.stderr
         assert "const" not in ratios.stdout.splitlines()[0]
     told = json.loads(privstats("table", *names, "--exponentiate", "--format", "json", cwd=folder).stdout)["rows"]
     assert [row["odds_ratio"] for row in told] == [math.exp(row["estimate"]) for row in told]
@@ -288,8 +308,13 @@ def test_a_column_of_0_and_1_and_the_order_are_said_on_the_command_line(privstat
     words = ("table", "r.privstats", "--binary", "smokes", "--column", "smokes", "--column", "dose", "--format")
     rows = json.loads(privstats(*words, "json", cwd=tmp_path).stdout)["rows"]
     assert [(row["variable"], row["level"]) for row in rows] == [("smokes", "1")] * 2 + [("dose", "")] * 2
-    head, first, *_ = privstats(*words, "csv", cwd=tmp_path).stdout.splitlines()
-    assert head == "name,group,mean or n (%),95% low,95% high,std,P,SMD"
-    assert first.startswith("smokes,old,34 (34.0),25.5,43.7,,")
+    read = list(csv.DictReader(io.StringIO(privstats(*words, "csv", cwd=tmp_path).stdout)))
+    assert [[row[name] for name in ("variable", "level", "group")] for row in read] == [
+        [row[name] for name in ("variable", "level", "group")] for row in rows
+    ]
+    for row, cells in zip(rows, read, strict=True):  # full digits, one number a cell
+        numbers = {name: value for name, value in row.items() if isinstance(value, float)}
+        assert {name: float(cells[name]) for name in numbers} == numbers
+        assert all(cells[name] == "NA" for name, value in row.items() if value is None)
     refused = privstats("table", "r.privstats", "--binary", "dose", cwd=tmp_path)
     assert (refused.returncode, "no column of 0 and 1" in " ".join(refused.stderr.split())) == (2, True)

@@ -168,10 +168,14 @@ def test_holm_is_statsmodels_s() -> None:
 
 
 def test_without_an_analysis_every_row_is_exploratory(releases: Any) -> None:
-    for table in (ps.inference.effects(releases), ps.inference.effects(releases, PLAIN)):
+    undeclared = "Nothing was declared before the first session: all is exploratory."
+    unknown = "No course was given, so this table does not state what was declared before the first session."
+    for course, sentence in ((PLAIN, undeclared), (None, unknown)):
+        table = ps.inference.effects(releases, course)
         assert {row.declared for row in table} == {"exploratory"}
-        assert "Nothing was declared before the first session: all is exploratory." in table.summary().foot
-        refused(ps.ReleaseError, "nothing was declared before the first session", table.pvalues_adjusted)
+        assert sentence in table.summary().foot
+        assert sentence in table.summary().methods
+        refused(ps.ReleaseError, "no row is known to be declared before the first session", table.pvalues_adjusted)
     with pytest.raises(ps.ReleaseError, match="method must be 'holm', got 'bonferroni'"):
         ps.inference.effects(releases, COURSE).pvalues_adjusted("bonferroni")
 

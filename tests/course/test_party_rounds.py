@@ -262,7 +262,7 @@ def test_a_report_on_a_second_round_speaks_of_whole_parties(released: Any) -> No
         not_promised(plan)
     )
     assert (
-        len(_audits(target_of(plan), ps.randomness.seeded(1), None)) == 1
+        len(_audits(target_of(plan), ps.randomness.seeded(1), None)) == 2
     )  # a search, and nothing that needs known parties
 
 

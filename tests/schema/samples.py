@@ -57,20 +57,21 @@ PROMISED = tuple(schema for schema in SCHEMAS if not (schema.refusal("record") a
 """Those of which some plan may promise something."""
 
 _RELEASED = {"planted record", "invented release", "file", "simulation"}
-_WHOLE = {"search", "declared mu", "budget", *_RELEASED}
+_BOUNDED = {"search", "declared mu", "budget"}
+_WHOLE = {*_BOUNDED, *_RELEASED}
 TAKEN = {
     "classes": {*_WHOLE, "canary", "noise", "bundled records", "proof of norms"},
     "ridge": {*_WHOLE, "canary", "noise", "bundled records", "proof of norms", "proof of moments"},
-    "counts": {"search", "declared mu", "budget", "noise", "pure", "proof of moments"},
-    "scoring": {"search", "declared mu", "budget", "noise", "pure", "proof of moments", *_RELEASED},
-    "sites": {"search", *_RELEASED, "bundled records"},
-    "score": {"search", *_RELEASED},
-    "hazard": {"search"},
-    "effect": {"search", *_RELEASED},
-    "gradients": {"search", *_RELEASED, "proof of norms"},
-    "within": {"search", *_RELEASED},
-    "calibration": {"search", *_RELEASED},
-    "gaussians": _RELEASED,
+    "counts": {*_WHOLE - {"simulation"}, "noise", "pure", "proof of moments"},
+    "scoring": {*_WHOLE, "noise", "pure", "proof of moments"},
+    "sites": {*_WHOLE, "bundled records"},
+    "score": _WHOLE,
+    "hazard": _WHOLE,
+    "effect": _WHOLE,
+    "gradients": {*_WHOLE, "proof of norms"},
+    "within": _WHOLE,
+    "calibration": _WHOLE,
+    "gaussians": _WHOLE - {"search"},
     "mean": _WHOLE,
     "party-softmax": {*_WHOLE, "canary", "noise"},
     "party-update": _WHOLE,

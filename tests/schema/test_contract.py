@@ -42,7 +42,7 @@ from threat_models.attack import attacks
 from threat_models.audits.budget import audit_budget
 from threat_models.audits.canary import audit_canary
 from threat_models.audits.course import canary_of, invented
-from threat_models.audits.kinds import columns_of, outcome_of
+from threat_models.audits.kinds import as_declared, columns_of, outcome_of
 from threat_models.audits.noise import audit_noise
 from threat_models.audits.searches import declared_mu, search_of
 from threat_models.audits.target import target_of
@@ -107,7 +107,7 @@ def through_a_file(plan: ps.Plan, folder: Path) -> ps.Release:
 
 def run(plan: ps.Plan) -> object:
     X, y = np.full((3, columns_of(plan.schema)), 0.1), outcome_of(plan.schema).alike(3)
-    return simulate(plan, [(X, y)] * COHORT.clients)
+    return simulate(plan, [as_declared(plan.schema, X, y)] * COHORT.clients)
 
 
 def proved(level: Any) -> Callable[[ps.Plan, Path], object]:

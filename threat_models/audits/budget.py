@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from privstats.dp import client_mu, gaussian_epsilon, joint_mu, operating_point
 from privstats.dp.privacy import Adjacency
+from privstats.errors import PlanError
 from privstats.randomness import seeded
 from privstats.review.drop_outs import plan_dropouts
 from threat_models.audits.searches import declared_mu
@@ -41,8 +42,9 @@ def audit_budget(target: Target, client_records: int | None = None) -> Report:
             continue
         for adjacency in _ADJACENCIES:
             for name, sigma in _questions(dict(noise.sigma)):
-                mu = client_mu(target.schema, sigma, adjacency, records) if unit == "client" else 0.0
-                mu = mu or joint_mu(target.schema, sigma, adjacency)
+                mu = _mu_of(target, unit, adjacency, sigma, records)
+                if mu is None:
+                    continue
                 mark = " *" if (unit, adjacency, records, name) == promised else ""
                 between = (f"{unit} {_SHORT[adjacency]}{mark}", unit, adjacency)
                 epsilon = gaussian_epsilon(mu, delta) if mu else 0.0  # a pooled count, between records exchanged
@@ -65,6 +67,17 @@ def audit_budget(target: Target, client_records: int | None = None) -> Report:
         notes.append("client rows need the records of a client: give --client-records")
     violated = result > promise.mu * (1 + _TOLERANCE)
     return Report("budget", _COLUMNS, tuple(rows), tuple(notes), violated, ("between",), ("unit", "adjacency"))
+
+
+def _mu_of(target: Target, unit: str, adjacency: Adjacency, sigma: dict[str, float], records: int) -> float | None:
+    """mu of these statistics; None where the kind bounds no such change, so that a plan cannot promise it either."""
+    try:
+        mu = client_mu(target.schema, sigma, adjacency, records) if unit == "client" else 0.0
+        return mu or joint_mu(target.schema, sigma, adjacency)
+    except PlanError:
+        if (unit, adjacency) == (target.privacy.unit, target.privacy.adjacency):
+            raise
+        return None
 
 
 def _of_persons(target: Target) -> Iterator[tuple[Value, ...]]:

@@ -10,7 +10,7 @@ party's own ledger and checks decide what it takes part in; the noise is drawn o
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import takewhile
 from pathlib import Path
@@ -30,10 +30,11 @@ from privstats.moments import Moments, exact_moments
 from privstats.plan import Plan
 from privstats.randomness import Generator
 from privstats.release import Release
-from privstats.schema import Schema
+from privstats.schema import Categories, CountSchema, Schema
 from privstats.secagg.protocols import protocol_of
 from threat_models.audits.canary import GROUP_MU, lower_bounds
-from threat_models.audits.kinds import Outcome, columns_of, in_arms, outcome_of
+from threat_models.audits.counts import records_at, tables_in
+from threat_models.audits.kinds import Outcome, as_declared, columns_of, in_arms, outcome_of
 from threat_models.audits.promise import mu_of
 from threat_models.audits.target import Target, target_of
 from threat_models.audits.verdict import Report
@@ -90,6 +91,11 @@ def audit_course(
     privacy = _privacy(course)
     sessions, refused = joined(course, rng, asks)
     step = math.sqrt(math.fsum(each.square for each in sessions))
+    if step == 0:
+        raise PlanError(
+            "the canary moves no sum of this course, so nothing can be bounded: `privstats audit budget` and `audit "
+            "sensitivity` search the plan of each session, which `privstats course next` writes"
+        )
     copies = max(1, round(GROUP_MU / step))
     noise = np.zeros(trials)
     for each in sessions:
@@ -160,12 +166,14 @@ class _Party:
         self._people = [secagg.Identity.generate(rng.bytes) for _ in range(course.first.cohort.clients)]
         self._server = _member(0)
         self._copies = copies_of(privacy)
-        summed = next(plan.schema for plan in course.priced if plan.schema.task != "counts")
-        self.canary = canary_of(summed, rng)
+        of_rows = (plan.schema for plan in course.priced if plan.schema.task != "counts")
+        summed = next(of_rows, course.first.schema)
+        X, y = canary_of(summed, rng)
+        self.canary = _as_counted(X, course), y
 
     def measured(self, plan: Plan, which: int) -> Moments:
         """The moments of the canary (0) or of what is in its place (1): a record, or a client or person of copies."""
-        X, y = (np.repeat(each[which : which + 1], self._copies, axis=0) for each in self.canary)
+        X, y = (_copies_of(each, which, self._copies) for each in self.canary)
         owners: Any = {}
         if plan.person_clip is not None:
             owners = {"persons": np.zeros(self._copies, int), "person_clip": plan.person_clip}
@@ -244,16 +252,44 @@ def copies_of(privacy: Privacy) -> int:
     return 1 if privacy.unit == "record" else int(privacy.max_records_per_client or 1)
 
 
-def canary_of(schema: Schema, rng: Generator) -> tuple[NDArray[np.float64], NDArray[Any]]:
+def _as_counted(records: Any, course: Course) -> Any:
+    """Columns by name with listed values where a session counts them: the last for what is above 0, else the first."""
+    if not isinstance(records, Mapping):
+        return records
+    counts = (plan.schema for plan in course.priced if isinstance(plan.schema, CountSchema))
+    listed = {each.name: each.values for schema in counts for each in schema.variables if isinstance(each, Categories)}
+    return {
+        name: np.where(column > 0, listed[name][-1], listed[name][0])
+        if name in listed and column.dtype.kind in "if"
+        else column
+        for name, column in records.items()
+    }
+
+
+def _copies_of(records: Any, which: int, copies: int) -> Any:
+    """So many copies of one of these records, as rows or as columns by name; None for none."""
+    if records is None:
+        return None
+    if isinstance(records, Mapping):
+        return {name: _copies_of(column, which, copies) for name, column in records.items()}
+    return np.repeat(records[which : which + 1], copies, axis=0)
+
+
+def canary_of(schema: Schema, rng: Generator) -> tuple[Any, Any]:
     """A record and, under replace-one, the one that takes its place: opposed, with the same label or target.
+
+    Rows, or columns by name; of columns by name nothing is beside them.
 
     Raises:
         SchemaError: no records are made up for schemas of this kind.
     """
+    if isinstance(schema, CountSchema) and not schema.transform:
+        corners = records_at(schema, np.outer([0.0, 1 - 1e-9], np.ones(len(schema.read))))
+        return {name: np.array(column, object) for name, column in corners.items()}, None
     outcome = outcome_of(schema)
     x = _chance(rng).normal(size=(1, columns_of(schema)))
     rows = in_arms(schema, np.vstack([x, -x]) * (schema.clip_norm / np.linalg.norm(x)))
-    return rows, outcome.alike(2, _FAR)
+    return as_declared(schema, rows, outcome.alike(2, _FAR))
 
 
 def _chance(rng: Generator) -> np.random.Generator:
@@ -296,9 +332,13 @@ def invented(plan: Plan, rng: Generator) -> Release:
     Raises:
         SchemaError: no records are made up for schemas of this kind.
     """
-    schema, chance, outcome = plan.schema, _chance(rng), _outcome(plan.schema)
-    columns = columns_of(schema)
-    X = chance.normal(size=(_INVENTED_RECORDS, columns)) * (schema.clip_norm / math.sqrt(columns))
-    X, y = in_arms(schema, X), outcome.drawn(len(X), chance)
+    schema, chance = plan.schema, _chance(rng)
+    X: Any
+    if isinstance(schema, CountSchema) and not schema.transform:
+        X, y = records_at(tables_in(schema), chance.random((_INVENTED_RECORDS, len(schema.read)))), None
+    else:
+        columns, outcome = columns_of(schema), _outcome(schema)
+        X = chance.normal(size=(_INVENTED_RECORDS, columns)) * (schema.clip_norm / math.sqrt(columns))
+        X, y = as_declared(schema, in_arms(schema, X), outcome.drawn(len(X), chance))
     vector = flatten(exact_moments(schema, X, y, published=plan.published, unreadable=plan.unreadable))
     return Release(plan, vector, tuple(range(plan.cohort.min_survivors)))

@@ -77,7 +77,7 @@ def behind_the_transform(schema: Round) -> Round:
     """The schema of rows as they come out of the transform, which is where records are searched."""
     match schema:
         case ScoreSchema():
-            return replace(schema, transform=(), feature_names=None, rate=None)
+            return replace(schema, transform=(), feature_names=None, rate=None, outcomes=None)
         case GradientSchema(classes=None):
             return replace(schema, transform=(), feature_names=None)
     return schema

@@ -14,9 +14,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.schema import Categories, GradientSchema, Schema, ScoreSchema, row_of
+from privstats.schema import Categories, GradientSchema, HazardSchema, Schema, ScoreSchema, row_of
 from privstats.schema.base import INFLUENCES
-from privstats.transforms import ByArm, input_features
+from privstats.transforms import ByArm, Centre, Levels, Scale, input_features
 
 Values: TypeAlias = NDArray[Any]
 COUNT_STEPS = 4096.0
@@ -81,6 +81,55 @@ def in_arms(schema: Schema, X: Values) -> Values:
     return X
 
 
+Records: TypeAlias = Values | Mapping[str, Values]
+"""Rows, or columns by name."""
+
+
+def as_declared(schema: Schema, X: Values, y: Values) -> tuple[Records, Values | None]:
+    """Return made-up rows and outcomes as a file states them: numbers at their ranges' ends, and declared texts.
+
+    Of hazards, columns by name with times and events, and None.
+
+    Args:
+        X: signs, ``(n, columns)``; a text is the first or the second that is declared.
+        y: outcomes; of hazards, above 0 for an event, in the middle of the first bin.
+    """
+    levels = next((step for step in schema.transform if isinstance(step, Levels)), None)
+    if levels is None and not isinstance(schema, HazardSchema):
+        return X, y
+    texts = {each.name: each for each in (*levels.columns, *levels.outcomes)} if levels else {}
+    names = schema.feature_names or ()
+    ends = _ends(schema, len(names))
+    table = {
+        name: _text(texts[name], X[:, j]) if name in texts else np.where(X[:, j] > 0, *ends[j])
+        for j, name in enumerate(names)
+    }
+    if not isinstance(schema, HazardSchema):
+        outcomes = levels.outcomes if levels else ()
+        several = y if y.ndim == 2 else y[:, None]
+        stated = [_text(each, column) for each, column in zip(outcomes, several.T, strict=False)] or list(several.T)
+        rows = np.column_stack([column.astype(object) for column in table.values()])
+        return rows, stated[0] if y.ndim == 1 else np.stack(stated, axis=1)
+    table[schema.bins.name] = np.full(len(X), (schema.bins.edges[0] + schema.bins.edges[1]) / 2)
+    table[schema.event] = _text(texts[schema.event], y) if schema.event in texts else (y > 0).astype(np.int64)
+    if schema.strata is not None:
+        table[schema.strata.name] = np.full(len(X), schema.strata.values[0], object)
+    return table, None
+
+
+def _text(column: Any, values: Values) -> Values:
+    """Texts of a declared column, or the numbers of one that declares none."""
+    return np.where(values > 0, *map(str, column.values[1::-1])) if isinstance(column, Categories) else values
+
+
+def _ends(schema: Schema, columns: int) -> list[tuple[float, float]]:
+    """The highest and lowest value of every column that the transform centres and scales."""
+    found = {type(step): step for step in schema.transform if isinstance(step, Centre | Scale)}
+    centre = getattr(found.get(Centre), "centre", (0.0,) * columns)
+    per = getattr(found.get(Scale), "per", (schema.clip_norm,) * columns)
+    return [(middle + half, middle - half) for middle, half in zip(centre[:columns], per[:columns], strict=True)]
+
+
 def _labelled(schema: Any) -> Outcome:
     return Outcome(schema.classes, names=schema.class_names)
 
@@ -103,6 +152,10 @@ def _by_classes(schema: GradientSchema) -> Outcome:
 def _of_goals(schema: Any, steps: float, feature: float) -> Mapping[str, float]:
     goal = steps / schema.target_bound
     return {"G": feature * feature, "h": feature * goal, "q": goal * goal}
+
+
+def _of_scores(steps: float, feature: float) -> Mapping[str, float]:
+    return {"g": steps * feature, "H": feature * feature}
 
 
 @dataclass(frozen=True)
@@ -180,11 +233,23 @@ KINDS: Mapping[str, AuditKind] = {
         party="records:of_tables",
     ),
     "sites": AuditKind(outcome=lambda _: Outcome(), search="sites:audit_sites", declared="searches:of_sites"),
-    "score": AuditKind(outcome=_scored, search="gradients:audit_gradients", declared="searches:of_rounds"),
-    "hazard": AuditKind(search="hazards:audit_hazards", declared="searches:of_hazards"),
+    "score": AuditKind(
+        outcome=_scored,
+        steps=lambda schema, steps, feature: {
+            letter: each / (schema.target_bound or 1.0) for letter, each in _of_scores(steps, feature).items()
+        },
+        search="gradients:audit_gradients",
+        declared="searches:of_rounds",
+    ),
+    "hazard": AuditKind(
+        outcome=lambda _: Outcome(),
+        steps=lambda _, steps, feature: _of_scores(steps, feature),
+        search="hazards:audit_hazards",
+        declared="searches:of_hazards",
+    ),
     "effect": AuditKind(
         outcome=lambda schema: Outcome(targets=schema.outcomes),
-        steps=lambda _, steps, __: {"N": COUNT_STEPS, **dict.fromkeys(f"Wb{INFLUENCES}", steps)},
+        steps=lambda _, steps, __: {**dict.fromkeys("NO", COUNT_STEPS), **dict.fromkeys(f"Wb{INFLUENCES}", steps)},
         search="effect:audit_effects",
         declared="searches:of_effects",
     ),

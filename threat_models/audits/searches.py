@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from privstats.dp import clip_client
+from privstats.dp.privacy import Adjacency
 from privstats.encoding import flatten
 from privstats.moments import exact_moments
 from privstats.randomness import Generator
@@ -21,6 +22,8 @@ from threat_models.audits.kinds import row_part
 from threat_models.audits.sensitivity import PROMISE_TOLERANCE
 from threat_models.audits.target import Target
 from threat_models.audits.verdict import Report
+
+_Search: TypeAlias = Callable[[Mapping[str, float], Adjacency, Generator], float]
 
 _STEPS = 20
 _ROUND_STEPS = 60
@@ -63,26 +66,40 @@ def of_parties(target: Target, rng: Generator, starts: int) -> float:
 def of_rounds(target: Target, rng: Generator, starts: int) -> float:
     """Search records and published values of a round of gradients, scores or calibrations."""
     schema: Any = behind_the_transform(target.schema)  # type: ignore[arg-type]
-    return _most_of_records(target, rng, starts, lambda *terms: worst_attempt(schema, *terms, _ROUND_STEPS)[0])
+    return _most_of_records(
+        target, rng, starts, lambda noise, how, chance: worst_attempt(schema, noise, how, chance, _ROUND_STEPS)[0]
+    )
 
 
 def of_hazards(target: Target, rng: Generator, starts: int) -> float:
     """Search persons, published weights and clocks of a round of hazards."""
     schema: Any = hazards.behind_the_transform(target.schema)  # type: ignore[arg-type]
     search = hazards.worst_trajectories
-    return _most_of_records(target, rng, starts, lambda *terms: search(schema, *terms, _ROUND_STEPS)[0])
+    return _most_of_records(
+        target, rng, starts, lambda noise, how, chance: search(schema, noise, how, chance, _ROUND_STEPS)[0]
+    )
 
 
 def of_effects(target: Target, rng: Generator, starts: int) -> float:
     """Search records, arms and published lines of a treatment effect."""
     schema: Any = target.schema
-    return _most_of_records(target, rng, starts, lambda *terms: effect.worst_attempt(schema, *terms, _ROUND_STEPS)[0])
+    return _most_of_records(
+        target,
+        rng,
+        starts,
+        lambda noise, how, chance: effect.worst_attempt(schema, noise, how, chance, _ROUND_STEPS)[0],
+    )
 
 
 def of_within(target: Target, rng: Generator, starts: int) -> float:
     """Search a client and the record that comes or goes."""
     schema: Any = target.schema
-    return _most_of_records(target, rng, starts, lambda *terms: within.worst_client(schema, *terms, _WITHIN_STEPS)[0])
+    return _most_of_records(
+        target,
+        rng,
+        starts,
+        lambda noise, how, chance: within.worst_client(schema, noise, how, chance, _WITHIN_STEPS)[0],
+    )
 
 
 def of_sites(target: Target, rng: Generator, starts: int) -> float:
@@ -93,8 +110,8 @@ def of_sites(target: Target, rng: Generator, starts: int) -> float:
     starts = max(2, starts)  # the first is a corner
     corners = iter([True] + [False] * starts)
 
-    def climbed(*terms: Any) -> float:
-        return sites.worst_sites(schema, *terms, _WITHIN_STEPS, corner=next(corners))[0]
+    def climbed(noise: Mapping[str, float], how: Adjacency, chance: Generator) -> float:
+        return sites.worst_sites(schema, noise, how, chance, _WITHIN_STEPS, corner=next(corners))[0]
 
     return _most_of_records(target, rng, starts, climbed)
 
@@ -119,7 +136,7 @@ def of_aligned(target: Target, rng: Generator, starts: int) -> float:
     return max(in_sigmas(schema, target.sigma, shift) for shift in shifts)
 
 
-def _most_of_records(target: Target, rng: Generator, starts: int, worst: Callable[..., float]) -> float:
+def _most_of_records(target: Target, rng: Generator, starts: int, worst: _Search) -> float:
     """Return what the worst unit of ``promise.records`` worst records moves: the sums are linear in records."""
     found = max(worst(target.sigma, target.privacy.adjacency, rng) for _ in range(starts))
     return target.promise.records * found

@@ -30,7 +30,7 @@ from privstats.schema import (
 )
 from privstats.secagg.machines import Opening
 from privstats.session.local import opened_among
-from threat_models.audits.kinds import columns_of, outcome_of, row_part
+from threat_models.audits.kinds import as_declared, columns_of, outcome_of, row_part
 from threat_models.audits.promise import Promise, promise_of
 
 _ROUNDING = 1 / 12
@@ -253,7 +253,7 @@ class Target:
             return empty
         if schema.needs:
             nothing, y = np.zeros((0, columns_of(schema))), outcome_of(schema).alike(0)
-            return exact_moments(schema, nothing, y, published=self.plan.published)
+            return exact_moments(schema, *as_declared(schema, nothing, y), published=self.plan.published)
         return moments_of(schema, np.zeros((0, schema.features - schema.appended)), outcome_of(bare(schema)).alike(0))
 
     def exact(self, moments: Moments) -> NDArray[np.int64]:

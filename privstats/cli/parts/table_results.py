@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from functools import partial
+from numbers import Number
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -33,6 +35,7 @@ from privstats.inference import (
 from privstats.inference.counts.averages import average_rows, averages_summary
 from privstats.inference.groups.shares import proportion_row
 from privstats.inference.paragraph import proportions_summary
+from privstats.printable import csv_text
 from privstats.release import Release
 from privstats.schema import GradientSchema
 
@@ -41,12 +44,46 @@ if TYPE_CHECKING:
 
 
 class TableResult(NamedTuple):
-    """A table, its rows of numbers, whether noise leaves any readable, and its drawing."""
+    """A table, its rows of numbers, whether noise leaves any readable, and its drawing.
+
+    Attributes:
+        hides: whether noise hides a row that is not reported; a scorecard shows all its points, which are the model's.
+    """
 
     summary: Summary
     rows: list[dict[str, object]]
     reported: bool
     draw: Callable[[Path], Any] | None = None
+    hides: bool = True
+
+    @property
+    def data(self) -> list[dict[str, object]]:
+        """The rows, without any number of one that noise hides."""
+        return [_without_numbers(row) if self.hides and not row.get("told", True) else row for row in self.rows]
+
+    @property
+    def csv(self) -> str:
+        """The rows as data: numbers in full, one in each cell; NA for none, TRUE and FALSE, as R reads them."""
+        names = list(dict.fromkeys(name for row in self.rows for name in row))
+        return csv_text([names, *([_cell(row.get(name)) for name in names] for row in self.data)])
+
+
+def _without_numbers(row: Mapping[str, object]) -> dict[str, object]:
+    return {
+        name: None if isinstance(value, Number) and not isinstance(value, bool) else value
+        for name, value in row.items()
+    }
+
+
+def _cell(value: object) -> object:
+    """A bool as R and others read it; a number in the fewest digits that give it back."""
+    if isinstance(value, bool | np.bool_):
+        return "TRUE" if value else "FALSE"
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "NA"
+    if isinstance(value, float):
+        return repr(float(value)) if math.isfinite(value) else "Inf" if value > 0 else "-Inf"
+    return value
 
 
 def regression(
@@ -80,7 +117,11 @@ def card(points: Scorecard) -> TableResult:
     ]
     rows += points.to_rows()
     return TableResult(
-        points.summary(), rows, any(bool(column.reported.any()) for column in points.columns), points.plot
+        points.summary(),
+        rows,
+        any(bool(column.reported.any()) for column in points.columns),
+        points.plot,
+        hides=False,
     )
 
 

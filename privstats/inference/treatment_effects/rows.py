@@ -92,14 +92,14 @@ class EffectRows(RowTable):
         Primary and secondary rows are adjusted separately. A declared but unreported row counts with p-value 1.
 
         Raises:
-            ReleaseError: another method, or nothing was declared.
+            ReleaseError: another method, or no course was given, or it declares nothing.
         """
         if method != "holm":
             raise ReleaseError(f"method must be 'holm', got {method!r}")
         if self.analysis is None:
             raise ReleaseError(
-                "nothing was declared before the first session, so every row is exploratory and has no adjusted "
-                "p-value: pass course= with a course that has an analysis"
+                "no row is known to be declared before the first session, so none has an adjusted p-value: pass "
+                "course= with a course that has an analysis"
             )
         adjusted = np.full(len(self), np.nan)
         for family in ("primary", "secondary"):

@@ -54,7 +54,7 @@ def effects_summary(rows: EffectRows, alpha: float) -> Summary:
     """Return the table of several effects."""
     plain = _summary(list(rows.named.items()), rows.tables[0], alpha, _preregistered(rows))
     if rows.analysis is None:
-        return replace(plain, foot=(*plain.foot, "Nothing was declared before the first session: all is exploratory."))
+        return replace(plain, foot=(*plain.foot, _undeclared(rows)))
     adjusted = rows.pvalues_adjusted()
     cells = [
         table.declared if np.isnan(adjusted[place]) else f"{chance_of(float(adjusted[place]))} {table.declared}"
@@ -89,10 +89,17 @@ def _declared(rows: EffectRows) -> list[str]:
     ]
 
 
+def _undeclared(rows: EffectRows) -> str:
+    """State that nothing was declared only where the course, which would declare it, was given."""
+    if rows.course is None:
+        return "No course was given, so this table does not state what was declared before the first session."
+    return "Nothing was declared before the first session: all is exploratory."
+
+
 def _preregistered(rows: EffectRows) -> str:
     course, analysis = rows.course, rows.analysis
     if course is None or analysis is None:
-        return "Nothing was declared before the first session, so all of it is exploratory."
+        return _undeclared(rows)
     secondary = [*analysis.secondary, *(f"{listed(analysis.primary)} by {each}" for each in analysis.subgroups)]
     return (
         f"Declared before the first session, in a course of digest {course.digest}: primary, "
