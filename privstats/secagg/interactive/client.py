@@ -22,6 +22,7 @@ from privstats.secagg.interactive.client_secrets import Channel, ClientSecrets
 from privstats.secagg.interactive.dealing import KINDS, fits_share, part
 from privstats.secagg.interactive.graph import Graph
 from privstats.secagg.interactive.hybrid import HybridSecrets
+from privstats.secagg.interactive.non_inclusion import Receipt
 from privstats.secagg.interactive.parameters import Parameters, StepName
 from privstats.secagg.interactive.state import STEPS, ClientState, answers_of, steps_of
 from privstats.secagg.keys import Entropy, Identity, draw, unseal_state
@@ -184,9 +185,9 @@ class Client(Uploader):
 
     @property
     def receipt(self) -> bytes:
-        """Transcript hash, index and upload hash, for ``session.free``; empty until the upload may be sent."""
-        state = self._state
-        return state.transcript + wire.index(self.index) + state.uploaded if state.uploaded else b""
+        """Identifies the upload for ``session.free`` (:class:`Receipt`); empty until the upload may be sent."""
+        state, place = self._state, b"" if self.parameters.complete else self._graph.place
+        return Receipt(state.transcript, self.index, state.uploaded, place).encode() if state.uploaded else b""
 
     @exclusive
     def start(self) -> list[tuple[str, bytes]]:

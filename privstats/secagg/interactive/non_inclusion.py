@@ -19,6 +19,7 @@ from privstats.secagg.wire import members
 
 _INDEX_BYTES = 4
 _RECEIPT_BYTES = 2 * wire.HASH_BYTES + _INDEX_BYTES
+_PLACE_BYTES = 2 * wire.HASH_BYTES
 
 
 @dataclass(frozen=True)
@@ -29,21 +30,29 @@ class Receipt:
         transcript: hash of session and advertisements.
         index: the client's roster index.
         upload: the masked-vector message's SHA-256.
+        place: on a random graph the digests of parameters and roster (``Graph.place``), which fix the number of
+            signatures and the committee; empty on the complete graph.
     """
 
     transcript: bytes
     index: int
     upload: bytes
+    place: bytes = b""
 
     @classmethod
-    def decode(cls, data: bytes) -> Receipt:
+    def decode(cls, data: bytes, *, complete: bool = True) -> Receipt:
         """Parse a receipt, or raise ``LocalProtocolError``."""
-        if not isinstance(data, bytes) or len(data) != _RECEIPT_BYTES:
+        size = _RECEIPT_BYTES + (0 if complete else _PLACE_BYTES)
+        if not isinstance(data, bytes) or len(data) != size:
             raise LocalProtocolError(
-                f"a receipt of this protocol has {_RECEIPT_BYTES} bytes: give client.receipt of the one that uploaded"
+                f"a receipt of this protocol has {size} bytes: give client.receipt of the one that uploaded"
             )
-        transcript, rest = data[: wire.HASH_BYTES], data[wire.HASH_BYTES :]
-        return cls(transcript, int.from_bytes(rest[:_INDEX_BYTES], "big"), rest[_INDEX_BYTES:])
+        transcript, rest, place = data[: wire.HASH_BYTES], data[wire.HASH_BYTES : _RECEIPT_BYTES], data[_RECEIPT_BYTES:]
+        return cls(transcript, int.from_bytes(rest[:_INDEX_BYTES], "big"), rest[_INDEX_BYTES:], place)
+
+    def encode(self) -> bytes:
+        """Return the bytes that :meth:`decode` parses."""
+        return self.transcript + self.index.to_bytes(_INDEX_BYTES, "big") + self.upload + self.place
 
 
 def prove_excluded(
@@ -65,7 +74,12 @@ def prove_excluded(
     with the probability ``parameters.failure``, which stays charged to delta.
     """
     del panel
-    receipt, lists = Receipt.decode(report), set[bytes]()
+    graph, lists = Graph(parameters, roster), set[bytes]()
+    receipt = Receipt.decode(report, complete=parameters.complete)
+    if not parameters.complete and receipt.place != graph.place:  # another committee, or another rule
+        raise LocalProtocolError(
+            "the receipt is of a session under other parameters or another roster: count the session as a release"
+        )
     for signer, signed in sorted(statements.items()):
         bitmap, signature = signed[: -wire.SIGNATURE_BYTES], signed[-wire.SIGNATURE_BYTES :]
         listed = _members(bitmap, parameters)
@@ -76,7 +90,7 @@ def prove_excluded(
                 "session as a release"
             )
         lists.add(bitmap)
-    count = len(Graph(parameters, roster).committee.intersection(statements))
+    count = len(graph.committee.intersection(statements))
     if len(lists) != 1 or count < parameters.signatures:
         raise LocalProtocolError(
             f"{count} clients have signed {len(lists)} lists of this session, and {parameters.signatures} on one list "

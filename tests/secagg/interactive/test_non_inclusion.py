@@ -1,6 +1,7 @@
 """What proves that an upload of the interactive protocol is in no sum, and the lies that do not."""
 
 import os
+from dataclasses import replace
 
 import pytest
 
@@ -84,6 +85,10 @@ def test_on_a_random_graph_a_list_proves_it_with_the_signatures_of_more_than_hal
     assert len(agreement) == cohort.parameters.signatures == 7
     proven = prove_excluded(cohort.parameters, lost.receipt, agreement, roster=cohort.roster)
     assert proven == lost.upload
+    receipt = Receipt.decode(lost.receipt, complete=False)
+    for other in (lost.receipt[:68], replace(receipt, place=bytes(64)).encode()):  # an older rule, another committee
+        with pytest.raises(LocalProtocolError, match="a receipt of this protocol has 132|under other parameters"):
+            prove_excluded(cohort.parameters, other, agreement, roster=cohort.roster)
     fewer = dict(sorted(agreement.items())[:6])
     with pytest.raises(LocalProtocolError, match="6 clients have signed 1 lists of this session, and 7 on one list"):
         prove_excluded(cohort.parameters, lost.receipt, fewer, roster=cohort.roster)
