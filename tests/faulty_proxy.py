@@ -14,11 +14,12 @@ from typing import Literal, Self, get_args
 
 from tests.threads import join
 
-Fault = Literal["none", "flip", "close", "cut", "half-close", "swallow", "delay"]
-"""``flip`` spoils one bit, once; every other fault lasts until it is healed.
+Fault = Literal["none", "flip", "flip-request", "close", "cut", "half-close", "swallow", "delay"]
+"""Flips spoil one bit, once; every other fault lasts until it is healed.
 
-- ``close`` accepts and closes, as a proxy does whose backend restarts, and closes what is open.
-- ``cut`` resets what is open and what comes.
+- ``flip`` spoils an answer of the server, ``flip-request`` a request.
+- ``close`` accepts, reads a greeting and closes, as a proxy does whose backend restarts, and closes what is open.
+- ``cut`` resets what is open, and ends what comes in the middle of its handshake.
 - ``half-close`` ends the direction to the server and leaves the other open.
 - ``swallow`` takes all bytes and forwards none.
 - ``delay`` forwards each piece :attr:`FaultyProxy.delay_seconds` late.
@@ -86,10 +87,17 @@ class FaultyProxy:
 
     def _carry(self, near: socket.socket) -> None:
         with near, suppress(OSError):
-            if self._fault in ("close", "cut"):
+            if self._fault == "close":
+                near.settimeout(1.0)
+                near.recv(_PIECE)  # what is unread when it closes would be a reset
                 self._strike(near)
                 return
             with socket.create_connection(self._target, 10) as far:
+                if self._fault == "cut":
+                    near.settimeout(1.0)
+                    far.sendall(near.recv(_PIECE))
+                    self.struck.set()
+                    return
                 self._pump(near, far)
 
     def _pump(self, near: socket.socket, far: socket.socket) -> None:
@@ -108,19 +116,19 @@ class FaultyProxy:
             for end in ready:
                 piece = end.recv(_PIECE)
                 if piece:
-                    self._forward(piece, other[end])
+                    self._forward(piece, other[end], "flip" if end is far else "flip-request")
                 else:
                     open_ends.remove(end)
                     other[end].shutdown(socket.SHUT_WR)
 
-    def _forward(self, piece: bytes, end: socket.socket) -> None:
+    def _forward(self, piece: bytes, end: socket.socket, flip: Fault) -> None:
         if self._fault == "swallow":
             self.struck.set()
             return
         if self._fault == "delay":
             self.struck.set()
             self._ended.wait(self.delay_seconds)
-        if self._fault == "flip":
+        if self._fault == flip:
             self.heal()
             piece = piece[:-1] + bytes([piece[-1] ^ 1])  # in the last record's tag, so that its length stays
             self.struck.set()

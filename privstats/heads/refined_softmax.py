@@ -152,6 +152,7 @@ class RefinedSoftmax(ClassHead):
         discriminant = None if of_module else _quietly(fit, have[0], labels)
         schema = recipe.first
         self.classes_ = class_labels(schema, schema.classes, labels)
+        _require_every_class(have[0], self.classes_)
         take_columns(self, Preprocessing.of_release(have[0]))
         self.provenance_ = UNKNOWN
         counts = denoise.counts(recipe.sums(have[0]).N, have[0].sigma["N"])
@@ -335,6 +336,15 @@ class RefinedSoftmax(ClassHead):
             raise ReleaseError("RefinedSoftmax found no finite weights; the releases are damaged, fetch them again")
         self._adopt(rule)
         return self
+
+
+def _require_every_class(release: Any, classes: NDArray[Any]) -> None:
+    _, keep = class_evidence(release)
+    if len(gone := np.delete(classes, keep)):
+        raise ReleaseError(
+            f"class {gone[0]!s:.40} has no record in the release, or is suppressed, and rounds refine every class of "
+            "the plan: plan without it, merge it into another (merge), or fit LDA on this release"
+        )
 
 
 def _of_modules() -> HeadError:

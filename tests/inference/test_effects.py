@@ -490,7 +490,7 @@ def test_a_trial_whose_arms_its_probability_does_not_give_is_not_told(released: 
     kept = X[:, -1] == 1
     table = ps.inference.effect(played(course_of(4_000, 3.0), X[kept], y[kept], seeded(6)))
     assert table.hidden.startswith("2,0")
-    assert "check that the arm is coded 0 and 1" in str(table.summary()).replace("\n  ", " ")
+    assert "check that arm holds 0 and 1 in every file" in str(table.summary()).replace("\n  ", " ")
     assert np.isinf(table.conf_int()).all()
     skewed = course_of(4_000, 3.0, schema_of(probability=0.4))
     assert "0.4 does not give" in ps.inference.effect(played(skewed, X, y, seeded(7))).hidden

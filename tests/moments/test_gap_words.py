@@ -43,7 +43,7 @@ def effect(**other: Any) -> ps.EffectSchema:
 
 
 def trial(**other: list[Any]) -> dict[str, list[Any]]:
-    return {"age": AGE, "arm": ARM, "got": GOT} | other
+    return dict[str, list[Any]](age=AGE, arm=ARM, got=GOT) | other
 
 
 def hazard(*columns: ps.Categories, ended: tuple[str, ...] = ("seen", "death"), **other: Any) -> ps.HazardSchema:
@@ -63,7 +63,7 @@ def hazard(*columns: ps.Categories, ended: tuple[str, ...] = ("seen", "death"), 
 
 
 def followed(**other: list[Any]) -> dict[str, list[Any]]:
-    return {"arm": ARM, "months": TIMES, "ended": ENDED} | other
+    return dict[str, list[Any]](arm=ARM, months=TIMES, ended=ENDED) | other
 
 
 def some(word: str, *others: str) -> list[Any]:

@@ -334,7 +334,7 @@ def _misassigned(schema: EffectSchema, arms: ArmSums | None) -> str:
     declared = first.of(name) if getattr(first, "kind", "") == "levels" else None
     values = "0 and 1" if declared is None else " and ".join(map(repr, declared.values))
     return (
-        f"about {max(treated, 0.0):,.0f} records are treated and {max(others, 0.0):,.0f} are not, which the plan's "
+        f"{max(treated, 0.0):,.0f} records are treated and {max(others, 0.0):,.0f} are not, which the plan's "
         f"probability of {pi:g} does not give: check that {name} holds {values} in every file, and how it was assigned"
     )
 
