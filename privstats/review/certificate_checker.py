@@ -1019,8 +1019,8 @@ def check_course(course_text: str, certificate_text: str) -> str:
         sessions = claimed["sessions"]
         require(all(set(each) == {"plan", "certificate"} for each in sessions), "form", "a session has two texts")
         whole = composition(course_text, sessions)
-        for name in ("epsilon", "delta"):
-            require(claimed[name] == str(getattr(whole, name)), name, "the course's file says another")
+        for name, stated in (("epsilon", whole.epsilon), ("delta", whole.delta)):
+            require(claimed[name] == str(stated), name, "the course's file says another")
         low = delta_of(whole.roots[0], whole.epsilon)[0]
         high = delta_of(whole.roots[1], whole.epsilon - 2 * whole.slack)[1] * (1 + 2 * whole.slack)
         require(high <= whole.delta, "promise", "the sessions together do not keep epsilon and delta")
