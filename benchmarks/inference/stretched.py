@@ -171,7 +171,7 @@ def quantiles(width: float) -> Callable[[int, float], Way]:
         def answer(chance: Chance, rng: Generator) -> Answer:
             days = chance.exponential(10, records)
             release = ran(plan, [({"days": days[k::CLIENTS]},) for k in range(CLIENTS)], rng)
-            return intervals_of([inf.quantile(release, "days", q) for q in (0.25, 0.5, 0.75)], truth)
+            return intervals_of([inf.quantile(release, "days", q).even for q in (0.25, 0.5, 0.75)], truth)
 
         return answer
 
