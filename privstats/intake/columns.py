@@ -117,8 +117,8 @@ class Readings:
 
     def keeping(self, words: Collection[str]) -> NDArray[Any]:
         """Return :attr:`plain` with these words of :data:`MISSING` as texts, for a reader who knows the declaration."""
-        kept = [text not in MISSING or text in words for text in self.distinct]
-        if not any(kept) or not (texts := self.each(kept, nothing=False)).any():
+        retained = [text not in MISSING or text in words for text in self.distinct]
+        if not any(retained) or not (texts := self.each(retained, nothing=False)).any():
             return self.numbers
         return np.where(texts, self.each(self.distinct, nothing=None), self.numbers)
 

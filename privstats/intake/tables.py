@@ -193,6 +193,8 @@ def as_table(X: Any) -> Any:
         >>> as_table([{"age": 40}, {"age": 50, "sex": "f"}]), as_table({"age": 40, "sex": "f"})
         ({'age': [40, 50], 'sex': [None, 'f']}, {'age': [40], 'sex': ['f']})
     """
+    if issparse(X):  # one of its formats is a mapping
+        return X
     if is_list(X) and len(X) and all(isinstance(each, Mapping) for each in X):
         names = dict.fromkeys(name for each in X for name in each)
         return {name: [each.get(name) for each in X] for name in names}
