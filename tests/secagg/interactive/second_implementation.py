@@ -259,6 +259,9 @@ class SecondClient:
     def unmask(self, opening: list, reply_to: bytes) -> list:
         _, _, signers, signatures = opening
         assert len({*signers, self.me}) >= self.majority
+        around = len(set(signers).intersection(self.neighbours(self.me)))
+        complete = self.session["neighbours"] == self.n - 1
+        assert around >= self.session["threshold"] - complete
         for place, signer in enumerate(signers):
             public = ed25519(bytes.fromhex(self.session["identities"][signer]))
             signed = label("agree") + self.transcript + self.survivors

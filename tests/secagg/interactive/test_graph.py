@@ -1,16 +1,23 @@
 """The sparse graph: regular, symmetric, fixed by plan and roster, and connected wherever nobody is isolated."""
 
 import hashlib
+from hashlib import sha256
 
 import numpy as np
+import pytest
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
-from privstats.secagg import Parameters, Roster
+from privstats.encoding import Ring
+from privstats.secagg import Identity, Parameters, Roster
+from privstats.secagg.interactive.checks import check_agreement
 from privstats.secagg.interactive.graph import Graph
+from privstats.secagg.interactive.messages import Agreement, survivors_statement
+from privstats.secagg.interactive.state import ClientState
 from privstats.secagg.prg import keystream
-from privstats.secagg.wire import members, to_bitmap
+from privstats.secagg.wire import Refusal, members, to_bitmap
 from tests.secagg.interactive.cohorts import RING
+from tests.secagg.plainly import ctr
 
 SERVER = b"s" * 32
 
@@ -128,3 +135,40 @@ def test_a_survivor_list_has_exactly_one_encoding(size: int, data) -> None:
     bitmap = to_bitmap(clients, size)
     assert members(bitmap, size) == clients
     assert np.unpackbits(np.frombuffer(bitmap, np.uint8)).sum() == len(clients)
+
+
+def test_the_committee_of_a_large_cohort_is_the_pages() -> None:
+    """docs/protocol.md, Graph: the 1,024 smallest draws of a keystream of its own, not those of the circle."""
+    parameters = Parameters(1_100, 6, 1_100, 0, 8, Ring(((1, 8),)), bytes(32))
+    publics = tuple(sha256(b"%d" % client).digest() for client in range(1_100))
+    roster = Roster.numbered(publics, server=sha256(b"server").digest(), label="large", counter=0)
+    graph = Graph(parameters, roster)
+    seed = sha256(b"privstats/secagg/2/committee\0" + parameters.digest + roster.digest).digest()
+    drawn = ctr(seed, 0, 0, 8 * 1_100)
+    order = sorted(range(1_100), key=lambda client: int.from_bytes(drawn[8 * client : 8 * client + 8], "little"))
+    assert graph.committee == frozenset(order[:1_024])
+    assert parameters.signatures == 513
+
+
+def test_only_the_committee_counts_toward_the_one_list() -> None:
+    """Signatures of others, and the receiver's own where it is no member, count for nothing."""
+    parameters = Parameters(1_100, 6, 1_100, 0, 8, Ring(((1, 8),)), bytes(32))
+    identities = [Identity(sha256(b"%d" % client).digest()) for client in range(1_100)]
+    publics = tuple(identity.public for identity in identities)
+    roster = Roster.numbered(publics, server=sha256(b"server").digest(), label="large", counter=0)
+    graph = Graph(parameters, roster)
+    strangers = sorted(set(range(1_100)) - graph.committee)
+    me = strangers[0]
+    state = ClientState(root=bytearray(), transcript=bytes(32), survivors=to_bitmap(range(1_100), 1_100))
+    statement = survivors_statement(state.transcript, state.survivors)
+
+    def shown(members: int, others: int) -> None:
+        near = set(graph.neighbours(me))
+        counted = sorted(near & graph.committee) + sorted(graph.committee - near - {me})
+        signers = tuple(sorted({*near, *counted[:members], *strangers[1 : 1 + others]} - {me}))
+        signatures = b"".join(identities[each].sign(statement) for each in signers)
+        check_agreement(Agreement(bytes(32), signers, signatures), graph, me, state)
+
+    shown(513, 0)
+    with pytest.raises(Refusal, match="too_few_signatures"):
+        shown(512, len(strangers) - 1)
