@@ -1,4 +1,5 @@
-"""``course rehearse``: from two files to the table of a course, in one process."""
+"""``course rehearse``: import csv
+from two files to the table of a course, in one process."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -63,8 +64,10 @@ def test_several_outcomes_and_texts_come_from_one_file(privstats: Any, tmp_path:
     assert "'arm': 1 hold none of the values that the plan declares" in done.stderr
     assert "Private" not in done.stderr
     read = privstats("table", "out/0.release", "out/1.release", "--format", "csv", cwd=tmp_path)
-    assert [line.partition(",")[0] for line in read.stdout.splitlines() if line.startswith(("well", "fell"))] == [
-        *("fell", "fell age: under 55", "fell age: 55 or more", "well", "well age: under 55", "well age: 55 or more")
+    rows = csv.DictReader(read.stdout.splitlines())
+    groups = ("", "age: under 55", "age: 55 or more")
+    assert [(row["outcome"], row["subgroup"]) for row in rows] == [
+        (each, of) for each in ("fell", "well") for of in groups
     ]
     refused = privstats(*words.split(), "--target", "well", "--force", cwd=tmp_path, code=2)
     assert "omit --target: the plan names its outcomes itself, fell, well" in refused.stderr
