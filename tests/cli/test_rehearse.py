@@ -1,4 +1,6 @@
 """``course rehearse``: import csv
+import csv
+import itertools
 from two files to the table of a course, in one process."""
 
 from dataclasses import replace
