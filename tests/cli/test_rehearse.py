@@ -1,8 +1,6 @@
-"""``course rehearse``: import csv
-import csv
-import itertools
-from two files to the table of a course, in one process."""
+"""``course rehearse``: from two files to the table of a course, in one process."""
 
+import csv
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
