@@ -86,7 +86,7 @@ def test_a_results_file_that_cannot_be_used_is_one_sentence(tmp_path, monkeypatc
     big = tmp_path / "rows.jsonl"
     big.write_text("{}")
     monkeypatch.setattr("privstats.files.result_cache._MAX_BYTES", 1)
-    refused(DataError, "too large", Results, big)
+    refused(DataError, "has more than 1 bytes", Results, big)
 
 
 @pytest.mark.parametrize(
