@@ -159,7 +159,8 @@ def writing(
             connection.execute("PRAGMA synchronous = EXTRA")
             connection.execute("BEGIN IMMEDIATE")
             log, committed = _created(connection, path, create) if create else _opened(connection, path, expected)
-            stack.enter_context(held_outside(path, log.name, timeout))
+            if not create:  # no other copy of a new ledger can spend
+                stack.enter_context(held_outside(path, log.name, timeout))
             outside = stored_outside(log.name)
             if not restored:
                 check_outside(path, log.heads, outside, log.name)
