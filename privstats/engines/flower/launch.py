@@ -175,7 +175,7 @@ def _joined(
     shown = _shown(superlink, root_certificates)
     if shown is not None:
         _say_soon(say, f"the certificate that {superlink} shows", shown)
-    told = _told(superlink, connected, say)
+    report = _reporter(superlink, connected, say)
     with _sigterm_is_ctrl_c(), WakeUpPipe(Path(environment["FLWR_HOME"]) / "wake-up").opened() as pipe:
 
         def start() -> Ending | None:
@@ -183,7 +183,7 @@ def _joined(
                 [*words, "--port", str(free_port())],
                 {**environment, WAKE_UP_PIPE: str(pipe.path)},
                 unanswered=lambda: say(no_answer(superlink)),
-                connected=told,
+                connected=report,
             )
 
         def reason(ending: Ending) -> str:
@@ -218,11 +218,11 @@ def _supernode(home: Path, superlink: str, root_certificates: Path, key: Path) -
     ]
 
 
-def _told(superlink: str, keep: Callable[[bool], None], say: Say) -> Callable[[bool], None]:
+def _reporter(superlink: str, keep: Callable[[bool], None], say: Say) -> Callable[[bool], None]:
     """Return what stores whether the node is connected, and tells its operator each change with its time."""
     before, since = None, 0.0
 
-    def told(connected: bool) -> None:
+    def report(connected: bool) -> None:
         nonlocal before, since
         keep(connected)
         if connected is before or (before is None and not connected):
@@ -235,7 +235,7 @@ def _told(superlink: str, keep: Callable[[bool], None], say: Say) -> Callable[[b
             say(f"connected since {at}" + ("" if before is None else f", after {now - since:.0f} s without an answer"))
         before, since = connected, now
 
-    return told
+    return report
 
 
 def _keep(
