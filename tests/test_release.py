@@ -221,7 +221,9 @@ def test_a_release_with_another_versions_noise_is_refused_and_names_it(tmp_path,
     now = ps.Release(planned(), release.vector, (0, 1, 2))
     assert now.plan.digest == plan.digest
     assert all(now.sigma[letter] < release.sigma[letter] for letter in now.sigma)
-    with pytest.raises(ps.ReleaseError, match=r"classes or noise that its own plan does not give.*with version 0\.1\.9"):
+    with pytest.raises(
+        ps.ReleaseError, match=r"classes or noise that its own plan does not give.*with version 0\.1\.9"
+    ):
         ps.Release.load(tmp_path / "r")
 
 

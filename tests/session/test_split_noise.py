@@ -25,7 +25,7 @@ def plan_of(model: str, helpers: int) -> ps.Plan:
 
 
 def variances(plan: ps.Plan, gone: Any) -> tuple[float, float]:
-    """The mean square of what a release and its unmasked sum hold beside the records, in units of the release's claim."""
+    """The mean square of the noise in a release and in its unmasked sum, in units of the release's claim."""
     squares = []
     for _ in range(sized(12, 120)):
         parties = ps.session.local_parties(plan, PARTS)
@@ -43,12 +43,13 @@ def variances(plan: ps.Plan, gone: Any) -> tuple[float, float]:
 
 @pytest.mark.parametrize("gone", [{}, {"report": {3}}], ids=["all", "one is away"])
 @pytest.mark.parametrize(
-    ("model", "helpers", "held"), [("panel", 1, 1 / 2), ("panel", 2, 2 / 3), ("distributed", 2, 1.0), ("central", 1, 0.0)]
+    ("model", "helpers", "held"),
+    [("panel", 1, 1 / 2), ("panel", 2, 2 / 3), ("distributed", 2, 1.0), ("central", 1, 0.0)],
 )
 def test_the_noise_of_several_servers_is_what_the_release_claims(
     model: str, helpers: int, held: float, gone: Any
 ) -> None:
-    """``held`` is the part that is in the sum before the leader adds its own: one helper's at least, in the panel model."""
+    """``held`` is the part that is in the sum before the leader adds its own: what helpers, or clients, have added."""
     released, unmasked = variances(plan_of(model, helpers), gone)
     spread = 5 * np.sqrt(2 / (sized(12, 120) * (2 + 2 * 60)))
     assert released == pytest.approx(1.0, abs=spread)

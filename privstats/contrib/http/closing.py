@@ -56,9 +56,9 @@ class Closing:
             end = datetime.fromtimestamp(self.date, UTC)
             self.say(
                 WarningLine(
-                    f"by this machine's clock, which jumped or was not read before, reports closed at {end:%Y-%m-%d "
-                    "%H:%M} UTC: they stay open for an hour more. Set the clock if it is wrong; `privstats http close` "
-                    "closes them now"
+                    "by this machine's clock, which jumped or was not read before, reports closed at "
+                    f"{end:%Y-%m-%d %H:%M} UTC: they stay open for an hour more. Set the clock if it is wrong; "
+                    "`privstats http close` closes them now"
                 )
             )
         return found == "passed"

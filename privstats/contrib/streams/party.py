@@ -196,9 +196,7 @@ def _spent(folder: Folder) -> bool:
     return any(account.of_run(run) is not None for account in folder.ledger.accounts())
 
 
-def _listed(
-    registry: RecordRegistry, place: int, release: Release, index: int, say: Callable[[str], None]
-) -> None:
+def _listed(registry: RecordRegistry, place: int, release: Release, index: int, say: Callable[[str], None]) -> None:
     try:
         registry.excluded_centrally(place, release, index)
     except LedgerError as error:

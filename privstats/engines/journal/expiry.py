@@ -35,7 +35,7 @@ class UnconfirmedEndError(LocalProtocolError):
         super().__init__(sentence)
 
 
-def look(until: float, path: Path, *, now: float | None = None, confirming: float = CONFIRMING_SECONDS) -> Look:
+def look(until: float, path: Path, *, now: float | None = None, confirming: float | None = None) -> Look:
     """Look at the clock; the first look after a date is noted next to ``path``, which the date is of.
 
     Guarantee: ``"passed"`` only if two looks at least ``confirming`` seconds apart both found the date passed, and no
@@ -65,7 +65,7 @@ def look(until: float, path: Path, *, now: float | None = None, confirming: floa
     if not until <= first <= now:
         atomic_write(mark, f"{now!r}\n".encode())
         return "seen"
-    return "passed" if now >= first + confirming else "waiting"
+    return "passed" if now >= first + (CONFIRMING_SECONDS if confirming is None else confirming) else "waiting"
 
 
 def forget_look(path: Path) -> None:

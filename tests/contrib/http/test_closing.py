@@ -1,4 +1,4 @@
-"""Attack: a clock that is wrong for a while; reports close by two readings of the time, because no one opens them again."""
+"""Attack: a clock that is wrong for a while; reports close by two readings of the time, for no one opens them again."""
 
 from pathlib import Path
 
