@@ -10,7 +10,8 @@ import privstats as ps
 from privstats.course.kinds import file_of
 from privstats.encoding import flatten
 from privstats.engines.network.folder import Folder
-from privstats.engines.network.measuring import forget_moments, records_of
+from privstats.engines.network.measuring import forget_moments
+from privstats.engines.network.party import Party
 from privstats.engines.network.records_script import name_file
 from privstats.moments import RecordFile
 from tests.engines.network.courses.study import CourseStudy, course_study
@@ -18,12 +19,13 @@ from tests.engines.network.fake import RECORDS, FolderNet
 from tests.hazard.worlds import promise, schema, world
 
 pandas = pytest.importorskip("pandas")
+pytestmark = pytest.mark.filterwarnings("ignore::privstats.errors.UnreadableRecordsWarning", "ignore::UserWarning")
 KINDS = ("csv", "parquet", "csv", "parquet", "csv")
 
 
 def study_of_files(place: Path) -> CourseStudy:
-    cohort = ps.Cohort(5, 4, 600)
-    course = ps.Hazard.start(schema(times="continuous"), cohort, promise(20.0, model="distributed"), by="arm", rounds=2)
+    cohort, privacy = ps.Cohort(5, 4, 600), promise(4.0, delta=1e-5, model="distributed")
+    course = ps.Hazard.start(schema(times="continuous"), cohort, privacy, by="arm", rounds=2)
     study = course_study(place, course)
     for peer in range(5):
         frame = pandas.DataFrame(world(100, peer))
@@ -65,7 +67,7 @@ def test_one_record_of_a_file_moves_its_party_s_sums_by_itself(peer: int, tmp_pa
     def sums(table: Any) -> np.ndarray:
         forget_moments(Folder.open(study.home(peer)))
         bring(study, peer, table.astype(float))
-        vector: np.ndarray = flatten(records_of(Folder.open(study.home(peer)).round(0)).moments)
+        vector: np.ndarray = flatten(Party.open(study.home(peer)).prepare(anew=True).moments)
         return vector
 
     whole, alone = sums(frame), []
