@@ -76,8 +76,13 @@ def test_attack_no_reference_makes_a_client_worth_more_than_the_promise() -> Non
 )
 def test_attack_what_is_no_covariance_is_refused_before_a_record_is_read(reference: np.ndarray) -> None:
     with pytest.raises(PrivstatsError):
-        plan = plan_of(reference)
-        ps.measure(plan.schema, Unread(), None, published=plan.published)
+        unread(reference)
+
+
+def unread(reference: np.ndarray) -> None:
+    """Measure records that must not be read."""
+    plan = plan_of(reference)
+    ps.measure(plan.schema, Unread(), None, published=plan.published)
 
 
 class Unread:
