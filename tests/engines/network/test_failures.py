@@ -38,6 +38,7 @@ from tests.course.cases import rounds
 from tests.engines.flower.tls import showing
 from tests.engines.network.courses.study import DATASET, CourseStudy, another_weight, course_study
 from tests.engines.network.fake import FolderNet, study_of
+from tests.engines.network.test_swapped_replies import swap
 
 PAGE = Path(__file__).parents[3] / "docs" / "between_machines.md"
 VARIES = (
@@ -230,6 +231,15 @@ def damage_on_the_way(place: Path, patch) -> Said:
 
     net.answer = answer
     return net.said()
+
+
+def replies_of_two_nodes_are_mixed_up(place: Path, patch) -> Said:
+    """Both had been lost to the session: each was sent what was sealed for the other."""
+    net = town(place)
+    swap(net, "open", nodes=(102, MARY))
+    lines, said = net.said()
+    assert ps.Release.load(net.study.host / "release.safetensors").survivors == (0, 1, 2, 3, 4)
+    return lines, said
 
 
 def with_a_clock(net: Town, patch, kind: str, days: int) -> None:

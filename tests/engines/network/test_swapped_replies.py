@@ -9,35 +9,33 @@ import pytest
 from privstats.engines.network.transport import Reply
 from tests.engines.network.fake import FolderNet, study_of
 
-ONE, OTHER = 101, 102
 
+def swap(net: FolderNet, kind: str, times: int = 1, nodes: tuple[int, int] = (101, 102)) -> None:
+    """Let two nodes' first replies to a kind of message change places."""
+    push, pull, names, left = net.push, net.pull, dict[int, str](), [kind] * times
 
-class Swapping(FolderNet):
-    """Two nodes' first replies to a kind of message change places."""
-
-    def __init__(self, study: Any, kind: str, times: int) -> None:
-        super().__init__(study)
-        self.kind, self.left, self.names = kind, times, dict[int, str]()
-
-    def push(self, node: int, kind: Any, data: bytes, *, ttl: float) -> str:
-        name = super().push(node, kind, data, ttl=ttl)
-        if node in (ONE, OTHER) and self.opened(kind, data)[0] == self.kind and self.left:
-            self.names[node] = name
+    def pushed(node: int, what: Any, data: bytes, *, ttl: float) -> str:
+        name = push(node, what, data, ttl=ttl)
+        if node in nodes and net.opened(what, data)[0] in left:
+            names[node] = name
         return name
 
-    def pull(self, message: str, most: int) -> Reply | None:
-        if self.left and len(self.names) == 2:
-            one, other = self.names.pop(ONE), self.names.pop(OTHER)
-            self.waiting[one], self.waiting[other] = self.waiting[other], self.waiting[one]
-            self.left -= 1
-        return super().pull(message, most)
+    def pulled(message: str, most: int) -> Reply | None:
+        if left and len(names) == 2:
+            one, other = (names.pop(node) for node in nodes)
+            net.waiting[one], net.waiting[other] = net.waiting[other], net.waiting[one]
+            left.pop()
+        return pull(message, most)
+
+    net.push, net.pull = pushed, pulled  # type: ignore[method-assign]
 
 
 @pytest.mark.parametrize("times", [1, 3])
 @pytest.mark.parametrize("kind", ["open", "step", "hello"])
 def test_attack_swapped_replies_change_no_sum_and_lose_no_party(kind: str, times: int, tmp_path: Path) -> None:
     study = study_of(tmp_path)
-    net = Swapping(study, kind, times)
+    net = FolderNet(study)
+    swap(net, kind, times)
     (release,) = net.ended().releases
     assert release is not None
     assert np.array_equal(release.vector, study.exact(release.survivors))
