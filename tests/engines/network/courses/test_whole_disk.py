@@ -3,7 +3,6 @@
 Nothing on such a disk can tell. What still holds is what any other machine knows.
 """
 
-import os
 from collections.abc import Collection
 from pathlib import Path
 
@@ -59,7 +58,7 @@ def put_back(net: Machines, parties: Collection[int], *, server: bool) -> None:
         if any(path.is_relative_to(machine) for machine in machines):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
-            os.chmod(path, 0o600)
+            path.chmod(0o600)
 
 
 @pytest.fixture
