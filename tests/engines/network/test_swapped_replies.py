@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from privstats.engines.network.nodes import NodeRegistry
 from privstats.engines.network.transport import Reply
 from tests.engines.network.fake import FolderNet, study_of
 
@@ -40,3 +41,13 @@ def test_attack_swapped_replies_change_no_sum_and_lose_no_party(kind: str, times
     assert release is not None
     assert np.array_equal(release.vector, study.exact(release.survivors))
     assert release.survivors == (0, 1, 2, 3, 4), net.lines
+
+
+def test_a_corrected_node_frees_its_former_index_and_whoever_held_the_new_one() -> None:
+    registry = NodeRegistry([bytes([place]) * 32 for place in range(3)], 3)
+    assert registry.claim(101, 0)
+    registry.correct(101, 2)
+    assert (registry.place_of(101), registry.node_of(2), registry.node_of(0)) == (2, 101, None)
+    assert registry.claim(102, 0)
+    registry.correct(101, 0)
+    assert (registry.place_of(101), registry.place_of(102), registry.node_of(2)) == (0, None, None)
