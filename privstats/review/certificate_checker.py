@@ -943,7 +943,9 @@ def _condition(plan: Table) -> str:
         return f"{first}leader and helpers do not all work together and {helped} them"
     whole = own["graph"] == "complete" or (own["graph"] == "auto" and cohort["clients"] <= 256)
     server = "the server follows the protocol and " * (own["graph"] == "sparse")
-    return f"{first}{server}{helped} the server" + ", chosen without knowledge of the random graph" * (not whole)
+    end = "" if whole else ", chosen without knowledge of the random graph"
+    committee = " and its committee" * (not whole and cohort["clients"] > 1024)
+    return f"{first}{server}{helped} the server{end}{committee}"
 
 
 def check(plan_text: str, certificate_text: str) -> str:
