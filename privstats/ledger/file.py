@@ -48,7 +48,7 @@ _NEWER_RECORDS = 3
 """The format of a ledger from its first withdrawal or role on; nothing else differs, so older formats are read."""
 _PURE_RECORDS = 4
 """Format from the first cap of delta 0 or spend of pure epsilon on, for all later records too."""
-_UPLOADS_AND_CONDITIONS = 5
+_ROUND_UPLOADS = 5
 """Format from the first upload of a course's round or spend with a condition on, for all later records too."""
 _APPLICATION_ID = 0x70734C64  # "psLd"
 _TABLE = "CREATE TABLE log (number INTEGER PRIMARY KEY, body TEXT NOT NULL, digest TEXT NOT NULL) STRICT"
@@ -60,7 +60,7 @@ BESIDE = "CREATE TABLE IF NOT EXISTS beside (number INTEGER PRIMARY KEY, body BL
 def format_of(record: Record) -> int:
     """Return the minimum ledger format that may hold a record."""
     if isinstance(record, Uploaded) or (isinstance(record, Spent) and record.condition):
-        return _UPLOADS_AND_CONDITIONS
+        return _ROUND_UPLOADS
     if (isinstance(record, Capped) and record.delta == 0) or (isinstance(record, Spent) and record.pure is not None):
         return _PURE_RECORDS
     return _NEWER_RECORDS if isinstance(record, Assigned | Withdrawn) else FORMAT_VERSION
@@ -265,9 +265,9 @@ def _require_version(connection: sqlite3.Connection, path: Path) -> None:
             f"ledger {path} has format 1, from before the first release of privstats, and is no longer read: let "
             "privstats 0.2.0 write to it once, which takes everything over; nothing was spent"
         )
-    if version not in (FORMAT_VERSION, _NEWER_RECORDS, _PURE_RECORDS, _UPLOADS_AND_CONDITIONS):
+    if version not in (FORMAT_VERSION, _NEWER_RECORDS, _PURE_RECORDS, _ROUND_UPLOADS):
         raise LedgerError(
-            f"ledger {path} has format {version} and this privstats knows {FORMAT_VERSION} to {_UPLOADS_AND_CONDITIONS}: "
+            f"ledger {path} has format {version} and this privstats knows {FORMAT_VERSION} to {_ROUND_UPLOADS}: "
             "upgrade privstats; nothing was spent"
         )
 
