@@ -47,20 +47,20 @@ DOCUMENTS: dict[str, Callable[[ps.Plan], str]] = {
     "ethics page": lambda plan: ethics_page(Statement(plan)),
     "evidence": lambda plan: evidence_page(Statement(plan)),
     "certificate": certified,
-    "ledger": lambda plan: standing(spent(plan).account("ward")),
-    "audit of a ledger": lambda plan: str(audit_ledger(spent(plan))),
+    "ledger": lambda plan: of_spend(plan, lambda ledger: standing(ledger.account("ward"))),
+    "audit of a ledger": lambda plan: of_spend(plan, lambda ledger: str(audit_ledger(ledger))),
 }
 
 
-def spent(plan: ps.Plan) -> ps.dp.Ledger:
-    """A ledger in memory that paid for one release of a plan."""
+def of_spend(plan: ps.Plan, document: Callable[[ps.dp.Ledger], str]) -> str:
+    """A document of a ledger that paid for one release of a plan."""
     with tempfile.TemporaryDirectory() as folder:
         ledger = ps.dp.Ledger.create(f"{folder}/ledger.sqlite")
         if isinstance(plan.privacy, ps.Privacy):
             unit, adjacency = plan.privacy.unit, plan.privacy.adjacency
             ledger.set_cap("ward", unit=unit, adjacency=adjacency, epsilon=100.0, delta=1e-5)
         ps.session.Charge(ledger, "ward").spend(plan, b"june")
-        return ledger
+        return document(ledger)
 
 
 def told(document: str) -> str:
