@@ -309,10 +309,11 @@ def _scored(schema: Table) -> list[int]:
 
 def _sites(schema: Table, w: Table, swap: bool, held: int) -> Any:
     """Bound a party of any size, or a client: its matrix is no longer than its records, and truncated toward zero."""
-    moved, times = (held or 4) * Fraction(4 ** schema["grid_bits"]), 1 + swap
-    cut = 0 if held and not swap else times * schema["features"]
-    far = root(2 * moved**2)[1] if swap else moved
-    return (0 if swap else 1) * COUNT**2 * w["N"] * (held or 1) ** 2 + w["Q"] * (far + cut) ** 2
+    moved, d = (held or 4) * Fraction(4 ** schema["grid_bits"]), schema["features"]
+    count, cut = COUNT**2 * w["N"] * (held or 1) ** 2, 0 if held and not swap else d
+    far = w["Q"] * (root(2 * moved**2)[1] + 2 * d) ** 2 if swap else ZERO
+    alone = count + w["Q"] * (moved + cut) ** 2  # also one record that is left out, exchanged for another
+    return max(far, alone)
 
 
 def _within(schema: Table, w: Table, swap: bool, _: int) -> Any:
@@ -878,7 +879,8 @@ def _worst(plan: Table, row: Table, weights: dict[str, Fraction], most: Fraction
     rows = int(plan["clip"]) or 1 if privacy["unit"] == "person" else 1  # of a person, which count in full
     unit = 0 if schema["task"] == "gaussians" else rows if plan["clip"] else max(plan["held"], 1)  # of a clip one
     swap = rows * int(privacy["adjacency"] == "replace-one")
-    alone = swap and {"effect", "numbers"} & {*schema, schema["task"]} and "left_out" not in schema  # one is left out
+    left_out = {"effect", "numbers", "sites"} & {*schema, schema["task"]}  # an exchange for a record that is in no sum
+    alone = swap and left_out and "left_out" not in schema
     fits = sizes == [swap, unit] or (alone and sizes == [0, unit])
     require(fits and (not row["beside"] or (beside and not plan["held"])), "pair", "the data sets are not adjacent")
     old, new = (_sums(schema, row["beside"] + row[side]) for side in ("gone", "come"))
