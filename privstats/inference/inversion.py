@@ -312,7 +312,7 @@ class Inversion:
         if self.equations.score_variance is None:
             return model
         a = self.directions
-        return np.maximum(model, np.einsum("ij,jk,ik->i", a, self.equations.score_variance, a))
+        return np.asarray(np.maximum(model, np.einsum("ij,jk,ik->i", a, self.equations.score_variance, a)))
 
     # a'V(w + u a)a = noise + slope u + curvature u^2
 
