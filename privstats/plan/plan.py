@@ -250,8 +250,6 @@ class Plan:
     def unreadable(self) -> Literal["refuse", "leave out"]:
         """Treatment of an unreadable record. Under a promise it is excluded, because a refusal would reveal it.
 
-        A ``SitesSchema`` counts it as zeros.
-
         Example:
             >>> schema, cohort = ps.ClassSchema(2, 2, "NA", clip_norm=1.0), ps.Cohort(2, 2, 9)
             >>> ps.Plan(schema=schema, cohort=cohort, privacy=ps.NoPrivacy()).unreadable  # no promise
