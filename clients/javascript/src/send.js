@@ -36,7 +36,7 @@ async function problemOf(response) {
   const named = typeof problem?.code === "string" && /^[a-z_]{1,40}$/.test(problem.code);
   const code = named ? problem.code : `http_${response.status}`;
   const retry = named ? problem.retry === true : response.status >= 500 || [408, 429].includes(response.status);
-  return { code, retry, after: Math.min(Number(response.headers.get("Retry-After")) * 1000 || 0, HOUR) };
+  return { code, retry, after: Math.min(+response.headers.get("Retry-After") * 1000 || 0, HOUR) };
 }
 
 /** Returns the result of `work`, whose signal aborts after some milliseconds, or together with the `outer` signal. */
