@@ -185,7 +185,9 @@ class NodeRegistry:
 
     def correct(self, node: int, place: int) -> None:
         """Assign a node the index of its own signature, instead of one that a mix-up on the way had proved."""
-        self._places.pop(self._nodes.pop(place, node), None)
+        holder = self._nodes.pop(place, None)
+        if holder is not None:
+            del self._places[holder]
         self.claim(node, place)
 
     def title(self, place: int) -> str:
