@@ -234,8 +234,8 @@ class Ledger(LedgerPlace):
         check_name(what)
         check_digest(plan)
         check_run(run)
-        for cost in costs:
-            check_condition(cost.condition)
+        for each in costs:
+            check_condition(each.condition)
         with self._writing() as log:
             account = LedgerState.of(log.records).account(dataset)
             cost = price(account, costs)
