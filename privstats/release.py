@@ -152,9 +152,8 @@ class Release:
         """Write the complete release: safetensors with the manifest in its header.
 
         Args:
-            signer: an ``Identity``, an Ed25519 private key, or its 32 bytes; signs the manifest and the sums, so that
-                :meth:`load` detects a forgery. No masking message begins like a manifest, so neither signature is valid
-                for the other.
+            signer: an ``Identity``, an Ed25519 private key, or its 32 bytes; signs the manifest and the sums under a
+                label of their own, so that :meth:`load` detects a forgery and no other signature of the key fits.
         """
         from privstats.release_file import FORMAT, content_of
 
