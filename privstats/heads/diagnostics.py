@@ -24,13 +24,10 @@ RARE = (
 """The meaning of a low balanced accuracy with a large AUC, and the remedy."""
 
 RANKS = (
-    "under noise its probabilities are far too sure: they rank records, and are no chances. For chances fit "
+    "under noise they are far too sure, so use them to rank records and not as probabilities. For probabilities, fit "
     "RefinedSoftmax, or LDA behind a Centred course with calibrated=True"
 )
 """The meaning of a discriminant's probabilities under noise, and the remedy."""
-
-_SHARE = 0.5
-"""A class is rare below this share of an equal one."""
 
 _ROUNDING = 1e-6
 """Share of the mean square: variances above it leave four digits of a fourth central moment in float64."""
@@ -262,17 +259,6 @@ def only_ranks(head: Any) -> bool:
     provenance = getattr(head, "provenance_", None)
     noisy = provenance is not None and provenance.exact is False
     return noisy and bool(getattr(head, "sure_under_noise", False)) and getattr(head, "temperature_", 1.0) == 1.0
-
-
-def has_rare(shares: Array) -> bool:
-    """Return whether a class is rare, by the classes' shares ``(C,)``: it has less than half of an equal share.
-
-    Example:
-        >>> from privstats.heads.diagnostics import has_rare
-        >>> has_rare(np.array([0.93, 0.07])), has_rare(np.array([0.7, 0.3]))
-        (True, False)
-    """
-    return bool(shares.min() < _SHARE / len(shares))
 
 
 def warn_of_few_records(head: str, records: float, features: int, remedy: str) -> None:

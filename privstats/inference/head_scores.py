@@ -12,7 +12,7 @@ import numpy as np
 
 from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
-from privstats.heads.diagnostics import RARE, has_rare
+from privstats.heads.diagnostics import RARE
 from privstats.inference.counts.statistics import confusion_of
 from privstats.inference.counts.table import CountTable, Interval, ratio, z_of
 from privstats.inference.figures import plot_score
@@ -25,6 +25,8 @@ from privstats.release import Release
 from privstats.schema import ScoringSchema, narrowed
 
 _PAIR = 2
+_COMMON = 0.75
+"""Share of the commonest class from which on accuracy hardly tells heads apart."""
 
 
 class Flagged(NamedTuple):
@@ -131,12 +133,12 @@ class HeadScore(RowTable):
     @property
     def _of_accuracy(self) -> tuple[str, ...]:
         counts = np.maximum(self.confusion.sum(axis=1), 0.0)
-        if not self.reported or not has_rare(counts / counts.sum()):
+        if not self.reported or counts.max() < _COMMON * counts.sum():
             return ()
         label, share = list(self.recall)[int(counts.argmax())], counts.max() / counts.sum()
         return (
-            f"Accuracy says little where a class is rare: predicting {label!r} for every record would have about "
-            f"{share:.2f}. Read the AUC first, then how many records of the rare class are recognised.",
+            f"Accuracy says little here: predicting {label!r} for every record would have about {share:.2f}. Read the "
+            "AUC, and how many records of each class are recognised.",
         )
 
     def to_rows(self) -> list[dict[str, Any]]:

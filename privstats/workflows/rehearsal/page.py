@@ -158,7 +158,7 @@ def costs(found: Rehearsal) -> list[tuple[str, str]]:
         *_flagged(found.decided),
         *([("what that means, and what to do", remark)] if (remark := found.decided.remark) else []),
         *([("this head predicts one class", "for all records held out")] if found.decided.one_class else []),
-        *([("what its probabilities say", RANKS)] if found.ranks else []),
+        *([("probabilities of this head", RANKS)] if found.ranks else []),
         *_faint(what.course),
         ("sessions", f"{len(found.releases)}"),
         ("bytes that each party sent, masked", f"{found.upload_bytes:,}"),
