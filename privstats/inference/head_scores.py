@@ -153,7 +153,11 @@ class HeadScore(RowTable):
             "Score of a head",
             ("", "estimate", *ends_of(self.alpha)),
             rows,
-            head=(("head", schema.head[:16]), ("records", f"{count_of(self.records)}{noisy}"), ("outcomes", self._outcomes)),
+            head=(
+                ("head", schema.head[:16]),
+                ("records", f"{count_of(self.records)}{noisy}"),
+                ("outcomes", self._outcomes),
+            ),
             notes=self.remarks,
             methods=f"A classifier (SHA-256 {schema.head[:16]}) was scored at every party on records held out of its "
             f"sums; counts of label, predicted class and score in {schema.score_bins} bins were summed. Shares have "

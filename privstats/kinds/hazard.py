@@ -33,8 +33,8 @@ from privstats.transforms import ConstantFeature, Transform, steps_of
 from privstats.transforms.categories import Categories
 
 if TYPE_CHECKING:
-    from privstats.moments.grid import Ints
     from privstats.moments.emptied import ListedColumn
+    from privstats.moments.grid import Ints
     from privstats.moments.readable import LeftOut
 
 # fmt: off

@@ -34,9 +34,9 @@ class ListedColumn(NamedTuple):
 
     @classmethod
     def of(cls, values: tuple[Any, ...], listed: Listed, readings: Readings) -> Self:
-        """Build from a column's readings."""
-        places, gaps = (decided := listed.decide(readings)).places, decided.gaps
-        return cls(values, places, (places < 0) & ~gaps, readings)
+        """Build from a column's readings; an undeclared word for a gap is unlisted, and a blank is not."""
+        places, blank = listed.decide(readings).places, np.isnan(readings.numbers) & (readings.places < 0)
+        return cls(values, places, (places < 0) & ~blank, readings)
 
     def texts(self) -> Counter[str]:
         """Count the commonest unlisted values, as texts."""
@@ -53,7 +53,7 @@ class ListedColumn(NamedTuple):
 
 @dataclass(frozen=True)
 class Level:
-    """Records that hold one declared value: all, those that count, and the others by the columns that cannot be read."""
+    """Records of one declared value: all, those that count, and the others by the columns that cannot be read."""
 
     holders: int = 0
     counted: int = 0

@@ -317,6 +317,7 @@ def _remedy(classes: int) -> str:
 
 @lru_cache(maxsize=8)
 def listed_classes(classes: tuple[Any, ...]) -> Listed:
+    """Return the classes in comparable form; two numbered ones also read yes and no."""
     return TRUTHS if classes == (0, 1) else Listed.of(classes)
 
 

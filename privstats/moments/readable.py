@@ -22,8 +22,16 @@ from privstats.intake.columns import Listed, Readings, read
 from privstats.intake.meaning import MISSING
 from privstats.intake.tables import ReadRows, is_list, ordered_columns, rectangle
 from privstats.moments.code_rows import cells_of, levels_of
-from privstats.moments.emptied import MIN_RECORDS, NEARLY, ListedColumn, Emptied
-from privstats.moments.input_validation import as_rows, check_shape, classes_of, dense, listed_classes, numbers_in, pairs
+from privstats.moments.emptied import MIN_RECORDS, NEARLY, Emptied, ListedColumn
+from privstats.moments.input_validation import (
+    as_rows,
+    check_shape,
+    classes_of,
+    dense,
+    listed_classes,
+    numbers_in,
+    pairs,
+)
 from privstats.schema import ClassSchema, RidgeSchema, Schema
 from privstats.transforms import Categories, apply, input_features
 

@@ -60,10 +60,15 @@ def test_whole_months_of_a_course_of_hazards_are_asked_about(privstats, tmp_path
 
 def test_a_hospital_of_a_trial_sees_texts_that_the_plan_does_not_declare(privstats, tmp_path):
     """Only a plan of cells had columns to look at; an arm in another spelling was seen after the first session."""
-    rows = "".join(f"{30 + place % 9},{('Placebo', 'drug')[place % 2]},{'no' if place % 3 else 'yes'}\n" for place in range(60))
+    rows = "".join(
+        f"{30 + place % 9},{('Placebo', 'drug')[place % 2]},{'no' if place % 3 else 'yes'}\n" for place in range(60)
+    )
     (tmp_path / "ward.csv").write_text(f"age,arm,well\n{rows}")
     told = {
-        ("placebo", "drug"): "arm: 30 are not listed, such as Placebo: another spelling? By case alone differs Placebo for",
+        (
+            "placebo",
+            "drug",
+        ): "arm: 30 are not listed, such as Placebo: another spelling? By case alone differs Placebo for",
         None: "arm: all 60 are not listed, such as ",
     }
     for texts, said in told.items():

@@ -76,7 +76,9 @@ def test_a_graph_scores_every_form_of_a_record_alike(tmp_path: Path) -> None:
     for form in forms(table):
         codes = head.preprocessing_.ordered(form)
         assert (codes == first).all()
-        np.testing.assert_allclose(session.run(["probabilities"], {"rows": codes})[0], head.predict_proba(form), atol=1e-9)
+        np.testing.assert_allclose(
+            session.run(["probabilities"], {"rows": codes})[0], head.predict_proba(form), atol=1e-9
+        )
     with pytest.warns(UnreadableRecordsWarning, match="1 of 'age' are no numbers, such as '61,5' .write decimals with"):
         codes = head.preprocessing_.ordered({"age": "61,5", "smoking": "none"})
     assert np.isnan(codes).tolist() == [[True, False]]

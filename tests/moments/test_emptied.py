@@ -7,7 +7,7 @@ import pytest
 
 import privstats as ps
 from privstats.errors import RecordError, UnreadableRecordsWarning
-from privstats.moments.emptied import ListedColumn, Emptied
+from privstats.moments.emptied import Emptied, ListedColumn
 from privstats.schema.public_values import Published, Values
 from tests.moments.test_gap_words import counts, effect, hazard
 
@@ -25,7 +25,8 @@ def said(schema: Any, X: Any, y: Any = None) -> str:
 
 def trial(**other: list[Any]) -> tuple[Any, Any]:
     columns = {"age": [50.0] * 120, "arm": ["placebo", "drug"] * 60, "got": ["no", "yes", "yes"] * 40, **other}
-    return pandas.DataFrame(columns), columns.pop("got")
+    y = columns.pop("got")
+    return pandas.DataFrame(columns), y
 
 
 TRIAL = effect(treatment={"arm": ("placebo", "drug")}).rows
@@ -33,13 +34,26 @@ TRIAL = effect(treatment={"arm": ("placebo", "drug")}).rows
 
 def test_an_arm_in_another_spelling_is_named_with_its_texts() -> None:
     text = said(TRIAL, *trial(arm=["verum", "drug"] * 60))
-    assert "No record holds 'placebo' in 'arm', and 60 hold values that are not declared, most often 'verum' (60). " in text
+    assert (
+        "No record holds 'placebo' in 'arm', and 60 hold values that are not declared, most often 'verum' (60). "
+        in text
+    )
     assert text.endswith("do not share these numbers and texts")
     text = said(TRIAL, *trial(arm=["placebo", "drug", *["Placebo", "drug"] * 59]))
-    assert "Only 1 record holds 'placebo' in 'arm', and 59 hold values that are not declared, most often 'Placebo' (59)." in text
+    assert (
+        "Only 1 record holds 'placebo' in 'arm', and 59 hold values that are not declared, most often 'Placebo' (59)."
+        in text
+    )
     text = said(effect().rows, *trial(arm=["x"] * 120))
     assert "no record remains: 120 of the records" in text
     assert "most often 'x' (120)" in text
+
+
+def test_an_arm_written_as_a_word_for_a_gap_is_named() -> None:
+    text = said(TRIAL, *trial(arm=["None", "drug"] * 60))
+    assert (
+        "No record holds 'placebo' in 'arm', and 60 hold values that are not declared, most often 'none' (60)." in text
+    )
 
 
 def test_an_arm_of_0_and_1_that_holds_texts_is_named() -> None:
@@ -54,7 +68,10 @@ def test_an_arm_that_another_column_empties_is_named_with_that_column() -> None:
     assert "Of 60 records with 'placebo' in 'arm', 3 count; unreadable are 57 in 'age'." in text
     assert "'drug'" not in text.partition("Of 60 records")[2]
     text = said(TRIAL, *trial(got=["no", "N/A", "maybe"] * 40))
-    assert "No record holds 'yes' in 'got', and 40 hold values that are not declared, most often 'maybe' (40)" in text
+    assert (
+        "No record holds 'yes' in 'got', and 80 hold values that are not declared, most often 'n/a' (40), 'maybe' (40)"
+        in text
+    )
 
 
 def test_a_text_of_few_records_is_never_named() -> None:
@@ -80,8 +97,9 @@ def test_few_records_are_no_diagnosis() -> None:
 
 def test_events_causes_classes_and_answers_are_diagnosed() -> None:
     persons = {"arm": ["a", "b"] * 30, "months": [3.0] * 60, "ended": ["alive", "death", "death"] * 20}
-    assert "No record holds 'seen' in 'ended', and 20 hold values that are not declared, most often 'alive' (20)" in said(
-        hazard(), persons
+    assert (
+        "No record holds 'seen' in 'ended', and 20 hold values that are not declared, most often 'alive' (20)"
+        in said(hazard(), persons)
     )
     classes = ps.ClassSchema(2, 1, "NA", 90.0, class_names=("well", "ill"))
     text = said(classes, np.ones((60, 1)), ["Ill", "well", "well"] * 20)

@@ -158,9 +158,15 @@ def test_a_column_is_its_table(column):
         (lambda: ps.Categories("a", ("x", "y"), ordered=1), "ordered of a must be True or False"),
         (lambda: column_of({"kind": "?", "name": "a"}), "the column 'a' has the kind '\\?'; say what it holds"),
         (lambda: column_of({"kind": "truth"}), "a column lacks name"),
-        (lambda: column_of({"kind": "truth", "name": "a", "values": []}), "values of a must be two, what means no first"),
+        (
+            lambda: column_of({"kind": "truth", "name": "a", "values": []}),
+            "values of a must be two, what means no first",
+        ),
         (lambda: column_of({"kind": "truth", "name": "a", "edges": []}), "has unknown keys \\[.edges.\\]"),
-        (lambda: ps.Truth("a", values=("no", "yes", "maybe")), "values of a must be two, .* got 3; omit them for yes/no"),
+        (
+            lambda: ps.Truth("a", values=("no", "yes", "maybe")),
+            "values of a must be two, .* got 3; omit them for yes/no",
+        ),
         (lambda: ps.Truth("a", values=("yes", "no")), "got .yes. and then .no.: exchange them"),
         (lambda: ps.Truth("a", values=("ja", "N")), "what means no first, got .ja. and then .N.: exchange them"),
         (lambda: ps.Truth("a", values=(1, 0)), "got 1 and then 0: exchange them"),

@@ -185,8 +185,7 @@ def parties_of(files: Sequence[Source], sources: Sequence[Found], public: Assume
     cells = Cells(public.columns)
     named = zip(_names(files), files, sources, strict=True)
     return tuple(
-        replace(_party(name, each, public, cells, share), odd=odd(file, public, each))
-        for name, file, each in named
+        replace(_party(name, each, public, cells, share), odd=odd(file, public, each)) for name, file, each in named
     )
 
 

@@ -395,5 +395,7 @@ def test_a_declared_word_is_no_gap_when_a_person_leaves(container: str, tmp_path
     sent(book, 0, ["7"])
     book.leave(["7"])
     due = book.pending(1, ["7"])
-    refused(ps.errors.DataError, "the rows of 1 persons are not those with which they entered", book.delta, due, rows(None))
+    refused(
+        ps.errors.DataError, "the rows of 1 persons are not those with which they entered", book.delta, due, rows(None)
+    )
     assert book.delta(due, rows(" NONE")).left == 1
