@@ -147,7 +147,8 @@ def _by_place(column: ListedColumn, *which: Any) -> list[int]:
     places = column.places
     for each in which:
         places = places[each]
-    return np.bincount(places + 1, minlength=len(column.values) + 1)[1:].tolist()
+    counts: list[int] = np.bincount(places + 1, minlength=len(column.values) + 1)[1:].tolist()
+    return counts
 
 
 def _commonest(texts: Counter[str]) -> Counter[str]:

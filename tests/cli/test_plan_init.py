@@ -625,7 +625,7 @@ def test_strata_are_answered_in_words_and_looked_at(init):
     assert (schema.strata.name, schema.strata.values, schema.sizes) == ("site", ("north", "south"), {"feature": 6})
     assert "arm, site, the time months" in schema.record
     columns = _columns_of(ps.Plan.read("plan.toml"), Path("plan.toml"))
-    assert [each.name for each in columns] == ["months", "died", "site"]
+    assert [each.name for each in columns] == ["months", "died", "site", "age", "arm"]
     refused = init(*words.replace("north/south", "north").split(), "--force")
     assert "the texts of 'site' must be two or more with a slash between" in str(refused.exception)
 

@@ -101,8 +101,8 @@ def test_events_causes_classes_and_answers_are_diagnosed() -> None:
         "No record holds 'seen' in 'ended', and 20 hold values that are not declared, most often 'alive' (20)"
         in said(hazard(), persons)
     )
-    classes = ps.ClassSchema(2, 1, "NA", 90.0, class_names=("well", "ill"))
-    text = said(classes, np.ones((60, 1)), ["Ill", "well", "well"] * 20)
+    classes = ps.ClassSchema(2, 2, "NA", 90.0, class_names=("well", "ill"))
+    text = said(classes, np.ones((60, 2)), ["Ill", "well", "well"] * 20)
     assert "No record holds 'ill' in the label, and 20 hold values that are not declared, most often 'Ill' (20)" in text
     answers = counts(ps.Categories("x", ("one", "two")))
     assert "most often 'drei' (30)" in said(answers, {"x": ["one", "drei"] * 30})

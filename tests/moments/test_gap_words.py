@@ -137,7 +137,7 @@ PLACES: Mapping[str, Place] = {
     ),
     "cell of a round": Place(
         lambda w: rounds((cells := ps.Cells((ps.Categories("x", (w, "one", "two")),))).width, transform=(cells,)),
-        lambda w: {"x": some(w, "one", "three"), "y": [0, 1] * 6},
+        lambda w: {"x": some(w, "one", "three"), "y": [0, 1, 1] * 4},
         "y",
     ),
     "class of a scored head": Place(
@@ -189,12 +189,19 @@ CSV, PARQUET = "csv", "parquet"
 FILES = (CSV, PARQUET)
 
 
+def constants(schema: Any, shape: tuple[int, ...]) -> Any:
+    """Published values: of a gradient such that no two classes or columns are alike."""
+    return np.sin(np.arange(np.prod(shape))).reshape(shape) if schema.task == "gradients" else np.full(shape, -1.0)
+
+
 def sums(schema: Any, X: Any, y: Any) -> dict[str, Any]:
     published = None
     if isinstance(schema, ps.Scoring):
         published, schema = schema.published, schema.schema
     elif schema.needs:
-        published = Published.of({name: Values.rounded(np.full(shape, -1.0)) for name, shape in schema.needs.items()})
+        published = Published.of(
+            {name: Values.rounded(constants(schema, shape)) for name, shape in schema.needs.items()}
+        )
     with warnings.catch_warnings(action="ignore", category=UnreadableRecordsWarning):
         moments: Any = ps.measure(schema, X, y, published=published, unreadable="leave out")
     return {row.letter: np.asarray(moments.sums(row)).tolist() for row in schema.sent}
@@ -296,8 +303,8 @@ def test_losses_are_named_by_column_with_public_words_alone() -> None:
 def fitted_alone(word: str, written: str) -> dict[str, list[float]]:
     """By class, the number of its records and their sums, of one party's private fit with hardly any noise."""
     cells = ps.Cells((ps.Categories("x", (word, "one", "two")),))
-    terms: Any = {"epsilon": 1e6, "delta": 1e-6, "adjacency": "add-remove", "max_records": 16, "ledger": "uncharged"}
-    X, y = {"x": some(written, "one", "three")}, [written, "one", written] * 4
+    terms: Any = {"epsilon": 100, "delta": 1e-6, "adjacency": "add-remove", "max_records": 1200, "ledger": "uncharged"}
+    X, y = {"x": some(written, "one", "three") * 100}, [written, "one", written] * 400
     head = ps.heads.LDA().fit_private(X, y, transform=(cells,), clip_norm=1.0, classes=(word, "one"), **terms)
     moments = head.release_.moments
     names = [PLAIN if name == word else name for name in head.classes_.tolist()]
@@ -309,5 +316,6 @@ def test_a_private_fit_reads_the_word(word: str) -> None:
     plain, found = fitted_alone(PLAIN, PLAIN), fitted_alone(word, word.upper())
     assert found.keys() == plain.keys() == {PLAIN, "one"}
     for name, sums in plain.items():
-        assert found[name] == pytest.approx(sums, abs=0.05)
-    assert abs(plain[PLAIN][0] - 8) < 0.05
+        assert found[name] == pytest.approx(sums, abs=20)
+    assert plain[PLAIN] == pytest.approx([800, *plain[PLAIN][1:]], abs=20)
+    assert plain[PLAIN][1] > 200, "a word that is read as a gap moves this sum by more than the tolerance"
