@@ -18,7 +18,7 @@ from privstats.intake.columns import Listed, Readings
 from privstats.intake.meaning import LOST, UNREADABLE, shown
 
 MIN_RECORDS = 10
-"""Fewer records are no diagnosis; and a text is named only if as many hold it, so that it is no single person's."""
+"""Fewer records are no diagnosis; and a text is named only if as many hold it, so that it is hardly one person's."""
 NEARLY = 10
 """A value is nearly emptied if at most one in so many of its records counts."""
 _MAX_VALUES, _MAX_TEXTS, _MAX_STORED, _MAX_REMARKS = 64, 3, 32, 8
