@@ -126,6 +126,7 @@ def _write_plan(
     from privstats.cli.parts.declaring import RowsDeclaration
     from privstats.cli.parts.wizard import plan_from, write_scored
     from privstats.inference.prediction import cap_warnings
+    from privstats.review.special_facts import number_facts
 
     plan, text = plan_from(path, given, columns, ask=ask)
     if plan.schema.scores_head:
@@ -145,6 +146,8 @@ def _write_plan(
     for line in cap_warnings(plan):
         say(line)
     if plan.schema.task in ("effect", "hazard"):
+        for line in number_facts(plan.schema):
+            say(line)
         say(f"its promise is for several sessions: divide it with privstats course init study.toml --plan {path}")
     say(f"wrote {path}; edit it, then run: privstats plan check {path}")
 

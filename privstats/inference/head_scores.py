@@ -20,7 +20,7 @@ from privstats.inference.head_curves import Reliability, RocCurve, reliability, 
 from privstats.inference.own_scores import OwnRecords
 from privstats.inference.releases import reckoned_sigma, require_gaussian, require_records
 from privstats.inference.reporting import HIDDEN, Source
-from privstats.inference.summary import RowTable, Summary, ends_of, formerly
+from privstats.inference.summary import RowTable, Summary, count_of, ends_of, formerly
 from privstats.release import Release
 from privstats.schema import ScoringSchema, narrowed
 
@@ -115,7 +115,7 @@ class HeadScore(RowTable):
         if self.accuracy.reported:
             return ""
         return (
-            f"the noise hides how many records there are: about {self.records:,.0f}, with a noise of "
+            f"the noise hides how many records there are: about {count_of(self.records)}, with a noise of "
             f"{self.confusion_sigma:.3g} in each count; score more records, in fewer bins, or at a larger epsilon"
         )
 
@@ -166,7 +166,11 @@ class HeadScore(RowTable):
             "Score of a head",
             ("", "estimate", *ends_of(self.alpha)),
             rows,
-            head=(("head", schema.head[:16]), ("records", f"{self.records:,.0f}{noisy}"), ("outcomes", self._outcomes)),
+            head=(
+                ("head", schema.head[:16]),
+                ("records", f"{count_of(self.records)}{noisy}"),
+                ("outcomes", self._outcomes),
+            ),
             notes=self.remarks,
             methods=f"A classifier (SHA-256 {schema.head[:16]}) was scored at every party on records held out of its "
             f"sums; counts of label, predicted class and score in {schema.score_bins} bins were summed. Shares have "
@@ -184,7 +188,7 @@ class HeadScore(RowTable):
         sigma = self.confusion_sigma * math.sqrt(len(self.confusion))
         noise = f" (noisy, standard error {sigma:,.1f} each)" if sigma else ""
         counts = zip(self.recall, self.confusion.sum(axis=1), strict=True)
-        return ", ".join(f"{max(count, 0.0):,.0f} of {label}" for label, count in counts) + noise
+        return ", ".join(f"{count_of(count)} of {label}" for label, count in counts) + noise
 
     def plot(self, path: str | Path | None = None) -> Any:
         """Draw :func:`plot_score`'s panels."""

@@ -28,6 +28,7 @@ from privstats.intake.arrays import host_rows, require_plain
 from privstats.intake.meaning import (
     LONGEST,
     MISSING,
+    TRUTH_TEXTS,
     UNREADABLE,
     is_decimal,
     of_number,
@@ -440,3 +441,7 @@ class Listed:
             np.copyto(out, self.places[near], where=self.numbers[near] == numbers)
         texts = column.each([self.texts.get(text, -1) for text in column.distinct], nothing=-1)
         return np.where(column.places >= 0, texts, out)
+
+
+TRUTHS = Listed(np.array([0.0, 1.0]), np.array([0, 1]), {text: int(truth) for text, truth in TRUTH_TEXTS.items()})
+"""No at index 0 and yes at index 1: the numbers 0 and 1, ``true`` and ``false``, yes, no, y, n, t and f in any case."""

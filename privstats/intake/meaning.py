@@ -9,9 +9,10 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
+from itertools import product
 from numbers import Real
 from typing import Any, TypeAlias
 
@@ -42,6 +43,13 @@ LONGEST = 1024
 
 _COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+(?:[eE][+-]?[0-9]+)?")
 _TRUTHS = {"true": 1.0, "false": 0.0}
+_TRUTH_WORDS = {**_TRUTHS, "yes": 1.0, "no": 0.0, "y": 1.0, "n": 0.0, "t": 1.0, "f": 0.0}
+TRUTH_TEXTS: Mapping[str, float] = {
+    "".join(letters): truth
+    for word, truth in _TRUTH_WORDS.items()
+    for letters in product(*zip(word, word.upper(), strict=True))
+}
+"""Texts that mean 1 or 0 where a plan declares a truth, in any case. Elsewhere only ``true`` and ``false`` do."""
 
 
 def reading(value: Any) -> Reading:

@@ -333,7 +333,7 @@ def _all(schema: CountSchema, X: Any, y: Any, *, readable: bool) -> Iterator[_Pa
         why = {(repr(name), moments.readable.NO_CELL): places < 0 for name, places in codes.items()}
         for each in schema.read:
             why |= moments.readable.spelled(repr(each.name), each, columns[each.name])
-        left_out = moments.readable.LeftOut.of(fine, why)
+        left_out = moments.readable.LeftOut.of(fine, why, moments.emptied.listed_columns(schema.read, columns))
         numbers = {name: column.numbers for name, column in columns.items()}
         report = None if schema.transform else moments.cells.EdgeReport.of(schema, numbers)
         cells = {name: each[fine] for name, each in codes.items()}

@@ -45,6 +45,12 @@ def words_of(schema: Schema) -> frozenset[str]:
     return frozenset[str]().union(Listed.of(names).words, *(each.words for each in declared))
 
 
+def listed_words(schema: Schema) -> frozenset[str]:
+    """Return the words of :func:`words_of`, and those that declared cells list."""
+    cells = cells_of(schema)
+    return words_of(schema).union(*(each.words for each in (() if cells is None else cells.columns)))
+
+
 def behind(schema: Schema, rows: NDArray[Any], grid: Grid) -> NDArray[np.float64]:
     """Apply the public maps to rows, in float64; codes may be NaN, features may not."""
     with np.errstate(over="ignore"):

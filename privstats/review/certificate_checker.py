@@ -58,7 +58,7 @@ KEYS = {  # of the other tables; "k?" may be missing, and a missing "k?=v" means
     "numbers": "name low high by?=[] missing?=false", "bins": 'name edges closed?="left"',
     "edges": 'name edges closed?="left" missing?=false open?="both"',
     "numeric": 'name kind edges? gaps?=[] unit?="" suffix?="" censored?=false',
-    "truth": "name kind gaps?=[]", "categories": "name kind values ordered?=false gaps?=[] as_text?=false"}
+    "truth": "name kind gaps?=[] values?=[]", "categories": "name kind values ordered?=false gaps?=[] as_text?=false"}
 FINDING = "; finding: who records all messages and breaks X25519 later reads each party's sums"
 KEEPING = {"constant-feature", "unit-norm", "scale", "centre", "centre-rows"}  # maps of so many entries, or one more
 DECLARED, DRAWN = ["numeric", "dates", "truth", "categories"], "seed inputs features"  # of a raw table; of a draw
@@ -702,10 +702,12 @@ def _is_range(ends: list[Any]) -> Any:
 
 def _cuts(column: Table) -> int:
     """Return the number of signs of a declared column; 0 with a cell per value."""
+    if column["kind"] == "truth":
+        return 1
     if "values" in column:
         k = len(column["values"])
         return k - 1 if k == 2 or (k and "ordered" in column) else 0
-    return 1 if column["kind"] == "truth" else len(column["edges"]) if "edges" in column else 0
+    return len(column["edges"]) if "edges" in column else 0
 
 
 def _is_short(step: Table) -> bool:

@@ -14,11 +14,12 @@ import numpy as np
 import tomli_w
 
 from privstats.intake.columns import Readings
-from privstats.transforms import Column, Dates, Numeric
+from privstats.intake.meaning import word_of
+from privstats.transforms import Column, Dates, Numeric, Truth
 from privstats.transforms.columns import table_of
 from privstats.transforms.dates import DateForm
 
-_GAPS = frozenset(
+_GAPS = frozenset(  # what studies write for a gap beyond the words of intake.meaning.MISSING; a guess
     ("-", "--", "---", ".", "..", "?", "??", "*", "/", "x", "xx", "xxx", "nd", "n.d.", "nk", "n.k.", "n.a.", "nc", "nr",
      "unk", "unknown", "miss", "missing", "not done", "not known", "not available", "not recorded", "pending",
      "refused", "k.a.", "k. a.", "n.b.", "keine angabe", "unbekannt", "fehlend", "inconnu", "non renseigné",
@@ -47,6 +48,7 @@ _FORMS = (
 )  # fmt: skip
 _DAYS = {form: DateForm.of("a date", form) for form in _FORMS}
 _ISO_HOUR = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T([0-9]{2}:00):00")
+_PAIR = 2
 _ZONES = 2
 """Hours of UTC at which one zone has midnight: of winter and of summer."""
 _KEYS = ("gaps", "suffix", "censored", "written", "as_text")
@@ -59,14 +61,18 @@ _MOSTLY, _NEARLY_ALL, _ONE_UNIT = 0.5, 0.95, 0.9
 
 
 def is_gap_word(text: str) -> bool:
-    """Return whether a text looks like a gap: a dash, a point, an error of Excel, a missing value of Stata or SAS.
+    """Guess whether an undeclared text is a gap: a word that every reader takes for one, a dash, an error of Excel.
+
+    It only proposes ``gaps = [...]``: :meth:`privstats.intake.columns.Listed.decide` decides what a value is.
 
     Example:
         >>> from privstats.workflows.forms import is_gap_word
-        >>> [is_gap_word(text) for text in ("-", ".a", "#DIV/0!", "k.A.", "A")]
-        [True, True, True, True, False]
+        >>> [is_gap_word(text) for text in ("-", ".a", "#DIV/0!", "k.A.", " N/A", "A")]
+        [True, True, True, True, True, False]
     """
-    return text.strip().lower() in _GAPS or _ERRORS.fullmatch(text.strip()) is not None
+    stripped = text.strip()
+    like = word_of(text) or stripped.lower() in _GAPS or _ERRORS.fullmatch(stripped)
+    return bool(like)
 
 
 def gap_words(texts: Mapping[str, int], stated: Collection[str] = ()) -> tuple[str, ...]:
@@ -186,6 +192,8 @@ def declared_remedy(column: Column, unread: Mapping[str, int]) -> str:
     elif isinstance(column, Dates):
         form = date_form(column.name, np.empty(0), unread) or Dates(column.name, gaps=gap_words(unread))
         others = other_orders(form, unread)
+    elif isinstance(column, Truth) and len(unread) == _PAIR:
+        return "To read them, state both in columns.toml, what means no first: values = [..., ...]"
     lines = "" if form is None else " or ".join((toml_of(form), *map(repr, others)))
     return f"To read them, state {lines} in columns.toml" if lines else ""
 

@@ -124,7 +124,7 @@ def _quartiles(column: Numeric | Dates, known: NDArray[np.float64]) -> str:
 def _shares(column: Column, codes: NDArray[np.float64]) -> str:
     if not isinstance(column, Categories | Truth):
         return f"{len(np.unique(codes[~np.isnan(codes)])):,} buckets in use"
-    values = [str(each) for each in column.values] if isinstance(column, Categories) else ["false", "true"]
+    values = [str(each) for each in column.values] or ["false", "true"] * isinstance(column, Truth)
     counts = [(int((codes == place).sum()), value) for place, value in enumerate(values)]
     rows = max(len(codes), 1)
     return ", ".join(f"{value} {count / rows:.0%}" for count, value in counts) or "any text"

@@ -416,3 +416,15 @@ def test_rounds_of_a_module_are_refused_whatever_its_rule() -> None:
         linear_scores(fitted.rule_, [each for each in releases if each is not None])
     with pytest.raises(ps.errors.HeadError, match="without a module"):
         ps.inference.scorecard(ps.heads.RefinedSoftmax().fit_releases(releases), releases)
+
+
+def test_the_query_reads_a_declared_pair() -> None:
+    cells = ps.Cells((ps.Truth("on", values=("it's off", "on")), ps.Truth("old", values=(2, 1))))
+    schema = ps.ClassSchema(2, cells.width, "NAB", 1.0, transform=(cells,))
+    table = pd.DataFrame({"on": ["it's off", "on", "on", None, "on"] * 8, "old": [1, 2, 2, 1, None] * 8})
+    release = ps.Release.exact(schema, ps.measure(schema, table, [0, 1, 1, 0, 1] * 8))
+    card = ps.inference.scorecard(ps.heads.LDA().fit_release(release), release)
+    with sqlite3.connect(":memory:") as base:
+        table.to_sql("visits", base, index=False)
+        found = pd.read_sql_query(card.sql("visits"), base)
+    assert np.allclose(found["log_odds"], card.scores(table)[:, 0], atol=1e-8)

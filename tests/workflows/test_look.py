@@ -31,7 +31,8 @@ AGES = [*range(20, 80)] * 3
             "4 are no dates, such as 20200102: correct it, or they count as missing. "
             'To read them, state written = "YYYYMMDD" in columns.toml'),
         (ps.Truth("x"), ["ja", "nein"] * 4,
-            "8 are neither true nor false, such as ja, nein: correct it, or they count as missing"),
+            "8 are neither true nor false, such as ja, nein: correct it, or they count as missing. "
+            "To read them, state both in columns.toml, what means no first: values = [..., ...]"),
         (ps.Categories("x", ("f", "m", "d")), ["F", "m", "f", "F"],
             "2 are not listed, such as F: another spelling? By case alone differs F for f"),
         (ps.Categories("x", ("f", "m")), ["F", "m", "f", "F"],
@@ -84,6 +85,7 @@ def test_quartiles_gaps_and_ends_are_counted():
     shares = looked(ps.Categories("sex", ("f", "m", "d")), ["f", "f", "m", "x"])
     assert (shares.values, shares.other, shares.outermost) == ("f 50%, m 25%, d 0%", 1, None)
     assert looked(ps.Truth("smokes"), [True, "false", 1, 0]).values == "false 50%, true 50%"
+    assert looked(ps.Truth("on", values=("nein", "ja")), ["ja", "nein", None]).values == "nein 33%, ja 33%"
 
 
 def test_rows_of_a_key_are_counted_however_it_is_written():

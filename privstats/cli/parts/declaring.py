@@ -48,8 +48,8 @@ class Declaration:
         cells = Cells(self.columns)
         if self.task == "ridge":
             return {"transform": (cells, ConstantFeature(_CONSTANT))}
-        names = tuple(map(str, self.target.values)) if isinstance(self.target, Categories) else None
-        return {"transform": (cells,), "class_names": names}
+        names = tuple(map(str, getattr(self.target, "values", ())))
+        return {"transform": (cells,), "class_names": names or None}
 
     @property
     def names(self) -> list[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from privstats.inference.reporting import HIDDEN, Source, listed, texts_of
-from privstats.inference.summary import Summary, chance_of, ends_of, number_of
+from privstats.inference.summary import Summary, chance_of, count_of, ends_of, number_of
 from privstats.inference.treatment_effects.heterogeneity import heterogeneity_sentence
 from privstats.inference.treatment_effects.influence_sums import InfluenceSums
 
@@ -215,7 +215,7 @@ def _hidden_rows(named: Sequence[tuple[str, EffectTable]], alpha: float) -> list
 
 def _head(table: EffectTable) -> tuple[tuple[str, str], ...]:
     low, high = table.outcome
-    arms = () if table.arms is None else (("treated, others", " and ".join(f"{each:,.0f}" for each in table.arms)),)
+    arms = () if table.arms is None else (("treated, others", " and ".join(map(count_of, table.arms))),)
     design = (
         ("assigned", f"with {_chances(table)}") if table.design == "trial" else ("propensity", f"kept {_ends(table)}")
     )
@@ -234,7 +234,7 @@ def _head(table: EffectTable) -> tuple[tuple[str, str], ...]:
 def records_phrase(table: EffectTable) -> str:
     """Return the number of records and its noise."""
     sigma = InfluenceSums.of(table.release).sigma_n
-    return f"{table.nobs:,.0f} (noisy, standard error {sigma:,.1f})" if sigma else f"{table.nobs:,.0f}"
+    return f"{count_of(table.nobs)} (noisy, standard error {sigma:,.1f})" if sigma else count_of(table.nobs)
 
 
 def _chances(table: EffectTable) -> str:

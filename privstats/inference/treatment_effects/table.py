@@ -16,7 +16,7 @@ from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
 from privstats.estimates.effect import ArmSums
 from privstats.inference.releases import require_level
-from privstats.inference.summary import RowTable, formerly, framed
+from privstats.inference.summary import RowTable, count_of, formerly, framed
 from privstats.inference.treatment_effects.arms import split_of
 from privstats.inference.treatment_effects.balance import Balance, balance_of, weighted_balance
 from privstats.inference.treatment_effects.heterogeneity import GroupSums, Heterogeneity, heterogeneity_of
@@ -334,7 +334,7 @@ def _misassigned(schema: EffectSchema, arms: ArmSums | None) -> str:
     declared = first.of(name) if getattr(first, "kind", "") == "levels" else None
     values = "0 and 1" if declared is None else " and ".join(map(repr, declared.values))
     return (
-        f"{max(treated, 0.0):,.0f} records are treated and {max(others, 0.0):,.0f} are not, which the plan's "
+        f"{count_of(treated)} records are treated and {count_of(others)} are not, which the plan's "
         f"probability of {pi:g} does not give: check that {name} holds {values} in every file, and how it was assigned"
     )
 

@@ -234,6 +234,23 @@ def test_a_few_values_beside_the_list_are_no_oddity_but_a_line_that_is_no_record
     assert all(remark.endswith("has 1 field for 6 names") for remark in odd)
 
 
+def test_classes_in_another_spelling_are_named_with_their_file(tmp_path):
+    """They were counted as records without a class, and no text was named."""
+    files = [ward(tmp_path / "north.csv", 0), ward(tmp_path / "south.csv", 1)]
+    text = files[1].path.read_text().replace(",yes\n", ",Yes\n")
+    files[1].path.write_text(text)
+    many = text.count(",Yes\n")
+    said = rf"too few records .* yes \(0\) \(ill: {many} records hold no class of the first file .* Yes \({many}\)"
+    with pytest.raises(ps.DataError, match=said):
+        rehearsal.opened(files, ASKED)
+    files[1].path.write_text(text.replace(",Yes\n", ",yes\n", 100))
+    (found,) = [each for each in rehearsal.oddities(rehearsal.opened(files, ASKED)) if "ill" in each]
+    assert found == (
+        f"south.csv: ill: {many - 100} records hold no class of the first file and are excluded, "
+        f"most often Yes ({many - 100})"
+    )
+
+
 def test_each_party_is_told_what_the_joint_model_is_worth_to_its_own_records(found):
     """One model alone beside all, on what that party held out: on all records it stood beside records not its own."""
     assert list(found.own) == ["north", "south"]
