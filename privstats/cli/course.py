@@ -74,7 +74,12 @@ class Terms:
     screen: Annotated[
         float | None, option("For synthetic rows: the part of the promise for all pairs. Default: a fifth.")
     ] = None
-    levels: Annotated[int | None, option("For synthetic rows: most cells of a column in a pair. Default: 16.")] = None
+    levels: Annotated[
+        int | None,
+        option(
+            "For synthetic rows: the maximum number of cells of a column in a pair. Default: noise alone limits it."
+        ),
+    ] = None
     columns: Annotated[
         Path | None,
         option("For synthetic rows: columns.toml, by which each party's file is read.", "COLUMNS.TOML"),

@@ -21,7 +21,7 @@ from privstats.intake.arrays import is_tensor, repeated_rows
 from privstats.intake.columns import Listed, Readings, read
 from privstats.intake.meaning import MISSING
 from privstats.intake.tables import ReadRows, is_list, ordered_columns, rectangle
-from privstats.moments.code_rows import cells_of, levels_of
+from privstats.moments.code_rows import cells_of, gaps_have_cells, levels_of
 from privstats.moments.emptied import MIN_RECORDS, NEARLY, Emptied, ListedColumn
 from privstats.moments.input_validation import (
     as_rows,
@@ -38,6 +38,7 @@ from privstats.transforms import Categories, apply, input_features
 if TYPE_CHECKING:
     from privstats.schema.kinds import Kind
     from privstats.schema.public_values import Values
+    from privstats.transforms import Cells
 
 GAP = "hold nothing"
 TEXT = "hold a text where a number belongs"
@@ -274,13 +275,17 @@ def _is_real(rest: Any) -> bool:
 
 
 def _features(schema: Schema, tile: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_], _Why, _ListedColumns]:
-    coded = cells_of(schema) is not None  # every value has a cell; a later map may still make it infinite
-    levels, names = levels_of(schema), schema.feature_names
+    cells, levels, names = cells_of(schema), levels_of(schema), schema.feature_names
     of = () if levels is None else tuple(map(levels.of, names or ()))
-    columns = named(names, tile.shape[1])
-    X, why, declared = (numbers_in(_dense(tile))[0], {}, {}) if coded else _parsed(tile, columns, of)
-    fine = np.ones(len(X), np.bool_) if coded else np.asarray(np.isfinite(X).all(axis=1))
-    if len(schema.transform) > coded:
+    columns, declared = named(names, tile.shape[1]), _ListedColumns()
+    if cells is None:
+        X, why, declared = _parsed(tile, columns, of)
+    else:
+        X = numbers_in(_dense(tile))[0]
+        why = gaps_in(cells, X) if cells.missing else {}
+    # A later map may make a cell's row infinite.
+    fine = np.ones(len(X), np.bool_) if gaps_have_cells(schema) else np.asarray(np.isfinite(X).all(axis=1))
+    if len(schema.transform) > (cells is not None):
         mapped = np.isfinite(apply(schema.transform, np.where(fine[:, None], X, 0.0))).all(axis=1)
         if getattr(last := schema.transform[-1], "kind", "") == "by-arm":
             arm = columns[last.column]  # type: ignore[attr-defined]
@@ -289,6 +294,12 @@ def _features(schema: Schema, tile: Any) -> tuple[NDArray[np.float64], NDArray[n
                 declared[arm] = ListedColumn.of((0, 1), Listed.of((0, 1)), _column(tile, last.column))  # type: ignore[attr-defined]
         fine &= mapped
     return X, fine, why, declared
+
+
+def gaps_in(cells: Cells, codes: NDArray[np.float64]) -> _Why:
+    """Return which records have a gap in each declared column."""
+    columns = zip(cells.columns, codes.T, strict=True)
+    return {(repr(column.name), GAP): np.isnan(each) for column, each in columns}
 
 
 def _parsed(

@@ -64,9 +64,10 @@ KEEPING = {"constant-feature", "unit-norm", "scale", "centre", "centre-rows"}  #
 DECLARED, DRAWN = ["numeric", "dates", "truth", "categories"], "seed inputs features"  # of a raw table; of a draw
 STEPS = {  # public maps of one row; transport is fitted on a client's own
     "random-fourier": f"{DRAWN} bandwidth=1", "sparse-projection": f"{DRAWN} sparsity=3", "constant-feature": "value",
-    "random-relu": f"{DRAWN} keep_inputs=false", "cells": "columns signs=7 ramp=true bits=12", "centre-rows": "",
+    "random-relu": f"{DRAWN} keep_inputs=false", "cells": "columns signs=7 ramp=true bits=12 missing?",
     "orthogonal-projection": DRAWN, "gaussian-projection": DRAWN, "by-arm": "column", "unit-norm": "", "scale": "per",
-    "transport": "features reference strength", "levels": "columns=[] outcomes=[] spread?=[]", "centre": "centre"}
+    "transport": "features reference strength", "levels": "columns=[] outcomes=[] spread?=[]", "centre": "centre",
+    "centre-rows": ""}
 INTEGERS = {  # minimum and maximum
     "version": (1, 1), "features": (2, MOST), "classes": (2, MOST), "targets": (1, MOST), "folds": (1, 64),
     "grid_bits": (2, 20), "groups": (1, 64), "rounds": (1, 3), "n_max": (1, MOST), "expected_records": (1, MOST),

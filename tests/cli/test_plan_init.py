@@ -291,6 +291,15 @@ def test_a_target_declared_as_truth_reads_its_pair(init, tmp_path, pair, classes
         assert ps.measure(schema, table, labels, unreadable="leave out").N.tolist() == [2, 3]
 
 
+def test_complete_records_are_declared_for_a_table_of_effects(init, tmp_path):
+    (tmp_path / "c.toml").write_text(COLUMNS)
+    init("--yes", "--public", "c.toml", "--target", "ill", *OPEN, "--complete", code=0)
+    assert ps.Plan.read("plan.toml").schema.transform[0].missing == "left out"
+    assert "--complete is for declared columns" in str(init("--yes", "--force", *OPEN, "--complete").exception)
+    refused = init("--yes", "--force", "--task", "rows", "--public", "c.toml", *OPEN, "--complete")
+    assert "omit --complete" in str(refused.exception)
+
+
 def test_a_public_file_is_read_as_a_whole(init, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     (tmp_path / "ward.csv").write_text(WARD)

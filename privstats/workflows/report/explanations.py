@@ -96,7 +96,8 @@ def _mapped(schema: Schema) -> list[str]:
         words = "" if levels is None else levels_text(levels)
         texts = f" Of texts, {words}; a record with any other value is excluded." if words else ""
         return [f"Before anything is added up, fixed public maps are applied to it: {maps}.{texts}"] if maps else []
-    out = ["Each value counts only by its cell in the column; a missing value has a cell too."]
+    gaps = "a record with a missing value is excluded" if cells.missing else "a missing value has a cell too"
+    out = [f"Each value counts only by its cell in the column; {gaps}."]
     if cells.open and not schema.finds_cuts:
         out.append(
             f"The cut points between the cells of {', '.join(cells.open)} are open: counts of the same records "
