@@ -16,12 +16,14 @@ from privstats.files.envelope import MOST_UNSTATED, Content, Format, PathLike, V
 from privstats.files.signing import Verifier
 from privstats.files.text import json_value
 from privstats.plan import Plan
+from privstats.printable import printable
 from privstats.version import __version__
 
 if TYPE_CHECKING:
     from privstats.release import Release
 
 _SAME_DIGITS = 1e-10
+_MAX_VERSION = 32
 
 
 def content_of(release: Release) -> Content:
@@ -38,6 +40,7 @@ def content_of(release: Release) -> Content:
         mu=json_value(release.budget.mu),
         reproducible=release.reproducible,
         left_for=release.left_for,
+        run=release.run.hex(),
     )
     return Content(msgspec.json.encode(manifest, order="deterministic"), {"vector": release.vector})
 
@@ -59,6 +62,7 @@ class _Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     mu: float | None
     reproducible: bool = False
     left_for: tuple[int, ...] = ()
+    run: str = ""
 
 
 _Stored: TypeAlias = tuple[_Manifest, NDArray[np.int64]]
@@ -68,9 +72,9 @@ def read(make: Callable[..., Release], path: PathLike, signed_by: Verifier | Non
     """Read a release of the class ``make``, fully checked."""
     manifest, vector = FORMAT.read(path, signed_by)
     try:
-        marks = manifest.suppressed, manifest.reproducible, manifest.left_for
+        marks = manifest.suppressed, manifest.reproducible, manifest.left_for, bytes.fromhex(manifest.run)
         release = make(Plan.from_toml(manifest.plan), vector, manifest.survivors, *marks)
-    except PrivstatsError as error:
+    except (PrivstatsError, ValueError) as error:
         raise _not_together(path, error) from None
     _check_claims(manifest, release, path)
     _check_sums(release, path)
@@ -107,11 +111,19 @@ def _check_claims(manifest: _Manifest, release: Release, path: PathLike) -> None
     claims = (manifest.plan_digest, manifest.epsilon, manifest.delta)
     claimed = claims == (plan.digest, json_value(budget.epsilon), budget.delta)
     if not claimed or not _alike({"mu": manifest.mu}, {"mu": json_value(budget.mu)}):
-        raise ReleaseError(f"{path} claims a digest or a budget that its own plan does not give; do not trust it")
+        raise _not_of_its_plan(path, "a digest or a budget", manifest)
     classes = plan.layout.segments[0].size if plan.schema.suppressible else 0
     rising = release.suppressed == tuple(sorted(set(release.suppressed) & set(range(classes))))
     if not rising or not _alike(manifest.sigma, release.sigma):
-        raise ReleaseError(f"{path} claims classes or noise that its own plan does not give; do not trust it")
+        raise _not_of_its_plan(path, "classes or noise", manifest)
+
+
+def _not_of_its_plan(path: PathLike, what: str, manifest: _Manifest) -> ReleaseError:
+    """Name the version that wrote a file: another one may charge the same plan with other noise."""
+    remedy = "do not trust it"
+    if manifest.privstats != __version__:
+        remedy = f"read it with version {printable(manifest.privstats)[:_MAX_VERSION]}, which says it wrote the file"
+    return ReleaseError(f"{path} claims {what} that its own plan does not give in version {__version__}: {remedy}")
 
 
 def _check_sums(release: Release, path: PathLike) -> None:

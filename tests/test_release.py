@@ -13,6 +13,7 @@ import privstats as ps
 from privstats.files.envelope import Content
 from privstats.randomness import seeded
 from privstats.release_file import FORMAT, _Manifest
+from privstats.schema.kinds import kind_of
 from tests import made
 
 
@@ -55,6 +56,7 @@ def other(release, field):
         "suppressed": (1,),
         "reproducible": False,
         "left_for": (4, 4, 3, 4),
+        "run": b"may",
     }
     vector = dropped(release) if field == "suppressed" else release.vector
     return replace(release, **{"vector": vector, field: values[field]})
@@ -97,6 +99,7 @@ def test_no_field_of_a_manifest_can_be_edited_unseen(release, layered, tmp_path,
         "mu": None,
         "reproducible": False,
         "left_for": [4, 4, 3, 4],
+        "run": "6d6179",
     }
     path = tmp_path / "r"
     release.save(path)
@@ -212,6 +215,30 @@ def test_a_manifest_that_contradicts_its_plan_is_refused(release, tmp_path, chan
     rewrite(path, change)
     with pytest.raises(ps.ReleaseError, match=message):
         ps.Release.load(path)
+
+
+def test_a_release_with_another_versions_noise_is_refused_and_names_it(tmp_path, monkeypatch):
+    """Counts next to numbers of averaged persons had up to a third more noise, under the same digest of the plan."""
+    schema = ps.CountSchema((ps.Categories("sex", ("f", "m")),), (("sex",),), numbers=(ps.Number("hours", 0, 80),))
+    promise = made.promise(adjacency="replace-one", unit="person", person_clip="average")
+
+    def planned():
+        return made.plan(schema, ps.Cohort(3, 3, 200), promise)
+
+    row = kind_of(schema)
+    with monkeypatch.context() as patch:
+        patch.setattr("privstats.dp.sensitivities.kind_of", lambda _: replace(row, nearer=False))
+        patch.setattr("privstats.release_file.__version__", "0.1.9")
+        plan = planned()
+        release = ps.session.aggregate_unmasked(plan, [plan.ring.zeros()] * 3, seeded(1))
+        release.save(tmp_path / "r")
+    now = ps.Release(planned(), release.vector, (0, 1, 2))
+    assert now.plan.digest == plan.digest
+    assert all(now.sigma[letter] < release.sigma[letter] for letter in now.sigma)
+    with pytest.raises(
+        ps.ReleaseError, match=r"classes or noise that its own plan does not give.*with version 0\.1\.9"
+    ):
+        ps.Release.load(tmp_path / "r")
 
 
 @pytest.mark.parametrize(("moved", "read"), [(1e-12, True), (1e-8, False)])
