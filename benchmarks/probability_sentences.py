@@ -48,7 +48,7 @@ def discriminant_ranks() -> str:
         ours = [data for data, _ in lines if found[_OURS, (data, epsilon)]["loss"] > _entropy(rates[data])]
         behind = np.mean([np.mean(found[_OURS, line]["aucs"]) - np.mean(found["LDA", line]["aucs"]) for line in lines])
         parts.append(
-            f"at epsilon {epsilon:g} its log loss is above that of the class's share alone on {len(worse)} of "
+            f"at epsilon {epsilon:g} the log loss of `LDA` is above that of the class's share alone on {len(worse)} of "
             f"{len(lines)} raw tables ({len(ours)} for `RefinedSoftmax`), and its AUC is {_digits(float(behind))} "
             "below that of `RefinedSoftmax` in the mean"
         )

@@ -59,12 +59,13 @@ def test_a_card_says_whether_probabilities_were_calibrated(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_a_card_says_that_a_discriminant_under_noise_only_ranks(tmp_path):
+def test_a_card_says_that_a_head_of_densities_under_noise_only_ranks(tmp_path):
     """On a table of `fertil2`'s kind its log loss was 1.007 at epsilon 1, where the class's share alone has .68."""
-    head = fitted("LDA", "private")
-    head.save(tmp_path / "head")
-    for each in (head, heads.load(tmp_path / "head")):
-        assert f"not calibrated: {RANKS}.**" in each.card()
+    for name in ("FisherMix", "LDA", "LowRankQDA", "NaiveBayes", "ProtoHyper", "QDA", "RDA"):
+        head = fitted(name, "private")
+        head.save(tmp_path / "head")
+        for each in (head, heads.load(tmp_path / "head")):
+            assert f"not calibrated: {RANKS}.**" in each.card(), name
     rows = ps.ClassSchema(3, 4, "NAB", clip_norm=1.0, transform=(UnitNorm(),))
     privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-6)
     plan = ps.Plan(schema=rows, cohort=ps.Cohort(2, 2, len(X)), privacy=privacy)
