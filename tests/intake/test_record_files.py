@@ -51,7 +51,7 @@ def test_what_is_written_is_read(kind, y, tmp_path):
         ),
         ("a,b,y\n1,2,0\n", "z", None, r"has no column 'z'"),
         ("a,b,y\n1,,0\n", "y", None, r"missing values in b; omit or impute"),
-        ("a,b,y\n1,x,0\n", "y", None, r"holds no numbers in b; encode"),
+        ("a,b,y\n1,x,0\n", "y", None, r"holds no numbers in b, first in line 2; encode"),
         ("a,b,y\n1,2,0\n", "y", ("a", "c"), r"t.csv lacks 'c' of the plan's columns; rename its columns"),
         ("a,b,y\n1,2,\n", "y", ("a",), r"missing values in y"),
         ("a,b,y\n1,2,0\n", "a", ("a", "b"), r"the target 'a' is among"),

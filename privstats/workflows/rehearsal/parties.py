@@ -16,9 +16,10 @@ from privstats.errors import DataError
 from privstats.intake.column_names import places_in
 from privstats.intake.columns import Listed, Readings, read
 from privstats.intake.csv_dialect import Dialect, Marks
-from privstats.intake.csv_lines import other_separator, quoted_names
+from privstats.intake.csv_lines import quoted_names
 from privstats.intake.person_ids import names_of, persons_held_out
-from privstats.intake.record_files import held_out
+from privstats.intake.record_files import RecordFile, held_out
+from privstats.intake.table_parts import column_hint
 from privstats.moments.input_validation import places_of
 from privstats.transforms import Categories, Cells, Column
 from privstats.workflows.forms import form_remarks
@@ -113,7 +114,7 @@ def shared_names(files: Sequence[Source], target: str, drop: Sequence[str], pers
         required = (target, *drop, *ids)
         for wanted, place in zip(required, places_in(required, names), strict=True):
             if place is None:
-                hint = other_separator(names, file.separator)
+                hint = column_hint(file, names, wanted) if isinstance(file, RecordFile) else ""
                 raise DataError(
                     f"{file.path} has no column {wanted!r}, and a rehearsal needs the same names in every table: "
                     "name another one in --target, --drop or --persons (in Python target=, drop=, persons=), or "

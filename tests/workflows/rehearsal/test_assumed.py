@@ -150,9 +150,6 @@ def test_a_word_that_a_person_states_is_a_gap_in_every_column():
         (ps.Dates("x", written="MM/DD/YYYY"), ["01/02/2019", "03/14/2019"], None),
         (ps.Numeric("x"), [str(43000 + 13 * place) for place in range(N)],
             "state kind dates, written = 'days since 1899-12-30'"),
-        (ps.Dates("x"), ["2019-03-28T00:00+01:00", "2019-07-28T00:00+02:00"],
-            "all are at 22:00 or 23:00: that is midnight"),
-        (ps.Dates("x"), ["2019-03-28T00:00+01:00", "2019-07-28"], None),
     ],
 )  # fmt: skip
 def test_a_form_that_was_guessed_is_asked_of_a_person(column, values, said):
