@@ -435,7 +435,7 @@ EXPORTS: dict[str, Export] = {
         left_out={"balance": "a minus sign at the end"},
     ),
     "html": Export(
-        naive(columns(age=age, crp=lambda k: crp(k) if k % 3 else f"&lt;{crp(k)}", ill=ill)).encode(),
+        naive(columns(age=age, crp=lambda k: f"&lt;{crp(k)}" if k % 3 else crp(k), ill=ill)).encode(),
         {"age": "numeric"},
         left_out={"crp": "a sign of HTML"},
     ),
