@@ -10,6 +10,7 @@ import math
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
@@ -173,7 +174,8 @@ def rehearsed(what: Opened, advance: Callable[[int], None], rng: Generator | Non
     start = perf_counter()
     releases = _releases(what, rng)
     head = _fitted(_head(what), releases)
-    private = [np.asarray(head.predict_proba(party.held_out), np.float64) for party in what.parties]
+    with _oddities_told():
+        private = [np.asarray(head.predict_proba(party.held_out), np.float64) for party in what.parties]
     advance(1)
     card = scorecard(head, releases, draws=_DRAWS)
     advance(1)
@@ -201,11 +203,18 @@ def rehearsed(what: Opened, advance: Callable[[int], None], rng: Generator | Non
     )
 
 
+@contextmanager
+def _oddities_told() -> Iterator[None]:
+    """Ignore warnings of unreadable values: ``Party.odd`` names them with their file."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnreadableRecordsWarning)
+        yield
+
+
 def _releases(what: Opened, rng: Generator | None) -> tuple[Release, ...]:
     names = np.array(what.public.classes)
     shards = [(table, names[y], *ids) for table, y, *ids in (party.shard for party in what.parties)]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnreadableRecordsWarning)  # unreadable values: ``Party.odd`` names their file
+    with _oddities_told():
         releases = simulate(what.course, shards, rng=rng)
     return tuple(release for release in releases if release is not None)
 
