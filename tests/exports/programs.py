@@ -322,6 +322,19 @@ EXPORTS: dict[str, Export] = {
         {"alter": AGE, "troponin": gapped(CRP, LIMITS)},
         options="--separator ';' --decimal ,",
     ),
+    "laboratory_mostly_below": Export(
+        naive(
+            columns(
+                hct=lambda k: f"{AGE[k]},5%",
+                troponin=lambda k: "#DIV/0!" if GAP[k] else "<0,01" if k % 4 else comma(k),
+                ill=ill,
+            ),
+            ";",
+        ).encode(),
+        {"hct": 'numeric suffix = "%"', "troponin": 'numeric gaps = ["#DIV/0!"], censored = true'},
+        {"hct": [each + 0.5 for each in AGE], "troponin": gapped(CRP, {k: 0.01 for k in range(PATIENTS) if k % 4})},
+        options="--separator ';' --decimal ,",
+    ),
     "dashes_first": Export(
         naive(columns(age=age, crp=lambda k: "-" if k < 36 else crp(k), ill=ill)).encode(),
         {"age": "numeric", "crp": 'numeric gaps = ["-"]'},

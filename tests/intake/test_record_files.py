@@ -62,7 +62,12 @@ def test_what_is_written_is_read(kind, y, tmp_path):
             None,
             r"cannot read .* as a table .*: line 2 has 4 fields for 2 names",
         ),
-        ('a,b\n1,"2\n', "b", None, r"cannot read .*: a quoted text begins in line 2 and does not end, in column 2: .* --lines"),
+        (
+            'a,b\n1,"2\n',
+            "b",
+            None,
+            r"cannot read .*: a quoted text begins in line 2 and does not end, in column 2: .* --lines",
+        ),
         ('a,b\n1,"2"x\n', "b", None, r"cannot read .*: line 2 has a stray quote"),
         ("a,a\n1,2\n", "a", None, r"cannot read .* as a table with a row of names"),
     ],

@@ -146,11 +146,19 @@ class Found(NamedTuple):
 
     def readings(self, name: str, column: Column | None = None) -> Readings:
         """Return one column's readings, by its declaration if there is one."""
+        if column is None:
+            return read(self._marked(name, "number"))
+        return column.readings(self._marked(name, column.marks))
+
+    def affixed(self, names: Sequence[str]) -> Mapping[str, Readings]:
+        """Return the readings of columns whose numbers may have signs around them, in a file of other decimal marks."""
+        return {} if self.dialect.is_plain else {name: read(self._marked(name, "affixed")) for name in names}
+
+    def _marked(self, name: str, marks: Marks) -> Any:
         values = self.values[name]
-        if not self.dialect.is_plain:
-            marks: Marks = "number" if column is None else column.marks
-            values = [self.dialect.read(each, marks) if isinstance(each, str) else each for each in values]
-        return read(values) if column is None else column.readings(values)
+        if self.dialect.is_plain:
+            return values
+        return [self.dialect.read(each, marks) if isinstance(each, str) else each for each in values]
 
 
 def read_file(file: Source, names: Sequence[str], persons: str | None = None) -> Found:

@@ -155,3 +155,11 @@ def test_a_word_that_a_person_states_is_a_gap_in_every_column():
 def test_a_form_that_was_guessed_is_asked_of_a_person(column, values, said):
     remarks = list(form_remarks(column, column.readings(values)))
     assert remarks == [] if said is None else said in remarks[0]
+
+
+@pytest.mark.parametrize("codes", [("042", "42", "V30"), ("1E30", "1E50", "BA00")])
+def test_codes_are_listed_as_they_are_written(codes):
+    """They were "any text", because two of them are one number, or a number beyond every integer that floats hold."""
+    values = [*codes] * (N // 3)
+    column = kinds_of({"x": read(values)}, {"x": values})["x"]
+    assert (column.values, column.as_text) == (codes, True)
