@@ -232,8 +232,8 @@ def zone_remark(texts: Collection[str]) -> str:
 
     Example:
         >>> from privstats.workflows.forms import zone_remark
-        >>> zone_remark(["2019-03-27T23:00:00"])[:58]
-        'all are at 23:00. If that is midnight of your time zone, th'
+        >>> zone_remark(["2019-03-27T23:00:00"]).partition(". ")[0]
+        'all are at 23:00'
     """
     if not (hours := _only_hours(texts)):
         return ""
