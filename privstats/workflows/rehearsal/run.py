@@ -29,7 +29,7 @@ from privstats.errors import DataError, SchemaError, UnreadableRecordsWarning
 from privstats.estimates.softmax import averaged, coefficients, exact_gradient, refined
 from privstats.files.atomic import require_place
 from privstats.heads import LDA, RefinedSoftmax
-from privstats.heads.diagnostics import FewRecordsWarning
+from privstats.heads.diagnostics import FewRecordsWarning, only_ranks
 from privstats.heads.rules import WhitenedRule
 from privstats.inference import Scorecard, scorecard
 from privstats.intake.column_names import place_of
@@ -116,6 +116,7 @@ class Rehearsal:
         alone: by party, its own model's area on all held-out records.
         decided: the private model's predictions.
         card: the private model's points, with bands.
+        ranks: whether the private model's probabilities are too sure (``diagnostics.RANKS``).
         upload_bytes: masked bytes per party.
         seconds: reading included.
     """
@@ -128,6 +129,7 @@ class Rehearsal:
     decided: Decided
     releases: tuple[Release, ...]
     card: Scorecard
+    ranks: bool
     upload_bytes: int
     seconds: float
 
@@ -200,6 +202,7 @@ def rehearsed(what: Opened, advance: Callable[[int], None], rng: Generator | Non
         decided=Decided.of(what.public.classes, summed, held.y, np.concatenate(private)),
         releases=releases,
         card=card,
+        ranks=only_ranks(head),
         upload_bytes=sum(release.plan.masking.upload_bytes for release in releases),
         seconds=what.seconds + perf_counter() - start,
     )

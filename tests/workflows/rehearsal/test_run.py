@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import privstats as ps
+from privstats.heads.diagnostics import RANKS
 from privstats.intake import column_names
 from privstats.moments import RecordFile
 from privstats.workflows import rehearsal
@@ -145,6 +146,8 @@ def test_three_classes_are_rehearsed_too(tmp_path):
     files = [ward(tmp_path / f"{seed}.csv", seed, classes=("mild", "none so far", "severe")) for seed in (0, 1)]
     done = rehearsal.rehearsed(rehearsal.opened(files, ASKED), lambda _: None)
     assert done.opened.public.classes == ("mild", "none so far", "severe")
+    assert RANKS in " ".join(str(done).split())  # of more than two classes the head is LDA
+    assert rehearsal.facts(done)["probabilities_only_rank"]
     assert min(done.private.value, done.exact.value) > 0.8
     assert 0 < done.private.error < 0.05
 
@@ -159,7 +162,10 @@ def test_columns_with_two_values_alone_need_no_counts(tmp_path):
         files.append(RecordFile(tmp_path / f"{seed}.csv"))
     what = rehearsal.opened(files, ASKED)
     assert isinstance(what.course, ps.Rounds)
-    assert rehearsal.rehearsed(what, lambda _: None).private.value > 0.7
+    done = rehearsal.rehearsed(what, lambda _: None)
+    assert done.private.value > 0.7
+    assert RANKS not in " ".join(str(done).split())
+    assert not rehearsal.facts(done)["probabilities_only_rank"]
 
 
 def test_what_was_not_asked_for_is_a_word_that_is_said(files):
