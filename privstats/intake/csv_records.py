@@ -396,8 +396,8 @@ def _chunks(path: Path, encoding: str, end: bytes) -> Iterator[bytes]:
         if len(rest) > LONGEST_RECORD:
             raise DataError(f"cannot read {path}: a line has more than {LONGEST_RECORD:,} bytes: end records by lines")
         last = block
-    if rest + last:
-        yield rest + last
+    if rest := rest + last:
+        yield rest
 
 
 def _blocks(path: Path, encoding: str) -> Iterator[bytes]:

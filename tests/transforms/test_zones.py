@@ -72,6 +72,19 @@ def test_a_time_with_a_zone_is_the_day_and_hour_of_the_declared_zone(container):
     np.testing.assert_array_equal(days_in(CONTAINERS[container]()), DAYS)
 
 
+def test_prediction_reads_it_alike():
+    cells = ps.Cells((ps.Dates("seen", ("2019-07-01", "2020-01-01"), written=COLUMN.written), ps.Numeric("age", (50,))))
+    y = np.arange(40) % 2
+    table = {"seen": [LOCAL[place % 4] for place in range(40)], "age": (45 + 10 * y).tolist()}
+    schema = ps.ClassSchema(2, cells.width, "NAB", 1.0, transform=(cells,))
+    plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 40), privacy=ps.NoPrivacy())
+    head = ps.heads.LDA().fit_release(ps.simulate(plan, [(table, y), (table, y)]))
+    expected = head.predict_proba({"seen": LOCAL, "age": [50] * len(DAYS)})
+    assert len(np.unique(expected[:, 0])) > 1
+    for values in (SEEN, TEXTS, np.array(SEEN, object)):
+        np.testing.assert_array_equal(head.predict_proba({"seen": values, "age": [50] * len(DAYS)}), expected)
+
+
 def test_without_the_declaration_a_time_is_that_of_utc():
     read = ps.Cells((ps.Dates("seen"), ps.Numeric("age"))).read({"seen": SEEN[:2], "age": [1, 1]})
     assert read.codes[:, 0].tolist() == [DAYS[0] - 1 / 24, DAYS[1] - 2 / 24]
