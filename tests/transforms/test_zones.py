@@ -77,7 +77,7 @@ def test_prediction_reads_it_alike():
     y = np.arange(40) % 2
     table = {"seen": [LOCAL[place % 4] for place in range(40)], "age": (45 + 10 * y).tolist()}
     schema = ps.ClassSchema(2, cells.width, "NAB", 1.0, transform=(cells,))
-    plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 40), privacy=ps.NoPrivacy())
+    plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 80), privacy=ps.NoPrivacy())
     head = ps.heads.LDA().fit_release(ps.simulate(plan, [(table, y), (table, y)]))
     expected = head.predict_proba({"seen": LOCAL, "age": [50] * len(DAYS)})
     assert len(np.unique(expected[:, 0])) > 1
