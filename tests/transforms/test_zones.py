@@ -74,8 +74,8 @@ def test_a_time_with_a_zone_is_the_day_and_hour_of_the_declared_zone(container):
 
 def test_prediction_reads_it_alike():
     cells = ps.Cells((ps.Dates("seen", ("2019-07-01", "2020-01-01"), written=COLUMN.written), ps.Numeric("age", (50,))))
-    y = np.arange(40) % 2
-    table = {"seen": [LOCAL[place % 4] for place in range(40)], "age": (45 + 10 * y).tolist()}
+    y = (np.arange(40) % 3 == 0).astype(int)
+    table = {"seen": [LOCAL[place % 4] for place in range(40)], "age": [45 + place % 11 for place in range(40)]}
     schema = ps.ClassSchema(2, cells.width, "NAB", 1.0, transform=(cells,))
     plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 80), privacy=ps.NoPrivacy())
     head = ps.heads.LDA().fit_release(ps.simulate(plan, [(table, y), (table, y)]))
