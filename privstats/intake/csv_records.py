@@ -37,6 +37,15 @@ LONGEST_RECORD = 1 << 24
 _BY_BYTE = re.compile(r"utf-8|ascii|iso8859-[0-9]+|cp125[0-9]|cp437|cp850")
 _SEPARATOR_LINE = re.compile(r'"?sep=(.)"?')
 _FIRST = 4
+_NO_TEXTS = {
+    b"\x1f\x8b": "compressed by gzip: unpack it",
+    b"PK\x03\x04": "a workbook of Excel or a zip archive: save its sheet as CSV UTF-8, or unpack it",
+    b"\xd0\xcf\x11\xe0": "a workbook of an old Excel: save its sheet as CSV",
+    b"PAR1": "a Parquet file: give it a name that ends in .parquet",
+    b"$FL2": "a file of SPSS: export it as CSV",
+    b"<sta": "a file of Stata: export it as CSV",
+}
+"""What a file is, by its first bytes, where it is no text; and the remedy."""
 _RECORDS = 1 << 13
 _HEADER_LINES = 20
 _ENDS = re.compile(rb'"|\r\n|\r|\n')
@@ -131,7 +140,7 @@ def header_of(path: Path, how: Dialect) -> tuple[str, int, bytes]:
     Raises:
         DataError: the bytes are no text in this encoding, or a quote is not closed.
     """
-    _require_width(path, how)
+    _require_text(path, how)
     head = _head(path, how.encoding)
     end, texts = _line_end(head), list[str]()
     for number, line in enumerate(head.split(end, _HEADER_LINES)[:_HEADER_LINES], 1):
@@ -439,8 +448,13 @@ def _head(path: Path, encoding: str) -> bytes:
     return b"".join(islice(_blocks(path, encoding), 2))
 
 
-def _require_width(path: Path, how: Dialect) -> None:
-    """Refuse a file of UTF-16 that is declared otherwise, and the reverse."""
+def _require_text(path: Path, how: Dialect) -> None:
+    """Refuse what is no text by its first bytes; a file of UTF-16 that is declared otherwise; and the reverse."""
+    with open_plain(path) as file:
+        first = file.read(_FIRST)
+    for start, what in _NO_TEXTS.items():
+        if first.startswith(start):
+            raise DataError(f"cannot read {path}: it is {what}")
     wide = wide_encoding(path)
     if wide and not is_wide(how.encoding):
         raise DataError(

@@ -100,7 +100,7 @@ def _column(file: RecordFile, names: list[str], name: str | None, lacks: str) ->
 
 def column_hint(file: RecordFile, names: Sequence[str], name: str | None) -> str:
     """Return where a column that a file lacks may be: behind another separator, or in a lower line; else ""."""
-    if (hint := other_separator(names, file.separator)) or name is None or Path(file.path).suffix.lower() != ".csv":
+    if (hint := other_separator(names, file.separator)) or name is None or Path(file.path).suffix.lower() == ".parquet":
         return hint
     return names_below(Path(file.path), file.dialect, name)
 
