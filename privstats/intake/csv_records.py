@@ -36,14 +36,14 @@ LONGEST_RECORD = 1 << 24
 
 _BY_BYTE = re.compile(r"utf-8|ascii|iso8859-[0-9]+|cp125[0-9]|cp437|cp850")
 _SEPARATOR_LINE = re.compile(r'"?sep=(.)"?')
-_FIRST = 4
+_FIRST, _FIRST_OF_TEXT = 8, 4
 _NO_TEXTS = {
     b"\x1f\x8b": "compressed by gzip: unpack it",
     b"PK\x03\x04": "a workbook of Excel or a zip archive: save its sheet as CSV UTF-8, or unpack it",
     b"\xd0\xcf\x11\xe0": "a workbook of an old Excel: save its sheet as CSV",
-    b"PAR1": "a Parquet file: give it a name that ends in .parquet",
-    b"$FL2": "a file of SPSS: export it as CSV",
-    b"<sta": "a file of Stata: export it as CSV",
+    b"PAR1\x15": "a Parquet file: give it a name that ends in .parquet",
+    b"$FL2@(#)": "a file of SPSS: export it as CSV",
+    b"<stata_d": "a file of Stata: export it as CSV",
 }
 """What a file is, by its first bytes, where it is no text; and the remedy."""
 _RECORDS = 1 << 13
@@ -183,7 +183,7 @@ def stated_separator(line: str) -> str | None:
 def wide_encoding(path: Path) -> str:
     """Return which UTF-16 a file is written in, by its mark or by zeros among its first bytes; "" for none."""
     with open_plain(path) as file:
-        first = file.read(_FIRST)
+        first = file.read(_FIRST_OF_TEXT)
     if (marked := _MARKS.get(first[:2])) is not None:
         return marked
     return "utf-16-le" if b"\0" in first[1::2] else "utf-16-be" if b"\0" in first else ""
