@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import SchemaError
-from privstats.intake.columns import TRUTHS, Listed, Readings, alike
+from privstats.intake.columns import TRUTHS, Listed, Readings, alike, read, read_local
 from privstats.intake.csv_dialect import Marks
-from privstats.intake.meaning import TRUTH_TEXTS, is_decimal, reading, same, shown
+from privstats.intake.meaning import TRUTH_TEXTS, is_decimal, local_time, reading, same, shown
 from privstats.python_values import python_fields, python_value
 from privstats.transforms.categories import Categories, Declared, require_switch, settle_name
 from privstats.transforms.dates import EPOCH, DateForm, days_between
@@ -109,6 +109,7 @@ class Dates(Declared):
         gaps: codes that mean missing, for example ``("1900-01-01",)``.
         written: another form that dates may have, such as ``"DD.MM.YYYY"``, ``"MM/DD/YY"``, ``"YYYYMMDD"``,
             ``"DDMONYYYY"`` or ``"days since 1899-12-30"`` (Excel). A time of day may follow. YY is 1969 to 2068.
+            ``"ISO in Europe/Berlin"`` reads a time with a zone as the day and hour there, and not in UTC.
 
     Example:
         >>> ps.Dates("admitted", ("2020-01-01", "2021-01-01")).edges
@@ -126,9 +127,13 @@ class Dates(Declared):
     def __post_init__(self) -> None:
         python_fields(self)
         settle_name(self)
-        object.__setattr__(self, "edges", _checked_edges(self.name, self.edges, _day_of))
-        self.settle_gaps(self.gaps)
         _ = self._form
+        object.__setattr__(self, "edges", _checked_edges(self.name, self.edges, self._day_of))
+        self.settle_gaps(self.gaps)
+
+    def readings(self, values: Any) -> Readings:
+        """Return the readings of values; with a declared time zone, of times in that zone."""
+        return read(values) if self._form.zone is None else read_local(values, self._form.zone)
 
     def edge_text(self, edge: float) -> str:
         """Format a cut point."""
@@ -147,6 +152,9 @@ class Dates(Declared):
     @cached_property
     def _form(self) -> DateForm:
         return DateForm.of(self.name, self.written)
+
+    def _day_of(self, edge: Any) -> float:
+        return _day_of(edge if self._form.zone is None else local_time(edge, self._form.zone))
 
     def _days_in(self, text: str) -> float:
         day = days_of(text)

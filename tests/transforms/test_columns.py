@@ -56,6 +56,7 @@ def codes(column, values):
         (ps.Dates("v", written="YYYYMMDD"), [19700102, "19700103", "1970103", 19700230, 0.5], (1, 2), 3),
         (ps.Dates("v", written="days since 1899-12-30"), [25570, "25570.5", "1970-01-02", 1e9], (1, 1.5, 1), 1),
         (ps.Dates("v", written="seconds since 1970-01-01"), ["86400"], (1,), 0),
+        (ps.Dates("v", written="milliseconds since 1970-01-01"), [86400000, "129600000"], (1, 1.5), 0),
         (
             ps.Categories("v", ("042", "42", "1E30"), as_text=True),
             ["42", "042 ", 42, "1E30", "1e30", None, "NA"],
@@ -108,6 +109,7 @@ def test_a_value_that_is_an_edge_in_15_digits_has_reached_it():
         ps.Dates("d", ("2020-01-01", date(2021, 1, 1))),
         ps.Numeric("a", gaps=("-",), suffix="%", censored=True),
         ps.Dates("d", written="DD.MM.YY"),
+        ps.Dates("d", ("2020-01-01",), written="ISO in Europe/Berlin"),
         ps.Categories("c", ("042", "42"), as_text=True),
         ps.Truth("t", gaps=(9,)),
         ps.Truth("t", values=("nein", "ja")),

@@ -29,6 +29,7 @@ _HEAD = """\
 # any: gaps = [-9, "-", "#DIV/0!"], codes of a missing value.
 # numeric: suffix = "%" where a sign follows the number; censored = true where "<0.5" is a number just below.
 # dates: written = "DD.MM.YYYY" where they are not ISO dates; also MM/DD/YY, DDMONYYYY, days since 1899-12-30 (Excel).
+# dates: written = "ISO in Europe/Berlin" where times have a zone, as 2019-03-27T23:00:00Z, which is 2019-03-28 there.
 # categories: as_text = true for codes such as 042 and 1E30, which no number may replace.
 # for synthetic rows also hashed: buckets = 64, codes that no list names; only their public hash is counted.
 """

@@ -158,7 +158,7 @@ def of_public_file(file: RecordFile, drop: Sequence[str]) -> Declaration:
     predicted = next((place_of(target, names) for target in file.targets), None)
     if predicted is None:
         raise DataError(f"name the column of {file.path} to predict with --target: {', '.join(names)}")
-    kinds = kinds_of({name: found.readings(name) for name in names}, found.raw)
+    kinds = kinds_of({name: found.readings(name) for name in names}, found.raw, affixed=found.affixed(names))
     target = kinds.pop(names[predicted])
     if isinstance(target, str):
         raise DataError(f"the target {names[predicted]!r} cannot be predicted: {target}; name another one")

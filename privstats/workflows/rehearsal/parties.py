@@ -16,9 +16,10 @@ from privstats.errors import DataError
 from privstats.intake.column_names import places_in
 from privstats.intake.columns import Listed, Readings, read
 from privstats.intake.csv_dialect import Dialect, Marks
-from privstats.intake.csv_lines import other_separator, quoted_names
+from privstats.intake.csv_lines import quoted_names
 from privstats.intake.person_ids import names_of, persons_held_out
-from privstats.intake.record_files import held_out
+from privstats.intake.record_files import RecordFile, held_out
+from privstats.intake.table_parts import column_hint
 from privstats.moments.emptied import MIN_RECORDS
 from privstats.moments.input_validation import places_of
 from privstats.transforms import Categories, Cells, Column
@@ -119,7 +120,7 @@ def shared_names(files: Sequence[Source], target: str, drop: Sequence[str], pers
         required = (target, *drop, *ids)
         for wanted, place in zip(required, places_in(required, names), strict=True):
             if place is None:
-                hint = other_separator(names, file.separator)
+                hint = column_hint(file, names, wanted) if isinstance(file, RecordFile) else ""
                 raise DataError(
                     f"{file.path} has no column {wanted!r}, and a rehearsal needs the same names in every table: "
                     "name another one in --target, --drop or --persons (in Python target=, drop=, persons=), or "
@@ -151,11 +152,19 @@ class Found(NamedTuple):
 
     def readings(self, name: str, column: Column | None = None) -> Readings:
         """Return one column's readings, by its declaration if there is one."""
+        if column is None:
+            return read(self._marked(name, "number"))
+        return column.readings(self._marked(name, column.marks))
+
+    def affixed(self, names: Sequence[str]) -> Mapping[str, Readings]:
+        """Return the readings of columns whose numbers may have signs around them, in a file of other decimal marks."""
+        return {} if self.dialect.is_plain else {name: read(self._marked(name, "affixed")) for name in names}
+
+    def _marked(self, name: str, marks: Marks) -> Any:
         values = self.values[name]
-        if not self.dialect.is_plain:
-            marks: Marks = "number" if column is None else column.marks
-            values = [self.dialect.read(each, marks) if isinstance(each, str) else each for each in values]
-        return read(values) if column is None else column.readings(values)
+        if self.dialect.is_plain:
+            return values
+        return [self.dialect.read(each, marks) if isinstance(each, str) else each for each in values]
 
 
 def read_file(file: Source, names: Sequence[str], persons: str | None = None) -> Found:

@@ -154,7 +154,9 @@ def opened(files: Sequence[Source], asked: RehearsalOptions) -> Opened:
     target = names[place_of(asked.target, names) or 0]
     first = read_file(files[0], names, asked.persons)
     readings = {name: first.readings(name) for name in names}
-    public = assumed_of(readings, target, records=1, persons=asked.persons, raw=first.raw, stated=asked.gaps)
+    public = assumed_of(
+        readings, target, 1, persons=asked.persons, raw=first.raw, stated=asked.gaps, affixed=first.affixed(names)
+    )
     try:
         Cells(public.columns)  # refuses too many columns before the other files are read
     except SchemaError as refusal:
