@@ -66,6 +66,23 @@ def _tested(*names: str) -> str:
 
 _FROM_TESTS = (
     [
+        "likelihood-ratio",
+        "every statistic of every kind, next to no noise: AUC",
+        "1",
+        "above .80",
+        _tested("one_missing"),
+    ],
+    [
+        "likeliest-unit",
+        "every statistic of every kind, next to no noise: right picks of up to 16",
+        "all",
+        "above chance by .30",
+        _tested("one_missing"),
+    ],
+    ["event-time", "a person's time of event, next to no noise: right picks", "all", "all", _tested("one_missing")],
+    ["gradient-inversion", "row and label, next to no noise", "all", "all", _tested("gradient_inversion")],
+    ["lira", "a head of 60 records, d = 40, without noise: AUC", "above .5", "above .60", _tested("shadow_models")],
+    [
         "ridge-one-record",
         "one record without noise: row and target up to a sign",
         "all",
