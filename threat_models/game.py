@@ -28,6 +28,7 @@ from threat_models.reconstruction import SCORES, Prior, example
 from threat_models.report import Row, judge, stated
 from threat_models.world import Field, Setting, World, draw
 
+
 @dataclass(frozen=True)
 class Game:
     """Attacks against one plan, all by adversaries that see the same.

@@ -7,6 +7,7 @@ A unit is what the plan promises about: a record, all rows of a person, or all r
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,6 +30,10 @@ from threat_models.audits.target import Target
 Integers: TypeAlias = NDArray[np.int64]
 Records: TypeAlias = tuple[Any, Any]
 """X and y, or columns by name and None."""
+Exchange: TypeAlias = tuple[int, int | None]
+"""A unit, and the one whose place it takes; None where it is added."""
+End: TypeAlias = tuple[Moments, Integers]
+"""One client's moments, and their exact vector."""
 
 _KNOWN = 3
 """Records of the same client that the attacker knows."""
@@ -134,15 +139,27 @@ class OneMissing:
             totals[segment.statistic] += float(each[place].sum())
         return totals
 
-    @cached_property
-    def most_visible(self) -> tuple[int, int | None]:
-        """The unit that moves the sums furthest, and under replace-one the unit in whose place it comes, else None."""
-        scaled = self.sums / self.levels
+    def most_visible(self, letters: str = "") -> Exchange:
+        """Return the unit that moves these statistics furthest, all if empty.
+
+        Under replace-one it comes with the unit whose place it takes, else with None.
+        """
+        read = np.repeat(
+            [letters in ("", each.statistic) for each in self.plan.layout.segments],
+            [each.size for each in self.plan.layout.segments],
+        )
+        scaled, none = self.sums[:, read] / self.levels[read], self.without[read] / self.levels[read]
         if getattr(self.plan.privacy, "adjacency", "") != "replace-one":
-            return int(np.linalg.norm(scaled - self.without / self.levels, axis=1).argmax()), None
+            return int(np.linalg.norm(scaled - none, axis=1).argmax()), None
         gaps = np.linalg.norm(scaled[:, None] - scaled[None], axis=2)
         mine, other = np.unravel_index(int(gaps.argmax()), gaps.shape)
         return int(mine), int(other)
+
+    def ends(self, exchange: Exchange) -> tuple[End, End]:
+        """Return the client's moments and its exact sums with a unit, and the same without it."""
+        mine, other = exchange
+        without = (self.absent, self.without) if other is None else (self.present[other], self.sums[other])
+        return (self.present[mine], self.sums[mine]), without
 
 
 def exact(plan: Plan, moments: Moments) -> Integers:
@@ -183,6 +200,8 @@ def attacker_of(plan: Plan) -> Adversary:
 def drawn(plan: Plan, count: int, rng: Generator) -> Records:
     """Draw so many records as a file states them; times of persons fall into every bin and beyond.
 
+    Where records that are left out are counted, every fourth has no outcome.
+
     Raises:
         SchemaError: no records are made up for schemas of this kind.
     """
@@ -192,11 +211,15 @@ def drawn(plan: Plan, count: int, rng: Generator) -> Records:
         X[schema.bins.name] = chance.uniform(0, _BEYOND * schema.bins.edges[-1], count)
         if schema.strata is not None:
             X[schema.strata.name] = chance.choice(np.array(schema.strata.values, object), count)
+    if getattr(schema, "left_out", None) is not None:
+        y[_KNOWN :: _ROWS * 2] = math.nan
     return X, y
 
 
 def _room(plan: Plan) -> int:
-    return min(plan.cohort.max_records, getattr(plan.privacy, "max_records_per_client", None) or plan.cohort.max_records)
+    return min(
+        plan.cohort.max_records, getattr(plan.privacy, "max_records_per_client", None) or plan.cohort.max_records
+    )
 
 
 def _measured(plan: Plan, records: Records, rows: list[int], known: int) -> Moments:

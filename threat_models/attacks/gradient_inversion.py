@@ -1,9 +1,9 @@
 """Attack 11 on a round: one record's row and label out of its clipped gradient.
 
-The gradient of one record under a linear model is r u', its residual times its mapped row (Zhu, Liu and Han 2019; Geiping
-and others 2020). A clip changes its length alone. So the leading singular vector is the row up to a factor, and the only
-negative entry of a softmax's residual names the label (Zhao, Mopuri and Bilen 2020). The constant in a mapped row settles
-the sign; where rows have none, the row is known up to a sign.
+The gradient of one record under a linear model is r u', its residual times its mapped row (Zhu, Liu and Han 2019;
+Geiping and others 2020). A clip changes its length alone. So the leading singular vector is the row up to a factor, and
+the only negative entry of a softmax's residual names the label (Zhao, Mopuri and Bilen 2020). The constant in a mapped
+row settles the sign; where rows have none, the row is known up to a sign.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""The likelihood of every unit under the noise that a plan states: membership and reconstruction on any kind of sums.
+"""The likelihood of every unit under the noise that a plan states: membership and reconstruction on sums of any kind.
 
-Both attackers know all records but one unit. The likelihood ratio is the strongest test of its presence against noise of
-a known law (Neyman and Pearson 1933). Picking the likeliest of a list is the reconstruction of Hayes, Mahloujifar and
-Balle (2023): a guess is a test, so its rate is at most the true positive rate at a false positive rate of one in the
-length of the list. One row is about all statistics, and one about each.
+Both attackers know all records but one unit. The likelihood ratio is the strongest test of its presence against noise
+of a known law (Neyman and Pearson 1933). Picking the likeliest of a list is the reconstruction of Hayes, Mahloujifar
+and Balle (2023). A guess is a test, so its rate is at most the true positive rate at a false positive rate of one in
+the length of the list. One row is about all statistics, and one about each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from threat_models.attack import Examination
 from threat_models.chance import integer_below
 from threat_models.examined import rated
 from threat_models.membership import Trials, compared
-from threat_models.one_missing import OneMissing, Records, attacker_of, drawn, known_of
+from threat_models.one_missing import Exchange, OneMissing, Records, attacker_of, drawn, known_of
 from threat_models.report import Row
 
 _UNITS = 16
@@ -45,15 +45,18 @@ class LikelihoodRatio(Examination):
     def examine(self, plan: Plan, rng: Generator, *, trials: int, confidence: float) -> tuple[Row, ...]:
         """One row for all statistics, and one for each: how well scores with and without the unit are distinguished."""
         world = OneMissing.drawn(plan, _UNITS, rng)
-        mine, other = world.most_visible
-        present, with_it = world.present[mine], world.sums[mine]
-        absent, without = (world.absent, world.without) if other is None else (world.present[other], world.sums[other])
-        scores: dict[str, list[list[float]]] = {question: [[], []] for question in questions(plan)}
-        for _ in range(trials):
-            for place, moments in enumerate((present, absent)):
-                seen = world.released(moments, rng)
-                for letters, gained in _gains(plan, world.misfit(seen, without), world.misfit(seen, with_it)):
-                    scores[letters][place].append(gained)
+        exchanges = {letters: _exchange(world, letters) for letters in questions(plan)}
+        scores: dict[str, list[list[float]]] = {letters: [[], []] for letters in exchanges}
+        for exchange in dict.fromkeys(exchanges.values()):
+            ends = world.ends(exchange)
+            (_, with_it), (_, without) = ends
+            asked = [letters for letters, each in exchanges.items() if each == exchange]
+            for _ in range(trials):
+                for place, (moments, _) in enumerate(ends):
+                    seen = world.released(moments, rng)
+                    before, after = world.misfit(seen, without), world.misfit(seen, with_it)
+                    for letters in asked:
+                        scores[letters][place].append(_total(before, letters) - _total(after, letters))
         who, each = self.adversary(plan), 1 - (1 - confidence) / len(scores)
         return tuple(self._row(plan, who, letter, pair, each, rng) for letter, pair in scores.items())
 
@@ -109,9 +112,7 @@ class LikeliestUnit(Examination):
         who, each = self.adversary(plan), 1 - (1 - confidence) / len(hits)
         note = f"picks one of {count}{_note(plan, joined=True)}"
         return tuple(
-            rated(
-                self, plan, found, 1 / count, each, metric=_of("picked", letter), who=who, letter=letter, note=note
-            )
+            rated(self, plan, found, 1 / count, each, metric=_of("picked", letter), who=who, letter=letter, note=note)
             for letter, found in hits.items()
         )
 
@@ -136,7 +137,9 @@ def at_every_time(plan: Plan, records: Records, known: int) -> Records:
     marks = np.array(schema.marks)
     middles = np.concatenate([(marks[1:] + marks[:-1]) / 2, [marks[-1] + 1]])
     ends = [(time, event) for time in middles for event in (0, 1) if event == 0 or time < marks[-1]]
-    every = {name: np.concatenate([column[:known], np.repeat(column[known], len(ends))]) for name, column in table.items()}
+    every = {
+        name: np.concatenate([column[:known], np.repeat(column[known], len(ends))]) for name, column in table.items()
+    }
     every[schema.bins.name] = np.concatenate([table[schema.bins.name][:known], [time for time, _ in ends]])
     happened = np.array([event for _, event in ends])
     every[schema.event] = np.concatenate([table[schema.event][:known], _events(schema, happened)])
@@ -154,11 +157,11 @@ def questions(plan: Plan) -> tuple[str, ...]:
     return (ALL, *sent) if len(sent) > 1 else (ALL,)
 
 
-def _gains(
-    plan: Plan, without: Mapping[str, float], with_it: Mapping[str, float]
-) -> Iterator[tuple[str, float]]:
-    for letters in questions(plan):
-        yield letters, _total(without, letters) - _total(with_it, letters)
+def _exchange(world: OneMissing, letters: str) -> Exchange:
+    """Return the unit that shows most in all statistics, or in these where it does not move them."""
+    exchange = world.most_visible()
+    (_, with_it), (_, without) = world.ends(exchange)
+    return exchange if _total(world.misfit(with_it, without), letters) > 0 else world.most_visible(letters)
 
 
 def _total(by_letter: Mapping[str, float], letters: str) -> float:

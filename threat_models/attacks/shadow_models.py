@@ -177,9 +177,7 @@ class _Lab:
         """The release of these records, dealt to as few clients as the plan admits."""
         plan = self.plan
         holders = -(-len(X) // _per_client(plan))
-        parts = [
-            of_single_rows(plan, exact_moments(plan.schema, X[k::holders], y[k::holders])) for k in range(holders)
-        ]
+        parts = [of_single_rows(plan, exact_moments(plan.schema, X[k::holders], y[k::holders])) for k in range(holders)]
         none = of_single_rows(plan, exact_moments(plan.schema, X[:0], y[:0]))
         return session.aggregate_unmasked(plan, [*parts, *[none] * (plan.cohort.min_survivors - holders)], rng)
 
