@@ -81,7 +81,7 @@ _FROM_TESTS = (
     ],
     ["event-time", "a person's time of event, next to no noise: right picks", "all", "all", _tested("one_missing")],
     ["gradient-inversion", "row and label, next to no noise", "all", "all", _tested("gradient_inversion")],
-    ["lira", "a head of 60 records, d = 40, without noise: AUC", "above .5", "above .60", _tested("shadow_models")],
+    ["lira", "a head of 20 records, d = 40, without noise: AUC", "above .5", "above .60", _tested("shadow_models")],
     [
         "ridge-one-record",
         "one record without noise: row and target up to a sign",

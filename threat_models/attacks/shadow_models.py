@@ -1,15 +1,16 @@
 """LiRA on a fitted head: a likelihood ratio from shadow models (Carlini and others 2022, online attack).
 
 The attacker has the published head alone. It draws records from its public sample, runs the plan on them with the
-target's record and without, noise included, and fits the same head. The logit of the head's confidence in the target's
-label is about normal in both groups. The score is the ratio of the two densities at the published head's logit; their
-variance is one for each target, as the paper advises for few shadow models. A regression's residual takes the logit's
-place. The second row is the attacker without shadow models, who compares the logits of all targets with one threshold
-(Yeom and others 2018).
+target's record and without, noise included, and fits the same head to both. The logit of the head's confidence in the
+target's label is about normal in either group. The score is the ratio of the two densities at the published head's
+logit. Their variance is one for each target, as the paper advises for few shadow models. A regression's residual takes
+the logit's place. The second row is the attacker without shadow models, who compares the logits of all targets with one
+threshold (Yeom and others 2018).
 """
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -28,7 +29,7 @@ from threat_models import ceilings
 from threat_models.adversary import Adversary
 from threat_models.attack import Examination
 from threat_models.audits.target import of_single_rows
-from threat_models.chance import permutation
+from threat_models.chance import integer_below, permutation
 from threat_models.data import bundled
 from threat_models.membership import Trials, compared
 from threat_models.report import Row
@@ -37,9 +38,10 @@ Array: TypeAlias = NDArray[np.float64]
 Rows: TypeAlias = tuple[Array, NDArray[Any]]
 """Vectors behind the transform, and their labels or targets."""
 
-_SHADOWS = 32
-_TARGETS = 4
-_PER_CLASS = 30
+_SHADOWS = 16
+"""Pairs of shadow models for each target."""
+_TARGETS = 8
+_PER_CLASS = 10
 _SURE = 1e-12
 
 
@@ -65,9 +67,10 @@ class ShadowModels(Examination):
         shadows = [lab.shadows(target, rng) for target in range(len(lab.targets[1]))]
         ratios, plain = np.zeros((2, trials)), np.zeros((2, trials))
         for trial in range(trials):
-            target = trial % len(shadows)
             for place, member in enumerate((True, False)):
-                plain[place, trial] = seen = lab.confidence(target, lab.private, rng, member=member)
+                target = integer_below(len(shadows), rng)  # one threshold is for all targets
+                order = permutation(len(lab.private[1]), rng)
+                plain[place, trial] = seen = lab.confidence(target, lab.private, order, rng, member=member)
                 ratios[place, trial] = shadows[target].ratio(seen)
         promised, each = ceilings.guaranteed(plan, self.needs), 1 - (1 - confidence) / 2
         return tuple(
@@ -141,28 +144,30 @@ class _Lab:
         return cls(bare, _heads(plan)[0], min(room, _PER_CLASS * classes), targets, rest, field.public)
 
     def shadows(self, target: int, rng: Generator) -> Shadows:
-        """Shadow models about one target, of records of the public sample."""
-        groups = [
-            np.array([self.confidence(target, self.public, rng, member=member) for _ in range(_SHADOWS)])
-            for member in (True, False)
-        ]
-        return Shadows.of(*groups)
+        """Shadow models about one target, in pairs over the same records of the public sample."""
+        pairs = []
+        for _ in range(_SHADOWS):
+            order = permutation(len(self.public[1]), rng)
+            pairs.append([self.confidence(target, self.public, order, rng, member=member) for member in (True, False)])
+        return Shadows.of(*np.array(pairs).T)
 
-    def confidence(self, target: int, others: Rows, rng: Generator, *, member: bool) -> float:
+    def confidence(self, target: int, others: Rows, order: NDArray[np.int64], rng: Generator, *, member: bool) -> float:
         """Return a new model's logit of the target's label; of a regression, minus its residual's size.
 
         Args:
-            others: where the records beside the target are drawn.
-            member: whether the target's record is in the sums; else, under replace-one, one more record is.
+            others: records, of which the first in this order are beside the target.
+            member: whether the target's record is in the sums; else, under replace-one, one more of the others is.
         """
         swap = getattr(self.plan.privacy, "adjacency", "") == "replace-one"
-        rows = permutation(len(others[1]), rng)[: self.records + (swap and not member)]
+        rows = order[: self.records + (swap and not member)]
         x, y = (each[target : target + 1] for each in self.targets)
         X, labels = others[0][rows], others[1][rows]
         if member:
             X, labels = np.concatenate([x, X]), np.concatenate([y, labels])
         head: Any = head_class(self.head)(**({} if self.classes else {"fit_intercept": False}))
-        head.fit_release(self._released(X, labels, rng))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a head of so few records warns
+            head.fit_release(self._released(X, labels, rng))
         if not self.classes:
             return -float(np.linalg.norm(head.predict(x) - y))
         sure = head.predict_proba(x)[0][head.classes_ == y[0]].sum()  # 0 for a class without a mean

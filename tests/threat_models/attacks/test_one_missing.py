@@ -214,7 +214,7 @@ def test_a_plan_that_shows_no_time_says_so():
     """Weights at which every hazard passes the cap at once leave out every person."""
     plan = replace(plan_of(HAZARD), published=Published.of({"w": Values.rounded(np.full(6, 9.0))}))
     (attack,) = attacks_named(["event-time"])
-    refused(PlanError, "moves its sums differently", attack.examine, plan, seeded(1), trials=8, confidence=0.95)
+    refused(PlanError, "move its sums differently", attack.examine, plan, seeded(1), trials=8, confidence=0.95)
 
 
 def test_other_kinds_have_no_times_and_no_gradients():
