@@ -67,20 +67,20 @@ def _tested(*names: str) -> str:
 _FROM_TESTS = (
     [
         "likelihood-ratio",
-        "every statistic of every kind, next to no noise: AUC",
+        "every statistic of every kind without noise: AUC",
         "1",
         "above .80",
         _tested("one_missing"),
     ],
     [
         "likeliest-unit",
-        "every statistic of every kind, next to no noise: right picks of up to 16",
+        "a unit out of 16 without noise, by all statistics: right picks",
         "all",
-        "above chance by .30",
+        "all",
         _tested("one_missing"),
     ],
-    ["event-time", "a person's time of event, next to no noise: right picks", "all", "all", _tested("one_missing")],
-    ["gradient-inversion", "row and label, next to no noise", "all", "all", _tested("gradient_inversion")],
+    ["event-time", "a person's time of event without noise: right picks", "all", "all", _tested("one_missing")],
+    ["gradient-inversion", "row and label without noise", "all", "all", _tested("gradient_inversion")],
     ["lira", "a head of 20 records, d = 40, without noise: AUC", "above .5", "above .60", _tested("shadow_models")],
     [
         "ridge-one-record",

@@ -8,6 +8,7 @@ A unit is what the plan promises about: a record, all rows of a person, or all r
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from privstats.dp import clip_client
 from privstats.encoding import flatten
-from privstats.errors import PlanError
+from privstats.errors import PlanError, UnreadableRecordsWarning
 from privstats.moments import Moments, exact_moments
 from privstats.plan import Plan
 from privstats.randomness import Generator
@@ -229,7 +230,9 @@ def _measured(plan: Plan, records: Records, rows: list[int], known: int) -> Mome
     if clip is not None:
         persons = {"persons": np.minimum(np.arange(len(rows)), known), "person_clip": clip}
     X, y = (_taken(each, at) for each in records)
-    return exact_moments(plan.schema, X, y, published=plan.published, unreadable=plan.unreadable, **persons)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnreadableRecordsWarning)
+        return exact_moments(plan.schema, X, y, published=plan.published, unreadable=plan.unreadable, **persons)
 
 
 def _taken(values: Any, places: NDArray[np.intp]) -> Any:

@@ -14,19 +14,25 @@ from tests.course.test_kinds import SAMPLES as COURSE_SAMPLES
 from tests.schema.test_contract import SAMPLES as SCHEMAS
 from tests.schema.test_contract import plan_of, published
 
+ATTACKS = ("informed", "ridge-one-record", "likelihood-ratio", "likeliest-unit")
 COMMANDS: dict[str, list[str]] = {
-    "plan check": [],
-    "plan show": [],
-    "plan certify": ["--out", "certificate.json", "--checker", "checker.py", "--force"],
-    "plan diff": ["FILE"],
-    "audit budget": [],
-    "audit course": ["--trials", "100", "--asks", "1", "--seed", "1"],
-    "attack run": ["--attack", "informed", "--attack", "ridge-one-record", "--trials", "8", "--seed", "1"],
-    "report": ["--out", "page"],
-    "report --evidence": ["--out", "page"],
-    "course check": [],
-    "course show": [],
+    "plan check": ["FILE"],
+    "plan show": ["FILE"],
+    "plan suggest": ["--plan", "FILE"],
+    "plan certify": ["FILE", "--out", "certificate.json", "--checker", "checker.py", "--force"],
+    "plan diff": ["FILE", "FILE"],
+    "audit budget": ["FILE"],
+    "audit course": ["FILE", "--trials", "100", "--asks", "1", "--seed", "1"],
+    "attack list": ["FILE"],
+    "attack run": ["FILE", *(f"--attack={name}" for name in ATTACKS), "--trials", "8", "--seed", "1"],
+    "report": ["FILE", "--out", "page"],
+    "report --evidence": ["FILE", "--out", "page"],
+    "course check": ["FILE"],
+    "course show": ["FILE"],
+    "look": ["table.csv", "--plan", "FILE"],
+    "score --plan": ["score.toml", "FILE"],
 }
+"""What follows each command; FILE is the plan's or the course's."""
 OTHERS = {  # what a file of a plan or of a course is refused at, with the command that answers
     "plan": {"audit course": "audit budget", "course check": "plan check", "course show": "plan check"},
     "course": {

@@ -68,8 +68,8 @@ class GradientInversion(Examination):
             guess = inverted(plan, np.atleast_2d(to_real(plan.schema, seen - world.without).g))
             found.append(float(_alike(plan, truths[truth], guess)))
             blind.append(float(_alike(plan, truths[truth], truths[other])))
-        metric = "row rebuilt up to its length"
-        return (rated(self, plan, found, blind, confidence, metric=metric, who=self.adversary(plan)),)
+        who = self.adversary(plan)
+        return (rated(self, plan, found, blind, confidence, metric="row rebuilt up to its length", who=who),)
 
 
 def inverted(plan: Plan, g: Array) -> tuple[Array, int]:

@@ -9,6 +9,7 @@ the length of the list. One row is about all statistics, and one about each.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from threat_models.one_missing import Exchange, OneMissing, Records, attacker_of
 from threat_models.report import Row
 
 _UNITS = 16
+AUC, PICKED = "AUC", "picked"
 ALL = ""
 """The question about all statistics together; others are letters."""
 
@@ -37,6 +39,7 @@ class LikelihoodRatio(Examination):
     goal = "membership"
     title = "an attacker who knows everything but one unit asks whether it is in the sums, of any kind"
     needs = Adversary(knows="all-but-one")
+    effort = 2.0
 
     def adversary(self, plan: Plan) -> Adversary:
         """Return the attacker with all colluders that the plan counts with."""
@@ -72,7 +75,7 @@ class LikelihoodRatio(Examination):
             goal=self.goal,
             adversary=who.describe(),
             sees=who.sees,
-            metric=_of("AUC", letter),
+            metric=f"{AUC}{_alone(letter)}",
             worlds=len(inside),
             note=_note(plan),
             **numbers,
@@ -111,8 +114,9 @@ class LikeliestUnit(Examination):
                 found.append(float(best[integer_below(len(best), rng)] == truth))
         who, each = self.adversary(plan), 1 - (1 - confidence) / len(hits)
         note = f"picks one of {count}{_note(plan, joined=True)}"
+        common: dict[str, Any] = {"who": who, "note": note}
         return tuple(
-            rated(self, plan, found, 1 / count, each, metric=_of("picked", letter), who=who, letter=letter, note=note)
+            rated(self, plan, found, 1 / count, each, metric=f"{PICKED}{_alone(letter)}", letter=letter, **common)
             for letter, found in hits.items()
         )
 
@@ -168,8 +172,8 @@ def _total(by_letter: Mapping[str, float], letters: str) -> float:
     return sum(by_letter.values()) if letters == ALL else by_letter[letters]
 
 
-def _of(metric: str, letter: str) -> str:
-    return f"{metric} by {letter} alone" if letter else metric
+def _alone(letter: str) -> str:
+    return f" by {letter} alone" if letter else ""
 
 
 def _note(plan: Plan, *, joined: bool = False) -> str:
