@@ -6,6 +6,7 @@ Reads a plan and data, runs attacks, prints the report. JSON alone on standard o
 from __future__ import annotations
 
 import json as jsons
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -45,7 +46,7 @@ def _attack() -> None:
 
 @attack.command("list")
 def list_(path: MaybePlan = None, json: Json = False) -> None:
-    """List every attack: its number, its goal and who runs it. With a plan, also what each attack reads of it."""
+    """List every attack: its number, its goal and who runs it; with a plan, what each attack reads of it."""
     from threat_models.attack import attacks
 
     plan = None if path is None else _plan(path)
@@ -55,15 +56,16 @@ def list_(path: MaybePlan = None, json: Json = False) -> None:
         typer.echo(jsons.dumps([row | more for row, more in zip(known, read, strict=True)], indent=2))
         return
     table = new_table()
-    for heading in ("#", "attack", "goal", "an attacker who", *(() if plan is None else ("reads of this plan",))):
+    for heading in ("#", "attack", "goal", "an attacker who" if plan is None else "reads of this plan"):
         table.add_column(heading)
     for each in attacks():
-        row = [str(each.number), each.name, each.goal, each.needs.describe()]
-        if plan is not None:
-            read_of = _read_of(each, plan)
-            row.append(read_of["reads"] or f"nothing: {read_of['does not apply']}")
-        table.add_row(*row)
+        last = each.needs.describe() if plan is None else _in_words(_read_of(each, plan))
+        table.add_row(str(each.number), each.name, each.goal, last)
     terminal().print(table)
+
+
+def _in_words(read: Mapping[str, str | None]) -> str:
+    return read["reads"] or f"nothing: {read['does not apply']}"
 
 
 def _read_of(each: AnyAttack, plan: ps.Plan) -> dict[str, str | None]:
