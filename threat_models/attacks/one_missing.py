@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privstats.plan import Plan
 from privstats.randomness import Generator
@@ -150,9 +151,10 @@ def at_every_time(plan: Plan, records: Records, known: int) -> Records:
     return every, None
 
 
-def _events(schema: HazardSchema, happened: np.ndarray) -> np.ndarray:
+def _events(schema: HazardSchema, happened: NDArray[np.int64]) -> NDArray[Any]:
     """Events as a file states them."""
-    return np.array(schema.counted().variable(schema.event).values, object)[happened]  # type: ignore[attr-defined]
+    event: Any = schema.counted().variable(schema.event)  # of declared values
+    return np.array(event.values, object)[happened]
 
 
 def questions(plan: Plan) -> tuple[str, ...]:

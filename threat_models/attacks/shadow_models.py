@@ -135,13 +135,13 @@ class _Lab:
         field, schema = pool.of(plan), replace(of_records(plan.schema), transform=())
         classes = schema.sizes.get("class", 1)
         order = permutation(len(field.y), rng)
-        private = field.private[order], field.y[order]
+        X, y, few = field.private[order], field.y[order], slice(_TARGETS)
         room = min(_room(plan), len(order) - _TARGETS - 1, len(field.public[1]) - 1)
         if room < 1:
             raise DataError("a head needs a record beside the target; give a plan of more records")
-        targets, rest = (tuple(each[part] for each in private) for part in (slice(_TARGETS), slice(_TARGETS, None)))
-        bare = replace(plan, schema=schema, min_count=0, merge={})
-        return cls(bare, _heads(plan)[0], min(room, _PER_CLASS * classes), targets, rest, field.public)
+        bare, rest = replace(plan, schema=schema, min_count=0, merge={}), slice(_TARGETS, None)
+        records = min(room, _PER_CLASS * classes)
+        return cls(bare, _heads(plan)[0], records, (X[few], y[few]), (X[rest], y[rest]), field.public)
 
     def shadows(self, target: int, rng: Generator) -> Shadows:
         """Shadow models about one target, in pairs over the same records of the public sample."""
