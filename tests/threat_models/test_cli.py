@@ -213,7 +213,7 @@ def test_the_list_has_every_attack():
 def test_the_list_of_a_plan_shows_what_each_attack_reads_of_it(small):
     listed = {each["name"]: each for each in json.loads(call("list", small, "--json").stdout)}
     assert listed["mean-ratio"]["reads"] == "A"
-    assert listed["likelihood-ratio"]["reads"] == "NAS"
+    assert listed["likelihood-ratio"]["reads"] == "NASBD"
     assert listed["event-time"]["reads"] == ""
     assert "HazardSchema" in listed["event-time"]["does not apply"]
     shown = " ".join(call("list", small).stdout.split())

@@ -70,6 +70,8 @@ class LikelihoodRatio(Examination):
         inside, outside = (np.array(scores)[:, None] for scores in pair)
         promised = ceilings.guaranteed(plan, who, letter)
         numbers = compared(Trials(inside, outside), promised, confidence, rng)
+        if letter:
+            numbers["roc"] = None  # a picture shows all statistics together
         return Row(
             attack=self.name,
             number=self.number,
@@ -126,7 +128,7 @@ class EventTime(LikeliestUnit):
     """When a known person's event happened, or until when it had not: the likeliest of all cells of time."""
 
     name = "event-time"
-    title = "an attacker who knows a person's columns and all other persons picks the time of her event"
+    title = "an attacker who knows a person's columns and all other persons picks the time of that person's event"
     kinds = (HazardSchema,)
 
     def world(self, plan: Plan, rng: Generator) -> OneMissing:

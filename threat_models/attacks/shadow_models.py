@@ -163,7 +163,7 @@ class _Lab:
         x, y = (each[target : target + 1] for each in self.targets)
         X, labels = others[0][rows], others[1][rows]
         if member:
-            X, labels = np.concatenate([x, X]), np.concatenate([y, labels])
+            X, labels = np.concatenate([X, x]), np.concatenate([labels, y])
         head: Any = head_class(self.head)(**({} if self.classes else {"fit_intercept": False}))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a head of so few records warns
@@ -179,9 +179,9 @@ class _Lab:
         return isinstance(self.plan.schema, ClassSchema)
 
     def _released(self, X: Array, y: NDArray[Any], rng: Generator) -> Any:
-        """The release of these records, dealt to as few clients as the plan admits."""
+        """The release of these records, dealt to as few clients as the plan admits; the last moves one client alone."""
         plan = self.plan
-        holders = -(-len(X) // _per_client(plan))
+        holders = -(-(self.records + 1) // _per_client(plan))
         parts = [of_single_rows(plan, exact_moments(plan.schema, X[k::holders], y[k::holders])) for k in range(holders)]
         none = of_single_rows(plan, exact_moments(plan.schema, X[:0], y[:0]))
         return session.aggregate_unmasked(plan, [*parts, *[none] * (plan.cohort.min_survivors - holders)], rng)
