@@ -138,6 +138,11 @@ def score(
 
 
 def _scoring(head: Path, bins: Bins) -> ps.Scoring:
+    if head.suffix == ".toml":
+        raise PlanError(
+            f"{head} is a plan or a course, and a head is scored: fit one on its release and give the file that its "
+            f"save() wrote; `privstats plan check` and `privstats course check` read {head}"
+        )
     sources = None if bins.release is None else [ps.Release.load(each) for each in _releases_at(bins.release)]
     scale: dict[str, Any] = {} if bins.margin is None else {"score": "margin", "reach": bins.margin}
     return ps.Scoring(
