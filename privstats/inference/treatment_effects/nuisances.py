@@ -19,6 +19,7 @@ from privstats.schema import EffectSchema
 from privstats.schema.public_values import Values
 
 _LEAST = 1e-9  # of the largest eigenvalue of a matrix that is inverted
+_CLEAR = 3.0  # standard deviations of its noise that the smallest eigenvalue of the information must exceed
 
 
 @dataclass(frozen=True)
@@ -30,22 +31,35 @@ class Nuisances:
             the other arm's sum of x x', S_a a line's covariance with its penalty's shrinkage, S_w that of w.
         most: maximum of it over parts of these records: min over both orders of the largest eigenvalue of M^1/2 S_a
             M^1/2 times tr(M S_w), as a part's matrix is M^1/2 P M^1/2 with 0 <= P <= 1.
+        bound: the largest variance under any propensity within the trim, however wrong: a line's error b adds the sum
+            of d x'b, d at most the largest weight. So its variance is at most the sum of d^2 times the largest
+            eigenvalue of G^1/2 S_a G^1/2.
         records: noisy.
         clear: smallest eigenvalue of the last information over its noise.
     """
 
     variance: float
     most: float
+    bound: float
     records: float
     clear: float
 
+    @property
+    def hidden(self) -> bool:
+        """Whether noise hides the propensity along some column, so that ``bound`` counts."""
+        return not self.clear > _CLEAR
+
     def of(self, records: float) -> float:
         """Return the variance scaled to another session's records."""
-        return self.variance * (records / self.records) ** 2 if self.records > 0 else np.inf
+        return self._scaled(self.variance, records)
 
     def of_any_part(self, records: float) -> float:
         """Return the largest variance over parts of ``records`` records."""
-        return self.most * (records / self.records) ** 2 if self.records > 0 else np.inf
+        return self._scaled(self.most, records)
+
+    def _scaled(self, variance: float, records: float) -> float:
+        own = self.bound if self.hidden else min(variance, self.bound)
+        return own * (records / self.records) ** 2 if self.records > 0 else np.inf
 
 
 def nuisances_of(
@@ -64,13 +78,14 @@ def nuisances_of(
     weights = _covariance_of_weights(rounds[-1])
     lines = [(each.real[:d], each.real[d : 2 * d]) for each in published]
     residual = _residual_variance(schema, outcome, sums, lines)
-    total, most, share = 0.0, 0.0, 0.0625 if schema.estimand == "overlap" else 1.0
+    total, most, bound, share = 0.0, 0.0, 0.0, 0.0625 if schema.estimand == "overlap" else 1.0
     for arm in (1,) if schema.estimand == "att" else (0, 1):  # the line of the treated is not read
         other = _positive(own.G[1 - arm])
         spread = _covariance_of_line(own, arm, lines[place][arm], residual)
         total += share * float(np.trace(other @ spread @ other @ weights))
         most += share * _of_any_part(other, spread, weights)
-    return Nuisances(total, most, records, smallest / sigma if sigma else np.inf)
+        bound += _squared_weights(schema, own.records, arm) * _largest(own, spread)
+    return Nuisances(total, most, bound, records, smallest / sigma if sigma else np.inf)
 
 
 def nuisances_of_missing(
@@ -86,7 +101,7 @@ def nuisances_of_missing(
     d, last, chance = schema.width, rounds[-1], schema.min_chances
     sigma, own = float(last.sigma["H"]), (line.real[:d], line.real[d : 2 * d])
     residual = _residual_variance(schema, outcome, [sums], [own])
-    total, clear = 0.0, np.inf
+    total, bound, clear = 0.0, 0.0, np.inf
     for arm, part in enumerate((slice(0, d), slice(d, 2 * d))):
         information = np.asarray(last.moments.H)[part, part]
         smallest = float(np.linalg.eigvalsh((information + information.T) / 2)[0])
@@ -94,7 +109,29 @@ def nuisances_of_missing(
         M = _positive((information + information.T) / 2) / (chance[arm] * (schema.trim or 1.0))
         spread = _covariance_of_line(sums, arm, own[arm], residual)
         total += float(np.trace(M @ spread @ M @ _covariance_of_weights(last, part)))
-    return Nuisances(total, total, records, clear)
+        heaviest = 1 / (chance[arm] * (schema.trim or 1.0)) - 1
+        bound += (records + max(sums.records[arm], 0.0) * heaviest**2) * _largest(sums, spread)
+    return Nuisances(total, total, bound, records, clear)
+
+
+def _squared_weights(schema: EffectSchema, arms: tuple[float, float], arm: int) -> float:
+    """Return the largest sum of squared weights d of one arm's line, for any propensity within the trim.
+
+    d is 1 - a / e for the line of the treated (``arm`` 0) and 1 - (1 - a) / (1 - e) for the others', times e (1 - e)
+    for overlap weights, and times e for the treated as the population.
+    """
+    own, other = max(arms[arm], 0.0), max(arms[1 - arm], 0.0)
+    low = schema.trim or 0.0
+    if schema.estimand == "overlap":
+        return own * (1 - low) ** 4 + other / 16
+    return own * (1 / low - 1) ** 2 + other
+
+
+def _largest(sums: ArmSums, spread: Array) -> float:
+    """Return the largest eigenvalue of G^1/2 S G^1/2, G of both arms and not below its noise."""
+    G = _positive(sums.G[0]) + _positive(sums.G[1]) + sums.sigma_G * np.eye(len(spread))
+    root = np.linalg.cholesky(G + _LEAST * float(np.trace(G)) * np.eye(len(spread)))
+    return float(np.linalg.eigvalsh(root.T @ spread @ root)[-1])
 
 
 def _of_any_part(M: Array, spread: Array, weights: Array) -> float:
