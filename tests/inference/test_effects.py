@@ -20,7 +20,7 @@ from privstats.errors import ReleaseError
 from privstats.estimates.effect import ArmSums, outcome_lines, ridge_line
 from privstats.inference.treatment_effects.arms import interval_of_mean
 from privstats.inference.treatment_effects.influence_sums import InfluenceSums, ratio_of
-from privstats.inference.treatment_effects.nuisances import _largest, _of_any_part, _squared_weights
+from privstats.inference.treatment_effects.nuisances import _Information, _of_any_part, _squared_weights
 from privstats.inference.treatment_effects.ratios import RatioOfSums
 from privstats.kinds.effect.influences import _propensity, influence_of, population_of
 from privstats.moments import exact_moments
@@ -449,7 +449,8 @@ def test_no_propensity_within_the_trim_adds_more_than_the_bound(estimand: Any) -
     S = root @ root.T
     sums = ArmSums(G, (np.zeros(d), np.zeros(d)), 1.0, 0.0, 0.0)  # type: ignore[arg-type]
     for side in (1,) if estimand == "att" else (0, 1):
-        most = _squared_weights(schema, sums.records, side) * _largest(sums, S)
+        largest = _Information(np.zeros((d, d)), 1.0).largest_hidden(sums, S)
+        most = _squared_weights(schema, sums.records, side) * largest
         for _ in range(200):
             e = rng.choice((0.1, rng.uniform(0.1, 0.9), 0.9), n)
             e = e if side == 0 else 1 - e

@@ -367,7 +367,7 @@ def _reasons(schema: EffectSchema, ratio: RatioOfSums | RatioOfMeans, found: Nui
     if found is not None and found.hidden:
         who = "whose outcome is missing" if schema.missing else "who is treated"
         reasons.append(
-            f"noise hides along some column {who}, so the interval allows for any propensity within the trim: plan "
-            "fewer columns, more records, a larger epsilon, or a larger trim"
+            f"noise hides along some column {who}; along it the interval allows for any propensity within the trim and "
+            "relies on the outcome models: plan fewer columns, more records, a larger epsilon, or a larger trim"
         )
     return tuple(reasons)
