@@ -36,7 +36,7 @@ DRAWS = 100
 """Number of releases that a forecast draws."""
 
 _SETS = 10  # data sets among the draws; the others differ in noise alone
-_MAX_DRAWN = 4_096  # records of one set; sums of more records are multiples of theirs
+_MAX_DRAWN = 2_048  # records of one set; sums of more records are multiples of theirs
 _EVEN = 1 / 3  # variance of an even column of -1 to 1
 _LOG_RATIO = 0.3  # of each column of a hazard
 _HALVINGS = 60
@@ -193,9 +193,7 @@ def forecast(
     given = Guesses(**guesses)
     study, chance = study_of(plan), np.random.default_rng(0)
     read = [study.read(releases, alpha) for releases in islice(_drawn(study, given, chance, draws), draws)]
-    rows = tuple(
-        _forecast_row(name, [each[place] for each in read], draws) for place, name in enumerate(study.names)
-    )
+    rows = tuple(_forecast_row(name, [each[place] for each in read], draws) for place, name in enumerate(study.names))
     why = Counter(row.why for each in read for row in each if row.why)
     return Forecast(given.records, draws, rows, why.most_common(1)[0][0] if why else "")
 
@@ -510,7 +508,9 @@ def _regression_rows(table: Any, alpha: float, first: int) -> list[_Row]:
     early = arrived is not None and not arrived.all()
     why = table.notes[0] if early else "noise hides it: plan more records, fewer columns, or a larger epsilon"
     ends, reported = table.conf_int(alpha)[first:], table.errors.reported(alpha)[first:]
-    return [_Row(float(low), float(high), "" if told else why) for (low, high), told in zip(ends, reported, strict=True)]
+    return [
+        _Row(float(low), float(high), "" if told else why) for (low, high), told in zip(ends, reported, strict=True)
+    ]
 
 
 _STUDIES: Mapping[str, Callable[[Any], Study]] = {

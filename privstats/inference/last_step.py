@@ -31,7 +31,7 @@ _SURE = 2.0  # standard deviations of noise that a measured change must allow fo
 _NOTED = 0.5  # a note reports possible next steps from this many standard errors on
 _OF_NOISE = 2.0  # lengths of a step of noise alone, up to which noise explains a step
 
-EARLY = "the rounds ended before they converged: set rate=, or more rounds"
+EARLY = "the rounds ended before they converged: plan more rounds, or a public rate= near the mean of the outcome"
 """Note on rounds that further rounds would complete."""
 
 HIDDEN_STEP = (

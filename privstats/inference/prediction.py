@@ -72,7 +72,7 @@ def predicted_half_width(
             ``min_survivors`` survivors.
         records: n, a public guess.
         variance: v, a public guess, behind the transform; 1/3 for uniform on -1 to 1.
-        residual, treated, separation, rarest: as for :class:`~privstats.inference.forecasts.Guesses`; where arms differ,
+        residual, treated, separation, rarest: as for ``forecasts.Guesses``; where arms differ,
             ``residual`` is the rarer one's. Its default is half the target bound, for effects a quarter of the
             outcomes' range.
 

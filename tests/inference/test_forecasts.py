@@ -69,7 +69,7 @@ def test_sites_with_probabilities_of_their_own_are_drawn_by_site():
     course = trial(probability=(0.3, 0.6))
     X, _ = study_of(course).draw(Guesses(4_000), 4_000, np.random.default_rng(0))
     arm = X[:, list(study_of(course).course.plan.schema.feature_names).index("arm")]
-    assert [round(float(arm[k::2].mean()), 2) for k in (0, 1)] == [0.3, 0.6]
+    assert [float(arm[k::2].mean()) for k in (0, 1)] == pytest.approx([0.3, 0.6], abs=0.02)
     assert inf.forecast(course, records=2_000, draws=2).worst.reported == 2
 
 
@@ -95,7 +95,7 @@ def test_sums_of_many_records_are_multiples_of_few():
     course = trial(records=50_000)
     study, chance = study_of(course), np.random.default_rng(0)
     (releases,) = [next(forecasts._drawn(study, Guesses(50_000), chance, 1))]
-    assert releases[-1].moments.N == pytest.approx(50_000, rel=0.01)
+    assert pytest.approx(50_000, rel=0.01) == releases[-1].moments.N
     assert releases[-1].sigma == study.course.plan.noise.released_sigma(2)
 
 

@@ -165,21 +165,22 @@ def _show_widths(path: Path | None, guesses: dict[str, Any], as_json: bool) -> N
         typer.echo(json_text({"half_widths": named, **({"warnings": warned} if warned else {})}))
         return
     several = ["shares of the promise"] if len(ways) > 1 else []
-    headings = ["records", "half width", "without noise", "reported", *several]
+    headings = ["records", "half width", "no noise", "reported", *several]
     cells = [
-        (f"{width.records:,}", f"{width.noisy:.3g}", f"{width.exact:.3g}", _told(width), label)
-        for label, width in rows
+        (f"{width.records:,}", f"{width.noisy:.3g}", f"{width.exact:.3g}", _told(width), label) for label, width in rows
     ]
     console = terminal()
     console.print(table_of(headings, [row[: len(headings)] for row in cells], left=several))
     console.print(f"95 % intervals {predicted_of(plan).quantity}. inf: noise will hide it.")
-    console.print("reported: draws from these guesses whose table reports the row; of several rows, the one hidden most.")
+    console.print(
+        "reported: draws from these guesses whose table reports the row; of several rows, the one hidden most."
+    )
     for line in warned:
         console.print(escape(line))
 
 
 def _told(width: HalfWidth) -> str:
-    return f"in {width.reported} of {width.draws} draws"
+    return f"{width.reported} of {width.draws}"
 
 
 def _ways(plan: ps.Plan) -> dict[str, Any]:

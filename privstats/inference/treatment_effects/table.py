@@ -34,7 +34,6 @@ from privstats.inference.treatment_effects.ratios import RatioOfMeans, RatioOfSu
 from privstats.plan import Plan
 from privstats.release import Release
 from privstats.schema import EffectSchema
-from privstats.schema.public_values import Values
 
 if TYPE_CHECKING:
     from privstats.inference.summary import Summary
@@ -313,9 +312,7 @@ def _numbers(read: CourseSums) -> tuple[float, float] | None:
 def _with_both(schema: EffectSchema, table: EffectTable, sums: InfluenceSums) -> EffectTable:
     apart = difference_of(schema, sums, fitted=table._sums is not None)
     widened = _reasons(schema, apart, None)
-    return replace(
-        table, measure="difference", ratio=apart, widened=widened, as_ratio=replace(table, measure="ratio")
-    )
+    return replace(table, measure="difference", ratio=apart, widened=widened, as_ratio=replace(table, measure="ratio"))
 
 
 def _stated(schema: EffectSchema, place: int) -> dict[str, Any]:
