@@ -272,10 +272,11 @@ def _facts(plan: ps.Plan, unread: UnreadStatistics) -> list[str]:
         from privstats.inference.counts.table import wide_sentences
 
         width = [*wide_sentences(plan), *wide_means(plan)]
-    elif plan.schema.task == "hazard":
+    elif plan.schema.task in ("effect", "hazard"):
+        from privstats.inference.forecasts import forecast_sentences
         from privstats.inference.prediction import cap_warnings
 
-        width = cap_warnings(plan)
+        width = [*cap_warnings(plan), *forecast_sentences(plan)]
     if plan.devices is not None:
         width += of_contrib("browsers", "a plan with [devices]", PlanError)(plan)
     return [*facts(plan), *width, *grid_sentences(plan), *unread.sentences()]
