@@ -89,7 +89,7 @@ WORLDS: dict[str, str] = {
     r"time\.": ("tests/hazard/test_sums.py::test_the_score_is_unbiased_at_the_truth_where_most_pass_the_cap"),
     r"The check of proportionality covers \w+ alone, from the counts\. Not rejecting is no evidence that hazards are "
     r"proportional, and a rejection does not make the ratio wrong: it is then an average over time\.": (
-        "tests/hazard/test_sums.py::test_the_score_is_unbiased_at_the_truth_where_most_pass_the_cap"
+        f"{_COURSE}::test_a_ratio_that_changes_with_time_is_read_as_an_average_over_time"
     ),
     r"A hazard ratio is not a causal effect, even in a trial: it compares persons still at risk, and depends on the "
     r"columns; kaplan_meier of the same releases gives risks\.": (
