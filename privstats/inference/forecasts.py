@@ -410,8 +410,8 @@ def _propensity(schema: EffectSchema, columns: Array, clients: int, guesses: Gue
 
 
 def _read_effects(releases: Sequence[Release], alpha: float) -> list[_Row]:
-    tables = effects(releases).tables
-    return [_Row(*map(float, table.conf_int(alpha)), table.why_at(alpha)) for table in tables]
+    rows = [(table.conf_int(alpha), table.why_at(alpha)) for table in effects(releases).tables]
+    return [_Row(float(low), float(high), why) for (low, high), why in rows]
 
 
 # --- hazards

@@ -133,8 +133,8 @@ def csv_header(path: Path, dialect: Dialect | None = None) -> Header:
             f"cannot read {path}: in line {lines}, the row of names, column {odd[0]} has a character that cannot be "
             f"printed: rename it{_hint(how)}"
         )
-    first = {name: place for place, name in reversed(list(enumerate(names, 1)))}
-    if twice := [(first[name], place) for place, name in enumerate(names, 1) if name and first[name] < place]:
+    places = {name: place for place, name in reversed(list(enumerate(names, 1)))}
+    if twice := [(places[name], place) for place, name in enumerate(names, 1) if name and places[name] < place]:
         one, other = twice[0]  # by position: without a row of names these are values
         raise DataError(
             f"cannot read {path} as a table with a row of names and a column per feature: in line {lines}, columns "
