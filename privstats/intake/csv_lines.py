@@ -120,9 +120,9 @@ def csv_header(path: Path, dialect: Dialect | None = None) -> Header:
             "stray quote: write names without quotes"
         )
     if unclosed := [place for place, name in enumerate(fields, 1) if how.separator in name and "\n" in name]:
-        first = lines - text.count("\n")  # the text may hold records, so none of it is shown
+        line = lines - text.count("\n")  # the text may hold records, so none of it is shown
         raise DataError(
-            f"cannot read {path}: in line {first}, its row of names, a quote in column {unclosed[0]} is not closed: "
+            f"cannot read {path}: in line {line}, its row of names, a quote in column {unclosed[0]} is not closed: "
             "write names without quotes"
         )
     names = [unicodedata.normalize("NFC", _in_one_line(name)) for name in fields]

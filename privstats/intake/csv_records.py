@@ -113,10 +113,10 @@ def stray_column(text: str, separator: str) -> int:
     """
     field, text = re.compile(f'{_QUOTED}|[^"{re.escape(separator)}]*+'), text.strip("\r\n")
     place, column = 0, 1
-    while (found := field.match(text, place)) and found.end() < len(text):
-        if text[found.end()] != separator:
+    while (match := field.match(text, place)) and match.end() < len(text):
+        if text[match.end()] != separator:
             return column
-        place, column = found.end() + 1, column + 1
+        place, column = match.end() + 1, column + 1
     return 0
 
 

@@ -231,11 +231,11 @@ def _require_numbers(
     _require_none(place, texts, "holds no numbers in", "encode these columns, or omit them")
 
 
-def _require_none(place: _Place, found: Mapping[str, NDArray[np.bool_]], what: str, remedy: str) -> None:
+def _require_none(place: _Place, concerned: Mapping[str, NDArray[np.bool_]], what: str, remedy: str) -> None:
     """Refuse columns by name, with the place of the first record concerned."""
-    if found:
-        first = min(int(np.argmax(each)) for each in found.values())
-        raise RecordError(f"{place.file.path} {what} {', '.join(found)}, first in {place.of(first)}; {remedy}")
+    if concerned:
+        first = min(int(np.argmax(each)) for each in concerned.values())
+        raise RecordError(f"{place.file.path} {what} {', '.join(concerned)}, first in {place.of(first)}; {remedy}")
 
 
 def _any_of(masks: Mapping[str, NDArray[np.bool_]]) -> dict[str, NDArray[np.bool_]]:
