@@ -118,6 +118,33 @@ def rounds(
     return made
 
 
+def counts(frailty: float, level: float, bound: float, robust: bool) -> Callable[[int, float], Way]:
+    """Counts of a gamma frailty: their variance is their mean plus ``frailty`` times its square; slopes of an age, a
+    column that 20 % have and a skewed value."""
+    errors: Literal["robust"] | None = "robust" if robust else None
+    schema = ps.ScoreSchema(
+        4, 2.0, family="poisson", target_bound=bound, rate=0.8, transform=(ConstantFeature(1.0),), errors=errors
+    )
+    truth = np.array([level, 0.5, 0.0, 0.5])
+
+    def made(records: int, epsilon: float) -> Way:
+        course = ps.Newton.start(schema, ps.Cohort(CLIENTS, CLIENTS, 2 * records), promise(epsilon))
+
+        def answer(chance: Chance, rng: Generator) -> Answer:
+            age = np.clip(chance.normal(0, 0.4, records), -1, 1)
+            value = np.clip(chance.lognormal(-1.5, 0.7, records), 0, 1)
+            X = np.c_[age, chance.random(records) < 0.2, value] * 1.0
+            own = chance.gamma(1 / frailty, frailty, records) if frailty else 1.0
+            y = np.minimum(chance.poisson(np.exp(truth[0] + X @ truth[1:]) * own), bound)
+            parts = dealt(X, y.astype(int), CLIENTS)
+            table = inf.poisson(courses.run(course, lambda node: ran(node.plan, parts, rng)))
+            return Answer.of(np.where(table.reported, table.params, np.nan), table.conf_int(), truth)
+
+        return answer
+
+    return made
+
+
 def groups(tails: str, share: float, factor: float) -> Callable[[int, float], Way]:
     """Means of two groups, one of them this share of the records with a spread so many times the other's, and of a
     column of 0 and 1 that few have."""
@@ -323,6 +350,7 @@ EDGES: Mapping[str, Worlds] = {
         ("a linear model", "thrice the variance under a column that 10 % have", 2_000, 8.0, line("normal", 0.1, 3, 20)),
         ("", "the same", 20_000, 3.0, line("normal", 0.1, 3, 20)),
         ("", "the same, skewed", 20_000, 8.0, line("skewed", 0.1, 3, 20)),
+        ("", "three times the spread under a column that 5 % have", 20_000, 8.0, line("normal", 0.05, 9, 20)),
     ],
     "sites": [
         ("the same slopes at all sites", "sites of 1 to 10 shares", 10_000, 8.0, sites(1, 0.0, 0.0)),
@@ -332,6 +360,12 @@ EDGES: Mapping[str, Worlds] = {
         ("logistic", "2 % have the outcome, 5 % the column", 20_000, 8.0, rounds("logistic", -4.2, 0.05, None)),
         ("", "the same", 20_000, 3.0, rounds("logistic", -4.2, 0.05, None)),
         ("Poisson", "rates of .3 to 4, bound 20", 10_000, 8.0, rounds("poisson", -0.4, 0.1, 20.0)),
+    ],
+    "rounds, robust errors": [
+        ("log means are linear", "Poisson, variance equal to the mean", 50_000, 8.0, counts(0.0, -0.7, 20.0, True)),
+        ("", "a frailty of 3: 2.8 times the mean", 50_000, 8.0, counts(3.0, -0.7, 20.0, True)),
+        ("", "the same", 10_000, 8.0, counts(3.0, -0.7, 20.0, True)),
+        ("", "a frailty of 1, bound 12: 2.2 times the mean", 50_000, 8.0, counts(1.0, 0.0, 12.0, True)),
     ],
     "rounds, few records": [
         ("Poisson", "rates of .3 to 4, bound 8, rate 1", 2_000, 8.0, rounds("poisson", -0.4, 0.1, 8.0, 1.0)),
@@ -372,6 +406,27 @@ EDGES: Mapping[str, Worlds] = {
         ("", "the same", 4_000, 1.0, scored(0.03)),
     ],
     "beyond the edge": [
+        (
+            "variance equals the mean",
+            "Poisson, a frailty of 3: 2.8 times the mean",
+            50_000,
+            8.0,
+            counts(3.0, -0.7, 20.0, False),
+        ),
+        (
+            "variance equals the mean",
+            "Poisson, a frailty of 1, bound 12: 2.2 times the mean",
+            50_000,
+            8.0,
+            counts(1.0, 0.0, 12.0, False),
+        ),
+        (
+            "residuals vary alike",
+            "three times the spread under a column that 5 % have",
+            20_000,
+            8.0,
+            line("normal", 0.05, 9, 1),
+        ),
         (
             "residuals vary alike",
             "thrice the variance under a column that 10 % have",

@@ -9,14 +9,13 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from privstats.dp.privacy import MODELS
-from privstats.heads.diagnostics import RARE
+from privstats.heads.diagnostics import RANKS, RARE, has_rare, only_ranks
 from privstats.heads.provenance import UNKNOWN, Provenance
 from privstats.heads.rules import Preprocessing
 from privstats.transforms import input_features
 from privstats.version import __version__
 
 _SHOWN_LABELS = 50
-_RARE = 0.5
 _WIDTH, _PAIR = 40, 2
 
 
@@ -131,6 +130,8 @@ def _probabilities(head: Any) -> Iterator[str]:
             f"Probabilities are corrected for the clip of residuals: scores are divided by {divisor:.3g} and shifted, "
             "by released sums alone."
         )
+    elif only_ranks(head):
+        yield f"**Probabilities are those of the model, and not calibrated: {RANKS}.**"
     elif temperature == 1.0:
         yield "Probabilities are those of the model; they were not calibrated on records."
     if temperature != 1.0:
@@ -145,7 +146,7 @@ def _probabilities(head: Any) -> Iterator[str]:
 
 def _has_rare(head: Any) -> bool:
     shares = getattr(head, "priors_", getattr(head, "prevalence_", None))
-    return shares is not None and bool(shares.min() < _RARE / len(shares))
+    return shares is not None and has_rare(shares)
 
 
 def _origin(found: Provenance) -> Iterator[str]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
-from privstats.heads.diagnostics import RARE
+from privstats.heads.diagnostics import RARE, has_rare
 from privstats.inference.counts.statistics import confusion_of
 from privstats.inference.counts.table import CountTable, Interval, ratio, z_of
 from privstats.inference.figures import plot_score
@@ -121,15 +121,26 @@ class HeadScore(RowTable):
     def remarks(self) -> tuple[str, ...]:
         """Notes on the numbers."""
         if self.only is None:
-            return ()
+            return self._of_accuracy
         return (
             f"This head predicts one class, {self.only!r}, for every record, up to noise: its accuracy is that "
             "class's share, and its balanced accuracy that of guessing. The AUC may still separate the classes: "
             f"{RARE}.",
         )
 
+    @property
+    def _of_accuracy(self) -> tuple[str, ...]:
+        counts = np.maximum(self.confusion.sum(axis=1), 0.0)
+        if not self.reported or not has_rare(counts / counts.sum()):
+            return ()
+        label, share = list(self.recall)[int(counts.argmax())], counts.max() / counts.sum()
+        return (
+            f"Accuracy says little where a class is rare: predicting {label!r} for every record would have about "
+            f"{share:.2f}. Read the AUC first, then how many records of the rare class are recognised.",
+        )
+
     def to_rows(self) -> list[dict[str, Any]]:
-        """Return every measure with its interval."""
+        """Return every measure with its interval: first those that a rare class does not distort."""
         return [
             {
                 "metric": name,
@@ -179,15 +190,16 @@ class HeadScore(RowTable):
 
     def _measures(self) -> list[tuple[str, str, Interval]]:
         several = len(self.roc) > 1
-        measures = [("accuracy", "", self.accuracy), ("balanced accuracy", "", self.balanced_accuracy)]
-        measures += [("AUC", name if several else "", each) for name, each in self.auc.items()]
-        measures += [("recall", name, each) for name, each in self.recall.items()]
+        measures = [("AUC", name if several else "", each) for name, each in self.auc.items()]
         schema: Any = self.release.plan.schema
         if self.prevalence is not None and schema.score == "probability":
             for threshold in (self.own and self.own.thresholds) or (self.prevalence,):
                 at = self.at(threshold)
                 measures.append((f"sensitivity from {at.threshold:.3g} on", "", at.sensitivity))
                 measures.append((f"specificity from {at.threshold:.3g} on", "", at.specificity))
+        measures += [("balanced accuracy", "", self.balanced_accuracy)]
+        measures += [("recall", name, each) for name, each in self.recall.items()]
+        measures.append(("accuracy", "", self.accuracy))
         if self.calibration is not None:
             measures.append(("calibration error", "", self.calibration.error))
         return measures

@@ -71,6 +71,8 @@ class NormalEquations:
         sigma_G, sigma_h, sigma_q: noise standard deviations; G's off-diagonal has sigma_G / sqrt 2.
         degrees: records minus columns.
         known_variance: fixed by the model, or None.
+        score_variance: the score's covariance without noise where it was summed, ``(p, p)``, with noise of its own;
+            None: it is the variance times G.
     """
 
     G: Array
@@ -81,6 +83,7 @@ class NormalEquations:
     sigma_q: float
     degrees: float
     known_variance: float | None = None
+    score_variance: Array | None = None
 
     @cached_property
     def eigenvalues(self) -> Array:
@@ -142,6 +145,9 @@ class NormalEquations:
 class Inversion:
     """Tests and intervals of contrasts of the solution, ``(m,)``.
 
+    Where the score's covariance J was summed, its variance along a direction a is the larger of ``a'Ja`` and the
+    model's ``s2 a'Ga``. So noise in J never makes an interval narrower than the model's.
+
     Attributes:
         contrasts: ``(m, p)``: parameter i is ``contrasts[i] @ b``.
         degrees: of the t quantiles; infinite for a known variance.
@@ -183,7 +189,7 @@ class Inversion:
     @cached_property
     def error(self) -> Array:
         """Standard error, noise included."""
-        return self._over_precision(self._noise + self.equations.variance * self.precision)
+        return self._over_precision(self._noise + self._sampled)
 
     @cached_property
     def relative_bias(self) -> Array:
@@ -205,7 +211,7 @@ class Inversion:
         """Return scores over standard deviations; without noise t."""
         step = self.estimate - null
         variance = self._noise - step * self._slope + np.square(step) * self._curvature
-        scale = np.sqrt(np.maximum(variance + self.equations.variance * self.precision, 0.0))
+        scale = np.sqrt(np.maximum(variance + self._sampled, 0.0))
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where((step == 0) | (self.precision == 0), 0.0, self.precision * step / scale)
 
@@ -223,7 +229,7 @@ class Inversion:
         z2 = np.where(reported, np.square(self._quantile(alpha) if sampling else quantile(alpha, math.inf)), 0.0)
         square = np.where(reported, np.square(self.precision) - z2 * self._curvature, 1.0)
         middle = z2 * self._slope / 2
-        free = z2 * (self._noise + (self.equations.variance * self.precision if sampling else 0.0))
+        free = z2 * (self._noise + (self._sampled if sampling else 0.0))
         root = np.sqrt(np.maximum(np.square(middle) + square * free, 0.0))
         moved = 0.0 if sampling or not self.bias else np.where(reported, self.relative_bias * self.error, 0.0)
         low, high = (middle - root) / square - moved, (middle + root) / square + moved
@@ -248,7 +254,7 @@ class Inversion:
         along = self._spread @ nearest
         level = eq.sigma_h**2 + k * float(nearest @ nearest)
         noise = level * self._spread @ self._spread.T + k * np.outer(along, along)
-        covariance = noise + eq.variance * inner
+        covariance = noise + eq.variance * inner + self._beyond_model(inner)
         score = max(float(step @ np.linalg.solve(covariance, step)), 0.0)
         share = float(eigh(inner, covariance, eigvals_only=True)[-1]) if self.bias else 0.0
         return max(self._joint_tail(score, share), self._least_joint_level(inner, share))
@@ -267,6 +273,14 @@ class Inversion:
         half = np.linalg.inv(np.linalg.cholesky(self._spread @ self._spread.T))
         least = max(float(np.linalg.eigvalsh(half @ inner @ half.T)[0]), 0.0) / self.equations.sigma_G
         return self._joint_tail(least**2, share)
+
+    def _beyond_model(self, inner: Array) -> Array:
+        """Return the positive part of the measured covariance minus the model's, ``(r, r)``."""
+        if self.equations.score_variance is None:
+            return np.zeros_like(inner)
+        measured = self._spread @ self.equations.score_variance @ self._spread.T
+        values, vectors = np.linalg.eigh(measured - self.equations.variance * inner)
+        return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
 
     def _quantile(self, alpha: float) -> Array | float:
         return folded_quantile(alpha, self.relative_bias) if self.bias else quantile(alpha, self.degrees)
@@ -290,6 +304,15 @@ class Inversion:
     @cached_property
     def _size(self) -> Array:
         return np.asarray(np.einsum("ij,ij->i", self.directions, self.directions))
+
+    @cached_property
+    def _sampled(self) -> Array:
+        """The score's variance along each direction, without noise."""
+        model = self.equations.variance * self.precision
+        if self.equations.score_variance is None:
+            return model
+        a = self.directions
+        return np.asarray(np.maximum(model, np.einsum("ij,jk,ik->i", a, self.equations.score_variance, a)))
 
     # a'V(w + u a)a = noise + slope u + curvature u^2
 

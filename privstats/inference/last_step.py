@@ -49,7 +49,8 @@ class Earlier:
 class LastStep:
     """Parameters theta = C (w + b): test inversion of the step b, shifted by C w.
 
-    The inversion has variance 1, normal quantiles, and :func:`remainder` as bias.
+    The inversion has variance 1, or the score's measured covariance where it is larger, normal quantiles, and
+    :func:`remainder` as bias.
     """
 
     inversion: Inversion
@@ -159,6 +160,11 @@ def last_step(
     return LastStep(inversion, rows @ weights[-1], _earlier(present, weights, radius, design))
 
 
+def is_robust(release: Release) -> bool:
+    """Return whether a round summed the score's second moment, from which errors follow without a model."""
+    return "J" in release.plan.schema.statistics
+
+
 def notes_on(errors: LastStep, read: NDArray[np.bool_] | slice = _ALL) -> list[str]:
     """Return warnings about rounds that ended too early."""
     arrived, notes = errors.arrived[read], list[str]()
@@ -185,12 +191,13 @@ def _earlier(
 
 def _equations(last: Release, design: CellDesign | None = None) -> NormalEquations:
     H, g = _symmetric(last), np.asarray(last.moments.g)
+    J = _symmetric(last, "J") if is_robust(last) else None
     if design is not None:
-        H, g = design.gram(H), design.vector(g)
+        H, g, J = design.gram(H), design.vector(g), None if J is None else design.gram(J)
     noise = {"sigma_G": reckoned_sigma(last)["H"], "sigma_h": reckoned_sigma(last)["g"], "sigma_q": 0.0}
-    return NormalEquations(H, g, 0.0, **noise, degrees=math.inf, known_variance=1.0)
+    return NormalEquations(H, g, 0.0, **noise, degrees=math.inf, known_variance=1.0, score_variance=J)
 
 
-def _symmetric(release: Release) -> Array:
-    H = np.asarray(release.moments.H)
-    return np.asarray((H + H.T) / 2)
+def _symmetric(release: Release, letter: str = "H") -> Array:
+    matrix = np.asarray(getattr(release.moments, letter))
+    return np.asarray((matrix + matrix.T) / 2)

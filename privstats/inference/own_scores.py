@@ -51,7 +51,7 @@ class OwnRecords:
     Attributes:
         shares: predicted probabilities, ``(n, C)``.
         ids: each record's person; a row without one is its own person. None: independent rows.
-        thresholds: for sensitivity and specificity; the second class's share if empty.
+        thresholds: for sensitivity and specificity; the second class's share of these records if empty.
     """
 
     y: NDArray[np.intp]

@@ -44,11 +44,30 @@ _LOGISTIC: tuple[Statistic, ...] = (
 _POISSON = tuple(replace(row, share=share) for row, share in zip(_LOGISTIC, (0.7, 0.3), strict=True))
 """Score and information of a Poisson regression."""
 
+_SQUARE = Statistic(
+    "J",
+    "pooled",
+    ("feature", "feature"),
+    (2, 0),
+    symmetric=True,
+    share=0.05,
+    meaning="the sum of products of every two entries of the change that each record would make to the model",
+)
+"""The score's second moment, for errors that assume no variance of the outcome."""
+
 Family: TypeAlias = Literal["logistic", "poisson"]
 
 Seen: TypeAlias = Literal["outcome"]
 
-_TABLES: Mapping[str, tuple[Statistic, ...]] = {"logistic": _LOGISTIC, "poisson": _POISSON}
+Robust: TypeAlias = Literal["robust"]
+
+_TABLES: Mapping[tuple[str, Robust | None], tuple[Statistic, ...]] = {
+    ("logistic", None): _LOGISTIC,
+    ("poisson", None): _POISSON,
+    # The first two keep their ratio, so that a logistic regression's information stays free.
+    ("logistic", "robust"): (replace(_LOGISTIC[0], share=0.56145), replace(_LOGISTIC[1], share=0.38855), _SQUARE),
+    ("poisson", "robust"): (replace(_POISSON[0], share=0.665), replace(_POISSON[1], share=0.285), _SQUARE),
+}
 
 # Sums of products of row entries and 20-bit weights are exact in float64.
 _MAX_FEATURES = 1 << 12
@@ -63,7 +82,8 @@ class ScoreSchema(Round):
     - logistic: ``m = 1 / (1 + exp(-w'u))``, ``v = m (1 - m)``, y in {0, 1}.
     - Poisson: ``m = exp(w'u)``, at most Y, ``v = m``, y truncated to 0..Y.
 
-    The bounds hold for *every* w. A course builds the rounds (:class:`~privstats.course.Newton`).
+    ``errors="robust"`` adds ``J = sum (y - m)^2 u u'``, from which standard errors need no assumption about the
+    outcome's variance. The bounds hold for *every* w. A course builds the rounds (:class:`~privstats.course.Newton`).
 
     Args:
         family: ``"logistic"`` or ``"poisson"``.
@@ -75,6 +95,8 @@ class ScoreSchema(Round):
             (:class:`~privstats.Effect`).
         missing: ``"outcome"``: the outcome is whether y is present, u the full row, and y's value adds nothing: a
             propensity of being observed.
+        errors: ``"robust"``: also sum J. Its share of 5 % makes the noise in g up to 5 % larger. None: errors follow
+            from H, which assumes the family's variance.
 
     Example:
         >>> schema = ps.ScoreSchema(2, clip_norm=2.0, transform=(ps.transforms.ConstantFeature(1.0),))
@@ -85,7 +107,6 @@ class ScoreSchema(Round):
     task: ClassVar[str] = "score"
     purpose: ClassVar[str] = "a step of a regression for an outcome that is yes or no, or a count"
     no_persons: ClassVar[str] = ""
-    statistics: ClassVar[str] = letters_of(_LOGISTIC)
 
     features: int = REQUIRED
     clip_norm: float = REQUIRED
@@ -99,11 +120,13 @@ class ScoreSchema(Round):
     feature_names: tuple[str, ...] | None = None
     outcomes: int | None = None
     missing: Seen | None = None
+    errors: Robust | None = None
 
     def __post_init__(self) -> None:
         settle(self, **checked_vectors(self))
         _check_outcomes(self)
         _check_missing(self)
+        _check_errors(self)
         if self.by_arm and self.family != "logistic":
             raise SchemaError("the outcome is an arm where the transform ends in ByArm: set family='logistic'")
         if self.family not in get_args(Family):
@@ -119,7 +142,12 @@ class ScoreSchema(Round):
     @property
     def table(self) -> tuple[Statistic, ...]:
         """The family's statistics."""
-        return _TABLES[self.family]
+        return _TABLES[self.family, self.errors]
+
+    @property
+    def statistics(self) -> str:
+        """Sent letters, in wire order."""
+        return letters_of(self.table)
 
     @property
     def by_arm(self) -> bool:
@@ -185,10 +213,15 @@ class ScoreSchema(Round):
         return f"{self.columns} and {outcome}"
 
     def scale_of(self, statistic: str) -> float:
-        """Grid steps per real unit: rows 2**f per R, residuals 2**f per largest outcome, v in units of that."""
+        """Grid steps per real unit: rows 2**f per R, residuals 2**f per largest outcome, v in units of that.
+
+        A record's score has 2**f steps per R times the largest outcome in J.
+        """
         row = by_letter(self.sent, statistic)[0]
         if statistic == "H":
             return row.scale(self.scale) / self.outcome
+        if statistic == "J":
+            return row.scale(self.scale / self.outcome)
         return row.scale(self.scale, self.steps / self.outcome)
 
     @property
@@ -204,6 +237,13 @@ def _check_missing(schema: ScoreSchema) -> None:
         raise SchemaError(
             "missing='outcome' models whether one y is known: set family='logistic', no rate, outcomes or nonnegative"
         )
+
+
+def _check_errors(schema: ScoreSchema) -> None:
+    if schema.errors not in (None, *get_args(Robust)):
+        raise SchemaError(f"errors must be 'robust' or omitted, got {schema.errors!r}")
+    if schema.errors and (schema.missing or schema._in_arms):
+        raise SchemaError("errors is for a regression's table; a propensity has none: omit it with ByArm or missing")
 
 
 def _check_outcomes(schema: ScoreSchema) -> None:
@@ -236,7 +276,7 @@ _LOG_BITS = 40  # log Y is rounded to them, so that all platforms agree
 
 
 ScoreMoments, RealScoreMoments = containers(
-    "Score", ScoreSchema, _LOGISTIC, ("family", "features"), "records", "published"
+    "Score", ScoreSchema, _LOGISTIC, ("family", "features"), "records", "published", optional=(_SQUARE,)
 )
 
 
@@ -248,12 +288,13 @@ def measured_scores(
     Guarantee:
         For all admitted weights, in integers: every record adds r u and a a' with |u| <= 2**f, |r| <= 2**f |y - m| and
         |a|^2 <= 4**f v. y, m and v are relative to the largest outcome. r and v have the same m, as the joint
-        sensitivity needs. A record with NaN or infinite entries adds nothing and is not in ``records``, or raises.
+        sensitivity needs. With J it also adds c c' with |c| <= |r|. A record with NaN or infinite entries adds nothing
+        and is not in ``records``, or raises.
 
     Raises:
         RecordError: an unreadable row by arm or with ``missing``, whatever was published.
     """
-    sums = moments.grid.sums_of(schema, "gH")
+    sums = moments.grid.sums_of(schema, "gHJ")
     records = 0
     for rows, targets in moments.rounds.pieces(schema.rows, X, y, progress):
         (unit, residuals, roots), finite = _mapped(schema, rows, targets, values["w"])
@@ -261,8 +302,25 @@ def measured_scores(
             total.admit(len(rows))
         sums["g"].partial += unit.T @ residuals
         sums["H"].partial += roots.T @ roots
+        if "J" in sums:
+            scores = own_scores(unit, residuals, schema.steps)
+            sums["J"].partial += scores.T @ scores
         records += int(np.count_nonzero(finite))
-    return ScoreMoments(schema, sums["g"].result(), sums["H"].result(), records)
+    return ScoreMoments(schema, records=records, **{letter: total.result() for letter, total in sums.items()})
+
+
+def own_scores(unit: Ints, residuals: Ints, steps: int) -> Ints:
+    """Return c ``(n, d)``, each record's r u in grid steps, rounded; truncated where rounding would lengthen it.
+
+    Guarantee:
+        In integers, |c| <= |r| for every record whose |u| is at most ``steps``. Truncation moves each entry of
+        r u / steps toward zero, so it keeps that length, and a rounded c is used only where it has it, too.
+    """
+    exact = unit * (residuals / steps)[:, None]
+    scores = np.rint(exact)
+    longer = np.vecdot(scores, scores) > np.square(residuals)
+    scores[longer] = np.trunc(exact[longer])
+    return scores
 
 
 def score_terms(schema: ScoreSchema, X: Any, y: Any, values: Mapping[str, Values], *_: Any) -> RecordTerms:
@@ -274,9 +332,11 @@ def score_terms(schema: ScoreSchema, X: Any, y: Any, values: Mapping[str, Values
 def _added(schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any], w: Values) -> RecordTerms:
     (unit, residuals, roots), finite = _mapped(schema, rows, targets, w)
     a = roots[finite]
-    return moments.record_sums.RecordTerms(
-        finite, (moments.record_sums.Term({"g": ((unit * residuals[:, None])[finite], None), "H": (a, a)}),), {}
-    )
+    products: dict[str, Any] = {"g": ((unit * residuals[:, None])[finite], None), "H": (a, a)}
+    if schema.errors:
+        c = own_scores(unit, residuals, schema.steps)[finite]
+        products["J"] = (c, c)
+    return moments.record_sums.RecordTerms(finite, (moments.record_sums.Term(products),), {})
 
 
 def _mapped(
@@ -343,19 +403,23 @@ def _means(schema: ScoreSchema, unit: Ints, w: Values) -> Ints:
 def _square(schema: ScoreSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
     """Return mu^2; m is free in the bound, whatever was published.
 
-    Logistic |r| = p, v = p (1 - p); Poisson r = y - m, v = m, both in 0..Y (docs/sensitivity.md).
+    Logistic |r| = p, v = p (1 - p); Poisson r = y - m, v = m, both in 0..Y (docs/sensitivity.md). J adds its own term:
+    a record's c c' has norm |c|^2 <= (R Y)^2, which the record attains that attains g's and H's terms at default
+    shares. Two such matrices are positive semidefinite, so the trace of their product is at least 0, and
+    their squared distance is at most the sum of both squares.
     """
+    square = weights.get("J", 0.0) * (schema.clip_norm * schema.outcome) ** 4
     score = weights.get("g", 0.0) * (schema.clip_norm * schema.outcome) ** 2
     information = weights.get("H", 0.0) * (schema.clip_norm**2 * schema.outcome) ** 2
     if schema.family == "logistic":
         add = _logistic(score, information)
-        return add if adjacency == "add-remove" else 2 * add + 2 * score
+        return add + square if adjacency == "add-remove" else 2 * add + 2 * score + 2 * square
     if adjacency == "add-remove":
-        return score + information
+        return score + information + square
     replaced = 4 * score + information
     if score <= 2 * information and information:
         replaced = max(replaced, 2 * score + 2 * information + score**2 / (2 * information))
-    return replaced
+    return replaced + 2 * square
 
 
 def _logistic(score: float, information: float) -> float:
@@ -386,6 +450,8 @@ def _record(schema: ScoreSchema, place: int, m: int, y: int) -> Record:
     variance = m * (ONE - m) // ONE if schema.family == "logistic" else m
     root = math.isqrt(R * R * variance // ONE)
     ends: dict[str, Any] = {"r": [[0, residual]] if residual else [], "a": [[place, root]] if root else []}
+    if schema.errors:
+        ends["c"] = [[place, residual]] if residual else []
     return record_of([[place, R]], m=m, y=y, **ends)
 
 
@@ -396,7 +462,7 @@ KIND = Kind(
     measure=measured_scores,
     terms=score_terms,
     square=_square,
-    proved="gH",
+    proved="gHJ",
     nearer=True,
     worst=WorstPair(_pairs, added(of_score)),
 )

@@ -52,13 +52,13 @@ class SitesSchema(Schema):
     A site is a client; two sites in one client are measured as one. Vectors ``z = (x, y)`` are clipped to one norm R. A
     site of n records with sums s uploads n and, per pull lambda, ``Q = sum z z' - s s' / (n + lambda)``, 0 for n = 0.
     With lambda = 0 the sum over sites is the regression with a dummy for every site. Intervals are too short if slopes
-    differ by site, unless ``groups`` are used. Under a promise an unreadable record counts as zeros, which distorts
-    slopes.
+    differ by site, unless ``groups`` are used. Under a promise an unreadable record is excluded.
 
     Guarantee:
         Unit: one record, or a client of at most ``max_records_per_client``. The noise is calibrated to the largest move
         of ``(N, Q)`` by a record of any site. Q moves by up to 4 R^2 per pull under add-remove, sqrt 2 times that
-        under replace-one, plus truncation (``dp.joint_mu``, docs/sensitivity.md). Without DP the exact sums over few
+        under replace-one, plus truncation (``dp.joint_mu``, docs/sensitivity.md). Replace-one covers a readable record
+        for an unreadable one, too, which moves N. Without DP the exact sums over few
         sites reveal the sites. A counting rule, which is no proof, refuses a plan with too few sites for its pulls.
 
     Args:
@@ -265,14 +265,14 @@ def _square(schema: SitesSchema, weights: Mapping[str, float], adjacency: Adjace
     """Return mu^2 of one record of a site of any size, for every pull.
 
     The record moves Q by a positive semidefinite matrix of norm below 4 R^2; two of these differ by at most sqrt 2
-    times that. Truncation adds less than one step to each of p^2 entries per truncated site (docs/sensitivity.md).
+    times that. Truncation adds less than one step to each of p^2 entries per truncated site (docs/sensitivity.md). An
+    unreadable record is in no sum, so one exchanged for a readable record moves N and Q as one record more does.
     """
     truncation = schema.features / schema.scale**2
     count, moved = weights.get("N", 0.0), 4 * schema.clip_norm**2
     pulls = len(schema.pulls) * weights.get("Q", 0.0)
-    if adjacency == "add-remove":
-        return count + pulls * (moved + truncation) ** 2
-    return pulls * (math.sqrt(2) * moved + 2 * truncation) ** 2
+    add = count + pulls * (moved + truncation) ** 2
+    return add if adjacency == "add-remove" else max(add, pulls * (math.sqrt(2) * moved + 2 * truncation) ** 2)
 
 
 def _client_square(schema: SitesSchema, weights: Mapping[str, float], adjacency: Adjacency, records: float) -> float:
@@ -304,9 +304,8 @@ KIND = Kind(
     units=RealSiteMoments,
     measure=measured_sites,
     beside="targets",
-    as_zeros=True,
     square=_square,
     client_square=_client_square,
     proved="NQ",
-    worst=WorstPair(vectors, _sums, _crowd, lambda schema: [_crowd(schema)], halves=True),
+    worst=WorstPair(vectors, _sums, _crowd, lambda schema: [_crowd(schema)], halves=True, left_out=lambda _: True),
 )

@@ -92,9 +92,13 @@ def added(of_record: Callable[[Any, Record], Sums]) -> Callable[[Any, Sequence[R
 
 
 def of_score(_: Any, record: Record) -> Sums:
-    """Return a record's score and information."""
+    """Return a record's score and information, and the score's square where the record has it as c."""
     a = dense(record["a"])
-    return {("g", 0): np.outer(dense(record["x"]), dense(record["r"])), ("H", 0): np.outer(a, a)}
+    sums = {("g", 0): np.outer(dense(record["x"]), dense(record["r"])), ("H", 0): np.outer(a, a)}
+    if "c" in record:
+        c = dense(record["c"])
+        sums["J", 0] = np.outer(c, c)
+    return sums
 
 
 def plain(records: Sequence[Record]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:

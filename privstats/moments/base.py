@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from privstats.errors import DataError
 from privstats.schema import Schema
-from privstats.schema.base import Statistic
+from privstats.schema.base import Statistic, letters_of
 
 
 def require_room(records: int, bound: int) -> None:
@@ -185,7 +185,12 @@ _EXTRA_FIELDS: Mapping[str, tuple[str, Any]] = {
 
 
 def containers(
-    kind: str, schema: type[Schema], table: tuple[Statistic, ...], shown: tuple[str, ...], *extra: str
+    kind: str,
+    schema: type[Schema],
+    table: tuple[Statistic, ...],
+    shown: tuple[str, ...],
+    *extra: str,
+    optional: tuple[Statistic, ...] = (),
 ) -> tuple[Callable[..., Moments], Any]:
     """Return ``<kind>Moments`` and ``Real<kind>Moments`` for a kind that defines neither class itself.
 
@@ -193,6 +198,7 @@ def containers(
         table: the kind's statistics, each of which becomes a field.
         shown: public fields of the schema that a repr shows.
         extra: any of ``records``, ``clip_report`` and ``published``.
+        optional: statistics that only some schemas of the kind send; None under others.
 
     Example:
         >>> from privstats.moments.base import containers
@@ -200,9 +206,10 @@ def containers(
         >>> Moments(ps.MeanSchema(2, 1.0), np.array([1, 2]), records=3)
         MeanMoments(features=2)
     """
-    lines = "\n".join(f"{row.letter}: {row.meaning}" for row in table)
+    lines = "\n".join(f"{row.letter}: {row.meaning}" for row in (*table, *optional))
     letters: list[Any] = [(row.letter, Any) for row in table]
-    real = in_real_units(kind, schema, "".join(row.letter for row in table))
+    more: list[Any] = [(row.letter, Any, None) for row in optional]
+    real = in_real_units(kind, schema, letters_of(table), letters_of(optional))
     members = {
         "__module__": schema.__module__,
         "__doc__": f"Exact sums on the grid, int64.\n\n{lines}",
@@ -210,7 +217,7 @@ def containers(
         "real": lambda self: real.of_sums(self.schema, self.wire()),
     }
     facts: list[Any] = [(name, *_EXTRA_FIELDS[name]) for name in extra]
-    fields: list[Any] = [("schema", schema), *letters, *facts]
+    fields: list[Any] = [("schema", schema), *letters, *facts, *more]
     exact: Any = make_dataclass(
         f"{kind}Moments", fields, bases=(Moments,), namespace=members, frozen=True, eq=False, repr=False
     )

@@ -100,7 +100,7 @@ def measure(
         unreadable: treatment of a record with a gap, a value that is no number, an unknown label or a value without a
             cell. Pass ``plan.unreadable``: under a promise a refusal would reveal that record.
             - ``"refuse"`` raises RecordError.
-            - ``"leave out"`` excludes that record and warns; a ``SitesSchema`` counts the record as zeros.
+            - ``"leave out"`` excludes that record and warns.
         persons: under a promise per person each row's id, ``(n,)``: texts or integers below 2**53; ``007``, ``7`` and
             ``7.0`` are alike. Rows without an id are excluded, and rows whose id names no person, such as ``12.1`` or
             ``2020-01-02`` (``intake.person_ids``). Not with batches.

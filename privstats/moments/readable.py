@@ -41,14 +41,13 @@ _COLUMNS_SHOWN = 8
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Unreadable records: excluded, or counted as rows of zeros.
+    """Unreadable records, which are excluded.
 
     ``why`` maps (column, reason) to the number of these records; a record may have several reasons.
     """
 
     records: int = 0
     why: Mapping[tuple[str, str], int] = field(default_factory=dict)
-    zeros: bool = False
 
     @classmethod
     def of(cls, fine: NDArray[np.bool_], why: Mapping[tuple[str, str], NDArray[np.bool_]]) -> LeftOut:
@@ -57,7 +56,7 @@ class LeftOut:
 
     def __add__(self, other: LeftOut) -> LeftOut:
         both = {key: self.why.get(key, 0) + other.why.get(key, 0) for key in {**self.why, **other.why}}
-        return LeftOut(self.records + other.records, both, self.zeros or other.zeros)
+        return LeftOut(self.records + other.records, both)
 
     def remark(self, *, none_left: bool, refused: bool = False) -> str:
         """Return the warning for the data holder, or a refusal's message."""
@@ -71,9 +70,9 @@ class LeftOut:
         why = f". {'; '.join(shown)}{more}" if shown else ""
         texts = any(what == TEXT and count for (_, what), count in self.why.items())
         code = ", code texts as numbers or have the plan declare them" if texts else ""
-        fate = " and count as rows of zeros, which distort the sums" if self.zeros else " and are excluded"
+        fate = "" if refused else " and are excluded"
         return (
-            f"{none}{self.records:,} of the records cannot be read{'' if refused else fate}{why}. Correct the "
+            f"{none}{self.records:,} of the records cannot be read{fate}{why}. Correct the "
             f"file where you can{code}, and do not share these numbers"
         )
 
@@ -97,19 +96,16 @@ _ROWS = 1 << 14
 _ENTRIES = 1 << 22  # entries of dense rows at once: one gap must not expand all sparse rows in memory
 
 
-def of_readable(
-    measured: Measured, y_kind: YKind | None = None, *, as_zeros: bool = False, noted: Noted = lambda *_: None
-) -> Measurement:
+def of_readable(measured: Measured, y_kind: YKind | None = None, *, noted: Noted = lambda *_: None) -> Measurement:
     """Return a kind's ``measured``, restricted to readable records.
 
     Args:
         y_kind: the kind of y; None: as the schema's ``rows`` require.
-        as_zeros: count an unreadable record as zeros instead of excluding it (:attr:`Kind.as_zeros`).
         noted: receives which records are readable.
     """
 
     def run(schema: Schema, X: Any, y: Any, values: Mapping[str, Values], progress: bool) -> tuple[Any, LeftOut]:
-        batches = _Readable(schema, y_kind or _y_kind(schema.rows), as_zeros, noted)  # type: ignore[attr-defined]
+        batches = _Readable(schema, y_kind or _y_kind(schema.rows), noted)  # type: ignore[attr-defined]
         return measured(schema, batches.of(X, y), None, values, progress), batches.left_out
 
     return run
@@ -121,7 +117,7 @@ def terms_of_readable(terms: Measured, y_kind: YKind | None = None) -> Measureme
     def run(schema: Schema, X: Any, y: Any, values: Mapping[str, Values], progress: bool) -> tuple[Any, LeftOut]:
         readable: list[NDArray[np.bool_]] = []
         note: Noted = lambda fine, *_: readable.append(fine)  # noqa: E731
-        batches = _Readable(schema, y_kind or _y_kind(schema.rows), False, note)  # type: ignore[attr-defined]
+        batches = _Readable(schema, y_kind or _y_kind(schema.rows), note)  # type: ignore[attr-defined]
         added = terms(schema, batches.of(X, y), None, values, progress)
         return added.among(np.concatenate(readable)), batches.left_out
 
@@ -130,7 +126,7 @@ def terms_of_readable(terms: Measured, y_kind: YKind | None = None) -> Measureme
 
 def readable_rows(schema: Schema, X: Any) -> tuple[NDArray[Any], LeftOut]:
     """Return the readable rows of a kind without labels, and the excluded records."""
-    batches, rows = _Readable(schema, "unread", as_zeros=False), _rows(schema, X)
+    batches, rows = _Readable(schema, "unread"), _rows(schema, X)
     parts = [part for part, _ in batches.of(rows, np.zeros(rows.shape[0]))]
     return np.concatenate(parts), batches.left_out
 
@@ -146,7 +142,7 @@ def _y_kind(rows: Schema) -> YKind:
 
 def readable_of(kind: Kind) -> Measurement:
     """Return the function by which a kind measures records that may be unreadable."""
-    return kind.readable or of_readable(kind.measure, kind.beside, as_zeros=kind.as_zeros)
+    return kind.readable or of_readable(kind.measure, kind.beside)
 
 
 def by_record(kind: Kind) -> Kind | None:
@@ -159,9 +155,9 @@ def by_record(kind: Kind) -> Kind | None:
 
 
 class _Readable:
-    def __init__(self, schema: Schema, y_kind: YKind, as_zeros: bool, noted: Noted = lambda *_: None) -> None:
-        self._schema, self._y_kind, self._as_zeros, self._noted = schema, y_kind, as_zeros, noted
-        self.left_out = LeftOut(zeros=as_zeros)
+    def __init__(self, schema: Schema, y_kind: YKind, noted: Noted = lambda *_: None) -> None:
+        self._schema, self._y_kind, self._noted = schema, y_kind, noted
+        self.left_out = LeftOut()
 
     def of(self, X: Any, y: Any) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
         for rows, rest in pairs(X) if y is None else ((X, y),):
@@ -183,9 +179,6 @@ class _Readable:
             fine &= readable
             self.left_out += LeftOut.of(fine, {**why, **y_why})
             self._noted(fine.copy(), X, readable)
-            if self._as_zeros:
-                X[~fine], y[~fine] = 0.0, 0.0
-                fine[:] = True
             yield X[fine], y[fine]
 
     def _is_plain(self, rows: Any, rest: Any) -> bool:

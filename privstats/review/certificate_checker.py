@@ -39,7 +39,7 @@ SCHEMAS = {  # the keys of a kind's table beside its task
     "ridge": f"targets=1 clip_norm target_bound folds=1{SIGNED} missing?", "mean": f"clip_norm{SIGNED}",
     "scoring": 'head head_bytes classes features score_bins=20 score="probability" reach? by_class=false transform=[] '
     "class_names? feature_names? cuts?", "sites": f"clip_norm pulls=[0] groups=1 target_scale=1{VECTORS}",
-    "score": f'clip_norm family="logistic" target_bound? rate? outcomes?{SIGNED} missing?',
+    "score": f'clip_norm family="logistic" target_bound? rate? outcomes?{SIGNED} missing? errors?',
     "hazard": f"clip_norm bins event cap=1 expected_events? times? time_unit? strata?{SIGNED}",
     "effect": f'outcome probability? estimand="ate" trim? clip_norm{VECTORS.replace("12", "16", 1)} '
     "outcome_names? subgroups? groups? measure? balance? missing? left_out?", "calibration": f"classes{ROUND}",
@@ -85,7 +85,8 @@ WORDS = {"model": "central distributed local panel", "unit": "record client pers
          "adjacency": "add-remove replace-one", "family": "logistic poisson", "graph": "auto complete robust sparse",
          "protocol": "split", "closed": "right", "level": "moments norm", "open": "above below none",
          "estimand": "ate att overlap", "times": "continuous discrete", "score": "probability margin",
-         "measure": "ratio both", "excess_noise": "removed", "key_agreement": "mlkem768-x25519", "left_out": "counted"}
+         "measure": "ratio both", "excess_noise": "removed", "key_agreement": "mlkem768-x25519", "left_out": "counted",
+         "errors": "robust"}
 GAPS = {"effect": "weights", "score": "outcome", "ridge": "left out"}  # treatment of records without an outcome
 KIND: dict[type, str] = {
     str: "statistics module event head name sha256 after registrar registrar_key page words exact",
@@ -107,8 +108,9 @@ SENT: dict[str, tuple[str, str, Table]] = {
 PRODUCTS: Table = {  # a count, a vector or a product of two, of a record's cell or of all; "=": of equal places only
     "classes": {"N": ("cell",), "A": ("cell", "x"), "B": ("", "x", "x"), "S": ("cell", "x", "x"), "D": ("=", "x", "x")},
     "ridge": {"G": ("cell", "x", "x"), "h": ("cell", "x", "b"), "q": ("=", "b", "b")}, "calibration": {"t": ("", "v")},
-    "score": {"g": ("", "x", "r"), "H": ("", "a", "a")}, "gradients": {"g": ("", "r", "x"), "k": ("", "k")},
-    "hazard": {"g": ("", "x", "r"), "H": ("", "a", "a")}, "party-update": {"P": ("", "a")}, "gaussians": {},
+    "score": {"g": ("", "x", "r"), "H": ("", "a", "a"), "J": ("", "c", "c")}, "party-update": {"P": ("", "a")},
+    "hazard": {"g": ("", "x", "r"), "H": ("", "a", "a")}, "gradients": {"g": ("", "r", "x"), "k": ("", "k")},
+    "gaussians": {},
     "effect": {"N": ("cell",), "O": ("", "u"), "W": ("cell", "o"), "e": ("cell", "t"),
                **{s: ("cell", s) for s in "bfghijkl"}}, "party-softmax": {"P": ("", "a")}, "mean": {"x": ("", "x")}}
 HELD: dict[str, tuple[str, Any]] = {  # vectors of a record and what counts its cells; of a party one class is a
@@ -215,13 +217,15 @@ def _outcomes(schema: Table) -> int:
 
 
 def _sent(schema: Table) -> str:
-    known = SENT[_row(schema)][0].replace("e", "be" if "balance" in schema else "e")
+    known = SENT[_row(schema)][0].replace("e", "be" if "balance" in schema else "e") + "J" * ("errors" in schema)
     return known.replace("N", "NO" if "left_out" in schema else "N") + "fghijkl"[: _outcomes(schema) - 1]
 
 
 def _percent(schema: Table) -> Table:
-    """Several outcomes divide one outcome's share."""
+    """Several outcomes divide one outcome's share; robust errors take 5 % of what the others share."""
     percent, several = SENT[_row(schema)][2], Fraction(1, _outcomes(schema))
+    if "errors" in schema:
+        return {**{s: part * Fraction(95, 100) for s, part in percent.items()}, "J": 5}
     if schema["task"] != "effect":
         return percent
     balance = sum((schema[s] for s in ("balance",) if s in schema), ZERO)
@@ -305,10 +309,11 @@ def _scored(schema: Table) -> list[int]:
 
 def _sites(schema: Table, w: Table, swap: bool, held: int) -> Any:
     """Bound a party of any size, or a client: its matrix is no longer than its records, and truncated toward zero."""
-    moved, times = (held or 4) * Fraction(4 ** schema["grid_bits"]), 1 + swap
-    cut = 0 if held and not swap else times * schema["features"]
-    far = root(2 * moved**2)[1] if swap else moved
-    return (0 if swap else 1) * COUNT**2 * w["N"] * (held or 1) ** 2 + w["Q"] * (far + cut) ** 2
+    moved, d = (held or 4) * Fraction(4 ** schema["grid_bits"]), schema["features"]
+    count, cut = COUNT**2 * w["N"] * (held or 1) ** 2, 0 if held and not swap else d
+    far = w["Q"] * (root(2 * moved**2)[1] + 2 * d) ** 2 if swap else ZERO
+    alone = count + w["Q"] * (moved + cut) ** 2  # also one record that is left out, exchanged for another
+    return max(far, alone)
 
 
 def _within(schema: Table, w: Table, swap: bool, _: int) -> Any:
@@ -328,13 +333,18 @@ def _float(number: Any) -> Fraction:
 
 def _score(schema: Table, w: Table, swap: bool, _: int) -> Any:
     g, H = (w[s] * 16 ** schema["grid_bits"] for s in "gH")
-    return _logistic(g, H) * (1 + swap) + 2 * g * swap
+    return _logistic(g, H) * (1 + swap) + 2 * g * swap + _second(schema, w, swap)
 
 
 def _poisson(schema: Table, w: Table, swap: bool, _: int) -> Any:
     g, H = (w[s] * 16 ** schema["grid_bits"] for s in "gH")
     between = 2 * g + 2 * H + g**2 / (2 * H) if g <= 2 * H and H else ZERO
-    return max(4 * g + H, between) if swap else g + H
+    return (max(4 * g + H, between) if swap else g + H) + _second(schema, w, swap)
+
+
+def _second(schema: Table, w: Table, swap: bool) -> Any:
+    """Bound the score's second moment: two positive semidefinite matrices are at most as far apart as orthogonal."""
+    return w["J"] * 16 ** schema["grid_bits"] * (1 + swap) if "J" in w else ZERO
 
 
 def _hazard(schema: Table, w: Table, swap: bool, _: int) -> Any:
@@ -506,6 +516,7 @@ def _belongs(schema: Table, record: Table) -> bool:
         fine &= type(m) is type(y) is int and 0 <= m <= one and 0 <= y <= one and (linear or y in (0, one))
         fine &= sum(abs(value) for _, value in record["r"]) * one <= radius * abs(y - m)
         fine &= sum(v**2 for _, v in record["a"]) * one**2 <= radius**2 * m * (one if linear else one - m)
+        fine &= "c" not in names or sum(v**2 for _, v in record["c"]) <= sum(abs(v) for _, v in record["r"]) ** 2
     if task == "hazard":  # one period seen whole, e^m - 1 >= m (1 + m / 2 + m^2 / 6); at the event r is 1 at the most
         m, y, one = record["m"], record["y"], 2**20
         fine &= type(m) is type(y) is int and 0 <= m <= one and y in (0, one)
@@ -519,9 +530,11 @@ def _held(schema: Table) -> tuple[str, int, Table]:
     """Return a record's vectors, the number of cells, and each vector's length."""
     (names, places), task, d = HELD[schema["task"]], schema["task"], schema["features"]
     names += "fghijkl"[: _outcomes(schema) - 1] + "b" * ("balance" in schema) + "u" * ("left_out" in schema)
+    names += "c" * ("errors" in schema)
     rows, classed = [schema[name] for name in ("classes",) if name in schema], "classes" in schema
     places = _blocks(schema) if task == "effect" else places if places == 2 else schema[places]
-    width = {"a": d, "r": max([1, *rows]), "k": 1, "v": 11, "b": schema["targets"] if "targets" in schema else d // 2}
+    width = {"a": d, "c": d, "r": max([1, *rows]), "k": 1, "v": 11}
+    width["b"] = schema["targets"] if "targets" in schema else d // 2
     o = 2 * ("measure" in schema) or int(_row(schema) == "effect")
     width |= {**dict.fromkeys([s for s in "t" + names[2:] if s not in "bu"] if task == "effect" else "", 2), "o": o}
     width["x"], width["u"] = (d + (task == "gradients" and classed)) if "x" in names else 0, 6
@@ -866,7 +879,8 @@ def _worst(plan: Table, row: Table, weights: dict[str, Fraction], most: Fraction
     rows = int(plan["clip"]) or 1 if privacy["unit"] == "person" else 1  # of a person, which count in full
     unit = 0 if schema["task"] == "gaussians" else rows if plan["clip"] else max(plan["held"], 1)  # of a clip one
     swap = rows * int(privacy["adjacency"] == "replace-one")
-    alone = swap and {"effect", "numbers"} & {*schema, schema["task"]} and "left_out" not in schema  # one is left out
+    left_out = {"effect", "numbers", "sites"} & {*schema, schema["task"]}  # an exchange for a record that is in no sum
+    alone = swap and left_out and "left_out" not in schema
     fits = sizes == [swap, unit] or (alone and sizes == [0, unit])
     require(fits and (not row["beside"] or (beside and not plan["held"])), "pair", "the data sets are not adjacent")
     old, new = (_sums(schema, row["beside"] + row[side]) for side in ("gone", "come"))
@@ -901,7 +915,7 @@ def _checked(plan_text: str, certificate_text: str) -> tuple[str, Fraction, Tabl
     require(set(rows) == set(letters), "form", f"the plan sends {letters}")
     claims = [{*row} == {"sensitivity_squared", "sigma", "worst"} for row in rows.values()]
     require(all(claims) and {*claimed["joint"]} == {"worst", "mu_squared"}, "form", "not the claims of its sums")
-    matrices, counts = SENT[_row(schema)][1], _honest(cohort, plan["aggregation"])
+    matrices, counts = SENT[_row(schema)][1] + "J", _honest(cohort, plan["aggregation"])  # J is a matrix of any row
     weights = {s: _weight(rows[s]["sigma"], s in matrices, privacy["model"], counts) for s in letters}
     for s in letters:
         most = unit_bound(plan, {s: one})
@@ -943,7 +957,9 @@ def _condition(plan: Table) -> str:
         return f"{first}leader and helpers do not all work together and {helped} them"
     whole = own["graph"] == "complete" or (own["graph"] == "auto" and cohort["clients"] <= 256)
     server = "the server follows the protocol and " * (own["graph"] == "sparse")
-    return f"{first}{server}{helped} the server" + ", chosen without knowledge of the random graph" * (not whole)
+    end = "" if whole else ", chosen without knowledge of the random graph"
+    committee = " and its committee" * (not whole and cohort["clients"] > 1024)
+    return f"{first}{server}{helped} the server{end}{committee}"
 
 
 def check(plan_text: str, certificate_text: str) -> str:

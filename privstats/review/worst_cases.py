@@ -76,7 +76,7 @@ def _candidates(schema: Schema, privacy: Privacy, weights: Mapping[str, float]) 
     if privacy.adjacency == "replace-one":
         yield from ((beside, (one,), (other,)) for beside in row.exchanged(schema) for one, other in pairs)
         if row.left_out(schema):
-            yield from (((), (), (one,)) for one, _ in pairs)
+            yield from ((row.crowd(schema)[:1], (), (one,)) for one, _ in pairs)
         return
     times = privacy.max_records_per_client if privacy.client_clip is None else None
     if privacy.unit == "record":

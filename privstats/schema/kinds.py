@@ -35,8 +35,6 @@ class Kind:
         nearer: whether ``square`` under replace-one may be below ``dp.apart``'s bound, which follows from lengths
             alone.
         beside: what y holds: ``"labels"``, ``"targets"``, ``"unread"``; None: by ``schema.rows``.
-        as_zeros: whether an unreadable record counts as zeros. Then N stays the same if an unreadable record
-            replaces a readable one, as ``square`` under replace-one assumes.
         readable: ``measure`` that excludes unreadable records; None: ``measure`` on readable batches.
         terms: each record's contribution; None: no promise per person.
         terms_of_readable: ``terms`` that exclude unreadable records; None: ``terms`` on readable batches.
@@ -45,8 +43,8 @@ class Kind:
         again: returns ``measure`` with a cache of rows that earlier rounds mapped.
 
     Example:
-        >>> ps.moments.kind_of(ps.SitesSchema(2, clip_norm=8.0)).as_zeros
-        True
+        >>> ps.moments.kind_of(ps.SitesSchema(2, clip_norm=8.0)).proved  # the statistics with a proved sensitivity
+        'NQ'
     """
 
     schema: type[Schema]
@@ -60,7 +58,6 @@ class Kind:
     unsigned: Callable[[Any], str] = lambda _: ""
     nearer: bool = False
     beside: Any = None
-    as_zeros: bool = False
     readable: Callable[..., Any] | None = None
     terms: Callable[..., Any] | None = None
     terms_of_readable: Callable[..., Any] | None = None

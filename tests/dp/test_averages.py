@@ -45,6 +45,7 @@ SUMMED: tuple[Any, ...] = (
     NUMBERS,
     ps.ScoreSchema(3, 1.0),
     ps.ScoreSchema(3, 1.0, family="poisson", target_bound=9),
+    ps.ScoreSchema(3, 1.0, family="poisson", target_bound=9, errors="robust"),
     ps.GradientSchema(3, 2, residual_norm=0.3, expected_records=100, course_mu=1.0),
     ps.CalibrationSchema(3, 4, expected_records=100, course_mu=1.0),
     EFFECT,

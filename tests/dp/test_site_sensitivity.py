@@ -64,7 +64,7 @@ def test_a_record_that_changes_sites_reaches_the_closed_form(pull):
     bound, found = joint_mu(kind, {"Q": 1.0}, "replace-one"), distance(before, after, {"Q": 1.0})
     assert 0.99 * bound <= found <= bound
     assert found > 1.4 * joint_mu(kind, {"Q": 1.0}, "add-remove")
-    assert joint_mu(kind, {"N": 1.0}, "replace-one") == 0
+    assert joint_mu(kind, {"N": 1.0}, "replace-one") == 1  # one that cannot be read, for one that can
 
 
 def rows(rng, count, columns=P):
@@ -78,7 +78,7 @@ def rows(rng, count, columns=P):
     seed=st.integers(0, 2**32 - 1),
     pull=st.sampled_from([0.0, 0.5, 10.0, 300.0]),
     crowds=st.lists(st.integers(0, 400), max_size=3),
-    move=st.sampled_from(["added", "replaced", "elsewhere"]),
+    move=st.sampled_from(["added", "replaced", "elsewhere", "unreadable"]),
 )
 @settings(deadline=None, max_examples=250)
 def test_no_site_and_no_record_beat_it(seed, pull, crowds, move):
@@ -88,6 +88,7 @@ def test_no_site_and_no_record_beat_it(seed, pull, crowds, move):
     new, old = ((1, row) for row in rows(rng, 2))
     one, other = {
         "added": (site(kind, *here, new), site(kind, *here)),
+        "unreadable": (site(kind, *here, new), site(kind, *here)),
         "replaced": (site(kind, *here, new), site(kind, *here, old)),
         "elsewhere": (site(kind, *here, new) + site(kind, *there), site(kind, *here) + site(kind, *there, old)),
     }[move]
@@ -134,7 +135,11 @@ def test_noise_is_scaled_to_what_the_plan_promises():
     clipped = plan_of("client", max_records_per_client=100, client_clip=20.0)
     assert clipped.noise.sigma["Q"] == pytest.approx(20 * record.noise.sigma["Q"])
     replaced = plan_of(adjacency="replace-one")
-    assert replaced.noise.rows[0].epsilon == 0
+    assert replaced.noise.rows[0].sensitivity == 1
+    many_counted = plan_of(adjacency="replace-one", shares={"N": 0.9, "Q": 0.1})
+    assert joint_mu(many_counted.schema, many_counted.noise.sigma, "replace-one") == pytest.approx(
+        joint_mu(many_counted.schema, many_counted.noise.sigma, "add-remove")
+    ), "where N has most of the budget, the exchange for a record that cannot be read is the worst"
     assert joint_mu(replaced.schema, replaced.noise.sigma, "replace-one") == pytest.approx(replaced.noise.mu)
 
 

@@ -54,6 +54,7 @@ def _within(chance: random.Random, common: dict[str, Any]) -> Schema:
 
 
 def _score(chance: random.Random, common: dict[str, Any]) -> Schema:
+    common["errors"] = chance.choice([None, "robust"])
     if chance.random() < 0.6:
         return ps.ScoreSchema(**common)
     return ps.ScoreSchema(family="poisson", target_bound=chance.uniform(1, 30), **common)

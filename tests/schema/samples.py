@@ -50,6 +50,8 @@ SCHEMAS: tuple[ps.schema.Schema, ...] = (
     ps.ScoreSchema(6, 1.0, missing="outcome"),
     ps.RidgeSchema(6, clip_norm=1.0, target_bound=1.0, missing="left out"),
     ps.CountSchema((ps.Categories("sex", ("f", "m")),), (), numbers=(ps.Number("hours", 0, 80, by=("sex",)),)),
+    ps.ScoreSchema(4, 1.0, errors="robust"),
+    ps.ScoreSchema(4, 1.0, family="poisson", target_bound=9, errors="robust"),
     *(scored.schema for scored in SCORED),
 )  # fmt: skip
 

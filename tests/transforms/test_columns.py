@@ -143,7 +143,7 @@ def test_a_column_is_its_table(column):
         (lambda: ps.Categories("a", ("042", "42"), as_text="yes"), "as_text of a must be True or False"),
         (
             lambda: ps.CountSchema((ps.Categories("a", ("042", "42"), as_text=True),), (("a",),)),
-            "which are read as one value",
+            "belong to Cells",
         ),
         (lambda: ps.CountSchema((ps.Categories("a", ("x", "y"), as_text=True),), (("a",),)), "belong to Cells"),
         (lambda: ps.Dates("a", ("03/04/2020",)), "ISO dates such as '2020-01-31'"),

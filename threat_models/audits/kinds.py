@@ -154,8 +154,9 @@ def _of_goals(schema: Any, steps: float, feature: float) -> Mapping[str, float]:
     return {"G": feature * feature, "h": feature * goal, "q": goal * goal}
 
 
-def _of_scores(steps: float, feature: float) -> Mapping[str, float]:
-    return {"g": steps * feature, "H": feature * feature}
+def _of_scores(steps: float, feature: float, outcome: float = 1.0) -> Mapping[str, float]:
+    per = feature / outcome
+    return {"g": steps * per, "H": feature * per, "J": per * per}
 
 
 @dataclass(frozen=True)
@@ -235,9 +236,7 @@ KINDS: Mapping[str, AuditKind] = {
     "sites": AuditKind(outcome=lambda _: Outcome(), search="sites:audit_sites", declared="searches:of_sites"),
     "score": AuditKind(
         outcome=_scored,
-        steps=lambda schema, steps, feature: {
-            letter: each / (schema.target_bound or 1.0) for letter, each in _of_scores(steps, feature).items()
-        },
+        steps=lambda schema, steps, feature: _of_scores(steps, feature, schema.target_bound or 1.0),
         search="gradients:audit_gradients",
         declared="searches:of_rounds",
     ),

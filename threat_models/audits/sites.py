@@ -39,7 +39,8 @@ class Sites:
         records: how many each has beside the record in question, ``(k,)``.
         means: their means, ``(k, p)``.
         rows: the record that comes, and under replace-one the one that goes, ``(1 or 2, p)``; with two sites one goes
-            from the first and the other comes to the second.
+            from the first and the other comes to the second. One row under replace-one takes the place of a record
+            that cannot be read, which is in no sum.
     """
 
     records: Array
@@ -57,7 +58,7 @@ def audit_sites(target: Target, rng: Generator, *, steps: int = 400, starts: int
     schema = narrowed(target.schema, SitesSchema, refusal)
     results = [
         Finding(name, adjacency, joint_mu(schema, noise, adjacency), best)
-        for name, noise in {"Q": {"Q": 1.0}, "joint": dict(target.sigma)}.items()
+        for name, noise in {"N": {"N": 1.0}, "Q": {"Q": 1.0}, "joint": dict(target.sigma)}.items()
         for adjacency in _ADJACENCIES
         for best in [max(worst_sites(schema, noise, adjacency, rng, steps, corner=not k)[0] for k in range(starts))]
     ]
@@ -115,7 +116,8 @@ def _site_distance(sigmas: Mapping[str, float], one: tuple[int, list[Array]], ot
 def _start(schema: SitesSchema, adjacency: Adjacency, chance: np.random.Generator, corner: bool) -> Sites:
     """Corners: full or empty sites, records opposed to their site, orthogonal to each other or alike."""
     p = schema.features
-    rows = np.eye(p)[chance.permutation(p)[: 1 if adjacency == "add-remove" else 2]]
+    several = adjacency == "replace-one" and (corner or chance.random() < 0.5)
+    rows = np.eye(p)[chance.permutation(p)[: 1 + several]]
     if corner:
         return Sites(np.full(len(rows), _MOST_RECORDS), -rows, rows)
     sites = 1 if len(rows) == 1 else int(chance.integers(1, 3))

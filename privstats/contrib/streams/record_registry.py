@@ -16,7 +16,7 @@ from privstats import secagg
 from privstats.contrib.streams.registry_index import KEY_BYTES, SECRET_BYTES, Send, State, record_keys
 from privstats.contrib.streams.registry_log import Changes, RegistryLog, View
 from privstats.contrib.streams.stream import Stream
-from privstats.course.base import Releases, verify_next
+from privstats.course.base import Releases, run_of_round, verify_next
 from privstats.dp import Ledger, NoPrivacy, Privacy, Spend
 from privstats.errors import DataError, LedgerError
 from privstats.intake.meaning import LOST
@@ -266,16 +266,22 @@ class RecordRegistry:
     def excluded_centrally(self, node: int, release: Release, index: int) -> None:
         """Send a node's records again at no cost, because the central server's list excludes this client.
 
-        Read the release with ``signed_by``. Under any model but central the list proves nothing.
+        Read the release with ``signed_by``. Under any model but central the list proves nothing. It is proof about the
+        one session that the release names, ``course.run_of_round(entry.run, node)``.
 
         Raises:
-            LedgerError: another model, a list with this client, or no outstanding upload.
+            LedgerError: another model, another node's release, a list with this client, or no outstanding upload.
         """
         privacy = self.stream.first.privacy
         if isinstance(privacy, NoPrivacy) or privacy.trust.drawn_by != "server":
             raise LedgerError("a server's list is no proof that a vector was not counted, unless the model is central")
         if release.plan != self.stream.first or index in release.survivors:
             raise LedgerError("this release is not of this stream, or counts this client: its records are sent")
+        if release.run != run_of_round(self.entry.run, node):
+            raise LedgerError(
+                f"this release does not name the session of node {node} of this run, so its list is no proof about "
+                "that node: pass the release that the server signed for it"
+            )
         with self._log.changing() as changes:
             self._outstanding(changes, node)
             changes.end(node, "returned")

@@ -12,7 +12,6 @@ from privstats.dp import Guarantee, Noise, NoPrivacy, Privacy, group_mu
 from privstats.dp.privacy import Adjacency, Unit
 from privstats.moments.code_rows import cells_of, levels_of
 from privstats.plan import Devices, Plan
-from privstats.plan.budget import condition_of
 from privstats.plan.devices import exchanged_mu
 from privstats.printable import levels_text
 from privstats.printable.budget import columns
@@ -298,7 +297,7 @@ def rests_on(plan: Plan, noise: Noise) -> str:
     """Explain which parties the noise's guarantee trusts, in numbers."""
     honest = plan.cohort.min_survivors - plan.cohort.colluders
     if noise.trust.divided:
-        return f"At least {honest} honest parties add their part of the noise, while {condition_of(plan)}"
+        return f"At least {honest} honest parties add their part of the noise, while {plan.condition}"
     return f"{_sentence(noise.trust.trusted)}; {masked(plan)}"
 
 

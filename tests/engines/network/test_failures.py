@@ -1,5 +1,6 @@
 """The table of failures in the docs, row by row: each is provoked, and both ends read what it says, word for word."""
 
+import errno
 import os
 import re
 import shutil
@@ -146,15 +147,24 @@ def no_data(place: Path, patch) -> Said:
 
 
 def full_disk(place: Path, patch) -> Said:
-    net, plain_sync, full = town(place), os.fsync, [True]
+    return failing_once(town(place), patch, errno.ENOSPC)
 
-    def no_space(handle: int) -> None:
-        if full:
-            full.clear()
-            raise OSError(28, "No space left on device")
+
+def lost_permission(place: Path, patch) -> Said:
+    return failing_once(town(place), patch, errno.EACCES)
+
+
+def failing_once(net: Town, patch, number: int) -> Said:
+    """The disk of St. Mary's fails at the next write."""
+    plain_sync, due = os.fsync, [True]
+
+    def fails(handle: int) -> None:
+        if due:
+            due.clear()
+            raise OSError(number, os.strerror(number))
         plain_sync(handle)
 
-    at(net, "step", lambda _: patch.setattr(os, "fsync", no_space))
+    at(net, "step", lambda _: patch.setattr(os, "fsync", fails))
     return net.said()
 
 

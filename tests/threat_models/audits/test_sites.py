@@ -30,12 +30,16 @@ def test_the_claim_is_nearly_attained_and_never_beaten(pull):
     assert all(0.99 < ratio <= 1 for ratio, _ in ratios.values())
 
 
-@pytest.mark.parametrize(("factor", "adjacency"), [(0.5, "add-remove"), (0.5, "replace-one")])
-def test_a_claim_of_what_plain_moments_or_one_site_would_cost_is_found(monkeypatch, factor, adjacency):
-    """Replace-one as within one site, 4 R^2, is half of the square that two sites attain."""
+@pytest.mark.parametrize(
+    ("factor", "statistic", "adjacency"),
+    [(0.5, "Q", "add-remove"), (0.5, "Q", "replace-one"), (0.5, "N", "replace-one")],
+)
+def test_a_claim_of_what_plain_moments_or_one_site_would_cost_is_found(monkeypatch, factor, statistic, adjacency):
+    """Replace-one as within one site, 4 R^2, is half of the square that two sites attain. N moves where a record that
+    can be read takes the place of one that cannot."""
     right = KINDS["sites"].square
     monkeypatch.setitem(KINDS, "sites", replace(KINDS["sites"], square=lambda *given: factor * right(*given)))
-    assert found(plan())["Q", adjacency][1]
+    assert found(plan())[statistic, adjacency][1]
 
 
 def test_the_command_searches_and_other_kinds_are_refused(tmp_path, privstats):
@@ -44,7 +48,7 @@ def test_the_command_searches_and_other_kinds_are_refused(tmp_path, privstats):
         "audit", "sensitivity", "plan.toml", "--starts", "4", "--seed", "1", "--json", cwd=tmp_path, code=0
     )
     (report,) = json.loads(done.stdout)
-    assert {row["statistic"] for row in report["rows"]} == {"Q", "joint"}
+    assert {row["statistic"] for row in report["rows"]} == {"N", "Q", "joint"}
     classes = made.plan(ps.ClassSchema(3, 4, "NAB", 2.0), ps.Cohort(4, 3, 200), plan().privacy)
     with pytest.raises(ps.PlanError, match="audit sensitivity"):
         audit_sites(target_of(classes), ps.randomness.seeded(1))

@@ -1,0 +1,262 @@
+"""Errors from the score's second moment: integers, bounds, and intervals under a variance that no model gives."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binom, chi2
+
+import privstats as ps
+from privstats import course as courses
+from privstats import inference as inf
+from privstats import session
+from privstats.dp import joint_mu, sensitivity
+from privstats.errors import SchemaError
+from privstats.inference.inversion import Inversion, NormalEquations
+from privstats.kinds.score import _mapped, own_scores
+from privstats.randomness import seeded
+from privstats.schema.public_values import Published, Values
+from privstats.transforms import ByArm, ConstantFeature
+from tests import made
+from tests.lengths import sized
+
+CONSTANT = (ConstantFeature(1.0),)
+LOGISTIC = ps.ScoreSchema(3, 2.0, transform=CONSTANT, errors="robust")
+POISSON = ps.ScoreSchema(3, 2.0, family="poisson", target_bound=20.0, transform=CONSTANT, errors="robust")
+SLOPES = np.array([-0.2, 0.5, 0.4])  # the intercept first
+
+
+def world(n, seed, overdispersion=2.0):
+    """Counts of a gamma frailty, whose variance is their mean plus ``overdispersion`` times its square."""
+    rng = np.random.default_rng(seed)
+    X = np.c_[np.clip(rng.normal(size=n) * 0.4, -1, 1), (rng.random(n) < 0.2) * 1.0]
+    frailty = rng.gamma(1 / overdispersion, overdispersion, n) if overdispersion else 1.0
+    return X, np.minimum(rng.poisson(np.exp(SLOPES[0] + X @ SLOPES[1:]) * frailty), 20)
+
+
+def played(schema, X, y, epsilon, seed=1, rounds=None):
+    """All releases of a course, without the masking protocol."""
+    rng = seeded(seed)
+    promise = made.promise(epsilon=epsilon, delta=1e-6)
+    course = ps.Newton.start(schema, ps.Cohort(2, 2, 2 * len(y)), promise, rounds)
+
+    def release(node):
+        parts = [ps.measure(node.plan.schema, X[k::2], y[k::2], published=node.plan.published) for k in range(2)]
+        return session.aggregate_unmasked(node.plan, parts, rng)
+
+    return courses.run(course, release)
+
+
+def sandwich(X, y, w, variance):
+    """Huber's errors of intercept and slopes at weights w, in their order."""
+    U = np.c_[np.ones(len(X)), X]
+    mean, weight = variance(U @ w)
+    inverse = np.linalg.inv((U * weight[:, None]).T @ U)
+    score = U * (y - mean)[:, None]
+    return np.sqrt(np.diag(inverse @ (score.T @ score) @ inverse))
+
+
+@pytest.mark.parametrize("schema", [LOGISTIC, POISSON], ids=lambda schema: schema.family)
+def test_the_sum_is_the_score_s_second_moment_to_the_grid(schema):
+    X, y = world(2_000, 0)
+    y = (y > 0) * 1 if schema is LOGISTIC else y
+    w = Values.rounded(np.array([0.3, -0.1, 0.2]))
+    moments = ps.measure(schema, X, y, published=Published.of({"w": w}))
+    U = np.c_[X, np.ones(len(X))]
+    fitted = U @ w.real
+    residual = y - (1 / (1 + np.exp(-fitted)) if schema is LOGISTIC else np.exp(fitted))
+    exact = (U * np.square(residual)[:, None]).T @ U
+    # rounding adds up to 1/12 of a squared step to each record's square
+    assert np.abs(moments.real().J - exact).max() < 0.002 * exact.max()
+    halves = [ps.measure(schema, X[k::2], y[k::2], published=Published.of({"w": w})) for k in range(2)]
+    assert halves[0] + halves[1] == moments
+
+
+@given(st.integers(1, 60), st.integers(2, 12), st.integers(0, 2**32 - 1), st.sampled_from([1.0, 0.999, 0.3]))
+def test_no_record_s_own_score_is_longer_than_its_residual(columns, bits, seed, length):
+    """Rows on the sphere with entries near half a step are those that rounding lengthens."""
+    rng, steps = np.random.default_rng(seed), 1 << bits
+    rows = rng.normal(size=(40, columns)) ** rng.choice([1, 3])
+    unit = np.trunc(rows / np.linalg.norm(rows, axis=1, keepdims=True) * steps * length)
+    residuals = rng.integers(-steps, steps + 1, 40).astype(float)
+    scores = own_scores(unit, residuals, steps)
+    assert (np.vecdot(scores, scores) <= np.square(residuals)).all()
+    assert (np.abs(scores - unit * residuals[:, None] / steps) < 1).all()
+
+
+def test_rounding_alone_would_lengthen_a_record():
+    unit = np.full((1, 4), 2.0)  # of norm 4, which is the radius of a grid of two bits
+    scores = own_scores(unit, np.array([3.0]), 4)
+    assert np.vecdot(np.rint(unit * 0.75), np.rint(unit * 0.75)) > 9
+    assert np.vecdot(scores, scores) <= 9
+
+
+def test_a_column_of_small_values_keeps_its_variance():
+    """Truncation would shorten each entry by half a step on average, and its interval with it."""
+    rng = np.random.default_rng(0)
+    unit = np.rint(rng.normal(size=(20_000, 1)) * 40)
+    exact = np.square(unit * 300 / 4096).sum()
+    found = np.square(own_scores(unit, np.full(20_000, 300.0), 4096)).sum()
+    assert found == pytest.approx(exact, rel=0.02)
+    assert np.square(np.trunc(unit * 300 / 4096)).sum() < 0.85 * exact
+
+
+@given(st.data())
+def test_every_record_keeps_the_bounds_together_whatever_is_published(data):
+    schema = data.draw(st.sampled_from([LOGISTIC, POISSON]))
+    whole = st.integers(-(1 << 19) + 1, (1 << 19) - 1)
+    w = Values(np.array(data.draw(st.lists(whole, min_size=3, max_size=3)), np.int64), data.draw(st.integers(-8, 30)))
+    rows = np.array(data.draw(st.lists(st.lists(st.floats(-9, 9), min_size=2, max_size=2), min_size=2, max_size=2)))
+    y = np.array(data.draw(st.lists(st.sampled_from([0, 1]), min_size=2, max_size=2)))
+    y = y if schema is LOGISTIC else y * 30
+    (unit, residuals, roots), _ = _mapped(schema, rows, y, w)
+    scores = own_scores(unit, residuals, schema.steps)
+    sigmas = {s: data.draw(st.floats(0.1, 10)) * sensitivity(schema, s, "add-remove") for s in "gHJ"}
+    terms = {"g": unit * residuals[:, None], "H": _outer(roots), "J": _outer(scores)}
+
+    def moved(change):
+        return sum(np.square(change(v)).sum() / (sigmas[s] * schema.scale_of(s)) ** 2 for s, v in terms.items())
+
+    rounding = 1 + 8 / schema.steps  # of v, which is truncated at the same mean as r
+    assert moved(lambda v: v[0]) <= joint_mu(schema, sigmas, "add-remove") ** 2 * rounding
+    assert moved(lambda v: v[0] - v[1]) <= joint_mu(schema, sigmas, "replace-one") ** 2 * rounding
+
+
+def _outer(rows):
+    return rows[:, :, None] * rows[:, None, :]
+
+
+def test_bounds_hold_on_a_grid_of_all_residuals():
+    """Two records at any means and outcomes, with rows at any angle; with J alone the bound is attained."""
+    y, m, c = np.meshgrid(np.linspace(0, 1, 21), np.linspace(0, 1, 21), np.linspace(-1, 1, 41))
+    for score, information, square in ((1.0, 0.2, 0.1), (1.0, 0.5, 1.0), (1.0, 3.0, 5.0), (1e-9, 1e-9, 1.0)):
+        weights = {"g": (score, 40.0), "H": (information, 80.0), "J": (square, 1600.0)}
+        sigmas = {s: size / math.sqrt(weight) for s, (weight, size) in weights.items()}
+        add = score * np.square(y - m) + information * m**2 + square * (y - m) ** 4
+        assert add.max() == pytest.approx(joint_mu(POISSON, sigmas, "add-remove") ** 2)
+        best = 0.0
+        for y2, m2 in ((0, 0), (0, 1), (1, 0), (1, 1), (0.5, 0.2)):
+            r, r2 = y - m, y2 - m2
+            moved = score * (r**2 + r2**2 - 2 * r * r2 * c) + information * (m**2 + m2**2 - 2 * m * m2 * c**2)
+            best = max(best, float((moved + square * (r**4 + r2**4 - 2 * r**2 * r2**2 * c**2)).max()))
+        claimed = joint_mu(POISSON, sigmas, "replace-one") ** 2
+        assert best <= claimed * (1 + 1e-9)
+        assert best > (0.99 if score < 1 else 0.6) * claimed
+
+
+def test_a_logistic_regression_s_bounds_hold_at_all_probabilities():
+    p = np.linspace(0, 1, 20_001)
+    for rho, square in ((1.0, 0.2), (9.0, 2.0), (20.0, 0.1), (200.0, 3.0)):
+        sigmas = {"g": 2.0, "H": 4.0 / math.sqrt(rho), "J": 4.0 / math.sqrt(square)}
+        moved = p**2 + rho * (p * (1 - p)) ** 2 + square * p**4
+        assert moved.max() <= joint_mu(LOGISTIC, sigmas, "add-remove") ** 2 * (1 + 1e-9)
+
+
+def test_default_shares_keep_the_information_free():
+    noise = ps.Newton.start(LOGISTIC, ps.Cohort(2, 2, 9_000), made.promise(epsilon=1.0)).first.noise
+    sigmas = {row.statistic: row.sigma for row in noise.rows}
+    assert joint_mu(LOGISTIC, {s: sigmas[s] for s in "gJ"}, "add-remove") == pytest.approx(noise.mu, rel=1e-9)
+
+
+@pytest.mark.parametrize("family", ["logistic", "poisson"])
+def test_little_noise_gives_the_sandwich(family):
+    X, y = world(40_000, 3)
+    schema, read = (POISSON, inf.poisson) if family == "poisson" else (LOGISTIC, inf.logit)
+    y = y if family == "poisson" else (y > 0) * 1
+    table = read(played(schema, X, y, 100.0, rounds=6))
+    means = {
+        "poisson": lambda fitted: (np.exp(fitted), np.exp(fitted)),
+        "logistic": lambda fitted: (1 / (1 + np.exp(-fitted)), 1 / (2 + np.exp(fitted) + np.exp(-fitted))),
+    }
+    expected = sandwich(X, y, table.params, means[family])
+    assert np.allclose(table.bse, expected, rtol=0.05)
+    assert table.cov_type == "robust"
+    plain = read(played(_without(schema), X, y, 100.0, rounds=6))
+    if family == "poisson":  # overdispersion: the model's errors are far too small
+        assert (table.bse > 1.5 * plain.bse).all()
+    else:  # the model fixes the variance of a truth: both are errors of one thing
+        assert np.allclose(table.bse, plain.bse, rtol=0.05)
+
+
+def _without(schema):
+    return ps.ScoreSchema(
+        schema.features,
+        schema.clip_norm,
+        family=schema.family,
+        target_bound=schema.target_bound,
+        transform=schema.transform,
+    )
+
+
+def test_a_table_states_the_variance_that_its_errors_assume():
+    X, y = world(6_000, 1)
+    plain, robust = (inf.poisson(played(schema, X, y, 8.0)) for schema in (_without(POISSON), POISSON))
+    equal = "the variance of counts with equal columns equals their mean"
+    assert equal in str(plain.summary()).replace("\n  ", " ")
+    assert any('errors="robust"' in note and "overdispersion" in note for note in plain.notes)
+    assert equal not in robust.assumed
+    assert not any("overdispersion" in note for note in robust.notes)
+    assert "robust" in str(robust.summary())
+
+
+def test_noise_in_the_second_moment_makes_no_interval_narrower():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        rows = rng.normal(size=(30, 3))
+        G, noise = rows.T @ rows, rng.normal(size=(3, 3)) * 20
+        terms = {"sigma_G": 0.5, "sigma_h": 1.0, "sigma_q": 0.0, "degrees": math.inf, "known_variance": 1.0}
+        plain = NormalEquations(G, rng.normal(size=3) * 5, 0.0, **terms)
+        measured = NormalEquations(G, plain.h, 0.0, **terms, score_variance=G + noise + noise.T)
+        one, other = (Inversion(each, np.eye(3), math.inf) for each in (plain, measured))
+        assert (other.error >= one.error).all()
+        assert (other.pvalues() >= one.pvalues() * (1 - 1e-12)).all()
+        assert other.joint_pvalue() >= one.joint_pvalue() * (1 - 1e-12)
+        (low, high), (least, most) = one.interval(0.05), other.interval(0.05)
+        assert ((least <= low) & (high <= most)).all()
+
+
+def test_a_joint_test_without_noise_is_wald_s_with_the_sandwich():
+    rng = np.random.default_rng(1)
+    rows = rng.normal(size=(200, 3))
+    G, J, h = rows.T @ rows, 3 * (rows * rng.uniform(1, 2, 200)[:, None]).T @ rows, rng.normal(size=3) * 20
+    exact = NormalEquations((G + G.T) / 2, h, 0.0, 0.0, 0.0, 0.0, math.inf, 1.0, (J + J.T) / 2)
+    inverse = np.linalg.inv(G)
+    w = inverse @ h
+    wald = w @ np.linalg.solve(inverse @ J @ inverse, w)
+    found = Inversion(exact, np.eye(3), math.inf).joint_pvalue()
+    assert found == pytest.approx(float(chi2.sf(wald, 3)), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"errors": "HC1"}, "errors must be 'robust' or omitted, got 'HC1'"),
+        ({"errors": "robust", "missing": "outcome"}, "a propensity has none"),
+        ({"errors": "robust", "transform": (ByArm(1),), "features": 4}, "a propensity has none"),
+    ],
+)
+def test_what_has_no_robust_errors_is_refused(changes, text):
+    with pytest.raises(SchemaError, match=text):
+        ps.ScoreSchema(**{"features": 4, "clip_norm": 1.0, **changes})
+
+
+def test_a_plan_without_the_word_is_the_plan_of_before():
+    plan = ps.Newton.start(_without(POISSON), ps.Cohort(2, 2, 90_000), made.promise(epsilon=8.0)).first
+    assert "errors" not in plan.to_toml()
+    robust = ps.Newton.start(POISSON, ps.Cohort(2, 2, 90_000), made.promise(epsilon=8.0)).first
+    assert ps.Plan.from_toml(robust.to_toml()) == robust
+    assert robust.schema.statistics == "gHJ"
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("overdispersion", [0.0, 2.0])
+def test_of_hundreds_of_releases_no_more_miss_than_is_claimed(overdispersion):
+    """A frailty of 2: the variance is 2.6 times the mean or more, and the model's errors miss a fifth."""
+    runs, missed = sized(100, 300), np.zeros(3, int)
+    for run in range(runs):
+        X, y = world(20_000, run, overdispersion)
+        low, high = inf.poisson(played(POISSON, X, y, 8.0, run)).conf_int().T
+        missed += (low > SLOPES) | (high < SLOPES)
+    assert (missed <= binom.ppf(0.999, runs, 0.05)).all()
