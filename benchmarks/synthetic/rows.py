@@ -8,6 +8,7 @@ by one curator who sees all records, at the same epsilon and delta: "AIM" and "M
 (``one_curator``); "mbi AIM" and "mbi MST", the authors' code, in an interpreter with ``mbi`` (the folder is
 ``mechanisms`` of a checkout of ``ryan112358/mbi``); "OpenDP AIM" and "OpenDP MST" with ``PRIVSTATS_OPENDP_MBI``, an
 interpreter with ``opendp[mbi]``. Adult is ``data/adult.csv`` of the same checkout; name it in ``PRIVSTATS_ADULT``.
+"rule" is a made-up table in which one number follows from another; it is measured where ``--tables`` names it.
 "independent columns" are the real columns, each shuffled. "real rows" are the records; their distances are those
 between the held-out records and the others. What is not measured keeps its saved rows.
 """
@@ -57,6 +58,7 @@ OPENDP = os.environ.get("PRIVSTATS_OPENDP_MBI", "")
 ADULT = os.environ.get("PRIVSTATS_ADULT", "")
 EPSILONS = (0.3, 1.0, 3.0, 10.0)
 DATA = ("adult", "fair", "health insurance", "default", "credit", "flchain", "churn")
+RULE = "rule"
 DELTA = 1e-6
 CURATORS = {"AIM": aim, "MST": mst}
 AUTHORS = ("mbi AIM", "mbi MST")
@@ -105,6 +107,8 @@ class Coded:
 
 def coded_table(name: str) -> Coded:
     """Load a table with cells as a code book would have them: 32 even ones between the ends of each number."""
+    if name == RULE:
+        return _ruled()
     frame, y = _adult() if name == "adult" else next(each for each in TABLES if each.name == name).load()
     columns: list[Column] = []
     for column, category in code_book(frame).items():
@@ -116,6 +120,24 @@ def coded_table(name: str) -> Coded:
     columns.append(ps.Truth(_TARGET))
     table = {**{str(each): _worded(frame[each]) for each in frame}, _TARGET: y}
     return Coded(name, tuple(columns), coded(columns, table))
+
+
+def _ruled() -> Coded:
+    """Make 45,000 rows with an offset and the quarter that follows from it, each in 32 cells."""
+    rng, records = np.random.default_rng(0), 45_000
+    offset = np.minimum(rng.gamma(3.0, 20.0, records), 159.9)
+    quarter = np.floor(offset / 5) % 4
+    values = {
+        "offset": offset,
+        "quarter": 8 * quarter + 0.99 * rng.integers(0, 8, records),
+        "age": rng.normal(50, 15, records).clip(0, 99.9),
+        "site": rng.choice(["a", "b", "c"], records, p=[0.5, 0.3, 0.2]),
+        _TARGET: (rng.random(records) < np.where(quarter < 2, 0.2, 0.5)).astype(int),
+    }
+    ends = {"offset": 160.0, "quarter": 32.0, "age": 100.0}
+    numbers = [ps.Numeric(each, tuple(np.linspace(0, most, _CELLS + 1))) for each, most in ends.items()]
+    columns = (*numbers, ps.Categories("site", ("a", "b", "c")), ps.Truth(_TARGET))
+    return Coded(RULE, columns, coded(columns, values))
 
 
 def _adult() -> tuple[pd.DataFrame, NDArray[np.intp]]:

@@ -281,6 +281,9 @@ def test_a_p_value_of_nearly_empty_cells_is_simulated():
     assert test.statistic == pytest.approx(99, rel=0.01)
     assert 5e-4 < test.pvalue < 0.02
     assert test == inf.chi2_contingency(exact(data, schema), "r", "c"), "by a fixed seed"
+    wide = ps.CountSchema((rows, ps.Categories("c", tuple(range(40)))), (("r", "c"),))
+    sparse = {"r": data["r"], "c": [k % 40 for k in range(1_000)]}
+    assert inf.chi2_contingency(exact(sparse, wide), "r", "c").pvalue > 0.1, "more than 64 cells share a covariance"
     assert inf.chi2_contingency(noisy(data, 30.0, 1, schema), "r", "c").pvalue > 1e-4
 
 

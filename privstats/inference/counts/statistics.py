@@ -20,8 +20,10 @@ from privstats.schema import Bins
 _CLEAR = 4.0  # times sigma sqrt(cells) that a chi2 test wants in records
 _SKEWED = 1.0
 """Skewness of a cell from which a chi2 test's p-value is simulated: without noise, an expected count of 1."""
-_SIMULATED, _SIMULATED_LARGE, _LARGE = 1_999, 199, 100
-"""Tables of independent variables from which such a p-value is counted; fewer for tables of more than 100 cells."""
+_SIMULATED, _AT_ONCE = 1_999, 100
+"""Tables of independent variables from which such a p-value is counted, and how many are read at once."""
+_LARGE = 64
+"""Number of cells above which the covariance of a simulated table is that of the released one, which is conservative."""
 _ROUNDING = 1e-9
 
 
@@ -238,8 +240,8 @@ def chi2_contingency(release: Release, row: str, column: str) -> Chi2:
     ``u = O - E`` has covariance ``S = P diag(max(E, 0) + sigma^2) P'`` with P the projection off both margins; the
     statistic is ``u' S^+ u`` on (r - 1)(c - 1) directions, Pearson's without noise. It is hidden if the table holds too
     few records for its noise. Where a cell's expected count is below 1 and its noise is smaller, the chi-squared law
-    rejects too often: the p-value is then that among 1,999 (199 of more than 100 cells) tables of independent variables
-    with these margins and this noise, drawn with a fixed seed.
+    rejects too often: the p-value is then that among 1,999 tables of independent variables with these margins and this
+    noise, drawn with a fixed seed.
 
     Raises:
         ReleaseError: no such table, or without noise no record or an empty row or column.
@@ -263,26 +265,38 @@ def chi2_contingency(release: Release, row: str, column: str) -> Chi2:
     if table.sigma == 0 and not (r.all() and c.all()):
         raise ReleaseError(f"{row!r} or {column!r} has a cell without records; leave it out of the plan's variable")
     (statistic,) = _pearson(counts[None], table.sigma)
-    expected = np.maximum(n * np.outer(r, c), 0.0)
+    expected = np.maximum(_expected(counts[None])[0], 0.0)
     if (expected < _SKEWED * (expected + table.sigma**2) ** 1.5).all() or not expected.any():
         return Chi2(float(statistic), float(chdtrc(dof, statistic)), dof)
-    simulated = _pearson(_independent_tables(expected, table.sigma), table.sigma)
+    margins = counts[None] if counts.size > _LARGE else None
+    tables = _independent_tables(expected, table.sigma)
+    parts = (tables[start : start + _AT_ONCE] for start in range(0, _SIMULATED, _AT_ONCE))
+    simulated = np.concatenate([_pearson(part, table.sigma, margins) for part in parts])
     exceeding = int((simulated >= statistic * (1 - _ROUNDING)).sum())
     return Chi2(float(statistic), (1 + exceeding) / (1 + len(simulated)), dof)
 
 
-def _pearson(counts: Array, sigma: float) -> Array:
-    """Return the statistics of tables ``(n, r, c)``."""
+def _pearson(counts: Array, sigma: float, margins: Array | None = None) -> Array:
+    """Return the statistics of tables ``(n, r, c)``; ``margins`` is one table ``(1, r, c)`` that gives S for all."""
     # The deviations span the tables with margins 0, Z u. Of S = P D P' therefore Z'SZ = W'DW is needed, W = P'Z.
     several, rows, columns = counts.shape
-    total = counts.sum(axis=(1, 2), keepdims=True)
-    r, c = counts.sum(axis=2) / total[:, 0], counts.sum(axis=1) / total[:, 0]
-    expected = total * r[:, :, None] * c[:, None]
-    sides = [_free(shares) for shares in (r, c)]
-    apart = np.einsum("ra,nrc,cb->nab", _contrasts(rows), counts - expected, _contrasts(columns)).reshape(several, -1)
-    w = np.einsum("nra,ncb->nrcab", *sides).reshape(several, rows * columns, -1)
-    held = np.maximum(expected, _ROUNDING).reshape(several, -1, 1) + sigma**2
-    return np.asarray((apart * np.linalg.solve(w.swapaxes(1, 2) @ (held * w), apart[..., None])[..., 0]).sum(axis=1))
+    apart = np.einsum("ra,nrc,cb->nab", _contrasts(rows), counts - _expected(counts), _contrasts(columns))
+    apart = apart.reshape(several, -1)
+    known = counts if margins is None else margins
+    total = known.sum(axis=(1, 2), keepdims=True)[:, 0]
+    sides = [_free(known.sum(axis=axis) / total) for axis in (2, 1)]
+    w = np.einsum("nra,ncb->nrcab", *sides).reshape(len(known), rows * columns, -1)
+    held = np.maximum(_expected(known), _ROUNDING).reshape(len(known), -1, 1) + sigma**2
+    matrices = w.swapaxes(1, 2) @ (held * w)
+    if margins is not None:
+        return np.asarray((apart * np.linalg.solve(matrices[0], apart.T).T).sum(axis=1))
+    return np.asarray((apart * np.linalg.solve(matrices, apart[..., None])[..., 0]).sum(axis=1))
+
+
+def _expected(counts: Array) -> Array:
+    """Return the counts of independent variables with the margins of tables ``(n, r, c)``."""
+    rows, columns = counts.sum(axis=2, keepdims=True), counts.sum(axis=1, keepdims=True)
+    return np.asarray(rows * columns / counts.sum(axis=(1, 2), keepdims=True))
 
 
 def _contrasts(cells: int) -> Array:
@@ -299,11 +313,9 @@ def _free(shares: Array) -> Array:
 
 def _independent_tables(expected: Array, sigma: float) -> Array:
     """Return noisy tables of independent variables, ``(n, r, c)``."""
-    rng = np.random.default_rng(0)
-    many = _SIMULATED if expected.size <= _LARGE else _SIMULATED_LARGE
-    records = round(float(expected.sum()))
-    counts = rng.multinomial(records, expected.reshape(-1) / expected.sum(), many).astype(np.float64)
-    return (counts + sigma * rng.standard_normal(counts.shape)).reshape(many, *expected.shape)
+    rng, records = np.random.default_rng(0), round(float(expected.sum()))
+    counts = rng.multinomial(records, expected.reshape(-1) / expected.sum(), _SIMULATED).astype(np.float64)
+    return (counts + sigma * rng.standard_normal(counts.shape)).reshape(_SIMULATED, *expected.shape)
 
 
 def confusion(release: Release, label: str, predicted: str, *, alpha: float = 0.05) -> Confusion:
