@@ -18,7 +18,7 @@ from privstats.inference.counts.survival import EVEN, SurvivalCurves, event_tabl
 from privstats.inference.counts.two_groups import LogRank, Proportionality, logrank_test, proportionality_test
 from privstats.inference.figures import plot_survival
 from privstats.inference.forest import forest_rows
-from privstats.inference.last_step import LastStep, last_step, notes_on
+from privstats.inference.last_step import LastStep, is_robust, last_step, notes_on
 from privstats.inference.regression.score import fields_of_rounds
 from privstats.inference.regression.summary import ratio_columns, ratio_rows
 from privstats.inference.regression.table import Regression
@@ -417,7 +417,7 @@ def _head(
         *((("baseline", f"one for each {strata.name}: {listed(strata.cells)}"),) if strata is not None else ()),
         ("cap of 1", f"{reached} at the mean of the columns"),
         *((("events that count", f"{table.events_within:.0%} of those up to the last edge"),) if counted else ()),
-        ("standard errors", f"of log ratios, {table.cov_reason}"),
+        ("standard errors", f"of log ratios, {'robust, ' if is_robust(table.release) else ''}{table.cov_reason}"),
         *texts_of(table.release),
     )
 

@@ -20,6 +20,7 @@ from privstats.errors import DataError, PlanError, RecordError, SchemaError
 from privstats.intake.columns import Readings
 from privstats.intake.meaning import listed
 from privstats.kinds.counts import CountSchema
+from privstats.kinds.score import SQUARE, Robust, check_errors, within_length
 from privstats.kinds.worst import ONE, Record, WorstPair, added, of_score, record_of
 from privstats.moments.base import Moments, containers
 from privstats.progress import progress_bar
@@ -45,6 +46,12 @@ _TABLE: tuple[Statistic, ...] = (
         "predicted event"),
 )
 """Score and information of grouped-time proportional hazards, in wire order."""
+
+_ROBUST: tuple[Statistic, ...] = (
+    replace(_TABLE[0], share=0.665), replace(_TABLE[1], share=0.285),
+    replace(SQUARE, meaning="the sum of products of every two entries of the change that each person would make"),
+)
+"""The same with the score's second moment over persons."""
 # fmt: on
 
 CAP = 1.0  # M, the cumulative hazard up to which a person is followed
@@ -86,6 +93,8 @@ class HazardSchema(Round):
         time_unit: the unit to which your times are rounded down; f adds half of it.
         strata: a column of two to four declared values, each with its own bin weights and clock (stratified Cox model);
             it has no ratio.
+        errors: ``"robust"``: also sum J, the second moment of persons' scores, at 5 % of the budget. Intervals then
+            hold for the ratio that the rounds estimate, also where hazards are not proportional.
         grid_bits, nonnegative: as in :class:`ClassSchema`.
 
     Guarantee:
@@ -111,8 +120,6 @@ class HazardSchema(Round):
         "a step of a survival analysis: which columns raise or lower the rate at which an event happens"
     )
     no_persons: ClassVar[str] = "a record of a HazardSchema is a person already, over all periods: one row each"
-    table: ClassVar[tuple[Statistic, ...]] = _TABLE
-    statistics: ClassVar[str] = letters_of(_TABLE)
 
     features: int = REQUIRED
     clip_norm: float = REQUIRED
@@ -128,8 +135,10 @@ class HazardSchema(Round):
     strata: Categories | None = None
     grid_bits: int = 12
     nonnegative: bool = False
+    errors: Robust | None = None
 
     def __post_init__(self) -> None:
+        check_errors(self.errors)
         settle(self, bins=_checked_bins(self.bins), transform=steps_of(self.transform))
         settle(self, strata=_checked_strata(self.strata))
         _check_times(self)
@@ -138,6 +147,16 @@ class HazardSchema(Round):
         _check_columns(self)
         _check_constant(self)
         _check_events(self)
+
+    @property
+    def table(self) -> tuple[Statistic, ...]:
+        """The statistics that these errors need."""
+        return _ROBUST if self.errors else _TABLE
+
+    @property
+    def statistics(self) -> str:
+        """Sent letters, in wire order."""
+        return letters_of(self.table)
 
     @property
     def periods(self) -> int:
@@ -210,8 +229,10 @@ class HazardSchema(Round):
         return f"{columns}, the time {self.bins.name} and whether {self.event} happened then, of one person"
 
     def scale_of(self, statistic: str) -> float:
-        """Grid steps per real unit: 2**f per R, and per M for residuals and v."""
+        """Grid steps per real unit: 2**f per R, and per M for residuals and v; 2**f per M R for scores in J."""
         row = next(row for row in self.sent if row.letter == statistic)
+        if statistic == "J":
+            return row.scale(self.scale / self.cap)
         return row.scale(self.scale) / self.cap if statistic == "H" else row.scale(self.scale, self.steps / self.cap)
 
     @property
@@ -345,7 +366,9 @@ _BERNOULLI = (
 # fmt: on
 
 _AXES = ("features", "periods")
-HazardMoments, RealHazardMoments = containers("Hazard", HazardSchema, _TABLE, _AXES, "records", "published")
+HazardMoments, RealHazardMoments = containers(
+    "Hazard", HazardSchema, _TABLE, _AXES, "records", "published", optional=_ROBUST[-1:]
+)
 
 
 class _Persons(NamedTuple):
@@ -369,7 +392,8 @@ def measured_hazards(
     Guarantee:
         In integers, for any published values: a person adds sum r_j u_j and sum a_j a_j', with |u_j| <= 2**f and
         |a_j|^2 <= 4**f v_j. v_j is at most the bin's hazard. Hazards before the event sum to at most M; r at the event
-        is in 0..1. A person with NaN or infinite entries after the transform adds nothing.
+        is in 0..1. With J a person also adds c c' with |c| <= M 2**f. A person with NaN or infinite entries after the
+        transform adds nothing.
 
     Raises:
         DataError, RecordError: malformed columns, or unreadable values.
@@ -428,7 +452,7 @@ def _numbers(schema: HazardSchema, name: str, column: Readings) -> NDArray[np.fl
 
 
 def _summed(schema: HazardSchema, persons: _Persons, values: Mapping[str, Values], progress: bool) -> Moments:
-    sums = moments.grid.sums_of(schema, "gH")
+    sums = moments.grid.sums_of(schema, "gHJ")
     with progress_bar("records", len(persons.rows), at_once=progress) as advance:
         for start in range(0, len(persons.rows), _ROWS):
             part = persons.part(slice(start, start + _ROWS))
@@ -439,8 +463,11 @@ def _summed(schema: HazardSchema, persons: _Persons, values: Mapping[str, Values
                 unit, residuals, roots = _mapped(schema, part.part(part.strata == stratum), own)
                 _add_score(schema, unit, residuals, sums["g"].partial, first)
                 _add_information(schema, unit, roots, sums["H"].partial, first)
+                if "J" in sums:
+                    _add_squares(schema, unit, residuals, sums["J"].partial, first)
             advance(len(part.rows))
-    return HazardMoments(schema, sums["g"].result(), sums["H"].result(), len(persons.rows))
+    totals = {letter: total.result() for letter, total in sums.items()}
+    return HazardMoments(schema, records=len(persons.rows), **totals)
 
 
 def _of_stratum(schema: HazardSchema, values: Mapping[str, Values], stratum: int) -> tuple[dict[str, Values], int]:
@@ -533,14 +560,31 @@ def _add_information(schema: HazardSchema, unit: Ints, variances: Ints, into: In
         into[own, own] += block[-1, -1]
 
 
+def _add_squares(schema: HazardSchema, unit: Ints, residuals: Ints, into: Ints, first: int) -> None:
+    """Add c c', with c the person's score over columns and the stratum's bins, in steps of R M."""
+    columns = unit.shape[1] - 1
+    exact = np.hstack([residuals.sum(axis=1)[:, None] * unit[:, :columns], residuals * unit[:, -1:]])
+    scores = within_length(np.ldexp(exact, -_BITS) / schema.cap, float(schema.steps) ** 2)
+    block, bins = scores.T @ scores, slice(first, first + schema.periods)
+    into[:columns, :columns] += block[:columns, :columns]
+    into[:columns, bins] += block[:columns, columns:]
+    into[bins, :columns] += block[columns:, :columns]
+    into[bins, bins] += block[columns:, columns:]
+
+
 # --- the sensitivity, and the two data sets that the certificate compares
 
 
 def _square(schema: HazardSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
-    """Return mu^2: scores differ by at most 2 M R, positive semidefinite informations by at most sqrt 2 M R^2."""
+    """Return mu^2: scores differ by at most 2 M R, positive semidefinite informations by at most sqrt 2 M R^2.
+
+    J adds a positive semidefinite g g' with |g|^2 <= (M R)^2, so two persons differ by at most sqrt 2 times that.
+    """
     score = weights.get("g", 0.0) * (schema.cap * schema.clip_norm) ** 2
     information = weights.get("H", 0.0) * (schema.cap * schema.clip_norm**2) ** 2
-    return score + information if adjacency == "add-remove" else 4 * score + 2 * information
+    square = weights.get("J", 0.0) * (schema.cap * schema.clip_norm) ** 4
+    add = score + information + square
+    return add if adjacency == "add-remove" else 4 * score + 2 * information + 2 * square
 
 
 def _pairs(schema: HazardSchema, _: Mapping[str, float]) -> list[tuple[Record, Record]]:
@@ -552,13 +596,16 @@ def _pairs(schema: HazardSchema, _: Mapping[str, float]) -> list[tuple[Record, R
 def _person(schema: HazardSchema, place: int, m: int, *, event: bool) -> Record:
     R = schema.steps
     root = math.isqrt(R * R * int(m * m / math.expm1(m / ONE) / ONE) // ONE) if m else 0
-    ends: dict[str, Any] = {"r": [[0, R if event else -(m * R // ONE)]], "a": [[place, root]] if root else []}
+    residual = R if event else -(m * R // ONE)
+    ends: dict[str, Any] = {"r": [[0, residual]], "a": [[place, root]] if root else []}
+    if schema.errors:
+        ends["c"] = [[place, residual]] if residual else []
     return record_of([[place, R]], m=m, y=ONE if event else 0, **ends)
 
 
 KIND = Kind(
     schema=HazardSchema, moments=HazardMoments, units=RealHazardMoments, measure=measured_hazards,
-    readable=hazards_of_readable, in_batches=lambda _: False, square=_square, proved="gH",
+    readable=hazards_of_readable, in_batches=lambda _: False, square=_square, proved="gHJ",
     named=lambda schema: (*schema.feature_names, *(each.name for each in schema.counted().variables)),
     worst=WorstPair(_pairs, added(of_score)),
 )  # fmt: skip

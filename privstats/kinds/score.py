@@ -44,7 +44,7 @@ _LOGISTIC: tuple[Statistic, ...] = (
 _POISSON = tuple(replace(row, share=share) for row, share in zip(_LOGISTIC, (0.7, 0.3), strict=True))
 """Score and information of a Poisson regression."""
 
-_SQUARE = Statistic(
+SQUARE = Statistic(
     "J",
     "pooled",
     ("feature", "feature"),
@@ -65,8 +65,8 @@ _TABLES: Mapping[tuple[str, Robust | None], tuple[Statistic, ...]] = {
     ("logistic", None): _LOGISTIC,
     ("poisson", None): _POISSON,
     # The first two keep their ratio, so that a logistic regression's information stays free.
-    ("logistic", "robust"): (replace(_LOGISTIC[0], share=0.56145), replace(_LOGISTIC[1], share=0.38855), _SQUARE),
-    ("poisson", "robust"): (replace(_POISSON[0], share=0.665), replace(_POISSON[1], share=0.285), _SQUARE),
+    ("logistic", "robust"): (replace(_LOGISTIC[0], share=0.56145), replace(_LOGISTIC[1], share=0.38855), SQUARE),
+    ("poisson", "robust"): (replace(_POISSON[0], share=0.665), replace(_POISSON[1], share=0.285), SQUARE),
 }
 
 # Sums of products of row entries and 20-bit weights are exact in float64.
@@ -239,9 +239,14 @@ def _check_missing(schema: ScoreSchema) -> None:
         )
 
 
+def check_errors(errors: object) -> None:
+    """Refuse other errors than the model's or robust ones."""
+    if errors not in (None, *get_args(Robust)):
+        raise SchemaError(f"errors must be 'robust' or omitted, got {errors!r}")
+
+
 def _check_errors(schema: ScoreSchema) -> None:
-    if schema.errors not in (None, *get_args(Robust)):
-        raise SchemaError(f"errors must be 'robust' or omitted, got {schema.errors!r}")
+    check_errors(schema.errors)
     if schema.errors and (schema.missing or schema._in_arms):
         raise SchemaError("errors is for a regression's table; a propensity has none: omit it with ByArm or missing")
 
@@ -276,7 +281,7 @@ _LOG_BITS = 40  # log Y is rounded to them, so that all platforms agree
 
 
 ScoreMoments, RealScoreMoments = containers(
-    "Score", ScoreSchema, _LOGISTIC, ("family", "features"), "records", "published", optional=(_SQUARE,)
+    "Score", ScoreSchema, _LOGISTIC, ("family", "features"), "records", "published", optional=(SQUARE,)
 )
 
 
@@ -310,17 +315,21 @@ def measured_scores(
 
 
 def own_scores(unit: Ints, residuals: Ints, steps: int) -> Ints:
-    """Return c ``(n, d)``, each record's r u in grid steps, rounded; truncated where rounding would lengthen it.
+    """Return c ``(n, d)``, each record's r u in grid steps, of length at most |r| where |u| is at most ``steps``."""
+    return within_length(unit * (residuals / steps)[:, None], np.square(residuals))
+
+
+def within_length(exact: NDArray[np.float64], squares: Any) -> Ints:
+    """Return rows rounded to integers, and truncated where rounding would pass these squared lengths.
 
     Guarantee:
-        In integers, |c| <= |r| for every record whose |u| is at most ``steps``. Truncation moves each entry of
-        r u / steps toward zero, so it keeps that length, and a rounded c is used only where it has it, too.
+        In integers, no row is longer than allowed if no exact row is. Truncation moves every entry toward zero, so it
+        keeps that length, and a rounded row is used only where it has it, too.
     """
-    exact = unit * (residuals / steps)[:, None]
-    scores = np.rint(exact)
-    longer = np.vecdot(scores, scores) > np.square(residuals)
-    scores[longer] = np.trunc(exact[longer])
-    return scores
+    rounded = np.rint(exact)
+    longer = np.vecdot(rounded, rounded) > squares
+    rounded[longer] = np.trunc(exact[longer])
+    return rounded
 
 
 def score_terms(schema: ScoreSchema, X: Any, y: Any, values: Mapping[str, Values], *_: Any) -> RecordTerms:

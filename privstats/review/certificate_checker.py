@@ -40,7 +40,7 @@ SCHEMAS = {  # the keys of a kind's table beside its task
     "scoring": 'head head_bytes classes features score_bins=20 score="probability" reach? by_class=false transform=[] '
     "class_names? feature_names? cuts?", "sites": f"clip_norm pulls=[0] groups=1 target_scale=1{VECTORS}",
     "score": f'clip_norm family="logistic" target_bound? rate? outcomes?{SIGNED} missing? errors?',
-    "hazard": f"clip_norm bins event cap=1 expected_events? times? time_unit? strata?{SIGNED}",
+    "hazard": f"clip_norm bins event cap=1 expected_events? times? time_unit? strata?{SIGNED} errors?",
     "effect": f'outcome probability? estimand="ate" trim? clip_norm{VECTORS.replace("12", "16", 1)} '
     "outcome_names? subgroups? groups? measure? balance? missing? left_out?", "calibration": f"classes{ROUND}",
     "gradients": f"classes? residual_norm target_bound? module?{ROUND}",
@@ -109,8 +109,8 @@ PRODUCTS: Table = {  # a count, a vector or a product of two, of a record's cell
     "classes": {"N": ("cell",), "A": ("cell", "x"), "B": ("", "x", "x"), "S": ("cell", "x", "x"), "D": ("=", "x", "x")},
     "ridge": {"G": ("cell", "x", "x"), "h": ("cell", "x", "b"), "q": ("=", "b", "b")}, "calibration": {"t": ("", "v")},
     "score": {"g": ("", "x", "r"), "H": ("", "a", "a"), "J": ("", "c", "c")}, "party-update": {"P": ("", "a")},
-    "hazard": {"g": ("", "x", "r"), "H": ("", "a", "a")}, "gradients": {"g": ("", "r", "x"), "k": ("", "k")},
-    "gaussians": {},
+    "hazard": {"g": ("", "x", "r"), "H": ("", "a", "a"), "J": ("", "c", "c")}, "gaussians": {},
+    "gradients": {"g": ("", "r", "x"), "k": ("", "k")},
     "effect": {"N": ("cell",), "O": ("", "u"), "W": ("cell", "o"), "e": ("cell", "t"),
                **{s: ("cell", s) for s in "bfghijkl"}}, "party-softmax": {"P": ("", "a")}, "mean": {"x": ("", "x")}}
 HELD: dict[str, tuple[str, Any]] = {  # vectors of a record and what counts its cells; of a party one class is a
@@ -349,7 +349,8 @@ def _second(schema: Table, w: Table, swap: bool) -> Any:
 
 def _hazard(schema: Table, w: Table, swap: bool, _: int) -> Any:
     """Bound a person over all periods, in units of the cap."""
-    return (4 * w["g"] + 2 * w["H"] if swap else w["g"] + w["H"]) * 16 ** schema["grid_bits"]
+    known = (4 * w["g"] + 2 * w["H"] if swap else w["g"] + w["H"]) * 16 ** schema["grid_bits"]
+    return known + _second(schema, w, swap)
 
 
 def _gradients(schema: Table, w: Table, swap: bool, _: int) -> Any:
@@ -523,6 +524,7 @@ def _belongs(schema: Table, record: Table) -> bool:
         fine &= all(place == 0 and value * (1 if y else -1) >= 0 for place, value in record["r"])
         fine &= sum(abs(value) for _, value in record["r"]) * one <= radius * (y or m)
         fine &= sum(v**2 for _, v in record["a"]) * (6 * one**2 + 3 * one * m + m**2) <= 6 * radius**2 * m * one
+        fine &= "c" not in names or sum(v**2 for _, v in record["c"]) <= sum(abs(v) for _, v in record["r"]) ** 2
     return fine
 
 

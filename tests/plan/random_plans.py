@@ -72,6 +72,7 @@ def _hazard(chance: random.Random, common: dict[str, Any]) -> Schema:
         transform=(ps.transforms.ConstantFeature(common["clip_norm"] * chance.uniform(0.1, 0.7)),),
         expected_events=chance.choice([None, 1000]),
         times=chance.choice([None, "continuous", "discrete"]),
+        errors=chance.choice([None, "robust"]),
     )
 
 

@@ -51,6 +51,8 @@ SCHEMAS: tuple[ps.schema.Schema, ...] = (
     ps.RidgeSchema(6, clip_norm=1.0, target_bound=1.0, missing="left out"),
     ps.CountSchema((ps.Categories("sex", ("f", "m")),), (), numbers=(ps.Number("hours", 0, 80, by=("sex",)),)),
     ps.ScoreSchema(4, 1.0, errors="robust"),
+    ps.HazardSchema(4, 2.0, bins=ps.Bins("months", (0, 6, 12, 24)), event="died", feature_names=("arm", "age", "dose"),
+        transform=(ps.transforms.ConstantFeature(1.0),), times="continuous", errors="robust"),
     ps.ScoreSchema(4, 1.0, family="poisson", target_bound=9, errors="robust"),
     *(scored.schema for scored in SCORED),
 )  # fmt: skip
