@@ -203,6 +203,34 @@ def test_the_check_of_curves_is_named_unadjusted_beside_other_columns(releases: 
     assert "average over time" not in text
 
 
+def test_a_ratio_that_changes_with_time_is_read_as_an_average_over_time() -> None:
+    """Three times the hazard in the first half, none more in the second: rejected, and the ratio lies between."""
+    one = ps.HazardSchema(
+        2,
+        clip_norm=2.0,
+        bins=ps.Bins("months", (0, 3, 6, 9, 12, 15, 18)),
+        event="died",
+        feature_names=("arm",),
+        transform=(ps.transforms.ConstantFeature(1.0),),
+        times="continuous",
+    )
+    course = ps.Hazard.start(one, ps.Cohort(2, 2, 40_000), promise(8.0), by="arm")
+    rng, arm = np.random.default_rng(0), np.arange(20_000) % 2
+    cumulative = rng.exponential(size=20_000)
+    early, late = np.where(arm, 0.06, 0.02), 0.02
+    died = np.where(cumulative < 9 * early, cumulative / early, 9 + (cumulative - 9 * early) / late)
+    table = {"arm": arm, "months": np.minimum(died, 19.0), "died": (died <= 19.0) * 1}
+    parts = [({name: column[k::2] for name, column in table.items()}, None) for k in (0, 1)]
+    found = inf.hazards(ps.simulate(course, parts, rng=seeded(1)))
+    assert found.proportionality().p_value < 0.001
+    assert "a rejection does not make the ratio wrong: it is then an average over time" in " ".join(
+        str(found.summary()).split()
+    )
+    events = (died < 18).astype(float)
+    first = (events * (died < 9)).sum() / events.sum()
+    assert found.params[0] == pytest.approx(first * math.log(3), abs=0.15)  # weighted by where the events are
+
+
 def test_a_round_without_a_sum_publishes_its_weights_again(releases: list[Any]) -> None:
     course = course_of(8_000, 8.0, retries=1)
     counts, first, *_ = played(course, world(8_000), 1)

@@ -1,0 +1,224 @@
+"""Each sentence under a table is held by a world at its edge, and this page says by which.
+
+The sentences come from the tables themselves, one of every kind. A new sentence fails here until it has its world.
+"""
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import privstats as ps
+from benchmarks.inference.stretched import EDGES
+from benchmarks.measuring import results
+from privstats.transforms import ConstantFeature
+from tests.inference.test_frame_columns import EXAMPLES
+
+inf = ps.inference
+ROOT = Path(__file__).parents[2]
+EDGE = "world: "
+"""Begins the title of a table of worlds in ``benchmarks.inference.stretched``."""
+TRUST = "trust: "
+"""Begins a file of the tests of a promise that no draw of records can try."""
+
+_COURSE = "tests/hazard/test_course.py"
+_RATIOS = "tests/hazard/test_audit.py::test_hazard_ratios_keep_their_claim"
+_EFFECTS = "tests/inference/test_effects.py::test_intervals_of_a_trial_hold"
+_FIRST = "tests/inference/test_first_table.py"
+_SHARES = f"{_FIRST}::test_shares_cover_under_noise_and_a_hidden_group_has_none"
+_BANDS = "tests/inference/test_scorecards.py::test_bands_hold_what_the_same_records_give_without_noise"
+_PLAN = f"{TRUST}tests/inference/test_summary.py"
+
+WORLDS: dict[str, str] = {
+    r"At most 5% of releases report an interval that misses, if the assumptions hold\.": f"{EDGE}rounds",
+    r"'-' means not reported: noise hides it\.": (
+        "tests/inference/test_inversion.py::test_told_and_missed_in_at_most_alpha"
+    ),
+    r"Exact sums: no differential privacy\.": _PLAN,
+    r"Privacy: epsilon [^.]+, model central\.": _PLAN,
+    r"Privacy: exact: no promise\.": _PLAN,
+    r"Plan \w{16}, \d+ of \d+ clients\.": _PLAN,
+    # assumptions
+    "honest clients": f"{TRUST}tests/session/test_session.py",
+    "independent records(?! that)": f"{EDGE}shares and quantiles",
+    "independent persons": _RATIOS,
+    "negligible clipping": f"{EDGE}linear regression, one residual variance",
+    "the model is linear": f"{EDGE}linear regression, 20 folds",
+    "residuals have one variance whatever the columns are": f"{EDGE}linear regression, one residual variance",
+    "log odds are linear in the columns": f"{EDGE}rounds",
+    "log mean counts are linear in the columns": (
+        "tests/inference/test_robust.py::test_of_hundreds_of_releases_no_more_miss_than_is_claimed"
+    ),
+    "the variance of counts with equal columns equals their mean": f"{EDGE}rounds, few records",
+    "a linear model with the same slopes and normal levels at all sites": (
+        "tests/inference/test_sites.py::test_a_random_intercept_covers"
+    ),
+    "a linear model with the same slopes at all sites": f"{EDGE}sites",
+    "a linear model with slopes that may differ by site": f"{EDGE}sites",
+    "effects of columns add up": (
+        "tests/inference/test_cells.py::test_an_interval_of_a_cell_is_told_and_misses_in_at_most_one_release_of_twenty"
+    ),
+    "proportional hazards given the columns": _RATIOS,
+    "censoring independent of the event given the columns": (
+        "tests/hazard/test_sums.py::test_the_score_is_unbiased_at_the_truth_however_columns_say_who_leaves"
+    ),
+    "censoring independent of the events?": f"{EDGE}survival curves",
+    "hazards even inside a cell of the counts, or nobody leaves inside it": f"{EDGE}survival curves",
+    "one time zero for all": _RATIOS,
+    "one row per person": _RATIOS,
+    "each record was assigned by the plan's probability, alone or in permuted blocks and not by clinic, ward or any "
+    "other cluster": f"{EDGE}trials",
+    "the columns were measured before assignment": f"{EDGE}trials",
+    "one outcome per record, none missing": f"{EDGE}trials",
+    "what one receives does not affect another's outcome": f"{EDGE}trials",
+    "means near normal": f"{EDGE}means by group",
+    "values even inside a bin": f"{EDGE}shares and quantiles",
+    "independent records that the head was not fitted on": f"{EDGE}scores of a head",
+    # what a table says of itself
+    r"\d+ of \d+ released columns shown\.": _PLAN,
+    r"A contrast is the difference to the column's reference cell, other columns equal\.": (
+        "tests/inference/test_cells.py::test_the_first_cell_that_holds_records_is_the_reference"
+    ),
+    r"\* \d+% of the events count: the ratios cover the first part of the follow-up, to a cumulative hazard of 1; "
+    r"Cox's ratio over all of it differs where ratios change with time\.": (
+        f"{_COURSE}::test_the_table_says_which_share_of_the_events_counts"
+    ),
+    "A person counts up to a cumulative hazard of 1; where hazards are not proportional, the ratio covers that "
+    r"time\.": ("tests/hazard/test_sums.py::test_the_score_is_unbiased_at_the_truth_where_most_pass_the_cap"),
+    r"The check of proportionality covers \w+ alone, from the counts\. Not rejecting is no evidence that hazards are "
+    r"proportional, and a rejection does not make the ratio wrong: it is then an average over time\.": (
+        f"{_COURSE}::test_a_ratio_that_changes_with_time_is_read_as_an_average_over_time"
+    ),
+    r"A hazard ratio is not a causal effect, even in a trial: it compares persons still at risk, and depends on the "
+    r"columns; kaplan_meier of the same releases gives risks\.": (
+        f"{_COURSE}::test_the_table_covers_and_says_what_a_ratio_is"
+    ),
+    r"declared: primary \d+, secondary \d+; digest [^,]+, exploratory: all else\.": _EFFECTS,
+    r"Holm's P is adjusted for all declared rows of its family, .* compare it with theirs\.": (
+        "tests/inference/test_effects.py::test_a_p_value_is_below_alpha_exactly_where_the_interval_leaves_null_out"
+    ),
+    r"On .*, the analysis states: nothing\.": _EFFECTS,
+    r"The effect is that of assignment: people who did not comply count in their assigned arm\.": _EFFECTS,
+    r"Numbers analysed and events describe these records; .* have an outcome\.": (
+        "tests/inference/test_left_out.py::test_counts_are_whole_and_never_below_zero_and_intervals_keep_their_level"
+    ),
+    r"Risks and means by arm are not adjusted, .* are adjusted\.": f"{EDGE}trials",
+    r"An adjusted risk or mean averages its arm's regression line .* right or wrong\.": (
+        "tests/inference/test_adjusted.py::test_both_means_differ_by_the_effect_and_lie_in_their_intervals"
+    ),
+    r"SMD: the first group's mean less .* under the noise alone\.": (
+        f"{_FIRST}::test_standardised_differences_are_austin_s_and_hold_these_records_under_noise"
+    ),
+    r"Cells: number .* under the noise alone\.": _SHARES,
+    r"Causes compete: an incidence is the share of persons who had this cause first\.": (
+        "tests/inference/test_risks.py::test_contrasts_leave_out_what_both_intervals_rule_out"
+    ),
+    r"A record's score is the base and its points: .* mean points\.": _BANDS,
+    r"Points in parentheses: noise alone could show so few records, so they are no finding\.": _BANDS,
+    r"Bands cover the points of these records without noise: .* other records\.": _BANDS,
+    # warnings
+    r"intervals assume that residuals have one variance .* no such assumption\.": f"{EDGE}beyond the edge, variances",
+    r"intervals assume that the variance of counts .* assumes no variance\.": f"{EDGE}beyond the edge, variances",
+    r"the variance of the levels is at the end of the range that is searched\.": (
+        "tests/inference/test_sites.py::test_a_random_intercept_covers"
+    ),
+    r"no records in .*: not reported, and excluded from the fit\.": (
+        "tests/inference/test_cells.py::test_the_first_cell_that_holds_records_is_the_reference"
+    ),
+}
+"""Each printed sentence, or assumption, as a pattern, and the world or the test that tries it at its edge."""
+
+
+def _rates() -> Any:
+    schema = ps.ScoreSchema(
+        2, 2.0, family="poisson", target_bound=9.0, transform=(ConstantFeature(1.0),), errors="robust"
+    )
+    promise = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=8.0, delta=1e-6)
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (4_000, 1))
+    y = rng.poisson(np.exp(X[:, 0]))
+    course = ps.Newton.start(schema, ps.Cohort(2, 2, 8_000), promise)
+    return inf.poisson(ps.simulate(course, [(X[::2], y[::2]), (X[1::2], y[1::2])], rng=ps.randomness.seeded(0)))
+
+
+def _sites(groups: int) -> Any:
+    schema = ps.SitesSchema(2, clip_norm=16.0, groups=groups)
+    plan = ps.Plan(schema=schema, cohort=ps.Cohort(20, 20, 2_000), privacy=ps.NoPrivacy())
+    rng = np.random.default_rng(0)
+    parts = []
+    for _ in range(20):
+        x = rng.uniform(-1, 1, (50, 1))
+        parts.append(ps.measure(schema, x, x[:, 0] + rng.normal(size=50)))
+    return inf.fixed_effects(ps.session.aggregate_unmasked(plan, parts))
+
+
+def _folds() -> Any:
+    X = np.random.default_rng(0).uniform(-1, 1, (4_000, 2))
+    schema = ps.RidgeSchema(3, clip_norm=2.0, target_bound=4.0, folds=10, transform=(ConstantFeature(1.0),))
+    y = X @ [1.0, 0.5] + np.random.default_rng(1).normal(size=4_000) / 9
+    return inf.ols(ps.Release.exact(schema, ps.measure(schema, X, y)))
+
+
+TABLES: dict[str, Callable[[], Any]] = {
+    **EXAMPLES,
+    "Regression of rates, robust": _rates,
+    "Regression over sites": lambda: _sites(1),
+    "Regression over groups of sites": lambda: _sites(6),
+    "Regression with folds": _folds,
+}
+
+
+def _printed(table: Any) -> Iterator[str]:
+    if not hasattr(table, "summary"):
+        return
+    summary = table.summary()
+    yield from filter(None, [summary.caution])
+    yield from summary.foot
+
+
+def _unheld(line: str) -> tuple[set[str], str]:
+    """Return the patterns that a line holds, and what they leave of it."""
+    held = set()
+    for pattern in sorted(WORLDS, key=len, reverse=True):
+        line, count = re.subn(pattern, "", line)
+        held |= {pattern} if count else set()
+    return held, re.sub(r"^(Assumed|Warning):|[\s,;.]", "", line)
+
+
+@pytest.fixture(scope="module")
+def printed() -> dict[str, list[str]]:
+    return {name: list(_printed(make())) for name, make in TABLES.items()}
+
+
+def test_each_printed_sentence_has_its_world(printed: dict[str, list[str]]) -> None:
+    lines = {line for several in printed.values() for line in several}
+    without = {line: rest for line in lines if (rest := _unheld(line)[1])}
+    assert not without, "name in WORLDS the world that tries it at its edge"
+
+
+def test_no_world_is_named_for_a_sentence_that_no_table_prints(printed: dict[str, list[str]]) -> None:
+    held = set().union(*(_unheld(line)[0] for several in printed.values() for line in several))
+    assert set(WORLDS) == held
+
+
+@pytest.mark.parametrize("holder", sorted(set(WORLDS.values())))
+def test_each_world_exists(holder: str) -> None:
+    """A world of the benchmark keeps the claim in its committed results; a test is in its file."""
+    if holder.startswith(EDGE):
+        title = holder.removeprefix(EDGE)
+        assert title in EDGES
+        rows = results("inference.stretched")[title]
+        assert len(rows) == len(EDGES[title])
+        if title.startswith("beyond"):
+            assert all(row["low end"] > 0.05 for row in rows), "a warning needs a world in which it is true"
+        else:
+            assert all(row["low end"] <= 0.05 for row in rows), "the claim is refuted there"
+        return
+    file, _, name = holder.removeprefix(TRUST).partition("::")
+    tree = ast.parse((ROOT / file).read_text("utf-8"))
+    functions = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    assert functions if holder.startswith(TRUST) else name in functions
