@@ -23,7 +23,7 @@ _SKEWED = 1.0
 _SIMULATED, _AT_ONCE = 1_999, 100
 """Tables of independent variables from which such a p-value is counted, and how many are read at once."""
 _LARGE = 64
-"""Number of cells above which the covariance of a simulated table is that of the released one, which is conservative."""
+"""Number of cells above which a simulated table has the released one's covariance, which is conservative."""
 _ROUNDING = 1e-9
 
 
