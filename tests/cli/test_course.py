@@ -66,7 +66,7 @@ def test_check_contradicts_a_promise_that_the_nodes_do_not_keep(run: Any, tmp_pa
 
 def test_check_says_the_same_to_scripts(run: Any, tmp_path: Path) -> None:
     checked = json.loads(run("check", "study.toml", "--json").stdout)
-    assert checked == {"violated": False, "sessions": 3, **json.loads(run("show", "study.toml").stdout)}
+    assert checked == {"violated": False, "sessions": 3, "forecast": [], **json.loads(run("show", "study.toml").stdout)}
     file = tmp_path / "study.toml"
     file.write_text(file.read_text().replace("epsilon = 4.0", "epsilon = 3.9"))
     assert json.loads(run("check", "study.toml", "--json", code=1).stdout)["violated"] is True

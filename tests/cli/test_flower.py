@@ -108,7 +108,7 @@ def test_what_a_party_writes_is_five_lines() -> None:
 
 def test_records_that_no_plan_reads_are_said_in_one_sentence_and_not_counted(privstats, tmp_path: Path) -> None:
     study_of(tmp_path, privacy=PRIVACY)
-    rows = "".join(f"0.{place},0.1,0.2,{('no', 'yes')[place % 2]}\n" for place in range(8))
+    rows = "".join(f"0.{place},0.1,0.2,{('mild', 'severe')[place % 2]}\n" for place in range(8))
     (tmp_path / "text.csv").write_text(f"a,b,c,ill\n{rows}")
     unnamed = privstats("flower", "records", "study/party 0", "text.csv", cwd=tmp_path)
     assert "text.csv: name the column to predict with --target" in " ".join(unnamed.stderr.split())
@@ -166,7 +166,8 @@ def test_check_prints_what_would_be_sent_and_sends_nothing(privstats, tmp_path: 
 def test_check_of_a_party_that_has_released_before(privstats, tmp_path: Path) -> None:
     FolderNet(study_of(tmp_path)).run()
     facts = json.loads(privstats("flower", "check", "study/party 0", "--json", cwd=tmp_path).stdout)
-    assert facts["ledger"] == "exact sums were released: no cap can hold for these data"
+    said = "exact sums were released: no cap can hold for these data; masks hide each party's sums while no party works"
+    assert facts["ledger"] == f"{said} with the server"
 
 
 def test_check_of_moments_without_a_clip_report(privstats, tmp_path: Path) -> None:
