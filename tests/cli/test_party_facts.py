@@ -52,5 +52,6 @@ def test_a_party_of_a_course_of_hazards_reads_that_its_times_are_whole(tmp_path:
     records: Any = SimpleNamespace(folder=folder)
     assert time_facts(records) == {}
     folder.above.course = ps.Hazard.start(schema, ps.Cohort(2, 2, 100), privacy)
+    folder.plan = folder.above.course.first
     said = time_facts(records).get("times", "")
     assert ("all are integers; if they are rounded down" in said) == (unit is None)
