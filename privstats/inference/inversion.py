@@ -26,6 +26,7 @@ from privstats.estimates.denoise import Array
 
 _LOST = math.sqrt(np.finfo(np.float64).eps)
 _NORMAL = 1e12  # degrees from which F and chi2 agree to every digit
+_STUDENT = (1.96**2 + 1) / 4  # of Student's quantile for a variance that is not known exactly
 _FAR = 30.0  # standard deviations of bias from which |Z + bias| is |bias| + Z to every digit
 
 
@@ -71,8 +72,8 @@ class NormalEquations:
         sigma_G, sigma_h, sigma_q: noise standard deviations; G's off-diagonal has sigma_G / sqrt 2.
         degrees: records minus columns.
         known_variance: fixed by the model, or None.
-        score_variance: the score's covariance without noise where it was summed, ``(p, p)``, with noise of its own;
-            None: it is the variance times G.
+        score_variance: J, the score's covariance where it was summed, ``(p, p)``; None: it is the variance times G.
+        sigma_J: noise standard deviation on J's diagonal.
     """
 
     G: Array
@@ -84,6 +85,7 @@ class NormalEquations:
     degrees: float
     known_variance: float | None = None
     score_variance: Array | None = None
+    sigma_J: float = 0.0
 
     @cached_property
     def eigenvalues(self) -> Array:
@@ -146,7 +148,9 @@ class Inversion:
     """Tests and intervals of contrasts of the solution, ``(m,)``.
 
     Where the score's covariance J was summed, its variance along a direction a is the larger of ``a'Ja`` and the
-    model's ``s2 a'Ga``. So noise in J never makes an interval narrower than the model's.
+    model's ``s2 a'Ga``. So noise in J never makes an interval narrower than the model's. A variance V that is known up
+    to a relative error c needs Student's quantiles with ``2 / c^2`` degrees. At 5 % these are the normal ones of a
+    variance larger by ``(z^2 + 1) / 4 c^2``, so V grows by that, with ``c = sigma_J |a|^2 / V``.
 
     Attributes:
         contrasts: ``(m, p)``: parameter i is ``contrasts[i] @ b``.
@@ -255,6 +259,9 @@ class Inversion:
         level = eq.sigma_h**2 + k * float(nearest @ nearest)
         noise = level * self._spread @ self._spread.T + k * np.outer(along, along)
         covariance = noise + eq.variance * inner + self._beyond_model(inner)
+        if eq.sigma_J:
+            c = eq.sigma_J * float(eigh(self._spread @ self._spread.T, covariance, eigvals_only=True)[-1])
+            covariance = covariance * (1 + _STUDENT * c * c)
         score = max(float(step @ np.linalg.solve(covariance, step)), 0.0)
         share = float(eigh(inner, covariance, eigvals_only=True)[-1]) if self.bias else 0.0
         return max(self._joint_tail(score, share), self._least_joint_level(inner, share))
@@ -312,7 +319,10 @@ class Inversion:
         if self.equations.score_variance is None:
             return model
         a = self.directions
-        return np.asarray(np.maximum(model, np.einsum("ij,jk,ik->i", a, self.equations.score_variance, a)))
+        larger = np.maximum(model, np.einsum("ij,jk,ik->i", a, self.equations.score_variance, a))
+        total = self._noise + larger
+        unknown = np.square(self.equations.sigma_J * self._size) / np.where(total > 0, total, np.inf)
+        return np.asarray(larger + _STUDENT * unknown)
 
     # a'V(w + u a)a = noise + slope u + curvature u^2
 

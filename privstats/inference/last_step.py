@@ -194,7 +194,8 @@ def _equations(last: Release, design: CellDesign | None = None) -> NormalEquatio
     J = _symmetric(last, "J") if is_robust(last) else None
     if design is not None:
         H, g, J = design.gram(H), design.vector(g), None if J is None else design.gram(J)
-    noise = {"sigma_G": reckoned_sigma(last)["H"], "sigma_h": reckoned_sigma(last)["g"], "sigma_q": 0.0}
+    sigma = reckoned_sigma(last)
+    noise = {"sigma_G": sigma["H"], "sigma_h": sigma["g"], "sigma_q": 0.0, "sigma_J": sigma.get("J", 0.0)}
     return NormalEquations(H, g, 0.0, **noise, degrees=math.inf, known_variance=1.0, score_variance=J)
 
 

@@ -1,6 +1,7 @@
 """Errors from the score's second moment: integers, bounds, and intervals under a variance that no model gives."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -215,6 +216,22 @@ def test_noise_in_the_second_moment_makes_no_interval_narrower():
         assert other.joint_pvalue() >= one.joint_pvalue() * (1 - 1e-12)
         (low, high), (least, most) = one.interval(0.05), other.interval(0.05)
         assert ((least <= low) & (high <= most)).all()
+
+
+def test_a_variance_that_noise_blurs_is_missed_as_often_as_is_claimed():
+    """One contrast whose J has a relative error of 30 %: normal quantiles missed 6.4 %."""
+    rng, runs = np.random.default_rng(0), 40_000
+    terms = {"sigma_G": 0.0, "sigma_h": 0.0, "sigma_q": 0.0, "degrees": math.inf, "known_variance": 1.0}
+    missed, plain = 0, 0
+    for score, noise in zip(rng.normal(size=runs) * math.sqrt(300), rng.normal(size=runs) * 90, strict=True):
+        J = np.array([[300 + noise]])
+        for sigma in (90.0, 0.0):
+            equations = NormalEquations(np.array([[100.0]]), np.array([score]), 0.0, **terms, score_variance=J)
+            one = Inversion(replace(equations, sigma_J=sigma), np.eye(1), math.inf)
+            outside = abs(one.statistics()[0]) > 1.959964
+            missed, plain = missed + (outside and sigma > 0), plain + (outside and sigma == 0)
+    assert plain > 0.06 * runs
+    assert missed < 0.0545 * runs
 
 
 def test_a_joint_test_without_noise_is_wald_s_with_the_sandwich():
