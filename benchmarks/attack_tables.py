@@ -66,6 +66,23 @@ def _tested(*names: str) -> str:
 
 _FROM_TESTS = (
     [
+        "likelihood-ratio",
+        "every statistic of every kind without noise: AUC",
+        "1",
+        "above .80",
+        _tested("one_missing"),
+    ],
+    [
+        "likeliest-unit",
+        "a unit out of 16 without noise, by all statistics: right picks",
+        "all",
+        "all",
+        _tested("one_missing"),
+    ],
+    ["event-time", "a person's time of event without noise: right picks", "all", "all", _tested("one_missing")],
+    ["gradient-inversion", "row and label without noise", "all", "all", _tested("gradient_inversion")],
+    ["lira", "a head of 20 records, d = 40, without noise: AUC", "above .5", "above .60", _tested("shadow_models")],
+    [
         "ridge-one-record",
         "one record without noise: row and target up to a sign",
         "all",

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from benchmarks.measuring import Row, results, standard_error
+from benchmarks.raw_tables import widths
 from benchmarks.raw_tables.mean_probability import FRESH, TITLE
 from benchmarks.refinement_tables import clip_gaps
 from benchmarks.table import titled
@@ -15,6 +16,7 @@ from benchmarks.table import titled
 __all__ = ["MAKERS"]
 
 _PAIR = 2
+_MANY = 1_000  # records of a score from which on its width hardly varies
 _OURS, _START, _EPSILONS, _NEAR = "ours", "AUC: ", (1.0, 3.0), 0.02
 _BEYOND = f"beyond {_NEAR}".replace("0.", ".")
 
@@ -32,6 +34,48 @@ def raw_tables_losses_standing() -> str:
     return (
         f"Ours has the lower log loss on {beside}. Beside a clip of .3 it is lower by two standard errors on "
         f"{len(lower)} lines and higher on {len(higher)}" + (f" ({_listed(higher)})." if higher else ".")
+    )
+
+
+def discriminant_ranks() -> str:
+    """LDA's log loss beside that of the rate alone, and its log loss and AUC beside those of rounds."""
+    rates = {each["data"]: float(each["positive"]) for each in results("raw_tables.probabilities")["tables"]}
+    found = {(row["way"], line): row for line, row in _lines()}
+    parts = []
+    for epsilon in _EPSILONS:
+        lines = [line for way, line in found if way == "LDA" and line[1] == epsilon]
+        worse = [data for data, _ in lines if found["LDA", (data, epsilon)]["loss"] > _entropy(rates[data])]
+        ours = [data for data, _ in lines if found[_OURS, (data, epsilon)]["loss"] > _entropy(rates[data])]
+        behind = np.mean([np.mean(found[_OURS, line]["aucs"]) - np.mean(found["LDA", line]["aucs"]) for line in lines])
+        parts.append(
+            f"at epsilon {epsilon:g} the log loss of `LDA` is above that of the class's share alone on {len(worse)} of "
+            f"{len(lines)} raw tables ({len(ours)} for `RefinedSoftmax`), and its AUC is {_digits(float(behind))} "
+            "below that of `RefinedSoftmax` in the mean"
+        )
+    return f"A{'; '.join(parts)[1:]}."
+
+
+def _entropy(rate: float) -> float:
+    return -rate * math.log(rate) - (1 - rate) * math.log1p(-rate)
+
+
+def raw_tables_widths_standing() -> str:
+    """How many sessions of scores have the printed width, and how many intervals hold the AUC of held-out records."""
+    rows = results("raw_tables.widths")[widths.TITLE]
+    parts = []
+    for words, chosen in (
+        (f"{_MANY:,} records or more", [row for row in rows if row["records"] >= _MANY]),
+        ("fewer", [row for row in rows if row["records"] < _MANY]),
+    ):
+        shown, near = (sum(row[name] for row in chosen) for name in ("shown", "near"))
+        least, most = (
+            pick(row[end] for row in chosen if row["shown"]) for pick, end in ((min, "least"), (max, "most"))
+        )
+        parts.append(f"of {words}, {near} of {shown} sessions ({least:.2f} to {most:.2f} of the printed width)")
+    held, sessions = (sum(row[name] for row in rows) for name in ("held", "sessions"))
+    return (
+        f"Now {held} of {sessions} intervals hold the AUC of the held-out records. The printed width is met to within "
+        f"a quarter, {'; '.join(parts)}."
     )
 
 
@@ -204,7 +248,9 @@ def _digits(value: float) -> str:
 
 
 MAKERS = (
+    discriminant_ranks,
     raw_tables_losses_standing,
+    raw_tables_widths_standing,
     raw_tables_calibration_standing,
     raw_tables_rate_standing,
     raw_tables_mean_standing,

@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 
 from benchmarks.measuring import Row, Rows, results, standard_error
-from benchmarks.raw_tables import penalty
+from benchmarks.raw_tables import penalty, widths
 from benchmarks.table import Cells, Tables, by_name
 
 __all__ = ["OURS", "TABLES", "Lead", "leads", "named", "out_of_reach", "said", "standing"]
@@ -251,6 +251,26 @@ def _mean_rows(*, fresh: bool) -> Rows:
     return [row for row in results("raw_tables.mean_probability")[_MEAN] if (row["data"] in FRESH) == fresh]
 
 
+def raw_tables_widths() -> Cells:
+    """The printed width of an AUC's interval, and that of sessions of scores."""
+    lines = [
+        [
+            row["data"],
+            row["head"],
+            f"{row['records']:,}",
+            _digits(row["share"]),
+            _short(row["epsilon"]),
+            _digits(row["auc"]),
+            *(f"{row[name]:.2f}" for name in ("printed", "width")),
+            f"{row['near']} of {row['shown']}",
+            f"{row['held']} of {row['sessions']}",
+        ]
+        for row in results("raw_tables.widths")[widths.TITLE]
+    ]
+    head = ["table", "head", "records scored", "share", "epsilon", "AUC held out", "printed width", "width in sessions"]
+    return [[*head, "within a quarter", "intervals that hold the AUC"], *lines]
+
+
 def raw_tables_rare() -> Cells:
     """Rounds, the discriminant and least squares where few records are positive."""
     lines = []
@@ -459,7 +479,7 @@ def _short(epsilon: float) -> str:
 
 TABLES: Tables = {
     **by_name(raw_tables_sets, raw_tables_others, raw_tables_cuts, raw_tables_dim, raw_tables_ramp, raw_tables_goals),
-    **by_name(raw_tables_pairs, raw_tables_rare, raw_tables_by_epsilon, raw_tables_penalty),
+    **by_name(raw_tables_pairs, raw_tables_rare, raw_tables_by_epsilon, raw_tables_penalty, raw_tables_widths),
     "raw_tables_mean_probability": partial(_mean_probability, fresh=False),
     "raw_tables_mean_probability_fresh": partial(_mean_probability, fresh=True),
     "raw_tables_corrections": partial(_corrections, fresh=False),

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["Release", "require_survivors"]
 
 _DIGEST = re.compile("[0-9a-fA-F]{64}")
+_MAX_RUN_BYTES = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +46,7 @@ class Release:
         reproducible: others may know the noise, so there is no privacy: never to be published.
         left_for: where excess noise is removed, the number of clients that each survivor's remaining noise is sized
             for, in the survivors' order.
+        run: name of the session that made it, where its survivors are proof about that session; else empty.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -62,6 +64,7 @@ class Release:
     suppressed: tuple[int, ...] = ()
     reproducible: bool = False
     left_for: tuple[int, ...] = ()
+    run: bytes = b""
 
     def __post_init__(self) -> None:
         held = isinstance(self.vector, np.ndarray) and self.vector.dtype == np.int64
@@ -70,6 +73,8 @@ class Release:
         require_survivors(self.plan, self.survivors)
         object.__setattr__(self, "survivors", tuple(self.survivors))
         _require_levels(self.plan, len(self.survivors), self.left_for)
+        if not isinstance(self.run, bytes) or len(self.run) > _MAX_RUN_BYTES:
+            raise ReleaseError(f"run must be at most {_MAX_RUN_BYTES} bytes: give the run of the session's roster")
         frozen = self.vector.copy()
         frozen.setflags(write=False)
         object.__setattr__(self, "vector", frozen)
@@ -77,7 +82,7 @@ class Release:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Release):
             return NotImplemented
-        facts = ("plan", "survivors", "suppressed", "reproducible", "left_for")
+        facts = ("plan", "survivors", "suppressed", "reproducible", "left_for", "run")
         same = all(getattr(self, name) == getattr(other, name) for name in facts)
         return same and np.array_equal(self.vector, other.vector)
 
@@ -137,18 +142,18 @@ class Release:
 
         The digest alone reveals no sum; it confirms a guess of the whole release.
         """
-        layers = (self.left_for,) if self.left_for else ()
+        # One is an array and the other bytes, so neither can stand for the other.
+        later = [each for each in (self.left_for, self.run) if each]
         facts = (self.plan.digest, self.survivors, self.suppressed, self.reproducible)
-        named = (*facts, little_endian(self.vector), *layers)
+        named = (*facts, little_endian(self.vector), *later)
         return hashlib.sha256(b"privstats/release\0" + msgspec.msgpack.encode(named)).hexdigest()
 
     def save(self, path: PathLike, signer: Signer | None = None) -> None:
         """Write the complete release: safetensors with the manifest in its header.
 
         Args:
-            signer: an ``Identity``, an Ed25519 private key, or its 32 bytes; signs the manifest and the sums, so that
-                :meth:`load` detects a forgery. No masking message begins like a manifest, so neither signature is valid
-                for the other.
+            signer: an ``Identity``, an Ed25519 private key, or its 32 bytes; signs the manifest and the sums under a
+                label of their own, so that :meth:`load` detects a forgery and no other signature of the key fits.
         """
         from privstats.release_file import FORMAT, content_of
 

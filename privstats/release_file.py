@@ -12,17 +12,18 @@ from numpy.typing import NDArray
 
 from privstats.errors import PrivstatsError, ReleaseError
 from privstats.files.decoding import from_json
-from privstats.files.envelope import MOST_UNSTATED, Content, Format, PathLike, Version
-from privstats.files.packing import little_endian
+from privstats.files.envelope import MOST_UNSTATED, Content, Format, PathLike, Version, full_content
 from privstats.files.signing import Verifier
 from privstats.files.text import json_value
 from privstats.plan import Plan
+from privstats.printable import printable
 from privstats.version import __version__
 
 if TYPE_CHECKING:
     from privstats.release import Release
 
 _SAME_DIGITS = 1e-10
+_MAX_VERSION = 32
 
 
 def content_of(release: Release) -> Content:
@@ -39,6 +40,7 @@ def content_of(release: Release) -> Content:
         mu=json_value(release.budget.mu),
         reproducible=release.reproducible,
         left_for=release.left_for,
+        run=release.run.hex(),
     )
     return Content(msgspec.json.encode(manifest, order="deterministic"), {"vector": release.vector})
 
@@ -60,6 +62,7 @@ class _Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     mu: float | None
     reproducible: bool = False
     left_for: tuple[int, ...] = ()
+    run: str = ""
 
 
 _Stored: TypeAlias = tuple[_Manifest, NDArray[np.int64]]
@@ -69,11 +72,12 @@ def read(make: Callable[..., Release], path: PathLike, signed_by: Verifier | Non
     """Read a release of the class ``make``, fully checked."""
     manifest, vector = FORMAT.read(path, signed_by)
     try:
-        marks = manifest.suppressed, manifest.reproducible, manifest.left_for
+        marks = manifest.suppressed, manifest.reproducible, manifest.left_for, bytes.fromhex(manifest.run)
         release = make(Plan.from_toml(manifest.plan), vector, manifest.survivors, *marks)
-    except PrivstatsError as error:
+    except (PrivstatsError, ValueError) as error:
         raise _not_together(path, error) from None
     _check_claims(manifest, release, path)
+    _check_sums(release, path)
     return release
 
 
@@ -83,10 +87,6 @@ def _most(manifest: bytes) -> int:
         return Plan.from_toml(from_json(manifest, _Manifest).plan).layout.size * np.dtype(np.int64).itemsize
     except (msgspec.DecodeError, PrivstatsError):
         return MOST_UNSTATED
-
-
-def _sealed(content: Content) -> bytes:
-    return content.manifest + b"".join(map(little_endian, content.tensors.values()))
 
 
 def _read(content: Content, path: PathLike) -> _Stored:
@@ -111,10 +111,33 @@ def _check_claims(manifest: _Manifest, release: Release, path: PathLike) -> None
     claims = (manifest.plan_digest, manifest.epsilon, manifest.delta)
     claimed = claims == (plan.digest, json_value(budget.epsilon), budget.delta)
     if not claimed or not _alike({"mu": manifest.mu}, {"mu": json_value(budget.mu)}):
-        raise ReleaseError(f"{path} claims a digest or a budget that its own plan does not give; do not trust it")
-    classes = getattr(plan.schema, "classes", 0)
-    if not _alike(manifest.sigma, release.sigma) or not all(0 <= c < classes for c in release.suppressed):
-        raise ReleaseError(f"{path} claims classes or noise that its own plan does not give; do not trust it")
+        raise _not_of_its_plan(path, "a digest or a budget", manifest)
+    classes = plan.layout.segments[0].size if plan.schema.suppressible else 0
+    rising = release.suppressed == tuple(sorted(set(release.suppressed) & set(range(classes))))
+    if not rising or not _alike(manifest.sigma, release.sigma):
+        raise _not_of_its_plan(path, "classes or noise", manifest)
+
+
+def _not_of_its_plan(path: PathLike, what: str, manifest: _Manifest) -> ReleaseError:
+    """Name the version that wrote a file: another one may charge the same plan with other noise."""
+    remedy = "do not trust it"
+    if manifest.privstats != __version__:
+        remedy = f"read it with version {printable(manifest.privstats)[:_MAX_VERSION]}, which says it wrote the file"
+    return ReleaseError(f"{path} claims {what} that its own plan does not give in version {__version__}: {remedy}")
+
+
+def _check_sums(release: Release, path: PathLike) -> None:
+    """Refuse sums that do not fit the ring of their plan, and sums of suppressed classes."""
+    layout, dropped = release.plan.layout, list(release.suppressed)
+    for room, place in zip(release.plan.headroom, layout.slices, strict=True):
+        sums, limit = release.vector[place], 1 << (room.bits - 1)
+        if not -limit <= int(sums.min()) <= int(sums.max()) < limit:
+            raise ReleaseError(
+                f"{path} holds sums of {room.segment.name} that need more than the {room.bits} bits of its plan; do "
+                "not trust it"
+            )
+        if dropped and not room.segment.pooled and sums.reshape(layout.segments[0].size, -1)[dropped].any():
+            raise ReleaseError(f"{path} holds sums of a class that it calls suppressed; do not trust it")
 
 
 def _alike(claimed: Mapping[str, float | None], follows: Mapping[str, float | None]) -> bool:
@@ -131,6 +154,6 @@ FORMAT = Format(
     noun="release",
     writer="Release.save",
     error=ReleaseError,
-    readers={1: Version(_read, _sealed, _most)},
+    readers={2: Version(_read, full_content(b"privstats-release/2"), _most)},
 )
-"""Files of releases."""
+"""Files of releases; what version 1 sealed had no label of its own and no lengths."""

@@ -174,18 +174,22 @@ def state_folder(tmp_path_factory, monkeypatch):
     return place
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def loggers() -> Iterator[None]:
-    """The loggers of privstats are as they were after the test."""
-    ours = logging.getLogger("privstats")
-    before = ours.handlers[:], ours.propagate, ours.level
+    """The loggers of privstats are in each test as before any command, which sets up a handler of its own."""
+    _unconfigured()
     yield
-    ours.handlers, ours.propagate = before[0], before[1]
-    ours.setLevel(before[2])
+    _unconfigured()
+
+
+def _unconfigured() -> None:
+    ours = logging.getLogger("privstats")
+    ours.handlers, ours.propagate = [], True
+    ours.setLevel(logging.NOTSET)
 
 
 @pytest.fixture
-def privstats(monkeypatch, capsys, loggers):
+def privstats(monkeypatch, capsys):
     """The command line in this process: ``privstats("plan", "check", "plan.toml", cwd=folder, code=0)``, which must end
     with that code and without a traceback; any end will do where none is given."""
 

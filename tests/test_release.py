@@ -1,6 +1,5 @@
 """A release file holds together or is refused with one sentence."""
 
-import hashlib
 import json
 import os
 import struct
@@ -11,8 +10,10 @@ import numpy as np
 import pytest
 
 import privstats as ps
+from privstats.files.envelope import Content
 from privstats.randomness import seeded
-from privstats.release_file import _Manifest
+from privstats.release_file import FORMAT, _Manifest
+from privstats.schema.kinds import kind_of
 from tests import made
 
 
@@ -55,8 +56,19 @@ def other(release, field):
         "suppressed": (1,),
         "reproducible": False,
         "left_for": (4, 4, 3, 4),
+        "run": b"may",
     }
-    return replace(release, **{field: values[field]})
+    vector = dropped(release) if field == "suppressed" else release.vector
+    return replace(release, **{"vector": vector, field: values[field]})
+
+
+def dropped(release):
+    """The sums without those of class 1."""
+    vector, classes = release.vector.copy(), release.plan.schema.classes
+    for segment, place in zip(release.plan.layout.segments, release.plan.layout.slices, strict=True):
+        if not segment.pooled:
+            vector[place].reshape(classes, -1)[1] = 0
+    return vector
 
 
 @pytest.mark.parametrize("field", [each.name for each in fields(ps.Release)])
@@ -87,6 +99,7 @@ def test_no_field_of_a_manifest_can_be_edited_unseen(release, layered, tmp_path,
         "mu": None,
         "reproducible": False,
         "left_for": [4, 4, 3, 4],
+        "run": "6d6179",
     }
     path = tmp_path / "r"
     release.save(path)
@@ -162,7 +175,8 @@ def rewrite(path, change):
     tensors = data[8 + length :]
     meta = header["__metadata__"]
     change(meta)
-    meta["sha256"] = hashlib.sha256(meta["manifest"].encode() + tensors).hexdigest()
+    content = Content(meta["manifest"].encode(), {"vector": np.frombuffer(tensors, "<i8").astype(np.int64)})
+    meta["sha256"] = FORMAT.checksum(content)
     encoded = json.dumps(header).encode()
     encoded += b" " * (-len(encoded) % 8)
     path.write_bytes(struct.pack("<Q", len(encoded)) + encoded + tensors)
@@ -186,6 +200,9 @@ def edit_manifest(**changes):
         (edit_manifest(survivors=[0, 1, 2, 2]), "does not hold together: survivors must be"),
         (edit_manifest(survivors=[0, 1, 2, 9]), "does not hold together: survivors must be"),
         (edit_manifest(suppressed=[7]), "claims classes or noise"),
+        (edit_manifest(suppressed=[1, 1]), "claims classes or noise"),
+        (edit_manifest(suppressed=[2, 1]), "claims classes or noise"),
+        (edit_manifest(suppressed=[1]), "holds sums of a class that it calls suppressed"),
         (edit_manifest(plan="version = 1"), "does not hold together"),
         (edit_manifest(extra=1), "does not hold together"),
         (lambda meta: meta.update(version="99"), "has release format '99'"),
@@ -198,6 +215,30 @@ def test_a_manifest_that_contradicts_its_plan_is_refused(release, tmp_path, chan
     rewrite(path, change)
     with pytest.raises(ps.ReleaseError, match=message):
         ps.Release.load(path)
+
+
+def test_a_release_with_another_versions_noise_is_refused_and_names_it(tmp_path, monkeypatch):
+    """Counts next to numbers of averaged persons had up to a third more noise, under the same digest of the plan."""
+    schema = ps.CountSchema((ps.Categories("sex", ("f", "m")),), (("sex",),), numbers=(ps.Number("hours", 0, 80),))
+    promise = made.promise(adjacency="replace-one", unit="person", person_clip="average")
+
+    def planned():
+        return made.plan(schema, ps.Cohort(3, 3, 200), promise)
+
+    row = kind_of(schema)
+    with monkeypatch.context() as patch:
+        patch.setattr("privstats.dp.sensitivities.kind_of", lambda _: replace(row, nearer=False))
+        patch.setattr("privstats.release_file.__version__", "0.1.9")
+        plan = planned()
+        release = ps.session.aggregate_unmasked(plan, [plan.ring.zeros()] * 3, seeded(1))
+        release.save(tmp_path / "r")
+    now = ps.Release(planned(), release.vector, (0, 1, 2))
+    assert now.plan.digest == plan.digest
+    assert all(now.sigma[letter] < release.sigma[letter] for letter in now.sigma)
+    with pytest.raises(
+        ps.ReleaseError, match=r"classes or noise that its own plan does not give.*with version 0\.1\.9"
+    ):
+        ps.Release.load(tmp_path / "r")
 
 
 @pytest.mark.parametrize(("moved", "read"), [(1e-12, True), (1e-8, False)])
@@ -214,15 +255,37 @@ def test_the_last_digits_of_a_noise_level_may_be_of_another_version(release, tmp
             ps.Release.load(path)
 
 
+@pytest.mark.parametrize(
+    "schema", [ps.ClassSchema(3, 4, "NAB", 2.0), ps.RidgeSchema(4, clip_norm=2.0, target_bound=1.0)]
+)
+@pytest.mark.parametrize("noisy", [False, True])
+def test_sums_that_the_plans_ring_cannot_hold_are_refused_and_all_others_read(schema, noisy, tmp_path):
+    """A forged vector of 2**62 loaded, although no session under its plan can have that sum."""
+    privacy = made.promise(epsilon=2.0) if noisy else ps.NoPrivacy()
+    plan, path = made.plan(schema, ps.Cohort(2, 2, 50), privacy), tmp_path / "r"
+    vector = np.zeros(plan.layout.size, np.int64)
+    for room, place in zip(plan.headroom, plan.layout.slices, strict=True):
+        limit = 1 << (room.bits - 1)
+        for value, read in ((limit - 1, True), (-limit, True), (limit, False), (-limit - 1, False), (-(2**63), False)):
+            sums = vector.copy()
+            sums[place.stop - 1] = value
+            assert (plan.ring.encode(sums).lift() == sums).all() == read  # what a session's lift returns
+            ps.Release(plan, sums, (0, 1)).save(path)
+            if read:
+                assert (ps.Release.load(path).vector == sums).all()
+                continue
+            with pytest.raises(ps.ReleaseError, match=f"sums of {room.segment.name} that need more than"):
+                ps.Release.load(path)
+
+
 def test_tensors_of_another_kind_are_refused(release, tmp_path):
     from safetensors.numpy import save
 
     path = tmp_path / "r"
     vector = np.zeros(3, np.int64)
     for tensors in ({"vector": vector.astype(np.float32)}, {"vector": vector[None]}, {"v": vector}, {}):
-        sealed = b"{}" + b"".join(each.tobytes() for each in tensors.values())
-        meta = {"format": "privstats-release", "version": "1", "manifest": "{}"}
-        path.write_bytes(save(tensors, metadata={**meta, "sha256": hashlib.sha256(sealed).hexdigest()}))
+        meta = {"format": "privstats-release", "version": "2", "manifest": "{}"}
+        path.write_bytes(save(tensors, metadata={**meta, "sha256": FORMAT.checksum(Content(b"{}", tensors))}))
         with pytest.raises(ps.ReleaseError, match="one int64 vector"):
             ps.Release.load(path)
 

@@ -184,6 +184,8 @@ class Adversary:
             parts.append("knows that vectors are " + " and ".join(_CONSTRAINTS[name] for name in self.constraints))
         if self.statistics:
             parts.append(f"looks at {self.statistics}")
+        if self.unit == "client":
+            parts.append("asks about a whole client")
         return "; ".join(parts)
 
     def _seen(self, world: World, session: Session) -> Sums:

@@ -71,13 +71,17 @@ class Listed(ABC):  # the two kinds below have the abstract methods
         del plan
         return self.needs
 
+    def letters(self, plan: Plan) -> str:
+        """Return the statistics of a plan that the attack reads, derived ones included."""
+        there = plan.schema.statistics + plan.schema.derived
+        return "".join(letter for letter in there if not self.reads or letter in self.reads)
+
     def refusal(self, plan: Plan) -> str | None:
         """Why the attack does not apply to a plan, in one sentence; None where it does."""
         if self.kinds and type(plan.schema) not in self.kinds:
             written = " or ".join(kind.__name__ for kind in self.kinds)
             return f"is written for a {written}, and the plan measures a {type(plan.schema).__name__}"
-        there = plan.schema.statistics + plan.schema.derived
-        if self.reads and not set(self.reads) & set(there):
+        if not self.letters(plan):
             return f"needs one of the statistics {', '.join(self.reads)}, and the plan sends {plan.schema.statistics}"
         return None
 

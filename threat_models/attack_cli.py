@@ -6,8 +6,9 @@ Reads a plan and data, runs attacks, prints the report. JSON alone on standard o
 from __future__ import annotations
 
 import json as jsons
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,11 +17,17 @@ from privstats.cli.parts.terminal import new_table, terminal
 from privstats.errors import DataError
 from threat_models.axes import AXES
 
+if TYPE_CHECKING:
+    from threat_models.attack import AnyAttack
+
 attack = typer.Typer(
     help="Attack a plan and measure what it gives away.", no_args_is_help=True, rich_help_panel="Attack"
 )
 
 PlanFile = Annotated[Path, typer.Argument(help="The plan document.", metavar="PLAN.TOML")]
+MaybePlan = Annotated[
+    Path | None, typer.Argument(help="A plan document, to show which attacks apply to it.", metavar="PLAN.TOML")
+]
 Names = Annotated[list[str] | None, typer.Option("--attack", help="An attack by name; repeat for more. Default: all.")]
 Data = Annotated[
     Path | None, typer.Option(help="Records as npz with X and y (or X_train, y_train). Default: bundled ones.")
@@ -38,19 +45,33 @@ def _attack() -> None:
 
 
 @attack.command("list")
-def list_(json: Json = False) -> None:
-    """List every attack: its number, its goal and who runs it."""
+def list_(path: MaybePlan = None, json: Json = False) -> None:
+    """List every attack: its number, its goal and who runs it; with a plan, what each attack reads of it."""
     from threat_models.attack import attacks
 
+    plan = None if path is None else _plan(path)
     if json:
-        typer.echo(jsons.dumps([{"name": a.name, "number": a.number, "goal": a.goal} for a in attacks()], indent=2))
+        known = [{"name": each.name, "number": each.number, "goal": each.goal} for each in attacks()]
+        read = [{} if plan is None else _read_of(each, plan) for each in attacks()]
+        typer.echo(jsons.dumps([row | more for row, more in zip(known, read, strict=True)], indent=2))
         return
     table = new_table()
-    for heading in ("#", "attack", "goal", "an attacker who"):
+    for heading in ("#", "attack", "goal", "an attacker who" if plan is None else "reads of this plan"):
         table.add_column(heading)
     for each in attacks():
-        table.add_row(str(each.number), each.name, each.goal, each.needs.describe())
+        last = each.needs.describe() if plan is None else _in_words(_read_of(each, plan))
+        table.add_row(str(each.number), each.name, each.goal, last)
     terminal().print(table)
+
+
+def _in_words(read: Mapping[str, str | None]) -> str:
+    return read["reads"] or f"nothing: {read['does not apply']}"
+
+
+def _read_of(each: AnyAttack, plan: ps.Plan) -> dict[str, str | None]:
+    """Return the statistics of a plan that an attack reads, or why it does not apply."""
+    refusal = each.refusal(plan)
+    return {"reads": "" if refusal else each.letters(plan), "does not apply": refusal}
 
 
 @attack.command()

@@ -24,25 +24,29 @@ def rated(
     attack: Examination,
     plan: Plan,
     rates: Rates,
-    blind: Rates,
+    blind: Rates | float,
     confidence: float,
     *,
     metric: str,
     who: Adversary | None = None,
     promised: bool = True,
+    letter: str = "",
     **more: Any,
 ) -> Row:
     """Success rates of worlds held against those of the same attacker without the release.
 
     Args:
-        rates, blind: one share of successes for every world, with the release and without.
+        rates: one share of successes for every world.
+        blind: the same without the release; a float where that rate is known exactly.
         who: the adversary, where it is not the attack's own.
+        letter: the one statistic that is looked at; all if empty.
         promised: whether the plan's promise is about what is asked: a fact of one record, not of many.
         more: further fields of the row.
     """
     who = who or attack.adversary(plan)
-    interval, kappa = (bounds.proportion(np.asarray(each, np.float64), confidence) for each in (rates, blind))
-    guarantee = ceilings.guaranteed(plan, who) if promised else None
+    interval = bounds.proportion(np.asarray(rates, np.float64), confidence)
+    kappa = (blind, blind) if isinstance(blind, float) else bounds.proportion(np.asarray(blind, np.float64), confidence)
+    guarantee = ceilings.guaranteed(plan, who, letter) if promised else None
     ceiling = None if guarantee is None else ceilings.reconstruction(guarantee, kappa[1])
     return Row(
         attack=attack.name,

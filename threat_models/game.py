@@ -23,24 +23,10 @@ from threat_models import bounds, ceilings
 from threat_models.adversary import Adversary, Knows, Sums, View
 from threat_models.attack import Attack
 from threat_models.chance import named
+from threat_models.membership import Trials, compared
 from threat_models.reconstruction import SCORES, Prior, example
 from threat_models.report import Row, judge, stated
 from threat_models.world import Field, Setting, World, draw
-
-RATES = (0.01, 0.001)
-"""False positive rates at which a membership attack is measured."""
-
-Pair = tuple[NDArray[np.float64], NDArray[np.float64]]
-
-
-@dataclass(frozen=True)
-class Trials:
-    """Scores of members and strangers, ``(worlds, each)``, with the release and without."""
-
-    inside: NDArray[np.float64]
-    outside: NDArray[np.float64]
-    blind_inside: NDArray[np.float64]
-    blind_outside: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -93,26 +79,7 @@ class Game:
     def _membership(self, attack: Attack, trials: Trials, adversary: Adversary) -> Row:
         promised = ceilings.guaranteed(self.setting.plan, adversary)
         coin = named(self.seed, "ties", attack.name)
-        each = 1 - (1 - self.confidence) / (1 + len(RATES))
-        won = np.array([bounds.wins(*pair, coin) for pair in zip(trials.inside, trials.outside, strict=True)])
-        pairs = zip(trials.blind_inside, trials.blind_outside, strict=True)
-        blind = np.array([bounds.wins(*pair, coin) for pair in pairs])
-        interval, ceiling = bounds.proportion(won, each), None if promised is None else promised.auc
-        result = (bounds.operating_point(trials.inside, trials.outside, rate, each) for rate in RATES)
-        points = tuple(point for point in result if point is not None)
-        return self._row(
-            attack,
-            adversary,
-            metric="AUC",
-            measured=float(won.mean()),
-            interval=interval,
-            baseline=float(blind.mean()),
-            ceiling=ceiling,
-            verdict=judge(interval, bounds.proportion(blind, each), ceiling, points, promised),
-            **stated(promised),
-            points=points,
-            roc=bounds.roc(trials.inside, trials.outside, self.confidence),
-        )
+        return self._row(attack, adversary, metric="AUC", **compared(trials, promised, self.confidence, coin))
 
     def _reconstruction(self, attack: Attack, adversary: Adversary) -> Row:
         chance, guess = self._chance("worlds", adversary), self._chance("attack", attack.name, adversary)

@@ -49,6 +49,9 @@ _METRICS = {
     "guessed": "share of guesses that are right",
     "site means rebuilt": "share of sites whose means come out within 5 %",
     "records rebuilt up to a sign": "share of records whose row and target come out within 5 %, up to one common sign",
+    "picked": "share of worlds in which the right record, person or client is picked out of the list",
+    "row rebuilt up to its length": "share of records whose row comes out within 5 %, up to its length, with its label",
+    "AUC without shadow models": "tells a member from a stranger, with one threshold for all",
     "targets found": "share of targets that come out within 5 % of their bound",
     "unseen": "share of lies that no check sees",
     "false sums taken": "share of false sums that enter the total",
@@ -181,7 +184,8 @@ def asked(row: Row) -> str:
     if row.metric.startswith("SSIM"):
         way = row.metric.partition(", ")[2]
         return "share of pictures recognised" + (f", secure aggregation {way}" if way else "")
-    return _METRICS.get(row.metric, row.metric)
+    metric, _, letter = row.metric.partition(" by ")
+    return _METRICS.get(metric, metric) + (f", by {letter}" if letter else "")
 
 
 def who(row: Row) -> str:

@@ -41,7 +41,7 @@ from benchmarks.synthetic.one_curator import aim, mst
 from privstats.contrib.synthetic.choice import Screened, chosen_pairs
 from privstats.contrib.synthetic.columns import Column, coded, schema_of
 from privstats.contrib.synthetic.course import Synthetic
-from privstats.contrib.synthetic.rows import fit_of
+from privstats.contrib.synthetic.fit import fit_of
 from privstats.intake.columns import read
 from privstats.moments.cells import cells_in
 from privstats.randomness import seeded

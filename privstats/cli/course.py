@@ -74,7 +74,12 @@ class Terms:
     screen: Annotated[
         float | None, option("For synthetic rows: the part of the promise for all pairs. Default: a fifth.")
     ] = None
-    levels: Annotated[int | None, option("For synthetic rows: most cells of a column in a pair. Default: 16.")] = None
+    levels: Annotated[
+        int | None,
+        option(
+            "For synthetic rows: the maximum number of cells of a column in a pair. Default: noise alone limits it."
+        ),
+    ] = None
     columns: Annotated[
         Path | None,
         option("For synthetic rows: columns.toml, by which each party's file is read.", "COLUMNS.TOML"),
@@ -187,7 +192,8 @@ def check(path: CourseFile, as_json: Json = False) -> None:
     course, promise = stated(path)
     violated = promise is not None and not promise.holds(course.mu)
     if as_json:
-        typer.echo(json_text({"violated": violated, "sessions": course.most, **_facts(course, promise)}))
+        facts = {"forecast": _forecast(course), **_facts(course, promise)}
+        typer.echo(json_text({"violated": violated, "sessions": course.most, **facts}))
     else:
         _print_check(path, course, promise)
     if violated:
@@ -215,6 +221,8 @@ def _print_check(path: Path, course: Written, promise: Promise | None) -> None:
         console.print(f"warning: {escape(remark)}", soft_wrap=True)
     if refused := _refused(course):
         console.print(f"WARNING: no table or head reads its last release: {escape(refused)}", soft_wrap=True)
+    for line in _forecast(course):
+        console.print(escape(line), soft_wrap=True)
     console.print(f"\ndigest: {course.digest}", soft_wrap=True)
     if promise is None or promise.holds(course.mu):
         say(f"{path} is consistent.")
@@ -248,6 +256,14 @@ def _refused(course: Written) -> str:
     from privstats.workflows.readers import unread_statistics
 
     return unread_statistics(course.priced[-1]).refused
+
+
+def _forecast(course: Written) -> list[str]:
+    if course.priced[-1].schema.task not in ("effect", "hazard"):
+        return []
+    from privstats.inference.forecasts import forecast_sentences
+
+    return forecast_sentences(course)
 
 
 @app.command(name="next", hidden=True)  # machines do it by themselves: for scripts that have none

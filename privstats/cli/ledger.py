@@ -173,6 +173,7 @@ def _document(account: Account) -> dict[str, Any]:
         "epsilon": account.spent,
         "delta": delta,
         "masking_failure": account.masking_failure,
+        "conditions": account.conditions,
         "exceeded": account.exceeded,
         "caps": [asdict(cap) for cap in account.caps],
         "releases": [{**_plain(entry), "epsilon": entry.epsilon_at(delta)} for entry in entries],

@@ -67,19 +67,44 @@ def _plan_of(path: Path) -> tuple[ps.Plan, tuple[Column, ...]]:
     course: Any = ps.course.read(path)
     while hasattr(course, "then"):
         course = course.then
-    if isinstance(course, ps.Hazard):
+    if isinstance(course, ps.Hazard | ps.Effect):
         course = course.plan
     return course if isinstance(course, ps.Plan) else course.first, getattr(course, "declared", ())
 
 
 def _columns_of(plan: ps.Plan, path: Path) -> tuple[Column, ...]:
-    if isinstance(plan.schema, ps.HazardSchema):
-        _, *others = plan.schema.counted().variables
-        return ps.Numeric(plan.schema.bins.name, plan.schema.bins.edges), *others  # type: ignore[arg-type]
+    schema = plan.schema
+    if isinstance(schema, ps.HazardSchema):
+        _, *others = schema.counted().variables
+        columns = _features(schema)
+        return ps.Numeric(schema.bins.name, schema.bins.edges), *others, *columns  # type: ignore[arg-type]
+    if isinstance(schema, ps.EffectSchema) and schema.feature_names:
+        outcomes = tuple(ps.Numeric(name) for name in schema.outcome_names or ())
+        return *_features(schema), *(_outcomes(schema) or outcomes)
     transform = getattr(plan.schema, "transform", ())
     if not transform or not isinstance(transform[0], ps.Cells):
         raise PlanError(f"{path} declares no columns to compare with: `privstats plan init --public` declares them")
     return transform[0].columns
+
+
+def _features(schema: ps.EffectSchema | ps.HazardSchema) -> tuple[Column, ...]:
+    """Return the columns as their declared texts, a treatment as 0 and 1, or numbers."""
+    from privstats.moments.code_rows import levels_of
+
+    levels, names = levels_of(schema), schema.feature_names or ()
+    last = schema.transform[-1]
+    arm = names[last.column] if isinstance(last, ps.transforms.ByArm) else None
+    texts = {name: None if levels is None else levels.of(name) for name in names}
+    return tuple(
+        each or (ps.Categories(name, (0, 1)) if name == arm else ps.Numeric(name)) for name, each in texts.items()
+    )
+
+
+def _outcomes(schema: ps.EffectSchema) -> tuple[Column, ...]:
+    from privstats.moments.code_rows import levels_of
+
+    levels = levels_of(schema)
+    return () if levels is None else levels.outcomes
 
 
 def _promise(plan: ps.Plan) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -53,6 +53,14 @@ class Columns:
     drop: Annotated[
         list[str] | None, option("A column of the file to drop, such as an id; repeat for more.", "COLUMN")
     ] = None
+    complete: Annotated[
+        bool,
+        option(
+            "Exclude each record with a gap in a declared column, as a table of effects needs. Default: gaps count in "
+            "a cell of their own, for predictions.",
+            flag="--complete",
+        ),
+    ] = False
 
     def given(self) -> list[str]:
         """Return the names of the given options."""
@@ -64,6 +72,8 @@ class Columns:
         for name, named in (("--target", self.target), ("--drop", self.drop)):
             if named and self.table is None and self.public is None:
                 raise PlanError(f"{name} names a column: pass the table with --from, or its columns with --public")
+        if self.complete and self.public is None and not self.public_file:
+            raise PlanError("--complete is for declared columns: pass --public or --public-file, or omit it")
 
     def declared(self, file: RecordFile | None, task: str | None) -> Declaration | RowsDeclaration | None:
         """Return the declaration of the columns."""
@@ -76,14 +86,16 @@ class Columns:
         elif self.public_file:
             if file is None or self.public is not None:
                 raise PlanError("--public-file declares the table of --from public: pass --from, and omit --public")
-            return declaring.of_public_file(file, drop)
+            columns = declaring.of_public_file(file, drop)
         elif self.public is None:
             return None
         else:
             columns = declaring.declaration(self.public, self.target, drop)
-        if file is not None:
+        if file is not None and not self.public_file:
             declaring.check_header(columns, file)
-        return columns
+        return (
+            replace(columns, complete=True) if isinstance(columns, declaring.Declaration) and self.complete else columns
+        )
 
 
 @app.command()
@@ -126,6 +138,7 @@ def _write_plan(
     from privstats.cli.parts.declaring import RowsDeclaration
     from privstats.cli.parts.wizard import plan_from, write_scored
     from privstats.inference.prediction import cap_warnings
+    from privstats.review.special_facts import number_facts
 
     plan, text = plan_from(path, given, columns, ask=ask)
     if plan.schema.scores_head:
@@ -145,6 +158,8 @@ def _write_plan(
     for line in cap_warnings(plan):
         say(line)
     if plan.schema.task in ("effect", "hazard"):
+        for line in number_facts(plan.schema):
+            say(line)
         say(f"its promise is for several sessions: divide it with privstats course init study.toml --plan {path}")
     say(f"wrote {path}; edit it, then run: privstats plan check {path}")
 
@@ -257,10 +272,11 @@ def _facts(plan: ps.Plan, unread: UnreadStatistics) -> list[str]:
         from privstats.inference.counts.table import wide_sentences
 
         width = [*wide_sentences(plan), *wide_means(plan)]
-    elif plan.schema.task == "hazard":
+    elif plan.schema.task in ("effect", "hazard"):
+        from privstats.inference.forecasts import forecast_sentences
         from privstats.inference.prediction import cap_warnings
 
-        width = cap_warnings(plan)
+        width = [*cap_warnings(plan), *forecast_sentences(plan)]
     if plan.devices is not None:
         width += of_contrib("browsers", "a plan with [devices]", PlanError)(plan)
     return [*facts(plan), *width, *grid_sentences(plan), *unread.sentences()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 from re import findall
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -13,7 +13,7 @@ import privstats as ps
 from privstats.cli.parts.options import Dialect, Force, Json, Target, argument, expanded, flags_of, option
 from privstats.cli.parts.questions import answers_in, options_of
 from privstats.cli.parts.terminal import drawable, say
-from privstats.errors import PlanError
+from privstats.errors import HeadError, PlanError
 from privstats.files.text import json_text
 
 if TYPE_CHECKING:
@@ -77,9 +77,11 @@ class Shown:
     """Options for showing the score of own files; a plan accepts none."""
 
     thresholds: Annotated[
-        list[float] | None,
+        list[str] | None,
         option(
-            "For own files and two classes: print sensitivity and specificity from this probability on; repeat.",
+            "For own files and two classes: print sensitivity and specificity from this probability on, or from "
+            "`prevalence` on, the second class's share among the head's records, which is the default; repeat.",
+            "NUMBER|prevalence",
             flag="--threshold",
         ),
     ] = None
@@ -90,7 +92,10 @@ class Shown:
     def require_none(self) -> None:
         """Refuse these options for a plan."""
         if self.thresholds:
-            raise PlanError("--threshold is for your own files: omit it; a plan's counts are read at edges of bins")
+            raise PlanError(
+                "--threshold is for your own files: omit it; a plan's counts are read at the edge of a bin that is "
+                "nearest to the second class's share"
+            )
         if self.figure is not None:
             raise PlanError(
                 "--figure draws a score, and a plan has none yet: privstats table RELEASE --figure draws its own"
@@ -133,6 +138,11 @@ def score(
 
 
 def _scoring(head: Path, bins: Bins) -> ps.Scoring:
+    if head.suffix == ".toml":
+        raise PlanError(
+            f"{head} is a plan or a course, and a head is scored: fit one on its release and give the file that its "
+            f"save() wrote; `privstats plan check` and `privstats course check` read {head}"
+        )
     sources = None if bins.release is None else [ps.Release.load(each) for each in _releases_at(bins.release)]
     scale: dict[str, Any] = {} if bins.margin is None else {"score": "margin", "reach": bins.margin}
     return ps.Scoring(
@@ -180,7 +190,7 @@ def _score_files(scoring: ps.Scoring, named: Sequence[RecordFile], shown: Shown,
 
     for file in named:
         require_same_split(file, scoring.head.provenance_.plan, scoring.head.provenance_.course)
-    score, own = _own_score(scoring, named, tuple(shown.thresholds or ()))
+    score, own = _own_score(scoring, named, _thresholds(scoring, shown.thresholds))
     if shown.figure is not None:
         score.plot(shown.figure)
     if as_json:
@@ -189,6 +199,28 @@ def _score_files(scoring: ps.Scoring, named: Sequence[RecordFile], shown: Shown,
         return
     typer.echo(score.summary(own=True).as_text())
     _say_whose(own, kept_out=all(file.split is not None for file in named))
+
+
+def _thresholds(scoring: ps.Scoring, named: Sequence[str] | None) -> tuple[float, ...]:
+    from privstats.heads.scoring import own_threshold
+
+    if named is None:
+        try:
+            return (own_threshold(scoring, "prevalence"),)
+        except HeadError:  # more than two classes, or a head that does not know their shares
+            return ()
+    return tuple(own_threshold(scoring, _threshold(each)) for each in named)
+
+
+def _threshold(named: str) -> float | Literal["prevalence"]:
+    if named == "prevalence":
+        return "prevalence"
+    try:
+        return float(named)
+    except ValueError:
+        raise PlanError(
+            f"--threshold must be a probability above 0 and below 1, or prevalence, got {named!r:.40}"
+        ) from None
 
 
 def _say_whose(own: OwnRecords, *, kept_out: bool) -> None:
@@ -211,8 +243,6 @@ def _own_score(
 
     measured, scored = zip(*(_own_sums(scoring, file) for file in named), strict=True)
     schema, total = scoring.schema, sum(measured[1:], measured[0])
-    if thresholds and (schema.classes != 2 or not all(0 < each < 1 for each in thresholds)):
-        raise PlanError("--threshold must be a probability above 0 and below 1, and the head must have two classes")
     if not total.records:
         raise PlanError("no record remains to score; check --split, and that the columns are those of the head")
     plan = scoring.plan(cohort=ps.Cohort(2, 2, total.records), privacy=ps.NoPrivacy())

@@ -189,6 +189,11 @@ class Hazard(Planned):
         values = check_values(self.schema, self.early_bins, counts, have)
         return replace(self.check, published=Published.of(values, history(releases)))
 
+    @property
+    def schema_read(self) -> HazardSchema:
+        """The schema with the columns of every session; the counts read fewer."""
+        return self.schema
+
     def admits(
         self, X: Any, y: Any, unreadable: Unreadable = "refuse", measured: Callable[..., Moments] = exact_moments
     ) -> None:

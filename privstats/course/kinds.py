@@ -322,6 +322,12 @@ def admits_of(course: Course) -> Admits | None:
     return getattr(course, "admits", None)
 
 
+def schema_read(course: Course) -> Schema:
+    """Return the schema whose columns ``admits`` reads; a course whose first round reads fewer states its own."""
+    schema: Schema = getattr(course, "schema_read", course.first.schema)
+    return schema
+
+
 def file_of(course: Course, file: Any) -> Any:
     """Return a party's file as the course's declared columns read it; without declared columns the file itself."""
     return course.reads(file) if hasattr(course, "reads") else file

@@ -54,7 +54,8 @@ def spend(
         for plan in course.priced:  # before anything is spent on rounds that could not be measured here
             require(*plan.schema.packages, by="measuring this course")
     costs = [
-        Cost(plan.schema, plan.privacy, plan.noise, plan.masking.failure * sessions, many) for plan in course.priced
+        Cost(plan.schema, plan.privacy, plan.noise, plan.masking.failure * sessions, many, plan.condition)
+        for plan in course.priced
     ]
     return ledger.spend_course(dataset, course=course.digest, run=run, nodes=course.most, costs=costs, apart=apart)
 

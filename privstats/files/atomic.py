@@ -36,14 +36,14 @@ def opened(path: str | os.PathLike[str], error: type[PrivstatsError]) -> Iterato
     try:
         file = open_plain(path)
     except OSError as failure:
-        raise error(f"cannot read {path}: {failure.strerror}") from None
+        raise error(f"cannot read {path}: {failure.strerror}") from failure
     except ValueError:
         raise error("the path must not hold a null character; check it") from None
     with file:
         try:
             yield file
         except OSError as failure:
-            raise error(f"cannot read {path}: {failure.strerror}") from None
+            raise error(f"cannot read {path}: {failure.strerror}") from failure
 
 
 def read_bounded(
@@ -176,6 +176,6 @@ def _write(target: Path, data: bytes, settle: Callable[[Path, Path], object], *,
     except FileExistsError:
         raise PrivstatsError(f"{target} exists; name another file, or move that one away first") from None
     except OSError as error:
-        raise PrivstatsError(f"cannot write {target}: {error.strerror}; nothing was written") from None
+        raise PrivstatsError(f"cannot write {target}: {error.strerror}; nothing was written") from error
     except ValueError:
         raise PrivstatsError("the path must name a file and hold no null character; check it") from None

@@ -67,9 +67,9 @@ class Version(Generic[T]):
     Example:
         >>> from privstats.files.envelope import Content
         >>> from privstats.release_file import FORMAT
-        >>> version = FORMAT.readers[1]
-        >>> version.sealed(Content(manifest=b"{}", tensors={"vector": np.arange(2)}))[:2]  # the manifest first
-        b'{}'
+        >>> version = FORMAT.readers[2]
+        >>> version.sealed(Content(manifest=b"{}", tensors={"vector": np.arange(2)}))[8:27]  # the label first
+        b'privstats-release/2'
     """
 
     read: Callable[[Content, PathLike], T]
@@ -89,7 +89,7 @@ class Format(Generic[T]):
     Example:
         >>> from privstats.release_file import FORMAT
         >>> FORMAT.name, FORMAT.writer, max(FORMAT.readers)
-        ('privstats-release', 'Release.save', 1)
+        ('privstats-release', 'Release.save', 2)
     """
 
     name: str

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from privstats.dp.privacy import MODELS
-from privstats.heads.diagnostics import RARE
+from privstats.heads.diagnostics import RANKS, RARE, only_ranks
 from privstats.heads.provenance import UNKNOWN, Provenance
 from privstats.heads.rules import Preprocessing
 from privstats.transforms import input_features
@@ -131,6 +131,8 @@ def _probabilities(head: Any) -> Iterator[str]:
             f"Probabilities are corrected for the clip of residuals: scores are divided by {divisor:.3g} and shifted, "
             "by released sums alone."
         )
+    elif only_ranks(head):
+        yield f"**Probabilities are those of the model, and not calibrated: {RANKS}.**"
     elif temperature == 1.0:
         yield "Probabilities are those of the model; they were not calibrated on records."
     if temperature != 1.0:

@@ -23,6 +23,12 @@ RARE = (
 )
 """The meaning of a low balanced accuracy with a large AUC, and the remedy."""
 
+RANKS = (
+    "under noise they are far too sure, so use them to rank records and not as probabilities. For probabilities, fit "
+    "RefinedSoftmax, or LDA behind a Centred course with calibrated=True"
+)
+"""The meaning of a discriminant's probabilities under noise, and the remedy."""
+
 _ROUNDING = 1e-6
 """Share of the mean square: variances above it leave four digits of a fourth central moment in float64."""
 
@@ -237,6 +243,22 @@ def homogeneity(release: Released) -> Homogeneity:
     values = class_covariances(evidence, n, 0.0, "auto").values
     divergence = (values - np.log(values) - 1).mean(axis=1) / 2
     return Homogeneity(divergence, values.max(axis=1) / values.min(axis=1), n)
+
+
+def only_ranks(head: Any) -> bool:
+    """Return whether a fitted head's probabilities are too sure, by what it was fitted on: see :data:`RANKS`.
+
+    Example:
+        >>> from privstats.heads.diagnostics import only_ranks
+        >>> X, y = np.array([[0.0, 0.0], [0.0, 0.2], [1.0, 0.0], [1.0, 0.2]] * 5), [0, 0, 1, 1] * 5
+        >>> terms = {"epsilon": 1.0, "delta": 1e-5, "adjacency": "add-remove", "clip_norm": 2.0, "classes": [0, 1]}
+        >>> noisy = ps.heads.LDA().fit_private(X, y, ledger="uncharged", **terms)
+        >>> only_ranks(noisy), only_ranks(ps.heads.LDA().fit(X, y))
+        (True, False)
+    """
+    provenance = getattr(head, "provenance_", None)
+    noisy = provenance is not None and provenance.exact is False
+    return noisy and bool(getattr(head, "sure_under_noise", False)) and getattr(head, "temperature_", 1.0) == 1.0
 
 
 def warn_of_few_records(head: str, records: float, features: int, remedy: str) -> None:

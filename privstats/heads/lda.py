@@ -27,6 +27,8 @@ class LDA(ClassHead):
 
     ``w_c = Sigma^-1 mu_c``, ``b_c = log pi_c - mu_c^T Sigma^-1 mu_c / 2``.
 
+    Under noise the scores rank records, and their probabilities are too sure, unless a course calibrated them.
+
     Args:
         covariance: ``"pooled"``, within classes (GH-OFL section 3.3), or ``"total"``, about the grand mean (FedCGS).
         shrinkage: toward a round covariance: ``"auto"`` (:func:`~privstats.estimates.discriminant.round_prior`),
@@ -60,6 +62,7 @@ class LDA(ClassHead):
         "subspace": SUBSPACE,
     }
     has_calibration: ClassVar[bool] = True
+    sure_under_noise: ClassVar[bool] = True
 
     covariance: Literal["pooled", "total"] = "pooled"
     shrinkage: Shrinkage = "auto"

@@ -41,6 +41,7 @@ class NaiveBayes(ClassHead):
     """
 
     entry: ClassVar[Entry] = Entry(any_of="DB")
+    sure_under_noise: ClassVar[bool] = True
     bounds: ClassVar[Bounds] = {
         "shrinkage": (Text("auto"), NONE, Number(0.0, 1.0)),
         "priors": PRIORS,

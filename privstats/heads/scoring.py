@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -155,6 +155,18 @@ def own_shares(scoring: Scoring, X: Any, y: Any) -> tuple[NDArray[np.intp], Arra
     shares = np.zeros((int(known.sum()), schema.classes))
     shares[:, _places(schema, head)] = head.predict_proba(X[known])
     return places[known], shares, known
+
+
+def own_threshold(scoring: Scoring, threshold: float | Literal["prevalence"]) -> float:
+    """Return the least probability of the second label; ``"prevalence"`` is that label's share, as the head knows it.
+
+    HeadError if the head or the records have other than two classes, or for an unusable threshold.
+    """
+    head, classes = scoring.head, scoring.schema.classes
+    least = head._threshold(threshold)
+    if classes != len(head.classes_):
+        raise HeadError(f"a threshold is one of two classes, and the records have {classes}: leave it out")
+    return 1 - least if threshold == "prevalence" and _places(scoring.schema, head)[0] else least
 
 
 def _unreadable_under(privacy: Privacy | NoPrivacy) -> str:

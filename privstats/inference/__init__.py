@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from privstats.inference.figures import plot_score as plot_score
     from privstats.inference.figures import plot_scorecard as plot_scorecard
     from privstats.inference.figures import plot_survival as plot_survival
+    from privstats.inference.forecasts import Forecast as Forecast
+    from privstats.inference.forecasts import ForecastRow as ForecastRow
+    from privstats.inference.forecasts import forecast as forecast
     from privstats.inference.forest import plot_balance as plot_balance
     from privstats.inference.forest import plot_forest as plot_forest
     from privstats.inference.frame_columns import FRAME_COLUMNS as FRAME_COLUMNS

@@ -59,6 +59,7 @@ class CellDesign:
         basis: orthonormal row differences, ``(d, p)``.
         lost: unread directions of empty cells, ``(p,)``.
         cells: number of declared contrasts.
+        complete: declared columns, a gap in any of which excludes its record; empty where gaps have cells.
     """
 
     rows: Array
@@ -66,6 +67,7 @@ class CellDesign:
     lost: NDArray[np.bool_]
     columns: tuple[ColumnCells, ...]
     cells: int
+    complete: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -95,6 +97,10 @@ class CellDesign:
         """Number of estimated parameters."""
         return int((~self.lost).sum())
 
+    def _empty(self, column: ColumnCells) -> list[str]:
+        stated = column.cells[:-1] if self.complete else column.cells
+        return [cell for cell, is_empty in zip(stated, column.empty, strict=False) if is_empty]
+
     def gram(self, G: Array) -> Array:
         """Return ``V'GV``, 0 in lost directions."""
         projected = self.basis.T @ G @ self.basis
@@ -110,7 +116,9 @@ class CellDesign:
 
     def notes(self, equations: NormalEquations) -> list[str]:
         """Return warnings about empty or collinear cells, or hidden G."""
-        notes, empty = list[str](), [f"{each.name}: {cell}" for each in self.columns for cell in _empty(each)]
+        notes, empty = list[str](), [f"{each.name}: {cell}" for each in self.columns for cell in self._empty(each)]
+        if self.complete:
+            notes.append(f"records with a gap in {', '.join(self.complete)} are excluded: estimates are of the others")
         if empty:
             few = "no more records than noise could show" if equations.sigma_G else "no records"
             notes.append(f"{few} in {', '.join(empty)}: not reported, and excluded from the fit")
@@ -135,13 +143,9 @@ def gap_note(columns: Sequence[str], gaps_as_cells: bool) -> list[str]:
     if gaps_as_cells:
         return [f"{method}: intervals are for this regression with its gap cells, and do not cover effects"]
     return [
-        f"{method}, so none is reported: measure only records without gaps in {names}, or pass gaps_as_cells=True to "
-        "report the regression with its gap cells"
+        f"{method}, so none is reported: plan Cells(..., missing='left out'), or measure only records without gaps in "
+        f"{names}; or pass gaps_as_cells=True to report the regression with its gap cells"
     ]
-
-
-def _empty(column: ColumnCells) -> list[str]:
-    return [cell for cell, is_empty in zip(column.cells, column.empty, strict=True) if is_empty]
 
 
 def declared_cells(schema: Schema) -> Cells | None:
@@ -173,6 +177,7 @@ def design_of(cells: Cells, schema: Schema, G: Array, sigma: float, chosen: Sequ
     for j in chosen:
         place, block = cells.blocks[j], blocks[j]
         holds = block.holds(G[place, -1] / constant, G[-1, -1] / constant**2, sigma / constant, constant)
+        holds[-1] &= not cells.missing
         column = block.column(holds, len(rows))
         level[place] = block.means[column.reference]
         moved = np.delete(block.means, column.reference, axis=0) - block.means[column.reference]
@@ -183,7 +188,8 @@ def design_of(cells: Cells, schema: Schema, G: Array, sigma: float, chosen: Sequ
     lost = np.array([False] * len(spans) + [True] * len(gone) + [False])
     every = sum(len(block.names) - 1 for block in blocks)
     basis = np.column_stack([*spans, *gone, np.eye(width)[-1]])
-    return CellDesign(np.stack(rows), basis, lost, tuple(columns), every)
+    complete = tuple(each.name for each in cells.columns) if cells.missing else ()
+    return CellDesign(np.stack(rows), basis, lost, tuple(columns), every, complete)
 
 
 @dataclass(frozen=True, eq=False)

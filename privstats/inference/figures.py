@@ -14,6 +14,7 @@ import numpy as np
 
 from privstats import optional_dependencies
 from privstats.errors import ReleaseError
+from privstats.inference.summary import count_of
 
 if TYPE_CHECKING:
     from privstats.inference.counts.survival import SurvivalCurve
@@ -117,7 +118,7 @@ def _at_risk(axes: Any, groups: Mapping[str, SurvivalCurve], ends: tuple[float, 
     for row, curve in enumerate(groups.values(), start=1):
         times, numbers, errors = curve.risk_table()
         for place in np.unique(np.linspace(0, len(times) - 1, _RISK_TIMES).round().astype(int)) if len(times) else []:
-            text = f"{numbers[place]:,.0f}" + (f" \u00b1 {errors[place]:,.0f}" if noisy else "")
+            text = count_of(numbers[place]) + (f" \u00b1 {errors[place]:,.0f}" if noisy else "")
             axes.text(times[place], -row, text, color=LINES[(row - 1) % len(LINES)], **look)
 
 
@@ -162,7 +163,7 @@ def _note(score: HeadScore) -> str:
     percent = " Confusion in %." if len(score.recall) > _MOST_INTERVALS else ""
     return (
         f"Bands, bars and ranges are {100 * (1 - score.alpha):g} % intervals over {noise}the sampling of records, "
-        f"each pointwise and not all at once. About {score.records:,.0f} records.{percent}"
+        f"each pointwise and not all at once. About {count_of(score.records)} records.{percent}"
     )
 
 

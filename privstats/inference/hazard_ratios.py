@@ -18,7 +18,7 @@ from privstats.inference.counts.survival import EVEN, SurvivalCurves, event_tabl
 from privstats.inference.counts.two_groups import LogRank, Proportionality, logrank_test, proportionality_test
 from privstats.inference.figures import plot_survival
 from privstats.inference.forest import forest_rows
-from privstats.inference.last_step import LastStep, is_robust, last_step, notes_on
+from privstats.inference.last_step import EARLY, HIDDEN_STEP, LastStep, is_robust, last_step, notes_on
 from privstats.inference.regression.score import fields_of_rounds
 from privstats.inference.regression.summary import ratio_columns, ratio_rows
 from privstats.inference.regression.table import Regression
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 
 _ALPHA = 0.05
+_SIX = 6  # rounds that suit a large ratio
 _NOT_CAUSAL = (
     "A hazard ratio is not a causal effect, even in a trial: it compares persons still at risk, and depends on the "
     "columns"
@@ -262,13 +263,14 @@ def hazards(releases: Sequence[Release | None]) -> HazardRatios:
         _require_check(schema, counts, rounds, check)
     weights = [each.real for each in hazard_weights(schema, counts, rounds)[: len(rounds)]]
     columns, within = schema.features - 1, "" if schema.strata is None else f" and {schema.strata.name}"
+    lost = sum(each is None for each in releases[1:])
     scale, _ = map_columns(schema.transform, columns)
     rows = np.concatenate([np.diag(scale), np.zeros((columns, schema.sizes["feature"] - columns))], axis=1)
     errors = last_step(rounds, weights, schema.clip_norm, rows)
     return HazardRatios(
         **fields_of_rounds(rounds, errors),
         names=column_names(schema, columns),
-        notes=(*_notes(notes_on(errors)), *_early_end(counts, schema)),
+        notes=(*_notes(notes_on(errors), len(rounds) + lost), *_early_end(counts, schema)),
         columns=columns,
         model="Hazard ratios",
         assumed=f"proportional hazards given the columns{within}, censoring independent of the event given the "
@@ -280,7 +282,7 @@ def hazards(releases: Sequence[Release | None]) -> HazardRatios:
         cap_bin=_cap_bin(schema, weights[-1], np.asarray(last.moments.H)),
         events_within=_events_within(schema, weights[-1], np.asarray(last.moments.H), counts),
         checked=check,
-        lost=sum(each is None for each in releases[1:]),
+        lost=lost,
     )
 
 
@@ -329,10 +331,14 @@ def _times_of(schema: HazardSchema, counts: Release | None) -> str:
     return EVEN if counts is None else EVEN.replace("a bin", "a cell of the counts")
 
 
-def _notes(found: list[str]) -> list[str]:
-    early = "the rounds ended before they converged: set rate=, or more rounds"
-    late = "the rounds ended before they converged: plan six rounds where a ratio above 2 or below .5 is expected"
-    return [late if note == early else note for note in found]
+def _notes(found: list[str], rounds: int) -> list[str]:
+    remedy = "plan six rounds where a ratio above 2 or below .5 is expected" if rounds < _SIX else "plan more rounds"
+    of_hazards = {
+        EARLY: f"the rounds ended before they converged: {remedy}",
+        HIDDEN_STEP: "noise hides the last step, and more rounds would not mend that: plan for more events, fewer bins "
+        "or columns, or a larger epsilon",
+    }
+    return [of_hazards.get(note, note) for note in found]
 
 
 def _early_end(counts: Release | None, schema: HazardSchema) -> tuple[str, ...]:

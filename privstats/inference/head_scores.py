@@ -20,11 +20,13 @@ from privstats.inference.head_curves import Reliability, RocCurve, reliability, 
 from privstats.inference.own_scores import OwnRecords
 from privstats.inference.releases import reckoned_sigma, require_gaussian, require_records
 from privstats.inference.reporting import HIDDEN, Source
-from privstats.inference.summary import RowTable, Summary, ends_of, formerly
+from privstats.inference.summary import RowTable, Summary, count_of, ends_of, formerly
 from privstats.release import Release
 from privstats.schema import ScoringSchema, narrowed
 
 _PAIR = 2
+_COMMON = 0.75
+"""Share of the commonest class from which on accuracy hardly tells heads apart."""
 
 
 class Flagged(NamedTuple):
@@ -113,7 +115,7 @@ class HeadScore(RowTable):
         if self.accuracy.reported:
             return ""
         return (
-            f"the noise hides how many records there are: about {self.records:,.0f}, with a noise of "
+            f"the noise hides how many records there are: about {count_of(self.records)}, with a noise of "
             f"{self.confusion_sigma:.3g} in each count; score more records, in fewer bins, or at a larger epsilon"
         )
 
@@ -121,15 +123,26 @@ class HeadScore(RowTable):
     def remarks(self) -> tuple[str, ...]:
         """Notes on the numbers."""
         if self.only is None:
-            return ()
+            return self._of_accuracy
         return (
             f"This head predicts one class, {self.only!r}, for every record, up to noise: its accuracy is that "
             "class's share, and its balanced accuracy that of guessing. The AUC may still separate the classes: "
             f"{RARE}.",
         )
 
+    @property
+    def _of_accuracy(self) -> tuple[str, ...]:
+        counts = np.maximum(self.confusion.sum(axis=1), 0.0)
+        if not self.reported or counts.max() < _COMMON * counts.sum():
+            return ()
+        label, share = list(self.recall)[int(counts.argmax())], counts.max() / counts.sum()
+        return (
+            f"Accuracy says little here: predicting {label!r} for every record would have about {share:.2f}. Read the "
+            "AUC, and how many records of each class are recognised.",
+        )
+
     def to_rows(self) -> list[dict[str, Any]]:
-        """Return every measure with its interval."""
+        """Return every measure with its interval: first those that a rare class does not distort."""
         return [
             {
                 "metric": name,
@@ -153,7 +166,11 @@ class HeadScore(RowTable):
             "Score of a head",
             ("", "estimate", *ends_of(self.alpha)),
             rows,
-            head=(("head", schema.head[:16]), ("records", f"{self.records:,.0f}{noisy}"), ("outcomes", self._outcomes)),
+            head=(
+                ("head", schema.head[:16]),
+                ("records", f"{count_of(self.records)}{noisy}"),
+                ("outcomes", self._outcomes),
+            ),
             notes=self.remarks,
             methods=f"A classifier (SHA-256 {schema.head[:16]}) was scored at every party on records held out of its "
             f"sums; counts of label, predicted class and score in {schema.score_bins} bins were summed. Shares have "
@@ -171,7 +188,7 @@ class HeadScore(RowTable):
         sigma = self.confusion_sigma * math.sqrt(len(self.confusion))
         noise = f" (noisy, standard error {sigma:,.1f} each)" if sigma else ""
         counts = zip(self.recall, self.confusion.sum(axis=1), strict=True)
-        return ", ".join(f"{max(count, 0.0):,.0f} of {label}" for label, count in counts) + noise
+        return ", ".join(f"{count_of(count)} of {label}" for label, count in counts) + noise
 
     def plot(self, path: str | Path | None = None) -> Any:
         """Draw :func:`plot_score`'s panels."""
@@ -179,15 +196,16 @@ class HeadScore(RowTable):
 
     def _measures(self) -> list[tuple[str, str, Interval]]:
         several = len(self.roc) > 1
-        measures = [("accuracy", "", self.accuracy), ("balanced accuracy", "", self.balanced_accuracy)]
-        measures += [("AUC", name if several else "", each) for name, each in self.auc.items()]
-        measures += [("recall", name, each) for name, each in self.recall.items()]
+        measures = [("AUC", name if several else "", each) for name, each in self.auc.items()]
         schema: Any = self.release.plan.schema
         if self.prevalence is not None and schema.score == "probability":
             for threshold in (self.own and self.own.thresholds) or (self.prevalence,):
                 at = self.at(threshold)
                 measures.append((f"sensitivity from {at.threshold:.3g} on", "", at.sensitivity))
                 measures.append((f"specificity from {at.threshold:.3g} on", "", at.specificity))
+        measures += [("balanced accuracy", "", self.balanced_accuracy)]
+        measures += [("recall", name, each) for name, each in self.recall.items()]
+        measures.append(("accuracy", "", self.accuracy))
         if self.calibration is not None:
             measures.append(("calibration error", "", self.calibration.error))
         return measures

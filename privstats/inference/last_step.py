@@ -29,6 +29,16 @@ _ARRIVED = 2.0  # standard errors that the next step may move a coefficient by, 
 _SETTLED = 0.5  # log of the information along a coefficient that a round may have changed, at the most
 _SURE = 2.0  # standard deviations of noise that a measured change must allow for
 _NOTED = 0.5  # a note reports possible next steps from this many standard errors on
+_OF_NOISE = 2.0  # lengths of a step of noise alone, up to which noise explains a step
+
+EARLY = "the rounds ended before they converged: plan more rounds, or a public rate= near the mean of the outcome"
+"""Note on rounds that further rounds would complete."""
+
+HIDDEN_STEP = (
+    "noise hides the last step, and more rounds would not mend that: plan more records, fewer columns, or a larger "
+    "epsilon"
+)
+"""Note on rounds that noise keeps from converging."""
 _ALL = slice(None)
 
 
@@ -102,6 +112,19 @@ class LastStep:
         """Whether the rounds have converged per parameter, ``(m,)``."""
         return np.asarray((self.remaining_step <= _ARRIVED) & (self.change <= _SETTLED))
 
+    @property
+    def noise_alone(self) -> bool:
+        """Whether noise explains the last step, so that further rounds would not make it shorter.
+
+        Noise of standard deviation sigma in the score moves the step by sigma / lambda along each eigenvector of the
+        information.
+        """
+        equations = self.inversion.equations
+        if not len(equations.determined) or equations.determined[0] <= 0:
+            return True
+        noise = equations.sigma_h * math.sqrt(float((1 / np.square(equations.determined)).sum()))
+        return float(np.linalg.norm(equations.solution)) <= _OF_NOISE * noise
+
     def reported(self, alpha: float) -> NDArray[np.bool_]:
         """Return whether intervals are bounded."""
         return self.inversion.reported(alpha) & self.arrived
@@ -166,10 +189,10 @@ def is_robust(release: Release) -> bool:
 
 
 def notes_on(errors: LastStep, read: NDArray[np.bool_] | slice = _ALL) -> list[str]:
-    """Return warnings about rounds that ended too early."""
+    """Return warnings about rounds that ended too early, and about a last step that is noise."""
     arrived, notes = errors.arrived[read], list[str]()
     if not arrived.all():
-        notes.append("the rounds ended before they converged: set rate=, or more rounds")
+        notes.append(HIDDEN_STEP if errors.noise_alone else EARLY)
     most = float(errors.remaining_step[read][arrived].max(initial=0.0))
     if most >= _NOTED:
         notes.append(

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from privstats.estimates.denoise import Array
-from privstats.inference.counts.table import Interval, ratio
+from privstats.inference.counts.table import Interval, mean_of, ratio
 from privstats.inference.head_curves import Reliability, RocCurve, area, calibration_error
 
 _POINTS = 128
@@ -51,7 +51,7 @@ class OwnRecords:
     Attributes:
         shares: predicted probabilities, ``(n, C)``.
         ids: each record's person; a row without one is its own person. None: independent rows.
-        thresholds: for sensitivity and specificity; the second class's share if empty.
+        thresholds: for sensitivity and specificity; the second class's share of these records if empty.
     """
 
     y: NDArray[np.intp]
@@ -95,14 +95,13 @@ class OwnRecords:
     def balanced(self, value: float, z: float) -> Interval:
         """Return a mean recall's interval."""
         right, moves = self.shares.argmax(axis=1) == self.y, np.zeros(len(self.y))
-        classes = self.shares.shape[1]
-        for place in range(classes):
-            rows = self.y == place
-            if not rows.any():
-                return Interval(value, 0.0, 1.0, False)
-            moves[rows] = (right[rows] - right[rows].mean()) / (classes * rows.sum())
-        room = z * math.sqrt(self.inflation(moves) * float((moves**2).sum()))
-        return Interval(value, max(value - room, 0.0), min(value + room, 1.0), True)
+        classes = [self.y == place for place in range(self.shares.shape[1])]
+        if not all(rows.any() for rows in classes):
+            return Interval(value, 0.0, 1.0, False)
+        for rows in classes:
+            moves[rows] = (right[rows] - right[rows].mean()) / (len(classes) * rows.sum())
+        wider = z * math.sqrt(self.inflation(moves))
+        return mean_of([ratio(float(right[rows].sum()), float(rows.sum()), (1, 1), 0.0, wider) for rows in classes])
 
     def curve(self, place: int, z: float) -> RocCurve:
         """Return a class's one-vs-rest curve at both sides' quantiles."""

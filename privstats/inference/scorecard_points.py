@@ -52,11 +52,18 @@ def releases_behind(head: Any, releases: Released | Sequence[Release | None]) ->
     have = [each for each in several if isinstance(each, Release)]
     provenance = getattr(head, "provenance_", None)
     if not have or not isinstance(provenance, Provenance) or provenance.releases != Provenance.of(have).releases:
-        raise ReleaseError("the head was not fitted on these releases; pass all of its releases, in order")
+        raise ReleaseError(f"the head was not fitted on these releases; pass all of its releases, {_named(head)}")
     if provenance.public is not None:
         raise ReleaseError("the head was fitted with public records, which no release holds; fit it without public")
     _, behind = behind_counts(have)
     return [each for each in behind if each is not None]
+
+
+def _named(head: Any) -> str:
+    attribute = next((name for name in ("releases_", "release_") if hasattr(head, name)), None)
+    if attribute is None:
+        return "in the order in which the head was fitted on them (`privstats head show` prints their digests)"
+    return f"head.{attribute}"
 
 
 def linear_scores(rule: Rule, releases: Sequence[Release]) -> LinearScores:

@@ -79,7 +79,7 @@ def _case(card: Scorecard, j: int, values: Sequence[float] | np.ndarray, *, inte
         tests = [f"= {_literal(value)}" for value in column.values]
         rest = gap if column.is_scale else shown[-1]
     elif isinstance(column, Truth):
-        tests, rest = ["= 0", "= 1"], gap
+        tests, rest = [f"= {_literal(value)}" for value in column.values or (0, 1)], gap
     else:
         cuts = [mark if isinstance(column, Numeric) else column.edge_text(mark) for mark in marks.tolist()]
         tests, rest, shown = [f">= {_literal(cut)}" for cut in cuts[::-1]], shown[0], shown[:0:-1]

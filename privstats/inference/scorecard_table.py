@@ -318,7 +318,8 @@ def scorecard(
 
     Args:
         head: fitted on releases: ``LDA``, another head with linear scores, or ``RefinedSoftmax``.
-        releases: the head's, in order.
+        releases: the head's, in order. After ``fit_private`` they are ``head.releases_``; only a head of one release
+            without a course has ``head.release_`` alone.
         alpha: 1 minus the level of each band.
         draws: at least 2; 200 determine s to 5 %.
 

@@ -178,6 +178,17 @@ def number_of(value: float) -> str:
     return f"{value:.4g}"
 
 
+def count_of(value: float) -> str:
+    """Return a count as printed; noise may have moved it below 0.
+
+    Example:
+        >>> from privstats.inference.summary import count_of
+        >>> count_of(-50.2), count_of(1234.4)
+        ('0', '1,234')
+    """
+    return f"{max(value, 0.0):,.0f}"
+
+
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
     name = cells[0] if len(cells[0]) <= widths[0] else cells[0][: widths[0] - 1] + "~"
     return f"{name:<{widths[0]}}" + "".join(

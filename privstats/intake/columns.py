@@ -17,6 +17,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import tzinfo
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -28,8 +29,11 @@ from privstats.intake.arrays import host_rows, require_plain
 from privstats.intake.meaning import (
     LONGEST,
     MISSING,
+    TRUTH_TEXTS,
     UNREADABLE,
+    in_utc,
     is_decimal,
+    local_time,
     of_number,
     reading,
     same,
@@ -40,6 +44,7 @@ from privstats.intake.meaning import (
 _PLAIN = frozenset((str, bytes, int, float, bool, type(None)))
 """Types whose equal values have one reading. Equal tuples, or equal times of a repeated hour, may have several."""
 _OF_DECIMALS = b"0123456789+-.eE"
+_ZONED = re.compile(r"tz=|time_zone='|64\[\w+, ")
 _NEAR = 2.0**-44  # relative: numbers with the same 15 digits are less than half of this apart
 
 
@@ -147,6 +152,44 @@ def read_texts(values: Any) -> Readings:
     readings = [text_reading(value) for value in (plain.tolist() if isinstance(plain, np.ndarray) else plain)]
     texts = [word_of(value) if each is None else each for each, value in zip(readings, plain, strict=True)]
     return Readings.of(np.full(len(texts), math.nan), [text if isinstance(text, str) else "" for text in texts])
+
+
+def read_local(values: Any, zone: tzinfo) -> Readings:
+    """Return the reading of every value, where a time with a zone is its time in another zone.
+
+    Example:
+        >>> from zoneinfo import ZoneInfo
+        >>> from privstats.intake.columns import read_local
+        >>> read_local(["2019-03-27T23:00:00Z", "2019-03-28", None], ZoneInfo("Europe/Berlin")).distinct
+        ('2019-03-28',)
+    """
+    if has_zone(static_type(values)[1]):
+        readings = read(values)
+        local = [reading(local_time(in_utc(text), zone)) for text in readings.distinct]
+        return Readings.of(
+            readings.numbers, [*(text if isinstance(text, str) else "" for text in local), ""], readings.places
+        )
+    plain = values if isinstance(values, list | tuple) else values_of(values)
+    return of_values([local_time(value, zone) for value in plain])
+
+
+def has_zone(kind: str) -> bool:
+    """Return whether a column of this type holds times with a zone, by the name that its library declares.
+
+    Example:
+        >>> from privstats.intake.columns import has_zone
+        >>> has_zone("datetime64[ns, Europe/Berlin]"), has_zone("timestamp[us, tz=UTC]"), has_zone("timestamp[us]")
+        (True, True, False)
+    """
+    return _ZONED.search(kind) is not None
+
+
+def with_zones(column: Any) -> NDArray[Any]:
+    """Return a column of Arrow as an array; a time with a zone is its ISO text, because numpy's times have no zone."""
+    if not has_zone(static_type(column)[1]):
+        return array_of(column)
+    readings = read(column)
+    return readings.each([*map(in_utc, readings.distinct)], nothing=None)
 
 
 def static_type(values: Any) -> tuple[str, str]:
@@ -440,3 +483,7 @@ class Listed:
             np.copyto(out, self.places[near], where=self.numbers[near] == numbers)
         texts = column.each([self.texts.get(text, -1) for text in column.distinct], nothing=-1)
         return np.where(column.places >= 0, texts, out)
+
+
+TRUTHS = Listed(np.array([0.0, 1.0]), np.array([0, 1]), {text: int(truth) for text, truth in TRUTH_TEXTS.items()})
+"""No at index 0 and yes at index 1: the numbers 0 and 1, ``true`` and ``false``, yes, no, y, n, t and f in any case."""

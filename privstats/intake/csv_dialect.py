@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 import string
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Literal, TypeAlias
 
 from privstats.errors import DataError
@@ -28,7 +29,7 @@ class Dialect:
     """A CSV file's format, as its party declares it.
 
     Attributes:
-        encoding: a Python codec name; lines must end with the bytes of ASCII.
+        encoding: a Python codec name: UTF-16, or one in which lines end with the bytes of ASCII.
         separator: ``, ; | :`` or a tab, also called "tab".
         decimal: a point or a comma. With a comma, "1.5" is no number: it may be one and a half or fifteen hundred.
         thousands: the sign between groups of three digits: ``. , '`` or a space; "" for none.
@@ -52,10 +53,10 @@ class Dialect:
     def __post_init__(self) -> None:
         if self.separator in ("tab", "\\t"):
             object.__setattr__(self, "separator", "\t")
-        if not isinstance(self.encoding, str) or not _is_plain(self.encoding):
+        if not isinstance(self.encoding, str) or not (_is_plain(self.encoding) or is_wide(self.encoding)):
             raise DataError(
                 f"encoding {self.encoding!r} has other line ends than ASCII, or is unknown; name one such as utf-8, "
-                "cp1252 or latin-1, or write the file again as utf-8"
+                "cp1252, latin-1 or utf-16, or write the file again as utf-8"
             )
         if not isinstance(self.separator, str) or len(self.separator) != 1 or self.separator not in SEPARATORS:
             raise DataError(f"separator must be one of , ; | : or tab, got {self.separator!r}")
@@ -72,6 +73,11 @@ class Dialect:
                 "lines and quoted are both set: with lines each line is one record, with quoted a quoted text may span "
                 "lines; set one of them"
             )
+
+    @property
+    def line_encoding(self) -> str:
+        """The encoding of single lines, once a file is split: a file of UTF-16 is converted to UTF-8 first."""
+        return "utf-8" if is_wide(self.encoding) else self.encoding
 
     @property
     def is_plain(self) -> bool:
@@ -97,6 +103,21 @@ class Dialect:
             pointed = text.replace(",", ".")
             return pointed if "." not in text and isinstance(reading(pointed), float) else text
         return UNREADABLE if "." in text and isinstance(reading(text), float) else text
+
+
+@lru_cache
+def is_wide(encoding: str) -> bool:
+    """Return whether an encoding is UTF-16, in either order of bytes.
+
+    Example:
+        >>> from privstats.intake.csv_dialect import is_wide
+        >>> is_wide("UTF-16LE"), is_wide("utf-8")
+        (True, False)
+    """
+    try:
+        return codecs.lookup(encoding).name in ("utf-16", "utf-16-le", "utf-16-be")
+    except (LookupError, ValueError):
+        return False
 
 
 def _is_plain(encoding: str) -> bool:

@@ -7,17 +7,28 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 
 from privstats.errors import DataError, RecordError
+from privstats.intake.column_names import place_of
 from privstats.intake.csv_dialect import SEPARATORS, Dialect, Marks
-from privstats.intake.csv_records import fields_of, header_of, is_blank, layout_of, record_texts, split_records
+from privstats.intake.csv_records import (
+    fields_of,
+    first_lines,
+    header_of,
+    is_blank,
+    layout_of,
+    record_texts,
+    split_records,
+    stray_column,
+)
 from privstats.intake.meaning import reading
 
 Lines = dict[str, list[str | None]]
 """The texts of some records by column; None throughout a record that has another number of fields."""
 
+_TITLE_LINES = 20
 _LINES, _FIELDS = 1 << 13, 1 << 18
 _BLANKS = " \t\n\v\f\r"  # others may be letters in the file's true encoding, which distinguish two ids
 _HAS_BLANK = re.compile(f"[{_BLANKS}]")
@@ -32,11 +43,13 @@ class Header:
     with a separator at the end of each line.
 
     Attributes:
+        text: the row as it is written.
         every: each column's name, normalised (NFC), or "".
         lines: number of the line that it ends with.
         end: the byte that ends lines.
     """
 
+    text: str
     every: tuple[str, ...]
     lines: int
     end: bytes
@@ -56,6 +69,11 @@ class Header:
         """Number of fields up to the last named column."""
         return max(place for place, name in enumerate(self.every, 1) if name)
 
+    @cached_property
+    def repeats(self) -> frozenset[str]:
+        """Records' texts that repeat the row of names, as files have that were written one behind the other."""
+        return frozenset(f"{mark}{self.text}{end}" for mark in ("", "\ufeff") for end in ("", "\r"))
+
     def row(self, fields: Sequence[str] | None) -> Sequence[str] | None:
         """Return a record's fields, as many as columns; None where their number differs.
 
@@ -68,13 +86,18 @@ class Header:
             return None
         return [*fields[:width], *[""] * (width - len(fields))]
 
+    def why_none(self, text: str, separator: str) -> str | None:
+        """Return why a record's text is no record; None where it is one."""
+        return "repeats the row of names" if text in self.repeats else self.misfit(text, separator)
+
     def misfit(self, text: str, separator: str) -> str | None:
         """Return why a record's text is no row; None where it is one."""
         fields = fields_of(text, separator)
         if self.row(fields) is not None:
             return None
         if fields is None:
-            return "has a stray quote"
+            why = ", behind a backslash: export quotes doubled" if '\\"' in text else ""
+            return f"has a stray quote in column {stray_column(text, separator)}{why}"
         named = f"for {len(self.every)} columns" if self.nameless else f"for {len(self.every)} names"
         return f"has {len(fields)} {'fields' if len(fields) > 1 else 'field'} {named}"
 
@@ -92,25 +115,32 @@ def csv_header(path: Path, dialect: Dialect | None = None) -> Header:
         raise DataError(f"cannot read {path}: pass a file that you may read") from None
     fields = fields_of(text, how.separator)
     if fields is None:
-        raise DataError(f"cannot read {path}: its row of names has a stray quote: write names without quotes")
-    if any(how.separator in name and "\n" in name for name in fields):  # it may hold records
-        raise DataError(f"cannot read {path}: a quote in its row of names is not closed: write names without quotes")
+        raise DataError(
+            f"cannot read {path}: in line {lines}, its row of names, column {stray_column(text, how.separator)} has a "
+            "stray quote: write names without quotes"
+        )
+    if unclosed := [place for place, name in enumerate(fields, 1) if how.separator in name and "\n" in name]:
+        first = lines - text.count("\n")  # the text may hold records, so none of it is shown
+        raise DataError(
+            f"cannot read {path}: in line {first}, its row of names, a quote in column {unclosed[0]} is not closed: "
+            "write names without quotes"
+        )
     names = [unicodedata.normalize("NFC", _in_one_line(name)) for name in fields]
     if not any(names):
         raise DataError(f"cannot read {path}: line {lines} is no row of names: write one there{_hint(how)}")
     if odd := [place for place, name in enumerate(names, 1) if not (name or "-").isprintable()]:
         raise DataError(
-            f"cannot read {path}: in the row of names, column {odd[0]} has a character that cannot be printed: rename "
-            f"it{_hint(how)}"
+            f"cannot read {path}: in line {lines}, the row of names, column {odd[0]} has a character that cannot be "
+            f"printed: rename it{_hint(how)}"
         )
-    first = {name: place for place, name in reversed(list(enumerate(names, 1)))}
-    if twice := [(first[name], place) for place, name in enumerate(names, 1) if name and first[name] < place]:
+    places = {name: place for place, name in reversed(list(enumerate(names, 1)))}
+    if twice := [(places[name], place) for place, name in enumerate(names, 1) if name and places[name] < place]:
         one, other = twice[0]  # by position: without a row of names these are values
         raise DataError(
-            f"cannot read {path} as a table with a row of names and a column per feature: columns {one} and {other} "
-            "have one name; keep one of them"
+            f"cannot read {path} as a table with a row of names and a column per feature: in line {lines}, columns "
+            f"{one} and {other} have one name; keep one of them"
         )
-    return Header(tuple(names), lines, end)
+    return Header(text, tuple(names), lines, end)
 
 
 _ROW_NUMBERS = " (R's write.table leaves out the name of its row numbers: use write.csv)"
@@ -174,6 +204,27 @@ def first_misfit(path: Path, dialect: Dialect) -> str:
     return f"line {number} {why}{_ROW_NUMBERS if unnamed else ''}"
 
 
+def line_of(path: Path, dialect: Dialect, record: int) -> int:
+    """Return the line that a record begins in, of the records that :func:`csv_lines` yields, counted from 0.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from privstats.intake.csv_dialect import Dialect
+        >>> from privstats.intake.csv_lines import line_of
+        >>> _ = Path("lines.csv").write_text("age,ill\\n50,no\\n\\n60,yes\\n")
+        >>> line_of(Path("lines.csv"), Dialect(), 1)
+        4
+    """
+    parts = _records(path, dialect, csv_header(path, dialect))
+    every = (
+        number
+        for numbers, texts in parts
+        for number, text in zip(numbers, texts, strict=False)
+        if not is_blank(text, dialect.separator)
+    )
+    return next(islice(every, record, None))
+
+
 def _records(path: Path, how: Dialect, header: Header) -> Iterator[tuple[Sequence[int], list[str]]]:
     fits = lambda text: header.misfit(text, how.separator)  # noqa: E731
     layout = layout_of(path, how, header.end, header.lines, header.least, fits)
@@ -181,12 +232,15 @@ def _records(path: Path, how: Dialect, header: Header) -> Iterator[tuple[Sequenc
 
 
 def _rows(texts: Sequence[str], header: Header, separator: str) -> list[Sequence[str] | None]:
-    """Return the fields of records, without blank lines; None for one that is no row."""
+    """Return the fields of records, without blank lines; None for one that is no record."""
     rows: list[Sequence[str] | None]
+    repeated = not header.repeats.isdisjoint(texts)
     if any('"' in text for text in texts):
         rows = [*split_records(texts, separator)]
     else:
         rows = [text.split(separator) for text in texts]
+    if repeated:
+        rows = [None if text in header.repeats else row for row, text in zip(rows, texts, strict=True)]
     if len(header.every) > 1 and {-1 if row is None else len(row) for row in rows} == {len(header.every)}:
         return rows
     return [header.row(row) for row, text in zip(rows, texts, strict=True) if not is_blank(text, separator)]
@@ -194,7 +248,7 @@ def _rows(texts: Sequence[str], header: Header, separator: str) -> list[Sequence
 
 def _misfits(numbers: Sequence[int], texts: Sequence[str], header: Header, separator: str) -> Iterator[tuple[int, str]]:
     for number, text in zip(numbers, texts, strict=False):
-        if not is_blank(text, separator) and (why := header.misfit(text, separator)) is not None:
+        if not is_blank(text, separator) and (why := header.why_none(text, separator)) is not None:
             yield number, why
 
 
@@ -268,6 +322,25 @@ def other_separator(names: Sequence[str], separator: str) -> str:
         if others
         else ""
     )
+
+
+def names_below(path: Path, dialect: Dialect, name: str) -> str:
+    """Return a hint where a line below the first one holds a column's name: a report's title is above the table.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from privstats.intake.csv_dialect import Dialect
+        >>> from privstats.intake.csv_lines import names_below
+        >>> _ = Path("report.csv").write_text("Patients of 2019\\n\\nage,ill\\n50,no\\n")
+        >>> names_below(Path("report.csv"), Dialect(), "ill")
+        ' (its line 3 names it: delete the lines above)'
+    """
+    lines = first_lines(path, _TITLE_LINES, dialect.encoding)
+    for number, line in enumerate(lines[1:], 2):
+        fields = fields_of(line.decode(dialect.line_encoding, "replace"), dialect.separator) or ()
+        if len(fields) > 1 and place_of(name, [*map(_in_one_line, fields)]) is not None:
+            return f" (its line {number} names it: delete the lines above)"
+    return ""
 
 
 def _hint(how: Dialect) -> str:

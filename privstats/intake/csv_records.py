@@ -18,27 +18,41 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import TypeAlias
 
 from privstats.errors import DataError
-from privstats.intake.csv_dialect import Dialect
+from privstats.intake.csv_dialect import Dialect, is_wide
 from privstats.system import open_plain
 
 Misfit: TypeAlias = Callable[[str], str | None]
 """Why a record's text is no row of the table; None where it is one."""
 
 _BLOCK = 1 << 20
+_MARKS = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 LONGEST_RECORD = 1 << 24
 """Maximum bytes of a line, and characters of a record: 16 MiB."""
 
 _BY_BYTE = re.compile(r"utf-8|ascii|iso8859-[0-9]+|cp125[0-9]|cp437|cp850")
 _SEPARATOR_LINE = re.compile(r'"?sep=(.)"?')
-_WIDE = 4
+_FIRST, _FIRST_OF_TEXT = 8, 4
+_NO_TEXTS = {
+    b"\x1f\x8b": "compressed by gzip: unpack it",
+    b"PK\x03\x04": "a workbook of Excel or a zip archive: save its sheet as CSV UTF-8, or unpack it",
+    b"\xd0\xcf\x11\xe0": "a workbook of an old Excel: save its sheet as CSV",
+    b"PAR1\x15": "a Parquet file: give it a name that ends in .parquet",
+    b"$FL2@(#)": "a file of SPSS: export it as CSV",
+    b"<stata_d": "a file of Stata: export it as CSV",
+}
+"""What a file is, by its first bytes, where it is no text; and the remedy."""
 _RECORDS = 1 << 13
 _HEADER_LINES = 20
 _ENDS = re.compile(rb'"|\r\n|\r|\n')
+_ESCAPES = re.compile(rb'\\["\r\n]')
+_QUOTED = r'"[^"]*+(?:""[^"]*+)*+"'
 _LINES_OPTION = "pass --lines (in Python lines=True) if each line is one record"
+_QUOTED_OPTION = "pass --quoted (in Python quoted=True) if the exporting program doubles quotes within quotes"
 
 
 @dataclass(frozen=True)
@@ -87,6 +101,25 @@ def fields_of(text: str, separator: str) -> list[str] | None:
         place += 1
 
 
+def stray_column(text: str, separator: str) -> int:
+    """Return the column of the first quote that RFC 4180 has nowhere, counted from 1; 0 where there is none.
+
+    Such a quote is within an unquoted field, is not closed, or is closed before the field's end.
+
+    Example:
+        >>> from privstats.intake.csv_records import stray_column
+        >>> stray_column('5,"a" b', ","), stray_column('5,"a ""b"" c"', ",")
+        (2, 0)
+    """
+    field, text = re.compile(f'{_QUOTED}|[^"{re.escape(separator)}]*+'), text.strip("\r\n")
+    place, column = 0, 1
+    while (found := field.match(text, place)) and found.end() < len(text):
+        if text[found.end()] != separator:
+            return column
+        place, column = found.end() + 1, column + 1
+    return 0
+
+
 def split_records(texts: Sequence[str], separator: str) -> list[list[str] | None]:
     """Return the fields of many records, as :func:`fields_of` does for each alone.
 
@@ -107,17 +140,17 @@ def header_of(path: Path, how: Dialect) -> tuple[str, int, bytes]:
     Raises:
         DataError: the bytes are no text in this encoding, or a quote is not closed.
     """
-    head = _head(path)
-    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or b"\0" in head[:_WIDE]:
-        raise DataError(f"cannot read {path}: it is written as UTF-16: save it as UTF-8 (in Excel, CSV UTF-8)")
+    _require_text(path, how)
+    head = _head(path, how.encoding)
     end, texts = _line_end(head), list[str]()
     for number, line in enumerate(head.split(end, _HEADER_LINES)[:_HEADER_LINES], 1):
         try:
-            texts.append(line.decode(how.encoding))
-        except UnicodeError:
+            texts.append(line.decode(how.line_encoding))
+        except UnicodeDecodeError as error:
+            before = line[: error.start].decode(how.line_encoding, "replace")
             raise DataError(
-                f"cannot read {path}: line {number} holds bytes that are no {how.encoding}: set --encoding (in Python "
-                "encoding=), such as cp1252"
+                f"cannot read {path}: line {number}, column {before.count(how.separator) + 1} holds bytes that are no "
+                f"{how.encoding}: set --encoding (in Python encoding=), such as cp1252"
             ) from None
         if number == 1 and (named := stated_separator(texts[0])):
             if named != how.separator:
@@ -128,7 +161,11 @@ def header_of(path: Path, how: Dialect) -> tuple[str, int, bytes]:
             texts = []
         elif how.lines or _all_closed(["\n".join(texts)], how.separator):
             return "\n".join(texts).strip("\r\n"), number, end
-    raise DataError(f"cannot read {path}: a quote in its row of names is not closed: write names without quotes")
+    column = stray_column("\n".join(texts), how.separator)
+    raise DataError(
+        f"cannot read {path}: in line {number - len(texts) + 1}, its row of names, a quote in column {column} is not "
+        "closed: write names without quotes"
+    )
 
 
 def stated_separator(line: str) -> str | None:
@@ -143,9 +180,18 @@ def stated_separator(line: str) -> str | None:
     return stated[1] if stated else None
 
 
-def first_lines(path: Path, count: int) -> list[bytes]:
-    """Return the first lines without their ends; at most a mebibyte of them."""
-    head = _head(path)
+def wide_encoding(path: Path) -> str:
+    """Return which UTF-16 a file is written in, by its mark or by zeros among its first bytes; "" for none."""
+    with open_plain(path) as file:
+        first = file.read(_FIRST_OF_TEXT)
+    if (marked := _MARKS.get(first[:2])) is not None:
+        return marked
+    return "utf-16-le" if b"\0" in first[1::2] else "utf-16-be" if b"\0" in first else ""
+
+
+def first_lines(path: Path, count: int, encoding: str) -> list[bytes]:
+    """Return the first lines without their ends, those of UTF-16 in UTF-8; at most a mebibyte of them."""
+    head = _head(path, encoding)
     return [line.strip(b"\r\n") for line in head.split(_line_end(head))[:count]]
 
 
@@ -159,9 +205,11 @@ def layout_of(path: Path, how: Dialect, end: bytes, skip: int, width: int, misfi
     Raises:
         DataError: two readings of the quotes are possible, or a quoted text does not end.
     """
+    if not how.lines and not how.quoted:
+        _require_no_escapes(path, how, end, skip)
     if how.lines or all(
-        b'"' not in chunk or _all_closed(_decoded(chunk, how.encoding, end), how.separator)
-        for chunk in _chunks(path, end)
+        b'"' not in chunk or _all_closed(_decoded(chunk, how.line_encoding, end), how.separator)
+        for chunk in _chunks(path, how.encoding, end)
     ):
         return Layout(end, spans=False)
     stray: tuple[int, str] | None = None
@@ -170,9 +218,9 @@ def layout_of(path: Path, how: Dialect, end: bytes, skip: int, width: int, misfi
     clear = False
     for record in _grouped(path, how, end, skip):
         if record.several and not (record.closed and record.sound):
-            raise _unclosed(path, record)
+            raise _unclosed(path, record, how.separator)
         if not record.sound:
-            stray = stray or (record.first, "has a stray quote")
+            stray = stray or (record.first, f"has a stray quote in column {stray_column(record.text, how.separator)}")
         elif stray is None and not how.quoted and not is_blank(record.text, how.separator):
             why = misfit(record.text)
             stray = None if why is None else (record.first, why)
@@ -191,8 +239,8 @@ def layout_of(path: Path, how: Dialect, end: bytes, skip: int, width: int, misfi
     if unclear and not clear and not how.quoted:
         raise DataError(
             f"cannot read {path}: lines {unclear[0]} to {unclear[1]} are one record with line breaks in quotes, or "
-            f"records of their own with stray quotes: pass --quoted (in Python quoted=True) if the exporting program "
-            f"doubles quotes within quotes, as Excel, pandas and R's write.csv do; or {_LINES_OPTION}"
+            f"records of their own with stray quotes: {_QUOTED_OPTION}, as Excel, pandas and R's write.csv do; or "
+            f"{_LINES_OPTION}"
         )
     return Layout(end, spans=spanning is not None)
 
@@ -207,7 +255,7 @@ def record_texts(path: Path, how: Dialect, layout: Layout, skip: int) -> Iterato
         numbers, texts = list[int](), list[str]()
         for record in _grouped(path, how, layout.end, skip):
             if not record.closed:
-                raise _unclosed(path, record)
+                raise _unclosed(path, record, how.separator)
             numbers.append(record.first)
             texts.append(record.text)
             if len(texts) == _RECORDS:
@@ -216,8 +264,8 @@ def record_texts(path: Path, how: Dialect, layout: Layout, skip: int) -> Iterato
         yield numbers, texts
         return
     number = 1
-    for chunk in _chunks(path, layout.end):
-        lines = _decoded(chunk, how.encoding, layout.end)
+    for chunk in _chunks(path, how.encoding, layout.end):
+        lines = _decoded(chunk, how.line_encoding, layout.end)
         start = max(skip + 1 - number, 0)
         yield range(number + start, number + len(lines)), lines[start:]
         number += len(lines)
@@ -253,8 +301,8 @@ def _grouped(path: Path, how: Dialect, end: bytes, skip: int) -> Iterator[_Recor
     """Yield records by RFC 4180; the last one may be open."""
     separator, held, first, size = how.separator, list[str](), 0, 0
     inside, sound, number = False, True, 0
-    for chunk in _chunks(path, end):
-        for line in _decoded(chunk, how.encoding, end):
+    for chunk in _chunks(path, how.encoding, end):
+        for line in _decoded(chunk, how.line_encoding, end):
             number += 1
             if number <= skip:
                 continue
@@ -306,24 +354,77 @@ def _all_closed(lines: Sequence[str], separator: str) -> bool:
         return not any('"' in line and _quotes(line, separator, inside=False)[0] for line in lines)
 
 
-def _chunks(path: Path, end: bytes) -> Iterator[bytes]:
-    """Yield a file's bytes, without a byte order mark, in pieces that end with a line."""
+def _require_no_escapes(path: Path, how: Dialect, end: bytes, skip: int) -> None:
+    """Refuse a file whose records end elsewhere if a backslash escapes a quote (Spark) or a line's end (MySQL)."""
+    if not any(_ESCAPES.search(chunk) for chunk in _chunks(path, how.encoding, end)):
+        return
+    inside, number = False, 0
+    for chunk in _chunks(path, how.encoding, end):
+        for line in _decoded(chunk, how.line_encoding, end):
+            number += 1
+            if number <= skip:
+                continue
+            before, inside = inside, _is_open(line, how.separator, inside=inside)
+            if '\\"' in line and any(_is_open(each, how.separator, inside=before) != inside for each in _escaped(line)):
+                raise DataError(
+                    f"cannot read {path}: line {number} has a backslash before a quote, so where its text ends is not "
+                    f"sure: {_QUOTED_OPTION} (in Spark, option escape '\"'); or {_LINES_OPTION}"
+                )
+            if not inside and _ends_in_backslash(line):
+                raise DataError(
+                    f"cannot read {path}: line {number} ends in a backslash, as MySQL writes a line break within a "
+                    f"text: {_QUOTED_OPTION}; or {_LINES_OPTION}"
+                )
+
+
+def _is_open(line: str, separator: str, *, inside: bool) -> bool:
+    """Return whether a quoted text is open after a line."""
+    return _quotes(line, separator, inside=inside)[0] if inside or '"' in line else False
+
+
+def _escaped(line: str) -> tuple[str, str]:
+    """Return a line without escaped quotes, by two kinds of programs: the second one escapes backslashes, too."""
+    return line.replace('\\"', "xx"), re.sub(r"\\.", "xx", line)
+
+
+def _ends_in_backslash(line: str) -> bool:
+    text = line.rstrip("\r")
+    return (len(text) - len(text.rstrip("\\"))) % 2 == 1
+
+
+def _chunks(path: Path, encoding: str, end: bytes) -> Iterator[bytes]:
+    """Yield a file's bytes, as :func:`_blocks` does, in pieces that end with a line."""
+    blocks, rest = _blocks(path, encoding), b""
+    last = next(blocks)
+    for block in blocks:
+        if cut := last.rfind(end) + 1:
+            yield rest + last[:cut]
+            rest = last[cut:]
+        else:
+            rest += last
+        if len(rest) > LONGEST_RECORD:
+            raise DataError(f"cannot read {path}: a line has more than {LONGEST_RECORD:,} bytes: end records by lines")
+        last = block
+    if rest := rest + last:
+        yield rest
+
+
+def _blocks(path: Path, encoding: str) -> Iterator[bytes]:
+    """Yield a file's bytes without a byte order mark; UTF-16 as UTF-8, with U+FFFD for half a pair of surrogates."""
     with open_plain(path) as file:
         start = file.read(len(codecs.BOM_UTF8))
-        rest = b"" if start == codecs.BOM_UTF8 else start
+        if not is_wide(encoding):
+            yield start.removeprefix(codecs.BOM_UTF8)
+            yield from iter(lambda: file.read(_BLOCK), b"")
+            return
+        name = codecs.lookup(encoding).name
+        order = _MARKS.get(start[:2], "utf-16-le") if name == "utf-16" else name
+        decoder = codecs.getincrementaldecoder(order)("replace")
+        yield decoder.decode(start).removeprefix("\ufeff").encode()
         while block := file.read(_BLOCK):
-            cut = len(block) if len(block) < _BLOCK else block.rfind(end) + 1
-            if cut:
-                yield rest + block[:cut]
-                rest = block[cut:]
-            else:
-                rest += block
-            if len(rest) > LONGEST_RECORD:
-                raise DataError(
-                    f"cannot read {path}: a line has more than {LONGEST_RECORD:,} bytes: end records by lines"
-                )
-        if rest:
-            yield rest
+            yield decoder.decode(block).encode()
+        if half := decoder.decode(b"", final=True):
+            yield half.encode()
 
 
 def _decoded(chunk: bytes, encoding: str, end: bytes) -> list[str]:
@@ -343,9 +444,24 @@ def _is_by_byte(encoding: str) -> bool:
     return _BY_BYTE.fullmatch(codecs.lookup(encoding).name) is not None
 
 
-def _head(path: Path) -> bytes:
+def _head(path: Path, encoding: str) -> bytes:
+    return b"".join(islice(_blocks(path, encoding), 2))
+
+
+def _require_text(path: Path, how: Dialect) -> None:
+    """Refuse what is no text by its first bytes; a file of UTF-16 that is declared otherwise; and the reverse."""
     with open_plain(path) as file:
-        return file.read(_BLOCK).removeprefix(codecs.BOM_UTF8)
+        first = file.read(_FIRST)
+    for start, what in _NO_TEXTS.items():
+        if first.startswith(start):
+            raise DataError(f"cannot read {path}: it is {what}")
+    wide = wide_encoding(path)
+    if wide and not is_wide(how.encoding):
+        raise DataError(
+            f"cannot read {path}: it is written as UTF-16: set --encoding {wide} (in Python encoding={wide!r})"
+        )
+    if is_wide(how.encoding) and not wide and b"\0" not in _head(path, "latin-1"):
+        raise DataError(f"cannot read {path}: it is not written as UTF-16: set --encoding (in Python encoding=)")
 
 
 def _line_end(head: bytes) -> bytes:
@@ -370,11 +486,11 @@ def is_blank(text: str, separator: str) -> bool:
     return separator not in text and not text.strip()
 
 
-def _unclosed(path: Path, record: _Record) -> DataError:
+def _unclosed(path: Path, record: _Record, separator: str) -> DataError:
     why = "is followed by a stray quote" if record.closed or not record.sound else "does not end"
     if len(record.text) > LONGEST_RECORD:
         why = f"has more than {LONGEST_RECORD:,} characters"
     return DataError(
-        f"cannot read {path}: a quoted text begins in line {record.first} and {why}: correct the quotes of this line, "
-        f"or {_LINES_OPTION}"
+        f"cannot read {path}: a quoted text begins in line {record.first} and {why}, in column "
+        f"{stray_column(record.text, separator)}: correct the quotes of this line, or {_LINES_OPTION}"
     )

@@ -16,7 +16,8 @@ from typing import Any, Protocol, TypeAlias
 
 from privstats.errors import DataError, PrivstatsError
 from privstats.intake.column_names import place_of, places_in, same_names
-from privstats.intake.columns import array_of, read
+from privstats.intake.columns import has_zone, read, with_zones
+from privstats.intake.meaning import in_utc
 from privstats.intake.tables import Codes, is_list, names_of_columns, table_of
 
 _RECORDS = 1 << 14
@@ -142,8 +143,10 @@ def _joined(parts: list[Any]) -> Any:
 
 
 def _as_texts(column: Any) -> Any:
-    readings = read(array_of(column))
-    texts = readings.each(readings.distinct, nothing=None)
+    readings = read(with_zones(column))
+    texts = readings.each(
+        [*map(in_utc, readings.distinct)] if has_zone(str(column.type)) else readings.distinct, nothing=None
+    )
     numbers = [repr(number) if number == number else None for number in readings.numbers.tolist()]
     arrow = sys.modules["pyarrow"]
     return arrow.array([text or number for text, number in zip(texts, numbers, strict=True)], arrow.string())

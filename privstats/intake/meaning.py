@@ -9,9 +9,10 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
-from datetime import UTC, date, datetime, time, timedelta
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
+from itertools import product
 from numbers import Real
 from typing import Any, TypeAlias
 
@@ -36,12 +37,20 @@ become equal with it. So no public value and no id holds it, and a value that ho
 
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _ISO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9]{2}:[0-9]{2}.*)?")
+_OF_A_DATE = 10
 _INTERVAL = re.compile(r"([\[(])([^,()\[\]]+),([^,()\[\]]+)([\])])")
 LONGEST = 1024
 """Maximum characters of a text: longer than any public name; the time to normalise grows with the square."""
 
 _COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+(?:[eE][+-]?[0-9]+)?")
 _TRUTHS = {"true": 1.0, "false": 0.0}
+_TRUTH_WORDS = {**_TRUTHS, "yes": 1.0, "no": 0.0, "y": 1.0, "n": 0.0, "t": 1.0, "f": 0.0}
+TRUTH_TEXTS: Mapping[str, float] = {
+    "".join(letters): truth
+    for word, truth in _TRUTH_WORDS.items()
+    for letters in product(*zip(word, word.upper(), strict=True))
+}
+"""Texts that mean 1 or 0 where a plan declares a truth, in any case. Elsewhere only ``true`` and ``false`` do."""
 
 
 def reading(value: Any) -> Reading:
@@ -81,6 +90,37 @@ def text_reading(value: Any) -> Reading:
     if isinstance(value, bytes | bytearray):
         value = value.decode("utf-8", "replace")
     return unicodedata.normalize("NFC", value.replace("\0", "")).strip() if isinstance(value, str) else f"{read:.15g}"
+
+
+def local_time(value: Any, zone: tzinfo) -> Any:
+    """Return a time with a zone as its time in another zone, without a zone; any other value as it is.
+
+    Example:
+        >>> from zoneinfo import ZoneInfo
+        >>> from privstats.intake.meaning import local_time
+        >>> local_time("2019-03-27T23:00:00Z", ZoneInfo("Europe/Berlin")), local_time("2019-03-28", ZoneInfo("UTC"))
+        (datetime.datetime(2019, 3, 28, 0, 0), '2019-03-28')
+    """
+    try:
+        at = value.as_py() if hasattr(value, "as_py") else value
+        text = at.decode() if isinstance(at, bytes | bytearray) else at
+        if isinstance(text, str):
+            text = text.replace("\0", "").strip()
+            at = datetime.fromisoformat(text) if _ISO.fullmatch(text) else value
+        return value if at.tzinfo is None else at.astimezone(zone).replace(tzinfo=None)
+    except Exception:  # no time, or beyond the years that have one; no value may stop the reading of others
+        return value
+
+
+def in_utc(text: str) -> str:
+    """Return the reading of a time with a zone as an ISO text that has its zone, which is UTC.
+
+    Example:
+        >>> from privstats.intake.meaning import in_utc
+        >>> in_utc("2019-03-27"), in_utc("2019-03-27T23:00:00"), in_utc("about noon")
+        ('2019-03-27T00:00:00Z', '2019-03-27T23:00:00Z', 'about noon')
+    """
+    return text if not _ISO.fullmatch(text) else f"{text}Z" if len(text) > _OF_A_DATE else f"{text}T00:00:00Z"
 
 
 def word_of(value: Any) -> str:

@@ -19,7 +19,7 @@ from privstats.intake.table_files import Csv, Table, require_file, table_file
 from privstats.intake.table_parts import Requested, joined, labels_of, parts_of, present
 from privstats.intake.tables import Codes
 
-_TABLES = (".csv", ".parquet")
+_TABLES = (".csv", ".txt", ".tsv", ".tab", ".parquet")
 
 
 @dataclass(frozen=True, repr=False)
@@ -98,7 +98,7 @@ class RecordFile:
     """A file of records; nothing is read until needed. ``load()`` in a party's ``records.py`` may return one.
 
     Args:
-        path: a CSV file, a Parquet file, or an npz file with ``X`` and ``y``.
+        path: a CSV file (also .txt, .tsv, .tab), a Parquet file, or an npz file with ``X`` and ``y``.
         target: a table's target column; several as a tuple, in the plan's order.
         split: share held out of every sum, between 0 and 1; :meth:`Records.split` has the promise.
         seed: fixes the split.

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from privstats.errors import DataError
 from privstats.files.arrays import MOST_BYTES
 from privstats.intake.column_names import place_of, require_records, same_names
-from privstats.intake.columns import array_of
+from privstats.intake.columns import with_zones
 from privstats.intake.csv_dialect import Dialect, Marks
 from privstats.intake.csv_lines import csv_header, csv_lines, first_misfit, lines_at_once
 from privstats.intake.frames import Refusal, each_refusing, refusing
@@ -181,7 +181,9 @@ class _ParquetFile:
     def _part(self, table: Any, columns: Sequence[str]) -> dict[str, Any]:
         own = set(self._own(columns))
         return {
-            name: array_of(table.column(name)) if name in own else np.full(table.num_rows, self.keys.get(name), object)
+            name: with_zones(table.column(name))
+            if name in own
+            else np.full(table.num_rows, self.keys.get(name), object)
             for name in columns
         }
 

@@ -19,11 +19,11 @@ from privstats.errors import DataError, RecordError, UnreadableRecordsWarning
 from privstats.intake.column_names import place_of, places_in
 from privstats.intake.columns import Readings, read
 from privstats.intake.csv_dialect import Marks
-from privstats.intake.csv_lines import first_misfit, other_separator, quoted_names
+from privstats.intake.csv_lines import first_misfit, line_of, names_below, other_separator, quoted_names
 from privstats.intake.frames import Declaration
 from privstats.intake.meaning import listed, reading
 from privstats.intake.person_ids import typed_ids
-from privstats.intake.table_files import TableFile, table_file
+from privstats.intake.table_files import Csv, TableFile, table_file
 from privstats.intake.tables import Codes, side_by_side
 
 if TYPE_CHECKING:
@@ -94,9 +94,15 @@ def persons_column(file: RecordFile, names: list[str]) -> str | None:
 def _column(file: RecordFile, names: list[str], name: str | None, lacks: str) -> str:
     place = None if name is None else place_of(name, names)
     if place is None:
-        hint = other_separator(names, file.separator)
-        raise DataError(f"{file.path}{lacks}; it has {quoted_names(names)}{hint}")
+        raise DataError(f"{file.path}{lacks}; it has {quoted_names(names)}{column_hint(file, names, name)}")
     return names[place]
+
+
+def column_hint(file: RecordFile, names: Sequence[str], name: str | None) -> str:
+    """Return where a column that a file lacks may be: behind another separator, or in a lower line; else ""."""
+    if (hint := other_separator(names, file.separator)) or name is None or Path(file.path).suffix.lower() == ".parquet":
+        return hint
+    return names_below(Path(file.path), file.dialect, name)
 
 
 def joined(
@@ -161,28 +167,32 @@ def present(file: RecordFile, names: Sequence[str], wanted: Sequence[str]) -> li
 def _of_features(
     file: RecordFile, table: TableFile, names: Sequence[str], columns: _Columns, words: Collection[str], *, gaps: bool
 ) -> Iterator[Part]:
+    before = 0
     for part in table.parts(columns.all, gaps=gaps):
         readings = {name: read(part[place]) for name, place in zip(names, columns.features, strict=True)}
         X = side_by_side(list(readings.values()), words) if readings else np.empty((0, 0))
         if not gaps:
-            _require_numbers(file, readings, {target: part[target] for target in columns.targets}, words)
+            goals = {target: part[target] for target in columns.targets}
+            _require_numbers(_Place(file, table, before), readings, goals, words)
         yield Part(X, _goals(part, columns.targets, words, gaps=gaps), tuple(names), columns.ids(part))
+        before += len(part[columns.targets[0]])
 
 
 def _of_cells(
     file: RecordFile, table: TableFile, cells: Declaration, columns: _Columns, words: Collection[str], *, gaps: bool
 ) -> Iterator[Part]:
     """Exclude and count records that do not fit the header."""
-    names, broken, targets = tuple(column.name for column in cells.columns), 0, columns.targets
+    names, broken, targets, before = tuple(column.name for column in cells.columns), 0, columns.targets, 0
     marks: dict[str, Marks] = {
         place: getattr(column, "marks", "number") for column, place in zip(cells.columns, columns.features, strict=True)
     }
     for part in table.parts(columns.all, gaps=gaps, marks=marks):
         records = table.records(part)
         coded = cells.read({name: records[place] for name, place in zip(names, columns.features, strict=True)})
-        missing = [] if gaps else [target for target in targets if _lacks(records[target], words)]
-        if missing:
-            raise RecordError(f"{file.path} has missing values in {', '.join(missing)}; omit these records first")
+        if not gaps:
+            missing = _any_of({target: _gaps_in(records[target], words) for target in targets})
+            _require_none(_Place(file, table, before), missing, "has missing values in", "omit these records first")
+        before += len(records[targets[0]])
         broken += len(part[targets[0]]) - len(records[targets[0]])
         goals = _goals(records, targets, words, gaps=gaps)
         yield Part(coded, goals, names, columns.ids(records))
@@ -195,21 +205,46 @@ def _of_cells(
         )
 
 
+@dataclass(frozen=True)
+class _Place:
+    """Where a part begins in its file: after ``before`` records."""
+
+    file: RecordFile
+    table: TableFile
+    before: int
+
+    def of(self, record: int) -> str:
+        """Return where a record of the part is, for an error."""
+        place = self.before + record
+        if isinstance(self.table, Csv):
+            return f"line {line_of(self.table.path, self.table.dialect, place)}"
+        return f"record {place + 1}"
+
+
 def _require_numbers(
-    file: RecordFile, columns: Mapping[str, Readings], goals: Mapping[str, Any], words: Collection[str]
+    place: _Place, columns: Mapping[str, Readings], goals: Mapping[str, Any], words: Collection[str]
 ) -> None:
-    missing = [name for name, column in columns.items() if column.missing.any()]
-    missing += [name for name, values in goals.items() if _lacks(values, words)]
-    if missing:
-        gone = ", ".join(missing)
-        raise RecordError(f"{file.path} has missing values in {gone}; omit or impute these records first")
-    if texts := ", ".join(name for name, column in columns.items() if column.texts):
-        raise RecordError(f"{file.path} holds no numbers in {texts}; encode these columns, or omit them")
+    gaps = {name: column.missing for name, column in columns.items()}
+    gaps |= {name: _gaps_in(values, words) for name, values in goals.items()}
+    _require_none(place, _any_of(gaps), "has missing values in", "omit or impute these records first")
+    texts = _any_of({name: column.are_texts for name, column in columns.items()})
+    _require_none(place, texts, "holds no numbers in", "encode these columns, or omit them")
 
 
-def _lacks(goals: Any, words: Collection[str]) -> bool:
+def _require_none(place: _Place, found: Mapping[str, NDArray[np.bool_]], what: str, remedy: str) -> None:
+    """Refuse columns by name, with the place of the first record concerned."""
+    if found:
+        first = min(int(np.argmax(each)) for each in found.values())
+        raise RecordError(f"{place.file.path} {what} {', '.join(found)}, first in {place.of(first)}; {remedy}")
+
+
+def _any_of(masks: Mapping[str, NDArray[np.bool_]]) -> dict[str, NDArray[np.bool_]]:
+    return {name: mask for name, mask in masks.items() if mask.any()}
+
+
+def _gaps_in(goals: Any, words: Collection[str]) -> NDArray[np.bool_]:
     column = read(goals)
-    return bool((column.missing & ~_known(column, words)).any())
+    return np.asarray(column.missing & ~_known(column, words))
 
 
 def _known(column: Readings, words: Collection[str]) -> NDArray[np.bool_]:

@@ -42,7 +42,8 @@ COUNT_TABLE: tuple[Statistic, ...] = (
 )
 """Counts of records per cell of all tables."""
 
-_MAX_CELLS = 1 << 16
+MAX_COUNT_CELLS = 1 << 16
+"""Maximum number of cells of all tables of a schema."""
 
 
 @dataclass(frozen=True)
@@ -111,8 +112,10 @@ class CountSchema(Schema):
         tables = (*_checked_tables(tables, names), *own)
         settle(self, tables=tables, transform=_checked_transform(self.transform, variables))
         cells = self.sizes["cell"]
-        if cells > _MAX_CELLS:
-            raise SchemaError(f"tables have {cells} cells in all and at most {_MAX_CELLS} are allowed; use fewer bins")
+        if cells > MAX_COUNT_CELLS:
+            raise SchemaError(
+                f"tables have {cells} cells in all and at most {MAX_COUNT_CELLS} are allowed; use fewer bins"
+            )
 
     @property
     def read(self) -> tuple[Variable | Number, ...]:
@@ -331,9 +334,13 @@ def _all(schema: CountSchema, X: Any, y: Any, *, readable: bool) -> Iterator[_Pa
                 codes[each.name][codes[each.name] < 0] = len(each.cells) - 1
         fine = np.logical_and.reduce([places >= 0 for places in codes.values()])
         why = {(repr(name), moments.readable.NO_CELL): places < 0 for name, places in codes.items()}
+        declared = moments.code_rows.cells_of(schema)
+        if declared is not None and declared.missing:
+            gaps = moments.readable.gaps_in(declared, part[0].codes)
+            fine, why = fine & ~np.logical_or.reduce(list(gaps.values())), {**why, **gaps}
         for each in schema.read:
             why |= moments.readable.spelled(repr(each.name), each, columns[each.name])
-        left_out = moments.readable.LeftOut.of(fine, why)
+        left_out = moments.readable.LeftOut.of(fine, why, moments.emptied.listed_columns(schema.read, columns))
         numbers = {name: column.numbers for name, column in columns.items()}
         report = None if schema.transform else moments.cells.EdgeReport.of(schema, numbers)
         cells = {name: each[fine] for name, each in codes.items()}

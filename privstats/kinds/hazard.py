@@ -34,6 +34,7 @@ from privstats.transforms import ConstantFeature, Transform, steps_of
 from privstats.transforms.categories import Categories
 
 if TYPE_CHECKING:
+    from privstats.moments.emptied import ListedColumn
     from privstats.moments.grid import Ints
     from privstats.moments.readable import LeftOut
 
@@ -398,7 +399,7 @@ def measured_hazards(
     Raises:
         DataError, RecordError: malformed columns, or unreadable values.
     """
-    persons, _ = _read(schema, X, y, refuse=True)
+    persons, _, _ = _read(schema, X, y, refuse=True)
     return _summed(schema, persons, values, progress)
 
 
@@ -406,14 +407,14 @@ def hazards_of_readable(
     schema: HazardSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
 ) -> tuple[Moments, LeftOut]:
     """Return the sums over readable persons, and the excluded ones."""
-    persons, why = _read(schema, X, y, refuse=False)
+    persons, why, declared = _read(schema, X, y, refuse=False)
     fine = ~np.logical_or.reduce(list(why.values()))
-    return _summed(schema, persons.part(fine), values, progress), moments.readable.LeftOut.of(fine, why)
+    return _summed(schema, persons.part(fine), values, progress), moments.readable.LeftOut.of(fine, why, declared)
 
 
 def _read(
     schema: HazardSchema, X: Any, y: Any, *, refuse: bool
-) -> tuple[_Persons, dict[tuple[str, str], NDArray[np.bool_]]]:
+) -> tuple[_Persons, dict[tuple[str, str], NDArray[np.bool_]], dict[str, ListedColumn]]:
     if y is not None:
         raise DataError("hazards have no y; put the time and the event into X, next to the columns")
     clock, event, *strata = counted = schema.counted().variables
@@ -442,7 +443,8 @@ def _read(
     died = (cells[event.name] == 1) & (bins < schema.periods)  # a person seen beyond the last edge is censored there
     times = np.where(bins < schema.periods, columns[clock.name].numbers, np.inf)
     stratum = cells[strata[0].name] if strata else np.zeros_like(bins)
-    return _Persons(rows, np.minimum(bins, schema.periods - 1), died, times, stratum), why
+    worded = moments.emptied.listed_columns((event, *strata, *(() if levels is None else levels.columns)), columns)
+    return _Persons(rows, np.minimum(bins, schema.periods - 1), died, times, stratum), why, worded
 
 
 def _numbers(schema: HazardSchema, name: str, column: Readings) -> NDArray[np.float64]:

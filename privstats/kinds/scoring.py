@@ -312,7 +312,7 @@ def _scored(
     make = named("privstats.published", schema.task, "a plan of a score", PlanError)
     read: Callable[[NDArray[Any]], ScoresAndShares] = make(schema, bytes_of(values))
     for rows, labels in moments.rounds.pieces(schema.rows, X, y, progress, _WINDOW):
-        if moments.code_rows.cells_of(schema) is None and not np.isfinite(rows).all():
+        if not moments.code_rows.gaps_have_cells(schema) and not np.isfinite(rows).all():
             raise RecordError("X has NaN or infinite entries; drop or impute these records")
         scores, shares = read(rows)
         known = np.asarray(~np.isnan(scores).all(axis=1))

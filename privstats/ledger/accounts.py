@@ -52,6 +52,7 @@ class Spend:
         apart: what ensures that rounds hold different records, as for :meth:`privstats.dp.Ledger.spend_course`.
         withdrawn: when given up before anything was sent; the spend then costs nothing.
         pure: epsilon of a release with delta = 0, else infinite.
+        condition: the assumption of the promise, a clause that follows "while"; empty in an older privstats' spends.
 
     Example:
         >>> ledger = ps.dp.Ledger.create("ledger.sqlite")
@@ -83,6 +84,7 @@ class Spend:
     withdrawn: str | None = None
     pure: float = math.inf
     uploads: tuple[tuple[int, str], ...] = ()
+    condition: str = ""
 
     def epsilon_at(self, delta: float) -> float:
         """Return the spend's own epsilon at this delta; 0 where it costs nothing."""
@@ -210,6 +212,12 @@ class Account:
         A freed upload counts as well: its proof rests on the same graph and committee.
         """
         return math.fsum(entry.masking_failure for entry in self.entries if not entry.withdrawn)
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """The assumptions of the entries' promises, each once: clauses that follow "while"."""
+        kept = (entry.condition for entry in self.entries if not entry.withdrawn)
+        return tuple(dict.fromkeys(condition for condition in kept if condition))
 
     @property
     def mu_cap(self) -> float:
@@ -375,4 +383,5 @@ def entry_of(number: int, record: Spent) -> Spend:
         masking_failure=record.masking_failure,
         apart=record.apart,
         pure=math.inf if record.pure is None else record.pure,
+        condition=record.condition,
     )

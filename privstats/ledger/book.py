@@ -35,6 +35,7 @@ from privstats.ledger.rules import (
     cap_of,
     check_apart,
     check_change,
+    check_condition,
     check_counter,
     check_digest,
     check_first_exact,
@@ -145,6 +146,7 @@ class Ledger(LedgerPlace):
         noise: Noise | None,
         what: str = "release",
         masking_failure: float = 0.0,
+        condition: str = "",
         allow_second_exact_release: bool = False,
         multiplicity: int = 1,
     ) -> Spend:
@@ -162,12 +164,13 @@ class Ledger(LedgerPlace):
             allow_second_exact_release: release exact sums of this data set again. With one client absent, the
                 difference of the two releases is that client's exact vector.
             multiplicity: maximum rows with one record, under resampling: the price is that many times mu.
+            condition: the assumption of the promise, a clause that follows "while"; the entry keeps it.
 
         Raises:
             LedgerError: no such account, the cap exceeded, the run's name used up, exact sums released again, costs per
                 client unknown, or another schema's noise. Nothing is spent then, and nothing may be sent.
         """
-        costs = [Cost(schema, privacy, noise, masking_failure, Cost.repeated(multiplicity))]
+        costs = [Cost(schema, privacy, noise, masking_failure, Cost.repeated(multiplicity), condition)]
         return self._spend(dataset, plan, run, costs, what, allow_second_exact_release, nodes=1, apart="")
 
     def spend_course(
@@ -231,6 +234,8 @@ class Ledger(LedgerPlace):
         check_name(what)
         check_digest(plan)
         check_run(run)
+        for each in costs:
+            check_condition(each.condition)
         with self._writing() as log:
             account = LedgerState.of(log.records).account(dataset)
             cost = price(account, costs)
@@ -252,6 +257,7 @@ class Ledger(LedgerPlace):
                 masking_failure=math.fsum(cost.masking_failure for cost in costs),
                 apart=apart,
                 pure=None if math.isinf(cost.pure) else cost.pure,
+                condition="; and ".join(dict.fromkeys(cost.condition for cost in costs if cost.condition)),
             )
             return entry_of(log.append(record), record)
 

@@ -60,6 +60,7 @@ class Charge(Account):
             privacy=plan.privacy,
             noise=plan.noise,
             masking_failure=plan.masking.failure,
+            condition=plan.condition,
             allow_second_exact_release=self.allow_second_exact_release,
             multiplicity=self.multiplicity,
         )

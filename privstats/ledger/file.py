@@ -49,7 +49,7 @@ _NEWER_RECORDS = 3
 _PURE_RECORDS = 4
 """Format from the first cap of delta 0 or spend of pure epsilon on, for all later records too."""
 _ROUND_UPLOADS = 5
-"""Format from the first upload of a course's round on, for all later records too."""
+"""Format from the first upload of a course's round or spend with a condition on, for all later records too."""
 _APPLICATION_ID = 0x70734C64  # "psLd"
 _TABLE = "CREATE TABLE log (number INTEGER PRIMARY KEY, body TEXT NOT NULL, digest TEXT NOT NULL) STRICT"
 _HAS_BESIDE = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'beside'"
@@ -59,7 +59,7 @@ BESIDE = "CREATE TABLE IF NOT EXISTS beside (number INTEGER PRIMARY KEY, body BL
 
 def format_of(record: Record) -> int:
     """Return the minimum ledger format that may hold a record."""
-    if isinstance(record, Uploaded):
+    if isinstance(record, Uploaded) or (isinstance(record, Spent) and record.condition):
         return _ROUND_UPLOADS
     if (isinstance(record, Capped) and record.delta == 0) or (isinstance(record, Spent) and record.pure is not None):
         return _PURE_RECORDS

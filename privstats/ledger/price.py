@@ -39,6 +39,7 @@ class Cost:
     Attributes:
         multiplicity: number of releases of this mu that the cost counts for, in mu^2, by adjacency: for courses with
             different records in each round, and for records in several rows (:meth:`repeated`).
+        condition: the assumption of the promise, a clause that follows "while" (``Plan.condition``).
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -53,6 +54,7 @@ class Cost:
     noise: Noise | None
     masking_failure: float = 0.0
     multiplicity: Mapping[Adjacency, float] = field(default_factory=dict)
+    condition: str = ""
 
     @staticmethod
     def repeated(times: int) -> Mapping[Adjacency, float]:

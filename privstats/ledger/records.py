@@ -69,6 +69,7 @@ class Spent(_Base, frozen=True, tag="spent", omit_defaults=True):
     masking_failure: Annotated[float, Meta(ge=0)] = 0.0
     apart: ApartBy = ""
     pure: Annotated[float, Meta(gt=0)] | None = None
+    condition: str = ""
 
 
 class Marked(_Base, frozen=True, tag="marked"):

@@ -15,6 +15,7 @@ from privstats.ledger.records import ApartBy
 
 _ROLES: Mapping[str, str] = {"": "another course", "holding": "a party's records", "parties": "a server's sums"}
 _LONGEST_NAME = 200
+_LONGEST_CONDITION = 10_000
 _LONGEST_RUN = 64
 _SHOWN = 3
 
@@ -223,6 +224,14 @@ def check_name(name: object) -> None:
     """Refuse a value that is no printable name."""
     if not isinstance(name, str) or not 0 < len(name) <= _LONGEST_NAME or not name.isprintable():
         raise LedgerError(f"a name in the ledger has 1 to {_LONGEST_NAME} printable characters: choose such a one")
+
+
+def check_condition(condition: object) -> None:
+    """Refuse a value that is no sentence's clause."""
+    if not isinstance(condition, str) or len(condition) > _LONGEST_CONDITION or not (condition + " ").isprintable():
+        raise LedgerError(
+            f"condition must be at most {_LONGEST_CONDITION:,} printable characters, or empty; give plan.condition"
+        )
 
 
 def check_digest(plan: object) -> None:

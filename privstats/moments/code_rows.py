@@ -26,6 +26,12 @@ def cells_of(schema: Schema) -> Cells | None:
     return first if first is not None and first.reads_cells else None
 
 
+def gaps_have_cells(schema: Schema) -> bool:
+    """Return whether a schema declares columns in which every value has a cell, a gap too."""
+    cells = cells_of(schema)
+    return cells is not None and not cells.missing
+
+
 def levels_of(schema: Schema) -> Levels | None:
     """Return the declared texts that count as 0 and 1, if any."""
     first: Any = schema.transform[0] if schema.transform else None
@@ -45,11 +51,17 @@ def words_of(schema: Schema) -> frozenset[str]:
     return frozenset[str]().union(Listed.of(names).words, *(each.words for each in declared))
 
 
+def listed_words(schema: Schema) -> frozenset[str]:
+    """Return the words of :func:`words_of`, and those that declared cells list."""
+    cells = cells_of(schema)
+    return words_of(schema).union(*(each.words for each in (() if cells is None else cells.columns)))
+
+
 def behind(schema: Schema, rows: NDArray[Any], grid: Grid) -> NDArray[np.float64]:
     """Apply the public maps to rows, in float64; codes may be NaN, features may not."""
     with np.errstate(over="ignore"):
         floats = rows.astype(np.float64)
-    if cells_of(schema) is None:
+    if not gaps_have_cells(schema):
         grid.require_finite(floats)
     return np.asarray(apply(schema.transform, floats), np.float64)
 

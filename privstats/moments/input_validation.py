@@ -32,7 +32,7 @@ from privstats.intake.arrays import (
     require_single,
     sparse_rows,
 )
-from privstats.intake.columns import Listed, array_of, read
+from privstats.intake.columns import TRUTHS, Listed, array_of, read
 from privstats.intake.meaning import listed
 from privstats.intake.tables import is_list, names_of_columns, of_list, ordered_columns
 from privstats.moments.code_rows import CodeRows
@@ -274,7 +274,7 @@ def classes_of(schema: Schema) -> tuple[str, ...] | range:
 
 def places_of(classes: Sequence[Any], labels: Any) -> NDArray[np.intp]:
     """Return each label's index among the classes, ``(n,)``; -1 for others."""
-    return _listed(tuple(classes)).places_of(read(labels))
+    return listed_classes(tuple(classes)).places_of(read(labels))
 
 
 @dataclass(frozen=True)
@@ -296,7 +296,7 @@ class NamedLabels:
 def indices_of(classes: tuple[str, ...] | range, labels: Any, first: int = 0) -> NDArray[np.intp]:
     """Return each label's index among the classes, ``(n,)``; refuse others."""
     column = read(labels)
-    result = _listed(tuple(classes)).places_of(column)
+    result = listed_classes(tuple(classes)).places_of(column)
     if not result.size or result.min() >= 0:
         return result
     if isinstance(classes, range):
@@ -316,8 +316,9 @@ def _remedy(classes: int) -> str:
 
 
 @lru_cache(maxsize=8)
-def _listed(classes: tuple[Any, ...]) -> Listed:
-    return Listed.of(classes)
+def listed_classes(classes: tuple[Any, ...]) -> Listed:
+    """Return the classes in comparable form; two numbered ones also read yes and no."""
+    return TRUTHS if classes == (0, 1) else Listed.of(classes)
 
 
 def _are_integers(labels: Any) -> bool:

@@ -16,7 +16,7 @@ from privstats.errors import DataError, RecordError, UnreadableRecordsWarning
 from privstats.intake.tables import ReadRows, is_list, ordered_columns
 from privstats.moments.base import Moments
 from privstats.moments.clip_report import warn_if_clipped, warn_of_excluded
-from privstats.moments.code_rows import cells_of, columns_read, levels_of
+from privstats.moments.code_rows import cells_of, columns_read, gaps_have_cells, levels_of
 from privstats.moments.input_validation import count_of
 from privstats.moments.readable import LeftOut, by_record, readable_of
 from privstats.schema import Schema, require_schema
@@ -242,13 +242,14 @@ def _in_codes(schema: Schema, X: Any, y: Any, *, refuse: bool) -> tuple[Any, Any
 def _measured(
     kind: Kind, schema: Schema, X: Any, y: Any, values: Mapping[str, Values], unreadable: Unreadable, progress: bool
 ) -> tuple[Any, LeftOut]:
-    worded = levels_of(schema) is not None  # a number must not pass for a declared text
-    if unreadable == "refuse" and not worded:
+    # A number must not pass for a declared text, and a gap must not count where its record is excluded.
+    one_by_one = levels_of(schema) is not None or (cells_of(schema) is not None and not gaps_have_cells(schema))
+    if unreadable == "refuse" and not one_by_one:
         return kind.measure(schema, X, y, values, progress), LeftOut()
     if kind.readable is None and not kind.named(schema):
         X = ordered_columns(X, schema.feature_names, gaps=True)  # each column is read once
     lists = is_list(X) or is_list(y)  # one record may change a list's shape
-    if y is not None and not lists and not worded and not isinstance(X, ReadRows):  # nearly always all are readable
+    if y is not None and not lists and not one_by_one and not isinstance(X, ReadRows):  # nearly always all are readable
         try:
             moments = kind.measure(schema, X, y, values, progress)
             if not _lacks_records(moments, X):

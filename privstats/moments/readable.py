@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -17,17 +18,27 @@ from scipy.sparse import csr_array
 
 from privstats.errors import DataError, SchemaError
 from privstats.intake.arrays import is_tensor, repeated_rows
-from privstats.intake.columns import Readings, read
+from privstats.intake.columns import Listed, Readings, read
 from privstats.intake.meaning import MISSING
 from privstats.intake.tables import ReadRows, is_list, ordered_columns, rectangle
-from privstats.moments.code_rows import cells_of, levels_of
-from privstats.moments.input_validation import as_rows, check_shape, classes_of, dense, numbers_in, pairs, places_of
+from privstats.moments.code_rows import cells_of, gaps_have_cells, levels_of
+from privstats.moments.emptied import MIN_RECORDS, NEARLY, Emptied, ListedColumn
+from privstats.moments.input_validation import (
+    as_rows,
+    check_shape,
+    classes_of,
+    dense,
+    listed_classes,
+    numbers_in,
+    pairs,
+)
 from privstats.schema import ClassSchema, RidgeSchema, Schema
 from privstats.transforms import Categories, apply, input_features
 
 if TYPE_CHECKING:
     from privstats.schema.kinds import Kind
     from privstats.schema.public_values import Values
+    from privstats.transforms import Cells
 
 GAP = "hold nothing"
 TEXT = "hold a text where a number belongs"
@@ -43,20 +54,29 @@ _COLUMNS_SHOWN = 8
 class LeftOut:
     """Unreadable records, which are excluded.
 
-    ``why`` maps (column, reason) to the number of these records; a record may have several reasons.
+    ``why`` maps (column, reason) to the number of these records; a record may have several reasons. ``read`` is the
+    number of all records, and ``emptied`` diagnoses declared values; its texts are private.
     """
 
     records: int = 0
     why: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    read: int = 0
+    emptied: Emptied = field(default_factory=Emptied, repr=False)
 
     @classmethod
-    def of(cls, fine: NDArray[np.bool_], why: Mapping[tuple[str, str], NDArray[np.bool_]]) -> LeftOut:
-        """Count unreadable records, from masks ``(n,)`` of the readable ones and each reason."""
-        return cls(int((~fine).sum()), {key: int((each & ~fine).sum()) for key, each in why.items()})
+    def of(
+        cls,
+        fine: NDArray[np.bool_],
+        why: Mapping[tuple[str, str], NDArray[np.bool_]],
+        declared: Mapping[str, ListedColumn] = MappingProxyType({}),
+    ) -> LeftOut:
+        """Count unreadable records, from masks ``(n,)`` of the readable ones and each reason, and declared columns."""
+        counts = {key: int((each & ~fine).sum()) for key, each in why.items()}
+        return cls(int((~fine).sum()), counts, read=len(fine), emptied=Emptied.of(fine, why, declared))
 
     def __add__(self, other: LeftOut) -> LeftOut:
         both = {key: self.why.get(key, 0) + other.why.get(key, 0) for key in {**self.why, **other.why}}
-        return LeftOut(self.records + other.records, both)
+        return LeftOut(self.records + other.records, both, self.read + other.read, self.emptied + other.emptied)
 
     def remark(self, *, none_left: bool, refused: bool = False) -> str:
         """Return the warning for the data holder, or a refusal's message."""
@@ -71,10 +91,17 @@ class LeftOut:
         texts = any(what == TEXT and count for (_, what), count in self.why.items())
         code = ", code texts as numbers or have the plan declare them" if texts else ""
         fate = "" if refused else " and are excluded"
+        emptied = "" if refused else self._emptied(none_left=none_left)
         return (
-            f"{none}{self.records:,} of the records cannot be read{fate}{why}. Correct the "
-            f"file where you can{code}, and do not share these numbers"
+            f"{none}{self.records:,} of the records cannot be read{fate}{why}.{emptied} Correct the "
+            f"file where you can{code}, and do not share these numbers{' and texts' * bool(emptied)}"
         )
+
+    def _emptied(self, *, none_left: bool) -> str:
+        nearly = not none_left and self.read >= MIN_RECORDS and NEARLY * (self.read - self.records) <= self.read
+        remains = f" Nearly no record remains, {self.read - self.records:,} of {self.read:,}." if nearly else ""
+        values = self.emptied.remark()
+        return remains + (f" {values[0].upper()}{values[1:]}." if values else "")
 
 
 def named(names: Sequence[str] | None, columns: int) -> list[str]:
@@ -91,6 +118,8 @@ YKind: TypeAlias = Literal["labels", "targets", "unread"]
 """The kind of y: labels of classes, targets of a regression, or values that are not read."""
 _Why: TypeAlias = dict[tuple[str, str], NDArray[np.bool_]]
 """Masks of unreadable entries ``(n,)``, by column and reason."""
+_ListedColumns: TypeAlias = dict[str, ListedColumn]
+"""Columns of declared values, by name."""
 
 _ROWS = 1 << 14
 _ENTRIES = 1 << 22  # entries of dense rows at once: one gap must not expand all sparse rows in memory
@@ -174,10 +203,10 @@ class _Readable:
         step = max(1, min(_ROWS, _ENTRIES // max(rows.shape[1], 1)))
         for start in range(0, max(rows.shape[0], 1), step):  # runs once without records
             at = slice(start, min(start + step, rows.shape[0]))
-            X, fine, why = _features(self._schema, rows[at])
-            y, readable, y_why = self._read(rest[at])
+            X, fine, why, declared = _features(self._schema, rows[at])
+            y, readable, y_why, y_declared = self._read(rest[at])
             fine &= readable
-            self.left_out += LeftOut.of(fine, {**why, **y_why})
+            self.left_out += LeftOut.of(fine, {**why, **y_why}, {**declared, **y_declared})
             self._noted(fine.copy(), X, readable)
             yield X[fine], y[fine]
 
@@ -192,27 +221,28 @@ class _Readable:
             case "targets" | "unread":
                 return True
 
-    def _read(self, rest: Any) -> tuple[NDArray[Any], NDArray[np.bool_], _Why]:
+    def _read(self, rest: Any) -> tuple[NDArray[Any], NDArray[np.bool_], _Why, _ListedColumns]:
         match self._y_kind:
             case "labels":
                 if len(rest.shape) != 1:
                     raise DataError(f"y must have shape (records,), got {len(rest.shape)} dimensions")
                 classes = classes_of(getattr(self._schema, "rows", self._schema))
-                places = places_of(classes, rest)
+                declared = ListedColumn.of(tuple(classes), listed_classes(tuple(classes)), read(rest))
+                places = declared.places
                 labels = places if isinstance(classes, range) else np.asarray(classes)[places]
-                return labels, places >= 0, {("the label", LABEL): places < 0}
+                return labels, places >= 0, {("the label", LABEL): places < 0}, {"the label": declared}
             case "targets":
                 levels = levels_of(self._schema)
-                declared = levels.outcomes if levels is not None else ()
+                goals = levels.outcomes if levels is not None else ()
                 columns = rest if len(rest.shape) > 1 else rest.reshape(-1, 1)
-                numbers, why = _parsed(columns, _of_targets(columns.shape[1], declared), declared)
+                numbers, why, outcomes = _parsed(columns, _of_targets(columns.shape[1], goals), goals)
                 readable = np.isfinite(numbers).all(axis=1)
                 if getattr(getattr(self._schema, "rows", self._schema), "missing", None):
                     gaps = [key for key in why if key[1] == GAP]
                     readable |= np.logical_or.reduce([why.pop(key) for key in gaps])
-                return numbers.reshape(rest.shape), np.asarray(readable), why
+                return numbers.reshape(rest.shape), np.asarray(readable), why, outcomes
             case "unread":
-                return np.zeros(rest.shape[0], np.intp), np.ones(rest.shape[0], np.bool_), {}
+                return np.zeros(rest.shape[0], np.intp), np.ones(rest.shape[0], np.bool_), {}, {}
 
 
 def _rows(schema: Schema, X: Any) -> Any:
@@ -244,29 +274,44 @@ def _is_real(rest: Any) -> bool:
     return bool(rest.is_floating_point()) if is_tensor(rest) else rest.dtype.kind == "f"
 
 
-def _features(schema: Schema, tile: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_], _Why]:
-    declared = cells_of(schema) is not None  # every value has a cell; a later map may still make it infinite
-    levels, names = levels_of(schema), schema.feature_names
+def _features(schema: Schema, tile: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_], _Why, _ListedColumns]:
+    cells, levels, names = cells_of(schema), levels_of(schema), schema.feature_names
     of = () if levels is None else tuple(map(levels.of, names or ()))
-    X, why = (numbers_in(_dense(tile))[0], {}) if declared else _parsed(tile, named(names, tile.shape[1]), of)
-    fine = np.ones(len(X), np.bool_) if declared else np.asarray(np.isfinite(X).all(axis=1))
-    if len(schema.transform) > declared:
+    columns, declared = named(names, tile.shape[1]), _ListedColumns()
+    if cells is None:
+        X, why, declared = _parsed(tile, columns, of)
+    else:
+        X = numbers_in(_dense(tile))[0]
+        why = gaps_in(cells, X) if cells.missing else {}
+    # A later map may make a cell's row infinite.
+    fine = np.ones(len(X), np.bool_) if gaps_have_cells(schema) else np.asarray(np.isfinite(X).all(axis=1))
+    if len(schema.transform) > (cells is not None):
         mapped = np.isfinite(apply(schema.transform, np.where(fine[:, None], X, 0.0))).all(axis=1)
         if getattr(last := schema.transform[-1], "kind", "") == "by-arm":
-            arm = named(names, X.shape[1])[last.column]  # type: ignore[attr-defined]
+            arm = columns[last.column]  # type: ignore[attr-defined]
             why[arm, ARM] = fine & ~mapped
+            if arm not in declared:
+                declared[arm] = ListedColumn.of((0, 1), Listed.of((0, 1)), _column(tile, last.column))  # type: ignore[attr-defined]
         fine &= mapped
-    return X, fine, why
+    return X, fine, why, declared
 
 
-def _parsed(tile: Any, names: Sequence[str], declared: Sequence[Any]) -> tuple[NDArray[np.float64], _Why]:
-    """Return entries as float64, NaN where unreadable; and, by column and reason, which records are unreadable."""
+def gaps_in(cells: Cells, codes: NDArray[np.float64]) -> _Why:
+    """Return which records have a gap in each declared column."""
+    columns = zip(cells.columns, codes.T, strict=True)
+    return {(repr(column.name), GAP): np.isnan(each) for column, each in columns}
+
+
+def _parsed(
+    tile: Any, names: Sequence[str], declared: Sequence[Any]
+) -> tuple[NDArray[np.float64], _Why, _ListedColumns]:
+    """Return entries as float64, NaN where unreadable; which records are unreadable; and columns of declared values."""
     columns = tile.readings if isinstance(tile, ReadRows) else None
     raw = _dense(tile) if columns is None else tile
     if raw.dtype.kind in "biuf" and not declared:
         X = numbers_in(raw)[0]
-        return X, {(name, GAP): np.isnan(column) for name, column in zip(names, X.T, strict=True)}
-    X, why = np.empty(raw.shape), {}
+        return X, {(name, GAP): np.isnan(column) for name, column in zip(names, X.T, strict=True)}, {}
+    X, why, values = np.empty(raw.shape), _Why(), _ListedColumns()
     for j, (name, column) in enumerate(zip(names, declared or [None] * len(names), strict=True)):
         result, words = read(raw[:, j]) if columns is None else columns[j], getattr(column, "values", ())
         codes = result.numbers if column is None else column.codes(result)[0]
@@ -275,7 +320,9 @@ def _parsed(tile: Any, names: Sequence[str], declared: Sequence[Any]) -> tuple[N
         why[name, GAP] = gone = result.missing if column is None else column.decide(result).gaps
         why[name, WORD if words else TEXT] = np.isnan(X[:, j]) & ~gone
         why |= spelled(name, column, result)
-    return X, why
+        if words:
+            values[name] = ListedColumn.of(words, column.listed, result)
+    return X, why, values
 
 
 def spelled(name: str, column: Any, readings: Readings) -> _Why:
@@ -295,6 +342,10 @@ def spelled(name: str, column: Any, readings: Readings) -> _Why:
             key = (name, f"hold {value!r} in another case")
             why[key] = why.get(key, False) | (here & ~decided.gaps)
     return why
+
+
+def _column(tile: Any, place: int) -> Readings:
+    return tile.readings[place] if isinstance(tile, ReadRows) else read(_dense(tile)[:, place])
 
 
 def _of_targets(targets: int, declared: Sequence[Any]) -> list[str]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import RecordError
-from privstats.moments.code_rows import cells_of
+from privstats.moments.code_rows import gaps_have_cells
 from privstats.moments.grid import feature_grid
 from privstats.moments.input_validation import count_of, dense, tiles, tiles_of_batches
 from privstats.progress import progress_bar
@@ -38,7 +38,7 @@ def grid_rows(read: Schema, rows: NDArray[Any]) -> tuple[NDArray[np.float64], ND
     """Return grid vectors, and which rows are finite before and after the transform (codes: after). Others are zero."""
     with np.errstate(over="ignore"):
         mapped = np.asarray(rows, np.float64)
-    fine = _finite(mapped) | (cells_of(read) is not None)
+    fine = _finite(mapped) | gaps_have_cells(read)
     mapped = apply(read.transform, mapped if fine.all() else np.where(fine[:, None], mapped, 0.0))
     fine &= _finite(mapped)
     grid = np.empty((len(mapped), read.features))

@@ -102,7 +102,7 @@ class Budget:
         return cls(
             tuple(rows),
             *totals,
-            promise=f"{_promise(plan.privacy)}, while {condition_of(plan)}",
+            promise=f"{_promise(plan.privacy)}, while {plan.condition}",
             upload_bytes=masking.upload_bytes,
             masking_failure=masking.failure,
             conditions=conditions(schema, per_person=plan.person_clip is not None) if noise else (),
@@ -125,17 +125,6 @@ class Budget:
         from privstats.printable.budget import html
 
         return html(self)
-
-
-def condition_of(plan: Plan) -> str:
-    """Return the assumption of a plan's promise, which each statement of the promise carries.
-
-    It is a clause that follows "while". Noise of the central and local models does not rest on the masking, so there
-    the assumption of the noise comes first.
-    """
-    noise, masks = plan.noise, plan.masking.condition
-    own = noise.trust.condition if noise else ""
-    return f"{own}; masks hide each party's sums while {masks}" if own else masks
 
 
 def _promise(privacy: Privacy | NoPrivacy) -> str:

@@ -262,6 +262,17 @@ class Plan:
         """SHA-256 of the canonical plan, in hex: equal digests mean equal plans."""
         return self._digest_bytes.hex()
 
+    @property
+    def condition(self) -> str:
+        """The assumption of the plan's promise, which each statement of the promise carries: a clause after "while".
+
+        Noise of the central and local models does not rest on the masking, so there the assumption of the noise comes
+        first.
+        """
+        own = self.noise.trust.condition if self.noise else ""
+        masks = self.masking.condition
+        return f"{own}; masks hide each party's sums while {masks}" if own else masks
+
     def budget(self) -> Budget:
         """Return one row per statistic and the joint guarantee; prints as a table."""
         from privstats.plan.budget import Budget

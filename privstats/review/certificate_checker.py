@@ -58,15 +58,16 @@ KEYS = {  # of the other tables; "k?" may be missing, and a missing "k?=v" means
     "numbers": "name low high by?=[] missing?=false", "bins": 'name edges closed?="left"',
     "edges": 'name edges closed?="left" missing?=false open?="both"',
     "numeric": 'name kind edges? gaps?=[] unit?="" suffix?="" censored?=false',
-    "truth": "name kind gaps?=[]", "categories": "name kind values ordered?=false gaps?=[] as_text?=false"}
+    "truth": "name kind gaps?=[] values?=[]", "categories": "name kind values ordered?=false gaps?=[] as_text?=false"}
 FINDING = "; finding: who records all messages and breaks X25519 later reads each party's sums"
 KEEPING = {"constant-feature", "unit-norm", "scale", "centre", "centre-rows"}  # maps of so many entries, or one more
 DECLARED, DRAWN = ["numeric", "dates", "truth", "categories"], "seed inputs features"  # of a raw table; of a draw
 STEPS = {  # public maps of one row; transport is fitted on a client's own
     "random-fourier": f"{DRAWN} bandwidth=1", "sparse-projection": f"{DRAWN} sparsity=3", "constant-feature": "value",
-    "random-relu": f"{DRAWN} keep_inputs=false", "cells": "columns signs=7 ramp=true bits=12", "centre-rows": "",
+    "random-relu": f"{DRAWN} keep_inputs=false", "cells": "columns signs=7 ramp=true bits=12 missing?",
     "orthogonal-projection": DRAWN, "gaussian-projection": DRAWN, "by-arm": "column", "unit-norm": "", "scale": "per",
-    "transport": "features reference strength", "levels": "columns=[] outcomes=[] spread?=[]", "centre": "centre"}
+    "transport": "features reference strength", "levels": "columns=[] outcomes=[] spread?=[]", "centre": "centre",
+    "centre-rows": ""}
 INTEGERS = {  # minimum and maximum
     "version": (1, 1), "features": (2, MOST), "classes": (2, MOST), "targets": (1, MOST), "folds": (1, 64),
     "grid_bits": (2, 20), "groups": (1, 64), "rounds": (1, 3), "n_max": (1, MOST), "expected_records": (1, MOST),
@@ -704,10 +705,12 @@ def _is_range(ends: list[Any]) -> Any:
 
 def _cuts(column: Table) -> int:
     """Return the number of signs of a declared column; 0 with a cell per value."""
+    if column["kind"] == "truth":
+        return 1
     if "values" in column:
         k = len(column["values"])
         return k - 1 if k == 2 or (k and "ordered" in column) else 0
-    return 1 if column["kind"] == "truth" else len(column["edges"]) if "edges" in column else 0
+    return len(column["edges"]) if "edges" in column else 0
 
 
 def _is_short(step: Table) -> bool:
@@ -959,7 +962,9 @@ def _condition(plan: Table) -> str:
         return f"{first}leader and helpers do not all work together and {helped} them"
     whole = own["graph"] == "complete" or (own["graph"] == "auto" and cohort["clients"] <= 256)
     server = "the server follows the protocol and " * (own["graph"] == "sparse")
-    return f"{first}{server}{helped} the server" + ", chosen without knowledge of the random graph" * (not whole)
+    end = "" if whole else ", chosen without knowledge of the random graph"
+    committee = " and its committee" * (not whole and cohort["clients"] > 1024)
+    return f"{first}{server}{helped} the server{end}{committee}"
 
 
 def check(plan_text: str, certificate_text: str) -> str:

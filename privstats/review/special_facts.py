@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from privstats.dp import Privacy
 from privstats.plan.devices import Devices, min_stated_epsilon
 from privstats.plan.plan import Plan
-from privstats.schema import Schema
+from privstats.schema import Categories, Schema
 
 if TYPE_CHECKING:
     from privstats.schema import EffectSchema
@@ -75,10 +75,41 @@ def _of_effect(schema: EffectSchema) -> list[str]:
         *([counted] if schema.left_out else []),
         *([shared] if outcomes > 1 else []),
         *([divided] if parts > 1 else []),
+        *number_facts(schema),
     ]
 
 
-_OF_KIND: Mapping[str, Callable[[Any], list[str]]] = {"effect": _of_effect}
+def number_facts(schema: Any) -> list[str]:
+    """Name the columns of 0 and 1, in an effect or hazard, whose texts the plan does not declare.
+
+    Example:
+        >>> from privstats.review.special_facts import number_facts
+        >>> schema = ps.EffectSchema.of({"age": (20, 90)}, treatment="arm", outcome={"died": (0, 1)}, probability=0.5)
+        >>> number_facts(schema)[0].partition(":")[0]
+        'arm and died must hold numbers, true and false as 1 and 0'
+    """
+    levels = [step for step in schema.transform[:1] if step.kind == "levels"]
+    declared = [each for step in levels for each in (*step.columns, *step.outcomes)]
+    worded = {each.name for each in declared if isinstance(each, Categories)}
+    names = [each for each in _of_two(schema) if each not in worded]
+    if not names:
+        return []
+    return [
+        f"{' and '.join(names)} must hold numbers, true and false as 1 and 0: a record with another text there is "
+        f"excluded; where files hold texts, declare both, what means no first, as in {names[0]}=no/yes"
+    ]
+
+
+def _of_two(schema: Any) -> tuple[str, ...]:
+    """Return the columns of an effect or hazard that hold 0 and 1: the arm, outcomes from 0 to 1, the event."""
+    if schema.task == "hazard":
+        return (schema.event,)
+    named = bool(schema.transform and schema.feature_names)
+    arm = (schema.feature_names[schema.transform[-1].column],) if named else ()
+    return (*arm, *(schema.outcome_names or ("the outcome",)) * (schema.outcome == (0.0, 1.0)))
+
+
+_OF_KIND: Mapping[str, Callable[[Any], list[str]]] = {"effect": _of_effect, "hazard": number_facts}
 
 
 def device_facts(plan: Plan) -> list[str]:

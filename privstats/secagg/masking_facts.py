@@ -10,6 +10,7 @@ from typing import Any
 
 from privstats.errors import PlanError
 from privstats.secagg.interactive.parameters import Parameters
+from privstats.secagg.interactive.random_graph import committee_size
 from privstats.secagg.keys import CLASSICAL, HYBRID
 from privstats.secagg.upload.parameters import UploadParameters
 
@@ -46,9 +47,13 @@ def masking_numbers(masking: Any) -> dict[str, Any]:
 def _of_interactive(parameters: Parameters) -> list[str]:
     n, colluders, others = parameters.clients, parameters.colluders, parameters.neighbours
     kind = "everyone masks with everyone" if parameters.complete else f"each client masks with {others} others"
+    signed = f"{parameters.signatures} of {committee_size(n)} clients"
+    signers = (
+        f"{parameters.signatures} clients" if parameters.complete else f"{parameters.quorum} neighbours and {signed}"
+    )
     thresholds = (
         f"{n} clients, {kind}; {parameters.threshold} others together hold a client's keys; "
-        f"a client opens its masks for a list of survivors that {parameters.signatures} clients signed; "
+        f"a client opens its masks for a list of survivors that {signers} signed; "
         f"{n - parameters.min_listed} clients may vanish and {colluders} may help the server"
     )
     server = "no server" if parameters.server_may_lie else 'the server to follow the protocol (graph = "sparse")'
@@ -94,7 +99,7 @@ def _failures(parameters: Parameters) -> list[str]:
     named = {
         "honest clients split into groups": bounds.connectivity,
         "colluders reconstruct both secrets of a client": bounds.privacy,
-        "a secret has too few shares": bounds.liveness,
+        "too few shares or signatures are left, and the session ends without a sum": bounds.liveness,
         "a server that chooses who drops out splits the honest clients": bounds.lying_server,
         "enough colluders sign two lists of survivors": bounds.two_lists,
     }

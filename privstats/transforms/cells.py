@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate, pairwise
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.errors import DataError, SchemaError
+from privstats.errors import DataError, RecordError, SchemaError
 from privstats.intake.column_names import places_in, same_names
 from privstats.intake.tables import Codes
 from privstats.transforms.base import Transform
@@ -149,6 +149,9 @@ class Cells(Transform):
         signs: 1 to 64 entries for an open column's cuts, and the minimum for other numeric columns. So the width is
             public before any cut is known.
         ramp: encode even steps in half of a numeric block.
+        missing: ``"left out"``: a record with a gap in any of these columns is in no sum, and every data holder sees
+            how many of its own are excluded. Estimates need that, because a cell for gaps biases the effects of all
+            columns. None: a gap has a cell, which suits predictions.
         bits: f, between 8 and 20; a row's norm is at most 2**bits grid steps.
 
     Raises:
@@ -170,6 +173,7 @@ class Cells(Transform):
     signs: int = field(default=7, kw_only=True)
     ramp: bool = field(default=True, kw_only=True)
     bits: int = field(default=12, kw_only=True)
+    missing: Literal["left out"] | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -180,6 +184,8 @@ class Cells(Transform):
         _require_between("bits", self.bits, *_BITS)
         if not isinstance(self.ramp, bool):
             raise SchemaError(f"ramp must be True or False, got {type(self.ramp).__name__}")
+        if self.missing not in (None, "left out"):
+            raise SchemaError(f"missing must be 'left out' or None, got {self.missing!r}; None gives gaps a cell")
         _check_columns(self.columns)
         if self.width > _MAX_ENTRIES:
             raise SchemaError(
@@ -256,7 +262,16 @@ class Cells(Transform):
         return tuple(names[place] for place in places if place is not None)
 
     def indices(self, codes: Rows) -> NDArray[np.intp]:
-        """Return the cell index of every code, ``(n, J)``; a gap has the last."""
+        """Return the cell index of every code, ``(n, J)``; a gap has the last.
+
+        Raises:
+            RecordError: a gap, where ``missing`` excludes its record.
+        """
+        if self.missing and np.isnan(codes).any():
+            raise RecordError(
+                f"a record has a gap in {', '.join(each.name for each in self.columns)}: missing='left out' of these "
+                "columns excludes it, so remove it"
+            )
         out = np.empty(codes.shape, np.intp)
         for j, block in enumerate(self._blocks):
             out[:, j] = np.searchsorted(block.edges, codes[:, j], side="right")
@@ -291,13 +306,14 @@ class Cells(Transform):
         return joined
 
     def _part(self, block: Block, codes: Any) -> Any:
-        """Return the first cell plus differences at reached edges, exact in integers."""
+        """Return the first cell plus differences at reached edges, exact in integers; NaN for an excluded gap."""
         xp, entries = arrays_of(codes), block.table * 2.0**-self.bits
         present, reached = codes == codes, codes >= xp.like(block.edges[None], codes)
         zero, one = xp.like(np.zeros(1), codes), xp.like(np.ones(1), codes)
         reached = xp.where(reached, one, zero)
         steps = reached @ xp.like(np.diff(entries[:-1], axis=0), codes) + xp.like(entries[:1], codes)
-        return xp.where(present, steps, xp.like(entries[-1:], codes))
+        gap = entries[-1:] if self.missing is None else np.full_like(entries[-1:], np.nan)
+        return xp.where(present, steps, xp.like(gap, codes))
 
     def outputs(self, inputs: int | None) -> int:
         """Return the width."""
@@ -313,7 +329,10 @@ class Cells(Transform):
 
     def plain_table(self) -> dict[str, Any]:
         """Return the fields for a plan file."""
-        return {**super().plain_table(), "columns": [table_of(column) for column in self.columns]}
+        table = {**super().plain_table(), "columns": [table_of(column) for column in self.columns]}
+        if self.missing is None:
+            del table["missing"]  # digests of earlier plans stay
+        return table
 
     @cached_property
     def _blocks(self) -> tuple[Block, ...]:

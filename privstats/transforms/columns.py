@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import KW_ONLY, MISSING, dataclass, fields
 from datetime import date, datetime, timedelta
 from functools import cached_property
 from itertools import pairwise
@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import SchemaError
-from privstats.intake.columns import Readings, alike
+from privstats.intake.columns import TRUTHS, Listed, Readings, alike, read, read_local
 from privstats.intake.csv_dialect import Marks
-from privstats.intake.meaning import is_decimal, reading, same, shown
+from privstats.intake.meaning import TRUTH_TEXTS, is_decimal, local_time, reading, same, shown
 from privstats.python_values import python_fields, python_value
 from privstats.transforms.categories import Categories, Declared, require_switch, settle_name
 from privstats.transforms.dates import EPOCH, DateForm, days_between
@@ -109,6 +109,7 @@ class Dates(Declared):
         gaps: codes that mean missing, for example ``("1900-01-01",)``.
         written: another form that dates may have, such as ``"DD.MM.YYYY"``, ``"MM/DD/YY"``, ``"YYYYMMDD"``,
             ``"DDMONYYYY"`` or ``"days since 1899-12-30"`` (Excel). A time of day may follow. YY is 1969 to 2068.
+            ``"ISO in Europe/Berlin"`` reads a time with a zone as the day and hour there, and not in UTC.
 
     Example:
         >>> ps.Dates("admitted", ("2020-01-01", "2021-01-01")).edges
@@ -126,9 +127,13 @@ class Dates(Declared):
     def __post_init__(self) -> None:
         python_fields(self)
         settle_name(self)
-        object.__setattr__(self, "edges", _checked_edges(self.name, self.edges, _day_of))
-        self.settle_gaps(self.gaps)
         _ = self._form
+        object.__setattr__(self, "edges", _checked_edges(self.name, self.edges, self._day_of))
+        self.settle_gaps(self.gaps)
+
+    def readings(self, values: Any) -> Readings:
+        """Return the readings of values; with a declared time zone, of times in that zone."""
+        return read(values) if self._form.zone is None else read_local(values, self._form.zone)
 
     def edge_text(self, edge: float) -> str:
         """Format a cut point."""
@@ -148,6 +153,9 @@ class Dates(Declared):
     def _form(self) -> DateForm:
         return DateForm.of(self.name, self.written)
 
+    def _day_of(self, edge: Any) -> float:
+        return _day_of(edge if self._form.zone is None else local_time(edge, self._form.zone))
+
     def _days_in(self, text: str) -> float:
         day = days_of(text)
         return day if day == day else self._form.days_in(text)
@@ -155,13 +163,20 @@ class Dates(Declared):
 
 @dataclass(frozen=True)
 class Truth(Declared):
-    """A column of yes and no: True or False, 1 or 0, ``"true"`` or ``"false"`` in any case.
+    """A column of yes and no: 1 or 0, or yes/no, true/false, y/n or t/f in any case, mixed or not.
 
-    ``gaps`` are codes that mean missing, for example ``(9,)``.
+    Any other pair is declared, and then these two values alone are read.
+
+    Args:
+        gaps: codes that mean missing, for example ``(9,)``.
+        values: the pair, what means no first: ``("FALSCH", "WAHR")``, or ``(2, 1)`` for codes. Read as in
+            :class:`Categories`, case-sensitive. Empty: the usual words above.
 
     Example:
         >>> ps.Truth("smoker", gaps=(9,)).name
         'smoker'
+        >>> ps.Cells((ps.Truth("on", values=("nein", "ja")),)).codes({"on": ["ja", "nein", "yes"]}).tolist()
+        [[1.0], [0.0], [nan]]
     """
 
     kind: ClassVar[str] = "truth"
@@ -169,14 +184,38 @@ class Truth(Declared):
 
     name: str
     gaps: tuple[Any, ...] = ()
+    _: KW_ONLY
+    values: tuple[str, ...] | tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         python_fields(self)
         settle_name(self)
         self.settle_gaps(self.gaps)
+        if self.values != ():
+            object.__setattr__(self, "values", _checked_pair(self.name, self.values, self.gaps))
+
+    @cached_property
+    def listed(self) -> Listed:
+        """What means no and what means yes, in comparable form."""
+        return Listed.of(self.values) if self.values else TRUTHS
 
     def _codes_of(self, readings: Readings) -> NDArray[np.float64]:
-        return np.where((readings.numbers == 0) | (readings.numbers == 1), readings.numbers, np.nan)
+        places = self.listed.places_of(readings)
+        return np.where(places < 0, np.nan, places)
+
+
+def _checked_pair(name: str, values: Any, gaps: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Refuse what is no pair, and a pair that is the wrong way round."""
+    pair = Categories(name, values, gaps=gaps).values
+    if len(pair) != len(TRUTHS.numbers):
+        raise SchemaError(f"values of {name} must be two, what means no first, got {len(pair)}; omit them for yes/no")
+    no, yes = (TRUTH_TEXTS.get(str(each)) for each in pair)
+    if no == 1 or yes == 0 or [*map(reading, pair)] == [1.0, 0.0]:
+        raise SchemaError(
+            f"values of {name} must name what means no first, got {shown(pair[0])} and then {shown(pair[1])}: exchange "
+            "them"
+        )
+    return pair
 
 
 Column: TypeAlias = Numeric | Dates | Truth | Categories

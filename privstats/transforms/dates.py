@@ -5,16 +5,19 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, tzinfo
+from zoneinfo import ZoneInfo
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import SchemaError
+from privstats.intake.meaning import shown
 
 EPOCH = datetime(1970, 1, 1)
 _DAY = 86_400_000_000  # microseconds
 _SECONDS = 86_400
+_UNITS = {"days": float(_SECONDS), "seconds": 1.0, "milliseconds": 1e-3}
 _PIVOT = 69  # POSIX: 69 to 99 are of the last century
 _MONTHS = ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"]
 _TOKENS = {"YYYY": "(?P<year>[0-9]{4})", "YY": "(?P<short>[0-9]{2})", "MON": "(?P<name>[A-Za-z]{3})",
@@ -22,24 +25,27 @@ _TOKENS = {"YYYY": "(?P<year>[0-9]{4})", "YY": "(?P<short>[0-9]{2})", "MON": "(?
 _TOKEN = re.compile("|".join(_TOKENS))
 _CLOCK = r"(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2})(?::(?P<second>[0-9]{2})(?:[.][0-9]+)?)?(?: ?(?P<half>[AaPp])[Mm])?"
 _TIME = f"(?:[ T:]+{_CLOCK})?"
-_SINCE = re.compile(r"(days|seconds) since ([0-9]{4}-[0-9]{2}-[0-9]{2})")
+_LOCAL = re.compile(r"ISO in (\S+)")
+_SINCE = re.compile(r"(days|seconds|milliseconds) since ([0-9]{4}-[0-9]{2}-[0-9]{2})")
 _LARGEST = 3_000_000.0  # days, the year 8213
 
 
 @dataclass(frozen=True)
 class DateForm:
-    """A declared form of dates: a pattern of texts, or a count of days or seconds.
+    """A declared form of dates: a pattern of texts, a count of days or seconds, or the zone of ISO times.
 
     Attributes:
         pattern: of a text, or None.
         start, unit: day that numbers count from, and seconds of one; unit 0 where numbers are no dates.
         compact: whether a number is a date of eight digits.
+        zone: the time zone whose day and hour count for a time that has a zone.
     """
 
     pattern: re.Pattern[str] | None = None
     start: float = 0.0
     unit: float = 0.0
     compact: bool = False
+    zone: tzinfo | None = None
 
     @classmethod
     def of(cls, name: str, written: str) -> DateForm:
@@ -53,13 +59,15 @@ class DateForm:
         """
         if written == "":
             return cls()
+        if isinstance(written, str) and (local := _LOCAL.fullmatch(written)):
+            return cls(zone=_zone_of(name, local[1]))
         tokens = sorted(_TOKEN.findall(written)) if isinstance(written, str) else []
         if isinstance(written, str) and (since := _SINCE.fullmatch(written)):
             try:
                 start = days_between(datetime.fromisoformat(since[2]))
             except ValueError:
                 raise _refused(name) from None
-            return cls(start=start, unit=float(_SECONDS) if since[1] == "days" else 1.0)
+            return cls(start=start, unit=_UNITS[since[1]])
         rest = _TOKEN.sub("", written) if tokens else "?"
         if tokens not in [sorted(("DD", month, year)) for month in ("MM", "MON") for year in ("YYYY", "YY")]:
             raise _refused(name)
@@ -117,8 +125,18 @@ def days_between(at: datetime) -> float:
     return ((since.days * _SECONDS + since.seconds) * 1_000_000 + since.microseconds) / _DAY
 
 
+def _zone_of(name: str, key: str) -> tzinfo:
+    try:
+        return ZoneInfo(key)
+    except (LookupError, ValueError, OSError):
+        raise SchemaError(
+            f"written of {name} names the time zone {shown(key)}, which this machine does not know: write a name such "
+            "as 'ISO in Europe/Berlin', or install the package tzdata"
+        ) from None
+
+
 def _refused(name: str) -> SchemaError:
     return SchemaError(
         f"written of {name} must name day, month and year, such as 'DD.MM.YYYY', 'MM/DD/YY' or 'DDMONYYYY', or be "
-        "'days since 1899-12-30' or 'seconds since 1970-01-01'"
+        "'days since 1899-12-30', 'seconds since 1970-01-01' or 'ISO in Europe/Berlin'"
     )

@@ -14,12 +14,14 @@ import numpy as np
 import tomli_w
 
 from privstats.intake.columns import Readings
-from privstats.transforms import Column, Dates, Numeric
+from privstats.intake.meaning import word_of
+from privstats.transforms import Column, Dates, Numeric, Truth
 from privstats.transforms.columns import table_of
 from privstats.transforms.dates import DateForm
 
-_GAPS = frozenset(
-    ("-", "--", "---", ".", "..", "?", "??", "*", "/", "x", "xx", "xxx", "nd", "n.d.", "nk", "n.k.", "n.a.", "nc", "nr",
+_GAPS = frozenset(  # what studies write for a gap beyond the words of intake.meaning.MISSING; a guess
+    ("asku", "nask",
+     "-", "--", "---", ".", "..", "?", "??", "*", "/", "x", "xx", "xxx", "nd", "n.d.", "nk", "n.k.", "n.a.", "nc", "nr",
      "unk", "unknown", "miss", "missing", "not done", "not known", "not available", "not recorded", "pending",
      "refused", "k.a.", "k. a.", "n.b.", "keine angabe", "unbekannt", "fehlend", "inconnu", "non renseigné",
      "manquant", "desconocido", "s/d", "onbekend", "sconosciuto", "\\n")
@@ -32,12 +34,21 @@ _AFFIXED = re.compile(
 _CODE = re.compile(r"0[0-9]+(?:\.[0-9]+)?")
 _POWER = re.compile(r"[0-9]+E[0-9]+")
 _GROUPS = r"[+-]?[0-9]{{1,3}}(?:{0}[0-9]{{3}})+(?:{1}[0-9]+)?"
+_FIGURES = "[0-9][0-9.,]*"
 _MARKED = {
     "a thousands sign ',': pass --thousands ,": re.compile(_GROUPS.format(",", r"\.")),
     "a decimal comma: pass --decimal ,": re.compile(r"[+-]?[0-9]+,[0-9]+"),
     "a thousands sign '.': pass --decimal , and --thousands .": re.compile(_GROUPS.format(r"\.", ",")),
     "an apostrophe as thousands sign: pass --thousands": re.compile(_GROUPS.format("['\u2019]", "[.,]")),
     "blanks as thousands signs: pass --thousands ' '": re.compile(_GROUPS.format("[ \u00a0\u2009\u202f]", "[.,]")),
+    "a sign of money: write the number alone": re.compile(rf"(?:[$€£¥]|[A-Z]{{3}}) ?{_FIGURES}|{_FIGURES} ?[$€£¥]"),
+    "the minus sign U+2212: write -": re.compile(f"\u2212{_FIGURES}"),
+    "a minus sign at the end, as SAP writes: write it before the number": re.compile(f"{_FIGURES}-"),
+    "a sign of HTML such as &lt;: export plain text": re.compile(f"&[lg]t;=? ?{_FIGURES}"),
+    'Excel\'s ="...": write the number alone': re.compile(f'="{_FIGURES}"'),
+    "a slash between two of them, as blood pressures have: write a column for each": re.compile(
+        r"[0-9]{2,3} ?/ ?[0-9]{2,3}"
+    ),
 }
 _ORDERS = {".": ("DD.MM",), "/": ("MM/DD", "DD/MM"), "-": ("DD-MM", "MM-DD"), " ": ("DD MM",)}
 _FORMS = (
@@ -47,6 +58,7 @@ _FORMS = (
 )  # fmt: skip
 _DAYS = {form: DateForm.of("a date", form) for form in _FORMS}
 _ISO_HOUR = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T([0-9]{2}:00):00")
+_PAIR = 2
 _ZONES = 2
 """Hours of UTC at which one zone has midnight: of winter and of summer."""
 _KEYS = ("gaps", "suffix", "censored", "written", "as_text")
@@ -59,14 +71,18 @@ _MOSTLY, _NEARLY_ALL, _ONE_UNIT = 0.5, 0.95, 0.9
 
 
 def is_gap_word(text: str) -> bool:
-    """Return whether a text looks like a gap: a dash, a point, an error of Excel, a missing value of Stata or SAS.
+    """Guess whether an undeclared text is a gap: a word that every reader takes for one, a dash, an error of Excel.
+
+    It only proposes ``gaps = [...]``: :meth:`privstats.intake.columns.Listed.decide` decides what a value is.
 
     Example:
         >>> from privstats.workflows.forms import is_gap_word
-        >>> [is_gap_word(text) for text in ("-", ".a", "#DIV/0!", "k.A.", "A")]
-        [True, True, True, True, False]
+        >>> [is_gap_word(text) for text in ("-", ".a", "#DIV/0!", "k.A.", " N/A", "A")]
+        [True, True, True, True, True, False]
     """
-    return text.strip().lower() in _GAPS or _ERRORS.fullmatch(text.strip()) is not None
+    stripped = text.strip()
+    like = word_of(text) or stripped.lower() in _GAPS or _ERRORS.fullmatch(stripped)
+    return bool(like)
 
 
 def gap_words(texts: Mapping[str, int], stated: Collection[str] = ()) -> tuple[str, ...]:
@@ -186,6 +202,8 @@ def declared_remedy(column: Column, unread: Mapping[str, int]) -> str:
     elif isinstance(column, Dates):
         form = date_form(column.name, np.empty(0), unread) or Dates(column.name, gaps=gap_words(unread))
         others = other_orders(form, unread)
+    elif isinstance(column, Truth) and len(unread) == _PAIR:
+        return "To read them, state both in columns.toml, what means no first: values = [..., ...]"
     lines = "" if form is None else " or ".join((toml_of(form), *map(repr, others)))
     return f"To read them, state {lines} in columns.toml" if lines else ""
 
@@ -200,11 +218,6 @@ def form_remarks(column: Column, readings: Readings) -> Iterator[str]:
         yield "values such as <0.5 are read as just below that number; is that what your study wants?"
     if isinstance(column, Dates) and (others := other_orders(column, texts)):
         yield f"read as {column.written}, and {' or '.join(others)} fits as well: which is right?"
-    if isinstance(column, Dates) and (hours := _only_hours(texts)):
-        yield (
-            f"all are at {hours}: that is midnight of another time zone, and the day of a date without a zone is one "
-            "later; export dates without a time"
-        )
     if isinstance(column, Numeric) and like_excel_days(readings.numbers[~np.isnan(readings.numbers)]):
         yield f"read as numbers; if they are Excel's dates, state kind dates, written = {EXCEL!r} in columns.toml"
 
@@ -220,6 +233,23 @@ def toml_of(column: Column) -> str:
     stated = {key: value for key, value in table_of(column).items() if key in _KEYS}
     lines = [" ".join(tomli_w.dumps({key: value}).split()) for key, value in stated.items()]
     return ", ".join(lines).replace("[ ", "[").replace(", ]", "]")
+
+
+def zone_remark(texts: Collection[str]) -> str:
+    """Return a question where all dates share one or two full hours, as midnight of another time zone has; else "".
+
+    Example:
+        >>> from privstats.workflows.forms import zone_remark
+        >>> zone_remark(["2019-03-27T23:00:00"]).partition(". ")[0]
+        'all are at 23:00'
+    """
+    if not (hours := _only_hours(texts)):
+        return ""
+    return (
+        f"all are at {hours}. If that is midnight of your time zone, these are dates, and dates without a zone of "
+        'another hospital differ from them: state written = "ISO in Europe/Berlin", with your zone, in columns.toml, '
+        "or export dates without a time"
+    )
 
 
 def _only_hours(texts: Iterable[str]) -> str:

@@ -19,7 +19,7 @@ from privstats.intake.meaning import has_decimal_comma, reading, word_of
 from privstats.intake.person_ids import names_of
 from privstats.schema import HazardSchema
 from privstats.transforms import Categories, Column, Dates, Numeric, Truth
-from privstats.workflows.forms import declared_remedy
+from privstats.workflows.forms import declared_remedy, zone_remark
 
 _FEW = 0.01
 _CODES = frozenset(float(f"{sign}{digit * times}") for sign in ("", "-") for digit in "89" for times in range(1, 7))
@@ -124,7 +124,7 @@ def _quartiles(column: Numeric | Dates, known: NDArray[np.float64]) -> str:
 def _shares(column: Column, codes: NDArray[np.float64]) -> str:
     if not isinstance(column, Categories | Truth):
         return f"{len(np.unique(codes[~np.isnan(codes)])):,} buckets in use"
-    values = [str(each) for each in column.values] if isinstance(column, Categories) else ["false", "true"]
+    values = [str(each) for each in column.values] or ["false", "true"] * isinstance(column, Truth)
     counts = [(int((codes == place).sum()), value) for place, value in enumerate(values)]
     rows = max(len(codes), 1)
     return ", ".join(f"{value} {count / rows:.0%}" for count, value in counts) or "any text"
@@ -143,6 +143,8 @@ def _remarks(column: Column, readings: Readings, codes: NDArray[np.float64], unr
         yield f"read as a gap, as everywhere: {shown}; list it among the values if it is one, or in gaps if it is none"
     if unread:
         yield from _of_unreadable(column, readings, codes, unread)
+    if isinstance(column, Dates) and (question := zone_remark(readings.texts.values())):
+        yield question
     if isinstance(column, Numeric):
         yield from _of_codes(codes[~np.isnan(codes)], len(codes))
     if isinstance(column, Categories) and (other or unread) and column.values:

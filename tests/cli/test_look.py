@@ -58,6 +58,32 @@ def test_whole_months_of_a_course_of_hazards_are_asked_about(privstats, tmp_path
         assert ("15% are at the edge of a bin, and count in the bin after it" in text) == said
 
 
+def test_a_hospital_of_a_trial_sees_texts_that_the_plan_does_not_declare(privstats, tmp_path):
+    """Only a plan of cells had columns to look at; an arm in another spelling was seen after the first session."""
+    rows = "".join(
+        f"{30 + place % 9},{('Placebo', 'drug')[place % 2]},{'no' if place % 3 else 'yes'}\n" for place in range(60)
+    )
+    (tmp_path / "ward.csv").write_text(f"age,arm,well\n{rows}")
+    told = {
+        (
+            "placebo",
+            "drug",
+        ): "arm: 30 are not listed, such as Placebo: another spelling? By case alone differs Placebo for",
+        None: "arm: all 60 are not listed, such as ",
+    }
+    for texts, said in told.items():
+        arm = {"arm": texts} if texts else "arm"
+        schema = ps.EffectSchema.of({"age": (20, 90)}, treatment=arm, outcome={"well": ("no", "yes")}, probability=0.5)
+        whole = ps.Effect.full_plan(schema=schema, cohort=ps.Cohort(2, 2, 900), privacy=PRIVACY)
+        (tmp_path / "plan.toml").write_text(whole.to_toml())
+        ps.course.write(tmp_path / "course.toml", ps.Effect.within(whole))
+        for plan in ("plan.toml", "course.toml"):
+            done = privstats("look", "ward.csv", "--plan", plan, cwd=tmp_path, code=0)
+            text = " ".join(done.stdout.split())
+            assert said in text
+            assert "no 67%, yes 33%" in text
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [

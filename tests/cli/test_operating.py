@@ -296,7 +296,7 @@ def test_a_spend_that_was_freed_by_proof_costs_nothing_and_says_so(capsys):
 
 def test_every_field_of_a_spend_has_a_column_or_is_in_the_json_alone():
     shown = inspect.getsource(inspect.getmodule(history))
-    json_alone = {"mu", "parts", "upload", "nodes", "masking_failure", "proof", "apart", "pure", "uploads"}
+    json_alone = {"mu", "parts", "upload", "nodes", "masking_failure", "proof", "apart", "pure", "uploads", "condition"}
     found = {field.name for field in dataclasses.fields(dp.Spend) if f"event.{field.name}" not in shown}
     assert found == json_alone, "show the field in `history` of privstats/cli/ledger.py, or add it to `json_alone`"
 

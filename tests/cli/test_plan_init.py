@@ -272,6 +272,34 @@ def test_declared_columns_make_a_plan_without_a_clip_norm_to_choose(init, tmp_pa
     )  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("pair", "classes", "labels"),
+    [
+        ("", None, ["no", "Yes", "Y", "F", 1, None, "maybe"]),
+        ('values = ["FALSCH", "WAHR"]', ("FALSCH", "WAHR"), ["FALSCH", "WAHR", "WAHR", "FALSCH", "WAHR", None, "yes"]),
+    ],
+)
+def test_a_target_declared_as_truth_reads_its_pair(init, tmp_path, pair, classes, labels):
+    """A plan was written, and the texts of its target were refused when the roster existed."""
+    target = 'kind = "categories"\nvalues = ["no", "yes"]'
+    (tmp_path / "c.toml").write_text(COLUMNS.replace(target, f'kind = "truth"\n{pair}'))
+    init("--yes", "--public", "c.toml", "--target", "ill", *OPEN, code=0)
+    schema = ps.Plan.read("plan.toml").schema
+    assert schema.class_names == classes
+    table = {"age": [50] * 7, "stage": ["I"] * 7}
+    with pytest.warns(ps.errors.UnreadableRecordsWarning, match="2 of the records"):
+        assert ps.measure(schema, table, labels, unreadable="leave out").N.tolist() == [2, 3]
+
+
+def test_complete_records_are_declared_for_a_table_of_effects(init, tmp_path):
+    (tmp_path / "c.toml").write_text(COLUMNS)
+    init("--yes", "--public", "c.toml", "--target", "ill", *OPEN, "--complete", code=0)
+    assert ps.Plan.read("plan.toml").schema.transform[0].missing == "left out"
+    assert "--complete is for declared columns" in str(init("--yes", "--force", *OPEN, "--complete").exception)
+    refused = init("--yes", "--force", "--task", "rows", "--public", "c.toml", *OPEN, "--complete")
+    assert "omit --complete" in str(refused.exception)
+
+
 def test_a_public_file_is_read_as_a_whole(init, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     (tmp_path / "ward.csv").write_text(WARD)
@@ -403,11 +431,13 @@ def test_answers_make_the_schema_that_python_makes(init):
     assert (incomplete.missing, incomplete.trim, incomplete.statistics) == ("weights", 0.5, "NWe")
     init("counted.toml", "--yes", *words_of({**TRIAL, "left-out": "counted"}))
     assert ps.Plan.read("counted.toml").schema.statistics == "NOe"
-    init("several.toml", "--yes", *words_of({**TRIAL, "outcome": "cured=0:1,died=0:1"}))
+    done = init("several.toml", "--yes", *words_of({**TRIAL, "outcome": "cured=0:1,died=0:1"}))
+    assert "arm and cured and died must hold numbers, true and false as 1 and 0" in " ".join(done.output.split())
     several = ps.Plan.read("several.toml").schema
     assert (several.outcome_names, several.outcome, several.statistics) == (("cured", "died"), (0, 1), "Nef")
     texts = {"ranges": "age=20:90,sex=female/male", "treatment": "arm=placebo/drug", "outcome": "cured=no/yes"}
-    init("texts.toml", "--yes", *words_of({**TRIAL, **texts, "subgroups": "sex=female/male,age=20:50:90"}))
+    done = init("texts.toml", "--yes", *words_of({**TRIAL, **texts, "subgroups": "sex=female/male,age=20:50:90"}))
+    assert "hold numbers" not in done.output
     assert ps.Plan.read("texts.toml").schema == ps.EffectSchema.of(
         {"age": (20, 90), "sex": ("female", "male")},
         treatment={"arm": ("placebo", "drug")},
@@ -604,7 +634,7 @@ def test_strata_are_answered_in_words_and_looked_at(init):
     assert (schema.strata.name, schema.strata.values, schema.sizes) == ("site", ("north", "south"), {"feature": 6})
     assert "arm, site, the time months" in schema.record
     columns = _columns_of(ps.Plan.read("plan.toml"), Path("plan.toml"))
-    assert [each.name for each in columns] == ["months", "died", "site"]
+    assert [each.name for each in columns] == ["months", "died", "site", "age", "arm"]
     refused = init(*words.replace("north/south", "north").split(), "--force")
     assert "the texts of 'site' must be two or more with a slash between" in str(refused.exception)
 

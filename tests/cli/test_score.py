@@ -12,6 +12,7 @@ from privstats.moments import RecordFile
 
 PROMISE = ["--model", "central", "--unit", "record", "--adjacency", "add-remove", "--epsilon", "2", "--delta", "1e-6"]
 COLUMNS = ("age", "dose")
+IN_THREE = ("--target", "ill", "--label", "no", "--label", "yes", "--label", "unknown")
 
 
 @pytest.fixture
@@ -29,6 +30,7 @@ def run(privstats, tmp_path):
     head = ps.heads.LDA().fit_release(ps.simulate(plan, [(seen.X, seen.y) for seen, _ in parts]))
     head.save(tmp_path / "ill.head")
     ps.heads.Ridge().fit(np.eye(3), [1.0, 2.0, 3.0]).save(tmp_path / "line.head")
+    ps.heads.LDA().fit(np.eye(3, 2), [0, 1, 2]).save(tmp_path / "three.head")
 
     def run(*words: str, code: int = 0):
         return privstats(*words, cwd=tmp_path, code=code)
@@ -41,7 +43,8 @@ def test_own_files_are_scored_exactly_and_said_to_stay(run):
     said = run("score", "ill.head", "north.csv", "south.csv", "--target", "ill", "--split", "0.5", "--json")
     facts = json.loads(said.stdout)
     X, y = (np.concatenate([getattr(kept, name) for kept in run.kept]) for name in "Xy")
-    assert (facts["records"], facts["rows"][0]["estimate"]) == (len(y), pytest.approx(run.head.score(X, y)))
+    measured = {row["metric"]: row["estimate"] for row in facts["rows"] if not row["class"]}
+    assert (facts["records"], measured["accuracy"]) == (len(y), pytest.approx(run.head.score(X, y)))
     shown = run("score", "ill.head", "north.csv", "--target", "ill", "--figure", "own.png")
     assert (run.folder / "own.png").read_bytes().startswith(b"\x89PNG")
     assert "balanced accuracy" in shown.stdout
@@ -97,7 +100,10 @@ def test_the_seed_of_a_split_is_held_by_the_note_beside_the_file(run):
         (("ill.head", "north.csv", "--target", "ill", "--figure", "score.gif"), "a figure is saved as"),
         (("line.head", "north.csv", "--target", "ill"), "only a classifier has a score"),
         (("ill.head", "north.csv", "--target", "ill", "--bins", "7", "--equal-bins"), "even number"),
-        (("ill.head", "north.csv", "--target", "ill", "--threshold", "1.5"), "a probability above 0 and below 1"),
+        (("ill.head", "north.csv", "--target", "ill", "--threshold", "1.5"), "threshold must be above 0 and below 1"),
+        (("ill.head", "north.csv", "--target", "ill", "--threshold", "rate"), "or prevalence, got 'rate'"),
+        (("three.head", "north.csv", "--target", "ill", "--threshold", "prevalence"), "a threshold is one of two"),
+        (("ill.head", "north.csv", *IN_THREE, "--threshold", "prevalence"), "and the records have 3: leave it out"),
         (("ill.head", "--plan", "score.toml", "--threshold", "0.5"), "--threshold is for your own files"),
         (("ill.head", "north.csv", "--target", "ill", "--label", "no", "--label", "x"), "not among the labels"),
         (("north.csv", "south.csv"), "is not a privstats head"),
@@ -192,3 +198,25 @@ def test_own_files_are_exact_at_the_thresholds_asked_for_and_count_a_patients_ro
     assert (
         "are of 400 patients" in run("score", "ill.head", "twice.csv", "--target", "ill", "--persons", "patient").stdout
     )
+
+
+def test_a_score_leads_with_the_order_and_flags_from_the_heads_prevalence_on(run):
+    """A score of an outcome of 7 % led with accuracy .898 and recall .027, and `--threshold prevalence` was refused."""
+    lines = (run.folder / "north.csv").read_text().splitlines()
+    values = np.array([[float(a), float(b)] for a, b, _ in (line.split(",") for line in lines[1:])])
+    ill, shares = np.array([line.endswith("yes") for line in lines[1:]]), run.head.predict_proba(values)[:, 1]
+    own = float(run.head.prevalence_[1])
+    assert own != pytest.approx(ill.mean(), abs=1e-4)  # the threshold is the head's, not the scored records'
+    words = ("score", "ill.head", "north.csv", "--target", "ill", "--json")
+    asked, unasked = (json.loads(run(*words, *more).stdout)["rows"] for more in (("--threshold", "prevalence"), ()))
+    assert asked == unasked
+    names = [row["metric"] for row in asked]
+    assert names[:3] == ["AUC", f"sensitivity from {own:.3g} on", f"specificity from {own:.3g} on"]
+    assert names.index("accuracy") > names.index("recall")
+    assert asked[1]["estimate"] == pytest.approx((shares[ill] >= own).mean())
+    assert asked[2]["estimate"] == pytest.approx((shares[~ill] < own).mean())
+    flagged = run.head.predict(values, threshold="prevalence") == "yes"
+    assert asked[1]["estimate"] == pytest.approx(flagged[ill].mean())
+    turned = json.loads(run(*words, "--label", "yes", "--label", "no").stdout)["rows"]
+    assert turned[1]["metric"] == f"sensitivity from {1 - own:.3g} on"
+    assert turned[1]["estimate"] == pytest.approx((1 - shares[~ill] >= 1 - own).mean())

@@ -234,7 +234,13 @@ EXPORTS: dict[str, Export] = {
         {"age": AGE, "seen": [each + 25569 for each in DAYS]},
     ),
     "excel_unicode_text": Export(
-        naive(plain, "\t").encode("utf-16"), refused="it is written as UTF-16: save it as UTF-8"
+        naive(plain, "\t", "\r\n").encode("utf-16"), NUMBERS, BOTH, options="--encoding utf-16-le --separator tab"
+    ),
+    "sql_server_unicode": Export(
+        naive(columns(age=age, crp=crp, größe=age, ill=ill), ";", "\r\n").encode("utf-16-be"),
+        {**NUMBERS, "größe": "numeric"},
+        BOTH,
+        options="--encoding utf-16-be --separator ';'",
     ),
     "redcap_raw": Export(
         quoted(
@@ -316,6 +322,19 @@ EXPORTS: dict[str, Export] = {
         {"alter": AGE, "troponin": gapped(CRP, LIMITS)},
         options="--separator ';' --decimal ,",
     ),
+    "laboratory_mostly_below": Export(
+        naive(
+            columns(
+                hct=lambda k: f"{AGE[k]},5%",
+                troponin=lambda k: "#DIV/0!" if GAP[k] else "<0,01" if k % 4 else comma(k),
+                ill=ill,
+            ),
+            ";",
+        ).encode(),
+        {"hct": 'numeric suffix = "%"', "troponin": 'numeric gaps = ["#DIV/0!"], censored = true'},
+        {"hct": [each + 0.5 for each in AGE], "troponin": gapped(CRP, {k: 0.01 for k in range(PATIENTS) if k % 4})},
+        options="--separator ';' --decimal ,",
+    ),
     "dashes_first": Export(
         naive(columns(age=age, crp=lambda k: "-" if k < 36 else crp(k), ill=ill)).encode(),
         {"age": "numeric", "crp": 'numeric gaps = ["-"]'},
@@ -385,6 +404,68 @@ EXPORTS: dict[str, Export] = {
         {"age": "numeric", "seen": 'dates written = "DD-MM-YYYY"', "weight": 'numeric suffix = "kg"'},
         {"seen": DAYS, "weight": AGE},
         options="--separator ';'",
+    ),
+    "r_write_table_of_notes": Export(
+        naive(columns(age=age, note=lambda k: '"said \\"no\\"\nleft"' if k == 9 else '"fine"', ill=ill)).encode(),
+        refused="line 11 has a backslash before a quote",
+    ),
+    "mysql_notes": Export(
+        naive(columns(age=age, note=lambda k: "a\\\nb" if k == 9 else "fine", ill=ill), "\t").encode(),
+        refused="line 11 ends in a backslash, as MySQL writes a line break",
+    ),
+    "pandas_carriage_returns": Export(
+        naive(columns(age=age, crp=crp, note=lambda k: f"a\rb{k}", ill=ill)).encode(),
+        NUMBERS,
+        BOTH,
+        left_out={"note": "free text"},
+    ),
+    "python_on_windows": Export(quoted(plain, end="\r\r\n").encode(), NUMBERS, BOTH),
+    "one_file_behind_the_other": Export(
+        b"\xef\xbb\xbf" + (naive(plain[:31]) + "\ufeff" + naive(plain[:1] + plain[31:])).encode(), NUMBERS, BOTH, lost=1
+    ),
+    "dos": Export(naive(plain, end="\r\n").encode() + b"\x1a", NUMBERS, BOTH, lost=1),
+    "a_report": Export(
+        ("Patients of 2019\r\n\r\n" + naive(plain, end="\r\n")).encode(),
+        refused="its line 3 names it: delete the lines",
+    ),
+    "two_marks": Export(
+        naive(plain).encode("utf-8-sig").replace(b"\xef\xbb\xbf", b"\xef\xbb\xbf" * 2),
+        refused="in line 1, the row of names, column 1 has a character that cannot be printed",
+    ),
+    "charges": Export(
+        quoted(columns(age=age, cost=lambda k: f"${grouped(CRP[k], ',', '.')}", ill=ill)).encode(),
+        {"age": "numeric"},
+        left_out={"cost": "look like numbers with a sign of money"},
+    ),
+    "blood_pressures": Export(
+        naive(columns(age=age, pressure=lambda k: f"{100 + k}/{50 + k}", ill=ill)).encode(),
+        {"age": "numeric"},
+        left_out={"pressure": "a slash between two of them"},
+    ),
+    "sap": Export(
+        naive(columns(age=age, balance=lambda k: f"{crp(k)}-" if k % 3 else crp(k), ill=ill)).encode(),
+        {"age": "numeric"},
+        left_out={"balance": "a minus sign at the end"},
+    ),
+    "html": Export(
+        naive(columns(age=age, crp=lambda k: f"&lt;{crp(k)}" if k % 3 else crp(k), ill=ill)).encode(),
+        {"age": "numeric"},
+        left_out={"crp": "a sign of HTML"},
+    ),
+    "excel_texts": Export(
+        naive(columns(age=age, crp=lambda k: f'="{crp(k)}"', ill=ill)).encode(),
+        {"age": "numeric"},
+        left_out={"crp": 'Excel\'s ="..."'},
+    ),
+    "redcap_missing_codes": Export(
+        quoted(columns(age=gaps("NASK", age, "ASKU"), crp=gaps("UNK", crp), ill=ill)).encode(),
+        {"age": 'numeric gaps = ["NASK", "ASKU"]', "crp": 'numeric gaps = ["UNK"]'},
+        {"age": gapped(AGE), "crp": gapped(CRP)},
+    ),
+    "times_of_berlin": Export(
+        naive(columns(age=age, seen=lambda k: f"{SEEN[k] - timedelta(days=1)}T23:00:00Z", ill=ill)).encode(),
+        {"age": "numeric", "seen": "dates"},
+        {"seen": [each - 1 / 24 for each in DAYS]},
     ),
     "stray_quotes": Export(
         naive(columns(age=age, height=lambda k: f"{5 + k % 2}' {k % 12}\"", ill=ill)).encode(),

@@ -2,6 +2,7 @@
 
 import hashlib
 import importlib
+import itertools
 import json
 import operator
 import os
@@ -19,7 +20,7 @@ from hypothesis import strategies as st
 
 import privstats as ps
 from privstats import heads
-from privstats.errors import DataError, HeadError
+from privstats.errors import DataError, ReleaseError
 from privstats.files.envelope import FORMATS, Content, full_content, is_signed_by, sign_beside, signature_path
 from privstats.heads.persistence import FORMAT as HEADS
 from privstats.schema.public_values import Published, Values
@@ -31,7 +32,7 @@ VERIFIER = Ed25519PrivateKey.from_private_bytes(SIGNER).public_key().public_byte
 
 
 def a_release():
-    return ps.Release.load(OLD / "release-1.safetensors")
+    return ps.Release.load(OLD / "release-2.safetensors")
 
 
 def a_head():
@@ -167,7 +168,7 @@ def test_every_byte_counts(saved, flip, key):
 @settings(deadline=None, max_examples=60)
 def test_a_file_that_ends_too_early_or_too_late_is_refused(tmp_path_factory, size, tail):
     path = tmp_path_factory.mktemp("cut") / "file"
-    for kind, file in (("privstats-release", "release-1.safetensors"), ("privstats-head", "head-3.safetensors")):
+    for kind, file in (("privstats-release", "release-2.safetensors"), ("privstats-head", "head-3.safetensors")):
         data = (OLD / file).read_bytes()
         path.write_bytes(data[:size] + tail)
         if data[:size] + tail != data:
@@ -258,15 +259,15 @@ def test_only_a_signature_stops_a_forger(saved):
             value.save(path, signer=key)
 
 
-def test_a_release_of_format_1_is_read_and_its_signature_still_counts():
-    release = ps.Release.load(OLD / "release-1.safetensors", signed_by=VERIFIER)
+def test_a_release_of_format_2_is_read_and_its_signature_still_counts():
+    release = ps.Release.load(OLD / "release-2.safetensors", signed_by=VERIFIER)
     assert release.plan.digest == "efa20bc635260b26b05eb6b54d1d516d55165dcb5920c862210e12a7ab2a8c81"
     assert release.vector[:4].tolist() == [156382, 144029, -4719, 2245]
     assert release.reproducible
 
 
 def test_only_the_name_of_the_version_tells_a_release_written_today_from_one_of_0_1_0(tmp_path):
-    old = OLD / "release-1.safetensors"
+    old = OLD / "release-2.safetensors"
     release = ps.Release.load(old)
     release.save(tmp_path / "r", signer=SIGNER)
     (before, body), (after, again) = parts(old.read_bytes()), parts((tmp_path / "r").read_bytes())
@@ -277,18 +278,46 @@ def test_only_the_name_of_the_version_tells_a_release_written_today_from_one_of_
 
 
 @pytest.mark.usefixtures("written_then")
-def test_what_a_release_signs_is_what_format_1_signed(tmp_path):
-    old = (OLD / "release-1.safetensors").read_bytes()
+def test_what_a_release_signs_is_what_format_2_signed(tmp_path):
+    """A label of its own first, then the parts with their lengths, as docs/release_file.md has them."""
+    old = (OLD / "release-2.safetensors").read_bytes()
     subject("privstats-release").save(tmp_path / "r", signer=SIGNER)
     (before, body), (after, again) = parts(old), parts((tmp_path / "r").read_bytes())
     before, after = before["__metadata__"], after["__metadata__"]
     assert (body, before["manifest"]) == (again, after["manifest"])
     assert (before["sha256"], before["ed25519"]) == (after["sha256"], after["ed25519"])
-    assert after["sha256"] == hashlib.sha256(after["manifest"].encode() + body).hexdigest()
+    form = f"int64 ({len(body) // 8},)"
+    parts_of = [b"privstats-release/2", after["manifest"].encode(), b"vector", form.encode(), body]
+    sealed = b"".join(struct.pack("<Q", len(part)) + part for part in parts_of)
+    assert after["sha256"] == hashlib.sha256(sealed).hexdigest()
+    Ed25519PrivateKey.from_private_bytes(SIGNER).public_key().verify(bytes.fromhex(after["ed25519"]), sealed)
+
+
+def test_attack_a_signature_of_a_release_is_of_no_other_document_of_its_bytes(tmp_path):
+    """Format 1 signed manifest and sums, one after the other, with nothing before or between them."""
+    path = tmp_path / "r"
+    subject("privstats-release").save(path, signer=SIGNER)
+    header, body = parts(path.read_bytes())
+    key, metadata = Ed25519PrivateKey.from_private_bytes(SIGNER), header["__metadata__"]
+    metadata["ed25519"] = key.sign(metadata["manifest"].encode() + body).hex()
+    path.write_bytes(joined(header, body))
+    with pytest.raises(ReleaseError, match="is not signed by the key you trust"):
+        ps.Release.load(path, VERIFIER)
+
+
+@pytest.mark.parametrize(("one", "other"), list(itertools.permutations(SAMPLES, 2)))
+def test_no_kind_of_file_is_sealed_as_another_is(one, other):
+    """So no signature of a key over one of them is its signature over the other."""
+    content = Content(b"{}", {"vector": np.arange(3)})
+    first, second = (FORMATS[kind].readers[max(FORMATS[kind].readers)].sealed(content) for kind in (one, other))
+    (length,) = struct.unpack("<Q", first[:8])
+    assert first[: 8 + length] != second[: 8 + length]
+    assert first[8 : 8 + length].startswith(b"privstats")
 
 
 @pytest.mark.parametrize(
-    ("kind", "version"), [("privstats-head", 1), ("privstats-head", 2), ("privstats-personal-head", 1)]
+    ("kind", "version"),
+    [("privstats-release", 1), ("privstats-head", 1), ("privstats-head", 2), ("privstats-personal-head", 1)],
 )
 def test_a_version_that_no_release_wrote_is_refused_by_name_whatever_else_the_file_says(kind, version, tmp_path):
     path = tmp_path / "file"
@@ -299,7 +328,8 @@ def test_a_version_that_no_release_wrote_is_refused_by_name_whatever_else_the_fi
         for name in lacking:
             header["__metadata__"].pop(name, None)
         path.write_bytes(joined(header, body))
-        with pytest.raises(HeadError, match=f"head format {version}, from before the first release of privstats"):
+        words = f"{FORMATS[kind].noun} format {version}, from before the first release of privstats"
+        with pytest.raises(FORMATS[kind].error, match=words):
             SAMPLES[kind].read(path)
 
 

@@ -18,6 +18,8 @@ from privstats.course import document, verify_next
 from privstats.course.promise import Promise
 from privstats.errors import PlanError, ReleaseError, SchemaError
 from privstats.estimates.score import shrunk_hazards
+from privstats.inference.hazard_ratios import _notes
+from privstats.inference.last_step import EARLY
 from privstats.randomness import seeded
 from tests.hazard.worlds import BETA, course_of, halves, played, promise, published, schema, world
 
@@ -170,8 +172,24 @@ def test_hidden_ratios_are_not_told() -> None:
     assert not table.reported.any()
     assert np.isnan(table.hazard_ratios).all()
     assert table.ratio_int().tolist() == [[0.0, math.inf]] * 3
-    assert "six rounds" in str(table.summary())
     assert "too few are at risk from bin" in str(table.summary())
+
+
+@pytest.mark.parametrize("rounds", [4, 6])
+def test_rounds_are_no_advice_where_noise_hides_the_last_step(rounds: int) -> None:
+    table = inf.hazards(played(course_of(400, 0.5, rounds=rounds), world(400), 1))
+    text = " ".join(str(table.summary()).split())
+    assert "noise hides the last step, and more rounds would not mend that: plan for more events" in text
+    assert "six rounds" not in text
+
+
+def test_more_rounds_are_the_advice_where_they_would_help() -> None:
+    steep = {"beta": np.array([2.5, 0.0, 0.0]), "hazard": 0.01}
+    two = inf.hazards(played(course_of(20_000, 100.0, rounds=1), world(20_000, **steep), 1))
+    assert not two.reported.all()
+    assert "plan six rounds where a ratio above 2 or below .5 is expected" in " ".join(str(two.summary()).split())
+    assert not any("six rounds" in note for note in _notes([EARLY], 6))
+    assert _notes([EARLY], 7) == ["the rounds ended before they converged: plan more rounds"]
 
 
 def test_counts_without_a_sum_leave_the_ratios() -> None:

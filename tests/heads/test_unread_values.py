@@ -1,6 +1,7 @@
 """A head says which values it cannot read, and reads one record alike in every form."""
 
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -62,3 +63,22 @@ def test_a_head_by_name_reads_a_mapping_in_the_order_of_its_plan() -> None:
         assert (head.predict_proba(form) == head.predict_proba(frame.iloc[[0]])).all()
     with pytest.raises(ps.DataError, match="X lacks 'b'"):
         head.predict_proba({"a": [1.0]})
+
+
+def test_a_graph_scores_every_form_of_a_record_alike(tmp_path: Path) -> None:
+    """Its input is ``head.preprocessing_.ordered(...)``, which read a one-row frame as gaps only."""
+    onnxruntime = pytest.importorskip("onnxruntime")
+    table, _, _, head = fitted()
+    head.to_onnx(tmp_path / "head.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "head.onnx")
+    first = head.preprocessing_.ordered(forms(table)[0])
+    assert not np.isnan(first).any()
+    for form in forms(table):
+        codes = head.preprocessing_.ordered(form)
+        assert (codes == first).all()
+        np.testing.assert_allclose(
+            session.run(["probabilities"], {"rows": codes})[0], head.predict_proba(form), atol=1e-9
+        )
+    with pytest.warns(UnreadableRecordsWarning, match="1 of 'age' are no numbers, such as '61,5' .write decimals with"):
+        codes = head.preprocessing_.ordered({"age": "61,5", "smoking": "none"})
+    assert np.isnan(codes).tolist() == [[True, False]]

@@ -1,6 +1,8 @@
 """Regressions on declared columns: against dummy columns without noise, empty cells, references, and coverage."""
 
 import re
+import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,7 +17,7 @@ from benchmarks.inference.found_cuts import coverage as found_coverage
 from privstats import course as courses
 from privstats import inference as inf
 from privstats import session
-from privstats.errors import DataError, ReleaseError
+from privstats.errors import DataError, ReleaseError, UnreadableRecordsWarning
 from privstats.inference.cell_design import Intervals
 from privstats.inference.evidence import linear_sums
 from privstats.randomness import seeded
@@ -147,7 +149,8 @@ def test_gaps_of_one_column_hide_the_contrasts_of_all_because_they_bias_them(pro
     assert not hidden.cells().reported[~hidden.cells().reference].any()
     assert (hidden.pvalues == 1).all()
     assert "gaps in cause count as a cell of their own" in hidden.notes[0]
-    assert "so none is reported: measure only records without gaps in cause" in " ".join(str(hidden.summary()).split())
+    advice = "so none is reported: plan Cells(..., missing='left out'), or measure only records without gaps in cause"
+    assert advice in " ".join(str(hidden.summary()).split())
     drug = stated.names.index("arm: drug")
     assert stated.conf_int()[drug, 0] > 0.05, "the missing-indicator method finds an effect that is not there"
     assert "do not cover effects" in " ".join(str(stated.summary()).split())
@@ -155,6 +158,35 @@ def test_gaps_of_one_column_hide_the_contrasts_of_all_because_they_bias_them(pro
     assert low < 0 < high
     assert inf.ols(everything, columns=["arm"]).reported[1], "no column with gaps is read"
     assert inf.ols(everything, columns=["cause"]).reported[-1], "gaps of the only column are a group like any other"
+
+
+def test_a_declaration_without_gaps_makes_estimates_of_complete_records():
+    table, y, missing, _ = confounded(6_000, 0.3, 1)
+    schema = schema_of(replace(GAP_COLUMNS, missing="left out"))
+    with pytest.warns(UnreadableRecordsWarning, match=f"{missing.sum():,} of the records"):
+        everything = ps.measure(schema, table, y, unreadable="leave out")
+    complete = ps.measure(schema_of(GAP_COLUMNS), {name: each[~missing] for name, each in table.items()}, y[~missing])
+    fit, theirs = (inf.ols(ps.Release.exact(each.schema, each)) for each in (everything, complete))
+    np.testing.assert_array_equal(fit.params, theirs.params)
+    np.testing.assert_array_equal(fit.conf_int(), theirs.conf_int())
+    low, high = fit.conf_int()[fit.names.index("arm: drug")]
+    assert low < 0 < high
+    assert "records with a gap in cause, arm are excluded: estimates are of the others" in fit.notes
+    assert "missing" not in " ".join(fit.notes), "no record could be in these cells"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_noise_fills_a_cell_of_excluded_gaps(seed):
+    table, y, _, _ = confounded(300, 0.1, seed)
+    schema = schema_of(replace(GAP_COLUMNS, missing="left out"))
+    plan = made.plan(schema, ps.Cohort(2, 2, 600), made.promise(epsilon=1.0))
+    with warnings.catch_warnings(action="ignore", category=UnreadableRecordsWarning):
+        halves = [
+            ps.measure(schema, {name: each[k::2] for name, each in table.items()}, y[k::2], unreadable="leave out")
+            for k in range(2)
+        ]
+    fit = inf.ols(session.aggregate_unmasked(plan, halves, seeded(seed)))
+    assert all(column.empty[-1] for column in fit.column_cells)
 
 
 def test_gaps_hide_the_odds_ratios_of_rounds_too():

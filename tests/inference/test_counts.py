@@ -14,7 +14,8 @@ from privstats import session
 from privstats.dp import joint_mu
 from privstats.errors import DataError, ReleaseError, SchemaError
 from privstats.inference.counts.averages import wide_means
-from privstats.inference.counts.table import wide_sentences
+from privstats.inference.counts.statistics import confusion_of
+from privstats.inference.counts.table import CountTable, wide_sentences
 from privstats.randomness import seeded
 from tests import made
 
@@ -252,10 +253,51 @@ def test_confusion_is_accuracy_and_recall():
     recalls = [np.mean(guess[y == c] == c) for c in range(3)]
     assert [each.value for each in found.recall.values()] == pytest.approx(recalls)
     assert found.balanced_accuracy.value == pytest.approx(np.mean(recalls))
-    variances = [r * (1 - r) / (y == c).sum() for c, r in enumerate(recalls)]
-    assert found.balanced_accuracy.high - found.balanced_accuracy.value == pytest.approx(
-        1.95996 * math.sqrt(sum(variances)) / 3, rel=1e-4
-    )
+    ends = [scipy.stats.binomtest(int((guess[y == c] == c).sum()), int((y == c).sum())) for c in range(3)]
+    above = [test.proportion_ci(method="wilson").high - recall for test, recall in zip(ends, recalls, strict=True)]
+    assert found.balanced_accuracy.high - found.balanced_accuracy.value == pytest.approx(math.hypot(*above) / 3)
+
+
+@pytest.mark.parametrize("recall", [0.7, 0.85, 0.95])
+def test_the_balanced_accuracy_of_a_score_of_few_events_covers(recall):
+    """24 events, each number of right ones with its probability, and 976 others of which .85 are right."""
+    labels, middle = ps.Categories("y", (0, 1)), scipy.stats.binom(976, 0.85)
+    missed = 0.0
+    for right in range(25):
+        for well in middle.ppf((np.arange(40) + 0.5) / 40):
+            counts = np.array([[well, 976 - well], [24 - right, right]])
+            share = confusion_of(CountTable((labels, labels), counts, 0.0), ("0", "1"), 1.959964).balanced_accuracy
+            beside = not share.low <= (recall + 0.85) / 2 <= share.high
+            missed += beside * scipy.stats.binom.pmf(right, 24, recall) / 40
+    assert missed < 0.065
+
+
+def test_a_p_value_of_nearly_empty_cells_is_simulated():
+    """The one record of the second row has a rare value, by a chance of 1 %; the chi-squared law says 2e-23."""
+    rows, columns = ps.Categories("r", ("a", "b")), ps.Categories("c", ("x", "y"))
+    schema = ps.CountSchema((rows, columns), (("r", "c"),))
+    data = {"r": ["a"] * 999 + ["b"], "c": ["x"] * 990 + ["y"] * 10}
+    test = inf.chi2_contingency(exact(data, schema), "r", "c")
+    assert test.statistic == pytest.approx(99, rel=0.01)
+    assert 5e-4 < test.pvalue < 0.02
+    assert test == inf.chi2_contingency(exact(data, schema), "r", "c"), "by a fixed seed"
+    assert inf.chi2_contingency(noisy(data, 30.0, 1, schema), "r", "c").pvalue > 1e-4
+
+
+@pytest.mark.parametrize(
+    "runs", [pytest.param(100, marks=pytest.mark.ci), pytest.param(1_000, marks=pytest.mark.nightly)]
+)
+def test_independence_of_sparse_tables_is_rejected_at_its_level(runs):
+    rows, columns = ps.Categories("r", ("a", "b")), ps.Categories("c", tuple("abcdefghij"))
+    schema, rejected = ps.CountSchema((rows, columns), (("r", "c"),)), 0
+    for run in range(runs):
+        rng = np.random.default_rng(run)
+        data = {
+            "r": rng.choice(["a", "b"], 1_000, p=[0.99, 0.01]),
+            "c": rng.choice(list("abcdefghij"), 1_000, p=[0.5, *[0.5 / 9] * 9]),
+        }
+        rejected += inf.chi2_contingency(noisy(data, 30.0, run, schema), "r", "c").pvalue < 0.05
+    assert rejected <= scipy.stats.binom(runs, 0.055).ppf(0.999)
 
 
 @pytest.mark.parametrize(

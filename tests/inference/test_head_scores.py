@@ -205,6 +205,27 @@ def test_a_score_that_noise_hides_says_why() -> None:
     assert [row[1] for row in found.summary().rows] == ["-"] * 8
 
 
+@pytest.mark.parametrize(("share", "rare"), [(0.07, True), (0.93, True), (0.4, False)])
+@pytest.mark.parametrize("epsilon", [None, 2.0])
+def test_a_score_leads_with_the_order_and_says_what_accuracy_is_worth(share: float, rare: bool, epsilon: Any) -> None:
+    chance = np.random.default_rng(3)
+    y = (chance.random(6_000) < share).astype(int)
+    X = chance.normal(size=(6_000, 2)) + 1.2 * y[:, None]
+    head = ps.heads.LDA().fit(X[:3_000], y[:3_000])
+    privacy = ps.NoPrivacy() if epsilon is None else made.promise("central", epsilon=epsilon)
+    plan = ps.Scoring(head).plan(cohort=ps.Cohort(2, 2, 3_000), privacy=privacy)
+    found = ps.inference.head_score(ps.simulate(plan, [(X[k::2], y[k::2]) for k in (3_000, 3_001)], rng=seeded(0)))
+    names = [row["metric"] for row in found.to_rows()]
+    assert names[0] == "AUC"
+    assert [name.split()[0] for name in names[1:3]] == ["sensitivity", "specificity"]
+    assert names.index("accuracy") > max(place for place, name in enumerate(names) if name == "recall")
+    assert bool(found.remarks) == rare
+    if rare:
+        usual = max(float((y[3_000:] == label).mean()) for label in (0, 1))
+        label = str(int(share > 0.5))
+        assert f"predicting {label!r} for every record would have about {usual:.2f}" in found.remarks[0]
+
+
 def test_margins_have_areas_and_no_calibration() -> None:
     y = np.arange(600) % 2
     X = np.repeat(np.random.default_rng(0).normal(size=(600, 1)) + y[:, None], 20, axis=1)

@@ -13,7 +13,7 @@ from privstats import course as courses
 from privstats import inference as inf
 from privstats import session
 from privstats.inference.inversion import Inversion, NormalEquations
-from privstats.inference.last_step import Earlier, LastStep, remainder
+from privstats.inference.last_step import EARLY, HIDDEN_STEP, Earlier, LastStep, notes_on, remainder
 from privstats.randomness import seeded
 from privstats.transforms import ConstantFeature
 from tests import made
@@ -86,6 +86,17 @@ def test_rounds_that_may_leave_more_than_two_errors_are_not_told():
     steps = [LastStep(exact(np.eye(1), np.ones(1), bias), np.zeros(1)) for bias in (1.9, 2.1)]
     assert [each.reported(0.05).tolist() for each in steps] == [[True], [False]]
     assert LastStep(exact(-np.eye(1), np.ones(1), math.inf), np.zeros(1)).joint_pvalue() == 1.0
+
+
+@pytest.mark.parametrize(("step", "alone"), [(0.5, True), (3.0, True), (8.0, False)])
+def test_a_step_no_longer_than_noise_makes_it_is_no_reason_for_more_rounds(step, alone):
+    """Noise of deviation 1 in each of four entries moves a step by 2 in an information of 1."""
+    G = np.eye(4)
+    equations = NormalEquations(G, np.array([step, 0, 0, 0]), 0.0, 0.0, 1.0, 0.0, math.inf, known_variance=1.0)
+    steps = LastStep(Inversion(equations, np.eye(4), math.inf, bias=99.0), np.zeros(4))
+    assert steps.noise_alone == alone
+    assert notes_on(steps) == [HIDDEN_STEP if alone else EARLY]
+    assert not LastStep(exact(G, np.full(4, step), 99.0), np.zeros(4)).noise_alone, "without noise rounds help"
 
 
 # -- coverage: a claim about releases ----------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import pytest
 
 import privstats as ps
 from privstats.errors import UnreadableRecordsWarning
-from privstats.inference.treatment_effects.arms import excluded_records
+from privstats.inference.treatment_effects.arms import Total, excluded_records
 from privstats.inference.treatment_effects.influence_sums import course_sums
 from privstats.randomness import seeded
 from tests import made
@@ -102,3 +102,10 @@ def test_a_plan_that_does_not_count_them_says_nothing_of_them() -> None:
     assert "left out" not in str(table.summary())
     assert not any(str(row["metric"]).startswith("left out") for row in table.to_rows())
     assert math.isfinite(table.arms[0].mean)
+
+
+def test_no_negative_count_is_printed() -> None:
+    """Noise moved an empty arm to "-50 +- 69"."""
+    assert Total(-50.0, 35.0).text(0.05) == "0 +- 69"
+    assert Total(-0.4, 0.0).text(0.05) == "0"
+    assert Total(2601.4, 7.0).text(0.05) == "2,601 +- 14"

@@ -350,12 +350,37 @@ def test_the_query_gives_the_same_scores_of_a_typed_table() -> None:
     assert np.allclose(found["log_odds"], card.scores(table)[:, 0], atol=1e-8)
 
 
+def _refusal(head: Any, releases: Any) -> str:
+    with pytest.raises(ps.ReleaseError) as refused:
+        ps.inference.scorecard(head, releases)
+    return str(refused.value)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("head", [ps.heads.LDA(), ps.heads.RefinedSoftmax()], ids=["LDA", "RefinedSoftmax"])
+def test_a_scorecard_names_the_attribute_with_the_releases_of_a_private_fit(head: Any) -> None:
+    """`release_` is there too, after a course of one party, and `releases_` alone holds all of it."""
+    table, y = _table(400)
+    terms: Any = {"epsilon": 8.0, "delta": 1e-6, "adjacency": "add-remove", "ledger": "uncharged"}
+    head.fit_private(table, y, columns=COLUMNS, classes=("well", "ill"), expected_records=400, **terms)
+    assert "pass all of its releases, head.releases_" in _refusal(head, getattr(head, "release_", None))
+    assert ps.inference.scorecard(head, head.releases_, draws=2).outcomes == (str(head.classes_[1]),)
+
+
+def test_a_scorecard_names_the_one_release_of_a_private_fit() -> None:
+    X, y = np.random.default_rng(0).normal(size=(200, 3)), np.arange(200) % 2
+    terms: Any = {"epsilon": 8.0, "delta": 1e-6, "adjacency": "add-remove", "ledger": "uncharged"}
+    head = ps.heads.LDA().fit_private(X, y, clip_norm=2.0, classes=(0, 1), **terms)
+    assert "pass all of its releases, head.release_" in _refusal(head, None)
+
+
 def test_other_releases_and_other_heads_are_refused() -> None:
     table, release, head = _exact()
     _, y = _table(400)
     other = ps.Release.exact(_schema(), ps.measure(_schema(), table.iloc[:100], y[:100]))
     with pytest.raises(ps.ReleaseError, match="the head was not fitted on these releases"):
         ps.inference.scorecard(head, other)
+    assert "in the order in which the head was fitted on them" in _refusal(head, None)
     schema = ps.ClassSchema(2, CELLS.width, "NAS", 1.0, transform=(CELLS,), class_names=("well", "ill"))
     curved = ps.Release.exact(schema, ps.measure(schema, table, y))
     with pytest.raises(ps.errors.HeadError, match="linear scores"):
@@ -391,3 +416,15 @@ def test_rounds_of_a_module_are_refused_whatever_its_rule() -> None:
         linear_scores(fitted.rule_, [each for each in releases if each is not None])
     with pytest.raises(ps.errors.HeadError, match="without a module"):
         ps.inference.scorecard(ps.heads.RefinedSoftmax().fit_releases(releases), releases)
+
+
+def test_the_query_reads_a_declared_pair() -> None:
+    cells = ps.Cells((ps.Truth("on", values=("it's off", "on")), ps.Truth("old", values=(2, 1))))
+    schema = ps.ClassSchema(2, cells.width, "NAB", 1.0, transform=(cells,))
+    table = pd.DataFrame({"on": ["it's off", "on", "on", None, "on"] * 8, "old": [1, 2, 2, 1, None] * 8})
+    release = ps.Release.exact(schema, ps.measure(schema, table, [0, 1, 1, 0, 1] * 8))
+    card = ps.inference.scorecard(ps.heads.LDA().fit_release(release), release)
+    with sqlite3.connect(":memory:") as base:
+        table.to_sql("visits", base, index=False)
+        found = pd.read_sql_query(card.sql("visits"), base)
+    assert np.allclose(found["log_odds"], card.scores(table)[:, 0], atol=1e-8)

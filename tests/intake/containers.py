@@ -425,6 +425,19 @@ def _parquet(rows: Sequence[Row], table: Table, folder: Path) -> Held:
     return Held(path=path)
 
 
+def _archive(rows: Sequence[Row], table: Table, folder: Path) -> Held:
+    """A file of arrays, each of one type; an array of objects would be a pickle."""
+    held, path = _array(rows, table, folder), folder / "records.npz"
+    arrays = {"X": np.asarray(held.X), "y": np.asarray(held.y)}
+    if table.clip is not None:
+        ids = np.asarray(held.persons)
+        arrays["id"] = ids.astype(str) if all(isinstance(each, str) for each in ids) else ids
+    if any(each.dtype.kind == "O" for each in arrays.values()):
+        raise NotHeldError
+    np.savez(path, **arrays)
+    return Held(path=path)
+
+
 def _daily_files(rows: Sequence[Row], table: Table, folder: Path, *, ids: bool) -> Path:
     """A folder of files, as parties write one a day: each file has the types of its own values."""
     path = folder / "days.parquet"
@@ -507,6 +520,7 @@ CONTAINERS: Mapping[str, Container] = {
     "Arrow dataset": Container(_dataset, _FILES),
     "DuckDB": Container(_relation, (*_ARROW, "duckdb")),
     "CSV file": Container(_csv),
+    "npz file": Container(_archive, plans=("features",), types_ids=True),
     "Parquet file": Container(_parquet, _FILES),
     "Parquet folder": Container(_folder, _FILES),
     "dataset of a folder": Container(_dataset_of_folder, _FILES),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.errors import DataError
+from privstats.errors import DataError, RecordError
 from privstats.intake.column_names import place_of
 from privstats.intake.csv_dialect import Dialect
 from privstats.intake.csv_lines import csv_header, csv_lines, first_misfit
@@ -103,7 +104,7 @@ def test_what_is_broken_costs_its_own_line_alone(broken, left, tmp_path):
 @pytest.mark.parametrize(
     ("how", "told"),
     [
-        ({"encoding": "utf-16"}, "encoding 'utf-16' has other line ends than ASCII, or is unknown"),
+        ({"encoding": "utf-32"}, "encoding 'utf-32' has other line ends than ASCII, or is unknown"),
         ({"encoding": "klingon"}, "encoding 'klingon'"),
         ({"encoding": "idna"}, "encoding 'idna'"),
         ({"encoding": "unicode_escape"}, "encoding 'unicode_escape'"),
@@ -133,7 +134,7 @@ def test_a_first_record_in_the_place_of_names_is_not_told(first, tmp_path):
 
 def test_the_wrong_words_for_a_file_are_said_with_its_header(tmp_path):
     (tmp_path / "t.csv").write_bytes("größe;crp;ill\n1;2;no\n".encode("cp1252"))
-    with pytest.raises(DataError, match="line 1 holds bytes that are no utf-8: set --encoding"):
+    with pytest.raises(DataError, match="line 1, column 1 holds bytes that are no utf-8: set --encoding"):
         csv_header(tmp_path / "t.csv")
     with pytest.raises(DataError, match="it has größe;crp;ill"):
         whole(tmp_path / "t.csv", encoding="cp1252")
@@ -170,11 +171,11 @@ def test_what_programs_write_around_a_table_is_no_column_of_it(tmp_path, text, e
     ("text", "told"),
     [
         ("\n1,2\n", "line 1 is no row of names: write one there. It was read as utf-8, separated by ','"),
-        ("a,b\x07\n", "in the row of names, column 2 has a character that cannot be printed"),
-        ("a,b,a\n", "columns 1 and 3 have one name"),
-        ('a,"b\n1,2\n', "a quote in its row of names is not closed"),
-        ('a,"b\n1,2",\n', "a quote in its row of names is not closed"),
-        ('a,"b"c\n1,2\n', "its row of names has a stray quote"),
+        ("a,b\x07\n", "in line 1, the row of names, column 2 has a character that cannot be printed"),
+        ("a,b,a\n", "in line 1, columns 1 and 3 have one name"),
+        ('a,"b\n1,2\n', "in line 1, its row of names, a quote in column 2 is not closed"),
+        ('a,"b\n1,2",\n', "in line 1, its row of names, a quote in column 2 is not closed"),
+        ('sep=,\na,"b"c\n1,2\n', "in line 2, its row of names, column 2 has a stray quote"),
         ("sep=;\na;b\n", "its first line names the separator ';': set --separator"),
     ],
 )
@@ -185,11 +186,16 @@ def test_a_header_is_refused_with_its_line_or_column_and_the_cause(tmp_path, tex
     assert "1,2" not in str(refused.value)
 
 
-def test_a_file_of_wide_characters_is_refused_by_its_name(tmp_path):
-    for encoding in ("utf-16", "utf-16-le"):
-        (tmp_path / "t.csv").write_bytes("age,ill\n1,no\n".encode(encoding))
-        with pytest.raises(DataError, match="it is written as UTF-16: save it as UTF-8"):
-            csv_header(tmp_path / "t.csv")
+def test_a_repeated_row_of_names_is_no_record(tmp_path):
+    """Files written one behind the other have it; a record that holds one name is a record."""
+    text = "a,b\r\n1,2\r\na,b\r\n\ufeffa,b\r\na,4\r\n"
+    assert columns_of(tmp_path / "t.csv", text.encode()) == {"a": ["1", None, None, "a"], "b": ["2", None, None, "4"]}
+
+
+def test_a_title_above_the_names_is_named_by_its_line(tmp_path):
+    (tmp_path / "t.csv").write_text("Patients of 2019\n\nage,ill\n50,no\n")
+    with pytest.raises(DataError, match=r"has no column 'ill'.*\(its line 3 names it: delete the lines above\)"):
+        RecordFile(tmp_path / "t.csv", "ill").all_records()
 
 
 def test_a_name_with_a_line_break_has_a_space_there(tmp_path):
@@ -205,7 +211,9 @@ def test_a_name_with_a_line_break_has_a_space_there(tmp_path):
         ("a,b\n1,2\n\n1,2,3\n", "line 4 has 3 fields for 2 names"),
         ("a,b\n1,2,3\n2,3,4\n", "line 2 has 3 fields for 2 names (R's write.table leaves out"),
         (",a,b\n0,1\n", "line 2 has 2 fields for 3 columns"),
-        ('a,b\n1,"2"x\n', "line 2 has a stray quote"),
+        ('a,b\n1,"2"x\n', "line 2 has a stray quote in column 2"),
+        ('a,b\n1,"2\\"x"\n', "line 2 has a stray quote in column 2, behind a backslash: export quotes doubled"),
+        ("a,b\n1,2\n\na,b\n3,4\n", "line 4 repeats the row of names"),
         ("a,b\n1,2\n", ""),
     ],
 )
@@ -214,3 +222,39 @@ def test_the_first_record_that_does_not_fit_is_named_by_line_and_cause(tmp_path,
     found = first_misfit(tmp_path / "t.csv", Dialect())
     assert found.startswith(told)
     assert bool(found) == bool(told)
+
+
+def test_a_gap_or_a_text_is_named_by_column_and_line_where_it_is_refused(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text('a,b,ill\n1,2,no\n\n1,"2",no\n' + "1,,no\n" * 2)
+    with pytest.raises(RecordError, match="has missing values in b, first in line 5; omit or impute"):
+        RecordFile(path, "ill").read(("a", "b"))
+    path.write_text("a,b,ill\n" + "1,2,no\n" * 9000 + "1,x,no\n")
+    with pytest.raises(RecordError, match="holds no numbers in b, first in line 9002; encode"):
+        RecordFile(path, "ill").read(("a", "b"))
+    path.write_text('a,ill\n"1",no\n"1\n2",\n')
+    with pytest.raises(RecordError, match="has missing values in ill, first in line 3; omit"):
+        RecordFile(path, "ill", quoted=True).read(("a",))
+
+
+@pytest.mark.parametrize("ending", ["txt", "tsv", "TAB"])
+def test_a_table_of_texts_may_have_another_ending(tmp_path, ending):
+    (tmp_path / f"t.{ending}").write_text("a\till\n1\tno\n")
+    assert RecordFile(tmp_path / f"t.{ending}", "ill", separator="tab").read(("a",)).X.tolist() == [[1]]
+
+
+@pytest.mark.parametrize(
+    ("first", "said"),
+    [
+        (gzip.compress(b"a,ill\n1,no\n"), "it is compressed by gzip: unpack it"),
+        (b"PK\x03\x04", "it is a workbook of Excel or a zip archive: save its sheet as CSV UTF-8"),
+        (b"\xd0\xcf\x11\xe0\xa1", "it is a workbook of an old Excel: save its sheet as CSV"),
+        (b"PAR1\x15", "it is a Parquet file: give it a name that ends in .parquet"),
+        (b"$FL2@(#) SPSS DATA FILE", "it is a file of SPSS: export it as CSV"),
+        (b"<stata_dta>", "it is a file of Stata: export it as CSV"),
+    ],
+)
+def test_what_is_no_text_is_named_with_its_remedy(tmp_path, first, said):
+    (tmp_path / "t.csv").write_bytes(first)
+    with pytest.raises(DataError, match=said):
+        csv_header(tmp_path / "t.csv")

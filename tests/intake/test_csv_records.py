@@ -157,9 +157,9 @@ def test_bytes_that_are_no_text_cost_their_own_line_in_every_encoding(tmp_path, 
 @pytest.mark.parametrize(
     ("rows", "told"),
     [
-        (['1,"x', "2,y,no"], "a quoted text begins in line 2 and does not end"),
+        (['1,"x', "2,y,no"], "a quoted text begins in line 2 and does not end, in column 2"),
         (['1,"x', '2,y"z,no'], "a quoted text begins in line 2 and is followed by a stray quote"),
-        (['1,"x', 'y",no', "3,5' 4\",no"], "goes from line 2 to line 3, and line 4 has a stray quote"),
+        (['1,"x', 'y",no', "3,5' 4\",no"], "goes from line 2 to line 3, and line 4 has a stray quote in column 2"),
         (['1,"x', 'y",no', "3,no"], "goes from line 2 to line 3, and line 4 has 2 fields for 3 names"),
         (['1,"x,no', "2,y,no", '3,"z",no"'], "a quoted text begins in line 2 and is followed by a stray quote"),
         (['1,y,"x', "2,y,no", '3,z,no"'], "lines 2 to 4 are one record with line breaks in quotes, or records of"),

@@ -139,6 +139,10 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "schema.variables.ordered": (lambda: counts(replace(WARD, ordered=True)), "a count table has no use for them"),
     "schema.variables.gaps": (lambda: counts(replace(WARD, gaps=(9,))), "a count table has no use for them"),
+    "schema.variables.as_text": (
+        lambda: counts(ps.Categories("ward", ("042", "42"), as_text=True)),
+        "a count table has no use for them",
+    ),
     **{f"privacy.model {model}": (
         lambda model=model: plan_of(privacy=replace(PERSON, model=model)), "devices add no noise")
         for model in ("distributed", "local")},

@@ -89,6 +89,10 @@ def test_what_an_average_divides_by_is_the_rows_that_can_be_read_in_every_contai
     (X, y), said = rows_of(schema, len(ids), rng), published(schema, rng)
     columns = {name: np.array(values, object) for name, values in X.items()} if isinstance(X, dict) else None
     whole = np.array(list(columns.values())).T if columns is not None else X
+    least = [
+        each.name for each in getattr(schema, "numbers", None) or () if not each.missing
+    ]  # in the others a gap is a cell
+    last = list(columns).index(least[-1]) if columns is not None and least else whole.shape[1] - 1
     names = columns or getattr(schema, "feature_names", None) or tuple(map(str, range(whole.shape[1])))
     read = np.ones(len(ids), bool)
     if y is not None and schema.task != "mean":  # which reads none
@@ -97,7 +101,7 @@ def test_what_an_average_divides_by_is_the_rows_that_can_be_read_in_every_contai
     for gaps in ((math.nan,) * 3, (math.inf, math.nan, -math.inf), (math.nan, "x", 10**400)):
         rows, fine = whole.astype(object), read.copy()
         for place, gap in zip((1, 6, 10), gaps, strict=True):
-            rows[place, -1], fine[place] = gap, False
+            rows[place, last], fine[place] = gap, False
         kept = {name: column[fine] for name, column in X.items()} if isinstance(X, dict) else X[fine]
         want = summed(schema, kept, None if y is None else y[fine], ids[fine], said)
         table = dict(zip(names, rows.T.tolist(), strict=True))

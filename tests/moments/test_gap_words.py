@@ -20,6 +20,7 @@ from privstats.schema.public_values import Published, Values
 pandas = pytest.importorskip("pandas")
 polars = pytest.importorskip("polars")
 arrow = pytest.importorskip("pyarrow")
+parquet = pytest.importorskip("pyarrow.parquet")
 
 WORDS = sorted(MISSING - {""})
 SPELLINGS: tuple[Callable[[str], str], ...] = (str, str.upper, str.title)
@@ -75,9 +76,21 @@ def counts(variable: ps.Categories, **other: Any) -> ps.CountSchema:
     return ps.CountSchema((variable,), (("x",),), **other)
 
 
-def celled(column: ps.Categories) -> ps.ClassSchema:
+def celled(column: ps.Categories, letters: str = "NA", **other: Any) -> ps.ClassSchema:
     cells = ps.Cells((column,))
-    return ps.ClassSchema(2, cells.width, "NA", 1.0, transform=(cells,))
+    return ps.ClassSchema(2, cells.width, letters, 1.0, transform=(cells,), **other)
+
+
+def rounds(columns: int, **other: Any) -> ps.GradientSchema:
+    return ps.GradientSchema(columns, 2, residual_norm=0.3, expected_records=12, course_mu=1.0, **other)
+
+
+def scored(column: ps.Categories, names: tuple[str, str]) -> ps.Scoring:
+    """A head of these classes that reads this column."""
+    schema = celled(column, "NAB", class_names=names)
+    X = {"x": [column.values[place % 3 % len(column.values)] for place in range(24)]}
+    release = ps.Release.exact(schema, ps.measure(schema, X, [names[place // 5 % 2] for place in range(24)]))
+    return ps.Scoring(ps.heads.LDA().fit_release(release), score_bins=4)
 
 
 PLACES: Mapping[str, Place] = {
@@ -117,6 +130,26 @@ PLACES: Mapping[str, Place] = {
         lambda w: {"age": AGE, "dose": TIMES, "y": some(w, "one")},
         "y",
     ),
+    "class of a round": Place(
+        lambda w: rounds(2, class_names=("one", w), feature_names=("age", "dose")),
+        lambda w: {"age": AGE, "dose": TIMES, "y": some(w, "one")},
+        "y",
+    ),
+    "cell of a round": Place(
+        lambda w: rounds((cells := ps.Cells((ps.Categories("x", (w, "one", "two")),))).width, transform=(cells,)),
+        lambda w: {"x": some(w, "one", "three"), "y": [0, 1, 1] * 4},
+        "y",
+    ),
+    "class of a scored head": Place(
+        lambda w: scored(ps.Categories("x", ("a", "b")), ("one", w)),
+        lambda w: {"x": ["a", "b"] * 6, "y": some(w, "one")},
+        "y",
+    ),
+    "cell of a scored head": Place(
+        lambda w: scored(ps.Categories("x", (w, "one", "two")), ("no", "yes")),
+        lambda w: {"x": some(w, "one", "three"), "y": ["no", "yes", "yes"] * 4},
+        "y",
+    ),
     "answer": Place(lambda w: counts(ps.Categories("x", (w, "one"))), lambda w: {"x": some(w, "one")}),
     "answer or nothing": Place(
         lambda w: counts(ps.Categories("x", (w, "one"), missing=True, other=True)), lambda w: {"x": some(w, "two")}
@@ -152,13 +185,23 @@ CONTAINERS: Mapping[str, Callable[[dict[str, list[Any]]], Any]] = {
     "polars": lambda columns: polars.DataFrame(columns),
     "arrow": arrow.table,
 }
-CSV = "csv"
+CSV, PARQUET = "csv", "parquet"
+FILES = (CSV, PARQUET)
+
+
+def constants(schema: Any, shape: tuple[int, ...]) -> Any:
+    """Published values: of a gradient such that no two classes or columns are alike."""
+    return np.sin(np.arange(np.prod(shape))).reshape(shape) if schema.task == "gradients" else np.full(shape, -1.0)
 
 
 def sums(schema: Any, X: Any, y: Any) -> dict[str, Any]:
     published = None
-    if schema.needs:
-        published = Published.of({name: Values.rounded(np.full(shape, -1.0)) for name, shape in schema.needs.items()})
+    if isinstance(schema, ps.Scoring):
+        published, schema = schema.published, schema.schema
+    elif schema.needs:
+        published = Published.of(
+            {name: Values.rounded(constants(schema, shape)) for name, shape in schema.needs.items()}
+        )
     with warnings.catch_warnings(action="ignore", category=UnreadableRecordsWarning):
         moments: Any = ps.measure(schema, X, y, published=published, unreadable="leave out")
     return {row.letter: np.asarray(moments.sums(row)).tolist() for row in schema.sent}
@@ -167,11 +210,16 @@ def sums(schema: Any, X: Any, y: Any) -> dict[str, Any]:
 def in_container(place: Place, word: str, written: str, container: str, folder: Path) -> dict[str, Any]:
     """Measure records whose declared ``word`` is ``written`` so."""
     schema, columns = place.schema(word), place.columns(written)
-    if container == CSV:
-        lines = [columns, *rows_of(columns)]
-        text = "".join(",".join("" if each is None else str(each) for each in line) + "\n" for line in lines)
-        (folder / "t.csv").write_text(text, encoding="utf-8")
-        return sums(schema, *records_in(ps.moments.RecordFile(folder / "t.csv", place.target), schema, "leave out"))
+    if container in FILES:
+        path = folder / f"t.{container}"
+        if container == CSV:
+            lines = [columns, *rows_of(columns)]
+            text = "".join(",".join("" if each is None else str(each) for each in line) + "\n" for line in lines)
+            path.write_text(text, encoding="utf-8")
+        else:
+            parquet.write_table(arrow.table(columns), path)
+        read_by = schema.schema if isinstance(schema, ps.Scoring) else schema
+        return sums(schema, *records_in(ps.moments.RecordFile(path, place.target), read_by, "leave out"))
     y = None if place.target is None else columns.pop(place.target)
     if place.target is None and container in ("lists", "objects") and schema.task == "hazard":
         return sums(schema, columns, None)
@@ -193,7 +241,7 @@ def test_some_records_differ_by_the_word(tmp_path: Path) -> None:
 
 def few() -> Iterator[tuple[str, str]]:
     """Every container for one word."""
-    yield from product(("none",), (*CONTAINERS, CSV))
+    yield from product(("none",), (*CONTAINERS, *FILES))
 
 
 def check(place: Place, word: str, container: str, folder: Path) -> None:
@@ -211,7 +259,7 @@ def test_a_declared_word_is_a_value_in_every_container(name: str, tmp_path: Path
 
 @pytest.mark.parametrize("name", PLACES)
 def test_every_word_is_a_value_where_it_is_declared(name: str, tmp_path: Path) -> None:
-    plain = {each: in_container(PLACES[name], PLAIN, PLAIN, each, tmp_path) for each in (*CONTAINERS, CSV)}
+    plain = {each: in_container(PLACES[name], PLAIN, PLAIN, each, tmp_path) for each in (*CONTAINERS, *FILES)}
     for turn, word in enumerate(WORDS):
         container = list(plain)[turn % len(plain)]
         assert in_container(PLACES[name], word, word, container, tmp_path) == plain[container], (word, container)
@@ -220,7 +268,7 @@ def test_every_word_is_a_value_where_it_is_declared(name: str, tmp_path: Path) -
 @pytest.mark.nightly
 @pytest.mark.parametrize(("name", "word"), list(product(PLACES, WORDS)))
 def test_the_whole_matrix(name: str, word: str, tmp_path: Path) -> None:
-    for container in (*CONTAINERS, CSV):
+    for container in (*CONTAINERS, *FILES):
         check(PLACES[name], word, container, tmp_path)
 
 
@@ -250,3 +298,24 @@ def test_losses_are_named_by_column_with_public_words_alone() -> None:
         ps.measure(hazard(), followers, published=published, unreadable="leave out")
     with pytest.warns(UnreadableRecordsWarning, match="1 hold 'one' in another case"):
         ps.measure(counts(ps.Categories("x", ("one", "two"))), {"x": ["One", "two"]}, unreadable="leave out")
+
+
+def fitted_alone(word: str, written: str) -> dict[str, list[float]]:
+    """By class, the number of its records and their sums, of one party's private fit with hardly any noise."""
+    cells = ps.Cells((ps.Categories("x", (word, "one", "two")),))
+    terms: Any = {"epsilon": 100, "delta": 1e-6, "adjacency": "add-remove", "max_records": 1200, "ledger": "uncharged"}
+    X, y = {"x": some(written, "one", "three") * 100}, [written, "one", written] * 400
+    head = ps.heads.LDA().fit_private(X, y, transform=(cells,), clip_norm=1.0, classes=(word, "one"), **terms)
+    moments = head.release_.moments
+    names = [PLAIN if name == word else name for name in head.classes_.tolist()]
+    return {name: [n, *row] for name, n, row in zip(names, moments.N.tolist(), moments.A.tolist(), strict=True)}
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_a_private_fit_reads_the_word(word: str) -> None:
+    plain, found = fitted_alone(PLAIN, PLAIN), fitted_alone(word, word.upper())
+    assert found.keys() == plain.keys() == {PLAIN, "one"}
+    for name, sums in plain.items():
+        assert found[name] == pytest.approx(sums, abs=20)
+    assert plain[PLAIN] == pytest.approx([800, *plain[PLAIN][1:]], abs=20)
+    assert plain[PLAIN][1] > 200, "a word that is read as a gap moves this sum by more than the tolerance"

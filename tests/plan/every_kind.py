@@ -44,6 +44,7 @@ CELLS = ps.Cells(
         ps.Numeric("dose", suffix="mg", censored=True),
         ps.Dates("seen", ("2020-01-01",), gaps=("1900-01-01",), written="DD.MM.YYYY"),
         ps.Truth("smoker", gaps=(9,)),
+        ps.Truth("former", values=("nein", "ja")),
         ps.Categories("stage", ("I", "II", "III"), ordered=True, gaps=("?",)),
         ps.Categories("ward", (1, 2, 3)),
         ps.Categories("sex", ("f", "m")),

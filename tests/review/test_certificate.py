@@ -146,7 +146,7 @@ def test_persons_who_average_counts_and_numbers_are_certified_at_the_noise_of_th
 def _fields(schema: Any) -> dict[str, Any]:
     names = ("grid_bits", "features", "classes", "folds", "nonnegative", "family", "pulls", "pull", "n_max", "tables")
     names += ("reference", "outcome_names", "score_bins", "by_class", "measure", "balance", "probability")
-    names += ("missing", "left_out")
+    names += ("missing", "left_out", "errors")
     found = {name: getattr(schema, name) for name in names if hasattr(schema, name)}
     return {name: value for name, value in {**found, **schema.plain_fields()}.items() if value is not None}
 

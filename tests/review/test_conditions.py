@@ -2,19 +2,21 @@
 
 import html
 import re
+import tempfile
 from collections.abc import Callable
 
 import pytest
 
 import privstats as ps
+from privstats.cli.parts.party_facts import standing
 from privstats.dp.privacy import MODELS
-from privstats.plan.budget import condition_of
 from privstats.printable.budget import plan_html
 from privstats.review import certificate_checker
 from privstats.review.certificate import certificate_text
 from privstats.workflows.report import Statement, ethics_page, evidence_page, page_of
 from tests import made
 from tests.plan.random_plans import PANEL
+from threat_models.audits.ledger import audit_ledger
 
 GRAPHS = {
     "complete": {"cohort": ps.Cohort(12, 9, 1000, colluders=1)},
@@ -22,6 +24,7 @@ GRAPHS = {
     "robust": {"cohort": ps.Cohort(300, 270, 3000, colluders=3)},
     "sparse": {"cohort": ps.Cohort(300, 270, 3000, colluders=3), "graph": "sparse"},
     "small random": {"cohort": ps.Cohort(100, 95, 1000, colluders=1), "graph": "robust"},
+    "committee": {"cohort": ps.Cohort(1200, 1100, 3000, colluders=3)},
     "split": {"cohort": ps.Cohort(12, 9, 1000, colluders=1), "protocol": "split", "panel": PANEL},
 }
 SETTINGS = [(model, graph) for model in (*MODELS, "none") for graph in GRAPHS if model != "panel" or graph == "split"]
@@ -44,7 +47,20 @@ DOCUMENTS: dict[str, Callable[[ps.Plan], str]] = {
     "ethics page": lambda plan: ethics_page(Statement(plan)),
     "evidence": lambda plan: evidence_page(Statement(plan)),
     "certificate": certified,
+    "ledger": lambda plan: of_spend(plan, lambda ledger: standing(ledger.account("ward"))),
+    "audit of a ledger": lambda plan: of_spend(plan, lambda ledger: str(audit_ledger(ledger))),
 }
+
+
+def of_spend(plan: ps.Plan, document: Callable[[ps.dp.Ledger], str]) -> str:
+    """A document of a ledger that paid for one release of a plan."""
+    with tempfile.TemporaryDirectory() as folder:
+        ledger = ps.dp.Ledger.create(f"{folder}/ledger.sqlite")
+        if isinstance(plan.privacy, ps.Privacy):
+            unit, adjacency = plan.privacy.unit, plan.privacy.adjacency
+            ledger.set_cap("ward", unit=unit, adjacency=adjacency, epsilon=100.0, delta=1e-5)
+        ps.session.Charge(ledger, "ward").spend(plan, b"june")
+        return document(ledger)
 
 
 def told(document: str) -> str:
@@ -70,11 +86,16 @@ def test_no_document_states_a_promise_without_its_condition(model: str, graph: s
         ("complete", "at most 1 of 12 parties work with the server"),
         ("no colluders", "no party works with the server"),
         ("robust", "at most 3 of 300 parties work with the server, chosen without knowledge of the random graph"),
+        (
+            "committee",
+            "at most 3 of 1200 parties work with the server, chosen without knowledge of the random graph and its "
+            "committee",
+        ),
         ("sparse", "the server follows the protocol and at most 3 of 300 parties work with the server, chosen without"),
         ("split", "leader and helpers do not all work together and at most 1 of 12 parties work with them"),
     ],
 )
 def test_the_condition_names_who_may_lie_and_work_together(graph: str, words: str) -> None:
     plan = plan_of("distributed", graph)
-    assert condition_of(plan).startswith(words)
+    assert plan.condition.startswith(words)
     assert f", while {words}" in certified(plan)

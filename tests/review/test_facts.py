@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 import privstats as ps
+from privstats.review.special_facts import number_facts
 from tests import made
 
 
@@ -166,3 +167,29 @@ def test_outcomes_share_the_budget_and_subgroups_divide_the_records():
     assert told(grouped, "subgroups by") is None, "groups of sites divide no records of one"
     sigma, single = whole.noise.sigma, alone.noise.sigma
     assert sigma["e"] / single["e"] == pytest.approx(math.sqrt(2), rel=0.01)
+
+
+def test_columns_of_0_and_1_without_declared_texts_are_named_when_the_plan_is_made():
+    """Their texts were excluded when records were read, and nothing said so before."""
+    cohort = ps.Cohort(20, 16, 1_000, colluders=2)
+
+    def said(treatment, outcome):
+        schema = ps.EffectSchema.of({"age": (20, 90)}, treatment=treatment, outcome=outcome, probability=0.5)
+        return told(
+            ps.Effect.full_plan(schema=schema, cohort=cohort, privacy=made.promise("distributed")), "hold numbers"
+        )
+
+    assert said("arm", {"died": (0, 1)}) == (
+        "arm and died must hold numbers, true and false as 1 and 0: a record with another text there is excluded; "
+        "where files hold texts, declare both, what means no first, as in arm=no/yes"
+    )
+    assert said({"arm": ("a", "b")}, {"died": (0, 1)}).startswith("died must hold")
+    assert said("arm", {"days": (0, 30)}).startswith("arm must hold")
+    assert said({"arm": ("a", "b")}, {"died": ("no", "yes")}) is None
+    hazard = ps.HazardSchema(
+        2, 2.0, bins=ps.Bins("months", (0, 6, 12)), event="died", feature_names=("arm",),
+        transform=(ps.transforms.ConstantFeature(1.0),),
+    )  # fmt: skip
+    assert number_facts(hazard)[0].startswith("died must hold numbers")
+    texts = ps.transforms.Levels((), (ps.Categories("died", ("no", "yes")),))
+    assert not number_facts(replace(hazard, transform=(texts, *hazard.transform)))

@@ -58,8 +58,11 @@ def _unpack(data: bytes) -> tuple:
     kind, data = data[0], data[1:]
     if kind < 0x80:
         return kind, data
-    if kind in (0xC4, 0xC5):
-        width = kind - 0xC3
+    if kind in (0xCC, 0xCD):
+        width = kind - 0xCB
+        return int.from_bytes(data[:width], "big"), data[width:]
+    if kind in (0xC4, 0xC5, 0xC6):
+        width = {0xC4: 1, 0xC5: 2, 0xC6: 4}[kind]
         size, data = int.from_bytes(data[:width], "big"), data[width:]
         return data[:size], data[size:]
     assert 0x90 <= kind < 0xA0 or kind == 0xDC

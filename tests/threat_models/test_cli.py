@@ -210,6 +210,17 @@ def test_the_list_has_every_attack():
     assert "mean-ratio" in call("list").stdout
 
 
+def test_the_list_of_a_plan_shows_what_each_attack_reads_of_it(small):
+    listed = {each["name"]: each for each in json.loads(call("list", small, "--json").stdout)}
+    assert listed["mean-ratio"]["reads"] == "A"
+    assert listed["likelihood-ratio"]["reads"] == "NASBD"
+    assert listed["event-time"]["reads"] == ""
+    assert "HazardSchema" in listed["event-time"]["does not apply"]
+    shown = " ".join(call("list", small).stdout.split())
+    assert "reads of this plan" in shown
+    assert "nothing: is written for a HazardSchema" in shown
+
+
 def test_an_attack_is_named_by_a_test():
     """It joins the list by itself; that it succeeds without noise only a test of its own says."""
     tests = "".join(path.read_text() for path in Path(__file__).parent.rglob("test_*.py"))

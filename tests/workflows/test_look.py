@@ -30,8 +30,13 @@ AGES = [*range(20, 80)] * 3
         (ps.Dates("x"), ["20200102"] * 4,
             "4 are no dates, such as 20200102: correct it, or they count as missing. "
             'To read them, state written = "YYYYMMDD" in columns.toml'),
+        (ps.Dates("x"), ["2019-03-28T00:00+01:00", "2019-07-28T00:00+02:00"],
+            "all are at 22:00 or 23:00. If that is midnight of your time zone, these are dates, and dates without a "
+            'zone of another hospital differ from them: state written = "ISO in Europe/Berlin", with your zone, in '
+            "columns.toml, or export dates without a time"),
         (ps.Truth("x"), ["ja", "nein"] * 4,
-            "8 are neither true nor false, such as ja, nein: correct it, or they count as missing"),
+            "8 are neither true nor false, such as ja, nein: correct it, or they count as missing. "
+            "To read them, state both in columns.toml, what means no first: values = [..., ...]"),
         (ps.Categories("x", ("f", "m", "d")), ["F", "m", "f", "F"],
             "2 are not listed, such as F: another spelling? By case alone differs F for f"),
         (ps.Categories("x", ("f", "m")), ["F", "m", "f", "F"],
@@ -46,6 +51,14 @@ AGES = [*range(20, 80)] * 3
 )  # fmt: skip
 def test_a_likely_mistake_is_named(column, values, said):
     assert looked(column, values).remarks == (said,)
+
+
+@pytest.mark.parametrize(
+    ("written", "values"),
+    [("", ["2019-03-28T00:00+01:00", "2019-07-28"]), ("ISO in Europe/Berlin", ["2019-03-28T00:00+01:00"] * 2)],
+)
+def test_dates_and_times_of_a_declared_zone_are_no_question(written, values):
+    assert looked(ps.Dates("x", written=written), values).remarks == ()
 
 
 def test_every_spelling_that_differs_by_case_is_named():
@@ -84,6 +97,7 @@ def test_quartiles_gaps_and_ends_are_counted():
     shares = looked(ps.Categories("sex", ("f", "m", "d")), ["f", "f", "m", "x"])
     assert (shares.values, shares.other, shares.outermost) == ("f 50%, m 25%, d 0%", 1, None)
     assert looked(ps.Truth("smokes"), [True, "false", 1, 0]).values == "false 50%, true 50%"
+    assert looked(ps.Truth("on", values=("nein", "ja")), ["ja", "nein", None]).values == "nein 33%, ja 33%"
 
 
 def test_rows_of_a_key_are_counted_however_it_is_written():

@@ -18,6 +18,7 @@ from privstats.moments import Moments
 from privstats.plan import Plan
 from privstats.randomness import Generator
 from privstats.release import Release
+from privstats.schema import RecordSchema
 from threat_models import bounds, ceilings
 from threat_models.adversary import Adversary
 from threat_models.attack import Examination
@@ -35,7 +36,9 @@ class RingWrap(Examination):
     needs = Adversary(knows="all-but-one", active=True)
 
     def refusal(self, plan: Plan) -> str | None:
-        """Needs central noise: elsewhere noise is in what is summed, before any party sees a sum."""
+        """Needs records, and central noise: elsewhere noise is in what is summed, before any party sees a sum."""
+        if not isinstance(plan.schema, RecordSchema):
+            return f"fills sums of records, and the plan measures a {type(plan.schema).__name__}"
         central = plan.noise is not None and plan.noise.trust.drawn_by == "server"
         return None if central else "needs central noise; here noise is in the sum before any party sees it"
 

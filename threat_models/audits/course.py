@@ -33,9 +33,10 @@ from privstats.release import Release
 from privstats.schema import Categories, CountSchema, Schema
 from privstats.secagg.protocols import protocol_of
 from threat_models.audits.canary import GROUP_MU, lower_bounds
-from threat_models.audits.counts import records_at, tables_in
-from threat_models.audits.kinds import Outcome, as_declared, columns_of, in_arms, outcome_of
+from threat_models.audits.counts import records_at
+from threat_models.audits.kinds import as_declared, columns_of, in_arms, outcome_of
 from threat_models.audits.promise import mu_of
+from threat_models.audits.records import drawn_records
 from threat_models.audits.target import Target, target_of
 from threat_models.audits.verdict import Report
 
@@ -321,24 +322,13 @@ def _history(course: Course, place: int, many: int, rng: Generator) -> list[Rele
     return [*history, *[None] * (place - len(history))]
 
 
-def _outcome(schema: Schema) -> Outcome:
-    """Return the outcome of the schema's records; counts of declared columns do not read it."""
-    return Outcome(1) if schema.task == "counts" and schema.transform else outcome_of(schema)
-
-
 def invented(plan: Plan, rng: Generator) -> Release:
     """Invented sums: of synthetic records, so that they look like an honest release.
 
     Raises:
         SchemaError: no records are made up for schemas of this kind.
     """
-    schema, chance = plan.schema, _chance(rng)
-    X: Any
-    if isinstance(schema, CountSchema) and not schema.transform:
-        X, y = records_at(tables_in(schema), chance.random((_INVENTED_RECORDS, len(schema.read)))), None
-    else:
-        columns, outcome = columns_of(schema), _outcome(schema)
-        X = chance.normal(size=(_INVENTED_RECORDS, columns)) * (schema.clip_norm / math.sqrt(columns))
-        X, y = as_declared(schema, in_arms(schema, X), outcome.drawn(len(X), chance))
+    schema = plan.schema
+    X, y = drawn_records(schema, _INVENTED_RECORDS, _chance(rng))
     vector = flatten(exact_moments(schema, X, y, published=plan.published, unreadable=plan.unreadable))
     return Release(plan, vector, tuple(range(plan.cohort.min_survivors)))

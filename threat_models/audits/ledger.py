@@ -37,11 +37,16 @@ def audit_ledger(ledger: Ledger, dataset: str | None = None) -> Report:
     notes += [
         f"{a.dataset}: to delta comes {a.masking_failure:.2g} for the masking" for a in accounts if a.masking_failure
     ]
+    notes += [f"{a.dataset}: {_claim(a)} while {'; and '.join(a.conditions)}" for a in accounts if a.conditions]
     notes += [f"{a.dataset}: {room(a)}" for a in accounts if a.cap is not None]
     notes += [f"{a.dataset}: MORE WAS SPENT THAN THE CAP ADMITS" for a in accounts if a.exceeded]
     notes += ["The head, to be kept elsewhere; as --expected-head it tells any older copy:", ledger.head]
     violated = any(account.exceeded for account in accounts)
     return Report("ledger", _TOTALS, tuple(rows), tuple(notes), violated, json_only=_TOTALS_JSON)
+
+
+def _claim(account: Account) -> str:
+    return "masks hide each party's sums" if account.cap is None else "this holds"
 
 
 def audit_history(ledger: Ledger, dataset: str | None = None) -> Report:

@@ -5,6 +5,7 @@ Vectors are drawn behind the public transform, so no transform has to be inverte
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -14,9 +15,9 @@ from numpy.typing import NDArray
 
 from privstats.moments import Moments, exact_moments
 from privstats.randomness import Generator
-from privstats.schema import ClassSchema, PartySchema, RidgeSchema, bare, row_of
+from privstats.schema import ClassSchema, CountSchema, PartySchema, RidgeSchema, Schema, bare, row_of
 from threat_models.audits.counts import records_at, tables_in
-from threat_models.audits.kinds import row_part
+from threat_models.audits.kinds import Outcome, as_declared, columns_of, in_arms, outcome_of, row_part
 from threat_models.audits.target import Target, moments_of, of_single_rows
 
 _RECORDS_PER_CLIENT = 8
@@ -52,6 +53,23 @@ def known_parties(target: Target, rng: Generator) -> list[Moments]:
     each = min(each, target.privacy.max_records_per_client or each)
     party = row_part("party", target.schema, "party of known records")
     return [of_single_rows(target.plan, party(target, each, rng)) for _ in range(cohort.clients)]
+
+
+def drawn_records(schema: Schema, count: int, chance: np.random.Generator) -> tuple[Any, Any]:
+    """Return random records as a file states them: rows or columns by name, and labels or targets, or None.
+
+    Rows are about as long as the clip, so that some are clipped.
+
+    Raises:
+        SchemaError: no records are made up for schemas of this kind.
+    """
+    declared = schema.task == "counts" and bool(schema.transform)
+    if isinstance(schema, CountSchema) and not declared:
+        return records_at(schema, chance.random((count, len(schema.read)))), None
+    columns = columns_of(schema)
+    outcome = Outcome(1) if declared else outcome_of(schema)  # counts of declared columns read no outcome
+    X = chance.normal(size=(count, columns)) * (schema.clip_norm / math.sqrt(columns))
+    return as_declared(schema, in_arms(schema, X), outcome.drawn(count, chance))
 
 
 def of_tables(target: Target, count: int, rng: Generator) -> Moments:

@@ -63,43 +63,42 @@ def of_parties(target: Target, rng: Generator, starts: int) -> float:
     return max(worst_attempt(plain, target.sigma, adjacency, rng, _STEPS)[0] for _ in range(starts))
 
 
-def of_rounds(target: Target, rng: Generator, starts: int) -> float:
-    """Search records and published values of a round of gradients, scores or calibrations."""
-    schema: Any = behind_the_transform(target.schema)  # type: ignore[arg-type]
-    return _most_of_records(
-        target, rng, starts, lambda noise, how, chance: worst_attempt(schema, noise, how, chance, _ROUND_STEPS)[0]
-    )
+def _most_of_records(target: Target, rng: Generator, starts: int, worst: _Search) -> float:
+    """Return what the worst unit of ``promise.records`` worst records moves: the sums are linear in records."""
+    found = max(worst(target.sigma, target.privacy.adjacency, rng) for _ in range(starts))
+    return target.promise.records * found
 
 
-def of_hazards(target: Target, rng: Generator, starts: int) -> float:
-    """Search persons, published weights and clocks of a round of hazards."""
-    schema: Any = hazards.behind_the_transform(target.schema)  # type: ignore[arg-type]
-    search = hazards.worst_trajectories
-    return _most_of_records(
-        target, rng, starts, lambda noise, how, chance: search(schema, noise, how, chance, _ROUND_STEPS)[0]
-    )
+def _of_search(
+    search: Callable[..., tuple[float, object]], steps: int, plain: Callable[[Any], Any] = lambda schema: schema
+) -> Callable[[Target, Generator, int], float]:
+    """Return the function of target, generator and starts that repeats a climb and returns its largest mu.
+
+    Args:
+        search: one climb, of schema, noise, adjacency, generator and steps.
+        plain: the schema that is searched.
+    """
+
+    def declared(target: Target, rng: Generator, starts: int) -> float:
+        schema = plain(target.schema)
+        return _most_of_records(
+            target, rng, starts, lambda noise, how, chance: search(schema, noise, how, chance, steps)[0]
+        )
+
+    return declared
 
 
-def of_effects(target: Target, rng: Generator, starts: int) -> float:
-    """Search records, arms and published lines of a treatment effect."""
-    schema: Any = target.schema
-    return _most_of_records(
-        target,
-        rng,
-        starts,
-        lambda noise, how, chance: effect.worst_attempt(schema, noise, how, chance, _ROUND_STEPS)[0],
-    )
+of_rounds = _of_search(worst_attempt, _ROUND_STEPS, behind_the_transform)
+"""Search records and published values of a round of gradients, scores or calibrations."""
 
+of_hazards = _of_search(hazards.worst_trajectories, _ROUND_STEPS, hazards.behind_the_transform)
+"""Search persons, published weights and clocks of a round of hazards."""
 
-def of_within(target: Target, rng: Generator, starts: int) -> float:
-    """Search a client and the record that comes or goes."""
-    schema: Any = target.schema
-    return _most_of_records(
-        target,
-        rng,
-        starts,
-        lambda noise, how, chance: within.worst_client(schema, noise, how, chance, _WITHIN_STEPS)[0],
-    )
+of_effects = _of_search(effect.worst_attempt, _ROUND_STEPS)
+"""Search records, arms and published lines of a treatment effect."""
+
+of_within = _of_search(within.worst_client, _WITHIN_STEPS)
+"""Search a client and the record that comes or goes."""
 
 
 def of_sites(target: Target, rng: Generator, starts: int) -> float:
@@ -134,12 +133,6 @@ def of_aligned(target: Target, rng: Generator, starts: int) -> float:
     gone = clients if target.privacy.adjacency == "replace-one" else []
     shifts = [*clients, *(one - other for one in gone for other in gone)]
     return max(in_sigmas(schema, target.sigma, shift) for shift in shifts)
-
-
-def _most_of_records(target: Target, rng: Generator, starts: int, worst: _Search) -> float:
-    """Return what the worst unit of ``promise.records`` worst records moves: the sums are linear in records."""
-    found = max(worst(target.sigma, target.privacy.adjacency, rng) for _ in range(starts))
-    return target.promise.records * found
 
 
 def broken_promise(target: Target, rng: Generator) -> list[str]:

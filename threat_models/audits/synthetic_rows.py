@@ -20,7 +20,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 import privstats as ps
 from privstats.contrib.synthetic.course import Synthetic
-from privstats.contrib.synthetic.rows import fit_of
+from privstats.contrib.synthetic.fit import fit_of
 from privstats.dp import Guarantee
 from privstats.intake.columns import read
 from privstats.moments.cells import cells_in

@@ -59,9 +59,13 @@ _DRAWS = {
 }
 
 
-def upload(plan: Plan, moments: Moments, rng: Generator | None) -> RingVector:
-    """One client's vector before masking: the library's own contribution, clip and noise share included."""
-    return session.contribution(plan, of_single_rows(plan, moments), rng, allow_reproducible=True).vector
+def upload(plan: Plan, moments: Moments, rng: Generator | None, index: int | None = None) -> RingVector:
+    """One client's vector before masking: the library's own contribution, clip and noise share included.
+
+    Args:
+        index: the client's, where the plan assigns groups or probabilities to clients.
+    """
+    return session.contribution(plan, of_single_rows(plan, moments), rng, index=index, allow_reproducible=True).vector
 
 
 def of_single_rows(plan: Plan, moments: Moments) -> Moments:
@@ -267,8 +271,8 @@ class Target:
     def sum_of(self, parties: Sequence[Moments], rng: Generator | None) -> RingVector:
         """The sum of these parties' contributions in the ring, as the masking protocol would unmask it."""
         total = self.plan.ring.zeros()
-        for moments in parties:
-            total.add(upload(self.plan, moments, rng))
+        for index, moments in enumerate(parties):
+            total.add(upload(self.plan, moments, rng, index))
         return total
 
     def seen(self, total: RingVector, rng: Generator | None, *, minimum: bool = False) -> Release | str:

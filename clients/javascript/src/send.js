@@ -6,9 +6,9 @@ import { sentenceOf } from "./say.js";
 
 // as many bytes as the client in Python reads
 const [MAX_BYTES, MAX_PROBLEM] = [1 << 24, 1 << 16];
-const [FIRST_MS, LONGEST_MS, PATIENCE_MS, REQUEST_MS] = [500, 30_000, 2 * 3_600_000, 30_000];
-const KEEPALIVE = 60_000;
 const HOUR = 3_600_000;
+const [FIRST_MS, LONGEST_MS, PATIENCE_MS, REQUEST_MS] = [500, 30_000, 2 * HOUR, 30_000];
+const KEEPALIVE = 60_000;
 const PLAIN = { credentials: "omit", referrerPolicy: "no-referrer", redirect: "error" };
 
 async function textOf(response, most) {
@@ -36,7 +36,7 @@ async function problemOf(response) {
   const named = typeof problem?.code === "string" && /^[a-z_]{1,40}$/.test(problem.code);
   const code = named ? problem.code : `http_${response.status}`;
   const retry = named ? problem.retry === true : response.status >= 500 || [408, 429].includes(response.status);
-  return { code, retry, after: Number(response.headers.get("Retry-After")) * 1000 || 0 };
+  return { code, retry, after: Math.min(+response.headers.get("Retry-After") * 1000 || 0, HOUR) };
 }
 
 /** Returns the result of `work`, whose signal aborts after some milliseconds, or together with the `outer` signal. */

@@ -366,6 +366,20 @@ test("refusals that ask to wait are waited for, with the same bytes", async () =
   );
 });
 
+test("no leader makes a device give up, or wait for years, by what it says of the next try", async () => {
+  const { leader } = await opened();
+  for (const after of ["9".repeat(400), 10 ** 10]) {
+    leader.before = () => problem("busy", 503, { retry: true, after });
+    const ending = new AbortController();
+    const sending = deliver("https://leader.example/v1/runs/00/reports/4", new Uint8Array(100), {
+      fetch: leader.fetch,
+      signal: ending.signal,
+      onWaiting: () => setTimeout(() => ending.abort(), 5),
+    });
+    await assert.rejects(sending, (error) => error.name === "AbortError");
+  }
+});
+
 test("patience ends with a sentence, and other refusals end at once", async () => {
   const { leader } = await opened();
   leader.before = () => problem("busy", 503, { retry: true, after: 3600 });

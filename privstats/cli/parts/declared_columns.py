@@ -25,9 +25,11 @@ _HEAD = """\
 # What the columns of the table hold, from its data dictionary and not from records: every party reads this.
 # kind: numeric, dates, truth or categories; "?" is still to be answered. A column without a table here is never read.
 # numeric: edges = [...] where cut points are public, unit = "mg/dl"; categories: values = ["f", "m"], ordered = true.
+# truth: 1/0, true/false, t/f, y/n and their long forms; values = ["FALSCH", "WAHR"] for another pair, false first.
 # any: gaps = [-9, "-", "#DIV/0!"], codes of a missing value.
 # numeric: suffix = "%" where a sign follows the number; censored = true where "<0.5" is a number just below.
 # dates: written = "DD.MM.YYYY" where they are not ISO dates; also MM/DD/YY, DDMONYYYY, days since 1899-12-30 (Excel).
+# dates: written = "ISO in Europe/Berlin" where times have a zone, as 2019-03-27T23:00:00Z, which is 2019-03-28 there.
 # categories: as_text = true for codes such as 042 and 1E30, which no number may replace.
 # for synthetic rows also hashed: buckets = 64, codes that no list names; only their public hash is counted.
 """

@@ -24,10 +24,20 @@ _PAIR, _NAMED = 2, 6
 
 @dataclass(frozen=True)
 class Declaration:
-    """The columns of a plan; the target is separate."""
+    """The columns of a plan; the target is separate.
+
+    Attributes:
+        complete: exclude each record with a gap in a column.
+    """
 
     columns: tuple[Column, ...]
     target: Column
+    complete: bool = False
+
+    @property
+    def cells(self) -> Cells:
+        """The declared columns as a map."""
+        return Cells(self.columns, missing="left out" if self.complete else None)
 
     @property
     def task(self) -> str:
@@ -37,7 +47,7 @@ class Declaration:
     @property
     def answers(self) -> dict[str, Any]:
         """Answers to questions that the columns determine."""
-        width = Cells(self.columns).width
+        width = self.cells.width
         if self.task == "ridge":  # norm 1, plus a constant of length 1
             return {"task": self.task, "features": width + 1, "clip_norm": math.sqrt(1 + _CONSTANT**2)}
         return {"task": self.task, "classes": self._classes, "features": width, "clip_norm": 1.0}
@@ -45,11 +55,10 @@ class Declaration:
     @property
     def fields(self) -> dict[str, Any]:
         """Schema fields without a question."""
-        cells = Cells(self.columns)
         if self.task == "ridge":
-            return {"transform": (cells, ConstantFeature(_CONSTANT))}
-        names = tuple(map(str, self.target.values)) if isinstance(self.target, Categories) else None
-        return {"transform": (cells,), "class_names": names}
+            return {"transform": (self.cells, ConstantFeature(_CONSTANT))}
+        names = tuple(map(str, getattr(self.target, "values", ())))
+        return {"transform": (self.cells,), "class_names": names or None}
 
     @property
     def names(self) -> list[str]:
@@ -59,7 +68,7 @@ class Declaration:
     @property
     def open(self) -> tuple[str, ...]:
         """Columns without cut points, which a course must estimate first."""
-        return Cells(self.columns).open
+        return self.cells.open
 
     @property
     def named(self) -> str:
@@ -149,7 +158,7 @@ def of_public_file(file: RecordFile, drop: Sequence[str]) -> Declaration:
     predicted = next((place_of(target, names) for target in file.targets), None)
     if predicted is None:
         raise DataError(f"name the column of {file.path} to predict with --target: {', '.join(names)}")
-    kinds = kinds_of({name: found.readings(name) for name in names}, found.raw)
+    kinds = kinds_of({name: found.readings(name) for name in names}, found.raw, affixed=found.affixed(names))
     target = kinds.pop(names[predicted])
     if isinstance(target, str):
         raise DataError(f"the target {names[predicted]!r} cannot be predicted: {target}; name another one")

@@ -121,12 +121,14 @@ def standing(account: Account) -> str:
     from privstats.ledger.accounts import epsilon_of
 
     cap, delta = account.cap, account.quoted_delta
+    held = "; and ".join(account.conditions)
     if cap is None:
-        return _exact(account)
+        return _exact(account) + (f"; masks hide each party's sums while {held}" if held else "")
     most = cap.epsilon if cap.delta == delta else epsilon_of(account.mu_cap, delta)
     spent = f"spent epsilon {account.spent:.4g} of {most:.4g} at delta {delta:g}"
     masking = f"; masking adds {account.masking_failure:.2g} to delta" if account.masking_failure else ""
-    return spent + masking + ("; MORE THAN THE CAP ADMITS" if account.exceeded else "")
+    condition = f", while {held}" if held else ""
+    return spent + condition + masking + ("; MORE THAN THE CAP ADMITS" if account.exceeded else "")
 
 
 def _exact(account: Account) -> str:

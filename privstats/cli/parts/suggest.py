@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from privstats.inference import HalfWidth
     from privstats.moments import RecordFile
     from privstats.workflows.suggest import Choice, Suggestion
 
@@ -38,6 +39,9 @@ class Guesses:
     residual: Annotated[float | None, option("With --half-width: residual spread of the outcome.", "STD")] = None
     treated: Annotated[float, option("With --half-width, in an observational study: share of the treated.")] = 0.5
     separation: Annotated[float, option("As --treated: spread of treatment's log odds, 0 for a coin.", "STD")] = 1.0
+    rarest: Annotated[
+        float | None, option("With --half-width: share of the rarest stratum, or of each column's last text.", "SHARE")
+    ] = None
 
 
 @expanded
@@ -161,13 +165,22 @@ def _show_widths(path: Path | None, guesses: dict[str, Any], as_json: bool) -> N
         typer.echo(json_text({"half_widths": named, **({"warnings": warned} if warned else {})}))
         return
     several = ["shares of the promise"] if len(ways) > 1 else []
-    headings = ["records", "half width", "without noise", *several]
-    cells = [(f"{width.records:,}", f"{width.noisy:.3g}", f"{width.exact:.3g}", label) for label, width in rows]
+    headings = ["records", "half width", "no noise", "reported", *several]
+    cells = [
+        (f"{width.records:,}", f"{width.noisy:.3g}", f"{width.exact:.3g}", _told(width), label) for label, width in rows
+    ]
     console = terminal()
     console.print(table_of(headings, [row[: len(headings)] for row in cells], left=several))
     console.print(f"95 % intervals {predicted_of(plan).quantity}. inf: noise will hide it.")
+    console.print(
+        "reported: draws from these guesses whose table reports the row; of several rows, the one hidden most."
+    )
     for line in warned:
         console.print(escape(line))
+
+
+def _told(width: HalfWidth) -> str:
+    return f"{width.reported} of {width.draws}"
 
 
 def _ways(plan: ps.Plan) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from privstats import session
+from privstats.contrib.http.closing import Closing
 from privstats.contrib.http.exchange import CODES, Refused
 from privstats.contrib.http.folders import Answered, End, Manifest, PanelOffers, clear_journal, leader_folder, named
 from privstats.contrib.http.owner import AGAIN, TAKEN, Verdict
@@ -53,6 +54,7 @@ class LeaderRun:
 
     Attributes:
         now: Unix seconds.
+        counted: seconds that no setting of the clock moves.
         defers: ``part_sums`` sums settled parts; checks wait for them.
         manifest: for devices; None until the panel is complete.
         trouble: why the sum is not released; else empty.
@@ -62,6 +64,7 @@ class LeaderRun:
     folder: RoundFolder
     settings: Settings
     now: Callable[[], float] = time.time
+    counted: Callable[[], float] = time.monotonic
     say: Callable[[str], None] = log_line
     defers: bool = False
     manifest: Manifest | None = None
@@ -77,6 +80,8 @@ class LeaderRun:
         self._offers = PanelOffers(self.folder, self.settings, self.say)
         self._answered = Answered(self._run_home, self.folder.key)
         self._closing = False
+        date = self.settings.closes.timestamp() + _GRACE_SECONDS
+        self._date = Closing(date, self._run_home / "closes", self.say, self.now, self.counted)
 
     @classmethod
     def open(cls, home: str | os.PathLike[str], **named: Any) -> LeaderRun:
@@ -292,7 +297,7 @@ class LeaderRun:
         if server.expired:
             server.abandon()
             return True
-        if first and not (self._due or len(self._answered) == self._parameters.clients):
+        if first and not (len(self._answered) == self._parameters.clients or self._due):
             return False
         status = server.step_status()
         if status.waiting_for and (status.abort is not None or not first):
@@ -310,7 +315,7 @@ class LeaderRun:
 
     @property
     def _due(self) -> bool:
-        return self._closing or self.now() >= self.settings.closes.timestamp() + _GRACE_SECONDS
+        return self._closing or self._date.passed()
 
     def _finish(self, server: JournaledServer) -> None:
         end = SessionEnd(self.folder, self.say)
@@ -332,6 +337,7 @@ class LeaderRun:
         self.ended = ended
         if not ended.release:
             self._answered.forget()
+        self._date.forget()
         self.close()
         self.say(self.sentence)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from copy import copy
 from dataclasses import replace
-from typing import Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import msgspec
 import numpy as np
@@ -283,8 +283,12 @@ class _Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     adapter: Literal["none", "linear", "trained"]
     attraction: float = 0.03  # older files have none, and their bytes do not change
     pull: float | Literal["cv"]
-    pulls: dict[str, float | None]
+    pulls: dict[str, Annotated[float, msgspec.Meta(ge=0)] | None]
     head: str
+
+
+_LARGEST = 1e30
+"""Largest magnitude in a personal head's file: products of its square with numbers of a head's file are finite."""
 
 
 def _read(content: Content, path: PathLike) -> Personal:
@@ -335,8 +339,8 @@ def _check_tensors(personal: Personal, tensors: dict[str, NDArray[Any]]) -> None
         shapes |= {"centre": (features,), "matrix": (features, features)}
     if {name: values.shape for name, values in tensors.items()} != shapes:
         raise ValueError("tensors of other names or shapes")
-    if not all(values.dtype == np.float64 and np.isfinite(values).all() for values in tensors.values()):
-        raise ValueError("tensors must be finite float64")
+    if not all(values.dtype == np.float64 and (np.abs(values) <= _LARGEST).all() for values in tensors.values()):
+        raise ValueError("tensors must be float64 of a size that squares of products can have")
 
 
 def _require_known(head: ClassHead) -> None:

@@ -24,6 +24,7 @@ from privstats.engines.network.transport import Declined
 from privstats.errors import DataError, LedgerError, LocalProtocolError
 from privstats.files.decoding import from_msgpack
 from privstats.moments import Moments
+from privstats.release import Release
 from privstats.secagg.machines import OnUpload
 from privstats.session import RoundCharge
 
@@ -106,7 +107,7 @@ class Changes:
                     "queued since: they are excluded for now"
                 )
             elif release is not None and central:
-                registry.excluded_centrally(place, release, index)
+                _listed(registry, place, release, index, say)
             else:
                 _proven(folder, place, ended[place], say)
 
@@ -193,6 +194,13 @@ def _is_client(folder: Folder) -> bool:
 def _spent(folder: Folder) -> bool:
     run = folder.roster.run
     return any(account.of_run(run) is not None for account in folder.ledger.accounts())
+
+
+def _listed(registry: RecordRegistry, place: int, release: Release, index: int, say: Callable[[str], None]) -> None:
+    try:
+        registry.excluded_centrally(place, release, index)
+    except LedgerError as error:
+        say(f"round {place}: the server's list does not prove that our records are in no sum: {error}")
 
 
 def _proven(folder: Folder, place: int, statements: bytes, say: Callable[[str], None]) -> None:

@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from privstats.errors import DataError
 from privstats.intake.arrays import host_rows, is_tensor, require_plain
 from privstats.intake.columns import Readings, array_of, read
-from privstats.intake.meaning import reading
+from privstats.intake.meaning import reading, word_of
 from privstats.intake.person_ids import RULE, names_of
 from privstats.intake.tables import ReadRows, is_frame, is_list, ordered_columns, plain_numbers, row_entries
 from privstats.moments.measurement import Unreadable, exact_moments
@@ -38,6 +38,7 @@ class PersonRows:
         X, y: arrays ``(n, ...)`` and ``(n,)`` or ``(n, targets)``; or lists and frames, as for ``measure``.
         unnamed: number of excluded rows without a person.
         rule: of ``person_ids``, for reading the names again when measuring.
+        words: words for a gap, such as ``none``, that the plan declares as values: no gap in the digests.
 
     Example:
         >>> rows = ps.moments.PersonRows.of([[0.5, 0.0], [0.0, 0.5], [1.0, 1.0]], [0, 0, 1], ["007", "7", "n/a"])
@@ -50,6 +51,7 @@ class PersonRows:
     persons: tuple[str, ...]
     unnamed: int = 0
     rule: int = RULE
+    words: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, X: Any, y: Any, persons: Any, *, rule: int = RULE) -> PersonRows:
@@ -90,7 +92,7 @@ class PersonRows:
     def digests(self) -> Mapping[str, bytes]:
         """SHA-256 of each person's rows, in any order."""
         rows = defaultdict[str, list[bytes]](list)
-        for name, digest in zip(self.persons, _row_digests(self.X, self.y), strict=True):
+        for name, digest in zip(self.persons, _row_digests(self.X, self.y, self.words), strict=True):
             rows[name].append(digest)
         return {name: hashlib.sha256(b"".join(sorted(result))).digest() for name, result in rows.items()}
 
@@ -99,7 +101,7 @@ class PersonRows:
         wanted = set(names)
         places = [place for place, name in enumerate(self.persons) if name in wanted]
         X, y = rows_at(self.X, self.y, np.array(places, np.intp))
-        return PersonRows(X, y, tuple(self.persons[place] for place in places), rule=self.rule)
+        return replace(self, X=X, y=y, persons=tuple(self.persons[place] for place in places), unnamed=0)
 
     def without(self, names: Collection[str]) -> PersonRows:
         """Return the rows of all other persons."""
@@ -135,16 +137,17 @@ def _plain(values: Any) -> Any:
     return values if plain is None or plain.ndim > _TABLE_AXES else plain
 
 
-def _row_digests(X: Any, y: Any) -> list[bytes]:
+def _row_digests(X: Any, y: Any, words: Collection[str]) -> list[bytes]:
     X, y = _plain(X), _plain(y)
     if is_list(X) or is_list(y):  # rows of a list may differ in length
-        pairs = zip(_cells(X), _cells(y), strict=True)
-        return [hashlib.sha256(_read([*row, *target])).digest() for row, target in pairs]
+        pairs = zip(_cells(X, words), _cells(y, words), strict=True)
+        return [hashlib.sha256(_read([*row, *target], words)).digest() for row, target in pairs]
     if not len(X):
         return []
     columns, texts = [*_columns(X), *_columns(y)], defaultdict[int, list[tuple[int, str]]](list)
     for place, column in enumerate(columns):
-        for row, text in column.texts.items():
+        declared = {row: word for row, word in column.words.items() if word in words}
+        for row, text in (column.texts | declared).items():
             texts[row].append((place, text))
     numbers = np.column_stack([column.numbers for column in columns]).astype("<f8")
     beside = (json.dumps(texts[row]).encode() if row in texts else b"" for row in range(len(numbers)))
@@ -159,15 +162,15 @@ def _columns(values: Any) -> Sequence[Readings]:
     return [read(column) for column in array.reshape(len(array), -1).T]
 
 
-def _cells(values: Any) -> list[Sequence[Any]]:
+def _cells(values: Any, words: Collection[str]) -> list[Sequence[Any]]:
     if is_list(values):
         return [(row,) if (entries := row_entries(row)) is None else entries for row in values]
-    columns = [column.plain for column in _columns(values)] if len(values) else []
+    columns = [column.keeping(words) for column in _columns(values)] if len(values) else []
     return list(zip(*columns, strict=True)) if columns else [()] * len(values)
 
 
-def _read(cells: list[Any]) -> bytes:
-    result = [reading(cell) for cell in cells]
+def _read(cells: list[Any], words: Collection[str]) -> bytes:
+    result = [word if (word := word_of(cell)) in words else reading(cell) for cell in cells]
     numbers = np.array([each if isinstance(each, float) else np.nan for each in result], "<f8")
     texts = [(place, each) for place, each in enumerate(result) if isinstance(each, str)]
     return _encoded(numbers) + (json.dumps(texts).encode() if texts else b"")

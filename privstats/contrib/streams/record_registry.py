@@ -16,13 +16,14 @@ from privstats import secagg
 from privstats.contrib.streams.registry_index import KEY_BYTES, SECRET_BYTES, Send, State, record_keys
 from privstats.contrib.streams.registry_log import Changes, RegistryLog, View
 from privstats.contrib.streams.stream import Stream
-from privstats.course.base import Releases, verify_next
+from privstats.course.base import Releases, run_of_round, verify_next
 from privstats.dp import Ledger, NoPrivacy, Privacy, Spend
 from privstats.errors import DataError, LedgerError
 from privstats.intake.meaning import LOST
 from privstats.intake.person_ids import RULE, names_of
 from privstats.ledger.charges import RoundCharge, prove_excluded_upload
 from privstats.moments import Moments, MomentsDelta, PersonRows
+from privstats.moments.code_rows import listed_words
 from privstats.plan import Plan
 from privstats.release import Release
 
@@ -266,16 +267,22 @@ class RecordRegistry:
     def excluded_centrally(self, node: int, release: Release, index: int) -> None:
         """Send a node's records again at no cost, because the central server's list excludes this client.
 
-        Read the release with ``signed_by``. Under any model but central the list proves nothing.
+        Read the release with ``signed_by``. Under any model but central the list proves nothing. It is proof about the
+        one session that the release names, ``course.run_of_round(entry.run, node)``.
 
         Raises:
-            LedgerError: another model, a list with this client, or no outstanding upload.
+            LedgerError: another model, another node's release, a list with this client, or no outstanding upload.
         """
         privacy = self.stream.first.privacy
         if isinstance(privacy, NoPrivacy) or privacy.trust.drawn_by != "server":
             raise LedgerError("a server's list is no proof that a vector was not counted, unless the model is central")
         if release.plan != self.stream.first or index in release.survivors:
             raise LedgerError("this release is not of this stream, or counts this client: its records are sent")
+        if release.run != run_of_round(self.entry.run, node):
+            raise LedgerError(
+                f"this release does not name the session of node {node} of this run, so its list is no proof about "
+                "that node: pass the release that the server signed for it"
+            )
         with self._log.changing() as changes:
             self._outstanding(changes, node)
             changes.end(node, "returned")
@@ -496,7 +503,7 @@ class PersonRegistry(RecordRegistry):
             )
 
     def _marks(self, rows: PersonRows) -> Mapping[bytes, bytes]:
-        keys = self._keys(rows.names)
+        keys, rows = self._keys(rows.names), replace(rows, words=listed_words(self.stream.first.schema))
         return {
             key: hmac.digest(self.secret, _ROWS + key + rows.digests[name], "sha256")[:KEY_BYTES]
             for key, name in zip(keys, rows.names, strict=True)

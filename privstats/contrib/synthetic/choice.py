@@ -19,6 +19,7 @@ import numpy as np
 from privstats.contrib.synthetic.junction_tree import Array, JunctionTree
 from privstats.contrib.synthetic.projection import projected
 from privstats.contrib.synthetic.proportional import Beliefs, consistent, proportional
+from privstats.kinds.counts import MAX_COUNT_CELLS
 
 Pair = tuple[int, int]
 
@@ -187,7 +188,10 @@ def _cells(screened: Screened, pair: Pair) -> int:
 
 
 def _small(screened: Screened, selected: Sequence[Pair], pair: Pair) -> bool:
-    return JunctionTree(screened.sizes, (*selected, pair)).cells <= MAX_CELLS
+    pairs = (*selected, pair)
+    if sum(_cells(screened, each) for each in pairs) > MAX_COUNT_CELLS:
+        return False
+    return JunctionTree(screened.sizes, pairs).cells <= MAX_CELLS
 
 
 def _ranked(scored: tuple[float, Pair]) -> tuple[float, Pair]:

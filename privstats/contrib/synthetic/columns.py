@@ -234,12 +234,12 @@ class DeclaredFile(RecordFile):
 
 
 def restored(column: Column, values: Sequence[Any]) -> list[Any]:
-    """Return drawn values, dates as ISO texts and truths as bools."""
+    """Return drawn values: dates as ISO texts, truths as their declared pair or as bools."""
     match column:
         case Dates():
             return [None if value is None else _date(value) for value in values]
         case Truth():
-            return [None if value is None else bool(value) for value in values]
+            return [None if value is None else (column.values or (False, True))[int(value)] for value in values]
     return list(values)
 
 

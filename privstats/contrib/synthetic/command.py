@@ -35,7 +35,7 @@ def synthesise(
 ) -> None:
     """Draw rows of no real person from the released counts: they cost no budget, and may not be counted again.
 
-    The text next to the file states the promise, the measured pairs, and how far the rows are from each released table.
+    The text next to the file states the promise, the measured pairs, and how far the rows are from each exact table.
     """
     from privstats.cli.parts.declared_columns import tables_in
     from privstats.contrib.synthetic.columns import column_of

@@ -25,6 +25,7 @@ from privstats.course.planned import Planned, require_plan
 from privstats.course.promise import Promise, count_plan, part_of, promised
 from privstats.errors import PlanError
 from privstats.intake.record_files import RecordFile
+from privstats.kinds.counts import MAX_COUNT_CELLS
 from privstats.plan import Plan
 from privstats.release import Release
 from privstats.schema import Bins, CountSchema, Variable
@@ -38,8 +39,11 @@ _MOST_COLUMNS = 60
 _SCREENED_LEVELS = 8
 _CLEARNESS, _SCREENED_CLEARNESS = 3.0, 6.0
 """Records of a pair's average cell, in standard deviations of its noise."""
-_LEAST_LEVELS = 2
-_USUAL_ONES, _USUAL_SCREEN, _USUAL_LEVELS = 0.2, 0.2, 16
+_MIN_LEVELS, _MAX_LEVELS = 2, 250
+"""One pair of columns of ``_MAX_LEVELS`` cells, others and missing values included, fits into a session."""
+_UNCOUNTED_LEVELS, _UNCOUNTED_RECORDS = 16, 65_536.0
+"""Maximum number of cells, and assumed number of records, where the first session has no sum."""
+_USUAL_ONES, _USUAL_SCREEN = 0.2, 0.2
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,8 @@ class Synthetic(Planned):
         plan: of the first session: a ``CountSchema`` with each variable's one-way table, and its part of the promise.
         share: the first session's part of mu^2, 1/64 to .9.
         screen: the screening's part. With three columns or fewer the pairs get it.
-        levels: maximum number of cells of a variable in a pair, 2 to 64.
+        levels: maximum number of cells of a variable in a pair, 2 to 250. By default only noise limits it: a pair's
+            average cell holds three standard deviations of its noise.
         columns: tables of ``columns.toml``, by which each party's file is read. Empty: parties code values themselves.
         promise: the owners' promise for all sessions.
 
@@ -76,7 +81,7 @@ class Synthetic(Planned):
     plan: Plan
     share: float = field(default=_USUAL_ONES, kw_only=True)
     screen: float = field(default=_USUAL_SCREEN, kw_only=True)
-    levels: int = field(default=_USUAL_LEVELS, kw_only=True)
+    levels: int = field(default=_MAX_LEVELS, kw_only=True)
     columns: tuple[Mapping[str, Any], ...] = field(default=(), kw_only=True, hash=False, metadata={"usual": ()})
     promise: Promise | None = field(default=None, compare=False, kw_only=True)
 
@@ -87,7 +92,7 @@ class Synthetic(Planned):
         *,
         share: float = _USUAL_ONES,
         screen: float = _USUAL_SCREEN,
-        levels: int = _USUAL_LEVELS,
+        levels: int = _MAX_LEVELS,
         columns: Sequence[Any] = (),
     ) -> Synthetic:
         """Return the course that keeps a plan's promise in total.
@@ -213,24 +218,14 @@ class Synthetic(Planned):
         )
         return tuple((names[a], names[b]) for a, b in pairs)
 
+    def variables(self, releases: Releases) -> tuple[Variable, ...]:
+        """Return the model's variables."""
+        return self._cells(self._counts(releases))[0]
+
     def measurements(self, releases: Releases) -> tuple[tuple[Variable, ...], list[Measurement]]:
         """Return the model's variables, and released tables in their cells."""
-        model, _ = self._cells(self._counts(releases))
-        names = [variable.name for variable in model]
-        measurements = []
-        for release in filter(None, releases):
-            schema = release.plan.schema
-            assert isinstance(schema, CountSchema)  # noqa: S101  of this course
-            for table, counts in tables_of(release).items():
-                variables = tuple(map(schema.variable, table))
-                own = tuple(model[names.index(name)] for name in table)
-                if len(table) == 1:
-                    counts, _ = occupied(variables[0], counts, release.sigma["T"])
-                counts, lumps = _in_cells(variables, own, counts)
-                merge = math.sqrt(_merged_size(variables, own))
-                places = tuple(names.index(name) for name in table)
-                measurements.append(Measurement(places, lumps, counts, release.sigma["T"] * merge))
-        return model, measurements
+        model = self.variables(releases)
+        return model, measured(model, counted(releases))
 
     def _counts(self, releases: Releases) -> Release | None:
         release = releases[0] if releases else None
@@ -245,18 +240,26 @@ class Synthetic(Planned):
         counts = [
             occupied(each, held[each.name,], sigma)[0] if ones else np.ones(len(each.cells)) for each in variables
         ]
-        records = max(float(np.mean([each.sum() for each in counts])), 1.0) if ones else float(_USUAL_LEVELS**4)
-        pairs = len(variables) - 1 if self.screens else many
-        levels = _levels(records, self._noise(self._part(self._pairs_share), pairs), self.levels, _CLEARNESS)
+        records = max(float(np.mean([each.sum() for each in counts])), 1.0) if ones else _UNCOUNTED_RECORDS
+        planned = self._neighbours if self.screens else self.all_pairs
+        most = self._fitting(self.levels if ones else min(self.levels, _UNCOUNTED_LEVELS), planned)
+        levels = _levels(records, self._noise(self._part(self._pairs_share), len(planned)), most, _CLEARNESS)
         fine = tuple(merged(each, own, sigma, levels) for each, own in zip(variables, counts, strict=True))
         if not self.screens:
             return fine, fine
         noise = self._noise(self._part(self.screen), many)
         coarse = _levels(records, noise, min(levels, _SCREENED_LEVELS), _SCREENED_CLEARNESS)
-        while coarse > 2 and many * (coarse + 2) ** 2 > 1 << 16:
+        while coarse > _MIN_LEVELS and many * (coarse + 2) ** 2 > MAX_COUNT_CELLS:
             coarse -= 1
         lumped = map(_lumped, variables, fine, counts)
         return fine, tuple(merged(own, held, sigma, coarse) for own, held in zip(fine, lumped, strict=True))
+
+    def _fitting(self, levels: int, pairs: Pairs) -> int:
+        """Return at most ``levels``, with which the tables of some pairs fit into one session."""
+        declared = {variable.name: len(variable.cells) for variable in self.schema.variables}
+        while levels > _MIN_LEVELS and _cells_of(pairs, declared, levels + 2) > MAX_COUNT_CELLS:
+            levels -= 1
+        return levels
 
     @property
     def _pairs_share(self) -> float:
@@ -280,6 +283,48 @@ class Synthetic(Planned):
         return count_plan(self.plan, CountSchema(used, pairs), self._part(self._pairs_share))
 
 
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """One session's noisy tables.
+
+    Attributes:
+        session: from 0.
+        tables: counts per table of the schema, in its shape.
+        sigma: noise standard deviation of a count.
+    """
+
+    session: int
+    schema: CountSchema
+    tables: Mapping[tuple[str, ...], Array]
+    sigma: float
+
+
+def counted(releases: Releases) -> tuple[Counted, ...]:
+    """Return the tables of all sessions with a sum."""
+    out = []
+    for session, release in enumerate(releases):
+        if release is not None:
+            schema = release.plan.schema
+            assert isinstance(schema, CountSchema)  # noqa: S101  of a course
+            out.append(Counted(session, schema, tables_of(release), release.sigma["T"]))
+    return tuple(out)
+
+
+def measured(model: Sequence[Variable], sessions: Sequence[Counted]) -> list[Measurement]:
+    """Return the sessions' tables in the model's cells."""
+    names, out = [variable.name for variable in model], list[Measurement]()
+    for each in sessions:
+        for table, counts in each.tables.items():
+            variables = tuple(map(each.schema.variable, table))
+            own = tuple(model[names.index(name)] for name in table)
+            held = occupied(variables[0], counts, each.sigma)[0] if len(table) == 1 else counts
+            merged_counts, lumps = _in_cells(variables, own, held)
+            merge = math.sqrt(_merged_size(variables, own))
+            places = tuple(names.index(name) for name in table)
+            out.append(Measurement(places, lumps, merged_counts, each.sigma * merge))
+    return out
+
+
 def tables_of(release: Release) -> dict[tuple[str, ...], Array]:
     """Return each table's released counts, in its shape."""
     schema = release.plan.schema
@@ -289,7 +334,11 @@ def tables_of(release: Release) -> dict[tuple[str, ...], Array]:
 
 
 def _levels(records: float, noise: float, most: int, clearness: float) -> int:
-    return min(max(math.isqrt(int(records / (clearness * noise))), _LEAST_LEVELS), most)
+    return min(max(math.isqrt(int(records / (clearness * noise))), _MIN_LEVELS), most)
+
+
+def _cells_of(pairs: Pairs, cells: Mapping[str, int], most: int) -> int:
+    return sum(min(cells[a], most) * min(cells[b], most) for a, b in pairs)
 
 
 def _lumped(variable: Variable, model: Variable, counts: Array) -> Array:
@@ -328,5 +377,8 @@ def _check_numbers(share: object, screen: object, levels: object) -> None:
             raise PlanError(f"{name} must be a number from 1/64 to .9, got {value!r}; leave it out for the usual one")
     if share + screen > 0.95:  # type: ignore[operator]
         raise PlanError("share and screen must leave a twentieth of the promise to the pairs; lower one")
-    if type(levels) is not int or not 2 <= levels <= 64:
-        raise PlanError(f"levels must be an integer from 2 to 64, got {levels!r}; leave it out for the usual one")
+    if type(levels) is not int or not _MIN_LEVELS <= levels <= _MAX_LEVELS:
+        raise PlanError(
+            f"levels must be an integer from {_MIN_LEVELS} to {_MAX_LEVELS}, got {levels!r}; omit it, and noise alone "
+            "limits the cells"
+        )

@@ -73,11 +73,17 @@ def total(measurements: Sequence[Measurement]) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """Log-potentials of a junction tree's cliques, and the estimated number of records."""
+    """Log-potentials of a junction tree's cliques.
+
+    Attributes:
+        records: estimated number of records.
+        parameters: of the fit, one per measured cell.
+    """
 
     tree: JunctionTree
     potentials: tuple[Array, ...]
     records: float
+    parameters: Array
 
     @cached_property
     def beliefs(self) -> list[Array]:
@@ -133,22 +139,24 @@ def systematic(groups: Codes, weights: Array, rng: np.random.Generator) -> Codes
     return out
 
 
-def fitted(tree: JunctionTree, measurements: Sequence[Measurement]) -> Model:
+def fitted(tree: JunctionTree, measurements: Sequence[Measurement], start: Model | None = None) -> Model:
     """Maximise the weighted entropy minus half the tables' squared errors in sigmas.
 
     Args:
         tree: of the model.
         measurements: noisy tables of one variable, or of two that a clique holds.
+        start: a fit to other counts of the same tables, from which the search starts.
     """
     records = total(measurements)
-    fit = _Fit(tree, records, tuple(measurements))
+    fit = _Fit(tree, records, tuple(measurements), None if start is None else start.parameters)
     still = np.zeros(fit.directions.shape[1])
     relative = _TOLERANCE / max(1.0, abs(fit.value(still)[0]))  # as the solver compares
     options: Any = {"maxiter": _MAX_STEPS, "maxfun": 2 * _MAX_STEPS, "maxcor": 30, "ftol": relative, "gtol": 0.0}
     found = minimize(fit.value, still, jac=True, method="L-BFGS-B", options=options)
     if found.nit >= _MAX_STEPS:
         warnings.warn(f"the fit of the rows stopped at {_MAX_STEPS:,} steps: tables follow less closely", stacklevel=2)
-    return Model(tree, tuple(fit.potentials(fit.parameters(found.x))), records)
+    parameters = fit.parameters(found.x)
+    return Model(tree, tuple(fit.potentials(parameters)), records, parameters)
 
 
 def _maps(each: Measurement) -> Maps:
@@ -170,6 +178,7 @@ class _Fit:
     tree: JunctionTree
     records: float
     measurements: tuple[Measurement, ...]
+    known: Array | None
 
     @cached_property
     def counts(self) -> Array:
@@ -271,7 +280,9 @@ class _Fit:
 
     @cached_property
     def start(self) -> Array:
-        """Independent columns: each variable's finest table."""
+        """Parameters of another fit, else independent columns: each variable's finest table."""
+        if self.known is not None:
+            return self.known
         out = np.zeros(len(self.counts))
         for variables, place in self.finest.items():
             if len(variables) == 1:

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from privstats.contrib.synthetic.rows import NO_INTERVALS, Distance, SyntheticRows
+from privstats.contrib.synthetic.distances import Distance
+from privstats.contrib.synthetic.rows import NO_INTERVALS, SyntheticRows
 from privstats.files.atomic import atomic_write
 from privstats.inference.figures import INK, LINES, SMALL, figure_of
 from privstats.workflows.report.layout import Figure, Table, render
@@ -51,15 +52,9 @@ def distance_table(distances: Sequence[Distance]) -> Table:
     """Return each released table's distance, with its interval."""
     return Table(
         "distances",
-        ("table", "session", "from the released table", "from the exact table, 95 %", "in merged cells"),
+        ("table", "session", "from the exact table (95 %)", "from the released table", "in merged cells"),
         [
-            (
-                _title(each),
-                str(each.session),
-                f"{each.value:.3f}",
-                f"{each.low:.3f} to {each.high:.3f}",
-                each.merged_text,
-            )
+            (_title(each), str(each.session), each.exact_text, f"{each.value:.3f}", each.merged_text)
             for each in distances
         ],
     )
@@ -104,9 +99,8 @@ def two_way(table: Distance) -> Any:
 
 
 def _figure(table: Distance, figure: Any) -> Figure:
-    caption = f"{_title(table)}: distance {table.value:.3f}, from the exact table {table.low:.3f} to {table.high:.3f}."
-    if table.merged:
-        caption += f" {table.merged_text}: in declared cells the distance may be larger."
+    caption = f"{_title(table)}: distance {table.exact_text} from the exact table, {table.value:.3f} from the released."
+    caption += f" {table.merged_text}." if table.merged else ""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=150)
     return Figure.of_png(_title(table), caption, buffer.getvalue())

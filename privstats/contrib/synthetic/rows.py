@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from privstats import optional_dependencies
-from privstats.contrib.synthetic.cells import lump, occupied
 from privstats.contrib.synthetic.columns import Column, restored
-from privstats.contrib.synthetic.course import Pairs, Synthetic, tables_of
-from privstats.contrib.synthetic.junction_tree import Array, JunctionTree
-from privstats.contrib.synthetic.model import Codes, Model, fitted, margins, systematic
+from privstats.contrib.synthetic.course import Pairs, Synthetic
+from privstats.contrib.synthetic.distances import Distance
+from privstats.contrib.synthetic.fit import fit_of
+from privstats.contrib.synthetic.model import Codes
 from privstats.course.base import Releases
 from privstats.course.promise import total_of
 from privstats.errors import ReleaseError
@@ -31,43 +30,6 @@ NO_INTERVALS = (
     "of the released tables and the errors of a model, and as many rows can be drawn as anyone wants."
 )
 _MAX_ROWS = 10_000_000
-_LEVEL_NOISE, _LEVEL_TOTAL = 1.959963984540054, 2.241402727604947
-"""Normal quantiles at 97.5 %, one-sided and two-sided: an interval's two parts hold together with 95 %."""
-
-
-@dataclass(frozen=True, eq=False)
-class Distance:
-    """Distance of the synthetic rows from the records in one released table.
-
-    Attributes:
-        columns: one or two names.
-        session: from 0.
-        value: total variation distance between rows and released table, 0 to 1.
-        low, high: 95 % interval for the distance from the exact table, for noise alone; it holds although the rows were
-            fitted to that noise.
-        cells: names of cells, per column.
-        released: released shares, in the table's shape; some may be negative.
-        rows: the rows' shares.
-        noise: noise standard deviation of a released share.
-        merged: columns whose declared cells this table merges, each with its number of merged and of declared cells.
-            The distance between tables in declared cells may be larger, and its interval does not hold for it.
-    """
-
-    columns: tuple[str, ...]
-    session: int
-    value: float
-    low: float
-    high: float
-    cells: tuple[tuple[str, ...], ...]
-    released: Array
-    rows: Array
-    noise: float
-    merged: tuple[tuple[str, int, int], ...] = ()
-
-    @property
-    def merged_text(self) -> str:
-        """In which merged cells the distance is, or empty."""
-        return "; ".join(f"{name} in {few} cells merged from {many}" for name, few, many in self.merged)
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,9 +87,8 @@ class SyntheticRows(Mapping[str, list[Any]]):
     def summary(self) -> str:
         """Return the note, and a line per released table."""
         lines = [
-            f"{' x '.join(each.columns)}: distance {each.value:.3f} from the released table, "
-            f"{each.low:.3f} to {each.high:.3f} from the exact one (session {each.session})"
-            + (f"; {each.merged_text}: in declared cells it may be larger" if each.merged else "")
+            f"{' x '.join(each.columns)}: distance {each.exact_text} from the exact table, {each.value:.3f} from the "
+            f"released one with its noise (session {each.session})" + (f"; {each.merged_text}" if each.merged else "")
             for each in self.distances
         ]
         return "\n".join([self.note, *lines])
@@ -179,105 +140,6 @@ def synthetic(
     return SyntheticRows(values, promise_of(course), fit.pairs, distances, fit.model.records)
 
 
-@dataclass(frozen=True, eq=False)
-class Fit:
-    """A model fitted to a course's releases.
-
-    Attributes:
-        fine: variables with the first session's cells.
-        variables: with the model's cells.
-        model: over the model's cells.
-        inside: per variable, the weight of each fine cell.
-        pairs, releases: of the model.
-    """
-
-    fine: tuple[Variable, ...]
-    variables: tuple[Variable, ...]
-    model: Model
-    inside: tuple[Array, ...]
-    pairs: Pairs
-    releases: Releases
-
-    def fine_cells(self, codes: Codes, rng: np.random.Generator) -> Codes:
-        """Draw each row's fine cells given its model cells."""
-        out = np.empty_like(codes)
-        for axis, (fine, own, weights) in enumerate(zip(self.fine, self.variables, self.inside, strict=True)):
-            lumps = lump(fine, own)
-            table = np.zeros((len(own.cells), len(fine.cells)))
-            table[lumps, np.arange(len(fine.cells))] = weights
-            out[:, axis] = systematic(codes[:, axis], table, rng)
-        return out
-
-    def distances(self, fine: Codes) -> Iterator[Distance]:
-        """Return the distance of rows, in fine cells, from each released table."""
-        names = [variable.name for variable in self.fine]
-        for session, release in enumerate(self.releases):
-            if release is None:
-                continue
-            schema: Any = release.plan.schema
-            for table, counts in tables_of(release).items():
-                places = [names.index(name) for name in table]
-                cells = [
-                    lump(self.fine[place], schema.variable(name))[fine[:, place]]
-                    for place, name in zip(places, table, strict=True)
-                ]
-                flat = np.ravel_multi_index(cells, counts.shape)
-                shares = np.bincount(flat, minlength=counts.size) / len(fine)
-                variables = [schema.variable(name) for name in table]
-                sizes = [(each.name, len(each.cells)) for each in variables]
-                declared = [len(self.fine[place].cells) for place in places]
-                merged = tuple((*few, many) for few, many in zip(sizes, declared, strict=True) if few[1] < many)
-                found = distance(variables, session, shares.reshape(counts.shape), counts, release.sigma["T"])
-                yield replace(found, merged=merged)
-
-
-def distance(variables: Sequence[Variable], session: int, shares: Array, counts: Array, sigma: float) -> Distance:
-    """Return the total variation distance of shares from noisy counts, with an interval for the exact counts.
-
-    By the triangle inequality the two differ by at most half the sum of ``|noise|`` over the number of records, plus
-    half that number's relative error. Each is bounded at 97.5 %: ``|noise|`` has mean ``sigma sqrt(2 / pi)`` and
-    variance ``sigma^2 (1 - 2 / pi)``.
-    """
-    records = max(float(counts.sum()), 1.0)
-    value = float(np.abs(shares - counts / records).sum() / 2)
-    n = counts.size
-    noise = sigma * (n * math.sqrt(2 / math.pi) + _LEVEL_NOISE * math.sqrt(n * (1 - 2 / math.pi)))
-    margin = (noise + _LEVEL_TOTAL * sigma * math.sqrt(n)) / 2 / records
-    low, high = max(0.0, value - margin), min(1.0, value + margin)
-    names, cells = tuple(each.name for each in variables), tuple(each.cells for each in variables)
-    return Distance(names, session, min(value, 1.0), low, high, cells, counts / records, shares, sigma / records)
-
-
-def fit_of(course: Synthetic, releases: Releases) -> Fit:
-    """Fit the model to a course's releases.
-
-    Raises:
-        ReleaseError, PlanError: as of :func:`synthetic`.
-    """
-    if not isinstance(course, Synthetic):
-        raise ReleaseError(f"course must be a Synthetic course, got {type(course).__name__}; give that of the releases")
-    if len(releases) != course.most or not any(releases):
-        raise ReleaseError(f"give the releases of all {course.most} sessions, in order, of which one has a sum")
-    for place, release in enumerate(releases):
-        if release is not None and release.plan != course.next(releases[:place]) and place:
-            raise ReleaseError(f"release {place} is not of this course; give those of its own sessions, in order")
-    variables, measurements = course.measurements(releases)
-    names = [variable.name for variable in variables]
-    pairs = course.pairs(releases)
-    edges = [(names.index(a), names.index(b)) for a, b in pairs]
-    tree = JunctionTree(tuple(len(each.cells) for each in variables), tuple(edges))
-    held = [each for each in measurements if tree.holds(each.variables)]
-    others = [each for each in measurements if not tree.holds(each.variables)]
-    model = fitted(tree, [*held, *margins(others)])
-    ones = {} if releases[0] is None else tables_of(releases[0])
-    sigma = 0.0 if releases[0] is None else releases[0].sigma["T"]
-    inside = tuple(
-        _inside(fine, own, *(occupied(fine, ones[fine.name,], sigma) if ones else (None, 0.0)))
-        for fine, own in zip(course.schema.variables, variables, strict=True)
-    )
-    return Fit(course.schema.variables, variables, model, inside, pairs, tuple(releases))
-
-
 def promise_of(course: Synthetic) -> str:
     """Return the promise of all sessions, in words."""
     total, privacy = total_of(course), course.plan.privacy
@@ -285,20 +147,6 @@ def promise_of(course: Synthetic) -> str:
         f"epsilon {total.epsilon:.4g} at delta {total.delta:.3g} for one {privacy.unit} "  # type: ignore[union-attr]
         f"({privacy.adjacency}) over {total.sessions} sessions"  # type: ignore[union-attr]
     )
-
-
-def _inside(fine: Variable, own: Variable, counts: Array | None, sigma: float) -> Array:
-    """Return fine cells' counts, shrunk to their model cell's mean (positive-part James-Stein)."""
-    if counts is None:
-        return np.ones(len(fine.cells))
-    lumps, out = lump(fine, own), np.empty(len(fine.cells))
-    for cell in range(len(own.cells)):
-        held = counts[lumps == cell]
-        apart = held - held.mean() if len(held) else held
-        squares = float(np.square(apart).sum())
-        shrunk = max(0.0, 1 - (len(held) - 1) * sigma**2 / squares) if squares > 0 else 0.0
-        out[lumps == cell] = held - apart * (1 - shrunk)
-    return np.maximum(out, 0.0) + 1e-9
 
 
 def _drawn(variable: Variable, cells: Codes, rng: np.random.Generator) -> list[Any]:

@@ -23,7 +23,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from privstats.engines.flower import addresses, fork_server
+from privstats.engines.flower import addresses, fork_server, node_memory
 from privstats.engines.flower.polling import IDLE, IDLE_SECONDS, WAKE_UP_PIPE, PollingClock, WakeUpPipe, once_a_second
 from privstats.engines.flower.pulse import WORKING, Signs, WatchedExecutor
 from privstats.engines.flower.replaced_names import check_version, replace
@@ -188,7 +188,8 @@ def _run_server_app(run: Callable[..., Any], *, grid: Any, context: Any, **_: ob
 def _one_sentence(record: logging.LogRecord) -> bool:
     raised = record.exc_info[1] if record.exc_info else None
     if isinstance(raised, PrivstatsError):
-        record.msg, record.args, record.exc_info = str(raised), None, None
+        record.msg, record.args = str(raised), None
+        record.exc_info = record.exc_text = None  # an earlier filter has written the traceback into the latter
     return True
 
 
@@ -219,6 +220,7 @@ def _server() -> Callable[[], None]:
 
 
 def _executor() -> Callable[[], None]:
+    node_memory.unbind_memory()
     name, pipe = os.environ.get(fork_server.PROGRAM), os.environ.get(WAKE_UP_PIPE)
     sleeper = {} if pipe is None else {"time": WakeUpPipe(Path(pipe))}
     replace("flwr.supercore.superexec.run_superexec", {_MONITOR: end_with, **sleeper})
@@ -299,6 +301,7 @@ def main(words: Sequence[str]) -> None:
     if options[:1] == [fork_server.OPTION]:
         program = partial(fork_server.run_tasks, int(options[1]), partial(_run, name, program))
     if name == _NODE:
+        node_memory.bind_memory()
         _leave_with(partial(_run, name, program, options))
     else:
         _run(name, program, options)
@@ -320,6 +323,8 @@ def _leave_with(main: Callable[[], None]) -> None:
             code = ending.code or 0
         else:
             sys.stderr.write(f"{ending.code}\n")
+    except MemoryError:
+        sys.stderr.write(f"{node_memory.FILLED}\n")
     except BaseException:
         traceback.print_exc()
     finally:

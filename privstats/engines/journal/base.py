@@ -79,7 +79,7 @@ def held(place: Path) -> Iterator[int]:
     except BlockingIOError:
         raise InUseError(f"{place} is in use by another process or object: let it end or close it") from None
     except OSError as error:
-        raise LocalProtocolError(f"the journal {place} cannot be opened ({error.strerror})") from None
+        raise LocalProtocolError(f"the journal {place} cannot be opened ({error.strerror})") from error
     try:
         yield handle
     except BaseException:
@@ -117,7 +117,7 @@ def created_directory(path: object) -> Path:
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise LocalProtocolError(f"the directory {directory} cannot be made ({error.strerror})") from None
+        raise LocalProtocolError(f"the directory {directory} cannot be made ({error.strerror})") from error
     return directory
 
 

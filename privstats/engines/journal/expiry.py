@@ -1,4 +1,4 @@
-"""Whether a date has passed, before anything is destroyed because of it.
+"""Whether a date has passed, before anything that cannot be taken back is done because of it.
 
 One look at a clock is not enough: a clock that is wrong for a minute would destroy a run's keys, and with them its sum.
 """
@@ -17,7 +17,7 @@ CONFIRMING_SECONDS = 24 * 3600
 """Seconds between the first look at a clock after a date, and the earliest one that confirms it."""
 
 Look: TypeAlias = Literal["before", "seen", "waiting", "passed"]
-"""A date lies ahead; has passed as seen now for the first time; was seen to pass less than a day ago; has passed."""
+"""A date lies ahead; has passed as seen now for the first time; as seen less than a day ago; has passed."""
 
 _SUFFIX = ".ends"
 _MOST_DIGITS = 40
@@ -35,14 +35,16 @@ class UnconfirmedEndError(LocalProtocolError):
         super().__init__(sentence)
 
 
-def look(until: float, path: Path) -> Look:
+def look(until: float, path: Path, *, now: float | None = None, confirming: float | None = None) -> Look:
     """Look at the clock; the first look after a date is noted next to ``path``, which the date is of.
 
-    Guarantee: ``"passed"`` only if two looks at least a day apart both found the date passed, and no look between them
-    found that it lies ahead.
+    Guarantee: ``"passed"`` only if two looks at least ``confirming`` seconds apart both found the date passed, and no
+    look between them found that it lies ahead.
 
     Args:
         until: Unix time in seconds; 0 has always passed, whatever the clock shows.
+        now: Unix time in seconds; by default that of this machine's clock.
+        confirming: seconds between the two looks; by default a day.
 
     Raises:
         PrivstatsError: the first look cannot be noted.
@@ -55,7 +57,7 @@ def look(until: float, path: Path) -> Look:
     """
     if not until:
         return "passed"
-    mark, now = path.with_name(path.name + _SUFFIX), time.time()
+    mark, now = path.with_name(path.name + _SUFFIX), time.time() if now is None else now
     first = _noted(mark)
     if now < until:
         mark.unlink(missing_ok=True)
@@ -63,7 +65,7 @@ def look(until: float, path: Path) -> Look:
     if not until <= first <= now:
         atomic_write(mark, f"{now!r}\n".encode())
         return "seen"
-    return "passed" if now >= first + CONFIRMING_SECONDS else "waiting"
+    return "passed" if now >= first + (CONFIRMING_SECONDS if confirming is None else confirming) else "waiting"
 
 
 def forget_look(path: Path) -> None:

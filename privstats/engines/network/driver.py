@@ -205,11 +205,20 @@ def gather(context: SessionContext, question: bytes, wanted: frozenset[int], sec
 
 
 def _refused(context: SessionContext, queue: RequestQueue, node: int, asked: Request, reply: Reply) -> None:
-    """Ask again after an unsigned refusal: it may come from a damaged folder that is repaired since."""
-    signed = read_signed_reply(reply.data, asked.digest, reply.code, context.registry.publics)
-    proven = signed is not None and context.registry.claim(node, signed.place)
-    context.tell(node, context.registry.place_of(node), reply.code)
-    if not proven and context.registry.place_of(node) is not None and queue.final(node):
+    """Ask again after an unsigned refusal: it may come from a damaged folder that is repaired since.
+
+    A refusal that another party signed shows that the carrier had mixed up the replies of two nodes.
+    """
+    registry = context.registry
+    signed = read_signed_reply(reply.data, asked.digest, reply.code, registry.publics)
+    before = registry.place_of(node)
+    if signed is not None and before not in (None, signed.place):
+        who, title = context.transport.name(node), registry.title(signed.place)
+        context.once(node, f"node {who} is {title}: replies were mixed up on their way")
+        registry.correct(node, signed.place)
+    proven = signed is not None and registry.claim(node, signed.place)
+    context.tell(node, registry.place_of(node), reply.code)
+    if not proven and registry.place_of(node) is not None and queue.final(node):
         queue.later(node, SILENT)
 
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from privstats.course import Course
 from privstats.course.alone import measured_by_person
-from privstats.course.kinds import admits_of, file_of
+from privstats.course.kinds import admits_of, file_of, schema_read
 from privstats.dp import Account, NoPrivacy, Privacy, joint_mu
 from privstats.dp.privacy import Adjacency
 from privstats.encoding import flatten, unflatten
@@ -39,7 +39,7 @@ from privstats.moments import Beyond, ClipReport, EdgeReport, Moments, PersonMom
 from privstats.moments.from_file import persons_in, records_in
 from privstats.plan import Plan
 from privstats.plug_ins import of_contrib
-from privstats.schema import Bins, HazardSchema
+from privstats.schema import Bins, HazardSchema, Schema
 from privstats.secagg.wire import HiddenRepr
 from privstats.session import Charge, RoundCharge
 from privstats.session.validation import require_moments
@@ -222,11 +222,11 @@ def _measured(folder: RoundFolder, script: Mapping[str, Any], account: str) -> M
         if folder.place == 0:
             admit_persons(folder.above.course, loaded)
         return sums_of_persons(plan, loaded)
-    pair = _pair(folder, loaded)
+    pair = _pair(plan, plan.schema, loaded)
     measured = _measuring(pair[0])
     if (admits := admits_of(folder.above.course)) and folder.place == 0:
-        admits(*pair, plan.unreadable, measured)
-        pair = _pair(folder, _loaded(folder, load))  # batches are read once
+        admits(*_pair(plan, schema_read(folder.above.course), loaded), plan.unreadable, measured)
+        pair = _pair(plan, plan.schema, _loaded(folder, load))  # batches are read once
     moments: Moments = measured(plan.schema, *pair, published=plan.published, unreadable=plan.unreadable)
     return moments
 
@@ -240,7 +240,7 @@ def times_of(folder: RoundFolder) -> Any:
     loaded = _loaded(folder, load)
     if isinstance(loaded, RecordFile):
         return loaded.table([schema.bins.name]).values(schema.bins.name)
-    X, _ = _pair(folder, loaded)
+    X, _ = _pair(folder.plan, folder.plan.schema, loaded)
     return X[schema.bins.name] if isinstance(X, Mapping) else None
 
 
@@ -269,15 +269,15 @@ def _remedy(error: BaseException) -> str:
     return f" (name a file beside {SCRIPT} as Path(__file__).parent / NAME: the current folder may be another)"
 
 
-def _pair(folder: RoundFolder, loaded: Any) -> tuple[Any, Any]:
+def _pair(plan: Plan, schema: Schema, loaded: Any) -> tuple[Any, Any]:
     if isinstance(loaded, RecordFile):
-        return records_in(loaded, folder.plan.schema, folder.plan.unreadable)
+        return records_in(loaded, schema, plan.unreadable)
     return loaded if isinstance(loaded, tuple) and len(loaded) == 2 else (loaded, None)
 
 
 def sums_of_persons(plan: Plan, loaded: Any) -> Moments:
     """Return the sums of a file, or of X, y and ids, under a plan for persons."""
-    X, y, ids = _with_ids(plan, loaded)
+    X, y, ids = _with_ids(plan, plan.schema, loaded)
     options: Any = {"published": plan.published, "unreadable": plan.unreadable}
     return exact_moments(plan.schema, X, y, persons=ids, person_clip=plan.person_clip, **options)
 
@@ -287,13 +287,13 @@ def admit_persons(course: Course, loaded: Any) -> None:
     plan, admits = course.first, admits_of(course)
     if admits is None or isinstance(plan.privacy, NoPrivacy):
         return
-    X, y, ids = _with_ids(plan, loaded)
+    X, y, ids = _with_ids(plan, schema_read(course), loaded)
     admits(X, y, plan.unreadable, measured_by_person(plan.privacy, ids))
 
 
-def _with_ids(plan: Plan, loaded: Any) -> tuple[Any, Any, Any]:
+def _with_ids(plan: Plan, schema: Schema, loaded: Any) -> tuple[Any, Any, Any]:
     if isinstance(loaded, RecordFile):
-        return persons_in(loaded, plan.schema, plan.unreadable)
+        return persons_in(loaded, schema, plan.unreadable)
     if not isinstance(loaded, tuple) or len(loaded) != 3:
         raise DataError(
             "the plan promises persons: load() in records.py returns X, y and an id for each row, or a RecordFile with "

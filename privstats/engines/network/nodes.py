@@ -183,6 +183,13 @@ class NodeRegistry:
             self._store(dict(self._places))
         return True
 
+    def correct(self, node: int, place: int) -> None:
+        """Assign a node the index of its own signature, instead of one that a mix-up on the way had proved."""
+        holder = self._nodes.pop(place, None)
+        if holder is not None:
+            del self._places[holder]
+        self.claim(node, place)
+
     def title(self, place: int) -> str:
         """Return a party's name in sentences: ``party 3``, ``helper 1``."""
         return f"party {place}" if place < self.clients else f"helper {place - self.clients + 1}"

@@ -7,6 +7,7 @@ machines' answers are sent; error texts go to the party's own operator.
 
 from __future__ import annotations
 
+import errno
 import sqlite3
 import time
 from collections.abc import Callable, Mapping
@@ -53,7 +54,16 @@ ANOTHER_VERSION = "the server speaks another version of this engine: install the
 
 RETAIN_SECONDS = 30 * 24 * 3600.0
 """Seconds for which a last answer is kept for a server that never sends the end of the session."""
-_PASSING = {sqlite3.SQLITE_BUSY: "busy", sqlite3.SQLITE_FULL: "disk", sqlite3.SQLITE_IOERR: "disk"}
+_PASSING = {
+    sqlite3.SQLITE_BUSY: "busy",
+    **dict.fromkeys(
+        (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN), "disk"
+    ),
+}
+_REMEDIES = {
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "Make room"),
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "Let this account write there"),
+}
 
 
 @dataclass(frozen=True)
@@ -107,7 +117,7 @@ class Party:
             party = self.at(self._round(envelope))
         except Exception as error:  # only a code leaves, for every error
             code = code_of_error(error)
-            self.report(reason_of(error))
+            self.report(_sentence(error))
             answer, reached = Answer(code, self._signed(code, message)), ""
         else:
             answer, reached = party.answer(named, message), party.reached
@@ -238,7 +248,7 @@ def answer(home: str | Path, kind: str, data: bytes, *, simulated: bool) -> Answ
         if not simulated:
             check_not_simulated(party.folder.roster)
     except Exception as error:  # the server gets a code in every case
-        PARTY.warning("%s", reason_of(error))
+        PARTY.warning("%s", _sentence(error))
         return Answer(passing_code(error) or FAILED)
     return party.answer(kind, data)
 
@@ -367,7 +377,7 @@ class RoundParty:
         session = f"sessions/{self.folder.session}"
         sentences = {
             "busy": f"{session} is in use by another process: let it end first",
-            "disk": f"cannot write {session}: {_why(error)}; nothing was sent. Make room: the server asks again",
+            "disk": _sentence(error, f"write {session}"),
             "over": SESSION_ENDED,
             "restored": f"{session} was put back from a backup or copied: it may have answered more than it knows, so "
             "nothing was sent, and nothing will be in this session",
@@ -406,8 +416,6 @@ def code_of_error(error: Exception) -> str:
         return error.code
     if passing := passing_code(error):
         return passing
-    if _os_error(error) is not None:
-        return "disk"
     codes: tuple[tuple[type[Exception], str], ...] = (
         (LedgerError, "ledger"),
         (SessionEndedError, "over"),
@@ -420,16 +428,30 @@ def code_of_error(error: Exception) -> str:
 
 
 def passing_code(error: Exception) -> str:
-    """Return the code for a locked or full ledger, after which the server asks again; empty for other errors."""
-    cause = error.__cause__ if isinstance(error, LedgerError) else None
-    return _PASSING.get(cause.sqlite_errorcode & 0xFF, "") if isinstance(cause, sqlite3.Error) else ""
+    """Return the code of an error that may pass, after which the server asks again; empty for other errors.
+
+    Such are a ledger that is locked, and any file but the records that cannot be read or written.
+    """
+    cause = error.__cause__
+    if isinstance(error, LedgerError) and isinstance(cause, sqlite3.Error):
+        return _PASSING.get(cause.sqlite_errorcode & 0xFF, "")
+    return "" if _os_error(error) is None else "disk"
 
 
-def _os_error(error: BaseException) -> OSError | None:
-    cause = error.__cause__ if isinstance(error, LocalProtocolError) else error
+def _os_error(error: Exception) -> OSError | None:
+    if isinstance(error, DataError):
+        return None
+    cause = error.__cause__ if isinstance(error, PrivstatsError) else error
     return cause if isinstance(cause, OSError) else None
 
 
-def _why(error: Exception) -> str:
+def _sentence(error: Exception, what: str = "") -> str:
+    """Return an error's sentence, which for a system error states what failed and the remedy."""
     cause = _os_error(error)
-    return (cause.strerror or "it failed").lower() if cause is not None else "it failed"
+    if cause is None:
+        return reason_of(error)
+    failed = str(error)
+    if isinstance(error, OSError) or (what and isinstance(error, LocalProtocolError)):  # the latter name no file
+        why = (cause.strerror or "it failed").lower()
+        failed = f"cannot {what or f'read or write {cause.filename}'}: {why}; nothing was sent"
+    return f"{failed}. {_REMEDIES.get(cause.errno or 0, 'Check the disk')}: the server asks again"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from privstats.course import Course
-from privstats.course.kinds import admits_of
+from privstats.course.kinds import admits_of, schema_read
 from privstats.engines.network.folder import Folder
 from privstats.engines.network.measuring import (
     SCRIPT,
@@ -89,7 +89,7 @@ def _require_admitted(course: Course, file: RecordFile) -> None:
     if plan.person_clip is not None:
         admit_persons(course, file)
     elif admits := admits_of(course):
-        admits(*records_in(file, plan.schema, plan.unreadable), plan.unreadable)
+        admits(*records_in(file, schema_read(course), plan.unreadable), plan.unreadable)
 
 
 def _summed(plan: Plan, file: RecordFile) -> Moments:

@@ -138,7 +138,7 @@ CODES: Mapping[str, Code] = {
     "wrong_course": Code('runs another course: compare "privstats course show" digests'),
     "stranger": Code("is no party of this roster"),
     "no_data": Code("cannot measure its records: its operator has the reason"),
-    "disk": Code("cannot save its state", SILENT),
+    "disk": Code("cannot read or write its files: its operator has the reason", SILENT),
     "ledger": Code("has no budget left"),
     "clock": Code("has a clock by which the key of this session has ended: its operator has the reason", SILENT),
     "over": Code('has ended this session: start a new one with a new run name ("privstats roster renew")'),

@@ -6,7 +6,7 @@ Negative counts stay, because clipping at 0 would bias every sum.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -137,6 +137,19 @@ def ratio(part: float, whole: float, cells: tuple[int, int], sigma: float, z: fl
     root = math.sqrt(max(middle**2 - (part**2 - noise * a) / square, 0.0))
     low, high = np.clip([middle - root, middle + root], 0.0, 1.0)
     return Interval(float(np.clip(part / whole, 0, 1)), float(low), float(high), True)
+
+
+def mean_of(shares: Sequence[Interval]) -> Interval:
+    """Return the mean of independent shares, with the ends of their intervals (Zou and Donner 2008).
+
+    A share near 0 or 1 of few records has a lopsided interval, which its standard error does not show.
+    """
+    many = len(shares)
+    value = math.fsum(each.value for each in shares) / many
+    if not all(each.reported for each in shares):
+        return Interval(value, 0.0, 1.0, False)
+    below, above = (math.hypot(*(getattr(each, end) - each.value for each in shares)) / many for end in ("low", "high"))
+    return Interval(value, max(value - below, 0.0), min(value + above, 1.0), True)
 
 
 def spread(function: Callable[[Array], Array], counts: Array, sigma: float) -> tuple[Array, Array]:

@@ -18,7 +18,7 @@ from privstats.inference.groups.shares import GroupShares, chosen_names, group_s
 from privstats.inference.inversion import quantile
 from privstats.inference.releases import map_columns, reckoned_sigma, require_gaussian, require_level, require_records
 from privstats.inference.reporting import HIDDEN, Source
-from privstats.inference.summary import RowTable, Summary, chance_of, ends_of, formerly, number_of
+from privstats.inference.summary import RowTable, Summary, chance_of, count_of, ends_of, formerly, number_of
 from privstats.inference.treatment_effects.balance import standardised_differences
 from privstats.release import Release
 from privstats.schema import ClassSchema, CountSchema, narrowed
@@ -311,7 +311,7 @@ def means_summary(means: GroupMeans) -> Summary:
         "Means by group",
         ("", "group", "mean or n (%)" if shares else "mean", *ends_of(means.alpha), "std", "P", "SMD"),
         rows,
-        head=((f"records {group}", f"{n:,.0f}") for group, n in zip(means.groups, means.counts, strict=True)),
+        head=((f"records {group}", count_of(n)) for group, n in zip(means.groups, means.counts, strict=True)),
         notes=(*(() if means.differences is None else (_SMD,)), *((_SHARES,) if shares else ())),
         methods=f"{_METHODS} {_METHODS_OF_SHARES}" if shares else _METHODS,
     )

@@ -15,7 +15,7 @@ from privstats.estimates.denoise import Array
 from privstats.inference.counts.statistics import chi2_contingency, quantile_of
 from privstats.inference.counts.table import CountTable, Interval, count_table, ratio, z_of
 from privstats.inference.reporting import HIDDEN, Source
-from privstats.inference.summary import RowTable, Summary, chance_of, formerly
+from privstats.inference.summary import RowTable, Summary, chance_of, count_of, formerly
 from privstats.release import Release
 from privstats.schema import Bins
 from privstats.schema.variables import Variable
@@ -128,7 +128,7 @@ class GroupShares(RowTable):
         even = "values even inside a bin, " if any(each.quartiles for each in self.variables.values()) else ""
         source = Source(self.release, self.alpha, f"independent records, {even}honest clients")
         columns = ("", *(f"{group}, n (%)" for group in self.groups), *self._compared)
-        head = ((f"records {group}", f"{n:,.0f}") for group, n in zip(self.groups, self.records, strict=True))
+        head = ((f"records {group}", count_of(n)) for group, n in zip(self.groups, self.records, strict=True))
         return source.summary(f"Cells by {self.by}", columns, rows, head=head, notes=(_FOOT,), methods=_METHODS)
 
     @property

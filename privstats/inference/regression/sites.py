@@ -290,8 +290,15 @@ class _Blocks:
         return cls(G, h, unit**2 * float(Q[:, -1, -1].sum()), release.moments.N)
 
     def equations(self, sigma: float, unit: float, degrees: float) -> NormalEquations:
-        noise = {"sigma_G": sigma, "sigma_h": sigma * unit / math.sqrt(2), "sigma_q": sigma * unit**2}
-        return NormalEquations(self.G.sum(axis=0), self.h.sum(axis=0), self.q, **noise, degrees=degrees)
+        return NormalEquations(
+            self.G.sum(axis=0),
+            self.h.sum(axis=0),
+            self.q,
+            sigma_G=sigma,
+            sigma_h=sigma * unit / math.sqrt(2),
+            sigma_q=sigma * unit**2,
+            degrees=degrees,
+        )
 
     def parts(self) -> Parts:
         return Parts(self.G, self.h, np.full(len(self.G), math.nan), math.nan)

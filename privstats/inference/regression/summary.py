@@ -11,7 +11,7 @@ import numpy as np
 from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
 from privstats.inference.reporting import HIDDEN, Source, listed
-from privstats.inference.summary import Summary, chance_of, ends_of, number_of
+from privstats.inference.summary import Summary, chance_of, count_of, ends_of, number_of
 
 if TYPE_CHECKING:
     from privstats.inference.regression.cell_table import CellTable
@@ -94,7 +94,7 @@ def _by_column(
 def head_of(table: Regression) -> tuple[tuple[str, str], ...]:
     """Return a regression's records and measures."""
     noisy = " (noisy)" if table.release.plan.noise is not None else ""
-    records = () if table.nobs is None else (("records", f"{table.nobs:,.0f}{noisy}"),)
+    records = () if table.nobs is None else (("records", f"{count_of(table.nobs)}{noisy}"),)
     linear = (
         ("degrees of freedom", f"{table.df_resid:,.0f}"),
         ("R-squared", HIDDEN if table.rsquared is None else f"{table.rsquared:.3f}"),

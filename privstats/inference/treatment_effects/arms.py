@@ -12,7 +12,7 @@ from privstats.errors import ReleaseError
 from privstats.inference.inversion import quantile
 from privstats.inference.releases import reckoned_sigma
 from privstats.inference.reporting import HIDDEN
-from privstats.inference.summary import formerly
+from privstats.inference.summary import count_of, formerly
 from privstats.inference.treatment_effects.adjusted import (
     AdjustedMean,
     Standardisation,
@@ -42,7 +42,7 @@ class Total:
         if math.isnan(self.value):
             return HIDDEN
         reach = quantile(alpha, math.inf) * self.error
-        return f"{self.value:,.0f}" + (f" +- {reach:,.0f}" if self.error else "")
+        return count_of(self.value) + (f" +- {reach:,.0f}" if self.error else "")
 
 
 @dataclass(frozen=True)

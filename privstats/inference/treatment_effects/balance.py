@@ -14,7 +14,7 @@ from privstats.inference.counts.table import gradients
 from privstats.inference.inversion import quantile
 from privstats.inference.releases import column_names, map_columns
 from privstats.inference.reporting import HIDDEN, Source
-from privstats.inference.summary import Framed, Summary, ends_of, formerly, number_of, rows_by
+from privstats.inference.summary import Framed, Summary, count_of, ends_of, formerly, number_of, rows_by
 
 if TYPE_CHECKING:
     from privstats.inference.treatment_effects.table import EffectTable
@@ -192,7 +192,7 @@ def balance_summary(table: EffectTable, alpha: float) -> Summary:
             (name, *(map(number_of, values) if reported else _HIDDEN[: len(columns) - 1]))
             for name, reported, values in zip(balance.columns, balance.reported, numbers, strict=True)
         ),
-        head=(("treated, others", f"{treated:,.0f} and {others:,.0f} (noisy)"),),
+        head=(("treated, others", f"{count_of(treated)} and {count_of(others)} (noisy)"),),
         notes=(
             "Means are in the units of the columns. Differences are standardised by the root of the mean of both "
             f"arms' variances, {weighting}; their intervals are about these records, and cover noise alone.",

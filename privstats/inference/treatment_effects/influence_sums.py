@@ -6,9 +6,10 @@ Disjoint subgroups' sums and noise variances add up.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 
@@ -25,6 +26,12 @@ from privstats.release import Release
 from privstats.schema import EffectSchema, RidgeSchema, narrowed
 from privstats.schema.base import INFLUENCES
 from privstats.schema.public_values import Published, Values
+
+_LIGHT = 0.4  # standard errors that one record may weigh, where noise does not hide the skew of rare outcomes
+_QUIET = 0.6  # standard deviations of the noise, in influences of one record, below which it does not
+_RARE = 0.2  # probability of an arm below which it does not either
+
+Ratio = TypeVar("Ratio", RatioOfSums, RatioOfMeans)
 
 
 @dataclass(frozen=True)
@@ -181,12 +188,39 @@ def groups_of(read: CourseSums, place: int = 0, nuisance: float = 0.0) -> GroupS
 def ratio_of(
     schema: EffectSchema, sums: InfluenceSums, line: Values, *, nuisance: float = 0.0, fitted: bool
 ) -> RatioOfSums | RatioOfMeans:
+    """Return S / W of one outcome, with a variance that allows for few heavy records (:func:`_widened`)."""
+    if schema.measure:
+        return _widened(schema, sums, schema.unit(line), lambda each: _ratio_of_means(schema, each, line, fitted))
+    return _widened(schema, sums, schema.unit(line), lambda each: _ratio_of_sums(schema, each, line, nuisance, fitted))
+
+
+def _widened(schema: EffectSchema, sums: InfluenceSums, unit: float, ratio: Callable[[InfluenceSums], Ratio]) -> Ratio:
+    """Return the ratio, widened where one record could weigh more than .4 of a standard error.
+
+    The mean of a few heavy records is skewed, and their estimated variance varies as much. Noise of .6 of the heaviest
+    influence hides that, unless an arm is rare. With less noise the sums are read as if they had that much, or the
+    standard error counts as 1 / .4 of the heaviest influence, whichever is narrower. So less noise never widens an
+    interval beyond that of more.
+    """
+    own, heavy = ratio(sums), (unit / _LIGHT) ** 2
+    rarest = 0.5 if schema.probability is None else min(schema.min_chances) * (schema.trim or 1.0)
+    loud = rarest >= _RARE
+    if own.variance >= heavy or (loud and sums.sigma_e >= _QUIET):
+        return own
+    wide = own.with_variance(heavy)
+    if not loud:
+        return wide
+    louder = replace(sums, sigma_e=_QUIET, sigma_W=max(sums.sigma_W, _QUIET) if schema.measure else sums.sigma_W)
+    return min(wide, own.as_wide_as(ratio(louder)), key=lambda each: each.variance)
+
+
+def _ratio_of_sums(
+    schema: EffectSchema, sums: InfluenceSums, line: Values, nuisance: float, fitted: bool
+) -> RatioOfSums:
     """Return S / W of one outcome, with its variance.
 
     Second moments are at least their own noise, which counts by Satterthwaite's degrees of freedom.
     """
-    if schema.measure:
-        return _ratio_of_means(schema, sums, line, fitted=fitted)
     C, parameters = schema.unit(line), (4 if schema.missing else 3) * schema.width if fitted else 1
     degrees, S = max(sums.W - parameters, 1.0), C * sums.t
     second = _second_moment(schema, sums, C)
@@ -198,7 +232,7 @@ def ratio_of(
     return RatioOfSums(offset, S, sums.W * unit, variance, noise, sums.sigma_W * unit, 1 / inverse)
 
 
-def _ratio_of_means(schema: EffectSchema, sums: InfluenceSums, line: Values, *, fitted: bool) -> RatioOfMeans:
+def _ratio_of_means(schema: EffectSchema, sums: InfluenceSums, line: Values, fitted: bool) -> RatioOfMeans:
     C, D, n = schema.unit(line), schema.largest_weight, max(sums.n, 1.0)
     degrees = max(n - (3 * schema.width if fitted else 1), 1.0)
     S, W = C * sums.t, D * sums.W
@@ -222,9 +256,13 @@ def _ratio_of_means(schema: EffectSchema, sums: InfluenceSums, line: Values, *, 
 
 def difference_of(schema: EffectSchema, sums: InfluenceSums, *, fitted: bool) -> RatioOfSums:
     """Return the means' difference from a ratio's sums at a guess of 1."""
-    width = 2 * schema.half
-    C, n = width * ratio_cap(*schema.min_chances, 1.0), max(sums.n, 1.0)
-    degrees, S = max(n - (3 * schema.width if fitted else 1), 1.0), C * sums.t
+    C = 2 * schema.half * ratio_cap(*schema.min_chances, 1.0)
+    return _widened(schema, sums, C, lambda each: _difference(each, C, 3 * schema.width if fitted else 1))
+
+
+def _difference(sums: InfluenceSums, C: float, parameters: int) -> RatioOfSums:
+    n = max(sums.n, 1.0)
+    degrees, S = max(n - parameters, 1.0), C * sums.t
     deviation, noise = C**2 * math.hypot(sums.sigma_e, sums.sigma_n), (C * sums.sigma_e) ** 2
     spread = max(C**2 * (sums.n - sums.s) - S**2 / n, deviation) * n / degrees
     variance = spread + noise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,6 +19,7 @@ class RatioOfSums:
         noise: noise part of it.
         sigma_W: noise standard deviation of W.
         degrees: of freedom of the variance.
+        widened: whether the variance allows for few heavy records, beyond sampling and noise.
     """
 
     offset: float
@@ -28,6 +29,15 @@ class RatioOfSums:
     noise: float
     sigma_W: float
     degrees: float
+    widened: bool = False
+
+    def with_variance(self, variance: float) -> RatioOfSums:
+        """Return this ratio with another variance of S."""
+        return replace(self, variance=variance, widened=True)
+
+    def as_wide_as(self, other: RatioOfSums) -> RatioOfSums:
+        """Return this ratio with the other's variance and degrees."""
+        return replace(self, variance=other.variance, degrees=other.degrees, widened=True)
 
     @property
     def estimate(self) -> float:
@@ -96,6 +106,16 @@ class RatioOfMeans:
     noise: float
     sigma_W: float
     degrees: float
+    widened: bool = False
+
+    def with_variance(self, variance: float) -> RatioOfMeans:
+        """Return this ratio with another variance of S."""
+        return replace(self, spread=variance - self.noise, widened=True)
+
+    def as_wide_as(self, other: RatioOfMeans) -> RatioOfMeans:
+        """Return this ratio with the other's variances and degrees."""
+        wide = self.with_variance(other.variance)
+        return replace(wide, below=max(self.below, other.below), sigma_W=other.sigma_W, degrees=other.degrees)
 
     @property
     def variance(self) -> float:

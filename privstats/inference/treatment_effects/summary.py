@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from privstats.inference.reporting import HIDDEN, Source, listed, texts_of
-from privstats.inference.summary import Summary, chance_of, ends_of, number_of
+from privstats.inference.summary import Summary, chance_of, count_of, ends_of, number_of
 from privstats.inference.treatment_effects.heterogeneity import heterogeneity_sentence
 from privstats.inference.treatment_effects.influence_sums import InfluenceSums
 
@@ -126,6 +126,7 @@ def _summary(named: Sequence[tuple[str, EffectTable]], first: EffectTable, alpha
             *_after_weighting(first),
             *_between_sites(named, alpha),
             *_hidden_rows(named, alpha),
+            *_widened_rows(named, alpha),
             *_few(first),
         ),
         methods=source.methods(f"{_estimated(first)} {declared}"),
@@ -204,18 +205,27 @@ def _cells(table: EffectTable, alpha: float) -> tuple[str, ...]:
     return (*map(number_of, values), chance_of(table.pvalue), number_of(float(low)), number_of(float(high)))
 
 
-def _hidden_rows(named: Sequence[tuple[str, EffectTable]], alpha: float) -> list[str]:
+def _by_reason(lead: str, reasons: Sequence[tuple[str, str]], *, several: bool) -> list[str]:
+    """Return one sentence per reason, with the names of its rows."""
     why: dict[str, list[str]] = {}
-    for name, table in named:
-        if text := table.why_at(alpha):
-            why.setdefault(text, []).append(name)
-    several = len(named) > 1
-    return [f"Not reported{f' ({listed(tuple(names))})' if several else ''}: {text}." for text, names in why.items()]
+    for name, text in reasons:
+        why.setdefault(text, []).append(name)
+    return [f"{lead}{f' ({listed(tuple(names))})' if several else ''}: {text}." for text, names in why.items()]
+
+
+def _hidden_rows(named: Sequence[tuple[str, EffectTable]], alpha: float) -> list[str]:
+    hidden = [(name, text) for name, table in named if (text := table.why_at(alpha))]
+    return _by_reason("Not reported", hidden, several=len(named) > 1)
+
+
+def _widened_rows(named: Sequence[tuple[str, EffectTable]], alpha: float) -> list[str]:
+    widened = [(name, text) for name, table in named if not table.why_at(alpha) for text in table.widened]
+    return _by_reason("Widened", widened, several=len(named) > 1)
 
 
 def _head(table: EffectTable) -> tuple[tuple[str, str], ...]:
     low, high = table.outcome
-    arms = () if table.arms is None else (("treated, others", " and ".join(f"{each:,.0f}" for each in table.arms)),)
+    arms = () if table.arms is None else (("treated, others", " and ".join(map(count_of, table.arms))),)
     design = (
         ("assigned", f"with {_chances(table)}") if table.design == "trial" else ("propensity", f"kept {_ends(table)}")
     )
@@ -234,7 +244,7 @@ def _head(table: EffectTable) -> tuple[tuple[str, str], ...]:
 def records_phrase(table: EffectTable) -> str:
     """Return the number of records and its noise."""
     sigma = InfluenceSums.of(table.release).sigma_n
-    return f"{table.nobs:,.0f} (noisy, standard error {sigma:,.1f})" if sigma else f"{table.nobs:,.0f}"
+    return f"{count_of(table.nobs)} (noisy, standard error {sigma:,.1f})" if sigma else count_of(table.nobs)
 
 
 def _chances(table: EffectTable) -> str:

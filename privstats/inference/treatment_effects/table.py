@@ -16,7 +16,7 @@ from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
 from privstats.estimates.effect import ArmSums
 from privstats.inference.releases import require_level
-from privstats.inference.summary import RowTable, formerly, framed
+from privstats.inference.summary import RowTable, count_of, formerly, framed
 from privstats.inference.treatment_effects.arms import split_of
 from privstats.inference.treatment_effects.balance import Balance, balance_of, weighted_balance
 from privstats.inference.treatment_effects.heterogeneity import GroupSums, Heterogeneity, heterogeneity_of
@@ -34,17 +34,15 @@ from privstats.inference.treatment_effects.ratios import RatioOfMeans, RatioOfSu
 from privstats.plan import Plan
 from privstats.release import Release
 from privstats.schema import EffectSchema
-from privstats.schema.public_values import Values
 
 if TYPE_CHECKING:
     from privstats.inference.summary import Summary
 
-_LIGHT = 0.4  # standard errors that one record may weigh, where noise does not hide the skew of rare outcomes
-_QUIET = 0.6  # standard deviations of the noise, in influences of one record, below which it does not
-_MOST_R = 0.5  # maximum standard error from nuisances, relative to the rest
-_CLEAR = 3.0  # standard deviations of its noise that the smallest eigenvalue of the information must exceed
+_HEAVY = (
+    "one record could weigh more than .4 of a standard error, and means of a few heavy records are skewed: plan more "
+    "records, or a narrower range of outcomes"
+)
 _CHANCE = 6.0  # standard deviations by which the arms of a trial may miss its probability
-_RARE = 0.2  # probability of an arm below which it does not either
 
 
 @formerly(kept="mean_weight", told="reported", untold="hidden", why_not_told="why_not_reported")
@@ -62,6 +60,7 @@ class EffectTable(RowTable):
             complete trial.
         as_ratio: the ratio, where the plan requests both.
         hidden: why no level reports the effect, or empty.
+        widened: why the interval is wider than sampling and noise alone make it, with what would help.
         arms: noisy records by arm, over all subgroups, including missing outcomes, or None.
         r_: standard error that nuisances may add, relative to the rest, or None.
         plans: of every session; one without a sum counts as the last, which costs no less.
@@ -89,6 +88,7 @@ class EffectTable(RowTable):
     trim: float | None
     ratio: RatioOfSums | RatioOfMeans
     hidden: str
+    widened: tuple[str, ...]
     nobs: float
     arms: tuple[float, float] | None
     r_: float | None
@@ -136,9 +136,17 @@ class EffectTable(RowTable):
         return 1.0 if self.hidden else self.ratio.pvalue()
 
     def conf_int(self, alpha: float = 0.05) -> Array:
-        """Return the interval's ends, ``(2,)``; infinite where hidden."""
+        """Return the interval's ends, ``(2,)``, within what the range of outcomes allows; infinite where hidden."""
         require_level(alpha)
-        return np.array(self.ratio.interval(alpha) if not self.hidden else (-math.inf, math.inf))
+        if self.why_at(alpha):
+            return np.array((-math.inf, math.inf))
+        return np.clip(self.ratio.interval(alpha), *self._possible)
+
+    @property
+    def _possible(self) -> tuple[float, float]:
+        """The smallest and largest effect that the range of outcomes allows."""
+        width = self.outcome[1] - self.outcome[0]
+        return (-math.inf, math.inf) if self.measure == "ratio" else (-width, width)
 
     @property
     def mean_weight(self) -> float | None:
@@ -216,9 +224,14 @@ class EffectTable(RowTable):
 
     def why_at(self, alpha: float) -> str:
         """Return why this level hides the effect, or empty."""
-        if self.hidden or self.ratio.reported(alpha):
+        if self.hidden:
             return self.hidden
-        return "noise hides how many records there are: plan more records, or a larger epsilon"
+        (low, high), (least, most) = self.ratio.interval(alpha), self._possible
+        if not self.ratio.reported(alpha):
+            return "noise hides how many records there are: plan more records, or a larger epsilon"
+        if low > least or high < most:
+            return ""
+        return self.widened[-1] if self.widened else "noise hides the effect: plan more records, or a larger epsilon"
 
 
 def effect(releases: Sequence[Release | None]) -> EffectTable:
@@ -229,8 +242,8 @@ def effect(releases: Sequence[Release | None]) -> EffectTable:
     records weighted by the *published* propensity. That is the effect only without unmeasured confounding, which no sum
     can test, and if the propensity or the outcome lines are right within the trim.
 
-    Where noise is small or an arm is rare, an effect is reported only if no record can weigh more than .4 of a standard
-    error: no interval of means holds for a few rare outcomes.
+    Where noise is small or an arm is rare, and one record could weigh more than .4 of a standard error, the interval is
+    widened, because means of a few rare outcomes are skewed.
 
     Args:
         releases: of every session, in order; None for one without a sum.
@@ -278,7 +291,8 @@ def question(
         subgroup=subgroup,
         declared=declared,
         ratio=ratio,
-        hidden=_misassigned(schema, arms) or _outweighed(schema, sums, line, ratio) or _unsettled(schema, nuisances, r),
+        hidden=_misassigned(schema, arms),
+        widened=_reasons(schema, ratio, nuisances),
         nobs=sums.n,
         arms=_numbers(read),
         r_=r,
@@ -297,7 +311,8 @@ def _numbers(read: CourseSums) -> tuple[float, float] | None:
 
 def _with_both(schema: EffectSchema, table: EffectTable, sums: InfluenceSums) -> EffectTable:
     apart = difference_of(schema, sums, fitted=table._sums is not None)
-    return replace(table, measure="difference", ratio=apart, as_ratio=replace(table, measure="ratio"))
+    widened = _reasons(schema, apart, None)
+    return replace(table, measure="difference", ratio=apart, widened=widened, as_ratio=replace(table, measure="ratio"))
 
 
 def _stated(schema: EffectSchema, place: int) -> dict[str, Any]:
@@ -334,21 +349,8 @@ def _misassigned(schema: EffectSchema, arms: ArmSums | None) -> str:
     declared = first.of(name) if getattr(first, "kind", "") == "levels" else None
     values = "0 and 1" if declared is None else " and ".join(map(repr, declared.values))
     return (
-        f"{max(treated, 0.0):,.0f} records are treated and {max(others, 0.0):,.0f} are not, which the plan's "
+        f"{count_of(treated)} records are treated and {count_of(others)} are not, which the plan's "
         f"probability of {pi:g} does not give: check that {name} holds {values} in every file, and how it was assigned"
-    )
-
-
-def _outweighed(schema: EffectSchema, sums: InfluenceSums, line: Values, ratio: RatioOfSums | RatioOfMeans) -> str:
-    rarest = 0.5 if schema.probability is None else min(schema.min_chances) * (schema.trim or 1.0)
-    quiet = sums.sigma_e < _QUIET
-    if not quiet and rarest >= _RARE:
-        return ""
-    if schema.unit(line) <= _LIGHT * math.sqrt(ratio.variance):
-        return ""
-    return (
-        "one record could weigh more than .4 of a standard error, so rare outcomes would make the interval too "
-        "short: plan more records, or a narrower range of outcomes"
     )
 
 
@@ -357,16 +359,12 @@ def _share_of(nuisance: float, variance: float) -> float:
     return math.sqrt(nuisance / rest) if rest > 0 else math.inf
 
 
-def _unsettled(schema: EffectSchema, found: Nuisances | None, r: float | None) -> str:
-    if found is None or r is None:
-        return ""
-    if not found.clear > _CLEAR:
+def _reasons(schema: EffectSchema, ratio: RatioOfSums | RatioOfMeans, found: Nuisances | None) -> tuple[str, ...]:
+    reasons = [_HEAVY] if ratio.widened else []
+    if found is not None and found.hidden:
         who = "whose outcome is missing" if schema.missing else "who is treated"
-        return f"noise hides along some column {who}: plan fewer columns, more records, or a larger epsilon"
-    if not r <= _MOST_R:
-        instead = "a larger trim" if schema.missing else "estimand='ate'"
-        return (
-            "errors of the propensity and of the outcome models could make up more than a third of the standard "
-            f"error: plan more records, fewer columns, a larger epsilon, or {instead}"
+        reasons.append(
+            f"noise hides along some column {who}; along it the interval allows for any propensity within the trim and "
+            "relies on the outcome models: plan fewer columns, more records, a larger epsilon, or a larger trim"
         )
-    return ""
+    return tuple(reasons)

@@ -231,7 +231,7 @@ def _placed(
         inside = np.logical_and.reduce([each >= 0 for each in cells.values()] or [every])
         noted(inside, rows, every)
         why = {(repr(name), moments.readable.NO_CELL): each < 0 for name, each in cells.items()}
-        outside.append(moments.readable.LeftOut.of(inside, why))
+        outside.append(replace(moments.readable.LeftOut.of(inside, why), read=0))  # read before
         yield (rows, targets) if inside.all() else (rows[inside], targets[inside])
 
 

@@ -69,23 +69,25 @@ class Graph:
         present[list(members)] = True
         return int(present[self._table].sum(axis=1)[present].min())
 
-    @cached_property
+    @property
     def committee(self) -> frozenset[int]:
         """The clients whose signatures on a survivor list count: all, or the first of a public permutation.
 
         It follows from parameters and roster alone. If it followed from a session's transcript, a server could compute
         two transcripts and show each to the committee of its own (docs/theorems.md, 8).
         """
-        size = committee_size(self.parameters.clients)
-        if size == self.parameters.clients:
-            return frozenset(range(size))
-        order = _permutation(labelled("committee", self.place), self.parameters.clients)
-        return frozenset(order[:size].tolist())
+        return _committee(labelled("committee", self.place), self.parameters.clients)
 
     @cached_property
     def _table(self) -> NDArray[np.int32]:
         seed = labelled("graph", self.parameters.digest, self.roster.digest)
         return _harary(seed, self.parameters.clients, self.parameters.neighbours)
+
+
+@lru_cache(maxsize=4)
+def _committee(seed: bytes, clients: int) -> frozenset[int]:
+    size = committee_size(clients)
+    return frozenset(_permutation(seed, clients)[:size].tolist() if size < clients else range(size))
 
 
 @lru_cache(maxsize=4)

@@ -199,7 +199,8 @@ class Parameters:
         """Bound on the probability, over graph and committee, that masking reveals more than the sum.
 
         The union of connectivity, privacy and, if :attr:`server_may_lie`, a lying server and two lists; 0 where
-        complete. Liveness is excluded: a session without a sum reveals no client.
+        complete. A server that follows the protocol, which :attr:`condition` then states, shows one list. Liveness is
+        excluded: a session without a sum reveals no client.
         """
         if self.complete:
             return 0.0
@@ -219,7 +220,8 @@ class Parameters:
         """The promise's assumption: a clause that follows "while"."""
         server = "" if self.server_may_lie else "the server follows the protocol and "
         graph = "" if self.complete else ", chosen without knowledge of the random graph"
-        return f"{server}{working_with(self.colluders, self.clients)} the server{graph}"
+        committee = " and its committee" if not self.complete and self.clients > COMMITTEE else ""
+        return f"{server}{working_with(self.colluders, self.clients)} the server{graph}{committee}"
 
     @classmethod
     def solve(

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -171,17 +172,18 @@ def assumed_of(
     persons: str | None = None,
     raw: Mapping[str, Sequence[Any]] | None = None,
     stated: Collection[str] = (),
+    affixed: Mapping[str, Readings] | None = None,
 ) -> Assumed:
     """Infer column declarations from one file's values; ``records`` counts all files.
 
     Args:
-        raw: as for :func:`kinds_of`.
+        raw, affixed: as for :func:`kinds_of`.
         stated: gap words that a person stated.
 
     Raises:
         DataError: the target has one value or too many, or no usable column remains.
     """
-    kinds = kinds_of({name: values for name, values in table.items() if name != target}, raw, stated)
+    kinds = kinds_of({name: values for name, values in table.items() if name != target}, raw, stated, affixed)
     columns = tuple(each for each in kinds.values() if not isinstance(each, str))
     if not columns:
         raise DataError(
@@ -203,32 +205,40 @@ def assumed_of(
 
 
 def kinds_of(
-    table: Mapping[str, Readings], raw: Mapping[str, Sequence[Any]] | None = None, gaps: Collection[str] = ()
+    table: Mapping[str, Readings],
+    raw: Mapping[str, Sequence[Any]] | None = None,
+    gaps: Collection[str] = (),
+    affixed: Mapping[str, Readings] | None = None,
 ) -> dict[str, Column | str]:
     """Return columns' declarations, or reasons for exclusion.
 
     Args:
         raw: columns whose values are texts as a file has them, which show what a number would lose.
+        affixed: the same columns with their decimal marks read in values such as ``39,9%``, too; ``table`` if omitted.
         gaps: further words that mean a gap.
     """
-    return {name: _accepted(name, values, (raw or {}).get(name, ()), gaps) for name, values in table.items()}
+    return {
+        name: _accepted(name, values, (affixed or {}).get(name, values), (raw or {}).get(name, ()), gaps)
+        for name, values in table.items()
+    }
 
 
-def _accepted(name: str, readings: Readings, raw: Sequence[Any], stated: Collection[str]) -> Column | str:
+def _accepted(
+    name: str, readings: Readings, affixed: Readings, raw: Sequence[Any], stated: Collection[str]
+) -> Column | str:
     try:
         if are_codes(dict.fromkeys(each for each in raw if isinstance(each, str))):
             return _of_codes(name, read_texts(raw))
-        return _kind_of(name, readings, stated)
+        return _kind_of(name, readings, affixed, stated)
     except SchemaError:
         return "a plan cannot list its name or values"
 
 
 def _of_codes(name: str, readings: Readings) -> Column | str:
-    kind = _of_texts(name, readings, len(readings.numbers) - int(readings.missing.sum()))
-    return replace(kind, as_text=True) if isinstance(kind, Categories) else kind
+    return _of_texts(name, readings, len(readings.numbers) - int(readings.missing.sum()), as_text=True)
 
 
-def _kind_of(name: str, readings: Readings, stated: Collection[str]) -> Column | str:
+def _kind_of(name: str, readings: Readings, affixed: Readings, stated: Collection[str]) -> Column | str:
     texts = Counter(readings.texts.values())
     gaps = gap_words(texts, stated)
     non_missing = len(readings.numbers) - int(readings.missing.sum())
@@ -247,7 +257,8 @@ def _kind_of(name: str, readings: Readings, stated: Collection[str]) -> Column |
         return Dates(name, gaps=gaps)
     if (dates := date_form(name, numbers, texts, stated)) is not None:
         return dates
-    numeric = numeric_form(name, len(numbers), texts, stated)
+    signed = Counter(affixed.texts.values())
+    numeric = numeric_form(name, int(np.isfinite(affixed.numbers).sum()), signed, stated)
     if numeric is not None and len(np.unique(numbers)) + len(texts) > _VALUES:
         return numeric
     kind = _of_texts(name, readings, non_missing)
@@ -274,14 +285,15 @@ def _of_numbers(name: str, numbers: Any) -> Column | str:
     return Numeric(name)
 
 
-def _of_texts(name: str, readings: Readings, given: int) -> Column | str:
+def _of_texts(name: str, readings: Readings, given: int, *, as_text: bool = False) -> Column | str:
     counts = Counter(readings.texts.values())
     listed = sum(times for _, times in counts.most_common(_VALUES))
     if len(counts) > max(_VALUES, _FREE * given) or listed < _LISTED * given:
         return _RECURRING if len(counts) <= _RECURS * given else _IDS
     common = sorted(((text, times) for text, times in counts.items() if LOST not in text), key=_by_count)
     frequent = tuple(sorted(text for text, _ in common[:_VALUES]))
-    return _first_accepted(lambda: Categories(name, frequent), lambda: Categories(name, ()))
+    kind = partial(Categories, name, as_text=as_text)
+    return _first_accepted(lambda: kind(values=frequent), lambda: kind(values=()))
 
 
 def _by_count(item: tuple[str, int]) -> tuple[int, str]:

@@ -13,6 +13,7 @@ import tomli_w
 
 from privstats.course import Binned, Course
 from privstats.files.atomic import atomic_write
+from privstats.heads.diagnostics import RANKS
 from privstats.workflows.rehearsal.assumed import MOST_ROWS, Sentence, words_of
 from privstats.workflows.rehearsal.shapes import decisive, drawn
 from privstats.workflows.rehearsal.sources import Source, file_of, options_of
@@ -157,6 +158,7 @@ def costs(found: Rehearsal) -> list[tuple[str, str]]:
         *_flagged(found.decided),
         *([("what that means, and what to do", remark)] if (remark := found.decided.remark) else []),
         *([("this head predicts one class", "for all records held out")] if found.decided.one_class else []),
+        *([("probabilities of this head", RANKS)] if found.ranks else []),
         *_faint(what.course),
         ("sessions", f"{len(found.releases)}"),
         ("bytes that each party sent, masked", f"{found.upload_bytes:,}"),
@@ -207,6 +209,7 @@ def facts(found: Rehearsal) -> dict[str, Any]:
         "specificity_by_shares": found.decided.specificity,
         "missed_classes": found.decided.remark,
         "one_class": found.decided.one_class,
+        "probabilities_only_rank": found.ranks,
         "auc_no_privacy": found.exact.value,
         "auc_alone": {name: auc.value for name, auc in found.alone.items()},
         "promise": promised(found.opened),

@@ -16,9 +16,11 @@ from privstats.errors import DataError
 from privstats.intake.column_names import places_in
 from privstats.intake.columns import Listed, Readings, read
 from privstats.intake.csv_dialect import Dialect, Marks
-from privstats.intake.csv_lines import other_separator, quoted_names
+from privstats.intake.csv_lines import quoted_names
 from privstats.intake.person_ids import names_of, persons_held_out
-from privstats.intake.record_files import held_out
+from privstats.intake.record_files import RecordFile, held_out
+from privstats.intake.table_parts import column_hint
+from privstats.moments.emptied import MIN_RECORDS
 from privstats.moments.input_validation import places_of
 from privstats.transforms import Categories, Cells, Column
 from privstats.workflows.forms import form_remarks
@@ -28,16 +30,20 @@ from privstats.workflows.rehearsal.assumed import Assumed
 from privstats.workflows.rehearsal.sources import HeldTable, Source, name_of
 
 
-def odd(file: Source, columns: tuple[Column, ...], found: Found) -> tuple[str, ...]:
+def odd(file: Source, public: Assumed, found: Found) -> tuple[str, ...]:
     """Return a sentence, with the file's name, for excluded records and for each column that may need mending.
 
-    Unlisted values alone are normal, because a rehearsal lists only the first file's frequent ones. Odd are a column of
-    unlisted values only, and values that differ from listed ones by case alone.
+    Values of the target that are no class of the first file are always odd. In other columns unlisted values alone are
+    normal, because a rehearsal lists only the first file's frequent ones. Odd are a column of unlisted values only, and
+    values that differ from listed ones by case alone.
     """
     name = file.path if isinstance(file, HeldTable) else Path(os.fspath(file.path)).name
-    of_columns = (remark for column in columns for remark in _of_column(column, found.readings(column.name, column)))
+    of_columns = (
+        remark for column in public.columns for remark in _of_column(column, found.readings(column.name, column))
+    )
     excluded = f"{found.broken:,} records do not fit its names and are excluded, first: {found.first_broken}"
-    return tuple(f"{name}: {remark}" for remark in (*([excluded] if found.broken else []), *of_columns))
+    remarks = (*([excluded] if found.broken else []), *of_columns, *_of_target(public, found))
+    return tuple(f"{name}: {remark}" for remark in remarks)
 
 
 def _of_column(column: Column, readings: Readings) -> Iterator[str]:
@@ -57,6 +63,7 @@ def _is_all(other: int, given: int) -> bool:
 
 
 _SPLIT = 0
+_SHOWN = 3
 _BOTH = 2
 """The parts that each class needs records in: summed, and held out."""
 
@@ -113,7 +120,7 @@ def shared_names(files: Sequence[Source], target: str, drop: Sequence[str], pers
         required = (target, *drop, *ids)
         for wanted, place in zip(required, places_in(required, names), strict=True):
             if place is None:
-                hint = other_separator(names, file.separator)
+                hint = column_hint(file, names, wanted) if isinstance(file, RecordFile) else ""
                 raise DataError(
                     f"{file.path} has no column {wanted!r}, and a rehearsal needs the same names in every table: "
                     "name another one in --target, --drop or --persons (in Python target=, drop=, persons=), or "
@@ -145,11 +152,19 @@ class Found(NamedTuple):
 
     def readings(self, name: str, column: Column | None = None) -> Readings:
         """Return one column's readings, by its declaration if there is one."""
+        if column is None:
+            return read(self._marked(name, "number"))
+        return column.readings(self._marked(name, column.marks))
+
+    def affixed(self, names: Sequence[str]) -> Mapping[str, Readings]:
+        """Return the readings of columns whose numbers may have signs around them, in a file of other decimal marks."""
+        return {} if self.dialect.is_plain else {name: read(self._marked(name, "affixed")) for name in names}
+
+    def _marked(self, name: str, marks: Marks) -> Any:
         values = self.values[name]
-        if not self.dialect.is_plain:
-            marks: Marks = "number" if column is None else column.marks
-            values = [self.dialect.read(each, marks) if isinstance(each, str) else each for each in values]
-        return read(values) if column is None else column.readings(values)
+        if self.dialect.is_plain:
+            return values
+        return [self.dialect.read(each, marks) if isinstance(each, str) else each for each in values]
 
 
 def read_file(file: Source, names: Sequence[str], persons: str | None = None) -> Found:
@@ -179,8 +194,7 @@ def parties_of(files: Sequence[Source], sources: Sequence[Found], public: Assume
     cells = Cells(public.columns)
     named = zip(_names(files), files, sources, strict=True)
     return tuple(
-        replace(_party(name, each, public, cells, share), odd=odd(file, public.columns, each))
-        for name, file, each in named
+        replace(_party(name, each, public, cells, share), odd=odd(file, public, each)) for name, file, each in named
     )
 
 
@@ -189,9 +203,26 @@ def _names(files: Sequence[Source]) -> list[str]:
     return [stem if stems.count(stem) == 1 else f"{stem} {place}" for place, stem in enumerate(stems, 1)]
 
 
+def _labels(public: Assumed, file: Found) -> NDArray[np.intp]:
+    """Return each record's class, -1 for none."""
+    return places_of(public.classes, _values(file.readings(public.target), Listed.of(public.classes).words))
+
+
+def _of_target(public: Assumed, file: Found) -> Iterator[str]:
+    """Name the commonest values of the target that are no class of the first file, and no gap."""
+    readings = file.readings(public.target)
+    others = readings.counted((_labels(public, file) < 0) & ~readings.missing)
+    for gap in public.gaps.get(public.target, ()):
+        del others[gap]
+    if others:
+        common = [f"{value} ({count:,})" for value, count in others.most_common(_SHOWN) if count >= MIN_RECORDS]
+        often = f", most often {', '.join(common)}" if common else ""
+        yield f"{public.target}: {others.total():,} records hold no class of the first file and are excluded{often}"
+
+
 def _party(name: str, file: Found, public: Assumed, cells: Cells, share: float) -> Party:
     table = {each.name: _values(file.readings(each.name, each), each.words) for each in public.columns}
-    y = places_of(public.classes, _values(file.readings(public.target), Listed.of(public.classes).words))
+    y = _labels(public, file)
     labelled = y >= 0
     counted = labelled if file.ids is None else labelled & (file.ids != None)  # noqa: E711 - of each element
     table, y = {key: values[counted] for key, values in table.items()}, y[counted]
@@ -200,9 +231,10 @@ def _party(name: str, file: Found, public: Assumed, cells: Cells, share: float) 
     rare = [place for place in range(len(public.classes)) if len(np.unique(test[y == place])) < _BOTH]
     if rare:
         counts = ", ".join(f"{public.classes[place]} ({(y == place).sum():,})" for place in rare)
+        others = "".join(f" ({remark})" for remark in _of_target(public, file))
         raise DataError(
-            f"{name} has too few records to fit and to score of the {public.target} {counts}; pass a file with more, "
-            "omit these records, or pass another --test (in Python test=)"
+            f"{name} has too few records to fit and to score of the {public.target} {counts}{others}; pass a file with "
+            "more, omit these records, or pass another --test (in Python test=)"
         )
     return Party(
         name, table, codes, y, test, int((~labelled).sum()), file.broken, ids, int((labelled & ~counted).sum())

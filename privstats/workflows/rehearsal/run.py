@@ -10,6 +10,7 @@ import math
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
@@ -28,7 +29,7 @@ from privstats.errors import DataError, SchemaError, UnreadableRecordsWarning
 from privstats.estimates.softmax import averaged, coefficients, exact_gradient, refined
 from privstats.files.atomic import require_place
 from privstats.heads import LDA, RefinedSoftmax
-from privstats.heads.diagnostics import FewRecordsWarning
+from privstats.heads.diagnostics import FewRecordsWarning, only_ranks
 from privstats.heads.rules import WhitenedRule
 from privstats.inference import Scorecard, scorecard
 from privstats.intake.column_names import place_of
@@ -115,6 +116,7 @@ class Rehearsal:
         alone: by party, its own model's area on all held-out records.
         decided: the private model's predictions.
         card: the private model's points, with bands.
+        ranks: whether the private model's probabilities are too sure (``diagnostics.RANKS``).
         upload_bytes: masked bytes per party.
         seconds: reading included.
     """
@@ -127,6 +129,7 @@ class Rehearsal:
     decided: Decided
     releases: tuple[Release, ...]
     card: Scorecard
+    ranks: bool
     upload_bytes: int
     seconds: float
 
@@ -151,7 +154,9 @@ def opened(files: Sequence[Source], asked: RehearsalOptions) -> Opened:
     target = names[place_of(asked.target, names) or 0]
     first = read_file(files[0], names, asked.persons)
     readings = {name: first.readings(name) for name in names}
-    public = assumed_of(readings, target, records=1, persons=asked.persons, raw=first.raw, stated=asked.gaps)
+    public = assumed_of(
+        readings, target, 1, persons=asked.persons, raw=first.raw, stated=asked.gaps, affixed=first.affixed(names)
+    )
     try:
         Cells(public.columns)  # refuses too many columns before the other files are read
     except SchemaError as refusal:
@@ -173,7 +178,8 @@ def rehearsed(what: Opened, advance: Callable[[int], None], rng: Generator | Non
     start = perf_counter()
     releases = _releases(what, rng)
     head = _fitted(_head(what), releases)
-    private = [np.asarray(head.predict_proba(party.held_out), np.float64) for party in what.parties]
+    with _oddities_told():
+        private = [np.asarray(head.predict_proba(party.held_out), np.float64) for party in what.parties]
     advance(1)
     card = scorecard(head, releases, draws=_DRAWS)
     advance(1)
@@ -196,16 +202,24 @@ def rehearsed(what: Opened, advance: Callable[[int], None], rng: Generator | Non
         decided=Decided.of(what.public.classes, summed, held.y, np.concatenate(private)),
         releases=releases,
         card=card,
+        ranks=only_ranks(head),
         upload_bytes=sum(release.plan.masking.upload_bytes for release in releases),
         seconds=what.seconds + perf_counter() - start,
     )
 
 
+@contextmanager
+def _oddities_told() -> Iterator[None]:
+    """Ignore warnings of unreadable values: ``Party.odd`` names them with their file."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnreadableRecordsWarning)
+        yield
+
+
 def _releases(what: Opened, rng: Generator | None) -> tuple[Release, ...]:
     names = np.array(what.public.classes)
     shards = [(table, names[y], *ids) for table, y, *ids in (party.shard for party in what.parties)]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnreadableRecordsWarning)  # unreadable values: ``Party.odd`` names their file
+    with _oddities_told():
         releases = simulate(what.course, shards, rng=rng)
     return tuple(release for release in releases if release is not None)
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, TypeAlias
 from privstats.errors import DataError
 from privstats.intake.column_names import places_in
 from privstats.intake.csv_dialect import SEPARATORS, THOUSANDS, Dialect, Marks
-from privstats.intake.csv_records import fields_of, first_lines, stated_separator
+from privstats.intake.csv_records import fields_of, first_lines, stated_separator, wide_encoding
 from privstats.intake.frames import in_memory
 from privstats.intake.table_files import Table
 from privstats.intake.tables import names_of_columns
@@ -102,13 +102,13 @@ def written_as(file: RecordFile, settings: Mapping[str, Any]) -> RecordFile:
 def detect_dialect(path: Path) -> Dialect:
     """Return a file's separator, decimal mark and encoding.
 
-    The first line states the separator (``sep=;``), or it yields the largest number of names. The encoding is UTF-8 if
-    valid.
+    The first line states the separator (``sep=;``), or it yields the largest number of names. The encoding is that of
+    the file's mark, or UTF-8 if valid.
     """
-    lines = first_lines(path, _LINES)
-    text = b"\n".join(lines)
+    encoding = wide_encoding(path) or "utf-8"
+    text = b"\n".join(first_lines(path, _LINES, encoding))
     try:
-        shown, encoding = text.decode("utf-8"), "utf-8"
+        shown = text.decode("utf-8")
     except UnicodeDecodeError:
         shown, encoding = text.decode("cp1252", "replace"), "cp1252"
     header, *rows = shown.split("\n")

@@ -12,7 +12,6 @@ from privstats.dp import Guarantee, Noise, NoPrivacy, Privacy, group_mu
 from privstats.dp.privacy import Adjacency, Unit
 from privstats.moments.code_rows import cells_of, levels_of
 from privstats.plan import Devices, Plan
-from privstats.plan.budget import condition_of
 from privstats.plan.devices import exchanged_mu
 from privstats.printable import levels_text
 from privstats.printable.budget import columns
@@ -97,7 +96,8 @@ def _mapped(schema: Schema) -> list[str]:
         words = "" if levels is None else levels_text(levels)
         texts = f" Of texts, {words}; a record with any other value is excluded." if words else ""
         return [f"Before anything is added up, fixed public maps are applied to it: {maps}.{texts}"] if maps else []
-    out = ["Each value counts only by its cell in the column; a missing value has a cell too."]
+    gaps = "a record with a missing value is excluded" if cells.missing else "a missing value has a cell too"
+    out = [f"Each value counts only by its cell in the column; {gaps}."]
     if cells.open and not schema.finds_cuts:
         out.append(
             f"The cut points between the cells of {', '.join(cells.open)} are open: counts of the same records "
@@ -298,7 +298,7 @@ def rests_on(plan: Plan, noise: Noise) -> str:
     """Explain which parties the noise's guarantee trusts, in numbers."""
     honest = plan.cohort.min_survivors - plan.cohort.colluders
     if noise.trust.divided:
-        return f"At least {honest} honest parties add their part of the noise, while {condition_of(plan)}"
+        return f"At least {honest} honest parties add their part of the noise, while {plan.condition}"
     return f"{_sentence(noise.trust.trusted)}; {masked(plan)}"
 
 

@@ -34,11 +34,11 @@ from tests import made
 from tests.contrib.http.desk import Study
 from tests.watchdog import watch
 
-__all__ = ["Crowd", "Leading", "Outcome", "crowd_of"]
+__all__ = ["CLASSES", "CLIENT", "SCRIPT", "Crowd", "Leading", "Outcome", "crowd_of", "invited"]
 
 CLASSES = 10
-_CLIENT = Path(__file__).parents[3] / "clients/javascript/privstats.js"
-_SCRIPT = Path(__file__).with_name("crowd.mjs")
+CLIENT = Path(__file__).parents[3] / "clients/javascript/privstats.js"
+SCRIPT = Path(__file__).with_name("crowd.mjs")
 _PAGE = "http://127.0.0.1:8766"
 _LEADER = """
 import sys
@@ -194,7 +194,7 @@ class Crowd:
     def _node(self, number: int) -> Iterator[subprocess.Popen[str]]:
         own = list(enumerate(self.links))[number :: self.processes]
         told = {
-            "client": _CLIENT.as_uri(),
+            "client": CLIENT.as_uri(),
             "pins": {"leader": f"http://127.0.0.1:{self.leading.port}", "run": self.study.run, "study": self.study.pin},
             "links": own,
             "classes": CLASSES,
@@ -205,7 +205,7 @@ class Crowd:
         path = self.study.place / f"told {number}.json"
         path.write_text(json.dumps(told))
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": path.with_suffix(".log").open("wb")}
-        with subprocess.Popen(["node", str(_SCRIPT), str(path)], **pipes, text=True) as node:
+        with subprocess.Popen(["node", str(SCRIPT), str(path)], **pipes, text=True) as node:
             try:
                 yield node
             finally:
@@ -274,7 +274,7 @@ def crowd_of(
     """
     watch()
     port = free_port()
-    study, links = _invited(place, devices + 1, features, port, max_records or 2 * devices)
+    study, links = invited(place, devices + 1, features, port, max_records or 2 * devices)
     leading = Leading(study.leader, port, free_port())
     with ExitStack() as opened:
         leading.start()
@@ -286,7 +286,7 @@ def crowd_of(
         yield Crowd(study, leading, links[:-1], processes, connections, patience)
 
 
-def _invited(place: Path, people: int, features: int, port: int, max_records: int) -> tuple[Study, list[str]]:
+def invited(place: Path, people: int, features: int, port: int, max_records: int) -> tuple[Study, list[str]]:
     """The folders of all parties as the registrar makes them, and everybody's link."""
     trier, *members = (Identity.generate(os.urandom) for _ in range(3))
     devices = ps.plan.Devices(

@@ -95,20 +95,27 @@ class Desk:
     Args:
         home: the leader's folder.
         clock: for :class:`Leader`.
-        now: for :class:`LeaderRun`.
+        now: for :class:`LeaderRun`, whose other clock it is too unless ``counted`` is given.
         cluster: sums settled parts up.
     """
 
     def __init__(
-        self, home: Path, *, clock: Callable[[], float] | None = None, now: Any = None, cluster: Cluster | None = None
+        self,
+        home: Path,
+        *,
+        clock: Callable[[], float] | None = None,
+        now: Any = None,
+        counted: Any = None,
+        cluster: Cluster | None = None,
     ) -> None:
-        self._home, self._clock, self._now, self._cluster = home, clock, now, cluster
+        self._home, self._clock, self._cluster = home, clock, cluster
+        self._clocks = {"now": now, "counted": counted or now} if now else {}
         self.lines: list[str] = []
         self.failed: list[Exception] = []
 
     def __enter__(self) -> "Desk":
         named = {"say": self.lines.append, "defers": self._cluster is not None}
-        self.run = LeaderRun.open(self._home, **named, **({"now": self._now} if self._now else {}))
+        self.run = LeaderRun.open(self._home, **named, **self._clocks)
         self.loop = asyncio.new_event_loop()
         self.owner = Owner(self.run, self.failed.append)
         self.app = Leader(self.run, self.owner, **({"clock": self._clock} if self._clock else {}))
@@ -281,11 +288,11 @@ class Paused(Exception):  # noqa: N818 - a helper that has nothing to do now
 
 @contextmanager
 def reporting(
-    place: Path, clients: int, helpers: int = 2, now: Any = None, **named: Any
+    place: Path, clients: int, helpers: int = 2, now: Any = None, counted: Any = None, **named: Any
 ) -> Iterator[tuple[Study, Desk, DeviceRun, list[bytes]]]:
     """A new run with its step open, and the report of each device."""
     study = study_of_devices(place, clients, helpers, **named)
-    with Desk(study.leader, now=now) as desk:
+    with Desk(study.leader, now=now, counted=counted) as desk:
         pumped(study, desk)
         run = opened(desk, study)
         yield (

@@ -155,7 +155,6 @@ class TestRequests:
 
     def test_attack_what_is_no_http_leaves_no_line_for_each(self, study, caplog, monkeypatch) -> None:
         monkeypatch.setattr(server, "_TICK_SECONDS", 0.02)
-        monkeypatch.setattr(logging.getLogger("privstats"), "propagate", True)
         upgrade = b"GET / HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n"
         with served(study) as running:
             for _ in range(20):

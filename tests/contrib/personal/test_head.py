@@ -262,7 +262,8 @@ def test_no_field_of_a_manifest_is_written_and_not_read(saved, tmp_path, field):
 
 
 @pytest.mark.parametrize(
-    "change", [{"pull": -1.0}, {"adapter": "none"}, {"head": "{}"}, {"extra": 1}, {"prior": "yes"}]
+    "change",
+    [{"pull": -1.0}, {"pulls": {"offset": -1.0}}, {"adapter": "none"}, {"head": "{}"}, {"extra": 1}, {"prior": "yes"}],
 )
 def test_a_manifest_that_does_not_fit_is_refused(saved, change):
     from safetensors.numpy import load_file
@@ -275,7 +276,9 @@ def test_a_manifest_that_does_not_fit_is_refused(saved, change):
 
 
 @pytest.mark.parametrize("name", ["log_ratio", "shift", "matrix", "head.known.priors", "head.known.prototypes"])
-@pytest.mark.parametrize("spoilt", [lambda v: v[:1], lambda v: v * np.nan], ids=["shape", "nan"])
+@pytest.mark.parametrize(
+    "spoilt", [lambda v: v[:1], lambda v: v * np.nan, lambda v: v + 1e200], ids=["shape", "nan", "range"]
+)
 def test_tensors_that_do_not_fit_are_refused(saved, name, spoilt):
     from safetensors.numpy import load_file
 

@@ -373,3 +373,29 @@ def test_a_simulated_stream_takes_a_person_once() -> None:
     again = (rng.normal(size=(2, 4)), np.zeros(2, int), ["007", "b"])
     with pytest.raises(ps.DataError, match=r"epochs\[1\]\[2\] holds 1 persons a second time"):
         ps.simulate(stream, [[shard] * 3, [(*again[:2], ["b", "c"])] * 2 + [again]])
+
+
+@pytest.mark.parametrize("container", ["lists", "frame", "target"])
+def test_a_declared_word_is_no_gap_when_a_person_leaves(container: str, tmp_path: Path) -> None:
+    """The digest of rows with a declared ``none`` was that of rows with a gap, whose sums differ."""
+    pandas = pytest.importorskip("pandas")
+    cells = ps.Cells((ps.Categories("x", ("none", "one", "two")), ps.Categories("z", ("a", "b", "c"))))
+    names = ("none", "ill") if container == "target" else None
+    schema = ps.ClassSchema(2, cells.width, "NAB", 1.0, transform=(cells,), class_names=names)
+    book = book_of(tmp_path, stream_of(schema=schema, deletions=True))
+
+    def rows(word: str | None) -> PersonRows:
+        if container == "target":
+            return PersonRows.of([["one", "a"], ["one", None]], ["ill", word], ["7", "7"])
+        X = [[word, "a"], ["one", None]]
+        return PersonRows.of(pandas.DataFrame(X, columns=["x", "z"]) if container == "frame" else X, [0, 1], ["7"] * 2)
+
+    assert rows("none").digests == rows(None).digests, "where nothing declares the word, it is a gap"
+    book.enter(rows("none"))
+    sent(book, 0, ["7"])
+    book.leave(["7"])
+    due = book.pending(1, ["7"])
+    refused(
+        ps.errors.DataError, "the rows of 1 persons are not those with which they entered", book.delta, due, rows(None)
+    )
+    assert book.delta(due, rows(" NONE")).left == 1

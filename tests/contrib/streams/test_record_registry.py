@@ -168,12 +168,31 @@ def test_silence_is_no_proof_and_repeats_are_paid_for(tmp_path: Path) -> None:
     assert bought.pending(2, ["ash"]).entering == ()  # r + 1 times, and no more
 
 
+def listed(stream: ps.Stream, node: int | None) -> ps.Release:
+    """A release of a node's session without client 0; of a session without a name where the node is None."""
+    run = b"" if node is None else run_of_round(b"may", node)
+    return ps.Release(stream.first, ps.encoding.flatten(World().change(())), (1, 2, 3, 4), run=run)
+
+
+def test_attack_a_list_of_another_node_is_no_proof(tmp_path: Path) -> None:
+    """Client 0 was away in node 1. That release freed its records of node 0, which a sum holds, to be counted again."""
+    stream = stream_of()
+    book = registry(tmp_path, stream)
+    book.enter(["ash"])
+    sent(book, 0, ["ash"])
+    for other in (None, 1):
+        refused(ps.LedgerError, "node 0", book.excluded_centrally, 0, listed(stream, other), 0)
+    assert book.outstanding == (0,)
+    assert book.pending(1, ["ash"]).entering == ()
+    book.excluded_centrally(0, listed(stream, 0), 0)
+
+
 def test_the_central_servers_list_is_proof_and_no_other_servers_is(tmp_path: Path) -> None:
     stream = stream_of()
     book = registry(tmp_path, stream)
     book.enter(["ash"])
     sent(book, 0, ["ash"])
-    release = ps.Release(stream.first, ps.encoding.flatten(World().change(())), (1, 2, 3, 4))
+    release = listed(stream, 0)
     refused(ps.LedgerError, "counts this client", book.excluded_centrally, 0, release, 1)
     book.excluded_centrally(0, release, 0)
     assert book.pending(1, ["ash"]).entering == ("ash",)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from privstats.contrib.synthetic import choice
 from privstats.contrib.synthetic.choice import MAX_CELLS, Screened, chosen_pairs
 from privstats.contrib.synthetic.junction_tree import JunctionTree
+from privstats.kinds.counts import MAX_COUNT_CELLS
 
 
 def _screened(counts: np.ndarray, sigma: float = 5.0, noise: float = 2.0, seed: int = 0) -> Screened:
@@ -55,6 +56,15 @@ def test_the_junction_tree_stays_small():
     pairs = chosen_pairs(Screened(tables, 0.1, (size,) * many, 0.001))
     assert len(pairs) > many - 1
     assert JunctionTree((size,) * many, pairs).cells <= MAX_CELLS
+
+
+def test_the_tables_fit_into_a_session():
+    """Twelve columns of 60 cells that all go together: 18 of their pairs have as many cells as a session may count."""
+    rng = np.random.default_rng(0)
+    table = 500 * np.eye(4) + rng.normal(0, 1, (4, 4))
+    tables = {(a, b): table + rng.normal(0, 1, (4, 4)) for a in range(12) for b in range(a + 1, 12)}
+    pairs = chosen_pairs(Screened(tables, 0.1, (60,) * 12, 1e-6))
+    assert 60 * 60 * len(pairs) <= MAX_COUNT_CELLS
 
 
 def _score(table: np.ndarray, sigma: float, seed: int) -> float:

@@ -79,6 +79,7 @@ def test_values_are_restored_in_the_words_of_their_declaration():
     dates = ps.Dates("d", ("2024-01-01", "2024-02-01", "2024-03-01"))
     assert restored(dates, [19723.5, None]) == [date(2024, 1, 1).isoformat(), None]
     assert restored(ps.Truth("t"), [1, 0, None]) == [True, False, None]
+    assert restored(ps.Truth("t", values=("nein", "ja")), [1, 0, None]) == ["ja", "nein", None]
     assert restored(ps.Numeric("n"), [1.5]) == [1.5]
 
 

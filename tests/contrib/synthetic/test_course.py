@@ -2,17 +2,20 @@
 
 import math
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
 import privstats as ps
 from privstats.contrib.synthetic import course as course_module
-from privstats.contrib.synthetic.columns import schema_of
+from privstats.contrib.synthetic.columns import coded, schema_of
 from privstats.contrib.synthetic.course import Synthetic
 from privstats.course import iter_rounds, verify_next
 from privstats.course.promise import Promise
 from privstats.errors import PlanError
+from privstats.kinds.counts import MAX_COUNT_CELLS
+from privstats.schema import COUNT_SCALE
 from tests.contrib.synthetic.cases import COLUMNS, course, released
 
 
@@ -61,6 +64,32 @@ def test_no_pair_is_finer_than_its_levels():
     own, releases = released()
     for release in releases[1:]:
         assert all(len(each.cells) <= own.levels + 2 for each in release.plan.schema.variables)
+
+
+def test_noise_and_room_alone_limit_the_cells():
+    """Half a year of days twice: with little noise the declared cells stay, with more they are merged."""
+    columns = [ps.Numeric(name, tuple(range(121))) for name in ("start", "end")]
+    rng = np.random.default_rng(0)
+    first = rng.integers(0, 120, 40_000)
+    part = {"start": first + 0.5, "end": (first + rng.integers(0, 5, 40_000)) % 120 + 0.5}
+    sizes = []
+    for epsilon in (0.3, 3.0, 30.0):
+        own = Synthetic.within(replace(course(epsilon, columns).plan, cohort=ps.Cohort(2, 2, 50_000)))
+        release = ps.simulate(
+            own.first, [(coded(columns, part), None), (coded(columns, {n: v[:0] for n, v in part.items()}), None)]
+        )
+        sizes.append(len(own.variables([release])[0].cells))
+    assert sizes[0] < sizes[1] <= sizes[2] == 121
+    assert sizes[0] > 16 + 1
+
+
+def test_what_is_measured_fits_into_a_session():
+    many = [ps.Numeric(f"x{k}", tuple(range(251))) for k in range(20)]
+    own = course(100.0, many)
+    counts = np.full(own.plan.layout.size, 1_000)
+    fine = own.variables([ps.Release(own.first, counts * COUNT_SCALE, (0, 1), reproducible=True)])
+    assert 40 < len(fine[0].cells) < 100
+    assert sum(len(a.cells) * len(b.cells) for a, b in pairwise(fine)) <= MAX_COUNT_CELLS
 
 
 @pytest.mark.parametrize("lost", [0, 1])

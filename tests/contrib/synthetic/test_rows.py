@@ -2,15 +2,15 @@
 
 import csv
 import inspect
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.contrib.synthetic import choice, model, rows
+from privstats.contrib.synthetic import choice, fit, model, rows
 from privstats.contrib.synthetic.columns import coded
-from privstats.contrib.synthetic.rows import NO_INTERVALS, distance, fit_of, synthetic
+from privstats.contrib.synthetic.course import tables_of
+from privstats.contrib.synthetic.rows import NO_INTERVALS, synthetic
 from privstats.errors import DataError, ReleaseError
 from privstats.intake.column_names import SYNTHETIC_MARK
 from privstats.schema import COUNT_SCALE
@@ -32,7 +32,7 @@ def test_rows_are_made_of_releases_alone():
     own, releases = released()
     copies = [ps.Release(each.plan, each.vector.copy(), each.survivors, reproducible=True) for each in releases]
     assert synthetic(own, copies, rows=100, seed=0).drawn == synthetic(own, releases, rows=100, seed=0).drawn
-    for module in (rows, model, choice):
+    for module in (rows, fit, model, choice):
         assert "measure" not in {name for name, _ in inspect.getmembers(module, inspect.isfunction)}
 
 
@@ -53,14 +53,24 @@ def _mean(values, ward):
 
 
 def test_every_released_table_has_a_distance_whose_interval_holds_the_exact_one():
-    own, releases = released()
-    assert len(_rows().distances) == sum(len(each.plan.schema.tables) for each in releases)
+    _, releases = released()
+    drawn = _rows()
+    assert len(drawn.distances) == sum(len(each.plan.schema.tables) for each in releases)
     parts = [coded(COLUMNS, table(3_000, seed)) for seed in (1, 2)]
-    fit, rng = fit_of(own, releases), np.random.default_rng(0)
-    fine = fit.fine_cells(fit.model.draw(4_000, rng), rng)
-    exact = replace(fit, releases=tuple(_exact(release, parts) for release in releases))
-    for found, true in zip(fit.distances(fine), exact.distances(fine), strict=True):
-        assert found.low <= true.value <= found.high
+    for found, true in zip(drawn.distances, _truly(drawn, releases, parts), strict=True):
+        assert found.low <= true <= found.high
+        assert found.low <= found.exact <= found.high
+
+
+def _truly(drawn, releases, parts):
+    """The distances of rows from exact tables."""
+    exact = []
+    for release in releases:
+        counts = sum(ps.measure(release.plan.schema, part).T for part in parts) * COUNT_SCALE
+        exact += tables_of(ps.Release(release.plan, counts, release.survivors, reproducible=True)).values()
+    return [
+        np.abs(own.rows - counts / counts.sum()).sum() / 2 for own, counts in zip(drawn.distances, exact, strict=True)
+    ]
 
 
 def test_a_distance_in_merged_cells_says_which():
@@ -73,28 +83,55 @@ def test_a_distance_in_merged_cells_says_which():
         assert each.merged == tuple((name, here[name], declared[name]) for name in here if here[name] < declared[name])
         for name, few, many in each.merged:
             assert f"{name} in {few} cells merged from {many}" in line
-        assert ("in declared cells it may be larger" in line) == bool(each.merged)
+        assert (": in declared cells " in line) == bool(each.merged) == (each.merging > 0)
+        assert (f"up to {each.merging:.2f} more" in line) == (0 < each.merging < 1)
     assert any(each.merged for each in drawn.distances)
     assert any(not each.merged for each in drawn.distances)
 
 
-def _exact(release, parts):
-    """The release with its exact counts in place of noisy ones."""
-    counts = sum(ps.measure(release.plan.schema, part).T for part in parts)
-    return ps.Release(release.plan, counts * COUNT_SCALE, release.survivors, reproducible=True)
+def _ruled(records: int, seed: int):
+    """An offset in 32 cells, and the quarter that follows from it; a third column stands alone."""
+    rng = np.random.default_rng(seed)
+    offset = rng.integers(0, 96, records)
+    return {"offset": offset + 0.5, "quarter": offset // 3 % 4 + 0.5, "ill": rng.random(records) < 0.3}
 
 
-@pytest.mark.parametrize("sigma", [1.0, 20.0])
-def test_intervals_hold_the_distance_from_the_exact_table(sigma):
-    rng = np.random.default_rng(0)
-    exact = rng.multinomial(2_000, rng.dirichlet(np.ones(40))).astype(float)
-    forty, held = [ps.Bins("x", tuple(range(41)))], 0
-    for _ in range(200):
-        noisy = exact + rng.normal(0, sigma, 40)
-        shares = np.maximum(noisy, 0) / np.maximum(noisy, 0).sum()  # fitted to the noise itself
-        found = distance(forty, 0, shares, noisy, sigma)
-        held += found.low <= np.abs(shares - exact / 2_000).sum() / 2 <= found.high
-    assert held >= 190
+RULED = (ps.Numeric("offset", tuple(range(0, 97, 3))), ps.Numeric("quarter", (0, 1, 2, 3, 4)), ps.Truth("ill"))
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "levels", "least", "most"), [(3.0, None, 0, 0.03), (30.0, None, 0, 0.006), (30.0, 16, 0.3, 1)]
+)
+def test_a_rule_between_fine_numbers_is_followed_as_far_as_noise_lets_it(epsilon, levels, least, most):
+    """With at most 16 cells the rows break the rule at any epsilon, and the line says by how much they may."""
+    own = course(epsilon, RULED, **({} if levels is None else {"levels": levels}))
+    parts = [coded(RULED, _ruled(10_000, seed)) for seed in (1, 2)]
+    drawn = synthetic(own, ps.simulate(own, [(part, None) for part in parts]), rows=20_000, seed=0, columns=RULED)
+    offsets, quarters = (np.array(drawn[name], float) for name in ("offset", "quarter"))
+    broken = np.mean(np.floor(offsets / 3) % 4 != np.floor(quarters))
+    assert least <= broken <= most
+    pair = next(each for each in drawn.distances if each.columns == ("offset", "quarter"))
+    assert bool(pair.merged) == (levels is not None)
+    assert broken <= pair.high + pair.merging + 0.01  # the rows are a sample
+
+
+def test_a_distance_is_not_overstated_by_the_noise_of_its_table():
+    """A few records under much noise: the released tables are mostly noise, which the rows do not follow."""
+    parts = [coded(COLUMNS, table(700, seed)) for seed in (1, 2)]
+    own, rng = course(epsilon=1.0), ps.randomness.seeded(3)
+    releases = ps.private_releases(own, _joined(parts), ledger="uncharged", rng=rng, allow_reproducible=True)
+    drawn = synthetic(own, releases, rows=4_000, seed=0)
+    true = np.array(_truly(drawn, releases, parts))
+    found = np.array([(each.value, each.exact, each.low, each.high) for each in drawn.distances])
+    assert ((found[:, 2] <= true) & (true <= found[:, 3])).all()
+    assert np.abs(found[:, 1] - true).mean() < 0.5 * np.abs(found[:, 0] - true).mean()
+    sizes, noise = np.array([(each.rows.size, each.noise) for each in drawn.distances]).T
+    margin = noise / 2 * (0.8 * sizes + (1.96 * 0.6 + 2.24) * np.sqrt(sizes))  # by the triangle inequality alone
+    assert found[:, 3].mean() < 0.75 * (found[:, 0] + margin).mean()
+
+
+def _joined(parts):
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def test_the_page_says_promise_pairs_and_that_no_interval_may_be_computed():

@@ -7,7 +7,7 @@ import pytest
 
 from tests.project.test_examples import FLAGS, GIVEN
 
-MODULES = ("cells", "choice", "columns", "course", "junction_tree", "rows")
+MODULES = ("cells", "choice", "columns", "course", "distances", "junction_tree", "rows")
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -17,7 +17,7 @@ from privstats.errors import PlanError, PrivstatsError
 
 
 @pytest.fixture(autouse=True)
-def task(monkeypatch, loggers):
+def task(monkeypatch):
     """Flower makes messages inside a task only."""
     for name in ("_task_id", "_run_id", "_node_id"):
         monkeypatch.setattr(TaskIdentity, name, 1)

@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from privstats.engines.flower import entrypoint_guard, replaced_names
+from privstats.engines.flower import entrypoint_guard, node_memory, replaced_names
 from privstats.errors import PrivstatsError
+from privstats.printable import Printable
 from tests.engines.flower import shipped
 
 ROOT = Path(__file__).parents[3]
@@ -303,8 +304,9 @@ class TestPrograms:
 class TestMain:
     @pytest.fixture(autouse=True)
     def words(self, monkeypatch):
-        """``main`` sets the words that Flower's own mains read."""
+        """``main`` sets the words that Flower's own mains read, and bounds the memory of a node's process."""
         monkeypatch.setattr(sys, "argv", list(sys.argv))
+        monkeypatch.setattr(node_memory, "bind_memory", lambda: None)
 
     def test_an_app_is_guarded_before_it_is_pinned_and_started(self, monkeypatch, tmp_path):
         done = []
@@ -341,6 +343,7 @@ class TestMain:
             ("raise SystemExit('gone')", 1, "gone\n"),
             ("raise PrivstatsError('no folder')", 1, "flower-supernode ended: no folder\n"),
             ("raise KeyError('ssl')", 1, "KeyError: 'ssl'\n"),
+            ("raise MemoryError", 1, f"{node_memory.FILLED}\n"),
         ],
     )
     def test_attack_a_thread_of_flowers_keeps_no_node_alive_without_its_main_loop(self, ends, code, said, tmp_path):
@@ -380,7 +383,10 @@ class TestMain:
         monkeypatch.delitem(sys.modules, module)
 
 
-def test_an_error_of_ours_is_logged_as_its_sentence():
+@pytest.mark.parametrize("filters", [(), (Printable().filter,)], ids=["alone", "in the program"])
+def test_an_error_of_ours_is_logged_as_its_sentence(filters):
+    """The filter of `main` stores the traceback, which then followed the sentence of a missed deadline."""
+
     def logged(error):
         try:
             raise error
@@ -388,7 +394,7 @@ def test_an_error_of_ours_is_logged_as_its_sentence():
             record = logging.LogRecord(
                 "flwr", logging.ERROR, "", 0, "%s raised an exception", ("ServerApp",), sys.exc_info()
             )
-        assert entrypoint_guard._one_sentence(record)
+        assert all(each(record) for each in (*filters, entrypoint_guard._one_sentence))
         return logging.Formatter().format(record)
 
     assert logged(PrivstatsError("step mask: 3 of 5 answered")) == "step mask: 3 of 5 answered"

@@ -1,5 +1,6 @@
 """The table of failures in the docs, row by row: each is provoked, and both ends read what it says, word for word."""
 
+import errno
 import os
 import re
 import shutil
@@ -37,6 +38,7 @@ from tests.course.cases import rounds
 from tests.engines.flower.tls import showing
 from tests.engines.network.courses.study import DATASET, CourseStudy, another_weight, course_study
 from tests.engines.network.fake import FolderNet, study_of
+from tests.engines.network.test_swapped_replies import swap
 
 PAGE = Path(__file__).parents[3] / "docs" / "between_machines.md"
 VARIES = (
@@ -146,15 +148,24 @@ def no_data(place: Path, patch) -> Said:
 
 
 def full_disk(place: Path, patch) -> Said:
-    net, plain_sync, full = town(place), os.fsync, [True]
+    return failing_once(town(place), patch, errno.ENOSPC)
 
-    def no_space(handle: int) -> None:
-        if full:
-            full.clear()
-            raise OSError(28, "No space left on device")
+
+def lost_permission(place: Path, patch) -> Said:
+    return failing_once(town(place), patch, errno.EACCES)
+
+
+def failing_once(net: Town, patch, number: int) -> Said:
+    """The disk of St. Mary's fails at the next write."""
+    plain_sync, due = os.fsync, [True]
+
+    def fails(handle: int) -> None:
+        if due:
+            due.clear()
+            raise OSError(number, os.strerror(number))
         plain_sync(handle)
 
-    at(net, "step", lambda _: patch.setattr(os, "fsync", no_space))
+    at(net, "step", lambda _: patch.setattr(os, "fsync", fails))
     return net.said()
 
 
@@ -220,6 +231,15 @@ def damage_on_the_way(place: Path, patch) -> Said:
 
     net.answer = answer
     return net.said()
+
+
+def replies_of_two_nodes_are_mixed_up(place: Path, patch) -> Said:
+    """Both had been lost to the session: each was sent what was sealed for the other."""
+    net = town(place)
+    swap(net, "open", nodes=(102, MARY))
+    lines, said = net.said()
+    assert ps.Release.load(net.study.host / "release.safetensors").survivors == (0, 1, 2, 3, 4)
+    return lines, said
 
 
 def with_a_clock(net: Town, patch, kind: str, days: int) -> None:

@@ -33,7 +33,7 @@ LOADS = (
 
 
 class TestConfigure:
-    def test_the_form_for_people_has_the_time_and_the_line(self, loggers, capsys) -> None:
+    def test_the_form_for_people_has_the_time_and_the_line(self, capsys) -> None:
         configure({})
         configure({})
         log_line("step share: 5 of 5 answered")
@@ -41,7 +41,7 @@ class TestConfigure:
         (line,) = capsys.readouterr().err.splitlines()
         assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d privstats: step share: 5 of 5 answered", line)
 
-    def test_the_form_for_programs_is_an_object_per_line(self, loggers, capsys) -> None:
+    def test_the_form_for_programs_is_an_object_per_line(self, capsys) -> None:
         configure({FORM: "json", LEVEL: "DEBUG"})
         log_line(WarningLine("party 3 is busy"))
         PARTY.warning("two\nlines: é, 100 %s")
@@ -51,7 +51,7 @@ class TestConfigure:
         assert (other["level"], other["message"]) == ("WARNING", r"two\nlines: é, 100 %s")
         assert one["time"].endswith("+00:00")
 
-    def test_a_level_leaves_out_what_is_below_it(self, loggers, capsys) -> None:
+    def test_a_level_leaves_out_what_is_below_it(self, capsys) -> None:
         configure({LEVEL: "WARNING"})
         log_line("step share: 5 of 5 answered")
         log_line(WarningLine("party 3 is busy"))

@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 import struct
 from dataclasses import dataclass, field
+from math import comb
 from typing import ClassVar
 
 from cryptography.exceptions import InvalidTag
@@ -20,6 +21,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from tests.secagg.plainly import ctr, exchange, pack, pack_tile, public_of, root_of, sha, u32, unpack
 
 SUITE = b"privstats/secagg/3 X25519 Ed25519 HKDF-SHA256 AES-256-GCM"
+COMMITTEE = 1024
 P = 2**255 - 19
 L = 2**252 + 27742317777372353535851937790883648493
 
@@ -137,12 +139,17 @@ class SecondClient:
         self.server = Ed25519PublicKey.from_public_bytes(keys[-1])
         return sha(b"privstats/secagg/parameters", pack(content)), sha(label("roster"), members, run)
 
+    def seeded(self) -> tuple[bytes, bytes]:
+        """The digests, after which graph and committee are known."""
+        digests = self.digests()
+        self.graph_seed, self.committee_seed = sha(label("graph"), *digests), sha(label("committee"), *digests)
+        return digests
+
     def advertise(self, opening: list) -> bytes:
         _, self.name, parameters, roster, server_key, signature = opening
-        assert (parameters, roster) == self.digests()
+        assert (parameters, roster) == self.seeded()
         self.context = sha(label("context"), parameters, roster, self.name, server_key)
         self.server.verify(signature, label("open") + self.context)
-        self.graph_seed = sha(label("graph"), parameters, roster)
         self.shared = exchange(self.box_key, server_key)
         keys = public_of(self.box_key) + public_of(self.mask_key) + public_of(self.keys[b"s"][1])
         signature = self.signer.sign(label("advertise") + self.context + u32(self.me) + keys)
@@ -152,10 +159,17 @@ class SecondClient:
     def neighbours(self, client: int) -> list[int]:
         if self.k == self.n - 1:
             return [other for other in range(self.n) if other != client]
-        drawn = struct.unpack(f"<{self.n}Q", ctr(self.graph_seed, 0, 0, 8 * self.n))
-        ring = sorted(range(self.n), key=lambda other: (drawn[other], other))
+        ring = self.permutation(self.graph_seed)
         at = ring.index(client)
         return sorted(ring[(at + away) % self.n] for away in range(-(self.k // 2), self.k // 2 + 1) if away)
+
+    def permutation(self, seed: bytes) -> list[int]:
+        drawn = struct.unpack(f"<{self.n}Q", ctr(seed, 0, 0, 8 * self.n))
+        return sorted(range(self.n), key=lambda other: (drawn[other], other))
+
+    @property
+    def committee(self) -> set[int]:
+        return set(range(self.n) if self.n <= COMMITTEE else self.permutation(self.committee_seed)[:COMMITTEE])
 
     def share(self, opening: list, reply_to: bytes) -> list:
         _, _, adverts, proof = opening
@@ -253,12 +267,21 @@ class SecondClient:
 
     @property
     def majority(self) -> int:
-        """How many clients sign the one list, of at most 1,024 clients on a random graph."""
-        return (self.n + self.session["colluders"]) // 2 + 1
+        """How many of the committee sign the one list."""
+        n, c, s = self.n, self.session["colluders"], COMMITTEE
+        if n <= s:
+            return (n + c) // 2 + 1
+        # the smallest with Pr[Hyp(n, c, s) >= 2 * majority - s] <= 2^-40, summed from the far end
+        above, most = 0, min(c, s)
+        for hits in range(most, -1, -1):
+            above += comb(c, hits) * comb(n - c, s - hits)
+            if above * 2**40 > comb(n, s):
+                return (hits + s) // 2 + 1
+        raise AssertionError
 
     def unmask(self, opening: list, reply_to: bytes) -> list:
         _, _, signers, signatures = opening
-        assert len({*signers, self.me}) >= self.majority
+        assert len(self.committee.intersection((*signers, self.me))) >= self.majority
         around = len(set(signers).intersection(self.neighbours(self.me)))
         complete = self.session["neighbours"] == self.n - 1
         assert around >= self.session["threshold"] - complete

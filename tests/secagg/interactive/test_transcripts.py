@@ -5,9 +5,25 @@ from pathlib import Path
 
 import pytest
 
+from privstats.encoding import Ring
+from privstats.secagg import Identity, Parameters, Roster
+from privstats.secagg.interactive.graph import Graph
 from tests.secagg.interactive.second_hybrid import SecondHybridClient
 from tests.secagg.interactive.second_implementation import SecondClient, chain
-from tests.secagg.interactive.transcripts import HYBRID_SESSIONS, LAYERED, RANDOM_GRAPH, SESSIONS, randomness, record
+from tests.secagg.interactive.transcripts import (
+    COMMITTEE,
+    COUNTER,
+    HYBRID_SESSIONS,
+    LABEL,
+    LAYERED,
+    PLAN,
+    RANDOM_GRAPH,
+    SESSIONS,
+    described,
+    fixed,
+    randomness,
+    record,
+)
 
 ABORT = 10
 ALL = {**SESSIONS, **LAYERED, **HYBRID_SESSIONS}
@@ -35,10 +51,17 @@ def test_a_frozen_total_is_the_plain_sum(name: str) -> None:
 def test_a_second_implementation_sends_the_same_bytes(name: str) -> None:
     script = {**ALL, **RANDOM_GRAPH}[name]
     session = FROZEN[name] if name in ALL else record(name)
-    clients = [SecondClient(session, index) for index in range(session["clients"])]
+    clients = {index: SecondClient(session, index) for index in range(session["clients"])}
     if script.parameters.hybrid:
         random = randomness()
-        clients = [SecondHybridClient(session, index, random=random) for index in range(session["clients"])]
+        clients = {index: SecondHybridClient(session, index, random=random) for index in clients}
+    aborts, compared = answered_alike(session, clients)
+    assert aborts == (session["clients"] if script.abandoned else 0)
+    assert compared == sum(1 for message in session["messages"] if message["from"] != "server")
+
+
+def answered_alike(session: dict, clients: dict[int, SecondClient]) -> tuple[int, int]:
+    """How many messages these clients got that abort, and how many they answered as the session's clients did."""
     expected = {(message["step"], message["from"]): message["bytes"] for message in session["messages"]}
     compared = aborts = 0
     for message in session["messages"]:
@@ -51,8 +74,36 @@ def test_a_second_implementation_sends_the_same_bytes(name: str) -> None:
             answer = clients[message["to"]].answer(bytes.fromhex(message["bytes"]))
             assert answer.hex() == expected[message["step"], message["to"]]
             compared += 1
-    assert aborts == (session["clients"] if script.abandoned else 0)
-    assert compared == sum(1 for message in session["messages"] if message["from"] != "server")
+    return aborts, compared
+
+
+@pytest.mark.nightly
+def test_a_second_implementation_sends_the_same_bytes_where_a_committee_signs() -> None:
+    """Of these clients some sign in the committee, one does not, and one vanishes before masking."""
+    (name,), few = COMMITTEE, (0, 1, 2, 3)
+    script, session = COMMITTEE[name], record(name, kept=few)
+    clients = {index: SecondClient(session, index) for index in few}
+    _, compared = answered_alike(session, clients)
+    assert compared == sum(1 for message in session["messages"] if message["from"] != "server") == 3 * 6 + 3
+    assert session["survivors"] == [index for index in range(1100) if index not in script.dropouts["mask"]]
+    columns = zip(*(session["vectors"][survivor] for survivor in session["survivors"]), strict=True)
+    assert session["total"] == [sum(column) for column in columns]
+
+
+@pytest.mark.parametrize(("clients", "colluders"), [(300, 3), (1025, 0), (1100, 20), (3000, 300)])
+def test_a_second_implementation_has_the_same_committee(clients: int, colluders: int) -> None:
+    parameters = Parameters.solve(
+        clients=clients, min_survivors=clients - clients // 20, colluders=colluders, ring=Ring(((3, 32),)),
+        plan_digest=PLAN, graph="robust",
+    )  # fmt: skip
+    identities = [fixed(f"identity {client}") for client in range(clients)]
+    publics = tuple(Identity(private).public for private in identities)
+    server = fixed("identity server")
+    roster = Roster.numbered(publics, server=Identity(server).public, label=LABEL, counter=COUNTER)
+    second = SecondClient(described(parameters, roster, identities, [bytes(32)] * clients), 0)
+    second.seeded()
+    assert second.committee == Graph(parameters, roster).committee
+    assert second.majority == parameters.signatures
 
 
 @pytest.mark.parametrize("name", list(LAYERED))

@@ -8,7 +8,7 @@ word ``layers``, ``vectors/hybrid.json`` with the word ``hybrid``. A change ther
 import hashlib
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import count
@@ -107,11 +107,22 @@ def replies(*parts: bytes) -> Callable[[int], bytes]:
     return lambda _: next(source)
 
 
-def record(name: str) -> dict:
-    """Play one session and write down everything."""
-    script = {**SESSIONS, **LAYERED, **HYBRID_SESSIONS, **RANDOM_GRAPH}[name]
+COMMITTEE = {
+    "random graph of 1,100 clients, a committee signs, every ninth client vanishes before masking": Script(
+        Parameters.solve(
+            clients=1100, min_survivors=950, colluders=20, ring=Ring(((3, 32),)), plan_digest=PLAN, graph="robust"
+        ),
+        {"mask": set(range(0, 1100, 9))},
+    ),
+}
+"""A hundred megabytes of messages: played by night, and compared at a few clients."""
+
+
+def record(name: str, kept: Collection[int] | None = None) -> dict:
+    """Play one session and write down everything, or the messages to and from the ``kept`` clients."""
+    script = {**SESSIONS, **LAYERED, **HYBRID_SESSIONS, **RANDOM_GRAPH, **COMMITTEE}[name]
     with encapsulating(randomness()) if script.parameters.hybrid else nullcontext():
-        return _record(name, script)
+        return _record(name, script, kept)
 
 
 def randomness() -> Callable[[], bytes]:
@@ -131,7 +142,7 @@ def encapsulating(random: Callable[[], bytes]) -> Iterator[None]:
         kem.encapsulate = drawn
 
 
-def _record(name: str, script: Script) -> dict:
+def _record(name: str, script: Script, kept: Collection[int] | None) -> dict:
     parameters = script.parameters
     places = range(parameters.clients)
     identities = [fixed(f"identity {i}") for i in places]
@@ -156,10 +167,24 @@ def _record(name: str, script: Script) -> dict:
     ]
     session, server_key = fixed("session"), fixed("server key")
     server = Server(parameters, roster=roster, identity=aggregator, entropy=replies(session, server_key))
-    told = list(played(script, server, clients))
+    told = [each for each in played(script, server, clients) if kept is None or {each["from"], each["to"]} & set(kept)]
     total, survivors = server.result if server.step == "done" else (parameters.ring.zeros(), ())
     return {
         "name": name,
+        **described(parameters, roster, identities, roots),
+        "session": session.hex(),
+        "server_key": server_key.hex(),
+        "vectors": values,
+        "messages": told,
+        "survivors": list(survivors),
+        "total": total.lift().tolist(),
+        **(_layers(server) if parameters.levels else {}),
+    }
+
+
+def described(parameters: Parameters, roster: Roster, identities: list[bytes], roots: list[bytes]) -> dict:
+    """What a session's clients know before it begins."""
+    return {
         "clients": parameters.clients,
         "threshold": parameters.threshold,
         "min_survivors": parameters.min_survivors,
@@ -173,13 +198,6 @@ def _record(name: str, script: Script) -> dict:
         "server_identity": fixed("identity server").hex(),
         "identities": [private.hex() for private in identities],
         "roots": [root.hex() for root in roots],
-        "session": session.hex(),
-        "server_key": server_key.hex(),
-        "vectors": values,
-        "messages": told,
-        "survivors": list(survivors),
-        "total": total.lift().tolist(),
-        **(_layers(server) if parameters.levels else {}),
     }
 
 

@@ -11,7 +11,7 @@ from privstats import ClassSchema, MeanSchema, RidgeSchema
 from privstats.dp import joint_mu
 from privstats.kinds import KINDS
 from privstats.randomness import seeded
-from privstats.transforms import cells
+from privstats.transforms import categories
 from tests.mutation import bugs
 from tests.threat_models.audits.plans import target
 from threat_models.audits import sensitivity
@@ -70,7 +70,7 @@ def test_no_record_of_a_table_moves_more_than_the_claim(schema):
 
 @pytest.mark.ci
 def test_codes_that_follow_from_the_type_of_a_column_are_found(monkeypatch):
-    monkeypatch.setattr(cells, "read", bugs.read_by_type(cells.read))
+    monkeypatch.setattr(categories, "read", bugs.read_by_type(categories.read))
     schema = next(tables())
     worst, claimed = worst_of_tables(schema, {"A": 1.0}, seeded(1)), joint_mu(schema, {"A": 1.0}, "add-remove")
     assert worst["add-remove"] > 2 * claimed

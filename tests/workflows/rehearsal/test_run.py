@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import privstats as ps
+from privstats.heads.diagnostics import RANKS
 from privstats.intake import column_names
 from privstats.moments import RecordFile
 from privstats.workflows import rehearsal
@@ -145,6 +146,8 @@ def test_three_classes_are_rehearsed_too(tmp_path):
     files = [ward(tmp_path / f"{seed}.csv", seed, classes=("mild", "none so far", "severe")) for seed in (0, 1)]
     done = rehearsal.rehearsed(rehearsal.opened(files, ASKED), lambda _: None)
     assert done.opened.public.classes == ("mild", "none so far", "severe")
+    assert RANKS in " ".join(str(done).split())  # of more than two classes the head is LDA
+    assert rehearsal.facts(done)["probabilities_only_rank"]
     assert min(done.private.value, done.exact.value) > 0.8
     assert 0 < done.private.error < 0.05
 
@@ -159,7 +162,10 @@ def test_columns_with_two_values_alone_need_no_counts(tmp_path):
         files.append(RecordFile(tmp_path / f"{seed}.csv"))
     what = rehearsal.opened(files, ASKED)
     assert isinstance(what.course, ps.Rounds)
-    assert rehearsal.rehearsed(what, lambda _: None).private.value > 0.7
+    done = rehearsal.rehearsed(what, lambda _: None)
+    assert done.private.value > 0.7
+    assert RANKS not in " ".join(str(done).split())
+    assert not rehearsal.facts(done)["probabilities_only_rank"]
 
 
 def test_what_was_not_asked_for_is_a_word_that_is_said(files):
@@ -213,7 +219,7 @@ def test_what_is_odd_in_one_file_is_told_with_its_name_and_before_anything_is_co
     assert "A for a" in ward_said
     assert seen.startswith("south.csv: seen: 700 unreadable: dates not written as 2020-01-31? To read them, state ")
     done = rehearsal.rehearsed(what, lambda _: None)
-    assert not [each for each in recwarn if issubclass(each.category, ps.errors.UnreadableRecordsWarning)]
+    assert [str(e.message) for e in recwarn if issubclass(e.category, ps.errors.UnreadableRecordsWarning)] == []
     assert ward_said in str(done)
     assert rehearsal.facts(done)["odd"] == [ward_said, seen]
     rehearsal.write_page(done, tmp_path / "page.html")
@@ -226,6 +232,23 @@ def test_a_few_values_beside_the_list_are_no_oddity_but_a_line_that_is_no_record
         f"{name}.csv: 1 records do not fit its names and are excluded, first" for name in ("north", "south")
     ]
     assert all(remark.endswith("has 1 field for 6 names") for remark in odd)
+
+
+def test_classes_in_another_spelling_are_named_with_their_file(tmp_path):
+    """They were counted as records without a class, and no text was named."""
+    files = [ward(tmp_path / "north.csv", 0), ward(tmp_path / "south.csv", 1)]
+    text = files[1].path.read_text().replace(",yes\n", ",Yes\n")
+    files[1].path.write_text(text)
+    many = text.count(",Yes\n")
+    said = rf"too few records .* yes \(0\) \(ill: {many} records hold no class of the first file .* Yes \({many}\)"
+    with pytest.raises(ps.DataError, match=said):
+        rehearsal.opened(files, ASKED)
+    files[1].path.write_text(text.replace(",Yes\n", ",yes\n", 100))
+    (found,) = [each for each in rehearsal.oddities(rehearsal.opened(files, ASKED)) if "ill" in each]
+    assert found == (
+        f"south.csv: ill: {many - 100} records hold no class of the first file and are excluded, "
+        f"most often Yes ({many - 100})"
+    )
 
 
 def test_each_party_is_told_what_the_joint_model_is_worth_to_its_own_records(found):

@@ -1,0 +1,144 @@
+"""Forecasts: the reader's own rules on draws from public guesses, before anything is spent."""
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import privstats as ps
+from privstats import inference as inf
+from privstats.errors import PlanError
+from privstats.inference import forecasts
+from privstats.inference.forecasts import DRAWS, Guesses, forecast_sentences, study_of
+from tests import made
+from tests.hazard.worlds import course_of, played, schema, world
+
+FEW = 10  # draws, where the number says enough
+
+
+def trial(epsilon=1.0, records=2_000, **changes):
+    usual = {"treatment": {"arm": ("placebo", "drug")}, "outcome": {"well": ("no", "yes")}, "probability": 0.5}
+    columns = {"age": (20, 90), "smoking": ("never", "former", "current")}
+    effect = ps.EffectSchema.of(columns, **{**usual, **changes})
+    return ps.Effect.start(effect, ps.Cohort(2, 2, 2 * records), made.promise(epsilon=epsilon, delta=1e-6))
+
+
+def survival(events, epsilon, records=4_000, **changes):
+    given = schema(times="continuous", expected_events=events, **changes)
+    return ps.Hazard.start(given, ps.Cohort(2, 2, records), made.promise(epsilon=epsilon, delta=1e-6))
+
+
+def test_what_no_draw_reports_is_said_with_the_reader_s_reason():
+    found = inf.forecast(survival(552, 0.5), records=4_000, draws=FEW)
+    assert found.reports_nothing
+    assert [row.half_width for row in found.rows] == [math.inf] * 3
+    assert "noise hides the last step, and more rounds would not mend that" in found.why
+    (line,) = forecast_sentences(survival(552, 0.5))
+    assert line.startswith("WARNING: no row will be reported (forecast for 4,000 records: reported ")
+    assert f"in 0 of {DRAWS} draws" in line
+
+
+def test_hazards_of_many_events_are_reported_and_as_wide_as_the_reader_s():
+    course = survival(8_000, 8.0, records=20_000)
+    found = inf.forecast(course, records=20_000, draws=FEW)
+    assert {row.reported for row in found.rows} == {FEW}
+    table = inf.hazards(played(course_of(20_000, 8.0), world(20_000, 1), 2))
+    low, high = table.conf_int()[2]
+    assert 0.5 < found.worst.half_width / ((high - low) / 2) < 1.5
+
+
+def test_a_rare_stratum_hides_every_ratio_where_even_ones_do_not():
+    strata = ps.Categories("site", ("a", "b", "c", "d"))
+    course = survival(2_000, 8.0, records=8_000, strata=strata)
+    even, rare = (inf.forecast(course, records=8_000, draws=FEW, rarest=share) for share in (None, 0.02))
+    assert even.worst.reported > rare.worst.reported
+
+
+def test_the_names_are_those_of_the_plan_s_table():
+    found = inf.forecast(trial(subgroups=(ps.Bins("age", (20, 55, 90)),)), records=2_000, draws=2)
+    assert [row.name for row in found.rows] == ["well", "well age: under 55", "well age: 55 or more"]
+    assert [row.reported for row in found.rows] == [2, 2, 2]
+    several = replace(found, rows=(*found.rows[:2], replace(found.rows[2], reported=0, half_width=math.inf)))
+    assert several.worst.name == "well age: 55 or more"
+    assert "well, well age: under 55 in 2; well age: 55 or more in 0 of 2 draws" in several.sentence
+
+
+def test_sites_with_probabilities_of_their_own_are_drawn_by_site():
+    course = trial(probability=(0.3, 0.6))
+    X, _ = study_of(course).draw(Guesses(4_000), 4_000, np.random.default_rng(0))
+    arm = X[:, list(study_of(course).course.plan.schema.feature_names).index("arm")]
+    assert [float(arm[k::2].mean()) for k in (0, 1)] == pytest.approx([0.3, 0.6], abs=0.02)
+    assert inf.forecast(course, records=2_000, draws=2).worst.reported == 2
+
+
+@pytest.mark.parametrize("variance", [0.05, 1 / 3, 0.7, 1.0])
+def test_columns_have_the_guessed_variance_within_their_range(variance):
+    drawn = forecasts._bounded(variance, (40_000,), np.random.default_rng(0))
+    assert drawn.var() == pytest.approx(variance, rel=0.05)
+    assert np.abs(drawn).max() <= 1
+
+
+def test_texts_are_drawn_with_the_rarest_share_behind_their_maps():
+    study = study_of(trial())
+    X, y = study.draw(Guesses(4_000, rarest=0.1), 4_000, np.random.default_rng(0))
+    names = study.course.plan.schema.feature_names
+    column = X[:, names.index("smoking: current")]
+    assert sorted(set(column.tolist())) == [0.0, 1.0]
+    assert column.mean() == pytest.approx(0.1, abs=0.02)
+    assert set(y.tolist()) == {0.0, 1.0}
+
+
+def test_sums_of_many_records_are_multiples_of_few():
+    """Noise of the plan's size, and sums of as many records as are guessed."""
+    course = trial(records=50_000)
+    study, chance = study_of(course), np.random.default_rng(0)
+    (releases,) = [next(forecasts._drawn(study, Guesses(50_000), chance, 1))]
+    assert pytest.approx(50_000, rel=0.01) == releases[-1].moments.N
+    assert releases[-1].sigma == study.course.plan.noise.released_sigma(2)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"), [({"rarest": 0.0}, "rarest"), ({"treated": 1.0}, "treated"), ({"records": 0}, "records")]
+)
+def test_guesses_are_in_their_range(wrong, said):
+    with pytest.raises(PlanError, match=said):
+        inf.forecast(trial(), **{"records": 100, **wrong}, draws=1)
+
+
+def test_plans_of_other_kinds_have_no_forecast():
+    counts = ps.CountSchema(variables=(ps.Categories("x", ("a", "b")),), tables=(("x",),))
+    plan = made.plan(counts, ps.Cohort(2, 2, 100))
+    assert forecast_sentences(plan) == []
+    with pytest.raises(PlanError, match="forecasts are drawn of regressions, effects and hazards"):
+        inf.forecast(plan, records=100)
+    assert forecast_sentences(course_of(2_000, 1.0)) == [], "expected_events is not guessed"
+
+
+def test_checks_of_a_plan_and_a_course_print_the_forecast(privstats, tmp_path):
+    course = survival(552, 0.5)
+    whole = replace(course.plan, privacy=made.promise(epsilon=0.5, delta=1e-6))
+    (tmp_path / "plan.toml").write_text(whole.to_toml())
+    text = " ".join(privstats("plan", "check", "plan.toml", cwd=tmp_path, code=0).stdout.split())
+    assert "WARNING: no row will be reported (forecast for 4,000 records" in text
+    ps.course.write(tmp_path / "course.toml", trial())
+    text = " ".join(privstats("course", "check", "course.toml", cwd=tmp_path, code=0).stdout.split())
+    assert "forecast for 4,000 records: reported in 100 of 100 draws, for columns spread evenly" in text
+    facts = json.loads(privstats("course", "check", "course.toml", "--json", cwd=tmp_path, code=0).stdout)
+    assert len(facts["forecast"]) == 1
+
+
+def test_a_forecast_is_the_reader_s_verdict_on_the_same_releases(monkeypatch):
+    """Whatever the reader hides, the forecast counts as hidden: no rule stands twice."""
+    monkeypatch.setattr(forecasts, "effects", lambda releases: _hiding(inf.effects(releases)))
+    assert inf.forecast(trial(epsilon=8.0), records=2_000, draws=2).reports_nothing
+
+
+def _hiding(table):
+    return replace(table, tables=tuple(replace(each, hidden="for a test") for each in table.tables))
+
+
+def test_the_seed_is_fixed_so_that_two_checks_print_one_number():
+    first, second = (inf.forecast(trial(), records=500, draws=3) for _ in range(2))
+    assert first == second
