@@ -89,6 +89,10 @@ class ForecastRow:
     Attributes:
         reported: number of draws that report it.
         half_width: median over the draws; infinite where at most half report it.
+
+    Example:
+        >>> ps.inference.ForecastRow("all", reported=98, half_width=0.03).reported
+        98
     """
 
     name: str
