@@ -91,8 +91,8 @@ class ForecastRow:
         half_width: median over the draws; infinite where at most half report it.
 
     Example:
-        >>> ps.inference.ForecastRow("all", reported=98, half_width=0.03).reported
-        98
+        >>> ps.inference.ForecastRow("age", reported=97, half_width=0.2).reported
+        97
     """
 
     name: str
@@ -402,8 +402,8 @@ def _effect_records(
 
 def _propensity(schema: EffectSchema, columns: Array, clients: int, guesses: Guesses) -> Array:
     if schema.probability is not None:
-        by_client = np.resize(np.asarray(schema.probability, np.float64), clients)
-        return np.resize(by_client, len(columns)) if isinstance(schema.probability, tuple) else by_client[0]
+        chances = np.atleast_1d(np.asarray(schema.probability, np.float64))
+        return np.resize(chances[:clients], len(columns))
     score = columns.sum(axis=1)
     odds = guesses.separation * (score - score.mean()) / max(float(score.std()), 1e-9)
     low, high = -40.0, 40.0
@@ -498,12 +498,13 @@ def _slope_records(
 
 def _read_slopes(releases: Sequence[Release], alpha: float, constants: int) -> list[_Row]:
     (release,) = releases
-    target = 0 if release.plan.schema.targets > 1 else None  # type: ignore[attr-defined]
+    schema: Any = release.plan.schema
+    target = 0 if schema.targets > 1 else None
     records = None if constants else release.plan.cohort.max_records
     try:
         table = ols(release, target=target, records=records, unclipped=True)
     except ReleaseError as error:
-        return [_Row(-math.inf, math.inf, str(error))] * (release.plan.schema.features - constants)
+        return [_Row(-math.inf, math.inf, str(error))] * (schema.features - constants)
     return _regression_rows(table, alpha, constants)
 
 

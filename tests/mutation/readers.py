@@ -238,7 +238,11 @@ READERS: dict[str, Mutant] = {
     "errors of being observed left out": bug(
         "a trial with missing outcomes is told without the product of its nuisances' errors",
         name_in("privstats.inference.treatment_effects.influence_sums", "nuisances_of_missing", _of_no_error),
-        _INCOMPLETE + "test_lines_and_propensity_that_are_both_poor_are_not_told"),
+        _INCOMPLETE + "test_lines_and_propensity_that_are_both_poor_widen_the_interval"),
+    "few heavy records as if they were many": bug(
+        "an effect that one record could move by more than .4 of a standard error has the interval of many records",
+        name_in("privstats.inference.treatment_effects.influence_sums", "_LIGHT", lambda right: np.inf),
+        _EFFECTS + "test_rare_events_in_a_rare_arm_widen_the_interval_where_noise_is_small"),
     "intervals without the noise": bug("a regression's intervals leave the noise in the sums out",
         member(Inversion, "_noise", property(_nothing)),
         _INVERSION + "test_an_interval_about_the_exact_sums_is_of_the_noise_alone"),

@@ -140,7 +140,7 @@ class EffectTable(RowTable):
         require_level(alpha)
         if self.why_at(alpha):
             return np.array((-math.inf, math.inf))
-        return np.clip(self.ratio.interval(alpha), *self._possible)
+        return np.asarray(np.clip(self.ratio.interval(alpha), *self._possible))
 
     @property
     def _possible(self) -> tuple[float, float]:
