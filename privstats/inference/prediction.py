@@ -87,13 +87,8 @@ def predicted_half_width(
         >>> widths[0].noisy > 3 * widths[1].noisy
         True
     """
-<<<<<<< HEAD
-    given: dict[str, Any] = {"variance": variance, "residual": residual, "treated": treated}
-    given |= {"separation": separation, "rarest": rarest}
-=======
     given: dict[str, Any] = {"variance": variance, "residual": residual, "treated": treated, "separation": separation}
     given["rarest"] = rarest
->>>>>>> forecast
     exact = predicted_of(plan).exact(plan, Guesses(records, **given), alpha)
     found = forecast(plan, records=records, draws=draws, alpha=alpha, **given)
     row = found.worst
