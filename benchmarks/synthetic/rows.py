@@ -136,7 +136,7 @@ def _ruled() -> Coded:
     }
     ends = {"offset": 160.0, "quarter": 32.0, "age": 100.0}
     numbers = [ps.Numeric(each, tuple(np.linspace(0, most, _CELLS + 1))) for each, most in ends.items()]
-    columns = (*numbers, ps.Categories("site", ("a", "b", "c")), ps.Truth(_TARGET))
+    columns: tuple[Column, ...] = (*numbers, ps.Categories("site", ("a", "b", "c")), ps.Truth(_TARGET))
     return Coded(RULE, columns, coded(columns, values))
 
 
