@@ -304,7 +304,7 @@ def test_what_cannot_be_run_or_read_is_refused(build, error, words):
         build()
 
 
-@pytest.mark.parametrize("labels", [["yes", "no"] * 30, [1, 2] * 30])
+@pytest.mark.parametrize("labels", [["often", "never"] * 30, [1, 2] * 30])
 def test_labels_that_are_no_outcomes_are_refused_by_what_helps_here(labels):
     """The plan of a regression has no ``class_names``, which the sentence gave for the remedy."""
     schema = ps.ScoreSchema(2, clip_norm=2.0, transform=(ps.transforms.ConstantFeature(1.0),))
