@@ -236,7 +236,7 @@ def damage_on_the_way(place: Path, patch) -> Said:
 def replies_of_two_nodes_are_mixed_up(place: Path, patch) -> Said:
     """Both had been lost to the session: each was sent what was sealed for the other."""
     net = town(place)
-    swap(net, "open", nodes=(102, MARY))
+    swap(net, "open", nodes=(MARY, 104))
     lines, said = net.said()
     assert ps.Release.load(net.study.host / "release.safetensors").survivors == (0, 1, 2, 3, 4)
     return lines, said
