@@ -514,7 +514,7 @@ def _regression_rows(table: Any, alpha: float, first: int) -> list[_Row]:
     why = table.notes[0] if early else "noise hides it: plan more records, fewer columns, or a larger epsilon"
     ends, reported = table.conf_int(alpha)[first:], table.errors.reported(alpha)[first:]
     return [
-        _Row(float(low), float(high), "" if told else why) for (low, high), told in zip(ends, reported, strict=True)
+        _Row(float(low), float(high), "" if shown else why) for (low, high), shown in zip(ends, reported, strict=True)
     ]
 
 

@@ -207,7 +207,7 @@ def _of_cells(
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a part begins in its file: after ``before`` records."""
+    """A part of a file, which begins after ``before`` of its records."""
 
     file: RecordFile
     table: TableFile

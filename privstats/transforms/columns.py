@@ -196,7 +196,7 @@ class Truth(Declared):
 
     @cached_property
     def listed(self) -> Listed:
-        """What means no and what means yes, in comparable form."""
+        """The declared texts of no and yes, or the usual ones, as readings are compared with them."""
         return Listed.of(self.values) if self.values else TRUTHS
 
     def _codes_of(self, readings: Readings) -> NDArray[np.float64]:

@@ -167,7 +167,8 @@ def _show_widths(path: Path | None, guesses: dict[str, Any], as_json: bool) -> N
     several = ["shares of the promise"] if len(ways) > 1 else []
     headings = ["records", "half width", "no noise", "reported", *several]
     cells = [
-        (f"{width.records:,}", f"{width.noisy:.3g}", f"{width.exact:.3g}", _told(width), label) for label, width in rows
+        (f"{width.records:,}", f"{width.noisy:.3g}", f"{width.exact:.3g}", _draws(width), label)
+        for label, width in rows
     ]
     console = terminal()
     console.print(table_of(headings, [row[: len(headings)] for row in cells], left=several))
@@ -179,7 +180,7 @@ def _show_widths(path: Path | None, guesses: dict[str, Any], as_json: bool) -> N
         console.print(escape(line))
 
 
-def _told(width: HalfWidth) -> str:
+def _draws(width: HalfWidth) -> str:
     return f"{width.reported} of {width.draws}"
 
 
