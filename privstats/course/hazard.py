@@ -164,7 +164,7 @@ class Hazard(Stepped):
         rounds = Step("round", self.plan, self.rounds, published=self._published)
         if self.check is None:
             return Steps((counts, rounds), self.retries)
-        check = Step("check", self.check, published=self._published_early)
+        check = Step("early bins", self.check, published=self._published_early)
         return Steps((counts, rounds, check), self.retries)
 
     def _published(self, past: Past) -> Published:
