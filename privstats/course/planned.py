@@ -3,7 +3,7 @@
 A kind is a frozen dataclass: the first field is its origin, usually a plan; the others are plain numbers and
 ``promise``. It defines ``label`` (its row in ``kinds``), ``first``, ``_content`` (all fields but ``promise``, in bytes,
 for the digest) and ``_require`` (its checks). A kind over ``Stepped`` defines ``steps``, from which price, order,
-retries and labels follow. Any other kind over ``Planned`` defines ``priced`` and ``next``.
+retries and labels follow. Any other kind over ``Planned`` defines ``priced``, ``next`` and ``labels``.
 
 No price may follow from a release. Only ``DisjointRounds`` replace ``most`` and ``mu``. They are no steps: their rounds
 hold disjoint records, so one price covers all of them, and which round is next follows from its number alone.
@@ -76,8 +76,8 @@ class Planned:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Names of the priced plans in a table: their places."""
-        return tuple(map(str, range(len(self.priced))))
+        """Names of the priced plans in a table."""
+        raise NotImplementedError
 
     @property
     def most(self) -> int:
