@@ -677,12 +677,17 @@ class Effect(Kind):
         return "measure" in self.schema or "probability" not in self.schema or "missing" in self.schema
 
     @property
+    def balanced(self) -> bool:
+        """Whether the balance of columns is sent."""
+        return "balance" in self.schema
+
+    @property
     def known(self) -> str:
         letters = {
             "N": True,
             "O": "left_out" in self.schema,
             "W": self.weighs,
-            "b": "balance" in self.schema,
+            "b": self.balanced,
             "e": True,
         }
         return "".join(letter for letter, sent in letters.items() if sent) + self.further
@@ -691,7 +696,7 @@ class Effect(Kind):
     def percent(self) -> Table:
         """As of every kind; several outcomes divide one outcome's share, after balance and excluded records."""
         schema, fixed = self.schema, {"N": 12, "W": 12, "e": 76} if self.weighs else {"N": 14, "e": 86}
-        balance = sum((schema[name] for name in ("balance",) if name in schema), ZERO)
+        balance = schema["balance"] if self.balanced else ZERO
         parts = {s: fixed[s] if s in "NW" else fixed["e"] * Fraction(1, self.outcomes) for s in self.known}
         parts = {s: 100 * balance if s == "b" else part * (1 - balance) for s, part in parts.items()}
         return {s: 50 if s == "O" else part / 2 for s, part in parts.items()} if "O" in parts else parts
@@ -706,7 +711,7 @@ class Effect(Kind):
     def vectors(self) -> dict[str, int]:
         ratio = "measure" in self.schema
         lengths = {"t": 2, "o": 2 if ratio else int(self.weighs), **dict.fromkeys(self.further, 2)}
-        lengths |= {"b": self.schema["features"] // 2} if "balance" in self.schema else {}
+        lengths |= {"b": self.schema["features"] // 2} if self.balanced else {}
         return lengths | ({"u": 6} if "left_out" in self.schema else {})
 
     def least(self, name: str) -> int:
