@@ -223,7 +223,10 @@ def inference_forecasts() -> Cells:
         for place, row in enumerate(rows):
             about = [title if not place else "", f"{row['records']:,}", _epsilon(row)]
             width = row["forecast half width"]
-            promised = [f"{row['forecast reported']} of {row['forecast draws']}", "-" if width is None else f"{width:.3f}"]
+            promised = [
+                f"{row['forecast reported']} of {row['forecast draws']}",
+                "-" if width is None else f"{width:.3f}",
+            ]
             reported = f"{_percent(row['told of the worst'])} of {row['runs']:,}"
             lines.append([*about, *promised, reported, _half_width(row), _missed(row)])
     return [[*head, "reported", "half width", "reported and missed"], *lines]

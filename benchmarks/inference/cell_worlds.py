@@ -27,13 +27,13 @@ CLIENTS = 2
 Chance = np.random.Generator
 Made = Callable[[int, float], Way]
 Gaps = Literal["left out", "cells", "hidden cells"]
-"""How a table reads gaps: complete records; cells that ``gaps_as_cells`` reports; cells as they are read by default."""
+"""How a table reads gaps: complete records; cells, with ``gaps_as_cells``; cells, as they are read without it."""
 
-CONFOUNDED = Cells((ps.Categories("cause", ("low", "high")), ps.Categories("arm", ("placebo", "drug"))), signs=2, ramp=False)
+CONFOUNDED = Cells(
+    (ps.Categories("cause", ("low", "high")), ps.Categories("arm", ("placebo", "drug"))), signs=2, ramp=False
+)
 _EFFECT, _BOUND = 1.0, 5.0  # of the cause; of a number
 _STAY, _LOG, _LONGEST = 0.05, 1.5, 60.0  # share with a stay, mean of its logarithm (of spread 1), most days
-_BY = {"coin": lambda cause, arm: 1.0, "arm": lambda cause, arm: 0.5 + arm, "value": lambda cause, arm: 0.5 + cause}
-"""By which factor a gap of the cause is more likely."""
 
 
 def gaps(family: Literal["linear", "logistic"], share: float, by: str, way: Gaps) -> Made:
@@ -51,7 +51,8 @@ def gaps(family: Literal["linear", "logistic"], share: float, by: str, way: Gaps
         def answer(chance: Chance, rng: Generator) -> Answer:
             cause, gap = (chance.random(records) < 0.5).astype(int), chance.random(records)
             arm = (chance.random(records) < np.where(cause, 0.7, 0.3)).astype(int)
-            gone = gap < share * _BY[by](cause, arm)
+            likelier = {"coin": np.ones(records), "arm": 0.5 + arm, "value": 0.5 + cause}[by]
+            gone = gap < share * likelier
             table: Any = {
                 "cause": np.where(gone, None, np.array(["low", "high"], object)[cause]),
                 "arm": np.array(["placebo", "drug"], object)[arm],
@@ -67,7 +68,9 @@ def gaps(family: Literal["linear", "logistic"], share: float, by: str, way: Gaps
                 found = inf.ols(ran(plan, parts, rng), **how).cells()
             else:
                 found = inf.logit(courses.run(course, lambda node: ran(node.plan, parts, rng)), **how).cells()
-            (place,) = (k for k, each in enumerate(zip(found.columns, found.cells, strict=True)) if each == ("arm", "drug"))
+            (place,) = (
+                k for k, each in enumerate(zip(found.columns, found.cells, strict=True)) if each == ("arm", "drug")
+            )
             ends = np.array([[found.low[place], found.high[place]]])
             return Answer.of(found.estimate[[place]], ends, np.zeros(1))
 
@@ -96,7 +99,7 @@ def bin_ends(scale: float, width: float) -> Made:
     """Four quantiles of an exponential law by the ends of their bins, up to 100."""
     levels = (0.25, 0.5, 0.75, 0.9)
     truth = -scale * np.log(1 - np.array(levels))
-    bins = ps.Bins("days", tuple(np.arange(0, 100 + width, width)))
+    bins = ps.Bins("days", tuple(np.arange(0, 100 + width, width)), open="above")
     return _counted(
         ps.CountSchema((bins,), (("days",),)),
         lambda chance, n: {"days": np.minimum(chance.exponential(scale, n), 99.9)},
@@ -151,14 +154,18 @@ def balanced(events: float) -> Made:
     return _counted(
         ps.CountSchema((outcome, guessed), (("y", "guess"),)),
         table,
-        lambda release: intervals_of([inf.confusion(release, "y", "guess").balanced_accuracy], recall.mean(keepdims=True)),
+        lambda release: intervals_of(
+            [inf.confusion(release, "y", "guess").balanced_accuracy], recall.mean(keepdims=True)
+        ),
     )
 
 
 def independent(rows: Sequence[float], columns: Sequence[float]) -> Made:
     """The chi-squared test of independent variables with these shares: missed where it rejects at .05."""
     names = [[f"{side}{k}" for k in range(len(shares))] for side, shares in (("r", rows), ("c", columns))]
-    schema = ps.CountSchema(tuple(ps.Categories(side, each) for side, each in zip("rc", names, strict=True)), (("r", "c"),))
+    schema = ps.CountSchema(
+        tuple(ps.Categories(side, each) for side, each in zip("rc", names, strict=True)), (("r", "c"),)
+    )
 
     def read(release: Any) -> Answer:
         found = inf.chi2_contingency(release, "r", "c")

@@ -31,7 +31,12 @@ from privstats.randomness import seeded
 __all__ = ["held"]
 
 NAME = "synthetic.distances"
-WORLDS = (("cases", 10_000, 1.0), ("cases", 10_000, 3.0), ("few", 1_445, 1.0), ("rule", 10_000, 1.0), ("rule", 10_000, 10.0))
+WORLDS = (
+    ("cases", 10_000, 1.0),
+    ("few", 1_445, 1.0),
+    ("rule", 10_000, 1.0),
+    ("rule", 10_000, 3.0),
+)
 
 
 @cache
@@ -72,7 +77,9 @@ def held(name: str, records: int, epsilon: float, runs: int) -> Row:
         low, high, merging = (np.array([getattr(each, end) for each in found]) for end in ("low", "high", "merging"))
         missed[run] = ((true < low) | (true > high)).mean()
         beyond[run] = (fine > high + merging).mean()
-        printed += [(each.exact, each.value, true_one, each.high - each.low) for each, true_one in zip(found, true, strict=True)]
+        printed += [
+            (each.exact, each.value, true_one, each.high - each.low) for each, true_one in zip(found, true, strict=True)
+        ]
     exact, noisy, true, width = np.array(printed).T
     return {
         "records": records,
@@ -93,16 +100,16 @@ def held(name: str, records: int, epsilon: float, runs: int) -> Row:
 
 def _distances(table: Coded, course: Any, seed: int) -> tuple[list[Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Printed distances of one run, the true ones, and the true ones in declared cells."""
-    releases = ps.private_releases(
-        course, table.records, ledger="uncharged", rng=seeded(seed), allow_reproducible=True
-    )
+    releases = ps.private_releases(course, table.records, ledger="uncharged", rng=seeded(seed), allow_reproducible=True)
     fit, rng = fit_of(course, releases), np.random.default_rng(seed)
     rows = fit.fine_cells(fit.model.draw(len(table.codes), rng), rng)
     found, names = list(fit.distances(rows)), [each.name for each in table.schema.variables]
     exact = [
         counts
         for release in releases
-        for counts in tables_of(ps.Release.exact(release.plan.schema, exact_moments(release.plan.schema, table.records))).values()
+        for counts in tables_of(
+            ps.Release.exact(release.plan.schema, exact_moments(release.plan.schema, table.records))
+        ).values()
     ]
     true = [np.abs(own.rows - counts / counts.sum()).sum() / 2 for own, counts in zip(found, exact, strict=True)]
     fine = []

@@ -100,7 +100,7 @@ class RowsDeclaration:
     answers: ClassVar[dict[str, Any]] = {}
     open: ClassVar[tuple[str, ...]] = ()
 
-    def fields(self, answers: Mapping[str, Any]) -> dict[str, Any]:
+    def fields(self, _answers: Mapping[str, Any]) -> dict[str, Any]:
         """Return schema fields that follow from the columns."""
         return {"columns": self.tables}
 

@@ -27,7 +27,7 @@ _EFFECTS = "Effects and hazards"
 _SURVEYS = "Surveys"
 _SURVEY: Condition = ("task", ("survey",))
 GAPS: Mapping[str, Literal["left out"] | None] = {"excluded": "left out", "cell": None}
-"""Answers to what a gap in a declared column of a regression does, as :class:`privstats.transforms.Cells` names them."""
+"""Answers to what a gap in a declared column of a regression does, with the word of :class:`privstats.Cells` for it."""
 
 
 def as_it_is(answer: Any) -> Any:
