@@ -42,7 +42,7 @@ def gaps(family: Literal["linear", "logistic"], share: float, by: str, way: Gaps
     transform = (cells, ConstantFeature(1.0))
     linear = ps.RidgeSchema(clip_norm=math.sqrt(2), target_bound=_BOUND, transform=transform)
     score = ps.ScoreSchema(clip_norm=math.sqrt(2), transform=transform)
-    how = {"gaps_as_cells": way == "cells"}
+    how: dict[str, Any] = {"gaps_as_cells": way == "cells"}
 
     def made(records: int, epsilon: float) -> Way:
         plan = plan_of(linear, CLIENTS, records, epsilon)
@@ -103,7 +103,7 @@ def bin_ends(scale: float, width: float) -> Made:
     return _counted(
         ps.CountSchema((bins,), (("days",),)),
         lambda chance, n: {"days": np.minimum(chance.exponential(scale, n), 99.9)},
-        lambda release: intervals_of([inf.quantile(release, "days", q) for q in levels], truth),
+        lambda release: intervals_of([inf.Interval(*inf.quantile(release, "days", q)[:4]) for q in levels], truth),
     )
 
 
@@ -126,7 +126,12 @@ def means(draw: Callable[[Chance, int], Array], most: float, mean: float, varian
 
 def spikes(share: float) -> Made:
     """10 for this share of the records, else 0."""
-    return means(lambda chance, n: (chance.random(n) < share) * 10.0, 10, 10 * share, 100 * share * (1 - share))
+    return means(
+        lambda chance, n: np.where(chance.random(n) < share, 10.0, 0.0).astype(np.float64),
+        10,
+        10 * share,
+        100 * share * (1 - share),
+    )
 
 
 def stays() -> Made:
@@ -134,7 +139,7 @@ def stays() -> Made:
 
     def days(chance: Chance, n: int) -> Array:
         stay = np.minimum(chance.lognormal(_LOG, 1.0, n), _LONGEST)
-        return np.where(chance.random(n) < _STAY, stay, 0.0)
+        return np.where(chance.random(n) < _STAY, stay, 0.0).astype(np.float64)
 
     end = math.log(_LONGEST) - _LOG
     first, second = (
@@ -162,7 +167,7 @@ def balanced(events: float) -> Made:
 
 def independent(rows: Sequence[float], columns: Sequence[float]) -> Made:
     """The chi-squared test of independent variables with these shares: missed where it rejects at .05."""
-    names = [[f"{side}{k}" for k in range(len(shares))] for side, shares in (("r", rows), ("c", columns))]
+    names = [tuple(f"{side}{k}" for k in range(len(shares))) for side, shares in (("r", rows), ("c", columns))]
     schema = ps.CountSchema(
         tuple(ps.Categories(side, each) for side, each in zip("rc", names, strict=True)), (("r", "c"),)
     )

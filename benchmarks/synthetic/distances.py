@@ -100,7 +100,9 @@ def held(name: str, records: int, epsilon: float, runs: int) -> Row:
 
 def _distances(table: Coded, course: Any, seed: int) -> tuple[list[Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Printed distances of one run, the true ones, and the true ones in declared cells."""
-    releases = ps.private_releases(course, table.records, ledger="uncharged", rng=seeded(seed), allow_reproducible=True)
+    releases: Any = ps.private_releases(
+        course, table.records, ledger="uncharged", rng=seeded(seed), allow_reproducible=True
+    )
     fit, rng = fit_of(course, releases), np.random.default_rng(seed)
     rows = fit.fine_cells(fit.model.draw(len(table.codes), rng), rng)
     found, names = list(fit.distances(rows)), [each.name for each in table.schema.variables]

@@ -184,7 +184,7 @@ def ours(table: Coded, train: NDArray[Any], epsilon: float, seed: int, most_cell
 
 def course_of(table: Coded, epsilon: float, model: Any, parties: int, most_cells: int | None = None) -> Synthetic:
     """The course of a table's one-way tables, with the promise of this epsilon."""
-    levels: dict[str, int] = {} if most_cells is None else {"levels": most_cells}
+    levels: Any = {} if most_cells is None else {"levels": most_cells}
     privacy = ps.Privacy(model=model, unit="record", adjacency="add-remove", epsilon=epsilon, delta=DELTA)
     cohort = ps.Cohort(parties, max(2, parties - parties // 5), 1 << 17)
     return Synthetic.within(ps.Plan(schema=table.schema, cohort=cohort, privacy=privacy), **levels)
