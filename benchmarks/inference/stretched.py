@@ -21,6 +21,7 @@ import pandas as pd
 from sklearn.metrics import roc_auc_score
 
 import privstats as ps
+from benchmarks.inference import cell_worlds
 from benchmarks.inference.coverings import Answer, Array, Way, dealt, plan_of, promise, ran, tallied
 from benchmarks.inference.readers import intervals_of
 from benchmarks.inference.runs import add_options, ends, others_of
@@ -414,6 +415,79 @@ EDGES: Mapping[str, Worlds] = {
         ("other records than its own", "3 % have the outcome", 4_000, 8.0, scored(0.03)),
         ("", "the same", 4_000, 1.0, scored(0.03)),
     ],
+    "gaps of declared columns": [
+        (
+            "records without gaps",
+            "10 % of a confounder, by coin",
+            5_000,
+            3.0,
+            cell_worlds.gaps("linear", 0.1, "coin", "left out"),
+        ),
+        ("", "30 %, by coin", 20_000, 3.0, cell_worlds.gaps("linear", 0.3, "coin", "left out")),
+        ("", "30 %, thrice as many in one arm", 20_000, 3.0, cell_worlds.gaps("linear", 0.3, "arm", "left out")),
+        ("", "30 %, thrice as many of one value", 20_000, 3.0, cell_worlds.gaps("linear", 0.3, "value", "left out")),
+        ("", "logistic, 10 %, by coin", 20_000, 8.0, cell_worlds.gaps("logistic", 0.1, "coin", "left out")),
+        (
+            "",
+            "logistic, 30 %, thrice as many in one arm",
+            20_000,
+            8.0,
+            cell_worlds.gaps("logistic", 0.3, "arm", "left out"),
+        ),
+        (
+            "gaps are seen",
+            "cells for gaps, 10 %, by coin",
+            5_000,
+            3.0,
+            cell_worlds.gaps("linear", 0.1, "coin", "hidden cells"),
+        ),
+        ("", "cells for gaps, 30 %, by coin", 20_000, 3.0, cell_worlds.gaps("linear", 0.3, "coin", "hidden cells")),
+    ],
+    "few gaps that noise hides": [
+        (
+            "gaps are seen",
+            f"cells for gaps, {100 * share:g} %, by coin",
+            n,
+            e,
+            cell_worlds.gaps("linear", share, "coin", "hidden cells"),
+        )
+        for share, n, e in ((0.002, 5_000, 3.0), (0.005, 5_000, 1.0), (0.01, 5_000, 1.0), (0.002, 20_000, 1.0))
+    ],
+    "quantiles by the ends of their bins": [
+        (
+            "independent records",
+            "four quantiles, mean 20, exponential; bins of 10",
+            n,
+            e,
+            cell_worlds.bin_ends(20.0, 10.0),
+        )
+        for n, e in ((300, 3.0), (2_000, 8.0), (20_000, 8.0))
+    ],
+    "means and variances of rare values": [
+        ("independent records", ".5 % at the end of the range", 1_000, 8.0, cell_worlds.spikes(0.005)),
+        ("", "the same", 1_000, 3.0, cell_worlds.spikes(0.005)),
+        ("", "1 % at the end of the range", 300, 8.0, cell_worlds.spikes(0.01)),
+        ("", "5 % with a lognormal stay", 1_000, 8.0, cell_worlds.stays()),
+        ("", "the same", 5_000, 8.0, cell_worlds.stays()),
+    ],
+    "few events and sparse tables": [
+        ("independent records", "balanced accuracy, 24 events", 1_200, 8.0, cell_worlds.balanced(0.02)),
+        ("", "the same", 1_200, 3.0, cell_worlds.balanced(0.02)),
+        (
+            "",
+            "chi-squared, 2 x 10, expected counts from .6",
+            1_000,
+            30.0,
+            cell_worlds.independent((0.99, 0.01), (0.5, *[0.5 / 9] * 9)),
+        ),
+        (
+            "",
+            "chi-squared, 5 x 6, expected counts from .1",
+            500,
+            8.0,
+            cell_worlds.independent((0.4, 0.3, 0.2, 0.08, 0.02), (0.5, 0.3, 0.1, 0.06, 0.03, 0.01)),
+        ),
+    ],
     "beyond the edge": [
         (
             "residuals vary alike",
@@ -437,6 +511,19 @@ EDGES: Mapping[str, Worlds] = {
             8.0,
             sites(1, 0.7, 0.0),
         ),
+    ],
+    "beyond the edge, gaps as cells": [
+        (
+            "no column has gaps",
+            "10 % of a confounder, by coin",
+            5_000,
+            3.0,
+            cell_worlds.gaps("linear", 0.1, "coin", "cells"),
+        ),
+        ("", "10 %, by coin", 20_000, 3.0, cell_worlds.gaps("linear", 0.1, "coin", "cells")),
+        ("", "30 %, by coin", 20_000, 3.0, cell_worlds.gaps("linear", 0.3, "coin", "cells")),
+        ("", "30 %, thrice as many in one arm", 20_000, 3.0, cell_worlds.gaps("linear", 0.3, "arm", "cells")),
+        ("", "logistic, 10 %, by coin", 20_000, 8.0, cell_worlds.gaps("logistic", 0.1, "coin", "cells")),
     ],
     "beyond the edge, variances": [
         ("variance equals the mean", "a frailty of 3: 2.8 times the mean", 50_000, 8.0, counts(3.0, -0.7, 20.0, False)),
