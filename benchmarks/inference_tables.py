@@ -215,6 +215,23 @@ def inference_causes() -> Cells:
     return [head, *lines]
 
 
+def inference_forecasts() -> Cells:
+    """benchmarks/inference/numbers.md: what forecasts of hazard ratios promise, beside what is reported."""
+    head = ["design", "records", "epsilon", "forecast: reported", "forecast: half width"]
+    lines = []
+    for title, rows in titled("inference.forecasts"):
+        for place, row in enumerate(rows):
+            about = [title if not place else "", f"{row['records']:,}", _epsilon(row)]
+            width = row["forecast half width"]
+            promised = [
+                f"{row['forecast reported']} of {row['forecast draws']}",
+                "-" if width is None else f"{width:.3f}",
+            ]
+            reported = f"{_percent(row['told of the worst'])} of {row['runs']:,}"
+            lines.append([*about, *promised, reported, _half_width(row), _missed(row)])
+    return [[*head, "reported", "half width", "reported and missed"], *lines]
+
+
 def inference_strata() -> Cells:
     """benchmarks/inference/numbers.md: ratios with a baseline for each stratum."""
     head = ["records", "epsilon", "releases", "told", "told and missed", "worst", "95 % of it", "half width"]
@@ -440,7 +457,7 @@ TABLES: Tables = {
     "inference_adjusted_arms": Table("inference.by_arm", "adjusted means by arm", _ADJUSTED),
     "inference_balance": Table("inference.by_arm", "balance", _BALANCE),
     **by_name(inference_leaving, inference_causes, inference_stretched, inference_risks),
-    **by_name(inference_strata, inference_columns, inference_repeated),
+    **by_name(inference_strata, inference_columns, inference_repeated, inference_forecasts),
     **by_name(inference_standardised, inference_hazards, inference_proportionality, inference_cox),
 }
 """By the name in the page's marker: regressions, survival, cells, peers, other readers, real columns."""

@@ -52,7 +52,7 @@ class Guesses:
     Attributes:
         variance: of a column behind its range; 1/3 for uniform on -1 to 1.
         residual: standard deviation of outcomes about the lines, in outcome units; None: a quarter of the range.
-        treated: share of the treated, if not randomised.
+        treated: share of the treated, if not randomised; of hazards by an arm, that of the arm.
         separation: standard deviation of the log odds of treatment: 0 for a coin, 1 for moderate confounding.
         rarest: share of records in the last stratum, or with the last text of a column; None: as many as with others.
     """
@@ -457,7 +457,7 @@ def _persons(
     end = schema.bins.edges[-1]
     times = chance.exponential(1 / np.maximum(low * risk / end, 1e-12))
     if by is not None:
-        u[:, names.index(by)] = chance.random(records) < guesses.share_of(2)[1]
+        u[:, names.index(by)] = chance.random(records) < guesses.treated
     table: dict[str, Any] = dict(zip(names, u.T, strict=True))
     table |= {schema.bins.name: np.minimum(times, end), schema.event: (times < end) * 1}
     if schema.strata is not None:

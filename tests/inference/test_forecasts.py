@@ -56,6 +56,21 @@ def test_a_rare_stratum_hides_every_ratio_where_even_ones_do_not():
     assert even.worst.reported > rare.worst.reported
 
 
+def test_a_rare_stratum_leaves_the_arm_of_a_hazard_as_guessed():
+    """The share of the rarest stratum was also that of the arm, so forecasts hid what readers reported."""
+    site = ps.Categories("site", ("a", "b", "c", "d"))
+    course = ps.Hazard.start(
+        schema(times="continuous", expected_events=2_000, strata=site),
+        ps.Cohort(2, 2, 8_000),
+        made.promise(epsilon=8.0, delta=1e-6),
+        by="arm",
+    )
+    study = study_of(course)
+    drawn, _ = study.draw(Guesses(4_000, rarest=0.02, treated=0.3), 4_000, np.random.default_rng(0))
+    assert np.mean(drawn["arm"]) == pytest.approx(0.3, abs=0.03)
+    assert np.mean(np.array(drawn["site"]) == "d") == pytest.approx(0.02, abs=0.01)
+
+
 def test_the_names_are_those_of_the_plan_s_table():
     found = inf.forecast(trial(subgroups=(ps.Bins("age", (20, 55, 90)),)), records=2_000, draws=2)
     assert [row.name for row in found.rows] == ["well", "well age: under 55", "well age: 55 or more"]
