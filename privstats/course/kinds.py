@@ -65,6 +65,7 @@ class CourseKind:
         weighs: whether the server weighs exact sums with earlier ones before noise is due.
         labels: names of priced plans in a table.
         ended: sentence at a run's end.
+        draws: what is drawn from its releases and may be published with them, such as "rows"; empty for fits alone.
     """
 
     name: str
@@ -83,6 +84,7 @@ class CourseKind:
     weighs: Callable[[Any], bool] = lambda _: False
     labels: Callable[[Any], Sequence[str]] = _numbered
     ended: Callable[[Any, Releases, Path], str] = _rounds_ended
+    draws: str = ""
 
     @property
     def type(self) -> type[Any]:
@@ -273,6 +275,7 @@ KINDS: dict[str, CourseKind] = by_name(
             why="The first session counts each column, the next all pairs of columns roughly; the last counts the "
             "pairs that go together most. Rows of no real person are drawn from these counts.",
             asked="synthetic",
+            draws="rows",
         ),
     ],
     lambda kind: kind.name,
