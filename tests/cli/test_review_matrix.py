@@ -59,8 +59,8 @@ PROGRAM = "the certificate's program"
 PROMISE = "--model central --unit record --adjacency add-remove --epsilon 3 --delta 1e-6"
 PARTIES = f"--clients 3 --vanish 1 --colluders 0 --max-records 5000 {PROMISE}"
 TASKS = {
-    "classes": f"--classes 2 --features 3 {PARTIES}",
-    "ridge": f"--features 3 --target-bound 2 {PARTIES}",
+    "classes": f"--classes 2 --features 3 --clip-norm 2 {PARTIES}",
+    "ridge": f"--features 3 --clip-norm 2 --target-bound 2 {PARTIES}",
     "effect": "--ranges age=20:90,smoking=never/former --treatment arm=placebo/drug --outcome recovered=no/yes "
     f"--probability 0.5 {PARTIES}",
     "hazard": "--ranges age=20:90,arm=placebo/drug --times continuous --bins months=0,6,12,24 --event died=no/yes "
