@@ -205,7 +205,7 @@ def forecast(
 def forecast_sentences(plan: Plan | Course) -> list[str]:
     """Return the forecast of a plan or course of effects or hazards at its most records.
 
-    It is a warning where no row will be reported, and empty for other plans.
+    It is a warning where no draw reports a row, and empty for other plans.
     """
     schema = getattr(plan, "schema", None)
     if not isinstance(plan, Plan | Effect | Hazard) or not isinstance(schema, EffectSchema | HazardSchema):
@@ -218,9 +218,11 @@ def forecast_sentences(plan: Plan | Course) -> list[str]:
     except (PlanError, ReleaseError):  # the plan of a later session, whose course has the forecast
         return []
     other = "other guesses: `privstats plan suggest --half-width`"
-    if not found.reports_nothing:
+    hidden = [row.name for row in found.rows if not row.reported]
+    if not hidden:
         return [f"{found.sentence}, for columns spread evenly over their ranges; {other}"]
-    return [f"WARNING: no row will be reported ({found.sentence}): {found.why}; {other}"]
+    what = "no row will" if found.reports_nothing else f"{_few(hidden)} will not"
+    return [f"WARNING: {what} be reported ({found.sentence}): {found.why}; {other}"]
 
 
 def study_of(plan: Plan | Effect | Hazard) -> Study:

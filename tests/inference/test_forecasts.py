@@ -126,6 +126,14 @@ def test_a_draw_that_the_reader_refuses_reports_no_row(monkeypatch):
     assert "no row will be reported" in line
 
 
+def test_rows_that_no_draw_reports_are_a_warning_next_to_others_that_are(monkeypatch):
+    rows = (forecasts.ForecastRow("age", 97, 0.2), forecasts.ForecastRow("arm", 0, math.inf))
+    monkeypatch.setattr(forecasts, "forecast", lambda *_, **__: forecasts.Forecast(400, 100, rows, "noise hides it"))
+    (line,) = forecast_sentences(trial())
+    assert line.startswith("WARNING: arm will not be reported (forecast for 400 records: reported age in 97; arm in 0")
+    assert "): noise hides it; other guesses" in line
+
+
 def test_checks_of_a_plan_and_a_course_print_the_forecast(privstats, tmp_path):
     course = survival(552, 0.5)
     whole = replace(course.plan, privacy=made.promise(epsilon=0.5, delta=1e-6))
