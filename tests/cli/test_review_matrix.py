@@ -17,9 +17,12 @@ from privstats.course import write
 from privstats.course.kinds import KINDS as COURSES
 from privstats.errors import PlanError
 from privstats.kinds import KINDS
+from privstats.randomness import seeded
+from privstats.workflows.readers import TABLES, possible
 from tests.course.test_kinds import SAMPLES as COURSE_SAMPLES
 from tests.schema.test_contract import SAMPLES as SCHEMAS
 from tests.schema.test_contract import plan_of, published
+from threat_models.audits.course import invented
 
 ATTACKS = ("informed", "ridge-one-record", "likelihood-ratio", "likeliest-unit", "synthetic-record")
 COMMANDS: dict[str, list[str]] = {
@@ -166,3 +169,17 @@ def test_every_cell_is_an_answer_or_one_sentence(what: str, kind: str, privstats
     assert set(refused) == set(expected), refused
     for command, said in refused.items():
         assert expected[command] in said, (command, said)
+
+
+def test_a_head_of_every_kind_is_scored_by_a_plan_or_refused_in_one_sentence(privstats: Any, tmp_path: Path) -> None:
+    words = ["fitted.head", "--plan", "score.toml", "--clients", "3", "--max-records", "900", *PROMISE.split()]
+    cells = {}
+    for kind in KINDS:
+        plan = plan_of(next(schema for schema in SCHEMAS if schema.task == kind))
+        heads = [name for name in possible(plan) if name not in TABLES]
+        if heads:
+            release = invented(plan, seeded(0))
+            getattr(ps.heads, heads[0])().fit_release(release).save(tmp_path / "fitted.head")
+            cells[kind] = ran("score", [*words, "--force"], privstats, tmp_path)
+    assert {kind: code for kind, (code, _) in cells.items()} == {"classes": 0, "ridge": 2, "party-softmax": 0}
+    assert "privstats table RELEASE" in cells["ridge"][1]
