@@ -171,12 +171,11 @@ def matrix(plan: Plan, attacks: Sequence[AnyAttack], data: Pool, effort: Effort 
 
 def steps(target: Plan | Course, attacks: Sequence[AnyAttack], effort: Effort) -> int:
     """Trials that ``evaluate`` or ``evaluate_course`` will report through ``tick``, for a progress bar."""
-    plan = target if isinstance(target, Plan) else None
-    return sum(
-        effort.of(attack)
-        for attack in attacks
-        if (attack.refusal_of(target) if plan is None else attack.refusal(plan)) is None
-    )
+    return sum(effort.of(attack) for attack in attacks if _why_not(attack, target) is None)
+
+
+def _why_not(attack: AnyAttack, target: Plan | Course) -> str | None:
+    return attack.refusal(target) if isinstance(target, Plan) else attack.refusal_of(target)
 
 
 @dataclass(frozen=True)
