@@ -18,6 +18,7 @@ from privstats.errors import DataError
 from threat_models.axes import AXES
 
 if TYPE_CHECKING:
+    from privstats.course import Course
     from threat_models.attack import AnyAttack
 
 attack = typer.Typer(
@@ -25,8 +26,15 @@ attack = typer.Typer(
 )
 
 PlanFile = Annotated[Path, typer.Argument(help="The plan document.", metavar="PLAN.TOML")]
+PlanOrCourse = Annotated[
+    Path, typer.Argument(help="The plan document, or that of a course of synthetic rows.", metavar="PLAN.TOML")
+]
 MaybePlan = Annotated[
-    Path | None, typer.Argument(help="A plan document, to show which attacks apply to it.", metavar="PLAN.TOML")
+    Path | None,
+    typer.Argument(
+        help="A plan document, or that of a course of synthetic rows, to show which attacks apply to it.",
+        metavar="PLAN.TOML",
+    ),
 ]
 Names = Annotated[list[str] | None, typer.Option("--attack", help="An attack by name; repeat for more. Default: all.")]
 Data = Annotated[
@@ -49,17 +57,17 @@ def list_(path: MaybePlan = None, json: Json = False) -> None:
     """List every attack: its number, its goal and who runs it; with a plan, what each attack reads of it."""
     from threat_models.attack import attacks
 
-    plan = None if path is None else _plan(path)
+    target = None if path is None else _target(path)
     if json:
         known = [{"name": each.name, "number": each.number, "goal": each.goal} for each in attacks()]
-        read = [{} if plan is None else _read_of(each, plan) for each in attacks()]
+        read = [{} if target is None else _read_of(each, target) for each in attacks()]
         typer.echo(jsons.dumps([row | more for row, more in zip(known, read, strict=True)], indent=2))
         return
     table = new_table()
-    for heading in ("#", "attack", "goal", "an attacker who" if plan is None else "reads of this plan"):
+    for heading in ("#", "attack", "goal", _heading(target)):
         table.add_column(heading)
     for each in attacks():
-        last = each.needs.describe() if plan is None else _in_words(_read_of(each, plan))
+        last = each.needs.describe() if target is None else _in_words(_read_of(each, target))
         table.add_row(str(each.number), each.name, each.goal, last)
     terminal().print(table)
 
@@ -68,15 +76,26 @@ def _in_words(read: Mapping[str, str | None]) -> str:
     return read["reads"] or f"nothing: {read['does not apply']}"
 
 
-def _read_of(each: AnyAttack, plan: ps.Plan) -> dict[str, str | None]:
-    """Return the statistics of a plan that an attack reads, or why it does not apply."""
-    refusal = each.refusal(plan)
-    return {"reads": "" if refusal else each.letters(plan), "does not apply": refusal}
+def _heading(target: ps.Plan | Course | None) -> str:
+    if target is None:
+        return "an attacker who"
+    return "reads of this plan" if isinstance(target, ps.Plan) else "reads of this course"
+
+
+def _read_of(each: AnyAttack, target: ps.Plan | Course) -> dict[str, str | None]:
+    """Return the statistics of a plan, or what is drawn from a course, that an attack reads, or why it does not."""
+    if isinstance(target, ps.Plan):
+        refusal, reads = each.refusal(target), each.letters
+        return {"reads": "" if refusal else reads(target), "does not apply": refusal}
+    from privstats.course.kinds import course_kind
+
+    refusal = each.refusal_of(target)
+    return {"reads": "" if refusal else course_kind(target).draws, "does not apply": refusal}
 
 
 @attack.command()
 def run(
-    path: PlanFile,
+    path: PlanOrCourse,
     attack_: Names = None,
     data: Data = None,
     out: Out = None,
@@ -90,11 +109,16 @@ def run(
     from threat_models import evaluate as evaluation
     from threat_models.attack import attacks_named
 
-    plan, chosen = _plan(path), attacks_named(attack_ or ())
-    pool, what = attack_runs.pool_of(plan, data, seed)
-    with attack_runs.bar(evaluation.steps(plan, chosen, evaluation.Effort(trials=trials)), quiet=json) as pace:
+    target, chosen = _target(path), attacks_named(attack_ or ())
+    with attack_runs.bar(evaluation.steps(target, chosen, evaluation.Effort(trials=trials)), quiet=json) as pace:
         effort = attack_runs.effort_of(trials, records, seed, out, pace)
-        report = evaluation.evaluate(plan, chosen, pool, effort)
+        if isinstance(target, ps.Plan):
+            pool, what = attack_runs.pool_of(target, data, seed)
+            report = evaluation.evaluate(target, chosen, pool, effort)
+        elif data is not None:
+            raise DataError("--data is for a plan: a course is attacked over made-up records; omit --data")
+        else:
+            report, what = evaluation.evaluate_course(target, chosen, effort), "made-up records"
     attack_runs.finish(report, what, out, json, pace)
 
 
@@ -149,6 +173,21 @@ def matrix(
     with attack_runs.bar(None, quiet=json) as pace:
         report = evaluation.matrix(plan, chosen, pool, attack_runs.effort_of(trials, records, seed, out, pace))
     attack_runs.finish(report, what, out, json, pace)
+
+
+def _target(path: Path) -> ps.Plan | Course:
+    """Read a plan, or a course from whose releases something is drawn.
+
+    Raises:
+        PlanError: a course of another kind.
+    """
+    from privstats.course.document import is_course
+    from privstats.course.kinds import course_kind
+
+    if not is_course(path):
+        return ps.Plan.read(path)
+    course: Course = ps.course.read(path)
+    return course if course_kind(course).draws else _plan(path)
 
 
 def _plan(path: Path) -> ps.Plan:

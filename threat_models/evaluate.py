@@ -12,13 +12,14 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from privstats.course import Course
 from privstats.dp import Privacy
 from privstats.errors import AggregationError, DataError, MissingExtraError, PlanError, ReleaseError, SchemaError
 from privstats.files.result_cache import ResultCache
 from privstats.plan import Plan
 from privstats.schema import RecordSchema, SitesSchema
 from threat_models.adversary import SIGHTS, Adversary, Sees
-from threat_models.attack import AnyAttack, Attack, Examination
+from threat_models.attack import AnyAttack, Attack, CourseExamination, Examination
 from threat_models.axes import AXES, Axis
 from threat_models.chance import named
 from threat_models.game import Game, alike
@@ -100,6 +101,34 @@ def evaluate(plan: Plan, attacks: Sequence[AnyAttack], data: Pool, effort: Effor
     return _report(plan, "What an attacker learns", _play(jobs, data, effort), effort)
 
 
+def evaluate_course(course: Course, attacks: Sequence[AnyAttack], effort: Effort | None = None) -> LeakageReport:
+    """Play every attack against what is drawn from the releases of a course.
+
+    Attacks on the sums of one plan have a row that says so.
+
+    Args:
+        course: the course under attack, with the noise of its sessions.
+        attacks: from ``attacks_named``.
+        effort: how long to look.
+    """
+    effort = effort or Effort()
+    results, rows = Results(effort.results), list[Row]()
+    each = 1 - (1 - effort.confidence) / max(1, sum(attack.refusal_of(course) is None for attack in attacks))
+    for attack in attacks:
+        key = repr((course.digest, attack.name, effort.trials, effort.seed, effort.confidence))
+        if results.get(key) is None:
+            results.put(key, _of_course(course, attack, effort, each))
+        rows += results.get(key) or ()
+    first, delta = course.first, getattr(course.first.privacy, "delta", 0.0)
+    declared = f"{first.budget().promise}, over {course.most} sessions"
+    if first.noise is not None:
+        declared += f": epsilon {course.epsilon(delta):.4g} at delta {delta:.3g} (mu {course.mu:.4g})"
+    title, features = "What an attacker learns from drawn rows", first.schema.features
+    return LeakageReport(
+        title, declared, tuple(rows), effort.confidence, course.digest, features, effort.seed, effort.trials
+    )
+
+
 def sweep(
     plan: Plan,
     attacks: Sequence[AnyAttack],
@@ -140,9 +169,13 @@ def matrix(plan: Plan, attacks: Sequence[AnyAttack], data: Pool, effort: Effort 
     return _report(plan, "Who learns what", _play(jobs, data, effort), effort)
 
 
-def steps(plan: Plan, attacks: Sequence[AnyAttack], effort: Effort) -> int:
-    """Trials that ``evaluate`` will report through ``tick``, for a progress bar."""
-    return sum(effort.of(attack) for attack in attacks if attack.refusal(plan) is None)
+def steps(target: Plan | Course, attacks: Sequence[AnyAttack], effort: Effort) -> int:
+    """Trials that ``evaluate`` or ``evaluate_course`` will report through ``tick``, for a progress bar."""
+    return sum(effort.of(attack) for attack in attacks if _why_not(attack, target) is None)
+
+
+def _why_not(attack: AnyAttack, target: Plan | Course) -> str | None:
+    return attack.refusal(target) if isinstance(target, Plan) else attack.refusal_of(target)
 
 
 @dataclass(frozen=True)
@@ -171,17 +204,40 @@ class _Job:
 
     def silent(self, why: str, verdict: Verdict) -> Row:
         """The row of a job that was not played."""
-        return Row(
-            attack=self.attack.name,
-            number=self.attack.number,
-            goal=self.attack.goal,
-            sees=self.adversary.sees,
-            adversary=self.adversary.describe(),
-            setting=self.setting,
-            metric="-",
-            verdict=verdict,
-            note=why,
-        )
+        return _silent(self.attack, self.adversary, why, verdict, self.setting)
+
+
+def _of_course(course: Course, attack: AnyAttack, effort: Effort, confidence: float) -> tuple[Row, ...]:
+    """Return the rows of one attack on a course, or a row with the reason why it does not apply."""
+    why = attack.refusal_of(course)
+    if why is None and isinstance(attack, CourseExamination):
+        trials, rng = effort.of(attack), named(effort.seed, course.digest, attack.name)
+        try:
+            with effort.playing([attack.name]):
+                rows = attack.examine_course(course, rng, trials=trials, confidence=confidence)
+            effort.tick(trials)
+        except (AggregationError, PlanError, ReleaseError, SchemaError) as error:
+            why = str(error)
+        else:
+            return rows
+    return (_silent(attack, attack.adversary(course.first), why or "", "does not apply"),)
+
+
+def _silent(
+    attack: AnyAttack, who: Adversary, why: str, verdict: Verdict, setting: Mapping[str, float] | None = None
+) -> Row:
+    """Return the row of an attack that was not played."""
+    return Row(
+        attack=attack.name,
+        number=attack.number,
+        goal=attack.goal,
+        sees=who.sees,
+        adversary=who.describe(),
+        setting=setting or {},
+        metric="-",
+        verdict=verdict,
+        note=why,
+    )
 
 
 def _unnamed(plan: Plan) -> Plan:

@@ -58,6 +58,7 @@ class CourseKind:
         pauses: whether a run between machines ends before this round.
         weighs: whether the server weighs exact sums with earlier ones before noise is due.
         ended: sentence at a run's end.
+        draws: what is drawn from its releases and may be published with them, such as "rows"; empty for fits alone.
     """
 
     name: str
@@ -75,6 +76,7 @@ class CourseKind:
     pauses: Callable[[Any, int], bool] = lambda *_: False
     weighs: Callable[[Any], bool] = lambda _: False
     ended: Callable[[Any, Releases, Path], str] = _rounds_ended
+    draws: str = ""
 
     @property
     def type(self) -> type[Any]:
@@ -253,6 +255,7 @@ KINDS: dict[str, CourseKind] = by_name(
             why="The first session counts each column, the next all pairs of columns roughly; the last counts the "
             "pairs that go together most. Rows of no real person are drawn from these counts.",
             asked="synthetic",
+            draws="rows",
         ),
     ],
     lambda kind: kind.name,
