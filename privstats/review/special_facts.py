@@ -12,7 +12,7 @@ from privstats.plan.plan import Plan
 from privstats.schema import Categories, Schema
 
 if TYPE_CHECKING:
-    from privstats.schema import EffectSchema
+    from privstats.schema import EffectSchema, ScoreSchema
 
 _EXACT: Mapping[str, str] = {
     "counts": "WARNING: exact count tables reveal every cell of one record, and suppressing small cells does not help "
@@ -109,7 +109,21 @@ def _of_two(schema: Any) -> tuple[str, ...]:
     return (*arm, *(schema.outcome_names or ("the outcome",)) * (schema.outcome == (0.0, 1.0)))
 
 
-_OF_KIND: Mapping[str, Callable[[Any], list[str]]] = {"effect": _of_effect, "hazard": number_facts}
+def _of_score(schema: ScoreSchema) -> list[str]:
+    if schema.family != "poisson" or schema.errors:
+        return []
+    return [
+        "intervals will assume that the variance of counts with equal columns equals their mean; counts of visits or "
+        'relapses usually vary more, and intervals then miss too often: set errors = "robust", which assumes no '
+        "variance, for 5 % of the budget"
+    ]
+
+
+_OF_KIND: Mapping[str, Callable[[Any], list[str]]] = {
+    "effect": _of_effect,
+    "hazard": number_facts,
+    "score": _of_score,
+}
 
 
 def device_facts(plan: Plan) -> list[str]:
