@@ -346,7 +346,8 @@ _ENDS: dict[str, Shown] = {
     "half width": lambda row: "-" if row["half width"] is None else f"{row['half width']:.4f}",
 }
 _WORLD: dict[str, Shown] = {"world": "{world}", "estimand": "{estimand}"}
-_OF_EFFECTS: dict[str, Shown] = _WORLD | _RELEASE | {"runs": "{runs}"} | _ENDS
+_RUNS: dict[str, Shown] = {"runs": "{runs:,}"}
+_OF_EFFECTS: dict[str, Shown] = _WORLD | _RELEASE | _RUNS | _ENDS
 _QUESTIONS: dict[str, Shown] = {
     "rows": "{rows}",
     "told": _share("told"),
@@ -404,7 +405,7 @@ _RESULT, _EFFECTS, _BY_SITE = "inference.coverage", "inference.effects", "infere
 _MISSING = "inference.missing_outcomes"
 _OBSERVED: dict[str, Shown] = {
     **_RELEASE,
-    "runs": "{runs}",
+    **_RUNS,
     "observed": lambda row: f"{100 * row['observed']:.0f} %",
     "kept": lambda row: f"{100 * row['kept']:.0f} %",
     **_ENDS,
@@ -430,7 +431,7 @@ TABLES: Tables = {
         _RELEASE | {"told": _share("told"), "told and missed": _share("told and missed")},
     ),
     "inference_trials": Table(
-        _EFFECTS, "trials", {"world": "{world}", "probability": "{probability:g}"} | _RELEASE | _ENDS
+        _EFFECTS, "trials", {"world": "{world}", "probability": "{probability:g}"} | _RELEASE | _RUNS | _ENDS
     ),
     "inference_confounded": Table(_EFFECTS, "overlap weights, confounded", _OF_EFFECTS),
     "inference_differing": Table(_EFFECTS, "overlap weights, differing", _OF_EFFECTS),

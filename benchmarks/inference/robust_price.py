@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from benchmarks.inference.coverings import Way, seed_of
+from benchmarks.inference.coverings import Array, Way, seed_of
 from benchmarks.inference.runs import add_options, others_of
 from benchmarks.inference.stretched import bent, bent_hazards, counts
 from benchmarks.measuring import Row, Tables, command
@@ -28,7 +28,7 @@ World: TypeAlias = Callable[[bool], Callable[[int, float], Way]]
 
 WORLDS: dict[str, tuple[World, list[tuple[int, float]]]] = {
     "logistic, 6 rounds": (partial(bent, 0.0, -3.0), [(20_000, 8.0), (5_000, 3.0), (5_000, 1.0)]),
-    "hazards, 6 rounds": (partial(bent_hazards, 0.0), [(20_000, 8.0), (20_000, 3.0)]),
+    "hazards, 6 rounds": (partial(bent_hazards, 0.0), [(20_000, 8.0), (20_000, 3.0), (5_000, 3.0), (5_000, 1.0)]),
     "Poisson, bound 8, 5 rounds": (partial(counts, 0.0, -0.7, 8.0), [(50_000, 8.0), (10_000, 8.0)]),
     "Poisson, bound 20, 5 rounds": (partial(counts, 0.0, -0.7, 20.0), [(50_000, 8.0), (10_000, 8.0)]),
 }
@@ -46,10 +46,10 @@ def tables(options: argparse.Namespace) -> Tables:
 def priced(title: str, world: World, records: int, epsilon: float, runs: int) -> Row:
     """Return shares reported and seconds of both courses, and the median ratio of widths where both report."""
     ways = [world(robust)(records, epsilon) for robust in (False, True)]
-    seconds, widths = np.zeros((runs, 2)), list[list[np.ndarray]]()
+    seconds, widths = np.zeros((runs, 2)), list[list[Array]]()
     for run in range(runs):
         seed = seed_of(f"{title} {records} {epsilon}", run)
-        both = list[np.ndarray]()
+        both = list[Array]()
         for place, way in enumerate(ways):
             start = time.process_time()
             answer = way(np.random.default_rng(seed), seeded(seed))

@@ -450,7 +450,7 @@ EDGES: Mapping[str, Worlds] = {
         ("", "the same", 10_000, 8.0, counts(3.0, -0.7, 20.0, True)),
         ("", "a frailty of 1, bound 12: 2.2 times the mean", 50_000, 8.0, counts(1.0, 0.0, 12.0, True)),
     ],
-    "rounds, robust errors, bent lines": [
+    "bent lines, robust errors": [
         ("independent records", "logistic: log odds bend by 3.5 times a square", 20_000, 8.0, bent(3.5, -5.0, True)),
         ("", "the same", 5_000, 3.0, bent(3.5, -5.0, True)),
         ("independent persons", "hazards: logs bend by 3.5 times a square", 20_000, 8.0, bent_hazards(3.5, True)),

@@ -234,7 +234,7 @@ def _second_moment(rounds: Sequence[Release]) -> tuple[Array, float]:
     last, number = rounds[0], len(rounds)
     noise = math.sqrt(sum(each.sigma["J"] ** 2 for each in rounds)) / number
     truncated = math.sqrt(max(reckoned_sigma(last)["J"] ** 2 - last.sigma["J"] ** 2, 0.0))
-    return np.asarray(sum(_symmetric(each, "J") for each in rounds) / number), math.hypot(noise, truncated)
+    return np.mean([_symmetric(each, "J") for each in rounds], axis=0), math.hypot(noise, truncated)
 
 
 def _symmetric(release: Release, letter: str = "H") -> Array:
