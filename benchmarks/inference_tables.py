@@ -279,12 +279,13 @@ def inference_stretched() -> Cells:
 
 def inference_robust_price() -> Cells:
     """benchmarks/inference/numbers.md: what robust errors cost beside the model's."""
-    head = ["regression", "records", "epsilon", "budget for J", "seconds", "robust", "told", "robust", "width"]
+    head = ["regression", "records", "epsilon", "budget for J"]
+    head += ["seconds", "seconds, robust", "told", "told, robust", "width"]
     lines = []
     for title, rows in titled("inference.robust_price"):
         for place, row in enumerate(rows):
             about = [title if not place else "", f"{row['records']:,}", _epsilon(row), f"{100 * row['share']:.0f} %"]
-            seconds = [f"{row[name]:.2f}" for name in ("seconds", "seconds, robust")]
+            seconds = [f"{row[name]:.3f}" for name in ("seconds", "seconds, robust")]
             told = [_percent(row[name]) for name in ("told", "told, robust")]
             lines.append([*about, *seconds, *told, "-" if row["width"] is None else f"x {row['width']:.2f}"])
     return [head, *lines]
