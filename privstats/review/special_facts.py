@@ -13,7 +13,7 @@ from privstats.schema import Categories, Schema
 from privstats.transforms import Cells
 
 if TYPE_CHECKING:
-    from privstats.schema import EffectSchema
+    from privstats.schema import EffectSchema, ScoreSchema
 
 _EXACT: Mapping[str, str] = {
     "counts": "WARNING: exact count tables reveal every cell of one record, and suppressing small cells does not help "
@@ -137,11 +137,22 @@ def gap_facts(schema: Any) -> list[str]:
     ]
 
 
+def _of_score(schema: ScoreSchema) -> list[str]:
+    if schema.family != "poisson" or schema.errors:
+        return gap_facts(schema)
+    return [
+        *gap_facts(schema),
+        "intervals will assume that the variance of counts with equal columns equals their mean; counts of visits or "
+        'relapses usually vary more, and intervals then miss too often: set errors = "robust", which assumes no '
+        "variance, for 5 % of the budget",
+    ]
+
+
 _OF_KIND: Mapping[str, Callable[[Any], list[str]]] = {
     "effect": _of_effect,
     "hazard": number_facts,
     "ridge": gap_facts,
-    "score": gap_facts,
+    "score": _of_score,
 }
 
 

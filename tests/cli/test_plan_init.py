@@ -426,6 +426,16 @@ def test_a_study_of_an_effect_or_of_hazards_is_asked_for_and_becomes_a_course(in
     assert course.plan.key_agreement == "mlkem768-x25519"
 
 
+def test_robust_errors_of_hazards_are_an_answer(init):
+    init("plain.toml", "--yes", *words_of(HAZARDS), code=0)
+    init("robust.toml", "--yes", *words_of({**HAZARDS, "errors": "robust"}), code=0)
+    plain, robust = (ps.Plan.read(name).schema for name in ("plain.toml", "robust.toml"))
+    assert (plain.errors, robust) == (None, replace(plain, errors="robust"))
+    assert "errors" not in Path("plain.toml").read_text()
+    refused = init("other.toml", "--yes", *words_of({**HAZARDS, "errors": "HC1"}))
+    assert "errors must be 'robust' or omitted, got 'HC1'" in str(refused.exception)
+
+
 @pytest.mark.parametrize(("events", "warned"), [(300, None), (350, "ratio is above 2"), (600, "hazard of 1: the")])
 def test_expected_events_that_pass_the_cap_are_warned_of_before_anything_is_spent(init, events, warned):
     """By ``plan init``, ``check`` and ``suggest``, in words and in JSON; not where few are expected."""

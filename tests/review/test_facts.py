@@ -38,6 +38,16 @@ def test_open_cut_points_are_told_with_the_course_that_finds_them():
     assert told(plan(schema=replace(schema, transform=(closed,))), "cut points") is None
 
 
+def test_counts_whose_variance_is_assumed_are_named_before_the_budget_is_spent():
+    constant = (ps.transforms.ConstantFeature(1.0),)
+    schema = ps.ScoreSchema(2, 2.0, family="poisson", target_bound=8.0, transform=constant)
+    subject = ps.Newton.start(schema, ps.Cohort(2, 2, 50_000), made.promise(epsilon=8.0)).first
+    assert 'set errors = "robust"' in told(subject, "counts with equal columns")
+    assert told(replace(subject, schema=replace(schema, errors="robust")), "counts with equal columns") is None
+    logistic = ps.ScoreSchema(2, 2.0, transform=constant)
+    assert told(replace(subject, schema=logistic), "counts with equal columns") is None
+
+
 @pytest.mark.ci
 def test_a_sparse_graph_tells_what_can_fail():
     subject = plan(cohort=ps.Cohort(1_000, 900, 3_000, colluders=100))
