@@ -30,7 +30,7 @@ def taken(path: str, columns: int) -> dict[str, float]:
     file = RecordFile(path, "ill")
     _ = file.columns  # of a Parquet file with the import of its reader
     before, begun = _megabytes(), time.process_time()
-    ps.measure(schema, *records_in(file, schema, "leave out"), unreadable="leave out")
+    ps.measure(schema, *records_in(file, schema.reading, "leave out"), unreadable="leave out")
     seconds, most = time.process_time() - begun, _megabytes()
     return {"s": seconds, "MB before": before, "MB at most": most, "MB over": most - before}
 

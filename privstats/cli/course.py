@@ -374,10 +374,10 @@ def _shards(course: Written, files: Sequence[RecordFile]) -> list[Any]:
     from privstats.moments.from_file import persons_in, records_in
     from privstats.workflows.simulate import NamedShard
 
-    schema, unreadable = course.priced[-1].schema, course.first.unreadable
+    reading, unreadable = course.priced[-1].schema.reading, course.first.unreadable
     persons = course.first.person_clip is not None
     read: Any = persons_in if persons else partial(records_in, at_once=True)
-    return [NamedShard(Path(file.path).name, read(file_of(course, file), schema, unreadable)) for file in files]
+    return [NamedShard(Path(file.path).name, read(file_of(course, file), reading, unreadable)) for file in files]
 
 
 def _loaded(paths: Sequence[str] | None) -> list[ps.Release | None]:

@@ -89,9 +89,7 @@ def _columns_of(plan: ps.Plan, path: Path) -> tuple[Column, ...]:
 
 def _features(schema: ps.EffectSchema | ps.HazardSchema) -> tuple[Column, ...]:
     """Return the columns as their declared texts, a treatment as 0 and 1, or numbers."""
-    from privstats.moments.code_rows import levels_of
-
-    levels, names = levels_of(schema), schema.feature_names or ()
+    levels, names = schema.reading.levels, schema.feature_names or ()
     last = schema.transform[-1]
     arm = names[last.column] if isinstance(last, ps.transforms.ByArm) else None
     texts = {name: None if levels is None else levels.of(name) for name in names}
@@ -101,9 +99,7 @@ def _features(schema: ps.EffectSchema | ps.HazardSchema) -> tuple[Column, ...]:
 
 
 def _outcomes(schema: ps.EffectSchema) -> tuple[Column, ...]:
-    from privstats.moments.code_rows import levels_of
-
-    levels = levels_of(schema)
+    levels = schema.reading.levels
     return () if levels is None else levels.outcomes
 
 

@@ -263,9 +263,9 @@ def _own_sums(scoring: ps.Scoring, file: RecordFile) -> tuple[Any, Any]:
 
     ids: Any = None
     if file.persons is None:
-        X, y = records_in(file, scoring.schema, "leave out", at_once=True)
+        X, y = records_in(file, scoring.schema.reading, "leave out", at_once=True)
     else:
-        X, y, ids = persons_in(file, scoring.schema, "leave out")
+        X, y, ids = persons_in(file, scoring.schema.reading, "leave out")
     terms: Any = {"published": scoring.published, "unreadable": "leave out"}
     with begun_warnings(Path(file.path).name):
         moments = exact_moments(scoring.schema, X, y, **terms)

@@ -285,12 +285,11 @@ def _require_no_synthetic_rows(path: Path) -> None:
 def _fitting(release: ps.Release, *, grouped: bool, timed: bool) -> Reader:
     """Return the first reader that accepts the release; for counts, means unless timed, or table one by group."""
     from privstats.inference.releases import require_gaussian
-    from privstats.moments.code_rows import cells_of
     from privstats.workflows.readers import TABLES, sent
 
     schema = release.plan.schema
     fitting = [name for name, reader in TABLES.items() if reader.takes(release.plan)]
-    if not fitting and isinstance(schema, ps.ClassSchema | ps.GradientSchema) and cells_of(schema) is not None:
+    if not fitting and isinstance(schema, ps.ClassSchema | ps.GradientSchema) and schema.reading.cells is not None:
         return Reader.SCORECARD
     if not fitting:
         require_gaussian(release)

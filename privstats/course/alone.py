@@ -20,7 +20,6 @@ from privstats.course.read_once import ReadOnce
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import AggregationError, DataError, PlanError
 from privstats.moments import Moments, exact_moments, warn_if_clipped, warn_if_empty
-from privstats.moments.code_rows import cells_of
 from privstats.moments.measurement import Unreadable
 from privstats.moments.row_cache import RowCache
 from privstats.plan import Cohort, Plan
@@ -254,7 +253,7 @@ def charge_for(ledger: Paid, dataset: str | None) -> Charge | None:
 
 def _unreadable(plan: Plan) -> Unreadable:
     """Refuse without declared tables, because only the data holder sees the refusal."""
-    return "refuse" if cells_of(plan.schema) is None else plan.unreadable
+    return "refuse" if plan.schema.reading.cells is None else plan.unreadable
 
 
 def _warn_of_delta(privacy: Any, records: int | None) -> None:

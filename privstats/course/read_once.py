@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from privstats.intake.tables import Codes
-from privstats.moments.code_rows import cells_of
 from privstats.moments.row_cache import MAX_BYTES
 from privstats.moments.table import in_codes
 from privstats.schema import Schema
@@ -44,12 +43,12 @@ class ReadOnce:
 
     def rows(self, schema: Schema) -> Any:
         """Return the records in a form that ``measure`` accepts under this schema."""
-        cells = cells_of(schema)
+        cells = schema.reading.cells
         if cells is None or self._labels is None or not _is_table(self._X):
             return self._X
         codes = self._known(cells.columns)
         if codes is None:
-            rows, _, unread = in_codes(schema, cells, self._X, 0, refuse=False)
+            rows, _, unread = in_codes(schema.reading, self._X, 0, refuse=False)
             if len(rows) != self._labels or 8 * len(rows) * rows.shape[1] > self._most:
                 return self._X
             whole = np.empty(rows.shape)

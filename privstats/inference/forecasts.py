@@ -26,7 +26,6 @@ from privstats.inference.regression.linear import ols
 from privstats.inference.releases import column_names, map_columns
 from privstats.inference.treatment_effects.rows import effects, subgroups_of
 from privstats.moments import Moments, exact_moments
-from privstats.moments.code_rows import levels_of
 from privstats.plan import Plan
 from privstats.release import Release
 from privstats.schema import Bins, EffectSchema, HazardSchema, RidgeSchema, Schema
@@ -326,7 +325,7 @@ def _bounded(variance: float, size: tuple[int, ...], chance: Random) -> Array:
 
 def _columns(schema: Schema, width: int, guesses: Guesses, records: int, chance: Random) -> Array:
     """Draw the columns behind their ranges, ``(records, width)``: numbers, and columns of declared texts."""
-    columns, levels = _bounded(guesses.variance, (records, width), chance), levels_of(schema)
+    columns, levels = _bounded(guesses.variance, (records, width), chance), schema.reading.levels
     if levels is None:
         return columns
     names, (scale, shift) = column_names(schema, width), _mapped(schema, width)
@@ -404,7 +403,7 @@ def _effect_records(
     columns = np.delete(_columns(schema, schema.width, guesses, records, chance), by_arm.column, axis=1)
     arm = _even_share(records, chance) < _propensity(schema, columns, clients, guesses)
     relative = 0.5 if guesses.residual is None else guesses.residual / schema.half
-    levels, outcomes = levels_of(schema), range(schema.outcomes)
+    levels, outcomes = schema.reading.levels, range(schema.outcomes)
     declared = () if levels is None else levels.outcomes
     binary = [bool(declared) and isinstance(declared[place], Categories) for place in outcomes]
     y = np.stack([_outcome(columns, relative, guesses, chance, binary=binary[place]) for place in outcomes], axis=1)

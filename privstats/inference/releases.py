@@ -14,7 +14,6 @@ from privstats.dp import Privacy
 from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
 from privstats.heads.provenance import behind_counts, behind_cut_points
-from privstats.moments.code_rows import levels_of
 from privstats.plan import Plan
 from privstats.release import Release
 from privstats.schema import RidgeSchema, Schema
@@ -109,7 +108,7 @@ def column_names(schema: Schema, columns: int) -> tuple[str, ...]:
     """Return the raw columns' names, or x0, x1, ..."""
     if schema.feature_names is None:
         return tuple(f"x{j}" for j in range(columns))
-    levels = levels_of(schema)
+    levels = schema.reading.levels
     return schema.feature_names if levels is None else levels.named(schema.feature_names)
 
 

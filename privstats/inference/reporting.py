@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from privstats.dp import Privacy, gaussian_epsilon
 from privstats.inference.summary import Summary
-from privstats.moments.code_rows import levels_of
 from privstats.plan import Plan
 from privstats.printable import levels_text
 from privstats.release import Release
@@ -183,5 +182,5 @@ def listed(names: Sequence[str]) -> str:
 
 def texts_of(release: Release) -> tuple[tuple[str, str], ...]:
     """Return a row on texts read as 0 and 1."""
-    levels = levels_of(release.plan.schema)
+    levels = release.plan.schema.reading.levels
     return () if levels is None else (("texts", levels_text(levels)),)

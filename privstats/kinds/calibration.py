@@ -21,6 +21,7 @@ from privstats.schema.base import Adjacency, Statistic, by_letter, letters_of
 from privstats.schema.checks import REQUIRED
 from privstats.schema.kinds import Kind
 from privstats.schema.public_values import Values
+from privstats.schema.reading import Labels
 from privstats.schema.rounds import Round, class_rows, settle_round
 from privstats.transforms import Transform
 
@@ -99,6 +100,11 @@ class CalibrationSchema(Round):
         settle_round(self)
 
     @property
+    def goal(self) -> Labels:
+        """What y holds."""
+        return Labels.of(self.classes, self.class_names)
+
+    @property
     def sizes(self) -> dict[str, int]:
         """Number of temperatures."""
         return {"temperature": len(FACTORS)}
@@ -142,7 +148,7 @@ def measured_calibration(
     """
     sums = moments.grid.sums_of(schema, "t")
     records = 0
-    for rows, labels in moments.rounds.pieces(schema.rows, X, y, progress):
+    for rows, labels in moments.rounds.pieces(schema.reading, X, y, progress):
         sums["t"].admit(len(rows))
         gains, fine = _mapped(schema, rows, labels, values)
         sums["t"].partial += gains.sum(axis=0)
@@ -152,7 +158,7 @@ def measured_calibration(
 
 def calibration_terms(schema: CalibrationSchema, X: Any, y: Any, values: Mapping[str, Values], *_: Any) -> RecordTerms:
     """Return each record's contribution."""
-    several = moments.rounds.pieces(schema.rows, X, y, progress=False)
+    several = moments.rounds.pieces(schema.reading, X, y, progress=False)
     return moments.record_sums.RecordTerms.joined(_added(schema, rows, y_part, values) for rows, y_part in several)
 
 

@@ -16,6 +16,7 @@ from privstats.moments.base import Moments, RealMoments, readonly_array, require
 from privstats.schema.base import Adjacency, Predicted, Schema, Statistic, classes_of, letters_of
 from privstats.schema.checks import REQUIRED, as_int, checked_class_names, checked_vectors, settle
 from privstats.schema.kinds import Kind, bare
+from privstats.schema.reading import Labels
 from privstats.transforms import Transform
 
 if TYPE_CHECKING:
@@ -111,6 +112,11 @@ class ClassSchema(Schema):
     def derived(self) -> str:
         """Statistics that follow from S: ``"BD"`` or none."""
         return "".join(row.letter for row in self.table if row.implied_by and row.implied_by in self.statistics)
+
+    @property
+    def goal(self) -> Labels:
+        """What y holds."""
+        return Labels.of(self.classes, self.class_names)
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -275,7 +281,6 @@ KIND = Kind(
     units=RealClassMoments,
     measure=lambda schema, X, y, _, progress: moments.accumulators.measured(schema, X, y, progress),
     terms=lambda schema, X, y, *_: moments.accumulators.terms_on_grid(schema, X, y),
-    beside="labels",
     square=_square,
     proved="NABSD",
     unsigned=lambda schema: "NABSD" if schema.nonnegative else "ND",

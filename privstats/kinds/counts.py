@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import cached_property, reduce
 from itertools import accumulate
 from operator import add
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
@@ -26,6 +26,7 @@ from privstats.moments.base import Moments, RealMoments
 from privstats.schema.base import Adjacency, Schema, Statistic, letters_of
 from privstats.schema.checks import settle
 from privstats.schema.kinds import Kind, bare
+from privstats.schema.reading import Reading, Unread
 from privstats.schema.variables import Bins, Variable, plain_variable, variable_of
 from privstats.transforms import Transform, steps_of
 from privstats.transforms.categories import Categories
@@ -121,6 +122,17 @@ class CountSchema(Schema):
     def read(self) -> tuple[Variable | Number, ...]:
         """The columns to read, variables first."""
         return (*self.variables, *(self.numbers or ()))
+
+    @property
+    def goal(self) -> Unread:
+        """What y holds."""
+        return Unread()
+
+    @cached_property
+    def reading(self) -> Reading:
+        """What is read of each record: every variable by name, or declared columns in batches."""
+        names = () if self.transform else tuple(each.name for each in self.read)
+        return replace(super().reading, columns=names, batches=bool(self.transform))
 
     @property
     def statistics(self) -> str:
@@ -334,7 +346,7 @@ def _all(schema: CountSchema, X: Any, y: Any, *, readable: bool) -> Iterator[_Pa
                 codes[each.name][codes[each.name] < 0] = len(each.cells) - 1
         fine = np.logical_and.reduce([places >= 0 for places in codes.values()])
         why = {(repr(name), moments.readable.NO_CELL): places < 0 for name, places in codes.items()}
-        declared = moments.code_rows.cells_of(schema)
+        declared = schema.reading.cells
         if declared is not None and declared.missing:
             gaps = moments.readable.gaps_in(declared, part[0].codes)
             fine, why = fine & ~np.logical_or.reduce(list(gaps.values())), {**why, **gaps}
@@ -390,7 +402,7 @@ def _columns(schema: CountSchema, X: Any, y: Any) -> Mapping[str, Readings]:
         raise DataError("count tables have no y; put every variable into X")
     if not isinstance(X, Codes):
         return moments.cells.readings_of(X, [each.name for each in schema.read])
-    cells = moments.code_rows.cells_of(schema)
+    cells = schema.reading.cells
     names = [] if cells is None else [column.name for column in cells.columns]
     return {variable.name: Readings.of(X.codes[:, names.index(variable.name)]) for variable in schema.variables}
 
@@ -450,10 +462,6 @@ def _in_cells(schema: CountSchema, record: Record) -> dict[str, list[Any]]:
     return result
 
 
-def _named(schema: CountSchema) -> tuple[str, ...]:
-    return () if schema.transform else tuple(each.name for each in schema.read)
-
-
 KIND = Kind(
     schema=CountSchema,
     moments=CountMoments,
@@ -462,8 +470,6 @@ KIND = Kind(
     readable=counts_of_readable,
     terms=count_terms,
     terms_of_readable=count_terms_of_readable,
-    in_batches=lambda schema: bool(schema.transform),
-    named=_named,
     square=_square,
     proved="Txq",
     unsigned=lambda _: "Tq",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -22,6 +23,7 @@ from privstats.schema.base import Adjacency, Schema, Statistic
 from privstats.schema.checks import REQUIRED, as_int, checked_vectors, settle
 from privstats.schema.kinds import Kind
 from privstats.schema.public_values import Values
+from privstats.schema.reading import Reading, Unread
 from privstats.schema.rounds import target_rows
 from privstats.transforms import Transform, apply
 
@@ -117,6 +119,16 @@ class GaussianSchema(Schema):
     def statistics(self) -> str:
         """``"NxV"``, and ``"NM"`` in a round."""
         return "NM" if self.reference else "NxV"
+
+    @property
+    def goal(self) -> Unread:
+        """What y holds."""
+        return Unread()
+
+    @cached_property
+    def reading(self) -> Reading:
+        """What is read of each record; a covariance needs all records at once."""
+        return replace(super().reading, batches=False)
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -258,7 +270,7 @@ class ClientGaussian:
 def client_gaussian(schema: GaussianSchema, X: Any, progress: bool = False) -> ClientGaussian:
     """Return the Gaussian of a client's clipped grid records."""
     read = target_rows(schema, 1.0, schema.grid_bits)
-    records = moments.input_validation.check_features(read, X).shape[0]
+    records = moments.input_validation.check_features(schema.reading, X).shape[0]
     sums: Any = moments.accumulators.measured(
         read, X, np.ones(records), progress
     )  # with targets of 1, h is the sum of rows
@@ -329,7 +341,7 @@ def _ledoit_wolf(read: RidgeSchema, X: Any, records: int, mean: Array, covarianc
 
 
 def _on_grid(read: RidgeSchema, X: Any, records: int) -> Iterator[Array]:
-    for rows, _ in moments.input_validation.tiles(read, X, np.ones(records), grouped=False):
+    for rows, _ in moments.input_validation.tiles(read.reading, X, np.ones(records)):
         for start in range(0, len(rows), _ROWS):
             part = apply(read.transform, moments.input_validation.dense(rows[start : start + _ROWS]).astype(np.float64))
             out = np.empty((len(part), read.features))
@@ -356,7 +368,7 @@ def _square(schema: GaussianSchema, weights: Mapping[str, float], adjacency: Adj
 
 
 def _of_readable(schema: GaussianSchema, X: Any, *rest: Any) -> tuple[GaussianMoments, LeftOut]:
-    rows, left_out = moments.readable.readable_rows(schema, X)
+    rows, left_out = moments.readable.readable_rows(schema.reading, X)
     return measured_gaussians(schema, rows, *rest), left_out
 
 
@@ -366,7 +378,6 @@ KIND = Kind(
     units=RealGaussianMoments,
     measure=measured_gaussians,
     readable=_of_readable,
-    in_batches=lambda _: False,
     square=_square,
     proved="NxVM",
     worst=WorstPair(lambda *_: [], lambda *_: {}),  # no sum over records on a grid: its clip alone bounds it

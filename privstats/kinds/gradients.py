@@ -25,6 +25,7 @@ from privstats.schema.checks import REQUIRED, settle, size
 from privstats.schema.kinds import Kind
 from privstats.schema.modules import Module, checked_gradients, module_of
 from privstats.schema.public_values import Values
+from privstats.schema.reading import Labels, Targets
 from privstats.schema.rounds import ROW_BITS, Round, class_rows, settle_round, target_rows
 from privstats.transforms import Transform
 
@@ -123,6 +124,11 @@ class GradientSchema(Round):
             return
         if self.target_bound is not None:
             raise SchemaError("a gradient of classes has no target_bound; omit it")
+
+    @property
+    def goal(self) -> Labels | Targets:
+        """What y holds."""
+        return Targets() if self.classes is None else Labels.of(self.classes, self.class_names)
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -228,7 +234,7 @@ def measured_gradients(
     records = 0
     _require_packages(schema)
     again = None if cache is None else cache.for_map((schema.rows, schema.clip_norm, schema.steps, values["M"]))
-    for place, (rows, targets) in enumerate(moments.rounds.pieces(read, X, y, progress)):
+    for place, (rows, targets) in enumerate(moments.rounds.pieces(schema.reading, X, y, progress)):
         form = partial(_rows_behind, schema, read, rows, values["M"])
         behind = form() if again is None else again.mapped(place, rows, form)
         for total in sums.values():
@@ -245,7 +251,7 @@ def measured_gradients(
 def gradient_terms(schema: GradientSchema, X: Any, y: Any, values: Mapping[str, Values], *_: Any) -> RecordTerms:
     """Return each record's contribution."""
     _require_packages(schema)
-    several = moments.rounds.pieces(schema.rows, X, y, progress=False, max_rows=_max_rows(schema))
+    several = moments.rounds.pieces(schema.reading, X, y, progress=False, max_rows=_max_rows(schema))
     return moments.record_sums.RecordTerms.joined(_added(schema, rows, y_part, values) for rows, y_part in several)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -28,6 +29,7 @@ from privstats.schema.base import Adjacency, Statistic, letters_of
 from privstats.schema.checks import REQUIRED, as_int, checked_vectors, settle, size
 from privstats.schema.kinds import Kind
 from privstats.schema.public_values import Values
+from privstats.schema.reading import Reading, Unread
 from privstats.schema.rounds import Round
 from privstats.schema.variables import Bins, Variable, plain_variable, variable_of
 from privstats.transforms import ConstantFeature, Transform, steps_of
@@ -153,6 +155,18 @@ class HazardSchema(Round):
     def table(self) -> tuple[Statistic, ...]:
         """The statistics that these errors need."""
         return _ROBUST if self.errors else _TABLE
+
+    @property
+    def goal(self) -> Unread:
+        """What y holds."""
+        return Unread()
+
+    @cached_property
+    def reading(self) -> Reading:
+        """What is read of each person: columns, time and event by name."""
+        strata = () if self.strata is None else (self.strata.name,)
+        columns = (*self.feature_names, self.bins.name, self.event, *strata)
+        return replace(super().reading, columns=columns, batches=False)
 
     @property
     def statistics(self) -> str:
@@ -432,7 +446,7 @@ def _read(
     why = {(repr(name), moments.readable.NO_CELL): result < 0 for name, result in cells.items()}
     for each in counted:
         why |= moments.readable.spelled(repr(each.name), each, columns[each.name])
-    levels = moments.code_rows.levels_of(schema)
+    levels = schema.reading.levels
     for name, column in zip(schema.feature_names, gone.T, strict=True):
         declared = None if levels is None else levels.of(name)
         empty = moments.cells.gaps_in(declared, columns[name])
@@ -448,7 +462,7 @@ def _read(
 
 
 def _numbers(schema: HazardSchema, name: str, column: Readings) -> NDArray[np.float64]:
-    levels = moments.code_rows.levels_of(schema)
+    levels = schema.reading.levels
     texts = None if levels is None else levels.of(name)
     return column.numbers if texts is None else texts.codes(column)[0]
 
@@ -607,7 +621,6 @@ def _person(schema: HazardSchema, place: int, m: int, *, event: bool) -> Record:
 
 KIND = Kind(
     schema=HazardSchema, moments=HazardMoments, units=RealHazardMoments, measure=measured_hazards,
-    readable=hazards_of_readable, in_batches=lambda _: False, square=_square, proved="gHJ",
-    named=lambda schema: (*schema.feature_names, *(each.name for each in schema.counted().variables)),
+    readable=hazards_of_readable, square=_square, proved="gHJ",
     worst=WorstPair(_pairs, added(of_score)),
 )  # fmt: skip

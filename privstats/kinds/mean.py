@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from privstats import moments
-from privstats.errors import DataError
 from privstats.kinds.worst import Record, Sums, WorstPair, added, rows_of, vectors, wire
 from privstats.moments.base import Moments, containers
 from privstats.schema.base import Adjacency, Schema, Statistic, letters_of
 from privstats.schema.checks import REQUIRED, checked_vectors, settle
 from privstats.schema.kinds import Kind, bare
 from privstats.schema.public_values import Values
+from privstats.schema.reading import Unread
 from privstats.schema.rounds import class_rows
 from privstats.transforms import Transform
 
@@ -64,6 +61,11 @@ class MeanSchema(Schema):
         settle(self, **checked_vectors(self))
 
     @property
+    def goal(self) -> Unread:
+        """What y holds."""
+        return Unread()
+
+    @property
     def sizes(self) -> dict[str, int]:
         """Axis length."""
         return {"feature": self.features}
@@ -78,26 +80,15 @@ MeanMoments, RealMeanMoments = containers("Mean", MeanSchema, _TABLE, ("features
 def measured_mean(schema: MeanSchema, X: Any, y: Any, _: Mapping[str, Values], progress: bool) -> Moments:
     """Return the exact sum; only the length of ``y`` is read."""
     plain = class_rows(schema, 2, schema.grid_bits)
-    sums: Any = moments.accumulators.measured(plain, _of_one_class(schema, X, y), None, progress)
+    sums: Any = moments.accumulators.measured(plain, X, y, progress, reading=schema.reading)
     return MeanMoments(schema, sums.A[0], sums.records, sums.clip_report)
 
 
 def mean_terms(schema: MeanSchema, X: Any, y: Any, *_: Any) -> RecordTerms:
     """Return each record's contribution."""
     plain = class_rows(schema, 2, schema.grid_bits)
-    result = moments.accumulators.terms_on_grid(plain, _of_one_class(schema, X, y), None)
+    result = moments.accumulators.terms_on_grid(plain, X, y, reading=schema.reading)
     return replace(result, terms=(moments.record_sums.Term({"x": result.terms[0].products["A"]}),))
-
-
-def _of_one_class(schema: MeanSchema, X: Any, y: Any) -> Iterator[tuple[Any, NDArray[np.intp]]]:
-    for rows, labels in moments.input_validation.pairs(X) if y is None else ((X, y),):
-        records, shape = (
-            moments.input_validation.check_features(schema, rows).shape[0],
-            moments.input_validation.as_rows(labels, "y").shape,
-        )
-        if not shape or shape[0] != records:
-            raise DataError(f"X has {records} rows and y has shape {shape}; give one label or target per row")
-        yield rows, np.zeros(records, np.intp)
 
 
 # --- the sensitivity, and the two data sets that the certificate compares
@@ -118,7 +109,6 @@ KIND = Kind(
     units=RealMeanMoments,
     measure=measured_mean,
     terms=mean_terms,
-    beside="unread",
     square=_square,
     proved="x",
     unsigned=lambda schema: "x" if schema.nonnegative else "",

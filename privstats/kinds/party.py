@@ -19,6 +19,7 @@ from privstats.schema.base import Adjacency, Predicted, Schema, Statistic, by_le
 from privstats.schema.checks import REQUIRED, checked_vectors, settle
 from privstats.schema.kinds import Kind
 from privstats.schema.public_values import Values
+from privstats.schema.reading import Labels
 from privstats.schema.rounds import ROW_BITS, check_exact, check_widths, class_rows, settle_classes
 from privstats.transforms import Transform
 
@@ -100,6 +101,11 @@ class PartySchema(Schema):
         settle_classes(self)
         settle(self, **checked_vectors(self))
         check_exact(self)
+
+    @property
+    def goal(self) -> Labels:
+        """What y holds."""
+        return Labels.of(self.classes, self.class_names)
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -300,9 +306,9 @@ def measured_parties(
     """
     grid = moments.grid.feature_grid(schema.rows)
     blocks, report = [], moments.clip_report.no_records(schema.features)
-    for raw, labels in moments.rounds.pieces(schema.rows, X, y, progress):
+    for raw, labels in moments.rounds.pieces(schema.reading, X, y, progress):
         rows = np.empty((len(raw), schema.features))
-        result = grid.quantize(moments.code_rows.behind(schema, raw, grid) if schema.transform else raw, rows)
+        result = grid.quantize(moments.grid.through_maps(schema.reading, raw, grid) if schema.transform else raw, rows)
         counts = tuple(moments.clip_report.norm_histogram(result.norms, schema.rows.steps).tolist())
         report += moments.clip_report.ClipReport(len(rows), result.clipped, 0, counts, result.energy, schema.features)
         blocks.append((rows.astype(np.float32), labels.astype(np.intp)))  # integers below 2**24

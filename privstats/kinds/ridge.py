@@ -19,6 +19,7 @@ from privstats.moments.base import Moments, RealMoments
 from privstats.schema.base import Adjacency, Predicted, Schema, Statistic, by_letter, letters_of
 from privstats.schema.checks import REQUIRED, as_int, check_coarseness, checked_vectors, settle, size
 from privstats.schema.kinds import bare
+from privstats.schema.reading import Targets
 from privstats.transforms import Transform
 
 if TYPE_CHECKING:
@@ -91,6 +92,11 @@ class RidgeSchema(Schema):
         check_coarseness("targets", self.targets, self.grid_bits)
         if self.missing not in (None, "left out") or (self.missing and self.targets > 1):
             raise SchemaError(f"missing must be 'left out', and of one target, got {self.missing!r}")
+
+    @property
+    def goal(self) -> Targets:
+        """What y holds."""
+        return Targets(self.targets, gaps=self.missing is not None)
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -271,7 +277,6 @@ KIND = replace(
     schema=RidgeSchema,
     moments=RidgeMoments,
     units=RealRidgeMoments,
-    beside="targets",
     square=_square,
     proved="Ghq",
     unsigned=lambda schema: "Gq" if schema.nonnegative else "q",

@@ -24,6 +24,7 @@ from privstats.schema.base import Adjacency, Statistic, by_letter, letters_of
 from privstats.schema.checks import REQUIRED, as_int, checked_vectors, settle, size
 from privstats.schema.kinds import Kind
 from privstats.schema.public_values import Values
+from privstats.schema.reading import Labels, Targets
 from privstats.schema.rounds import Round, class_rows, target_rows
 from privstats.transforms import ByArm, ConstantFeature, Transform, output_features
 
@@ -173,6 +174,13 @@ class ScoreSchema(Round):
         return -self.features if outputs is None else -(outputs // 2)
 
     @property
+    def goal(self) -> Labels | Targets:
+        """What y holds."""
+        if self.by_arm or self.missing:
+            return Targets(self.outcomes or 1, gaps=bool(self.missing))
+        return Labels(range(2)) if self.family == "logistic" else Targets()
+
+    @property
     def sizes(self) -> dict[str, int]:
         """Axis length."""
         return {"feature": self.features}
@@ -301,7 +309,7 @@ def measured_scores(
     """
     sums = moments.grid.sums_of(schema, "gHJ")
     records = 0
-    for rows, targets in moments.rounds.pieces(schema.rows, X, y, progress):
+    for rows, targets in moments.rounds.pieces(schema.reading, X, y, progress):
         (unit, residuals, roots), finite = _mapped(schema, rows, targets, values["w"])
         for total in sums.values():
             total.admit(len(rows))
@@ -334,7 +342,7 @@ def within_length(exact: NDArray[np.float64], squares: Any) -> Ints:
 
 def score_terms(schema: ScoreSchema, X: Any, y: Any, values: Mapping[str, Values], *_: Any) -> RecordTerms:
     """Return each record's contribution."""
-    several = moments.rounds.pieces(schema.rows, X, y, progress=False)
+    several = moments.rounds.pieces(schema.reading, X, y, progress=False)
     return moments.record_sums.RecordTerms.joined(_added(schema, rows, y_part, values["w"]) for rows, y_part in several)
 
 

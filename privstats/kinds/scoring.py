@@ -25,6 +25,7 @@ from privstats.schema.base import Schema, Statistic, letters_of
 from privstats.schema.checks import as_int, settle, size
 from privstats.schema.kinds import Kind
 from privstats.schema.public_values import Values
+from privstats.schema.reading import Labels
 from privstats.schema.variables import Bins, Variable
 from privstats.transforms import Transform
 from privstats.transforms.base import to_builtins
@@ -208,6 +209,11 @@ class ScoringSchema(Schema):
         return self.counted.tables
 
     @property
+    def goal(self) -> Labels:
+        """What y holds."""
+        return Labels.of(self.classes, self.class_names)
+
+    @property
     def sizes(self) -> dict[str, int]:
         """Number of cells."""
         return self.counted.sizes
@@ -311,8 +317,8 @@ def _scored(
 
     make = named("privstats.published", schema.task, "a plan of a score", PlanError)
     read: Callable[[NDArray[Any]], ScoresAndShares] = make(schema, bytes_of(values))
-    for rows, labels in moments.rounds.pieces(schema.rows, X, y, progress, _WINDOW):
-        if not moments.code_rows.gaps_have_cells(schema) and not np.isfinite(rows).all():
+    for rows, labels in moments.rounds.pieces(schema.reading, X, y, progress, _WINDOW):
+        if not schema.reading.gaps_have_cells and not np.isfinite(rows).all():
             raise RecordError("X has NaN or infinite entries; drop or impute these records")
         scores, shares = read(rows)
         known = np.asarray(~np.isnan(scores).all(axis=1))

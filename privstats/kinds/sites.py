@@ -24,6 +24,7 @@ from privstats.schema.base import Adjacency, Schema, Statistic, letters_of
 from privstats.schema.checks import REQUIRED, checked_groups, checked_pull, checked_vectors, settle, size
 from privstats.schema.kinds import Kind, bare
 from privstats.schema.public_values import Values
+from privstats.schema.reading import Targets
 from privstats.transforms import ConstantFeature, Transform
 
 if TYPE_CHECKING:
@@ -110,6 +111,11 @@ class SitesSchema(Schema):
     def site_groups(self) -> int:
         """Number of site groups."""
         return self.groups
+
+    @property
+    def goal(self) -> Targets:
+        """What y holds."""
+        return Targets()
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -240,12 +246,12 @@ def less_mean(second: NDArray[Any], total: NDArray[Any], over: Fraction) -> NDAr
 def _vectors(schema: SitesSchema, X: Any, y: Any) -> Iterator[tuple[NDArray[np.float64], NDArray[np.intp]]]:
     columns, target = moments.grid.feature_grid(schema), moments.grid.Grid("y", 1, schema.steps, 1.0)
     for rows, targets in moments.input_validation.pairs(X) if y is None else ((X, y),):
-        rows = moments.input_validation.check_features(schema, rows)
+        rows = moments.input_validation.check_features(schema.reading, rows)
         targets = _target(rows.shape[0], moments.input_validation.as_rows(targets, "y"))
         for start in range(0, max(rows.shape[0], 1), _ROWS):  # one empty pass without records
             at = slice(start, min(start + _ROWS, rows.shape[0]))
             x, b = (
-                moments.code_rows.behind(schema, moments.input_validation.dense(rows[at]), columns),
+                moments.grid.through_maps(schema.reading, moments.input_validation.dense(rows[at]), columns),
                 moments.input_validation.dense(targets[at]).astype(np.float64).reshape(-1, 1),
             )
             target.require_finite(b)
@@ -303,7 +309,6 @@ KIND = Kind(
     moments=SiteMoments,
     units=RealSiteMoments,
     measure=measured_sites,
-    beside="targets",
     square=_square,
     client_square=_client_square,
     proved="NQ",

@@ -19,6 +19,7 @@ from privstats.schema.base import COUNT_SCALE, Adjacency, Predicted, Schema, Sta
 from privstats.schema.checks import REQUIRED, as_int, checked_class_names, checked_pull, checked_vectors, settle
 from privstats.schema.kinds import Kind, bare
 from privstats.schema.public_values import Values
+from privstats.schema.reading import Labels
 from privstats.schema.rounds import class_rows
 from privstats.transforms import Transform
 
@@ -114,6 +115,11 @@ class WithinSchema(Schema):
         settle(self, n_max=as_int("n_max", self.n_max, 1, "records of the largest client that counts in full"))
         remedy = "0 removes every client's offset, 10 is a start"
         settle(self, pull=checked_pull("pull", self.pull, remedy, "ClassSchema"))
+
+    @property
+    def goal(self) -> Labels:
+        """What y holds."""
+        return Labels.of(self.classes, self.class_names)
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -281,7 +287,6 @@ KIND = Kind(
     moments=WithinMoments,
     units=RealWithinMoments,
     measure=measured_within,
-    beside="labels",
     square=_square,
     proved="NLAB",
     worst=WorstPair(vectors, _sums, _crowd, lambda schema: [(), _crowd(schema)]),

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from privstats.moments.clip_report import remarks_on as remarks_on
     from privstats.moments.clip_report import warn_if_clipped as warn_if_clipped
     from privstats.moments.clip_report import warn_if_empty as warn_if_empty
+    from privstats.moments.grid_vectors import quantize as quantize
     from privstats.moments.measurement import exact_moments as exact_moments
     from privstats.moments.measurement import measure as measure
     from privstats.moments.persons import PersonMoments as PersonMoments
-    from privstats.moments.table import quantize as quantize
     from privstats.schema.kinds import Kind as Kind
     from privstats.schema.kinds import kind_of as kind_of
 # Kinds refer to these modules as attributes of this package, which imports them when records are first measured.

@@ -17,12 +17,12 @@ from scipy.sparse import csr_array, issparse
 from privstats.intake.arrays import is_tensor
 from privstats.moments.base import Moments
 from privstats.moments.clip_report import ClipReport, no_records, norm_histogram
-from privstats.moments.code_rows import behind, cells_of
-from privstats.moments.grid import GridChunk, exact_rows, feature_grid, quantized, target_grid
-from privstats.moments.input_validation import count_of, dense, tiles, tiles_of_batches
+from privstats.moments.grid import GridChunk, exact_rows, feature_grid, quantized, target_grid, through_maps
+from privstats.moments.input_validation import count_of, dense, tiles
 from privstats.moments.record_sums import ClassSums, Product, RecordTerms, RidgeSums, Term, fold_of_key, grid_key
 from privstats.progress import progress_bar
 from privstats.schema import ClassSchema, RecordSchema, RidgeSchema, row_of
+from privstats.schema.reading import Reading, Targets
 
 # Bytes and rows of a chunk. At most 2**14 rows, so that a chunk of short rows stays in the last-level cache.
 _CHUNK = 16 << 20, 1 << 14
@@ -56,7 +56,7 @@ class CpuAccumulator:
     def add(self, rows: NDArray[Any], targets: NDArray[Any]) -> None:
         """Add raw rows and their labels or targets."""
         if self._schema.transform:
-            rows = behind(self._schema, rows, self._grid)
+            rows = through_maps(self._schema.reading, rows, self._grid)
         consumed = 0
         while consumed < len(rows):
             count = min(len(rows) - consumed, len(self._rows) - self._filled)
@@ -138,10 +138,17 @@ _KINDS: Mapping[str, _Kind] = {
 """How to sum, by the schema's task."""
 
 
-def measured(schema: RecordSchema, X: Any, y: Any, progress: bool = False) -> Moments:
-    """Return the exact moments of records."""
-    parts = tiles_of_batches(schema, X) if y is None else tiles(schema, X, y, sparse=True)
-    if getattr(schema, "missing", None) is not None:
+def measured(
+    schema: RecordSchema, X: Any, y: Any, progress: bool = False, *, reading: Reading | None = None
+) -> Moments:
+    """Return the exact moments of records.
+
+    Args:
+        reading: what is read of each record; None: the schema's. Without labels all records are of the first class.
+    """
+    grouped, thin = "S" in schema.statistics, exact_rows(schema.bound) if issparse(X) else None
+    parts = tiles(reading or schema.reading, X, y, grouped=grouped, thin_rows=thin)
+    if _may_lack_targets(schema):
         parts = (observed(schema, *part) for part in parts)
     used: dict[type[Any], Any] = {}
     counted = _counted(schema)
@@ -158,7 +165,7 @@ def measured(schema: RecordSchema, X: Any, y: Any, progress: bool = False) -> Mo
 
 
 def _counted(schema: RecordSchema) -> type[Any] | None:
-    if cells_of(schema) is None:
+    if schema.reading.cells is None:
         return None
     from privstats.moments.cell_sums import CellAccumulator, sums_by_cells
 
@@ -183,16 +190,20 @@ def observed(schema: RecordSchema, rows: Any, targets: Any) -> tuple[Any, Any]:
     if seen.all():
         return rows, targets
     grid = feature_grid(schema)
-    grid.require_finite(behind(schema, np.asarray(dense(rows[_places(rows, ~seen)])), grid))
+    grid.require_finite(through_maps(schema.reading, np.asarray(dense(rows[_places(rows, ~seen)])), grid))
     return rows[_places(rows, seen)], targets[_places(targets, seen)]
 
 
 def seen_in(schema: RecordSchema, targets: Any) -> NDArray[np.bool_]:
     """Return which records :func:`observed` returns, ``(n,)``."""
-    if not isinstance(schema, RidgeSchema) or schema.missing is None:
+    if not _may_lack_targets(schema):
         return np.ones(len(targets), np.bool_)
     with np.errstate(over="ignore"):
         return np.isfinite(dense(targets).astype(np.float64).reshape(-1))
+
+
+def _may_lack_targets(schema: RecordSchema) -> bool:
+    return isinstance(schema.goal, Targets) and schema.goal.gaps
 
 
 def _places(array: Any, chosen: Any) -> Any:
@@ -207,13 +218,13 @@ def _places(array: Any, chosen: Any) -> Any:
 _POWERS = {"A": 1, "D": 2, "T": 3, "F": 4}
 
 
-def terms_on_grid(schema: RecordSchema, X: Any, y: Any, *_: Any) -> RecordTerms:
+def terms_on_grid(schema: RecordSchema, X: Any, y: Any, *, reading: Reading | None = None) -> RecordTerms:
     """Return each record's contribution; all dense rows are in memory at once."""
-    # Rows must stay in input order, and S would sort them by class.
+    # Chunks of sums with S are larger.
     read: Any = replace(schema, statistics="NA") if isinstance(schema, ClassSchema) else schema
     collected, seen = _Collected(), []
     accumulator = CpuAccumulator(read, collected)
-    for rows, targets in tiles_of_batches(read, X) if y is None else tiles(read, X, y):
+    for rows, targets in tiles(reading or schema.reading, X, y):
         seen.append(seen_in(schema, targets))
         accumulator.add(*map(dense, observed(schema, rows, targets)))
     report: Any = accumulator.moments()

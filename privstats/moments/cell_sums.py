@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from privstats.errors import SchemaError
 from privstats.moments.base import Moments, require_room
 from privstats.moments.clip_report import ClipReport, norm_histogram
-from privstats.moments.code_rows import cells_of
 from privstats.moments.grid import require_known
 from privstats.schema import ClassSchema, Schema
 from privstats.schema.kinds import kind_of
@@ -29,7 +28,7 @@ _MAX_PAIRS = 1 << 25  # counts in memory at once
 
 def sums_by_cells(schema: Schema) -> bool:
     """Return whether the schema's records are summed by counting cells."""
-    cells = cells_of(schema)
+    cells = schema.reading.cells
     if not isinstance(schema, ClassSchema) or cells is None or len(schema.transform) > 1:
         return False
     blocks = schema.classes if "S" in schema.statistics else 1
@@ -110,7 +109,7 @@ class CellAccumulator:
 
 
 def _cells(schema: ClassSchema) -> Cells:
-    cells = cells_of(schema)
+    cells = schema.reading.cells
     if cells is None:
         raise SchemaError("sums by cells need declared columns: put Cells first into the transform")
     return cells

@@ -10,60 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError, RecordError
-from privstats.intake.columns import Listed, values_of
+from privstats.intake.columns import values_of
 from privstats.intake.tables import Codes, column_of, has_order, table_of
-from privstats.transforms import apply
 
 if TYPE_CHECKING:
-    from privstats.moments.grid import Grid
-    from privstats.schema import Schema
-    from privstats.transforms import Cells, Levels
-
-
-def cells_of(schema: Schema) -> Cells | None:
-    """Return the columns that a schema declares, if any."""
-    first: Any = schema.transform[0] if schema.transform else None
-    return first if first is not None and first.reads_cells else None
-
-
-def gaps_have_cells(schema: Schema) -> bool:
-    """Return whether a schema declares columns in which every value has a cell, a gap too."""
-    cells = cells_of(schema)
-    return cells is not None and not cells.missing
-
-
-def levels_of(schema: Schema) -> Levels | None:
-    """Return the declared texts that count as 0 and 1, if any."""
-    first: Any = schema.transform[0] if schema.transform else None
-    return first if first is not None and first.kind == "levels" else None
-
-
-def columns_read(schema: Schema) -> Cells | tuple[str, ...] | None:
-    """Return the columns or feature names to read from a file; None for all."""
-    return cells_of(schema) or schema.feature_names
-
-
-def words_of(schema: Schema) -> frozenset[str]:
-    """Return the words that elsewhere mean a gap, and that texts or classes of this schema list as values."""
-    levels = levels_of(schema)
-    declared = () if levels is None else (*levels.columns, *levels.outcomes)
-    names = getattr(getattr(schema, "rows", schema), "class_names", None) or ()
-    return frozenset[str]().union(Listed.of(names).words, *(each.words for each in declared))
-
-
-def listed_words(schema: Schema) -> frozenset[str]:
-    """Return the words of :func:`words_of`, and those that declared cells list."""
-    cells = cells_of(schema)
-    return words_of(schema).union(*(each.words for each in (() if cells is None else cells.columns)))
-
-
-def behind(schema: Schema, rows: NDArray[Any], grid: Grid) -> NDArray[np.float64]:
-    """Apply the public maps to rows, in float64; codes may be NaN, features may not."""
-    with np.errstate(over="ignore"):
-        floats = rows.astype(np.float64)
-    if not gaps_have_cells(schema):
-        grid.require_finite(floats)
-    return np.asarray(apply(schema.transform, floats), np.float64)
+    from privstats.transforms import Cells
 
 
 class CodeRows:

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from privstats.errors import DataError, UnreadableRecordsWarning
-from privstats.moments.code_rows import columns_read, words_of
-from privstats.schema import Schema
-from privstats.schema.kinds import kind_of
+from privstats.schema.reading import Reading
 
 if TYPE_CHECKING:
     from privstats.intake.record_files import RecordFile
@@ -20,21 +18,20 @@ if TYPE_CHECKING:
     from privstats.moments.measurement import Unreadable
 
 
-def records_in(file: RecordFile, schema: Schema, unreadable: Unreadable, *, at_once: bool = False) -> tuple[Any, Any]:
+def records_in(file: RecordFile, reading: Reading, unreadable: Unreadable, *, at_once: bool = False) -> tuple[Any, Any]:
     """Return a file's X and y: named columns and None, ``(X, y)`` batches and None, or all records.
 
-    The schema decides; ``at_once`` excludes batches.
+    The reading decides; ``at_once`` excludes batches.
 
     Raises:
         DataError: the file is unreadable, lacks a column, or is to be split although the plan has no target.
         RecordError: a record cannot be read; never with ``unreadable="leave out"``.
     """
-    kind = kind_of(schema)
-    if named := kind.named(schema):
-        return _columns_of(file, named), None
-    if kind.in_batches(schema) and not at_once:
-        return _FileBatches(file, columns_read(schema), unreadable, words_of(schema)), None
-    records = file.read(columns_read(schema), unreadable=unreadable, texts=True, words=words_of(schema))
+    if reading.columns:
+        return _columns_of(file, reading.columns), None
+    if reading.batches and not at_once:
+        return _FileBatches(file, reading.source, unreadable, reading.words), None
+    records = file.read(reading.source, unreadable=unreadable, texts=True, words=reading.words)
     return records.X, records.y
 
 
@@ -49,14 +46,14 @@ class _FileBatches:
         return self.file.batches(self.requested, unreadable=self.unreadable, words=self.words)
 
 
-def persons_in(file: RecordFile, schema: Schema, unreadable: Unreadable) -> tuple[Any, Any, Any]:
+def persons_in(file: RecordFile, reading: Reading, unreadable: Unreadable) -> tuple[Any, Any, Any]:
     """Return X, y and person ids of a file, all records at once."""
     if file.persons is None:
         raise DataError("the plan's promise is per person: name the id column with --persons (in Python persons=)")
-    if named := kind_of(schema).named(schema):
-        columns = _columns_of(file, (*named, file.persons))
+    if reading.columns:
+        columns = _columns_of(file, (*reading.columns, file.persons))
         return columns, None, columns.pop(file.persons)
-    records = file.read(columns_read(schema), unreadable=unreadable, texts=True, words=words_of(schema))
+    records = file.read(reading.source, unreadable=unreadable, texts=True, words=reading.words)
     return records.X, records.y, records.persons
 
 

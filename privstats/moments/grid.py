@@ -20,6 +20,7 @@ from scipy.sparse import csr_array
 from privstats.errors import PrivstatsError, RecordError, SchemaError
 from privstats.moments.base import require_room
 from privstats.schema import RidgeSchema, Schema
+from privstats.schema.reading import Reading
 from privstats.transforms.exact import arrays_of, row_norms, unscaled
 
 Ints: TypeAlias = NDArray[np.float64]
@@ -182,26 +183,20 @@ def target_grid(schema: RidgeSchema) -> Grid:
     return Grid("y", schema.targets, schema.steps, schema.target_scale)
 
 
+def through_maps(reading: Reading, rows: NDArray[Any], grid: Grid) -> NDArray[np.float64]:
+    """Return rows after the public maps, in float64; codes may be NaN, features may not.
+
+    Raises:
+        RecordError: a feature is NaN or infinite.
+    """
+    with np.errstate(over="ignore"):
+        floats = rows.astype(np.float64)
+    if not reading.gaps_have_cells:
+        grid.require_finite(floats)
+    return np.asarray(reading.mapped(floats), np.float64)
+
+
 _SPARSE_WAITING = 1 << 17  # entries of rows to clip at once
-
-_ENTRIES = 1 << 21
-
-
-def windows(rows: csr_array, max_rows: int) -> Iterator[slice]:
-    """Yield windows of at most ``max_rows`` rows, in order."""
-    entries = _window_entries(rows.shape[1])
-    start = 0
-    while start < rows.shape[0]:
-        last = min(int(rows.indptr[start]) + entries, int(rows.indptr[-1]))  # within the range of indptr's own integers
-        full = int(np.searchsorted(rows.indptr, rows.indptr.dtype.type(last), side="right")) - 1
-        stop = min(max(full, start + 1), start + max_rows, rows.shape[0])
-        yield slice(start, stop)
-        start = stop
-
-
-def _window_entries(columns: int) -> int:
-    """Return a window's maximum number of entries, large enough that products dominate its cost."""
-    return max(_ENTRIES, columns**2 // 4)
 
 
 def quantized(grid: Grid, rows: csr_array) -> tuple[csr_array, Quantized]:

@@ -36,9 +36,8 @@ from privstats.intake.columns import TRUTHS, Listed, array_of, read
 from privstats.intake.meaning import listed
 from privstats.intake.tables import is_list, names_of_columns, of_list, ordered_columns
 from privstats.moments.code_rows import CodeRows
-from privstats.moments.grid import exact_rows, windows
-from privstats.schema import ClassSchema, RecordSchema, Schema
-from privstats.transforms import input_features, output_features
+from privstats.moments.emptied import ListedColumn
+from privstats.schema.reading import Goal, Labels, Reading, Targets, Unread
 
 Rows: TypeAlias = Any
 """Something of shape (n, inputs) with a dtype and slices: numpy array, csr_array, FileRows or torch tensor."""
@@ -55,40 +54,43 @@ _DENSE_FROM = 16
 _WINDOW_RECORDS = 1 << 17
 
 
-def tiles(schema: RecordSchema, X: Any, y: Any, *, grouped: bool = True, sparse: bool = False) -> Iterator[Tile]:
+def tiles(reading: Reading, X: Any, y: Any, *, grouped: bool = False, thin_rows: int | None = None) -> Iterator[Tile]:
     """Yield tiles of records; tiles may share memory, so use each before requesting the next.
 
-    Records come in order, or class by class within windows if ``grouped``, S is sent and ``X`` is in memory. If
-    ``sparse``, rows with few entries and no transform stay sparse.
+    Args:
+        X, y: records; without ``y``, an iterable of ``(X, y)`` batches, which are read in order.
+        grouped: yield records class by class within windows where ``X`` is in memory; else in order.
+        thin_rows: maximum rows of a sparse tile; None: all rows are dense. Only rows with few entries and no map stay
+            sparse.
     """
-    rows = check_features(schema, X)
-    rest = as_rows(y, "y")
-    targets = check_labels(schema, rest) if isinstance(schema, ClassSchema) else check_targets(rest, schema.targets)
+    if y is not None:
+        yield from _tiles(reading, X, y, grouped=grouped, thin_rows=thin_rows)
+        return
+    for pair in pairs(X):
+        yield from _tiles(reading, *pair)
+
+
+def _tiles(reading: Reading, X: Any, y: Any, *, grouped: bool = False, thin_rows: int | None = None) -> Iterator[Tile]:
+    rows, targets = check_features(reading, X), check_goal(reading.goal, as_rows(y, "y"))
     if rows.shape[0] != targets.shape[0]:
         raise DataError(f"X has {rows.shape[0]} rows but y has {targets.shape[0]}; give one label or target per row")
-    if sparse and isinstance(rows, csr_array) and not schema.transform and _is_thin(rows):
-        for window in windows(rows, exact_rows(schema.bound)):
+    if thin_rows is not None and isinstance(rows, csr_array) and not reading.maps and _is_thin(rows):
+        for window in windows(rows, thin_rows):
             thin = rows[window]
             require_single(thin)
             yield thin, dense(targets[window])
         return
-    size = _DEVICE_TILE_BYTES if on_device(rows) else _TRANSFORMED_TILE_BYTES if schema.transform else _TILE_BYTES
-    step = max(16, size // (8 * max(rows.shape[1], schema.features)))
+    size = _DEVICE_TILE_BYTES if on_device(rows) else _TRANSFORMED_TILE_BYTES if reading.maps else _TILE_BYTES
+    step = max(16, size // (8 * max(rows.shape[1], reading.features)))
     if isinstance(rows, CodeRows):  # each window costs a call per column
-        step = max(step, min(_TABLE_RECORDS, _TABLE_ENTRIES // schema.features))
+        step = max(step, min(_TABLE_RECORDS, _TABLE_ENTRIES // reading.features))
     in_memory = not isinstance(rows, FileRows | GuardedRows | CodeRows) and not on_device(rows)
-    if grouped and in_memory and "S" in schema.statistics and isinstance(targets, np.ndarray):
+    if grouped and in_memory and isinstance(targets, np.ndarray):
         take = _taker(rows, step)
         yield from ((take(where), targets[where]) for where in _by_class(targets, step))
         return
     for where in _in_order(rows.shape[0], step):
         yield (rows[where], targets[where]) if on_device(rows) else (dense(rows[where]), dense(targets[where]))
-
-
-def tiles_of_batches(schema: RecordSchema, batches: Any) -> Iterator[Tile]:
-    """Yield tiles of ``(X, y)`` batches, in order."""
-    for pair in pairs(batches):
-        yield from tiles(schema, *pair, grouped=False)
 
 
 def pairs(batches: Any) -> Iterator[tuple[Any, Any]]:
@@ -105,39 +107,40 @@ def pairs(batches: Any) -> Iterator[tuple[Any, Any]]:
         raise DataError("the batch iterable yielded nothing; give at least one (X, y) batch, possibly of no rows")
 
 
-def check_features(schema: Schema, X: Any) -> Rows:
-    """Return ``X`` as rows of real numbers that fit the schema."""
+def check_features(reading: Reading, X: Any) -> Rows:
+    """Return ``X`` as rows of real numbers that fit the reading."""
     if is_list(X) and not len(X):  # an empty list does not show its width
-        X = np.empty((0, input_features(schema.transform, schema.features - schema.appended)))
-    return real("X", check_shape(schema, as_rows(ordered_columns(X, schema.feature_names), "X")))
+        X = np.empty((0, reading.inputs))
+    return real("X", check_shape(reading, as_rows(ordered_columns(X, reading.names), "X")))
 
 
-def check_shape(schema: Schema, rows: Rows) -> Rows:
-    """Require the schema's number of columns."""
+def check_shape(reading: Reading, rows: Rows) -> Rows:
+    """Require the number of columns that is read."""
     if len(rows.shape) != 2:
         how = "reshape it" if rows.shape else "if X has one row per record, pass y too"
         raise DataError(f"X must have shape (records, features), got {len(rows.shape)} dimensions; {how}")
     try:
-        outputs = output_features(schema.transform, rows.shape[1])
+        outputs = reading.outputs(rows.shape[1])
     except SchemaError as error:
         raise DataError(f"X does not fit the transform: {error}") from None
-    if outputs != schema.features - schema.appended:
-        raise DataError(_about_features(schema, rows.shape[1], outputs))
+    if outputs != reading.features:
+        raise DataError(_about_features(reading, rows.shape[1], outputs))
     return rows
 
 
-def _about_features(schema: Schema, inputs: int, outputs: int | None) -> str:
-    if schema.appended:
+def _about_features(reading: Reading, inputs: int, outputs: int | None) -> str:
+    if reading.appended:
         return (
-            f"X has {inputs} columns, {outputs} after the transform, and the schema's features={schema.features} "
-            "count the target too; measure the schema's columns, and give the target as y"
+            f"X has {inputs} columns, {outputs} after the transform, and the schema's "
+            f"features={reading.features + reading.appended} count the target too; measure the schema's columns, and "
+            "give the target as y"
         )
-    if schema.transform:
+    if reading.maps:
         return (
             f"the transform turns the {inputs} columns of X into {outputs} features but the schema has "
-            f"{schema.features}; set features={outputs}"
+            f"{reading.features}; set features={outputs}"
         )
-    return f"X has {inputs} features but the schema has {schema.features}; measure the same features"
+    return f"X has {inputs} features but the schema has {reading.features}; measure the same features"
 
 
 def count_of(X: Any) -> int | None:
@@ -159,7 +162,7 @@ def dense(tile: Any) -> NDArray[np.generic]:
 
 def as_rows(array: Any, field: str) -> Any:
     """Return the caller's container as an object with a shape, a dtype and slices."""
-    if isinstance(array, CodeRows):
+    if isinstance(array, CodeRows | ReadLabels):
         return array
     if isinstance(array, str | os.PathLike):
         return file_rows(array, field)
@@ -209,12 +212,47 @@ def numbers_in(array: Any) -> tuple[NDArray[np.float64], bool]:
     return column.numbers.reshape(plain.shape), not column.texts
 
 
+def check_goal(goal: Goal, y: Any) -> Any:
+    """Return labels as classes ``(n,)``, targets, or zeros ``(n,)`` where no entry of y is read."""
+    match goal:
+        case Labels():
+            return check_labels(goal, y)
+        case Targets():
+            return check_targets(y, goal.width)
+        case Unread():
+            if not y.shape:
+                raise DataError(
+                    "y must have one entry per record, got a single value; give one label or target per row"
+                )
+            return np.zeros(y.shape[0], np.intp)
+
+
 def check_targets(targets: Any, width: int) -> Any:
     """Return real targets ``(n, width)``, or ``(n,)`` for one target."""
     columns = 1 if len(targets.shape) == 1 else targets.shape[1] if len(targets.shape) == 2 else 0
     if columns != width and targets.shape != (0,):
         raise DataError(f"y must have shape (records, {width}) under this schema; reshape it")
     return real("y", targets) if targets.shape[0] else targets
+
+
+_SPARSE_ENTRIES = 1 << 21
+
+
+def windows(rows: csr_array, max_rows: int) -> Iterator[slice]:
+    """Yield windows of at most ``max_rows`` sparse rows, in order."""
+    entries = _window_entries(rows.shape[1])
+    start = 0
+    while start < rows.shape[0]:
+        last = min(int(rows.indptr[start]) + entries, int(rows.indptr[-1]))  # within the range of indptr's own integers
+        full = int(np.searchsorted(rows.indptr, rows.indptr.dtype.type(last), side="right")) - 1
+        stop = min(max(full, start + 1), start + max_rows, rows.shape[0])
+        yield slice(start, stop)
+        start = stop
+
+
+def _window_entries(columns: int) -> int:
+    """Return a window's maximum number of entries, large enough that products dominate its cost."""
+    return max(_SPARSE_ENTRIES, columns**2 // 4)
 
 
 def _is_thin(rows: csr_array) -> bool:
@@ -247,29 +285,37 @@ _NAMES = "class_names to the plan's schema, one list for all parties"
 _MORE = "raise its classes"
 
 
-def check_labels(schema: ClassSchema, labels: Any) -> Any:
+def check_labels(goal: Labels, labels: Any) -> Any:
     """Return labels ``(n,)`` as integers in 0..C-1; refuse others."""
+    if isinstance(labels, ReadLabels):
+        return labels.classes
     if len(labels.shape) != 1:
         raise DataError(f"y must have shape (records,), got {len(labels.shape)} dimensions; give one class per record")
-    if schema.class_names is None and _are_integers(labels):
+    classes = goal.classes
+    if isinstance(classes, range) and _are_integers(labels):
         labels = labels.long() if is_tensor(labels) else labels
         for window in _windows(labels):
-            if window.min() < 0 or window.max() >= schema.classes:
-                raise RecordError(
-                    f"y has labels outside 0..{schema.classes - 1}; {_remedy(schema.classes)}, or {_MORE}"
-                )
+            if window.min() < 0 or window.max() >= len(classes):
+                raise RecordError(f"y has labels outside 0..{len(classes) - 1}; {_remedy(len(classes))}, or {_MORE}")
         return labels
     if not isinstance(labels, FileRows | GuardedRows):
-        return indices_of(classes_of(schema), labels)
-    result = NamedLabels(classes_of(schema), labels)
+        return indices_of(classes, labels)
+    result = NamedLabels(classes, labels)
     for _ in _windows(result):  # checks every label before any record is measured
         pass
     return result
 
 
-def classes_of(schema: Schema) -> tuple[str, ...] | range:
-    """Return the valid labels: class names, or 0..C-1."""
-    return range(schema.classes) if schema.class_names is None else schema.class_names  # type: ignore[attr-defined]
+@dataclass(frozen=True, eq=False, repr=False)
+class ReadLabels:
+    """Labels that were read before, as classes 0..C-1, ``(n,)``: nothing reads them again."""
+
+    classes: NDArray[np.intp]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the labels, ``(n,)``."""
+        return self.classes.shape
 
 
 def places_of(classes: Sequence[Any], labels: Any) -> NDArray[np.intp]:
@@ -291,6 +337,11 @@ class NamedLabels:
 
     def __getitem__(self, where: slice) -> NDArray[np.intp]:
         return indices_of(self.names, self.labels[where], where.start)
+
+
+def listed_labels(classes: tuple[str, ...] | range, labels: Any) -> ListedColumn:
+    """Return labels as a column of the classes, of which each record holds one or none."""
+    return ListedColumn.of(tuple(classes), listed_classes(tuple(classes)), read(labels))
 
 
 def indices_of(classes: tuple[str, ...] | range, labels: Any, first: int = 0) -> NDArray[np.intp]:

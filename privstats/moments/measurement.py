@@ -16,9 +16,10 @@ from privstats.errors import DataError, RecordError, UnreadableRecordsWarning
 from privstats.intake.tables import ReadRows, is_list, ordered_columns
 from privstats.moments.base import Moments
 from privstats.moments.clip_report import warn_if_clipped, warn_of_excluded
-from privstats.moments.code_rows import cells_of, columns_read, gaps_have_cells, levels_of
 from privstats.moments.input_validation import count_of
-from privstats.moments.readable import LeftOut, by_record, readable_of
+from privstats.moments.readable import LeftOut
+from privstats.moments.readable_sums import by_record, readable_of
+from privstats.moments.table import in_codes, unread_remark
 from privstats.schema import Schema, require_schema
 from privstats.schema.kinds import Kind, kind_of
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from privstats.moments.row_cache import RowCache
     from privstats.schema import ClassSchema, RidgeSchema, WithinSchema
     from privstats.schema.public_values import Published, Values
+    from privstats.schema.reading import Reading
 
 Unreadable: TypeAlias = Literal["refuse", "leave out"]
 """How :func:`measure` treats a record that cannot be read."""
@@ -180,14 +182,14 @@ def exact_moments(
     unread = Counter[str]()
 
     def summed(X: Any, y: Any, kind: Kind = kind) -> tuple[Any, LeftOut]:
-        X, y, more = _in_codes(schema, X, y, refuse=unreadable == "refuse")
+        X, y, more = in_codes(schema.reading, X, y, refuse=unreadable == "refuse")
         result = _measured(kind, schema, X, y, values, unreadable, progress and persons is None)
         unread.update(more)
         return result
 
     moments: Any
     with ExitStack() as opened:
-        records, y = _opened(kind, schema, X, y, opened)
+        records, y = _opened(schema.reading, X, y, opened)
         if persons is None or person_clip is None:
             (moments, left_out), unnamed = summed(records, y), 0
         else:
@@ -197,9 +199,7 @@ def exact_moments(
             moments, left_out, unnamed = of_persons(records, y, persons, person_clip, summed, added, progress)
     warn_of_excluded(moments, left_out, unnamed)
     if unread:
-        from privstats.moments.table import unread_remark
-
-        warnings.warn(unread_remark(schema, unread), UnreadableRecordsWarning, stacklevel=3)
+        warnings.warn(unread_remark(schema.reading, unread), UnreadableRecordsWarning, stacklevel=3)
     if published is not None and hasattr(moments, "published"):
         moments = replace(moments, published=published.sha256)
     return moments  # type: ignore[no-any-return]
@@ -212,29 +212,20 @@ def _check_persons(schema: Schema, persons: Any, clip: Clip | None) -> None:
         raise DataError(f"this schema cannot bound a person: {why}; omit persons")
 
 
-def _opened(kind: Kind, schema: Schema, X: Any, y: Any, opened: ExitStack) -> tuple[Any, Any]:
-    if isinstance(X, np.ndarray) and (y is None or isinstance(y, np.ndarray)) and not kind.named(schema):
+def _opened(reading: Reading, X: Any, y: Any, opened: ExitStack) -> tuple[Any, Any]:
+    if isinstance(X, np.ndarray) and (y is None or isinstance(y, np.ndarray)) and not reading.columns:
         return X, y
     from privstats.intake.frames import batches_of, in_memory, named_target
 
-    if named := kind.named(schema):
-        return in_memory(X, named), y
-    several = getattr(getattr(schema, "rows", schema), "targets", 1) > 1
-    if kind.in_batches(schema):
-        batches = batches_of(X, y, columns_read(schema), several=several)
+    if reading.columns:
+        return in_memory(X, reading.columns), y
+    several = reading.width > 1
+    if reading.batches:
+        batches = batches_of(X, y, reading.source, several=several)
         if batches is not None:
             opened.callback(batches.close)
             return batches, None
     return named_target(X, y, several=several)
-
-
-def _in_codes(schema: Schema, X: Any, y: Any, *, refuse: bool) -> tuple[Any, Any, Counter[str]]:
-    cells = cells_of(schema)
-    if cells is None:
-        return X, y, Counter()
-    from privstats.moments.table import in_codes
-
-    return in_codes(schema, cells, X, y, refuse=refuse)
 
 
 # Measure by ``kind.measure``, or by ``readable_of`` where a record may be unreadable. Both yield equal sums of readable
@@ -242,12 +233,13 @@ def _in_codes(schema: Schema, X: Any, y: Any, *, refuse: bool) -> tuple[Any, Any
 def _measured(
     kind: Kind, schema: Schema, X: Any, y: Any, values: Mapping[str, Values], unreadable: Unreadable, progress: bool
 ) -> tuple[Any, LeftOut]:
+    reading = schema.reading
     # A number must not pass for a declared text, and a gap must not count where its record is excluded.
-    one_by_one = levels_of(schema) is not None or (cells_of(schema) is not None and not gaps_have_cells(schema))
+    one_by_one = reading.levels is not None or (reading.cells is not None and not reading.gaps_have_cells)
     if unreadable == "refuse" and not one_by_one:
         return kind.measure(schema, X, y, values, progress), LeftOut()
-    if kind.readable is None and not kind.named(schema):
-        X = ordered_columns(X, schema.feature_names, gaps=True)  # each column is read once
+    if kind.readable is None and not reading.columns:
+        X = ordered_columns(X, reading.names, gaps=True)  # each column is read once
     lists = is_list(X) or is_list(y)  # one record may change a list's shape
     if y is not None and not lists and not one_by_one and not isinstance(X, ReadRows):  # nearly always all are readable
         try:

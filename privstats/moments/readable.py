@@ -8,36 +8,33 @@ still refused.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from privstats.errors import DataError, SchemaError
+from privstats.errors import DataError
 from privstats.intake.arrays import is_tensor, repeated_rows
 from privstats.intake.columns import Listed, Readings, read
 from privstats.intake.meaning import MISSING
 from privstats.intake.tables import ReadRows, is_list, ordered_columns, rectangle
-from privstats.moments.code_rows import cells_of, gaps_have_cells, levels_of
 from privstats.moments.emptied import MIN_RECORDS, NEARLY, Emptied, ListedColumn
 from privstats.moments.input_validation import (
+    ReadLabels,
     as_rows,
     check_shape,
-    classes_of,
     dense,
-    listed_classes,
+    listed_labels,
     numbers_in,
     pairs,
 )
-from privstats.schema import ClassSchema, RidgeSchema, Schema
-from privstats.transforms import Categories, apply, input_features
+from privstats.schema.reading import Labels, Reading, Targets, Unread
+from privstats.transforms import Categories
 
 if TYPE_CHECKING:
-    from privstats.schema.kinds import Kind
-    from privstats.schema.public_values import Values
     from privstats.transforms import Cells
 
 GAP = "hold nothing"
@@ -109,13 +106,8 @@ def named(names: Sequence[str] | None, columns: int) -> list[str]:
     return [repr(name) for name in names] if names is not None else [f"column {j + 1}" for j in range(columns)]
 
 
-Measured: TypeAlias = "Callable[[Any, Any, Any, Mapping[str, Values], bool], Any]"
-Measurement: TypeAlias = "Callable[[Any, Any, Any, Mapping[str, Values], bool], tuple[Any, LeftOut]]"
-"""A :data:`Measured` that also returns the unreadable records."""
 Noted: TypeAlias = "Callable[[NDArray[np.bool_], Any, NDArray[np.bool_]], None]"
 """Receives which records are readable, the rows (NaN where an entry is unreadable), and which y are readable."""
-YKind: TypeAlias = Literal["labels", "targets", "unread"]
-"""The kind of y: labels of classes, targets of a regression, or values that are not read."""
 _Why: TypeAlias = dict[tuple[str, str], NDArray[np.bool_]]
 """Masks of unreadable entries ``(n,)``, by column and reason."""
 _ListedColumns: TypeAlias = dict[str, ListedColumn]
@@ -125,75 +117,34 @@ _ROWS = 1 << 14
 _ENTRIES = 1 << 22  # entries of dense rows at once: one gap must not expand all sparse rows in memory
 
 
-def of_readable(measured: Measured, y_kind: YKind | None = None, *, noted: Noted = lambda *_: None) -> Measurement:
-    """Return a kind's ``measured``, restricted to readable records.
+def readable_rows(reading: Reading, X: Any) -> tuple[NDArray[Any], LeftOut]:
+    """Return the readable rows of X where no y is read, and the excluded records."""
+    readable, rows = Readable(reading), _rows(reading, X)
+    parts = [part for part, _ in readable.of(rows, np.zeros(rows.shape[0]))]
+    return np.concatenate(parts), readable.left_out
+
+
+class Readable:
+    """The readable records of containers, and the records that are excluded.
 
     Args:
-        y_kind: the kind of y; None: as the schema's ``rows`` require.
         noted: receives which records are readable.
+
+    Attributes:
+        left_out: unreadable records so far.
     """
 
-    def run(schema: Schema, X: Any, y: Any, values: Mapping[str, Values], progress: bool) -> tuple[Any, LeftOut]:
-        batches = _Readable(schema, y_kind or _y_kind(schema.rows), noted)  # type: ignore[attr-defined]
-        return measured(schema, batches.of(X, y), None, values, progress), batches.left_out
-
-    return run
-
-
-def terms_of_readable(terms: Measured, y_kind: YKind | None = None) -> Measurement:
-    """Return a function for each readable record's contribution."""
-
-    def run(schema: Schema, X: Any, y: Any, values: Mapping[str, Values], progress: bool) -> tuple[Any, LeftOut]:
-        readable: list[NDArray[np.bool_]] = []
-        note: Noted = lambda fine, *_: readable.append(fine)  # noqa: E731
-        batches = _Readable(schema, y_kind or _y_kind(schema.rows), note)  # type: ignore[attr-defined]
-        added = terms(schema, batches.of(X, y), None, values, progress)
-        return added.among(np.concatenate(readable)), batches.left_out
-
-    return run
-
-
-def readable_rows(schema: Schema, X: Any) -> tuple[NDArray[Any], LeftOut]:
-    """Return the readable rows of a kind without labels, and the excluded records."""
-    batches, rows = _Readable(schema, "unread"), _rows(schema, X)
-    parts = [part for part, _ in batches.of(rows, np.zeros(rows.shape[0]))]
-    return np.concatenate(parts), batches.left_out
-
-
-def _y_kind(rows: Schema) -> YKind:
-    match rows:
-        case ClassSchema():
-            return "labels"
-        case RidgeSchema():
-            return "targets"
-    raise SchemaError(f"no code selects the readable records of a {type(rows).__name__}; measure another kind")
-
-
-def readable_of(kind: Kind) -> Measurement:
-    """Return the function by which a kind measures records that may be unreadable."""
-    return kind.readable or of_readable(kind.measure, kind.beside)
-
-
-def by_record(kind: Kind) -> Kind | None:
-    """Return this kind with ``terms`` as its ``measure``; None without ``terms``."""
-    if kind.terms is None:
-        return None
-    return replace(
-        kind, measure=kind.terms, readable=kind.terms_of_readable or terms_of_readable(kind.terms, kind.beside)
-    )
-
-
-class _Readable:
-    def __init__(self, schema: Schema, y_kind: YKind, noted: Noted = lambda *_: None) -> None:
-        self._schema, self._y_kind, self._noted = schema, y_kind, noted
+    def __init__(self, reading: Reading, noted: Noted = lambda *_: None) -> None:
+        self._reading, self._noted = reading, noted
         self.left_out = LeftOut()
 
-    def of(self, X: Any, y: Any) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+    def of(self, X: Any, y: Any) -> Iterator[tuple[Any, Any]]:
+        """Yield batches of readable records and their labels or targets; without ``y``, X holds batches."""
         for rows, rest in pairs(X) if y is None else ((X, y),):
-            yield from self._windows(_rows(self._schema, rows), _rest(self._schema, rest))
+            yield from self._windows(_rows(self._reading, rows), _rest(self._reading, rest))
 
     # Yield readable records, window by window; all at once where every entry is certainly readable.
-    def _windows(self, rows: Any, rest: Any) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+    def _windows(self, rows: Any, rest: Any) -> Iterator[tuple[Any, Any]]:
         if not rest.shape or rows.shape[0] != rest.shape[0]:
             raise DataError(f"X has {rows.shape[0]} rows and y has shape {tuple(rest.shape)}; give one for each row")
         if self._is_plain(rows, rest):
@@ -203,61 +154,57 @@ class _Readable:
         step = max(1, min(_ROWS, _ENTRIES // max(rows.shape[1], 1)))
         for start in range(0, max(rows.shape[0], 1), step):  # runs once without records
             at = slice(start, min(start + step, rows.shape[0]))
-            X, fine, why, declared = _features(self._schema, rows[at])
+            X, fine, why, declared = _features(self._reading, rows[at])
             y, readable, y_why, y_declared = self._read(rest[at])
             fine &= readable
             self.left_out += LeftOut.of(fine, {**why, **y_why}, {**declared, **y_declared})
             self._noted(fine.copy(), X, readable)
-            yield X[fine], y[fine]
+            yield X[fine], ReadLabels(y[fine]) if isinstance(self._reading.goal, Labels) else y[fine]
 
     def _is_plain(self, rows: Any, rest: Any) -> bool:
-        if self._schema.transform or not (_is_finite(rows) and _is_finite(rest)):
+        if self._reading.maps or not (_is_finite(rows) and _is_finite(rest)):
             return False
-        match self._y_kind:
-            case "labels":
-                classes = classes_of(getattr(self._schema, "rows", self._schema))
+        match self._reading.goal:
+            case Labels(classes):
                 plain = isinstance(classes, range) and len(rest.shape) == 1 and not _is_real(rest)
                 return plain and (not rest.shape[0] or bool(rest.min() >= 0 and rest.max() < len(classes)))
-            case "targets" | "unread":
+            case Targets() | Unread():
                 return True
 
     def _read(self, rest: Any) -> tuple[NDArray[Any], NDArray[np.bool_], _Why, _ListedColumns]:
-        match self._y_kind:
-            case "labels":
+        match goal := self._reading.goal:
+            case Labels():
                 if len(rest.shape) != 1:
                     raise DataError(f"y must have shape (records,), got {len(rest.shape)} dimensions")
-                classes = classes_of(getattr(self._schema, "rows", self._schema))
-                declared = ListedColumn.of(tuple(classes), listed_classes(tuple(classes)), read(rest))
+                declared = listed_labels(goal.classes, rest)
                 places = declared.places
-                labels = places if isinstance(classes, range) else np.asarray(classes)[places]
-                return labels, places >= 0, {("the label", LABEL): places < 0}, {"the label": declared}
-            case "targets":
-                levels = levels_of(self._schema)
+                return places, places >= 0, {("the label", LABEL): places < 0}, {"the label": declared}
+            case Targets():
+                levels = self._reading.levels
                 goals = levels.outcomes if levels is not None else ()
                 columns = rest if len(rest.shape) > 1 else rest.reshape(-1, 1)
                 numbers, why, outcomes = _parsed(columns, _of_targets(columns.shape[1], goals), goals)
                 readable = np.isfinite(numbers).all(axis=1)
-                if getattr(getattr(self._schema, "rows", self._schema), "missing", None):
+                if goal.gaps:
                     gaps = [key for key in why if key[1] == GAP]
                     readable |= np.logical_or.reduce([why.pop(key) for key in gaps])
                 return numbers.reshape(rest.shape), np.asarray(readable), why, outcomes
-            case "unread":
+            case Unread():
                 return np.zeros(rest.shape[0], np.intp), np.ones(rest.shape[0], np.bool_), {}, {}
 
 
-def _rows(schema: Schema, X: Any) -> Any:
-    X = ordered_columns(X, schema.feature_names, gaps=True)
+def _rows(reading: Reading, X: Any) -> Any:
+    X = ordered_columns(X, reading.names, gaps=True)
     if is_list(X):
-        X = rectangle(X, input_features(schema.transform, schema.features - schema.appended))
-    return check_shape(schema, X if isinstance(X, np.ma.MaskedArray | ReadRows) else as_rows(X, "X"))
+        X = rectangle(X, reading.inputs)
+    return check_shape(reading, X if isinstance(X, np.ma.MaskedArray | ReadRows) else as_rows(X, "X"))
 
 
-def _rest(schema: Schema, y: Any) -> Any:
+def _rest(reading: Reading, y: Any) -> Any:
     if not is_list(y):
         return y if isinstance(y, np.ma.MaskedArray) else as_rows(y, "y")
-    width = getattr(getattr(schema, "rows", schema), "targets", 1)
-    result = rectangle(y, width)
-    return result if width > 1 else result[:, 0]
+    result = rectangle(y, reading.width)
+    return result if reading.width > 1 else result[:, 0]
 
 
 def _is_finite(rows: Any) -> bool:
@@ -274,8 +221,8 @@ def _is_real(rest: Any) -> bool:
     return bool(rest.is_floating_point()) if is_tensor(rest) else rest.dtype.kind == "f"
 
 
-def _features(schema: Schema, tile: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_], _Why, _ListedColumns]:
-    cells, levels, names = cells_of(schema), levels_of(schema), schema.feature_names
+def _features(reading: Reading, tile: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_], _Why, _ListedColumns]:
+    cells, levels, names = reading.cells, reading.levels, reading.names
     of = () if levels is None else tuple(map(levels.of, names or ()))
     columns, declared = named(names, tile.shape[1]), _ListedColumns()
     if cells is None:
@@ -284,10 +231,10 @@ def _features(schema: Schema, tile: Any) -> tuple[NDArray[np.float64], NDArray[n
         X = numbers_in(_dense(tile))[0]
         why = gaps_in(cells, X) if cells.missing else {}
     # A later map may make a cell's row infinite.
-    fine = np.ones(len(X), np.bool_) if gaps_have_cells(schema) else np.asarray(np.isfinite(X).all(axis=1))
-    if len(schema.transform) > (cells is not None):
-        mapped = np.isfinite(apply(schema.transform, np.where(fine[:, None], X, 0.0))).all(axis=1)
-        if getattr(last := schema.transform[-1], "kind", "") == "by-arm":
+    fine = np.ones(len(X), np.bool_) if reading.gaps_have_cells else np.asarray(np.isfinite(X).all(axis=1))
+    if len(reading.maps) > (cells is not None):
+        mapped = np.isfinite(reading.mapped(np.where(fine[:, None], X, 0.0))).all(axis=1)
+        if getattr(last := reading.maps[-1], "kind", "") == "by-arm":
             arm = columns[last.column]  # type: ignore[attr-defined]
             why[arm, ARM] = fine & ~mapped
             if arm not in declared:

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import RecordError
-from privstats.moments.code_rows import gaps_have_cells
 from privstats.moments.grid import feature_grid
-from privstats.moments.input_validation import count_of, dense, tiles, tiles_of_batches
+from privstats.moments.input_validation import count_of, dense, tiles
 from privstats.progress import progress_bar
-from privstats.schema import RecordSchema, Schema
+from privstats.schema import Schema
+from privstats.schema.reading import Reading
 from privstats.transforms import apply
 
 ROWS = 4096
@@ -21,10 +21,10 @@ ROWS = 4096
 
 
 def pieces(
-    read: RecordSchema, X: Any, y: Any, progress: bool, max_rows: int | None = None
+    reading: Reading, X: Any, y: Any, progress: bool, max_rows: int | None = None
 ) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
     """Yield rows and their targets, at most ``max_rows`` records at a time."""
-    parts = tiles_of_batches(read, X) if y is None else tiles(read, X, y, grouped=False)
+    parts = tiles(reading, X, y)
     size = max_rows or ROWS
     with progress_bar("records", None if y is None else count_of(X), at_once=progress) as advance:
         for rows, targets in parts:
@@ -38,7 +38,7 @@ def grid_rows(read: Schema, rows: NDArray[Any]) -> tuple[NDArray[np.float64], ND
     """Return grid vectors, and which rows are finite before and after the transform (codes: after). Others are zero."""
     with np.errstate(over="ignore"):
         mapped = np.asarray(rows, np.float64)
-    fine = _finite(mapped) | gaps_have_cells(read)
+    fine = _finite(mapped) | read.reading.gaps_have_cells
     mapped = apply(read.transform, mapped if fine.all() else np.where(fine[:, None], mapped, 0.0))
     fine &= _finite(mapped)
     grid = np.empty((len(mapped), read.features))

@@ -10,26 +10,26 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.errors import DataError, SchemaError, UnreadableRecordsWarning
+from privstats.errors import DataError, UnreadableRecordsWarning
 from privstats.intake.columns import read
-from privstats.intake.frames import in_memory
 from privstats.intake.meaning import has_decimal_comma, shown
 from privstats.intake.tables import Codes, as_table, is_list, names_of_columns, rectangle, table_of
-from privstats.moments.code_rows import CodeRows, behind, cells_of, pieces
-from privstats.moments.grid import feature_grid
-from privstats.moments.input_validation import as_rows, check_features, dense
-from privstats.schema import Schema, require_schema
+from privstats.moments.code_rows import CodeRows, pieces
+from privstats.moments.input_validation import as_rows
 
 if TYPE_CHECKING:
+    from privstats.schema.reading import Reading
     from privstats.transforms import Cells
 
 _SHOWN = 3
 
 
-def in_codes(schema: Schema, cells: Cells, X: Any, y: Any, *, refuse: bool) -> tuple[Any, Any, Counter[str]]:
-    """Return X and y with every table as rows of codes, and the counter of unreadable values."""
-    unread = Counter[str]()
-    if not schema.finds_cuts:
+def in_codes(reading: Reading, X: Any, y: Any, *, refuse: bool) -> tuple[Any, Any, Counter[str]]:
+    """Return X and y with every table of declared columns as rows of codes, and the counter of unreadable values."""
+    unread, cells = Counter[str](), reading.cells
+    if cells is None:
+        return X, y, unread
+    if not reading.open_cells:
         cells.require_closed()
     if y is None and not _is_table(X) and hasattr(X, "__iter__"):
         return _batches(cells, X, unread, refuse), None, unread
@@ -67,10 +67,9 @@ def _unread_remarks(cells: Cells, source: Any, records: int) -> Iterator[str]:
             yield f"{count} of {column.name!r} are {column.unread}, such as {frequent}{hint}"
 
 
-def unread_remark(schema: Schema, unread: Mapping[str, int]) -> str:
+def unread_remark(reading: Reading, unread: Mapping[str, int]) -> str:
     """Return the warning for the data holder about values that count as missing, or ""."""
-    cells = cells_of(schema)
-    columns = () if cells is None else cells.columns
+    columns = () if reading.cells is None else reading.cells.columns
     remarks = [f"{unread[each.name]} of {each.name!r} are {each.unread}" for each in columns if unread[each.name]]
     if not remarks:
         return ""
@@ -111,27 +110,3 @@ def _columns(cells: Cells, X: Any) -> Any:
             "them in the order of the plan"
         )
     return rows
-
-
-def quantize(schema: Schema, X: Any) -> NDArray[np.int64]:
-    """Return the grid vectors that :func:`measure` sums: int64 ``(n, features)``, each of norm at most 2**grid_bits.
-
-    Example:
-        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0, grid_bits=4)
-        >>> ps.moments.quantize(schema, [[0.5, 0.0], [0.0, 3.0]]).tolist()
-        [[8, 0], [0, 15]]
-    """
-    require_schema(schema, "quantize(schema, X)")
-    if schema.appended:
-        raise SchemaError(f"the vectors of a {type(schema).__name__} hold more than X; call measure(schema, X, y)")
-    X = in_memory(X)
-    if (cells := cells_of(schema)) is not None:
-        X = in_codes(schema, cells, X, 0, refuse=True)[0]
-    rows = check_features(schema, X)
-    raw = dense(rows[0 : rows.shape[0]])
-    grid = feature_grid(schema)
-    if schema.transform:
-        raw = behind(schema, raw, grid)
-    out = np.empty((len(raw), schema.features))
-    grid.quantize(raw, out)
-    return out.astype(np.int64)

@@ -11,9 +11,11 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from privstats.errors import PlanError, SchemaError
+from privstats.schema.reading import Goal, Reading
 
 if TYPE_CHECKING:
     from privstats.schema.public_values import Values
@@ -227,6 +229,18 @@ class Schema(ABC):
         return self.columns
 
     @property
+    @abstractmethod
+    def goal(self) -> Goal:
+        """What y holds."""
+
+    @cached_property
+    def reading(self) -> Reading:
+        """What is read of each record."""
+        appended, cuts = max(self.appended, 0), self.finds_cuts
+        features = self.features - self.appended
+        return Reading(features, self.transform, self.feature_names, self.goal, appended=appended, open_cells=cuts)
+
+    @property
     def class_names(self) -> tuple[str, ...] | None:
         """Names of the classes, if any."""
         return None
@@ -239,16 +253,14 @@ class Schema(ABC):
     @property
     def open_columns(self) -> tuple[str, ...]:
         """Declared columns without cut points."""
-        if self.finds_cuts or not (self.transform and self.transform[0].reads_cells):
-            return ()
-        cells: Any = self.transform[0]
-        return tuple(cells.open)
+        cells = self.reading.cells
+        return () if cells is None or self.reading.open_cells else tuple(cells.open)
 
     @property
     def columns(self) -> str:
         """Description of the input columns."""
-        if self.transform and self.transform[0].reads_cells:
-            cells: Any = self.transform[0]
+        cells = self.reading.cells
+        if cells is not None:
             return f"the columns {', '.join(column.name for column in cells.columns)} of a table"
         width = self.features - self.appended
         return f"{width} numbers" if self.feature_names is None else f"the columns {', '.join(self.feature_names)}"

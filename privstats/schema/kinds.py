@@ -34,12 +34,9 @@ class Kind:
         unsigned: letters with entries that are never negative.
         nearer: whether ``square`` under replace-one may be below ``dp.apart``'s bound, which follows from lengths
             alone.
-        beside: what y holds: ``"labels"``, ``"targets"``, ``"unread"``; None: by ``schema.rows``.
         readable: ``measure`` that excludes unreadable records; None: ``measure`` on readable batches.
         terms: each record's contribution; None: no promise per person.
         terms_of_readable: ``terms`` that exclude unreadable records; None: ``terms`` on readable batches.
-        in_batches: whether records may come in batches.
-        named: columns read by name, without targets.
         again: returns ``measure`` with a cache of rows that earlier rounds mapped.
 
     Example:
@@ -57,12 +54,9 @@ class Kind:
     client_square: Callable[[Any, Mapping[str, float], Adjacency, float], float] | None = None
     unsigned: Callable[[Any], str] = lambda _: ""
     nearer: bool = False
-    beside: Any = None
     readable: Callable[..., Any] | None = None
     terms: Callable[..., Any] | None = None
     terms_of_readable: Callable[..., Any] | None = None
-    in_batches: Callable[[Any], bool] = lambda _: True
-    named: Callable[[Any], tuple[str, ...]] = lambda _: ()
     again: Callable[[Any], Callable[..., Any]] | None = None
 
     @property

@@ -123,16 +123,16 @@ def test_hazards_are_read_from_files_by_name(privstats: Any, tmp_path: Path) -> 
     privstats("course", "rehearse", "study.toml", *files, "--out", "out", cwd=tmp_path, code=0)
     assert len(list((tmp_path / "out").iterdir())) == course.most
     schema, published = course.schema, course.plan.published
-    found = records_in(RecordFile(tmp_path / "0.csv"), schema, "refuse")
+    found = records_in(RecordFile(tmp_path / "0.csv"), schema.reading, "refuse")
     half = {name: column[::2] for name, column in PEOPLE.items()}
     assert exact_moments(schema, *found, published=published) == exact_moments(schema, half, published=published)
     counts = course.first.schema
-    assert exact_moments(counts, *records_in(RecordFile(tmp_path / "0.csv"), counts, "refuse")) == exact_moments(
-        counts, half
-    )
+    assert exact_moments(
+        counts, *records_in(RecordFile(tmp_path / "0.csv"), counts.reading, "refuse")
+    ) == exact_moments(counts, half)
 
 
 def test_what_predicts_nothing_is_not_split(tmp_path: Path) -> None:
     written(tmp_path, PEOPLE)
     with pytest.raises(ps.errors.DataError, match="cannot be split"):
-        records_in(RecordFile(tmp_path / "0.csv", split=0.5), hazards.schema(), "refuse")
+        records_in(RecordFile(tmp_path / "0.csv", split=0.5), hazards.schema().reading, "refuse")

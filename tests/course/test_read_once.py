@@ -58,7 +58,7 @@ def counting(cells: Cells) -> Any:
 
 
 def read(reader: Any, X: Any) -> tuple[np.ndarray, dict[str, int]]:
-    rows, _, unread = in_codes(reader, reader.transform[0], X, 0, refuse=False)
+    rows, _, unread = in_codes(reader.reading, X, 0, refuse=False)
     return rows[0 : len(rows)], dict(unread)
 
 

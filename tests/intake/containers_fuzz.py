@@ -260,8 +260,8 @@ def _clip_of(plan: str, clip: float | str) -> Any:
 def _of_file(path: Path, table: Table, plan: Plan) -> tuple[Any, Any, Any]:
     split: dict[str, Any] = {"split": SHARE, "seed": SEED} if table.is_split and plan.reads != "counts" else {}
     if table.clip is not None:
-        return persons_in(RecordFile(path, target="y", persons="id", **split), plan.schema, "leave out")
-    return (*records_in(RecordFile(path, target="y", **split), plan.schema, "leave out"), None)
+        return persons_in(RecordFile(path, target="y", persons="id", **split), plan.schema.reading, "leave out")
+    return (*records_in(RecordFile(path, target="y", **split), plan.schema.reading, "leave out"), None)
 
 
 def _measured(held: Held, container: Container, table: Table) -> Outcome:

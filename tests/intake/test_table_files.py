@@ -32,7 +32,9 @@ def folder_of(path: Path, **files: dict[str, Any]) -> Path:
 
 def of_folder(path: Path) -> Any:
     with warnings.catch_warnings(action="ignore"):
-        return ps.measure(PLAN, *records_in(RecordFile(path, target="ill"), PLAN, "leave out"), unreadable="leave out")
+        return ps.measure(
+            PLAN, *records_in(RecordFile(path, target="ill"), PLAN.reading, "leave out"), unreadable="leave out"
+        )
 
 
 def of_dataset(path: Path) -> Any:
@@ -112,7 +114,7 @@ def test_ids_of_several_types_name_the_same_persons(tmp_path: Path) -> None:
     path = folder_of(
         tmp_path / "days.parquet", a={**row, "id": ["77", "78", None]}, b={**row, "id": [77.0, 78.0, float("nan")]}
     )
-    X, y, ids = persons_in(RecordFile(path, target="ill", persons="id"), PLAN, "leave out")
+    X, y, ids = persons_in(RecordFile(path, target="ill", persons="id"), PLAN.reading, "leave out")
     privacy = ps.Privacy(
         model="central", unit="person", adjacency="add-remove", epsilon=1.0, delta=1e-5, person_clip="average"
     )

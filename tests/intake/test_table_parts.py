@@ -57,7 +57,7 @@ def as_parquet(path: Path, *, rows: int = 40) -> Path:
 def measured(file: RecordFile, schema: ps.ClassSchema):
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        found = ps.measure(schema, *records_in(file, schema, "leave out"), unreadable="leave out")
+        found = ps.measure(schema, *records_in(file, schema.reading, "leave out"), unreadable="leave out")
     return found, sorted(str(each.message) for each in said if each.category is UnreadableRecordsWarning)
 
 
@@ -108,7 +108,7 @@ def test_a_gap_in_any_part_is_refused_where_nothing_is_promised(tmp_path, monkey
     rows = [f"{at},{at},no" for at in range(9)]
     (tmp_path / "t.csv").write_text("\n".join(["age,weight,ill", *rows, f"{bad},1,no"]))
     with pytest.raises(RecordError, match="in age"):
-        ps.measure(NUMBERS, *records_in(RecordFile(tmp_path / "t.csv", "ill"), NUMBERS, "refuse"))
+        ps.measure(NUMBERS, *records_in(RecordFile(tmp_path / "t.csv", "ill"), NUMBERS.reading, "refuse"))
 
 
 @pytest.mark.parametrize("schema", [*kinds()], ids=lambda schema: type(schema).__name__)
@@ -126,7 +126,7 @@ def test_every_kind_reads_a_file_in_parts_or_at_once(tmp_path, monkeypatch, sche
         needs["M"] = Values.rounded(np.eye(schema.needs["M"][0]))
     values = Published.of(needs) if needs else None
     with warnings.catch_warnings(action="ignore"):
-        pair = records_in(RecordFile(tmp_path / "t.csv", "ill"), schema, "leave out")
+        pair = records_in(RecordFile(tmp_path / "t.csv", "ill"), schema.reading, "leave out")
         found = ps.moments.exact_moments(schema, *pair, published=values, unreadable="leave out")
         expected = ps.moments.exact_moments(schema, table, columns["ill"], published=values, unreadable="leave out")
     assert found == expected

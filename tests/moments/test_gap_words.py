@@ -219,7 +219,7 @@ def in_container(place: Place, word: str, written: str, container: str, folder: 
         else:
             parquet.write_table(arrow.table(columns), path)
         read_by = schema.schema if isinstance(schema, ps.Scoring) else schema
-        return sums(schema, *records_in(ps.moments.RecordFile(path, place.target), read_by, "leave out"))
+        return sums(schema, *records_in(ps.moments.RecordFile(path, place.target), read_by.reading, "leave out"))
     y = None if place.target is None else columns.pop(place.target)
     if place.target is None and container in ("lists", "objects") and schema.task == "hazard":
         return sums(schema, columns, None)

@@ -79,7 +79,7 @@ def test_a_file_is_read_as_the_frame_is(tmp_path: Path) -> None:
     frame.loc[3, "arm"], frame.loc[4, "recovered"], frame.loc[5, "age"] = "Drug", None, np.nan
     frame.to_csv(tmp_path / "t.csv", index=False)
     file = ps.moments.RecordFile(tmp_path / "t.csv", ("recovered", "fell"))
-    found = [measured(schema, *records_in(file, schema, "leave out", at_once=each)) for each in (False, True)]
+    found = [measured(schema, *records_in(file, schema.reading, "leave out", at_once=each)) for each in (False, True)]
     assert found[0] == found[1] == measured(schema, *parts(frame))
     assert found[0].records == 47
 

@@ -130,7 +130,7 @@ def files(folder: Path, values: Sequence[Any]) -> Iterator[tuple[str, Any]]:
 def of_file(path: Path) -> Any:
     with warnings.catch_warnings(action="ignore"):
         try:
-            pair = records_in(ps.moments.RecordFile(path, "ill"), SCHEMA, "leave out")
+            pair = records_in(ps.moments.RecordFile(path, "ill"), SCHEMA.reading, "leave out")
             return ps.measure(SCHEMA, *pair, unreadable="leave out")
         except ps.DataError as error:  # a column whose type has no values, whatever they are
             return str(error)

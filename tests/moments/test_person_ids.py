@@ -20,7 +20,6 @@ import privstats as ps
 from privstats.errors import DataError
 from privstats.intake.person_ids import names_of, persons_held_out, persons_of
 from privstats.moments import PersonRows, RecordFile, exact_moments
-from privstats.moments.code_rows import columns_read
 from privstats.moments.from_file import persons_in
 from privstats.schema.public_values import Published, Values
 from privstats.workflows.rehearsal.parties import read_file
@@ -357,7 +356,7 @@ def _columns(schema: ps.schema.Schema, row: Sequence[str]) -> tuple[list[str], t
     """The header without that of ids, and which of them are targets."""
     if schema.task == "counts":
         return ["sex", "age", "hours"], ()
-    asked = columns_read(schema)
+    asked = schema.reading.source
     X = list(asked) if isinstance(asked, tuple) else [f"x{place}" for place in range(columns_of(schema))]
     targets = tuple(f"goal{place}" for place in range(len(row) - len(X)))
     return [*X, *targets], targets
@@ -370,7 +369,7 @@ def _summed(plan: ps.Plan, people: dict[bytes, list[list[str]]], path: Path) -> 
     lines += [b",".join([pid, *(cell.encode() for cell in row)]) for pid, rows in people.items() for row in rows]
     path.write_bytes(b"\n".join(lines) + b"\n")
     file = RecordFile(path, targets if len(targets) > 1 else targets[0] if targets else None, persons="pid")
-    X, y, ids = persons_in(file, plan.schema, "leave out")
+    X, y, ids = persons_in(file, plan.schema.reading, "leave out")
     with warnings.catch_warnings(action="ignore"):
         given: Any = {"published": plan.published, "unreadable": "leave out"}
         return ps.encoding.flatten(exact_moments(plan.schema, X, y, persons=ids, person_clip=plan.person_clip, **given))

@@ -18,7 +18,7 @@ from privstats.encoding.client_clip import ClippedSums, clip_vector
 from privstats.encoding.persons import AveragedSums
 from privstats.errors import RecordError, SchemaError
 from privstats.moments import PersonMoments, accumulators, exact_moments, kind_of, person_sums, persons
-from privstats.moments.readable import by_record
+from privstats.moments.readable_sums import by_record
 from privstats.schema import Schema
 from tests import made
 from tests.dp.test_averages import EFFECT, OVERLAP

@@ -114,7 +114,7 @@ def test_sparse_rows_stay_sparse_in_windows_of_any_size(monkeypatch):
     monkeypatch.setattr(exact_sum, "_STRIP", 900)
     monkeypatch.setattr(grid, "_SPARSE_WAITING", 5)
     for entries in (1, 40, 1 << 21):
-        monkeypatch.setattr(grid, "_window_entries", lambda columns, entries=entries: entries)
+        monkeypatch.setattr(input_validation, "_window_entries", lambda columns, entries=entries: entries)
         assert [ps.measure(schema, X, y) for schema in schemas] == expected
 
 
@@ -123,7 +123,7 @@ def test_rows_of_more_columns_than_windows_of_32_bits_count_are_measured():
     indices, starts = np.array([3, columns - 1], np.int32), np.array([0, 1, 1, 2], np.int32)
     X = sp.csr_array(([0.5, 0.25], indices, starts), shape=(3, columns))
     assert X.indptr.dtype == np.int32
-    assert list(grid.windows(X, 1 << 20)) == [slice(0, 3)]
+    assert list(input_validation.windows(X, 1 << 20)) == [slice(0, 3)]
     assert ps.measure(ps.ClassSchema(2, columns, "NA", 1.0), X, [0, 1, 0]).A.sum() == 3 * 2**12 // 4
 
 
@@ -149,7 +149,7 @@ def test_tiles_of_classes_through_one_memory_are_those_of_fresh_arrays(data, cla
     X = np.clip(X, -100.0, 100.0).astype(dtype)
     whole = ps.measure(schema, X, y)
     with mock.patch.object(input_validation, "_TILE_BYTES", 1):  # sixteen rows, and fewer in the last
-        tiles = [(rows.copy(), labels) for rows, labels in input_validation.tiles(schema, X, y)]
+        tiles = [(rows.copy(), labels) for rows, labels in input_validation.tiles(schema.reading, X, y, grouped=True)]
         assert ps.measure(schema, X, y) == ps.measure(schema, np.asfortranarray(X), y) == whole
     order = np.argsort(y, kind="stable")
     assert [len(rows) for rows, _ in tiles] == [min(16, len(X) - start) for start in range(0, len(X), 16)]

@@ -21,11 +21,11 @@ from privstats.dp.sensitivities import allocate, joint_mu
 from privstats.encoding import flatten
 from privstats.intake.columns import Readings
 from privstats.kinds import KINDS
-from privstats.moments.code_rows import cells_of
 from privstats.moments.grid import Grid
 from privstats.plan import Plan, check_plausible
 from privstats.randomness import Generator, secure
 from privstats.release import Release
+from privstats.schema.reading import Reading
 from privstats.transforms.cells import Cells
 
 flat, right_release, right_draw, right_outside = flatten, session.release, mechanisms._sample, Grid.outside
@@ -54,8 +54,8 @@ def numbers_for_texts(right: Callable[..., Any]) -> Callable[..., Any]:
     """Columns of two declared texts are read as numbers where they hold some."""
 
     def told(tile: Any, names: Any, declared: Any) -> Any:
-        X, why = right(tile, names, declared)
-        return np.where(np.isnan(X), right(tile, names, ())[0], X), why
+        X, *rest = right(tile, names, declared)
+        return np.where(np.isnan(X), right(tile, names, ())[0], X), *rest
 
     return told
 
@@ -78,9 +78,9 @@ def left_out_for_nothing(right: Callable[..., float]) -> Callable[..., float]:
 def lost_rows_kept(right: Callable[..., Any]) -> Callable[..., Any]:
     """Of declared columns every record counts as one that can be read, whatever the maps behind the cells give."""
 
-    def features(schema: Any, tile: Any) -> Any:
-        X, fine, why = right(schema, tile)
-        return X, np.ones_like(fine) if cells_of(schema) is not None else fine, why
+    def features(reading: Reading, tile: Any) -> Any:
+        X, fine, *rest = right(reading, tile)
+        return X, np.ones_like(fine) if reading.cells is not None else fine, *rest
 
     return features
 

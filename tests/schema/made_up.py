@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import privstats as ps
 from privstats.moments.base import containers
+from privstats.schema.reading import Unread
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,10 @@ class MadeUpSchema(ps.schema.Schema):
     @property
     def sizes(self) -> dict[str, int]:
         return {"feature": self.features}
+
+    @property
+    def goal(self) -> Unread:
+        return Unread()
 
     @property
     def record(self) -> str:

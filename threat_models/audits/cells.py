@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from privstats.dp.privacy import Adjacency
 from privstats.errors import UnreadableRecordsWarning
 from privstats.moments import exact_moments
-from privstats.moments.code_rows import cells_of
 from privstats.randomness import Generator
 from privstats.schema import Schema
 from privstats.transforms import Categories, Cells, Column, Dates, Numeric
@@ -39,7 +38,7 @@ def worst_of_tables(schema: Schema, sigmas: Mapping[str, float], rng: Generator)
         sigmas: noise by statistic, in real units.
         rng: draws the records.
     """
-    cells = cells_of(schema)
+    cells = schema.reading.cells
     if cells is None or cells.open:
         return {}
     chance = np.random.default_rng(int.from_bytes(rng.bytes(8), "little"))

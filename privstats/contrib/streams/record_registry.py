@@ -23,7 +23,6 @@ from privstats.intake.meaning import LOST
 from privstats.intake.person_ids import RULE, names_of
 from privstats.ledger.charges import RoundCharge, prove_excluded_upload
 from privstats.moments import Moments, MomentsDelta, PersonRows
-from privstats.moments.code_rows import listed_words
 from privstats.plan import Plan
 from privstats.release import Release
 
@@ -503,7 +502,7 @@ class PersonRegistry(RecordRegistry):
             )
 
     def _marks(self, rows: PersonRows) -> Mapping[bytes, bytes]:
-        keys, rows = self._keys(rows.names), replace(rows, words=listed_words(self.stream.first.schema))
+        keys, rows = self._keys(rows.names), replace(rows, words=self.stream.first.schema.reading.listed_words)
         return {
             key: hmac.digest(self.secret, _ROWS + key + rows.digests[name], "sha256")[:KEY_BYTES]
             for key, name in zip(keys, rows.names, strict=True)

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import DataError, PlanError
 from privstats.intake.meaning import same
-from privstats.moments.code_rows import cells_of
 from privstats.moments.table import codes_of
 from privstats.plan import Cohort, Plan
 from privstats.transforms import OrthogonalProjection, Transform, output_features
@@ -202,13 +201,13 @@ def _cohort(cohort: Cohort, clients: int) -> Cohort:
 
 def open_columns(plan: Plan) -> tuple[str, ...]:
     """Return declared columns with open cut points."""
-    cells = cells_of(plan.schema)
+    cells = plan.schema.reading.cells
     return () if cells is None else cells.open
 
 
 def with_quantile_cuts(plan: Plan, X: Any) -> Plan:
     """Return the plan with open cut points at the records' quantiles."""
-    cells = cells_of(plan.schema)
+    cells = plan.schema.reading.cells
     if cells is None or not cells.open:
         return plan
     codes = codes_of(cells, X)

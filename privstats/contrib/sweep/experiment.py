@@ -32,7 +32,6 @@ from privstats.files.text import json_text
 from privstats.intake.frames import named_target
 from privstats.intake.tables import Codes, ordered_columns
 from privstats.moments import exact_moments, warn_if_clipped
-from privstats.moments.code_rows import cells_of
 from privstats.moments.table import codes_of
 from privstats.plan import Plan
 from privstats.progress import progress_bar
@@ -307,7 +306,7 @@ def _pair(field: str, pair: Any) -> tuple[Any, Any]:
 
 
 def _arrays(plan: Plan, field: str, pair: Any) -> tuple[Any, Any]:
-    (X, y), cells = _pair(field, pair), cells_of(plan.schema)
+    (X, y), cells = _pair(field, pair), plan.schema.reading.cells
     X = ordered_columns(X, plan.schema.feature_names) if cells is None else Codes(codes_of(cells, X), {})
     try:
         moments = exact_moments(plan.schema, X, y)

@@ -30,7 +30,6 @@ from privstats.heads.diagnostics import RARE
 from privstats.heads.registry import head_class, named
 from privstats.intake.record_files import read_archive
 from privstats.moments import RecordFile, Records
-from privstats.moments.code_rows import columns_read, words_of
 from privstats.plan import Plan
 from privstats.schema import predicted
 from privstats.workflows import report
@@ -88,7 +87,7 @@ def _sets(data: RecordFile, plan: Plan) -> tuple[Records, Records]:
         arrays = read_archive(data.path, "X_train y_train X_test y_test", "X y")
         if "X" not in arrays:
             return Records(arrays["X_train"], arrays["y_train"]), Records(arrays["X_test"], arrays["y_test"])
-    return data.parts(columns_read(plan.schema), words=words_of(plan.schema))
+    return data.parts(plan.schema.reading.source, words=plan.schema.reading.words)
 
 
 def _refuse_overwriting(out: Path) -> None:

@@ -271,7 +271,7 @@ def _remedy(error: BaseException) -> str:
 
 def _pair(plan: Plan, schema: Schema, loaded: Any) -> tuple[Any, Any]:
     if isinstance(loaded, RecordFile):
-        return records_in(loaded, schema, plan.unreadable)
+        return records_in(loaded, schema.reading, plan.unreadable)
     return loaded if isinstance(loaded, tuple) and len(loaded) == 2 else (loaded, None)
 
 
@@ -293,7 +293,7 @@ def admit_persons(course: Course, loaded: Any) -> None:
 
 def _with_ids(plan: Plan, schema: Schema, loaded: Any) -> tuple[Any, Any, Any]:
     if isinstance(loaded, RecordFile):
-        return persons_in(loaded, schema, plan.unreadable)
+        return persons_in(loaded, schema.reading, plan.unreadable)
     if not isinstance(loaded, tuple) or len(loaded) != 3:
         raise DataError(
             "the plan promises persons: load() in records.py returns X, y and an id for each row, or a RecordFile with "

@@ -24,10 +24,8 @@ from privstats.errors import DataError, PlanError
 from privstats.files.atomic import atomic_write, read_bounded
 from privstats.intake.csv_dialect import Dialect
 from privstats.moments import Moments, RecordFile, exact_moments, remarks_on
-from privstats.moments.code_rows import columns_read
 from privstats.moments.from_file import records_in
 from privstats.plan import Plan
-from privstats.schema.kinds import kind_of
 
 _BEFORE, _BEHIND = "from privstats.moments import RecordFile\n\n\ndef load():\n    return RecordFile(", ")\n"
 _WRITTEN = re.compile(rf"{re.escape(_BEFORE)}[^\n]*{re.escape(_BEHIND)}")
@@ -89,7 +87,7 @@ def _require_admitted(course: Course, file: RecordFile) -> None:
     if plan.person_clip is not None:
         admit_persons(course, file)
     elif admits := admits_of(course):
-        admits(*records_in(file, schema_read(course), plan.unreadable), plan.unreadable)
+        admits(*records_in(file, schema_read(course).reading, plan.unreadable), plan.unreadable)
 
 
 def _summed(plan: Plan, file: RecordFile) -> Moments:
@@ -101,13 +99,13 @@ def _summed(plan: Plan, file: RecordFile) -> Moments:
             "leave --persons out, or add --split"
         )
     options: Any = {"published": plan.published, "unreadable": plan.unreadable}
-    return exact_moments(plan.schema, *records_in(file, plan.schema, plan.unreadable), **options)
+    return exact_moments(plan.schema, *records_in(file, plan.schema.reading, plan.unreadable), **options)
 
 
 def _rows(file: RecordFile, plan: Plan) -> int:
-    if named := kind_of(plan.schema).named(plan.schema):
+    if named := plan.schema.reading.columns:
         return len(file.table(named).values(named[0]))
-    return sum(len(X) for X, _ in file.batches(columns_read(plan.schema), unreadable=plan.unreadable))
+    return sum(len(X) for X, _ in file.batches(plan.schema.reading.source, unreadable=plan.unreadable))
 
 
 def _replaceable(script: Path, untouched: bytes) -> bool:

@@ -21,7 +21,6 @@ from privstats.engines.network.party import answer
 from privstats.engines.network.transport import MessageKind, Reply
 from privstats.errors import DataError, LocalProtocolError, PlanError, PrivstatsError
 from privstats.files.atomic import MOST_SIGNED, read_bounded, write_new
-from privstats.moments.code_rows import cells_of
 from privstats.plan import Plan
 from privstats.schema.public_values import values_path
 from privstats.secagg import Identity, Roster
@@ -63,7 +62,7 @@ def _read(path: str | os.PathLike[str]) -> tuple[Course, dict[str, bytes]]:
         course = document.read(path)
         return course, dict(document.texts(COURSE, course))
     plan = Plan.read(path)
-    if plan.schema.open_columns and (cells := cells_of(plan.schema)) is not None:
+    if plan.schema.open_columns and (cells := plan.schema.reading.cells) is not None:
         cells.require_closed()
     documents = {"plan.toml": read_bounded(path, LocalProtocolError, "privstats plan init")}
     if values_path(path).exists():  # values that a schema reads in addition to the records

@@ -20,7 +20,6 @@ from privstats.inference.treatment_effects.adjusted import (
     has_adjusted_means,
 )
 from privstats.inference.treatment_effects.influence_sums import CourseSums, InfluenceSums
-from privstats.moments.code_rows import levels_of
 from privstats.schema import EffectSchema
 from privstats.transforms import ByArm, Categories
 
@@ -166,7 +165,7 @@ def split_of(read: CourseSums) -> tuple[Total, Total] | None:
 
 def is_binary(schema: EffectSchema, place: int) -> bool:
     """Return whether an outcome is 0 or 1."""
-    levels = levels_of(schema)
+    levels = schema.reading.levels
     if levels is not None and levels.outcomes:
         return isinstance(levels.outcomes[place], Categories)
     return schema.outcome == (0.0, 1.0)
@@ -174,7 +173,7 @@ def is_binary(schema: EffectSchema, place: int) -> bool:
 
 def arm_names(schema: EffectSchema) -> tuple[str, str]:
     """Return the treated's and the others' names."""
-    levels, last = levels_of(schema), schema.transform[-1]
+    levels, last = schema.reading.levels, schema.transform[-1]
     arm = schema.feature_names[last.column] if schema.feature_names and isinstance(last, ByArm) else ""
     texts = None if levels is None else levels.of(arm)
     return ("treated", "others") if texts is None else (str(texts.values[1]), str(texts.values[0]))

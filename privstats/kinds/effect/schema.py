@@ -33,6 +33,7 @@ from privstats.kinds.ridge import RidgeSchema
 from privstats.schema.base import Schema, Statistic, by_letter, letters_of
 from privstats.schema.checks import REQUIRED, checked_vectors, settle
 from privstats.schema.public_values import Values
+from privstats.schema.reading import Targets
 from privstats.schema.rounds import check_widths
 from privstats.schema.variables import Variable, plain_variable
 from privstats.transforms import Transform
@@ -201,6 +202,11 @@ class EffectSchema(Schema):
     def statistics(self) -> str:
         """Sent letters."""
         return letters_of(self.table)
+
+    @property
+    def goal(self) -> Targets:
+        """What y holds."""
+        return Targets(self.outcomes, gaps=bool(self.missing))
 
     @property
     def sizes(self) -> dict[str, int]:

@@ -154,7 +154,7 @@ def measured_effects(
     chances = schema.probabilities or (None,)
     several = [moments.grid.sums_of(schema, f"NWbO{INFLUENCES}") for _ in chances]
     records = 0
-    for rows, targets in moments.rounds.pieces(schema.rows, X, y, progress):
+    for rows, targets in moments.rounds.pieces(schema.reading, X, y, progress):
         for chance, sums in zip(chances, several, strict=True):
             mapped = mapped_records(schema, rows, targets, values, chance)
             for letter, each in mapped.by_letter().items():
@@ -171,7 +171,7 @@ def measured_effects(
 
 def effect_terms(schema: EffectSchema, X: Any, y: Any, values: Mapping[str, Values], *_: Any) -> RecordTerms:
     """Return each record's contribution; of several probabilities, at the smallest."""
-    several = moments.rounds.pieces(schema.rows, X, y, progress=False)
+    several = moments.rounds.pieces(schema.reading, X, y, progress=False)
     return moments.record_sums.RecordTerms.joined(_added(schema, rows, y_part, values) for rows, y_part in several)
 
 
@@ -197,7 +197,7 @@ def effect_terms_of_readable(
         placed = _placed(schema, batches, outside, lambda fine, *_: inside.append(fine))
         return effect_terms(schema, placed, None, *rest).among(np.concatenate(inside))
 
-    added, left_out = moments.readable.terms_of_readable(terms)(schema, X, y, values, progress)
+    added, left_out = moments.readable_sums.terms_of_readable(terms)(schema, X, y, values, progress)
     return added, sum(outside, left_out)
 
 
@@ -216,7 +216,7 @@ def effects_of_readable(
     def measured(schema: EffectSchema, batches: Any, _: None, *rest: Any) -> EffectMoments:
         return measured_effects(schema, _placed(schema, batches, outside, count), None, *rest)
 
-    sums, left_out = moments.readable.of_readable(measured, noted=count)(schema, X, y, values, progress)
+    sums, left_out = moments.readable_sums.of_readable(measured, noted=count)(schema, X, y, values, progress)
     if schema.left_out:
         sums = replace(sums, O=gone, variants=tuple(replace(each, O=gone) for each in sums.variants))
     return sums, sum(outside, left_out)
@@ -236,7 +236,7 @@ def _placed(
 
 
 def _columns(schema: EffectSchema, rows: NDArray[Any]) -> Iterator[tuple[Variable, Readings]]:
-    names, levels = schema.feature_names or (), moments.code_rows.levels_of(schema)
+    names, levels = schema.feature_names or (), schema.reading.levels
     for variable in schema.subgroups or ():
         codes = rows[:, names.index(variable.name)].astype(np.float64)
         texts = None if levels is None or isinstance(variable, Bins) else levels.of(variable.name)

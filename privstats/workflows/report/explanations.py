@@ -10,7 +10,6 @@ from privstats.course import Course
 from privstats.course.promise import Total, total_of
 from privstats.dp import Guarantee, Noise, NoPrivacy, Privacy, group_mu
 from privstats.dp.privacy import Adjacency, Unit
-from privstats.moments.code_rows import cells_of, levels_of
 from privstats.plan import Devices, Plan
 from privstats.plan.devices import exchanged_mu
 from privstats.printable import levels_text
@@ -90,9 +89,9 @@ def persons(plan: Plan) -> list[str]:
 
 
 def _mapped(schema: Schema) -> list[str]:
-    cells, maps = cells_of(schema), ", ".join(step.kind for step in schema.transform)
+    cells, maps = schema.reading.cells, ", ".join(step.kind for step in schema.transform)
     if cells is None:
-        levels = levels_of(schema)
+        levels = schema.reading.levels
         words = "" if levels is None else levels_text(levels)
         texts = f" Of texts, {words}; a record with any other value is excluded." if words else ""
         return [f"Before anything is added up, fixed public maps are applied to it: {maps}.{texts}"] if maps else []

@@ -1,0 +1,38 @@
+"""Return the grid vectors of records, one by one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.errors import SchemaError
+from privstats.intake.frames import in_memory
+from privstats.moments.grid import feature_grid, through_maps
+from privstats.moments.input_validation import check_features, dense
+from privstats.moments.table import in_codes
+from privstats.schema import Schema, require_schema
+
+
+def quantize(schema: Schema, X: Any) -> NDArray[np.int64]:
+    """Return the grid vectors that :func:`measure` sums: int64 ``(n, features)``, each of norm at most 2**grid_bits.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0, grid_bits=4)
+        >>> ps.moments.quantize(schema, [[0.5, 0.0], [0.0, 3.0]]).tolist()
+        [[8, 0], [0, 15]]
+    """
+    require_schema(schema, "quantize(schema, X)")
+    if schema.appended:
+        raise SchemaError(f"the vectors of a {type(schema).__name__} hold more than X; call measure(schema, X, y)")
+    X = in_memory(X)
+    X = in_codes(schema.reading, X, 0, refuse=True)[0]
+    rows = check_features(schema.reading, X)
+    raw = dense(rows[0 : rows.shape[0]])
+    grid = feature_grid(schema)
+    if schema.transform:
+        raw = through_maps(schema.reading, raw, grid)
+    out = np.empty((len(raw), schema.features))
+    grid.quantize(raw, out)
+    return out.astype(np.int64)
