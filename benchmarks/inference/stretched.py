@@ -636,7 +636,8 @@ def tables(options: argparse.Namespace) -> Tables:
             rows, place = list(stored(NAME).get(title, [])), options.row - 1
             if place > len(rows):
                 raise SystemExit(f"--row must be at most {len(rows) + 1} of {title!r}, whose rows before it are stored")
-            yield title, [*rows[:place], covered(*worlds[place], runs), *rows[place + 1 :]]
+            world = worlds[place]
+            yield title, [*rows[:place], covered(*world, runs), *rows[place + 1 :]]
 
 
 def _options(parser: argparse.ArgumentParser) -> None:

@@ -538,9 +538,9 @@ class Score(Scored):
         return max(4 * g + H, between) if swap else g + H
 
     def _is_possible(self, record: Table, residual: int) -> bool:
-        m, y, one, r = record["m"], record["y"], 2**20, self.radius
-        fine = self.linear or y in (0, one)
-        fine &= residual * one <= r * abs(y - m)
+        one, r = 2**20, self.radius
+        m, y = int(record["m"]), int(record["y"])
+        fine = (self.linear or y in (0, one)) and residual * one <= r * abs(y - m)
         return fine and _length(record["a"]) * one**2 <= r**2 * m * (one if self.linear else one - m)
 
     def consistent(self) -> bool:
@@ -1299,7 +1299,7 @@ def _parties_agree(cohort: Table) -> bool:
 
 def _units_agree(privacy: Table) -> bool:
     """Return whether a unit of several records, and no other, has their number or a clip, or an average."""
-    fine = ("person_clip" in privacy) == (privacy["unit"] == "person")
+    fine = bool(("person_clip" in privacy) == (privacy["unit"] == "person"))
     for unit, most, clip in ((unit, f"max_records_per_{unit}", f"{unit}_clip") for unit in ("client", "person")):
         averaged = unit == "person" and _averaged(privacy)
         fine = fine and (most in privacy) == (privacy["unit"] == unit and not averaged)
