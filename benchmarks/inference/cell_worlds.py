@@ -63,7 +63,9 @@ def gaps(family: Literal["linear", "logistic"], share: float, by: str, way: Gaps
                 y = (chance.random(records) < expit(_EFFECT * cause - 1)).astype(int)
             if way == "left out":  # as a data holder's program excludes them
                 table, y = {name: column[~gone] for name, column in table.items()}, y[~gone]
-            parts = [({name: column[k::CLIENTS] for name, column in table.items()}, y[k::CLIENTS]) for k in range(2)]
+            parts = [
+                ({name: column[k::CLIENTS] for name, column in table.items()}, y[k::CLIENTS]) for k in range(CLIENTS)
+            ]
             if family == "linear":
                 found = inf.ols(ran(plan, parts, rng), **how).cells()
             else:

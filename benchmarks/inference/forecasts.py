@@ -1,6 +1,6 @@
 """Do forecasts of hazard ratios promise what the reader then reports?
 
-    python -m benchmarks.inference.forecasts --save --runs 1000
+    python -m benchmarks.inference.forecasts --save --runs 200
 
 A forecast draws 100 releases from public guesses: the share of the rarest stratum, the number of events. "reported" is
 of other persons, whose ratios, strata and leaving the guesses do not know: the arm's log ratio is .5, that of age .4,
