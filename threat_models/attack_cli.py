@@ -125,6 +125,7 @@ def run(
     with attack_runs.bar(total, quiet=json) as pace:
         effort = attack_runs.effort_of(trials, records, seed, out, pace)
         if isinstance(target, ps.Plan):
+            _require_values(path, target)
             pool, what = attack_runs.pool_of(target, data, seed)
             report = evaluation.evaluate(target, chosen, pool, effort)
         else:
@@ -192,6 +193,14 @@ def _target(path: Path) -> ps.Plan | Course:
     from privstats.course.document import is_course
 
     return ps.course.read(path) if is_course(path) else ps.Plan.read(path)
+
+
+def _require_values(path: Path, plan: ps.Plan) -> None:
+    if plan.published is not None and plan.published.values is None:
+        raise ps.PlanError(
+            f"{path} publishes values of an earlier session, and no file next to it holds them: `privstats course init "
+            f"COURSE.TOML --plan {path}` divides its promise, and `privstats attack run COURSE.TOML` plays all sessions"
+        )
 
 
 def _plan(path: Path) -> ps.Plan:
