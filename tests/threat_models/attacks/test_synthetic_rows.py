@@ -19,6 +19,7 @@ from threat_models.ceilings import reconstruction
 from threat_models.data import to_attack
 from threat_models.drawn_rows import RowsWorld
 from threat_models.evaluate import Effort, evaluate, evaluate_course, sessions_of
+from threat_models.page import _declared, asked
 from threat_models.report import LeakageReport
 
 NAMES = ["synthetic-membership", "synthetic-record"]
@@ -82,6 +83,7 @@ def test_under_noise_every_unit_stays_within_its_ceiling(unit):
     assert ("asks about a whole client" in picked.adversary) == (unit == "client")
     assert ("colluding" in picked.adversary) == (unit == "distributed")
     assert "sees synthetic rows alone" in picked.adversary
+    assert asked(nearest) == "tells a member from a stranger, by the nearest of the drawn rows alone"
 
 
 def test_a_course_that_costs_more_than_it_claims_violates_its_ceiling(monkeypatch):
@@ -147,9 +149,11 @@ def test_sessions_with_other_values_alone_are_played_once():
     schema = ps.EffectSchema.of({"age": (20, 90)}, treatment="arm", outcome=(0, 1), probability=0.5)
     course = ps.Effect.start(schema, ps.Cohort(2, 2, 2_000), promise(epsilon=3.0))
     assert [plan.schema.task for plan in sessions_of(course, 1).values()] == ["ridge", "effect"]
-    rows = evaluate_course(course, attacks_named(["likelihood-ratio"]), pool_of, Effort(trials=8, seed=1)).rows
-    assert {row.setting["session"] for row in rows} == {0.0, 1.0}
-    assert all(row.measured is not None for row in rows)
+    report = evaluate_course(course, attacks_named(["likelihood-ratio"]), pool_of, Effort(trials=8, seed=1))
+    assert {row.setting["session"] for row in report.rows} == {0.0, 1.0}
+    assert all(row.measured is not None for row in report.rows)
+    ceilings = [row.ceiling for row in report.rows if row.metric == "AUC"]
+    assert f"an AUC above {max(ceilings):.3f} from one release" in _declared(report), "of the session that shows most"
     sums = ps.ScoreSchema(3, 2.0, transform=(ps.transforms.ConstantFeature(1.0),))
     rounds = ps.Newton.start(sums, ps.Cohort(2, 2, 2_000), promise(epsilon=3.0), 3)
     assert len(sessions_of(rounds, 1)) < rounds.most
