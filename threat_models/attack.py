@@ -74,9 +74,9 @@ class Listed(ABC):  # the two kinds below have the abstract methods
         return self.needs
 
     def refusal_of(self, course: Course) -> str | None:
-        """Why the attack does not apply to a course, in one sentence; None where it does."""
+        """Why the attack does not read what is drawn from a course, in one sentence; None where it does."""
         del course
-        return "reads the sums of one plan: `privstats course next` writes that of a session"
+        return "reads the sums of one session"
 
     def letters(self, plan: Plan) -> str:
         """Return the statistics of a plan that the attack reads, derived ones included."""

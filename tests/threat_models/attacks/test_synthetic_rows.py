@@ -18,7 +18,8 @@ from threat_models.attacks import synthetic_rows
 from threat_models.ceilings import reconstruction
 from threat_models.data import to_attack
 from threat_models.drawn_rows import RowsWorld
-from threat_models.evaluate import Effort, evaluate, evaluate_course
+from threat_models.evaluate import Effort, evaluate, evaluate_course, sessions_of
+from threat_models.page import _declared, asked
 from threat_models.report import LeakageReport
 
 NAMES = ["synthetic-membership", "synthetic-record"]
@@ -42,8 +43,12 @@ def course_of(epsilon=3.0):
     return Synthetic.within(plan_of(promise(epsilon=epsilon)))
 
 
+def pool_of(plan):
+    return to_attack(plan, seeded(0))[0]
+
+
 def rows_of(course, trials=40, names=NAMES) -> LeakageReport:
-    return evaluate_course(course, attacks_named(names), Effort(trials=trials, seed=1))
+    return evaluate_course(course, attacks_named(names), pool_of, Effort(trials=trials, seed=1))
 
 
 @pytest.mark.parametrize("goal", ["membership", "reconstruction"])
@@ -78,6 +83,7 @@ def test_under_noise_every_unit_stays_within_its_ceiling(unit):
     assert ("asks about a whole client" in picked.adversary) == (unit == "client")
     assert ("colluding" in picked.adversary) == (unit == "distributed")
     assert "sees synthetic rows alone" in picked.adversary
+    assert asked(nearest) == "tells a member from a stranger, by the nearest of the drawn rows alone"
 
 
 def test_a_course_that_costs_more_than_it_claims_violates_its_ceiling(monkeypatch):
@@ -127,14 +133,30 @@ def test_units_that_no_attacker_can_distinguish_are_refused(monkeypatch):
     assert "have different cells" in row.note
 
 
-def test_attacks_on_sums_say_that_they_read_one_plan_and_finished_rows_are_kept(tmp_path):
+def test_attacks_on_sums_play_every_session_and_finished_rows_are_kept(tmp_path):
     effort = Effort(trials=8, seed=1, results=tmp_path / "rows.jsonl")
-    named = attacks_named(["likelihood-ratio", "synthetic-record"])
-    first, again = (evaluate_course(course_of(), named, effort) for _ in range(2))
+    named = attacks_named(["likelihood-ratio", "synthetic-record", "event-time"])
+    first, again = (evaluate_course(course_of(), named, pool_of, effort) for _ in range(2))
     assert first == again
-    silent = first.rows[0]
-    assert (silent.attack, silent.verdict) == ("likelihood-ratio", "does not apply")
-    assert "reads the sums of one plan" in silent.note
+    played = [(row.attack, row.setting.get("session")) for row in first.rows]
+    assert played == [("synthetic-record", None), *(("likelihood-ratio", k) for k in (0.0, 1.0)), ("event-time", None)]
+    assert first.rows[-1].verdict == "does not apply"
+    assert "written for a HazardSchema" in first.rows[-1].note
+
+
+def test_sessions_with_other_values_alone_are_played_once():
+    """Values of a later session come from invented releases; the trial's own plan alone has none."""
+    schema = ps.EffectSchema.of({"age": (20, 90)}, treatment="arm", outcome=(0, 1), probability=0.5)
+    course = ps.Effect.start(schema, ps.Cohort(2, 2, 2_000), promise(epsilon=3.0))
+    assert [plan.schema.task for plan in sessions_of(course, 1).values()] == ["ridge", "effect"]
+    report = evaluate_course(course, attacks_named(["likelihood-ratio"]), pool_of, Effort(trials=8, seed=1))
+    assert {row.setting["session"] for row in report.rows} == {0.0, 1.0}
+    assert all(row.measured is not None for row in report.rows)
+    ceilings = [row.ceiling for row in report.rows if row.metric == "AUC"]
+    assert f"an AUC above {max(ceilings):.3f} from one release" in _declared(report), "of the session that shows most"
+    sums = ps.ScoreSchema(3, 2.0, transform=(ps.transforms.ConstantFeature(1.0),))
+    rounds = ps.Newton.start(sums, ps.Cohort(2, 2, 2_000), promise(epsilon=3.0), 3)
+    assert len(sessions_of(rounds, 1)) < rounds.most
 
 
 def test_the_commands_take_a_synthetic_course(tmp_path):
@@ -142,10 +164,10 @@ def test_the_commands_take_a_synthetic_course(tmp_path):
     ps.course.write(path, course_of())
     done = call("run", path, "--attack", NAMES[1], "--trials", "8", "--seed", "1")
     assert done.exit_code == 0
-    assert "drawn rows on made-up records" in " ".join(done.stdout.split())
+    assert "from a course on bundled or made-up records" in " ".join(done.stdout.split())
     listed = " ".join(call("list", path).stdout.split())
     assert "reads of this course" in listed
-    assert "nothing: reads the sums of one plan" in listed
+    assert "nothing: is written for a HazardSchema" in listed
     refused(DataError, "omit --data", call, "run", path, "--data", tmp_path / "own.npz")
     other = replace(course_of(), share=0.3)
     assert other.digest != course_of().digest
