@@ -142,9 +142,7 @@ def _declared(report: LeakageReport) -> str:
     text = report.declared[:1].upper() + report.declared[1:] + "."
     if not ceiling:
         return text + " There is no ceiling: a better attack may learn more than any in this table."
-    return (
-        text + f" No attacker, whatever it knows, can have an AUC above {number(max(ceiling))} from one release."
-    )
+    return text + f" No attacker, whatever it knows, can have an AUC above {number(max(ceiling))} from one release."
 
 
 def _combined(report: LeakageReport) -> str:
