@@ -19,6 +19,7 @@ from privstats.files.result_cache import ResultCache
 from privstats.plan import Plan
 from privstats.release import Release
 from privstats.schema import RecordSchema, SitesSchema
+from privstats.transforms import Levels
 from threat_models.adversary import SIGHTS, Adversary, Sees
 from threat_models.attack import AnyAttack, Attack, CourseExamination, Examination
 from threat_models.axes import AXES, Axis
@@ -276,12 +277,13 @@ def _silent(
 
 
 def _unnamed(plan: Plan) -> Plan:
-    """Return the plan for records with numbered classes and unnamed columns, as worlds draw them."""
+    """Return the plan for records with numbered classes and unnamed columns of numbers, as worlds draw them."""
     if not isinstance(plan.schema, RecordSchema | SitesSchema):  # no world draws records of another kind
         return plan
     schema: Any = plan.schema  # every kind is a dataclass
     names = {each.name for each in fields(schema)} & {"class_names", "feature_names"}
-    return replace(plan, schema=replace(schema, **dict.fromkeys(names)))
+    numbers = tuple(step for step in schema.transform if not isinstance(step, Levels))
+    return replace(plan, schema=replace(schema, transform=numbers, **dict.fromkeys(names)))
 
 
 def _check(plan: Plan, axis: Axis, values: Sequence[float]) -> None:

@@ -146,7 +146,8 @@ def test_attacks_on_sums_play_every_session_and_finished_rows_are_kept(tmp_path)
 
 def test_sessions_with_other_values_alone_are_played_once():
     """Values of a later session come from invented releases; the trial's own plan alone has none."""
-    schema = ps.EffectSchema.of({"age": (20, 90)}, treatment="arm", outcome=(0, 1), probability=0.5)
+    columns = {"age": (20, 90), "smoking": ("never", "former", "current")}  # texts become columns of 0 and 1
+    schema = ps.EffectSchema.of(columns, treatment="arm", outcome=(0, 1), probability=0.5)
     course = ps.Effect.start(schema, ps.Cohort(2, 2, 2_000), promise(epsilon=3.0))
     assert [plan.schema.task for plan in sessions_of(course, 1).values()] == ["ridge", "effect"]
     report = evaluate_course(course, attacks_named(["likelihood-ratio"]), pool_of, Effort(trials=8, seed=1))
