@@ -546,7 +546,8 @@ def tables(options: argparse.Namespace) -> Tables:
         if options.row is None:
             yield title, [covered(*world, runs) for world in worlds[:few]]
         elif options.row <= len(worlds):
-            rows, place = list(stored(NAME).get(title, [])), options.row - 1
+            place: int = options.row - 1
+            rows = list(stored(NAME).get(title, []))
             if place > len(rows):
                 raise SystemExit(f"--row must be at most {len(rows) + 1} of {title!r}, whose rows before it are stored")
             yield title, [*rows[:place], covered(*worlds[place], runs), *rows[place + 1 :]]
