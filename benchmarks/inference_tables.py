@@ -215,6 +215,23 @@ def inference_causes() -> Cells:
     return [head, *lines]
 
 
+def inference_forecasts() -> Cells:
+    """benchmarks/inference/numbers.md: what forecasts of hazard ratios promise, beside what is reported."""
+    head = ["design", "records", "epsilon", "forecast: reported", "forecast: half width"]
+    lines = []
+    for title, rows in titled("inference.forecasts"):
+        for place, row in enumerate(rows):
+            about = [title if not place else "", f"{row['records']:,}", _epsilon(row)]
+            width = row["forecast half width"]
+            promised = [
+                f"{row['forecast reported']} of {row['forecast draws']}",
+                "-" if width is None else f"{width:.3f}",
+            ]
+            reported = f"{_percent(row['told of the worst'])} of {row['runs']:,}"
+            lines.append([*about, *promised, reported, _half_width(row), _missed(row)])
+    return [[*head, "reported", "half width", "reported and missed"], *lines]
+
+
 def inference_strata() -> Cells:
     """benchmarks/inference/numbers.md: ratios with a baseline for each stratum."""
     head = ["records", "epsilon", "releases", "told", "told and missed", "worst", "95 % of it", "half width"]
@@ -266,13 +283,28 @@ def inference_repeated() -> Cells:
 
 def inference_stretched() -> Cells:
     """benchmarks/inference/numbers.md: printed assumptions at their edge, and the worst parameter of each world."""
-    head = ["table", "assumed", "world", "records", "epsilon", "told", "told and missed", "worst", "95 % of it"]
+    head = ["table", "assumed", "world", "records", "epsilon", "runs", "told", "told and missed", "worst", "95 % of it"]
     lines = []
     for title, rows in sorted(titled("inference.stretched"), key=lambda each: each[0].startswith("beyond")):
         for place, row in enumerate(rows):
             about = [title if not place else "", row["assumed"], row["world"], f"{row['records']:,}", _epsilon(row)]
-            found = [_percent(row["told"]), _missed(row), _percent(row["worst parameter"]), _ends_of(row)]
+            found = [f"{row['runs']:,}", _percent(row["told"]), _missed(row)]
+            found += [_percent(row["worst parameter"]), _ends_of(row)]
             lines.append([*about, *found])
+    return [head, *lines]
+
+
+def inference_robust_price() -> Cells:
+    """benchmarks/inference/numbers.md: what robust errors cost beside the model's."""
+    head = ["regression", "records", "epsilon", "budget for J"]
+    head += ["seconds", "seconds, robust", "told", "told, robust", "width"]
+    lines = []
+    for title, rows in titled("inference.robust_price"):
+        for place, row in enumerate(rows):
+            about = [title if not place else "", f"{row['records']:,}", _epsilon(row), f"{100 * row['share']:.0f} %"]
+            seconds = [f"{row[name]:.3f}" for name in ("seconds", "seconds, robust")]
+            told = [_percent(row[name]) for name in ("told", "told, robust")]
+            lines.append([*about, *seconds, *told, "-" if row["width"] is None else f"x {row['width']:.2f}"])
     return [head, *lines]
 
 
@@ -332,6 +364,8 @@ _ENDS: dict[str, Shown] = {
     "half width": lambda row: "-" if row["half width"] is None else f"{row['half width']:.4f}",
 }
 _WORLD: dict[str, Shown] = {"world": "{world}", "estimand": "{estimand}"}
+_RUNS: dict[str, Shown] = {"runs": "{runs:,}"}
+_OF_EFFECTS: dict[str, Shown] = _WORLD | _RELEASE | _RUNS | _ENDS
 _QUESTIONS: dict[str, Shown] = {
     "rows": "{rows}",
     "told": _share("told"),
@@ -389,7 +423,7 @@ _RESULT, _EFFECTS, _BY_SITE = "inference.coverage", "inference.effects", "infere
 _MISSING = "inference.missing_outcomes"
 _OBSERVED: dict[str, Shown] = {
     **_RELEASE,
-    "runs": "{runs}",
+    **_RUNS,
     "observed": lambda row: f"{100 * row['observed']:.0f} %",
     "kept": lambda row: f"{100 * row['kept']:.0f} %",
     **_ENDS,
@@ -415,12 +449,12 @@ TABLES: Tables = {
         _RELEASE | {"told": _share("told"), "told and missed": _share("told and missed")},
     ),
     "inference_trials": Table(
-        _EFFECTS, "trials", {"world": "{world}", "probability": "{probability:g}"} | _RELEASE | _ENDS
+        _EFFECTS, "trials", {"world": "{world}", "probability": "{probability:g}"} | _RELEASE | _RUNS | _ENDS
     ),
-    "inference_confounded": Table(_EFFECTS, "overlap weights, confounded", _WORLD | _RELEASE | _ENDS),
-    "inference_differing": Table(_EFFECTS, "overlap weights, differing", _WORLD | _RELEASE | _ENDS),
-    "inference_adjusted": Table(_EFFECTS, "adjusted differences, all and treated", _WORLD | _RELEASE | _ENDS),
-    "inference_beyond": Table(_EFFECTS, "beyond the trim", _WORLD | _RELEASE | {"runs": "{runs}"} | _ENDS),
+    "inference_confounded": Table(_EFFECTS, "overlap weights, confounded", _OF_EFFECTS),
+    "inference_differing": Table(_EFFECTS, "overlap weights, differing", _OF_EFFECTS),
+    "inference_adjusted": Table(_EFFECTS, "adjusted differences, all and treated", _OF_EFFECTS),
+    "inference_beyond": Table(_EFFECTS, "beyond the trim", _OF_EFFECTS),
     "card_bands": Table("inference.card_bands", "points in their bands", _CARDS),
     "inference_questions": Table(_DECLARED, "trials", _WORLD | _RELEASE | _QUESTIONS),
     "inference_questions_overlap": Table(_DECLARED, "overlap weights", _WORLD | _RELEASE | _QUESTIONS),
@@ -439,8 +473,8 @@ TABLES: Tables = {
     "inference_arms": Table("inference.by_arm", "both measures and both arms", _ARMS),
     "inference_adjusted_arms": Table("inference.by_arm", "adjusted means by arm", _ADJUSTED),
     "inference_balance": Table("inference.by_arm", "balance", _BALANCE),
-    **by_name(inference_leaving, inference_causes, inference_stretched, inference_risks),
-    **by_name(inference_strata, inference_columns, inference_repeated),
+    **by_name(inference_leaving, inference_causes, inference_stretched, inference_robust_price, inference_risks),
+    **by_name(inference_strata, inference_columns, inference_repeated, inference_forecasts),
     **by_name(inference_standardised, inference_hazards, inference_proportionality, inference_cox),
 }
 """By the name in the page's marker: regressions, survival, cells, peers, other readers, real columns."""

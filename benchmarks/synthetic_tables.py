@@ -24,7 +24,7 @@ def _spread(row: Row) -> str:
     return f"{row['logistic']:.3f}" + ("" if spread is None else f" ± {spread:.3f}")
 
 
-_PEERS, _LEARNERS = ("AIM", "MST"), ("logistic", "boosting")
+_PEERS, _LEARNERS, _MERGED = ("AIM", "MST"), ("logistic", "boosting"), "ours at 16 cells"
 _ROWS: dict[str, Shown] = {
     "epsilon": lambda row: "-" if row["epsilon"] is None else f"{row['epsilon']:g}",
     "rows": "{way}",
@@ -39,7 +39,7 @@ _ROWS: dict[str, Shown] = {
 
 def _measured(name: str) -> list[Row]:
     """Every row of one table: by epsilon, then by way."""
-    ways = ("ours", "AIM", "MST", "mbi AIM", "mbi MST", "OpenDP AIM", "OpenDP MST")
+    ways = ("ours", _MERGED, "AIM", "MST", "mbi AIM", "mbi MST", "OpenDP AIM", "OpenDP MST")
     found = [row for way in ways for title, rows in _titled(f"{way}: {name}, ") for row in rows]
     return sorted(found, key=lambda row: (row["epsilon"], ways.index(row["way"])))
 
@@ -59,15 +59,14 @@ def synthetic_rows() -> Cells:
 
 
 def synthetic_beside() -> Cells:
-    """benchmarks/synthetic/numbers.md: AUC of ours less that of each mechanism, on the splits that both have."""
-    lines = [
-        ["table", "epsilon", "less AIM, logistic", "less AIM, boosting", "less MST, logistic", "less MST, boosting"]
-    ]
+    """benchmarks/synthetic/numbers.md: AUC of ours less that of each other way, on the splits that both have."""
+    others = {**{way: way for way in _PEERS}, _MERGED: "16 cells"}
+    lines = [["table", "epsilon", *(f"less {name}, {score}" for name in others.values() for score in _LEARNERS)]]
     for name, _ in _titled("ends: "):
         rows = {(row["epsilon"], row["way"]): row for row in _measured(name)}
         for epsilon in sorted({epsilon for epsilon, way in rows if way in _PEERS}):
             ours = rows.get((epsilon, "ours"))
-            cells = [_less(ours, rows.get((epsilon, way)), score) for way in _PEERS for score in _LEARNERS]
+            cells = [_less(ours, rows.get((epsilon, way)), score) for way in others for score in _LEARNERS]
             lines.append([name, f"{epsilon:g}", *cells])
     return lines
 
@@ -79,6 +78,15 @@ def _less(ours: Row | None, theirs: Row | None, learner: str) -> str:
     pairs = zip(ours[f"{learner} by split"], theirs[f"{learner} by split"], strict=False)
     less = [one - other for one, other in pairs]
     return f"{sum(less) / len(less):+.3f}" + (f" ± {standard_error(less):.3f}" if len(less) > 1 else "")
+
+
+def synthetic_rule() -> Cells:
+    """benchmarks/synthetic/numbers.md: the table with a rule between two numbers."""
+    lines = [["epsilon", "rows", "the pair", "all two-way", "three-way", "AUC, logistic", "AUC, boosting"]]
+    for row in _measured("rule"):
+        distances = [f"{row[name]:.3f}" for name in ("first pair", "two-way", "three-way")]
+        lines.append([f"{row['epsilon']:g}", row["way"], *distances, *(f"{row[score]:.3f}" for score in _LEARNERS)])
+    return lines
 
 
 _MASKS: dict[str, Shown] = {
@@ -95,6 +103,13 @@ _FITS: dict[str, Shown] = {
     "loss": "{loss:.3f}",
     "distance": "{distance:.4f}",
     "seconds": "{seconds:.1f}",
+}
+_DISTANCES: dict[str, Shown] = {
+    "lines": "{lines}",
+    "runs": "{runs:,}",
+    "missed": lambda row: f"{100 * row['missed']:.1f} %",
+    "beyond in declared cells": lambda row: f"{100 * row['beyond in declared cells']:.1f} %",
+    **{name: f"{{{name}:.3f}}" for name in ("distance", "estimate", "error", "noisy distance", "width")},
 }
 _CHOICE: dict[str, Shown] = {"columns": "{columns}", "pairs chosen": "{pairs}", "seconds": "{seconds:.2f}"}
 _MEMBERSHIP: dict[str, Shown] = {
@@ -116,9 +131,10 @@ _INFERENCE: dict[str, Shown] = {
 }
 
 TABLES: Tables = {
-    **by_name(synthetic_rows, synthetic_beside),
+    **by_name(synthetic_rows, synthetic_beside, synthetic_rule),
     "synthetic_masks": Table("synthetic.rows", "seconds of all sessions", _MASKS),
     "synthetic_fits": Table("synthetic.fits", "fits: ", _FITS, ("table", str)),
+    "synthetic_distances": Table("synthetic.distances", "", _DISTANCES, ("table", str)),
     "synthetic_choice": Table("synthetic.rows", "seconds of the choice", _CHOICE),
     "synthetic_membership": Table("synthetic.attacks", "membership", _MEMBERSHIP),
     "synthetic_inference": Table("synthetic.attacks", "inference", _INFERENCE),

@@ -48,6 +48,34 @@ def test_the_pages_reader_prints_the_numbers_that_python_reads(language, schema,
     np.testing.assert_allclose([float(line) for line in done.stdout.split()], expected, rtol=1e-14)
 
 
+def test_r_reads_a_table_as_data(privstats, tmp_path):
+    """Numbers in full, one in each cell; a row that noise hides has NA, and JSON null, in every number."""
+    if shutil.which("Rscript") is None:
+        pytest.skip("Rscript is not installed here")
+    names, constant = ("age", "dose"), ps.transforms.ConstantFeature(1.0)
+    schema = ps.RidgeSchema(3, clip_norm=2.0, target_bound=2.0, feature_names=names, transform=(constant,))
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (400, 2))
+    shards = [(X[k::2], (X @ [0.7, 0.0] + rng.normal(0, 0.3, 400))[k::2]) for k in (0, 1)]
+    plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 1_000), privacy=promise(epsilon=0.26))
+    ps.simulate(plan, shards, rng=seeded(0)).save(tmp_path / "sums.release")
+    privstats("table", "sums.release", "--out", "rows.csv", cwd=tmp_path, code=0)
+    rows = json.loads(privstats("table", "sums.release", "--format", "json", cwd=tmp_path, code=0).stdout)["rows"]
+    numbers = ("estimate", "conf_low", "conf_high")
+    reader = (
+        'x <- read.csv("rows.csv"); stopifnot(is.logical(x$told)); '
+        f"cat(x$told, format(c({', '.join(f'x${name}' for name in numbers)}), digits = 17))"
+    )
+    done = subprocess.run(["Rscript", "-e", reader], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    words = done.stdout.split()
+    assert words[: len(rows)] == [str(row["told"]).upper() for row in rows]
+    read = [None if word == "NA" else float(word) for word in words[len(rows) :]]
+    assert read == [row[name] for name in numbers for row in rows]
+    assert {row["told"] for row in rows} == {True, False}
+    assert all(row["told"] or all(row[name] is None for name in numbers) for row in rows)
+
+
 def test_the_page_states_every_key_of_the_manifest(tmp_path):
     release_of(SCHEMAS["one target"]).save(tmp_path / "sums.release")
     content = (tmp_path / "sums.release").read_bytes()

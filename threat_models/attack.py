@@ -19,7 +19,9 @@ from typing import Any, ClassVar, Literal, TypeAlias
 from numpy.typing import NDArray
 
 import threat_models.attacks
-from privstats.errors import DataError
+from privstats.course import Course
+from privstats.course.kinds import course_kind
+from privstats.errors import DataError, PlanError
 from privstats.plan import Plan
 from privstats.plug_ins import announced, dist_name, loaded
 from privstats.randomness import Generator
@@ -71,6 +73,11 @@ class Listed(ABC):  # the two kinds below have the abstract methods
         del plan
         return self.needs
 
+    def refusal_of(self, course: Course) -> str | None:
+        """Why the attack does not read what is drawn from a course, in one sentence; None where it does."""
+        del course
+        return "reads the sums of one session"
+
     def letters(self, plan: Plan) -> str:
         """Return the statistics of a plan that the attack reads, derived ones included."""
         there = plan.schema.statistics + plan.schema.derived
@@ -119,6 +126,51 @@ class Examination(Listed):
     @abstractmethod
     def examine(self, plan: Plan, rng: Generator, *, trials: int, confidence: float) -> tuple[Row, ...]:
         """Measure, and judge against the plan's claims at ``confidence`` for all rows together."""
+
+
+class CourseExamination(Examination):
+    """An attack on what is drawn from the releases of a course, in worlds of its own.
+
+    Under a plan it plays against the course that keeps the plan's promise.
+
+    Attributes:
+        courses: kinds of course, by name, whose drawn rows it reads.
+    """
+
+    courses: ClassVar[tuple[str, ...]]
+
+    def refusal(self, plan: Plan) -> str | None:
+        """Refuse as for any attack, and also plans from which no such course follows."""
+        why = super().refusal(plan)
+        if why is not None:
+            return why
+        try:
+            self.course_of(plan)
+        except PlanError as error:
+            return f"reads rows of a course that keeps the plan's promise, and there is none: {error}"
+        return None
+
+    def refusal_of(self, course: Course) -> str | None:
+        """Refuse a course of another kind."""
+        if course_kind(course).name in self.courses:
+            return None
+        return f"reads rows drawn from a {' or '.join(self.courses)} course, and this is {course_kind(course).what}"
+
+    @abstractmethod
+    def course_of(self, plan: Plan) -> Any:
+        """Return the course that keeps a plan's promise.
+
+        Raises:
+            PlanError: there is none.
+        """
+
+    def examine(self, plan: Plan, rng: Generator, *, trials: int, confidence: float) -> tuple[Row, ...]:
+        """Measure on the course that keeps the plan's promise."""
+        return self.examine_course(self.course_of(plan), rng, trials=trials, confidence=confidence)
+
+    @abstractmethod
+    def examine_course(self, course: Any, rng: Generator, *, trials: int, confidence: float) -> tuple[Row, ...]:
+        """Measure, and judge against the promise of the whole course at ``confidence`` for all rows together."""
 
 
 AnyAttack: TypeAlias = Attack | Examination

@@ -6,7 +6,8 @@ Reads a plan and data, runs attacks, prints the report. JSON alone on standard o
 from __future__ import annotations
 
 import json as jsons
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,6 +19,7 @@ from privstats.errors import DataError
 from threat_models.axes import AXES
 
 if TYPE_CHECKING:
+    from privstats.course import Course
     from threat_models.attack import AnyAttack
 
 attack = typer.Typer(
@@ -25,8 +27,13 @@ attack = typer.Typer(
 )
 
 PlanFile = Annotated[Path, typer.Argument(help="The plan document.", metavar="PLAN.TOML")]
+PlanOrCourse = Annotated[Path, typer.Argument(help="The plan document, or a course's.", metavar="PLAN.TOML")]
 MaybePlan = Annotated[
-    Path | None, typer.Argument(help="A plan document, to show which attacks apply to it.", metavar="PLAN.TOML")
+    Path | None,
+    typer.Argument(
+        help="A plan document, or a course's, to show which attacks apply to it.",
+        metavar="PLAN.TOML",
+    ),
 ]
 Names = Annotated[list[str] | None, typer.Option("--attack", help="An attack by name; repeat for more. Default: all.")]
 Data = Annotated[
@@ -46,20 +53,21 @@ def _attack() -> None:
 
 @attack.command("list")
 def list_(path: MaybePlan = None, json: Json = False) -> None:
-    """List every attack: its number, its goal and who runs it; with a plan, what each attack reads of it."""
+    """List every attack: its number, its goal and who runs it; with a plan or a course, what each reads of it."""
     from threat_models.attack import attacks
 
-    plan = None if path is None else _plan(path)
+    target = None if path is None else _target(path)
+    sessions = _sessions(target)
     if json:
         known = [{"name": each.name, "number": each.number, "goal": each.goal} for each in attacks()]
-        read = [{} if plan is None else _read_of(each, plan) for each in attacks()]
+        read = [{} if target is None else _read_of(each, target, sessions) for each in attacks()]
         typer.echo(jsons.dumps([row | more for row, more in zip(known, read, strict=True)], indent=2))
         return
     table = new_table()
-    for heading in ("#", "attack", "goal", "an attacker who" if plan is None else "reads of this plan"):
+    for heading in ("#", "attack", "goal", _heading(target)):
         table.add_column(heading)
     for each in attacks():
-        last = each.needs.describe() if plan is None else _in_words(_read_of(each, plan))
+        last = each.needs.describe() if target is None else _in_words(_read_of(each, target, sessions))
         table.add_row(str(each.number), each.name, each.goal, last)
     terminal().print(table)
 
@@ -68,15 +76,34 @@ def _in_words(read: Mapping[str, str | None]) -> str:
     return read["reads"] or f"nothing: {read['does not apply']}"
 
 
-def _read_of(each: AnyAttack, plan: ps.Plan) -> dict[str, str | None]:
-    """Return the statistics of a plan that an attack reads, or why it does not apply."""
-    refusal = each.refusal(plan)
-    return {"reads": "" if refusal else each.letters(plan), "does not apply": refusal}
+def _heading(target: ps.Plan | Course | None) -> str:
+    if target is None:
+        return "an attacker who"
+    return "reads of this plan" if isinstance(target, ps.Plan) else "reads of this course"
+
+
+def _sessions(target: ps.Plan | Course | None) -> list[ps.Plan]:
+    """Return a plan, or the plans of a course's sessions, with values that follow from invented releases."""
+    from threat_models.evaluate import sessions_of
+
+    if target is None or isinstance(target, ps.Plan):
+        return [target] if target is not None else []
+    return list(sessions_of(target, 0).values())
+
+
+def _read_of(each: AnyAttack, target: ps.Plan | Course, sessions: Sequence[ps.Plan]) -> dict[str, str | None]:
+    """Return what an attack reads: statistics of these plans or rows that are drawn; or why it does not apply."""
+    from privstats.course.kinds import course_kind
+
+    reads = "" if isinstance(target, ps.Plan) or each.refusal_of(target) else course_kind(target).draws
+    letters = (each.letters(plan) for plan in sessions if each.refusal(plan) is None)
+    reads = reads or "".join(dict.fromkeys("".join(letters)))
+    return {"reads": reads, "does not apply": None if reads else each.refusal(sessions[0])}
 
 
 @attack.command()
 def run(
-    path: PlanFile,
+    path: PlanOrCourse,
     attack_: Names = None,
     data: Data = None,
     out: Out = None,
@@ -90,11 +117,21 @@ def run(
     from threat_models import evaluate as evaluation
     from threat_models.attack import attacks_named
 
-    plan, chosen = _plan(path), attacks_named(attack_ or ())
-    pool, what = attack_runs.pool_of(plan, data, seed)
-    with attack_runs.bar(evaluation.steps(plan, chosen, evaluation.Effort(trials=trials)), quiet=json) as pace:
+    target, chosen = _target(path), attacks_named(attack_ or ())
+    plan = target if isinstance(target, ps.Plan) else None
+    if plan is None and data is not None:
+        raise DataError("--data is for a plan: a course is attacked over bundled or made-up records; omit --data")
+    total = None if plan is None else evaluation.steps(plan, chosen, evaluation.Effort(trials=trials))
+    with attack_runs.bar(total, quiet=json) as pace:
         effort = attack_runs.effort_of(trials, records, seed, out, pace)
-        report = evaluation.evaluate(plan, chosen, pool, effort)
+        if isinstance(target, ps.Plan):
+            _require_values(path, target)
+            pool, what = attack_runs.pool_of(target, data, seed)
+            report = evaluation.evaluate(target, chosen, pool, effort)
+        else:
+            what = "bundled or made-up records"
+            pools = partial(attack_runs.records_of, seed=seed)
+            report = evaluation.evaluate_course(target, chosen, pools, effort)
     attack_runs.finish(report, what, out, json, pace)
 
 
@@ -151,12 +188,27 @@ def matrix(
     attack_runs.finish(report, what, out, json, pace)
 
 
+def _target(path: Path) -> ps.Plan | Course:
+    """Read a plan or a course."""
+    from privstats.course.document import is_course
+
+    return ps.course.read(path) if is_course(path) else ps.Plan.read(path)
+
+
+def _require_values(path: Path, plan: ps.Plan) -> None:
+    if plan.published is not None and plan.published.values is None:
+        raise ps.PlanError(
+            f"{path} publishes values of an earlier session, and no file next to it holds them: `privstats course init "
+            f"COURSE.TOML --plan {path}` divides its promise, and `privstats attack run COURSE.TOML` plays all sessions"
+        )
+
+
 def _plan(path: Path) -> ps.Plan:
     from privstats.course.document import is_course
 
     if is_course(path):
         raise ps.PlanError(
-            f"{path} is a course, and attacks play against one plan: `privstats course next` writes a session's plan, "
-            f"and `privstats audit course {path}` plays all sessions"
+            f"{path} is a course, and this command plays against one plan: `privstats course next` writes a session's "
+            f"plan, and `privstats attack run {path}` and `privstats audit course {path}` play all sessions"
         )
     return ps.Plan.read(path)

@@ -46,6 +46,11 @@ def pool_of(plan: Plan, data: Path | None, seed: int | None) -> tuple[Pool, str]
     return to_attack(plan, rng) if data is None else (from_file(plan, data, rng), data.name)
 
 
+def records_of(plan: Plan, *, seed: int | None) -> Pool:
+    """The records to attack of one session of a course."""
+    return pool_of(plan, None, seed)[0]
+
+
 def effort_of(trials: int, records: int, seed: int | None, out: Path | None, pace: Pace) -> Effort:
     """The effort of a run, and, where there are a folder and a seed, the file from which a stopped run continues.
 

@@ -12,13 +12,16 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from privstats.course import Course, DisjointRounds
 from privstats.dp import Privacy
 from privstats.errors import AggregationError, DataError, MissingExtraError, PlanError, ReleaseError, SchemaError
 from privstats.files.result_cache import ResultCache
 from privstats.plan import Plan
+from privstats.release import Release
 from privstats.schema import RecordSchema, SitesSchema
+from privstats.transforms import Levels
 from threat_models.adversary import SIGHTS, Adversary, Sees
-from threat_models.attack import AnyAttack, Attack, Examination
+from threat_models.attack import AnyAttack, Attack, CourseExamination, Examination
 from threat_models.axes import AXES, Axis
 from threat_models.chance import named
 from threat_models.game import Game, alike
@@ -100,6 +103,63 @@ def evaluate(plan: Plan, attacks: Sequence[AnyAttack], data: Pool, effort: Effor
     return _report(plan, "What an attacker learns", _play(jobs, data, effort), effort)
 
 
+def evaluate_course(
+    course: Course, attacks: Sequence[AnyAttack], data: Callable[[Plan], Pool], effort: Effort | None = None
+) -> LeakageReport:
+    """Play every attack against each session of a course, and against what is drawn from its releases.
+
+    Sessions that differ in published values alone are played once; rows name the session from 0. Values come from
+    invented releases of the earlier sessions. A row's ceiling is the promise of its session, and of the whole course
+    where rows are drawn from it.
+
+    Args:
+        course: the course under attack, with the noise of its sessions.
+        attacks: from ``attacks_named``.
+        data: where worlds of a session get their records.
+        effort: how long to look.
+    """
+    effort, sessions = effort or Effort(), sessions_of(course, (effort or Effort()).seed)
+    drawing = [attack for attack in attacks if attack.refusal_of(course) is None]
+    playing = {
+        place: [attack for attack in attacks if attack not in drawing and attack.refusal(plan) is None]
+        for place, plan in sessions.items()
+    }
+    played = [*drawing, *(attack for chosen in playing.values() for attack in chosen)]
+    parts = sum(bool(chosen) for chosen in (drawing, *playing.values()))
+    each = replace(effort, confidence=1 - (1 - effort.confidence) / max(1, parts))
+    rows = _drawn_rows(course, drawing, each)
+    for place, chosen in playing.items():
+        plan = _unnamed(sessions[place])
+        jobs = [_Job(plan, attack, attack.adversary(plan), setting={"session": float(place)}) for attack in chosen]
+        rows += _play(jobs, data(plan), each) if jobs else ()
+    first, delta = course.first, getattr(course.first.privacy, "delta", 0.0)
+    rows += tuple(
+        _silent(attack, attack.adversary(first), attack.refusal(first) or "reads another session", "does not apply")
+        for attack in attacks
+        if attack not in played
+    )
+    declared = f"{first.budget().promise}, over {course.most} sessions"
+    if first.noise is not None:
+        declared += f": epsilon {course.epsilon(delta):.4g} at delta {delta:.3g} (mu {course.mu:.4g})"
+    title, features = "What an attacker learns from a course", first.schema.features
+    return LeakageReport(title, declared, rows, effort.confidence, course.digest, features, effort.seed, effort.trials)
+
+
+def sessions_of(course: Course, seed: int | None) -> dict[int, Plan]:
+    """Return the plans of a course's sessions by place, without those that differ in published values alone."""
+    from threat_models.audits.course import invented
+
+    plan: Plan | None = course.first
+    result, history, rng = {0: course.first}, list[Release | None](), named(seed, course.digest, "sessions")
+    while plan is not None and len(history) + 1 < course.most and not isinstance(course, DisjointRounds):
+        history.append(invented(plan, rng))
+        plan = course.next(history)
+        known = [(each.schema, each.privacy) for each in result.values()]
+        if plan is not None and (plan.schema, plan.privacy) not in known:
+            result[len(history)] = plan
+    return result
+
+
 def sweep(
     plan: Plan,
     attacks: Sequence[AnyAttack],
@@ -171,26 +231,59 @@ class _Job:
 
     def silent(self, why: str, verdict: Verdict) -> Row:
         """The row of a job that was not played."""
-        return Row(
-            attack=self.attack.name,
-            number=self.attack.number,
-            goal=self.attack.goal,
-            sees=self.adversary.sees,
-            adversary=self.adversary.describe(),
-            setting=self.setting,
-            metric="-",
-            verdict=verdict,
-            note=why,
-        )
+        return _silent(self.attack, self.adversary, why, verdict, self.setting)
+
+
+def _drawn_rows(course: Course, attacks: Sequence[AnyAttack], effort: Effort) -> tuple[Row, ...]:
+    """Return the rows of attacks on what is drawn from a course; finished ones come from the results file."""
+    results, rows = Results(effort.results), list[Row]()
+    confidence = 1 - (1 - effort.confidence) / max(1, len(attacks))
+    for attack in attacks:
+        key = repr((course.digest, attack.name, effort.trials, effort.seed, effort.confidence))
+        if results.get(key) is None:
+            results.put(key, _of_course(course, attack, effort, confidence))
+        rows += results.get(key) or ()
+    return tuple(rows)
+
+
+def _of_course(course: Course, attack: AnyAttack, effort: Effort, confidence: float) -> tuple[Row, ...]:
+    """Return the rows of one attack on a course, or a row with the reason why it does not apply."""
+    assert isinstance(attack, CourseExamination)  # noqa: S101  others refuse every course
+    trials, rng = effort.of(attack), named(effort.seed, course.digest, attack.name)
+    try:
+        with effort.playing([attack.name]):
+            rows = attack.examine_course(course, rng, trials=trials, confidence=confidence)
+    except (AggregationError, PlanError, ReleaseError, SchemaError) as error:
+        return (_silent(attack, attack.adversary(course.first), str(error), "does not apply"),)
+    effort.tick(trials)
+    return rows
+
+
+def _silent(
+    attack: AnyAttack, who: Adversary, why: str, verdict: Verdict, setting: Mapping[str, float] | None = None
+) -> Row:
+    """Return the row of an attack that was not played."""
+    return Row(
+        attack=attack.name,
+        number=attack.number,
+        goal=attack.goal,
+        sees=who.sees,
+        adversary=who.describe(),
+        setting=setting or {},
+        metric="-",
+        verdict=verdict,
+        note=why,
+    )
 
 
 def _unnamed(plan: Plan) -> Plan:
-    """Return the plan for records with numbered classes and unnamed columns, as worlds draw them."""
+    """Return the plan for records with numbered classes and unnamed columns of numbers, as worlds draw them."""
     if not isinstance(plan.schema, RecordSchema | SitesSchema):  # no world draws records of another kind
         return plan
     schema: Any = plan.schema  # every kind is a dataclass
     names = {each.name for each in fields(schema)} & {"class_names", "feature_names"}
-    return replace(plan, schema=replace(schema, **dict.fromkeys(names)))
+    numbers = tuple(step for step in schema.transform if not isinstance(step, Levels))
+    return replace(plan, schema=replace(schema, transform=numbers, **dict.fromkeys(names)))
 
 
 def _check(plan: Plan, axis: Axis, values: Sequence[float]) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privstats.dp import Guarantee
 from privstats.plan import Plan
 from threat_models import bounds, ceilings
 from threat_models.adversary import Adversary
@@ -44,25 +45,41 @@ def rated(
         more: further fields of the row.
     """
     who = who or attack.adversary(plan)
+    guarantee = ceilings.guaranteed(plan, who, letter) if promised else None
+    return compared_rates(attack, who, guarantee, rates, blind, confidence, metric=metric, **more)
+
+
+def compared_rates(
+    attack: Examination,
+    who: Adversary,
+    guarantee: Guarantee | None,
+    rates: Rates,
+    blind: Rates | float,
+    confidence: float,
+    **more: Any,
+) -> Row:
+    """Return the row of success rates against an attacker whose view has this guarantee; None without one.
+
+    Args:
+        rates, blind: as in :func:`rated`.
+        more: further fields of the row.
+    """
     interval = bounds.proportion(np.asarray(rates, np.float64), confidence)
     kappa = (blind, blind) if isinstance(blind, float) else bounds.proportion(np.asarray(blind, np.float64), confidence)
-    guarantee = ceilings.guaranteed(plan, who, letter) if promised else None
     ceiling = None if guarantee is None else ceilings.reconstruction(guarantee, kappa[1])
+    fields: dict[str, Any] = {"adversary": who.describe(), **stated(guarantee), **more}
     return Row(
         attack=attack.name,
         number=attack.number,
         goal=attack.goal,
-        adversary=who.describe(),
         sees=who.sees,
-        metric=metric,
         measured=float(np.mean(rates)),
         interval=interval,
         baseline=float(np.mean(blind)),
         ceiling=ceiling,
         verdict=judge(interval, kappa, ceiling),
         worlds=len(rates),
-        **stated(guarantee),
-        **more,
+        **fields,
     )
 
 

@@ -71,12 +71,12 @@ class OneMissing:
         """
         target, known, rows = Target(plan), known_of(plan), rows_of(plan)
         starts = range(known, _count(records) - rows + 1, rows)
-        several = [_measured(plan, records, [*range(known), *range(start, start + rows)], known) for start in starts]
+        several = [measured(plan, records, [*range(known), *range(start, start + rows)], known) for start in starts]
         vectors = np.stack([exact(plan, each) for each in several])
         first = np.sort(np.unique(vectors, axis=0, return_index=True)[1])
         if len(first) < 2:
             raise PlanError("no two made-up units of this plan move its sums differently, so none can be recognised")
-        absent = _measured(plan, records, [*range(known)], known) if known else target.empty
+        absent = measured(plan, records, [*range(known)], known) if known else target.empty
         return cls(target, absent, tuple(several[k] for k in first), tuple(starts[k] for k in first))
 
     @classmethod
@@ -223,8 +223,8 @@ def _room(plan: Plan) -> int:
     )
 
 
-def _measured(plan: Plan, records: Records, rows: list[int], known: int) -> Moments:
-    """The client's moments over some records, of which those after the known ones are of one person."""
+def measured(plan: Plan, records: Records, rows: list[int], known: int) -> Moments:
+    """Return the client's moments over some records, of which those after the known ones are of one person."""
     at, clip = np.array(rows, np.intp), plan.person_clip
     persons: dict[str, Any] = {}
     if clip is not None:

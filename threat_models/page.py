@@ -52,6 +52,7 @@ _METRICS = {
     "picked": "share of worlds in which the right record, person or client is picked out of the list",
     "row rebuilt up to its length": "share of records whose row comes out within 5 %, up to its length, with its label",
     "AUC without shadow models": "tells a member from a stranger, with one threshold for all",
+    "AUC of nearest rows": "tells a member from a stranger, by the nearest of the drawn rows alone",
     "targets found": "share of targets that come out within 5 % of their bound",
     "unseen": "share of lies that no check sees",
     "false sums taken": "share of false sums that enter the total",
@@ -136,13 +137,12 @@ def _measured(report: LeakageReport) -> str:
 
 
 def _declared(report: LeakageReport) -> str:
-    ceiling = [row for row in report.rows if row.ceiling is not None and row.metric == "AUC" and row.sees == "release"]
+    rows = (row for row in report.rows if row.metric == "AUC" and row.sees == "release")
+    ceiling = [row.ceiling for row in rows if row.ceiling is not None]
     text = report.declared[:1].upper() + report.declared[1:] + "."
     if not ceiling:
         return text + " There is no ceiling: a better attack may learn more than any in this table."
-    return (
-        text + f" No attacker, whatever it knows, can have an AUC above {number(ceiling[0].ceiling)} from one release."
-    )
+    return text + f" No attacker, whatever it knows, can have an AUC above {number(max(ceiling))} from one release."
 
 
 def _combined(report: LeakageReport) -> str:

@@ -23,7 +23,7 @@ from benchmarks.alignment.digits5 import Digits, choice, digits5, encoders
 from benchmarks.alignment.methods import CLASSES, RADIUS, STRENGTH, Aligned, Clients, slot_to
 from benchmarks.alignment.shift import PARTITIONS, QUICK, clients_of, parts_of
 from benchmarks.measuring import Rows, Tables, command
-from privstats.contrib.alignment import Step, barycentre
+from privstats.contrib.alignment import Rule, barycentre
 
 ALPHA = 0.1
 ENCODERS = ("convolutions", "efficientnet")
@@ -76,7 +76,7 @@ def _labels(aligned: Aligned, tests: list[Array]) -> list[Places]:
 
 
 def _plaintext(clients: Clients, tests: list[Array]) -> Iterator[tuple[tuple[int, str], list[Places]]]:
-    steps: tuple[tuple[str, Step], ...] = ((PUBLISHED, "published"), (BETTER, "alvarez-esteban"))
+    steps: tuple[tuple[str, Rule], ...] = ((PUBLISHED, "published"), (BETTER, "alvarez-esteban"))
     for number in ROUNDS:
         for way, step in steps:
             reference = barycentre(clients.covariances, clients.counts, number, step)

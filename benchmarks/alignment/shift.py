@@ -20,7 +20,7 @@ from benchmarks.alignment.digits5 import Digits, choice, digits5, encoders
 from benchmarks.alignment.methods import CLASSES, METHODS, Aligned, Array, Clients
 from benchmarks.alignment.partitions import ALPHAS, Part, difference, divided, one_a_domain, own_mix
 from benchmarks.measuring import Row, Rows, Tables, command
-from privstats.contrib.alignment import Step, barycentre, transport
+from privstats.contrib.alignment import Rule, barycentre, transport
 
 PARTITIONS = ("one client a domain", "four clients a domain")
 SCORES = ("whole domain", "own mix", "own prior")
@@ -65,7 +65,7 @@ def rounds(digits: Digits) -> Rows:
     """Twenty clients under strong label shift: how far the reference of each step is from the end."""
     clients = clients_of(digits, parts_of(digits, PARTITIONS[1], 0.1, np.random.default_rng(0)))
     end = barycentre(clients.covariances, clients.counts, 100, "alvarez-esteban")
-    steps: tuple[Step, ...] = ("published", "alvarez-esteban")
+    steps: tuple[Rule, ...] = ("published", "alvarez-esteban")
     rows: list[Row] = []
     for number in ROUNDS:
         made = {step: barycentre(clients.covariances, clients.counts, number, step) for step in steps}

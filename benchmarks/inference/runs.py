@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks.measuring import RESULTS
 from threat_models.bounds import clopper_pearson
 
-__all__ = ["add_options", "ends", "others_of"]
+__all__ = ["add_options", "ends", "others_of", "stored"]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -24,12 +24,17 @@ def others_of(name: str) -> Callable[[argparse.Namespace], dict[str, Any]]:
     """The committed tables of a benchmark that a run with ``--only`` or ``--more`` leaves as they are."""
 
     def others(options: argparse.Namespace) -> dict[str, Any]:
-        path = RESULTS / f"{name}.json"
-        some = options.only or getattr(options, "more", False)
-        saved = json.loads(path.read_text()) if some and path.exists() else {}
-        return {title: rows for title, rows in saved.items() if title != "machine"}
+        some = options.only or getattr(options, "more", False) or getattr(options, "row", None)
+        return stored(name) if some else {}
 
     return others
+
+
+def stored(name: str) -> dict[str, Any]:
+    """Return the committed tables of a benchmark by title; none where it has no results."""
+    path = RESULTS / f"{name}.json"
+    saved = json.loads(path.read_text()) if path.exists() else {}
+    return {title: rows for title, rows in saved.items() if title != "machine"}
 
 
 def ends(hits: float, runs: int) -> dict[str, float]:

@@ -18,17 +18,19 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
+from scipy.special import expit
 from sklearn.metrics import roc_auc_score
 
 import privstats as ps
+from benchmarks.inference import cell_worlds
 from benchmarks.inference.coverings import Answer, Array, Way, dealt, plan_of, promise, ran, tallied
 from benchmarks.inference.readers import intervals_of
-from benchmarks.inference.runs import add_options, ends, others_of
+from benchmarks.inference.runs import add_options, ends, others_of, stored
 from benchmarks.measuring import Row, Tables, command
 from privstats import course as courses
 from privstats import inference as inf
 from privstats.randomness import Generator
-from privstats.transforms import ConstantFeature
+from privstats.transforms import Centre, ConstantFeature, Scale
 from threat_models.audits.effect_worlds import played
 
 NAME = "inference.stretched"
@@ -139,6 +141,79 @@ def counts(frailty: float, level: float, bound: float, robust: bool) -> Callable
             parts = dealt(X, y.astype(int), CLIENTS)
             table = inf.poisson(courses.run(course, lambda node: ran(node.plan, parts, rng)))
             return Answer.of(np.where(table.reported, table.params, np.nan), table.conf_int(), truth)
+
+        return answer
+
+    return made
+
+
+def bent(bend: float, level: float, robust: bool) -> Callable[[int, float], Way]:
+    """Log odds that bend: ``bend`` times the square of a column, and .7 under a column that 30 % have.
+
+    The truth is the line of log odds that is nearest to them, which the course estimates.
+    """
+    errors: Literal["robust"] | None = "robust" if robust else None
+    schema = ps.ScoreSchema(3, math.sqrt(3), rate=0.05, transform=(ConstantFeature(1.0),), errors=errors)
+    nodes, weights = np.polynomial.legendre.leggauss(200)
+    grid = np.array([(1.0, x, held) for held in (0, 1) for x in nodes])
+    shares = np.concatenate([0.7 * weights, 0.3 * weights]) / 2
+    truth = nearest_line(grid, shares, expit(level + bend * grid[:, 1] ** 2 + 0.7 * grid[:, 2]))
+
+    def made(records: int, epsilon: float) -> Way:
+        course = ps.Newton.start(schema, ps.Cohort(CLIENTS, CLIENTS, 2 * records), promise(epsilon), 6)
+
+        def answer(chance: Chance, rng: Generator) -> Answer:
+            X = np.c_[chance.uniform(-1, 1, records), chance.random(records) < 0.3] * 1.0
+            y = chance.random(records) < expit(level + bend * X[:, 0] ** 2 + 0.7 * X[:, 1])
+            parts = dealt(X, y.astype(int), CLIENTS)
+            table = inf.logit(courses.run(course, lambda node: ran(node.plan, parts, rng)))
+            return Answer.of(np.where(table.reported, table.params, np.nan), table.conf_int(), truth)
+
+        return answer
+
+    return made
+
+
+def nearest_line(grid: Array, shares: Array, odds: Array) -> Array:
+    """Return the weights of the logistic regression that is nearest to these probabilities on a grid of rows."""
+    w = np.zeros(grid.shape[1])
+    for _ in range(50):
+        mean = expit(grid @ w)
+        information = (grid * (shares * mean * (1 - mean))[:, None]).T @ grid
+        w = w + np.linalg.solve(information, grid.T @ (shares * (odds - mean)))
+    return w
+
+
+def bent_hazards(bend: float, robust: bool) -> Callable[[int, float], Way]:
+    """Log hazards that bend: ``bend`` times the square of an age; an arm has no effect, and all leave alike.
+
+    Age is as often above its middle as below, so the log ratio that the rounds estimate is 0, as is that of the arm.
+    """
+    errors: Literal["robust"] | None = "robust" if robust else None
+    schema = ps.HazardSchema(
+        3,
+        math.sqrt(3),
+        bins=ps.Bins("months", (0, 6, 12, 18, 24)),
+        event="died",
+        feature_names=("arm", "age"),
+        transform=(Centre((0.5, 0.0)), Scale((0.5, 1.0)), ConstantFeature(1.0)),
+        times="continuous",
+        errors=errors,
+    )
+    nodes, weights = np.polynomial.legendre.leggauss(200)
+    level = 0.004 / float(weights @ np.exp(bend * nodes**2) / 2)  # events a month, on average
+
+    def made(records: int, epsilon: float) -> Way:
+        course = ps.Hazard.start(schema, ps.Cohort(CLIENTS, CLIENTS, 2 * records), promise(epsilon), by="arm", rounds=6)
+
+        def answer(chance: Chance, rng: Generator) -> Answer:
+            arm, age = chance.integers(0, 2, records), chance.uniform(-1, 1, records)
+            event = chance.exponential(size=records) / (level * np.exp(bend * age**2))
+            left = chance.uniform(6, 36, records)
+            table = {"arm": arm, "age": age, "months": np.minimum(event, left), "died": (event <= left) * 1}
+            parts = [({name: column[k::CLIENTS] for name, column in table.items()},) for k in range(CLIENTS)]
+            found = inf.hazards(courses.run(course, lambda node: ran(node.plan, parts, rng)))
+            return Answer.of(np.where(found.reported, found.params, np.nan), found.conf_int(), np.zeros(2))
 
         return answer
 
@@ -376,6 +451,12 @@ EDGES: Mapping[str, Worlds] = {
         ("", "the same", 10_000, 8.0, counts(3.0, -0.7, 20.0, True)),
         ("", "a frailty of 1, bound 12: 2.2 times the mean", 50_000, 8.0, counts(1.0, 0.0, 12.0, True)),
     ],
+    "bent lines, robust errors": [
+        ("independent records", "logistic: log odds bend by 3.5 times a square", 20_000, 8.0, bent(3.5, -5.0, True)),
+        ("", "the same", 5_000, 3.0, bent(3.5, -5.0, True)),
+        ("independent persons", "hazards: logs bend by 3.5 times a square", 20_000, 8.0, bent_hazards(3.5, True)),
+        ("", "the same", 5_000, 8.0, bent_hazards(3.5, True)),
+    ],
     "rounds, few records": [
         ("Poisson", "rates of .3 to 4, bound 8, rate 1", 2_000, 8.0, rounds("poisson", -0.4, 0.1, 8.0, 1.0)),
     ],
@@ -414,6 +495,79 @@ EDGES: Mapping[str, Worlds] = {
         ("other records than its own", "3 % have the outcome", 4_000, 8.0, scored(0.03)),
         ("", "the same", 4_000, 1.0, scored(0.03)),
     ],
+    "gaps of declared columns": [
+        (
+            "records without gaps",
+            "10 % of a confounder, by coin",
+            5_000,
+            3.0,
+            cell_worlds.gaps("linear", 0.1, "coin", "left out"),
+        ),
+        ("", "30 %, by coin", 20_000, 3.0, cell_worlds.gaps("linear", 0.3, "coin", "left out")),
+        ("", "30 %, thrice as many in one arm", 20_000, 3.0, cell_worlds.gaps("linear", 0.3, "arm", "left out")),
+        ("", "30 %, thrice as many of one value", 20_000, 3.0, cell_worlds.gaps("linear", 0.3, "value", "left out")),
+        ("", "logistic, 10 %, by coin", 20_000, 8.0, cell_worlds.gaps("logistic", 0.1, "coin", "left out")),
+        (
+            "",
+            "logistic, 30 %, thrice as many in one arm",
+            20_000,
+            8.0,
+            cell_worlds.gaps("logistic", 0.3, "arm", "left out"),
+        ),
+        (
+            "gaps are seen",
+            "cells for gaps, 10 %, by coin",
+            5_000,
+            3.0,
+            cell_worlds.gaps("linear", 0.1, "coin", "hidden cells"),
+        ),
+        ("", "cells for gaps, 30 %, by coin", 20_000, 3.0, cell_worlds.gaps("linear", 0.3, "coin", "hidden cells")),
+    ],
+    "few gaps that noise hides": [
+        (
+            "gaps are seen",
+            f"cells for gaps, {100 * share:g} %, by coin",
+            n,
+            e,
+            cell_worlds.gaps("linear", share, "coin", "hidden cells"),
+        )
+        for share, n, e in ((0.002, 5_000, 3.0), (0.005, 5_000, 1.0), (0.01, 5_000, 1.0), (0.002, 20_000, 1.0))
+    ],
+    "quantiles by the ends of their bins": [
+        (
+            "independent records",
+            "four quantiles, mean 20, exponential; bins of 10",
+            n,
+            e,
+            cell_worlds.bin_ends(20.0, 10.0),
+        )
+        for n, e in ((300, 3.0), (2_000, 8.0), (20_000, 8.0))
+    ],
+    "means and variances of rare values": [
+        ("independent records", ".5 % at the end of the range", 1_000, 8.0, cell_worlds.spikes(0.005)),
+        ("", "the same", 1_000, 3.0, cell_worlds.spikes(0.005)),
+        ("", "1 % at the end of the range", 300, 8.0, cell_worlds.spikes(0.01)),
+        ("", "5 % with a lognormal stay", 1_000, 8.0, cell_worlds.stays()),
+        ("", "the same", 5_000, 8.0, cell_worlds.stays()),
+    ],
+    "few events and sparse tables": [
+        ("independent records", "balanced accuracy, 24 events", 1_200, 8.0, cell_worlds.balanced(0.02)),
+        ("", "the same", 1_200, 3.0, cell_worlds.balanced(0.02)),
+        (
+            "",
+            "chi-squared, 2 x 10, expected counts from .6",
+            1_000,
+            30.0,
+            cell_worlds.independent((0.99, 0.01), (0.5, *[0.5 / 9] * 9)),
+        ),
+        (
+            "",
+            "chi-squared, 5 x 6, expected counts from .1",
+            500,
+            8.0,
+            cell_worlds.independent((0.4, 0.3, 0.2, 0.08, 0.02), (0.5, 0.3, 0.1, 0.06, 0.03, 0.01)),
+        ),
+    ],
     "beyond the edge": [
         (
             "residuals vary alike",
@@ -438,6 +592,19 @@ EDGES: Mapping[str, Worlds] = {
             sites(1, 0.7, 0.0),
         ),
     ],
+    "beyond the edge, gaps as cells": [
+        (
+            "no column has gaps",
+            "10 % of a confounder, by coin",
+            5_000,
+            3.0,
+            cell_worlds.gaps("linear", 0.1, "coin", "cells"),
+        ),
+        ("", "10 %, by coin", 20_000, 3.0, cell_worlds.gaps("linear", 0.1, "coin", "cells")),
+        ("", "30 %, by coin", 20_000, 3.0, cell_worlds.gaps("linear", 0.3, "coin", "cells")),
+        ("", "30 %, thrice as many in one arm", 20_000, 3.0, cell_worlds.gaps("linear", 0.3, "arm", "cells")),
+        ("", "logistic, 10 %, by coin", 20_000, 8.0, cell_worlds.gaps("logistic", 0.1, "coin", "cells")),
+    ],
     "beyond the edge, variances": [
         ("variance equals the mean", "a frailty of 3: 2.8 times the mean", 50_000, 8.0, counts(3.0, -0.7, 20.0, False)),
         ("", "a frailty of 1, bound 12: 2.2 times the mean", 50_000, 8.0, counts(1.0, 0.0, 12.0, False)),
@@ -450,15 +617,31 @@ EDGES: Mapping[str, Worlds] = {
         ),
         ("", "the same", 20_000, 8.0, line("normal", 0.05, 9, 1)),
     ],
+    "beyond the edge, bent lines": [
+        ("log odds are linear", "logistic: they bend by 3.5 times a square", 20_000, 8.0, bent(3.5, -5.0, False)),
+        ("hazards are log-linear", "logs of hazards bend by 3.5 times a square", 20_000, 8.0, bent_hazards(3.5, False)),
+    ],
 }
 
 
 def tables(options: argparse.Namespace) -> Tables:
-    """A row per world."""
+    """A row per world; with ``--row`` that row alone, between the stored ones."""
     runs, few = (2, 1) if options.quick else (options.runs, None)
     for title, worlds in EDGES.items():
-        if options.only in title:
+        if options.only not in title:
+            continue
+        if options.row is None:
             yield title, [covered(*world, runs) for world in worlds[:few]]
+        elif options.row <= len(worlds):
+            rows, place = list(stored(NAME).get(title, [])), int(options.row) - 1
+            if place > len(rows):
+                raise SystemExit(f"--row must be at most {len(rows) + 1} of {title!r}, whose rows before it are stored")
+            yield title, [*rows[:place], covered(*worlds[place], runs), *rows[place + 1 :]]
+
+
+def _options(parser: argparse.ArgumentParser) -> None:
+    add_options(parser)
+    parser.add_argument("--row", type=int, help="this row of each table alone, from 1; stored rows stay as they are")
 
 
 def covered(assumed: str, stretched: str, records: int, epsilon: float, makes: Any, runs: int) -> Row:
@@ -471,4 +654,4 @@ def covered(assumed: str, stretched: str, records: int, epsilon: float, makes: A
 
 
 if __name__ == "__main__":
-    command(NAME, __doc__, tables, add_options, others_of(NAME))
+    command(NAME, __doc__, tables, _options, others_of(NAME))

@@ -8,7 +8,8 @@ by one curator who sees all records, at the same epsilon and delta: "AIM" and "M
 (``one_curator``); "mbi AIM" and "mbi MST", the authors' code, in an interpreter with ``mbi`` (the folder is
 ``mechanisms`` of a checkout of ``ryan112358/mbi``); "OpenDP AIM" and "OpenDP MST" with ``PRIVSTATS_OPENDP_MBI``, an
 interpreter with ``opendp[mbi]``. Adult is ``data/adult.csv`` of the same checkout; name it in ``PRIVSTATS_ADULT``.
-"rule" is a made-up table in which one number follows from another; it is measured where ``--tables`` names it.
+"rule" is a made-up table in which one number follows from another; it is measured where ``--tables`` names it. "ours at
+16 cells" merges each column to at most 16 cells in a pair, as the course did at any epsilon before noise alone decided.
 "independent columns" are the real columns, each shuffled. "real rows" are the records; their distances are those
 between the held-out records and the others. What is not measured keeps its saved rows.
 """
@@ -63,7 +64,8 @@ DELTA = 1e-6
 CURATORS = {"AIM": aim, "MST": mst}
 AUTHORS = ("mbi AIM", "mbi MST")
 OPENDP_PEERS = ("OpenDP AIM", "OpenDP MST")
-WAYS = ("independent columns", "ours", *CURATORS, *AUTHORS, *OPENDP_PEERS, "real rows")
+MOST_CELLS = {"ours": None, "ours at 16 cells": 16}
+WAYS = ("independent columns", *MOST_CELLS, *CURATORS, *AUTHORS, *OPENDP_PEERS, "real rows")
 _CELLS, _TARGET, _TRIPLES, _PARTIES = 32, "target", 60, 20
 _HELD_OUT, _SEEDS_APART = 0.25, 1000
 _SCREENED_SIGMA = 115.0
@@ -169,9 +171,9 @@ class Drawn:
     seconds: float
 
 
-def ours(table: Coded, train: NDArray[Any], epsilon: float, seed: int) -> Drawn:
+def ours(table: Coded, train: NDArray[Any], epsilon: float, seed: int, most_cells: int | None = None) -> Drawn:
     """Rows of the course."""
-    course = course_of(table, epsilon, "central", 2)
+    course = course_of(table, epsilon, "central", 2, most_cells)
     begun = time.perf_counter()
     noise = seeded(seed)  # so that the rows can be drawn again
     releases = ps.private_releases(course, table.part(train), ledger="uncharged", rng=noise, allow_reproducible=True)
@@ -180,11 +182,12 @@ def ours(table: Coded, train: NDArray[Any], epsilon: float, seed: int) -> Drawn:
     return Drawn(rows.astype(np.int64), time.perf_counter() - begun)
 
 
-def course_of(table: Coded, epsilon: float, model: Any, parties: int) -> Synthetic:
+def course_of(table: Coded, epsilon: float, model: Any, parties: int, most_cells: int | None = None) -> Synthetic:
     """The course of a table's one-way tables, with the promise of this epsilon."""
+    levels: Any = {} if most_cells is None else {"levels": most_cells}
     privacy = ps.Privacy(model=model, unit="record", adjacency="add-remove", epsilon=epsilon, delta=DELTA)
     cohort = ps.Cohort(parties, max(2, parties - parties // 5), 1 << 17)
-    return Synthetic.within(ps.Plan(schema=table.schema, cohort=cohort, privacy=privacy))
+    return Synthetic.within(ps.Plan(schema=table.schema, cohort=cohort, privacy=privacy), **levels)
 
 
 def masked_seconds(table: Coded, parties: int) -> tuple[float, float]:
@@ -282,12 +285,10 @@ def aucs(table: Coded, rows: Codes, test: Codes) -> dict[str, float]:
     return out
 
 
-_MEANS = (*_LEARNERS, "two-way", "three-way", "seconds")
-
-
 def _scored(table: Coded, drawn: Drawn, real: Codes, test: Codes) -> dict[str, float]:
     two, three = distances(table, drawn.codes, real)
-    return {**aucs(table, drawn.codes, test), "two-way": two, "three-way": three, "seconds": drawn.seconds}
+    first = {"first pair": _distance(drawn.codes, real, table.sizes, (0, 1))} if table.name == RULE else {}
+    return {**aucs(table, drawn.codes, test), "two-way": two, "three-way": three, **first, "seconds": drawn.seconds}
 
 
 @dataclass(frozen=True, eq=False)
@@ -321,13 +322,16 @@ def _way_rows(table: Coded, epsilon: float, way: str, splits: Sequence[int], dra
     for place in splits:
         split, drawn = _split(table, place), []
         for seed in (place + _SEEDS_APART * draw for draw in range(draws)):
-            if way == "ours":
-                rows = ours(table, split.train, epsilon, seed)
+            if way in MOST_CELLS:
+                rows = ours(table, split.train, epsilon, seed, MOST_CELLS[way])
             else:
                 rows = peer(way, split.real, table.sizes, epsilon, seed)
             drawn.append(_scored(table, rows, split.real, split.test))
         scores.append({name: float(np.mean([each[name] for each in drawn])) for name in drawn[0]})
     return [{**_row(epsilon, way, scores), "draws": draws}]
+
+
+_MEANS = (*_LEARNERS, "two-way", "three-way", "first pair", "seconds")
 
 
 def _row(epsilon: float | None, way: str, scores: Sequence[Mapping[str, float]]) -> Row:
@@ -344,7 +348,7 @@ def joined(before: Sequence[Row], found: Sequence[Row]) -> list[Row]:
         return list(found)
     (one,), (other,) = before, found
     counts = one["seeds"], other["seeds"]
-    means = {name: (one[name] * counts[0] + other[name] * counts[1]) / sum(counts) for name in _MEANS}
+    means = {name: (one[name] * counts[0] + other[name] * counts[1]) / sum(counts) for name in _MEANS if name in one}
     each = {name: [*one[name], *other[name]] for name in (f"{learner} by split" for learner in _LEARNERS)}
     spread = standard_error(each["logistic by split"])
     return [{**other, **means, **each, "logistic se": spread, "seeds": sum(counts)}]
@@ -381,7 +385,7 @@ def tables(chosen: argparse.Namespace) -> Tables:
             if f"ends: {name}" not in saved:
                 yield f"ends: {name}", _ends(loaded(name), splits)
     for way, epsilon, name in product(chosen.ways, epsilons, names):
-        able = way in ("ours", *CURATORS) or bool(MBI and way in AUTHORS) or bool(OPENDP and way in OPENDP_PEERS)
+        able = way in (*MOST_CELLS, *CURATORS) or bool(MBI and way in AUTHORS) or bool(OPENDP and way in OPENDP_PEERS)
         title = f"{way}: {name}, {epsilon:g}"
         before = saved.get(title, [])
         lacking, each = (splits[before[0]["seeds"] :], before[0]["draws"]) if before else (splits, draws)

@@ -390,8 +390,10 @@ def _promised(promise: Promise, mu: float) -> str:
 
 
 def _rows(course: ps.course.Course) -> list[dict[str, Any]]:
+    from privstats.course.promise import longest
+
     rows = []
-    for place, plan in enumerate(course.priced):
+    for place, (plan, sent) in enumerate(zip(course.priced, longest(course), strict=True)):
         budget = plan.budget()
         rows.append(
             {
@@ -400,18 +402,18 @@ def _rows(course: ps.course.Course) -> list[dict[str, Any]]:
                 "statistics": plan.schema.statistics,
                 "mu": budget.mu,
                 "epsilon": budget.epsilon,
-                "upload_bytes": plan.masking.upload_bytes,
+                "upload_bytes": sent.masking.upload_bytes,
             }
         )
     return rows
 
 
 def _table(course: ps.course.Course) -> Table:
-    from privstats.course.kinds import course_kind
+    from privstats.course.kinds import labels_of
 
     words = ("measures", "statistics")
     rows = [
         (label, *(row[word] for word in words), f"{row['mu']:.4g}", f"{row['epsilon']:.4g}", f"{row['upload_bytes']:,}")
-        for label, row in zip(course_kind(course).labels(course), _rows(course), strict=True)
+        for label, row in zip(labels_of(course), _rows(course), strict=True)
     ]
     return table_of(("round", *words, "mu", "epsilon alone", "bytes up"), rows, left=words)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -53,14 +53,6 @@ class Columns:
     drop: Annotated[
         list[str] | None, option("A column of the file to drop, such as an id; repeat for more.", "COLUMN")
     ] = None
-    complete: Annotated[
-        bool,
-        option(
-            "Exclude each record with a gap in a declared column, as a table of effects needs. Default: gaps count in "
-            "a cell of their own, for predictions.",
-            flag="--complete",
-        ),
-    ] = False
 
     def given(self) -> list[str]:
         """Return the names of the given options."""
@@ -72,8 +64,6 @@ class Columns:
         for name, named in (("--target", self.target), ("--drop", self.drop)):
             if named and self.table is None and self.public is None:
                 raise PlanError(f"{name} names a column: pass the table with --from, or its columns with --public")
-        if self.complete and self.public is None and not self.public_file:
-            raise PlanError("--complete is for declared columns: pass --public or --public-file, or omit it")
 
     def declared(self, file: RecordFile | None, task: str | None) -> Declaration | RowsDeclaration | None:
         """Return the declaration of the columns."""
@@ -93,9 +83,7 @@ class Columns:
             columns = declaring.declaration(self.public, self.target, drop)
         if file is not None and not self.public_file:
             declaring.check_header(columns, file)
-        return (
-            replace(columns, complete=True) if isinstance(columns, declaring.Declaration) and self.complete else columns
-        )
+        return columns
 
 
 @app.command()
@@ -138,7 +126,7 @@ def _write_plan(
     from privstats.cli.parts.declaring import RowsDeclaration
     from privstats.cli.parts.wizard import plan_from, write_scored
     from privstats.inference.prediction import cap_warnings
-    from privstats.review.special_facts import number_facts
+    from privstats.review.special_facts import gap_facts, number_facts
 
     plan, text = plan_from(path, given, columns, ask=ask)
     if plan.schema.scores_head:
@@ -157,6 +145,9 @@ def _write_plan(
         )
     for line in cap_warnings(plan):
         say(line)
+    if plan.schema.task == "ridge":
+        for line in gap_facts(plan.schema):
+            say(line)
     if plan.schema.task in ("effect", "hazard"):
         for line in number_facts(plan.schema):
             say(line)

@@ -13,6 +13,7 @@ import privstats as ps
 from privstats.cli.parts.options import Force, argument, expanded, option
 from privstats.cli.parts.terminal import drawable, say, writable
 from privstats.errors import ReleaseError
+from privstats.files.atomic import atomic_write
 from privstats.files.text import json_text
 
 if TYPE_CHECKING:
@@ -170,7 +171,9 @@ class Output:
     out: Annotated[
         Path | None,
         option(
-            "Write it to a file: .txt, .csv, .html, .tex, or .docx by pandoc; --methods adds its paragraph.", "FILE"
+            "Write it to a file: .csv as data (numbers in full, NA), or .txt, .html, .tex, and .docx by pandoc; "
+            "--methods adds its paragraph.",
+            "FILE",
         ),
     ] = None
     force: Force = False
@@ -197,17 +200,29 @@ class Output:
         if self.methods and not made.summary.methods:
             raise ReleaseError("this table has no Methods paragraph; omit --methods")
         if self.out is not None:
-            made.summary.save(self.out, methods=self.methods)
+            self._save(made, self.out)
             say(f"{self.out} is written")
         else:
             self._print(made, {**facts, "caution": made.summary.caution, "methods": made.summary.methods})
         if not made.reported and self.figure is not None:
             say(f"noise hides every row, so {self.figure} is not drawn", err=True)
 
-    def _print(self, result: TableResult, facts: dict[str, object]) -> None:
-        """CSV has no room for the caution, so it goes to standard error first."""
-        if self.form is Form.CSV and result.summary.caution:
+    def _save(self, result: TableResult, path: Path) -> None:
+        """Write the table, and to a .csv file the rows as data, as ``--format csv`` prints them."""
+        data = path.suffix.lower() == f".{Form.CSV.value}"
+        self._caution(result, data=data)
+        if data:
+            atomic_write(path, result.csv.encode(), shared=True)
+        else:
+            result.summary.save(path, methods=self.methods)
+
+    def _caution(self, result: TableResult, *, data: bool) -> None:
+        """Print the caution to standard error where data has no room for it."""
+        if data and result.summary.caution:
             say(result.summary.caution, err=True)
+
+    def _print(self, result: TableResult, facts: dict[str, object]) -> None:
+        self._caution(result, data=self.form is Form.CSV)
         if self.form is Form.JSON:
             typer.echo(json_text(facts))
         elif self.form is Form.CSV and not self.methods:

@@ -14,9 +14,10 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privstats.course.base import PLACEHOLDER, Releases, history
-from privstats.course.planned import Planned
+from privstats.course.base import PLACEHOLDER, Releases
+from privstats.course.planned import Stepped
 from privstats.course.promise import Promise, part_of
+from privstats.course.steps import Past, Step, Steps
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import PlanError, ReleaseError
 from privstats.kinds.gaussians import Array, client_gaussian, mean_root, root
@@ -26,14 +27,14 @@ from privstats.schema import GaussianSchema, narrowed
 from privstats.schema.public_values import Published, Values
 from privstats.transforms import Transport
 
-Step: TypeAlias = Literal["alvarez-esteban", "published"]
+Rule: TypeAlias = Literal["alvarez-esteban", "published"]
 
 _BITS = 48  # published entries round far below a grid step of the sums
-_STEPS = get_args(Step)
+_RULES = get_args(Rule)
 
 
 @dataclass(frozen=True)
-class Alignment(Planned):
+class Alignment(Stepped):
     """A first sum of ``(n, sum x, n Sigma)`` and T rounds, each at the reference computed from earlier sums.
 
     Without noise all sums are over the *same* clients: a vanished client ends the alignment at the reference reached so
@@ -69,19 +70,19 @@ class Alignment(Planned):
 
     label = "alignment"
     first: Plan
-    step: Step = "alvarez-esteban"
+    step: Rule = "alvarez-esteban"
     promise: Promise | None = field(default=None, compare=False)
 
     def _require(self) -> None:
         _require_first(self.first)
-        if self.step not in _STEPS:
-            raise PlanError(f"step must be one of {', '.join(_STEPS)}, got {self.step!r:.40}")
+        if self.step not in _RULES:
+            raise PlanError(f"step must be one of {', '.join(_RULES)}, got {self.step!r:.40}")
         if isinstance(self.first.privacy, Privacy) and self.first.privacy.shares is not None:
             raise PlanError("the rounds send other statistics than the first sum; omit privacy.shares")
         _ = self.template.headroom  # forces the noise and the ring of a round
 
     @classmethod
-    def within(cls, whole: Plan, *, step: Step = "alvarez-esteban") -> Alignment:
+    def within(cls, whole: Plan, *, step: Rule = "alvarez-esteban") -> Alignment:
         """Return the course that meets a plan's promise with all sums together.
 
         Args:
@@ -105,28 +106,27 @@ class Alignment(Planned):
         schema = replace(self.schema, reference=True, among=anybody)
         return replace(self.first, schema=schema, published=PLACEHOLDER)
 
-    @property
-    def priced(self) -> tuple[Plan, ...]:
-        """The first plan, and one plan per round."""
-        return (self.first, *[self.template] * self.schema.rounds)
+    @cached_property
+    def steps(self) -> Steps:
+        """The first sum, and the rounds: without noise only while all of them have a sum."""
+        first = Step("first sum", self.first, tries=1, needed=True)
+        rounds = self.schema.rounds
+        sums = rounds if self._bare else None
+        later = Step(
+            "round", self.template, sums, rounds, needed=self._bare, form=self._among, published=self._published
+        )
+        return Steps((first, later))
+
+    def _among(self, past: Past) -> Plan:
+        (first,) = past.of("first sum")
+        among = first.survivors if self._bare else None
+        return replace(self.template, schema=replace(self.schema, reference=True, among=among))
+
+    def _published(self, past: Past) -> Published:
+        return past.publish({"S": _values(self._covariance(past.releases))})
 
     def _content(self) -> bytes:
         return msgspec.json.encode((self.first.digest, self.step))
-
-    def next(self, releases: Releases) -> Plan | None:
-        """Return round ``len(releases)``'s plan; None after T rounds, or after a missing sum without noise.
-
-        Raises:
-            PlanError: releases of other plans or, without noise, over other clients than the first.
-        """
-        if not releases:
-            return self.first
-        if releases[0] is None or len(releases) >= self.most or (self._bare and None in releases):
-            return None
-        among = releases[0].survivors if self._bare else None
-        schema = replace(self.schema, reference=True, among=among)
-        published = Published.of({"S": _values(self._covariance(releases))}, history(releases))
-        return replace(self.first, schema=schema, published=published)
 
     def reference(self, releases: Releases) -> Reference:
         """Return the common mean and covariance from the sums; the first must exist."""
@@ -237,7 +237,7 @@ def _values(matrix: Mapping[str, Any] | NDArray[np.float64]) -> Values:
     return Values.rounded(np.asarray(matrix), _BITS)
 
 
-def next_reference(reference: Array, mean: Array, step: Step) -> Array:
+def next_reference(reference: Array, mean: Array, step: Rule) -> Array:
     """Return the next reference from the clients' weighted mean M of :func:`mean_root`.
 
     Args:
@@ -254,7 +254,7 @@ def next_reference(reference: Array, mean: Array, step: Step) -> Array:
     return (moved + moved.T) / 2
 
 
-def barycentre(covariances: Sequence[Array], weights: ArrayLike, steps: int, step: Step) -> Array:
+def barycentre(covariances: Sequence[Array], weights: ArrayLike, steps: int, step: Rule) -> Array:
     """Return the reference after some steps from the covariances' weighted mean."""
     shares = np.asarray(weights, np.float64) / np.sum(weights)
     reference: Array = np.einsum("k,kij->ij", shares, np.stack(covariances))

@@ -58,9 +58,10 @@ class Course(Protocol):
 
     @property
     def priced(self) -> tuple[Plan, ...]:
-        """Plans that cost what the rounds and budgeted retries cost, for any unit and adjacency.
+        """Plans that cost what the rounds and budgeted retries cost, for the first plan's unit and adjacency.
 
-        One per round; fewer only where rounds cannot hold the same record.
+        One per round; fewer only where rounds cannot hold the same record. A retry may move a session to another one's
+        place: for an account under another adjacency :func:`privstats.course.spend` prices each session of a place.
         """
         ...
 

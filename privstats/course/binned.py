@@ -11,8 +11,9 @@ import msgspec
 
 from privstats.course.base import Releases, mu_of
 from privstats.course.kinds import KINDS
-from privstats.course.planned import Planned, Single
+from privstats.course.planned import Planned, Single, Stepped
 from privstats.course.promise import Promise, count_plan, part_of, promised, record_mu, rounded_down
+from privstats.course.steps import Past, Step, Steps
 from privstats.errors import PlanError, SchemaError
 from privstats.estimates.cut_points import (
     FINER_ENDS,
@@ -30,6 +31,7 @@ from privstats.plan import Plan
 from privstats.python_values import python_value
 from privstats.release import Release
 from privstats.schema import COUNT_SCALE, Bins, ClassSchema, CountSchema
+from privstats.schema.public_values import Published
 from privstats.transforms import Cells, Dates
 
 if TYPE_CHECKING:
@@ -78,7 +80,7 @@ _USUAL = Counting(step=2, cells=32, share=0.2, sessions=4)
 
 
 @dataclass(frozen=True)
-class Binned(Planned):
+class Binned(Stepped):
     """Counts of a table's open columns in a few sessions, then a plan or a course behind the cut points.
 
     The plan's transform starts with :class:`~privstats.Cells`; columns with open edges are counted. The first session's
@@ -174,7 +176,7 @@ class Binned(Planned):
         )
 
     @cached_property
-    def _rest(self) -> Planned:
+    def _rest(self) -> Stepped:
         return Single(self.then) if isinstance(self.then, Plan) else self.then
 
     @property
@@ -224,23 +226,47 @@ class Binned(Planned):
         """Counted columns' names."""
         return self._cells.open
 
-    @property
-    def priced(self) -> tuple[Plan, ...]:
-        """All plans; later counts cost the same at any cut points."""
-        later = self._counts(dict.fromkeys(self.columns, tuple(map(float, range(self.counting.cells + 1)))))
-        return (self.first, *[later] * (self.counting.sessions - 1), *self._rest.priced)
+    @cached_property
+    def steps(self) -> Steps:
+        """The counts, at the same price at any cut points, then the steps of what runs behind the cut points."""
+        sessions, rest = self.counting.sessions, self._rest.steps
+        behind = (self._step_behind(at, step) for at, step in enumerate(rest.steps))
+        return Steps((Step("counts", self.first, tries=1), *self._finer_counts(sessions - 1), *behind), rest.retries)
+
+    def _finer_counts(self, sessions: int) -> tuple[Step, ...]:
+        if not sessions:
+            return ()
+        cells = tuple(map(float, range(self.counting.cells + 1)))
+        plan = self._counts(dict.fromkeys(self.columns, cells))
+        return (Step("finer counts", plan, None, sessions, form=self._counts_after),)
+
+    def _counts_after(self, past: Past) -> Plan:
+        return self._counts(self._after(past.releases)[0])
+
+    def _step_behind(self, at: int, step: Step) -> Step:
+        """Return a step of what runs behind the cut points, which follow from the counts."""
+
+        def published(past: Past) -> Published:
+            own, later = self._behind_counts(past)
+            publish = own.steps.steps[at].published
+            assert publish is not None  # noqa: S101  the step publishes at any cut points, or at none
+            return publish(later)
+
+        def form(past: Past) -> Plan:
+            own, later = self._behind_counts(past)
+            return own.steps.steps[at].formed(later)
+
+        return replace(step, form=form, published=step.published and published)
+
+    def _behind_counts(self, past: Past) -> tuple[Stepped, Past]:
+        """Return the course behind the cut points, and the sessions of it so far."""
+        sessions = self.counting.sessions
+        edges = self.cut_points(past.releases[:sessions])
+        return self._behind(edges), Past(past.releases[sessions:], past.steps[sessions:])
 
     def _content(self) -> bytes:
         ends = ("finer ends",) if self.finer_ends else ()
         return msgspec.json.encode((self.then.digest, self.expected_records, self.share, self.sessions, *ends))
-
-    def next(self, releases: Releases) -> Plan | None:
-        """Return the next count plan, then the plans behind the cut points."""
-        counts, rest = releases[: self.counting.sessions], releases[self.counting.sessions :]
-        if len(counts) < self.counting.sessions:
-            return self._counts(self._after(counts)[0])
-        behind = self._behind(self.cut_points(counts))
-        return behind.next(rest) if rest else behind.first
 
     def cut_points(self, counts: Releases) -> dict[str, tuple[float, ...]]:
         """Return open columns' cut points by name.
@@ -275,7 +301,20 @@ class Binned(Planned):
         share, rest = self.counting.share, (self._rest.mu / mu_of(self._plan)) ** 2
         return _count_plan(self._plan, grid, rest * share / (1 - share) / self.counting.sessions)
 
-    def _behind(self, edges: Mapping[str, Sequence[float]]) -> Planned:
+    @cached_property
+    def _last_behind(self) -> list[tuple[object, Stepped]]:
+        return []
+
+    def _behind(self, edges: Mapping[str, Sequence[float]]) -> Stepped:
+        """Return the course behind these cut points; the last one is stored, because every later plan requests it."""
+        for known, course in self._last_behind:
+            if known == edges:
+                return course
+        course = self._build_behind(edges)
+        self._last_behind[:] = [(edges, course)]
+        return course
+
+    def _build_behind(self, edges: Mapping[str, Sequence[float]]) -> Stepped:
         origin, *_ = fields(self._rest)  # type: ignore[arg-type]
         plan = self._plan
         cells, *maps = plan.schema.transform

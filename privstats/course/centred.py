@@ -12,9 +12,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.course.base import PLACEHOLDER, Releases, history
-from privstats.course.planned import Planned, require_plan
+from privstats.course.base import PLACEHOLDER
+from privstats.course.planned import Stepped, require_plan
 from privstats.course.promise import CALIBRATION_SHARE, Promise, part_of, record_mu, rounded_down
+from privstats.course.steps import Past, Step, Steps
 from privstats.errors import PlanError
 from privstats.estimates import denoise
 from privstats.estimates.denoise import NoisyClassSums
@@ -23,7 +24,6 @@ from privstats.moments import Moments, exact_moments
 from privstats.moments.measurement import Unreadable
 from privstats.plan import Plan
 from privstats.python_values import python_value
-from privstats.release import Release
 from privstats.schema import CalibrationSchema, ClassSchema, MeanSchema, narrowed
 from privstats.schema.public_values import Published, Values
 from privstats.transforms import Centre, UnitNorm
@@ -35,7 +35,7 @@ _PLACES = 1 << 16  # the centre in the second plan is a multiple of 1 / this, on
 
 
 @dataclass(frozen=True)
-class Centred(Planned):
+class Centred(Stepped):
     """The noisy mean m of all rows, then the plan's class sums of rows ``(x - m) / |x - m|``.
 
     Centred rows spend their length on differences between classes. Where noise hides the mean, or the first session has
@@ -131,34 +131,29 @@ class Centred(Planned):
         privacy = part_of(self.plan, CALIBRATION_SHARE / _rest(calibrated=True), None)
         return replace(self.plan, schema=scores, privacy=privacy, published=PLACEHOLDER)
 
-    @property
-    def priced(self) -> tuple[Plan, ...]:
-        """All plans; later ones cost the same behind any centre."""
-        return (self.first, self.plan, *([] if self.calibration is None else [self.calibration]))
+    @cached_property
+    def steps(self) -> Steps:
+        """The mean, the sums around it, and any calibration, which needs the sums."""
+        mean = Step("mean", self.first, tries=1)
+        sums = Step("sums", self.plan, tries=1, needed=self.calibrated, form=self._centred)
+        if self.calibration is None:
+            return Steps((mean, sums))
+        calibration = Step("calibration", self.calibration, tries=1, form=self._calibrated, published=_scores)
+        return Steps((mean, sums, calibration))
+
+    def _centred(self, past: Past) -> Plan:
+        mean = past.first("mean")
+        if mean is None:
+            return self.plan
+        return centred_by(self.plan, shrunk_mean(np.asarray(mean.moments.x), float(mean.sigma["x"]), self.records))
+
+    def _calibrated(self, past: Past) -> Plan:
+        assert self.calibration is not None  # noqa: S101  a course without a calibration has no such step
+        (sums,) = past.of("sums")
+        return _calibration_after(self.calibration, sums.plan, self.calibration.published)
 
     def _content(self) -> bytes:
         return msgspec.json.encode((self.plan.digest, self.expected_records, *["calibrated"] * self.calibrated))
-
-    def next(self, releases: Releases) -> Plan | None:
-        """Return the plans of the mean, the sums, and any calibration if sums exist; then None."""
-        if not releases:
-            return self.first
-        sums = self._sums(releases[0])
-        if len(releases) == 1:
-            return sums
-        have = releases[1]
-        if len(releases) > 2 or self.calibration is None or have is None:
-            return None
-        if have.plan != sums:
-            raise PlanError("release 1 is not of this course; give the release of the sums behind its mean")
-        return _calibration_after(self.calibration, sums, Published.of(_scores(have), history(releases)))
-
-    def _sums(self, first: Release | None) -> Plan:
-        if first is None:
-            return self.plan
-        if first.plan != self.first:
-            raise PlanError("release 0 is not of this course; give the release of its mean")
-        return centred_by(self.plan, shrunk_mean(np.asarray(first.moments.x), float(first.sigma["x"]), self.records))
 
     @classmethod
     def of(cls, mean: Plan | None, sums: Plan, calibration: Plan | None = None) -> Centred:
@@ -222,14 +217,15 @@ def _calibration_after(calibration: Plan, sums: Plan, values: Published | None) 
     return replace(calibration, schema=schema, published=values)
 
 
-def _scores(sums: Release) -> dict[str, Values]:
+def _scores(past: Past) -> Published:
     """Return M and W of ``LDA()``'s scores; M is the identity, since rows have norm 1."""
+    (sums,) = past.of("sums")
     real = sums.moments
     N, A, B = (np.asarray(getattr(real, letter), np.float64) for letter in "NAB")
     noisy = NoisyClassSums(N, A, B, dict(sums.sigma))
     n = denoise.counts(N, noisy.noise("N"))
     W = published_weights(*Discriminant.of(noisy, n).scores(log_priors("counts", n)))
-    return {"M": Values.rounded(np.eye(len(B))), "W": Values.rounded(W)}
+    return past.publish({"M": Values.rounded(np.eye(len(B))), "W": Values.rounded(W)})
 
 
 def shrunk_mean(total: NDArray[np.float64], sigma: float, records: int) -> NDArray[np.float64]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -12,10 +12,10 @@ import msgspec
 import numpy as np
 
 from privstats.course.analysis import Analysis
-from privstats.course.base import Releases, history
 from privstats.course.newton import weights_after
-from privstats.course.planned import Planned, require_plan
+from privstats.course.planned import Stepped, require_plan
 from privstats.course.promise import Promise, part_of
+from privstats.course.steps import Past, Step, Steps
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import PlanError, RecordError, ReleaseError
 from privstats.estimates.denoise import Array
@@ -123,10 +123,11 @@ _MOST_ROUNDS = 16
 _ROUNDS = 4
 _WHOLE_CLINIC = 20  # records in one arm that do not come about by chance
 _PROPENSITY = 0.4  # share of mu^2
+_ROUND, _LINES = "propensity", "outcome lines"  # names of steps
 
 
 @dataclass(frozen=True)
-class Effect(Planned):
+class Effect(Stepped):
     """The sessions of a treatment effect; the last sums influence values at what the others published.
 
     In a randomised trial both arms' outcome lines come first and only shorten the interval, which holds for any lines.
@@ -254,48 +255,28 @@ class Effect(Planned):
     @property
     def first(self) -> Plan:
         """The first session's plan."""
-        return self.propensity or self.outcome or self.plan
+        return self.steps.first
 
-    @property
-    def priced(self) -> tuple[Plan, ...]:
-        """One plan per session and retry."""
-        rounds = [self.propensity] * self.before if self.propensity is not None else []
-        return (*rounds, *([] if self.outcome is None else [self.outcome]), *[self.plan] * (1 + self.retries))
+    @cached_property
+    def steps(self) -> Steps:
+        """Any rounds of the propensity, any outcome lines, and the effect, which needs all of them."""
+        steps = []
+        if self.propensity is not None:
+            steps.append(Step(_ROUND, self.propensity, self.before, needed=True, published=self._published_weights))
+        if self.outcome is not None:
+            steps.append(Step(_LINES, self.outcome, needed=True))
+        last = Step("effect", self.plan, needed=True, published=self._published_lines)
+        return Steps((*steps, last), self.retries)
 
-    def _movable(self) -> Iterable[tuple[Plan, Sequence[Plan]]]:
-        priced = self.priced
-        return [(plan, priced[place : place + self.retries + 1]) for place, plan in enumerate(priced)]
+    def _published_weights(self, past: Past) -> Published:
+        return past.publish({"w": weights_after(propensity_schema(self.schema), past.of(_ROUND))[-1]})
+
+    def _published_lines(self, past: Past) -> Published:
+        return past.publish(published_values(self.schema, [*past.of(_ROUND), *past.of(_LINES)]))
 
     def _content(self) -> bytes:
         content = msgspec.json.encode((self.plan.digest, self.share, self.rounds, self.retries))
         return content if self.analysis is None else content + self.analysis.content
-
-    def next(self, releases: Releases) -> Plan | None:
-        """Return the next plan; a session without a sum is repeated while retries last."""
-        if not releases:
-            return self.first
-        have = [each for each in releases if each is not None]
-        sessions = self.before + (self.outcome is not None) + 1
-        if len(releases) - len(have) > self.retries or len(have) >= sessions:
-            return None
-        self._check(have)
-        after = history(releases)
-        if self.propensity is not None and len(have) < self.before:
-            weights = weights_after(propensity_schema(self.schema), have)[-1]
-            return replace(self.propensity, published=Published.of({"w": weights}, after))
-        if self.outcome is not None and len(have) == self.before:
-            return self.outcome
-        return replace(self.plan, published=Published.of(published_values(self.schema, have), after))
-
-    def _check(self, have: Sequence[Release]) -> None:
-        for place, release in enumerate(have):
-            own = self.outcome
-            if self.propensity is not None and place < self.before:
-                own = replace(self.propensity, published=release.plan.published)
-            if release.plan != own:
-                raise PlanError(
-                    f"release {place} is not of this course; give the releases of its own sessions, in order"
-                )
 
     def admits(
         self, X: Any, y: Any, unreadable: Unreadable = "refuse", measured: Callable[..., Moments] = exact_moments

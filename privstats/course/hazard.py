@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -11,10 +11,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.course.base import Releases, history
-from privstats.course.newton import check_numbers, rounds_of, stepped
-from privstats.course.planned import Planned, require_plan
+from privstats.course.newton import check_numbers, stepped
+from privstats.course.planned import Stepped, require_plan
 from privstats.course.promise import Promise, count_plan, part_of, promised
+from privstats.course.steps import Past, Step, Steps
 from privstats.dp import Privacy
 from privstats.errors import PlanError, ReleaseError, SchemaError
 from privstats.estimates.denoise import Array
@@ -34,7 +34,7 @@ _FEWEST_EARLY = 2
 
 
 @dataclass(frozen=True)
-class Hazard(Planned):
+class Hazard(Stepped):
     """Counts of bin, event and arm, then ``rounds`` sums of score and information with equal noise.
 
     The counts give the starting hazards, survival curves, the log-rank test and the check of proportionality. With
@@ -157,37 +157,28 @@ class Hazard(Planned):
         early = early_schema(self.schema, self.early_bins)
         return replace(self.plan, schema=early, published=Published.of(first_values(early)))
 
-    @property
-    def priced(self) -> tuple[Plan, ...]:
-        """The counts, every round and retry, and any check."""
-        check = () if self.check is None else (self.check,)
-        return (self.first, *(self.plan,) * (self.rounds + self.retries), *check)
+    @cached_property
+    def steps(self) -> Steps:
+        """The counts, the rounds and any check. A lost round may use the check's place."""
+        counts = Step("counts", self.first, tries=1)
+        rounds = Step("round", self.plan, self.rounds, published=self._published)
+        if self.check is None:
+            return Steps((counts, rounds), self.retries)
+        check = Step("early bins", self.check, published=self._published_early)
+        return Steps((counts, rounds, check), self.retries)
 
-    def _movable(self) -> Iterable[tuple[Plan, Sequence[Plan]]]:
-        check = [] if self.check is None else [(self.check, self.priced[1 + self.rounds :])]
-        return [(self.plan, self.priced[1:]), *check]
+    def _published(self, past: Past) -> Published:
+        counts = past.first("counts")
+        weights = hazard_weights(self.schema, counts, past.of("round"))[-1]
+        return past.publish({**first_values(self.schema, counts), "w": weights})
+
+    def _published_early(self, past: Past) -> Published:
+        values = check_values(self.schema, self.early_bins, past.first("counts"), past.of("round"))
+        return past.publish(values)
 
     def _content(self) -> bytes:
         early = (self.early_bins,) if self.early_bins else ()  # a course without a check keeps its digest
         return msgspec.json.encode((self.plan.digest, self.by, self.rounds, self.retries, *early))
-
-    def next(self, releases: Releases) -> Plan | None:
-        """Return the next plan; a session without a sum publishes its weights again."""
-        if not releases:
-            return self.first
-        counts, rest = releases[0], releases[1:]
-        if counts is not None and counts.plan != self.first:
-            raise PlanError("the first release is not of this course's counts; give the releases in order")
-        if self.check is not None and any(each is not None and each.plan.schema == self.check.schema for each in rest):
-            return None
-        have = rounds_of(self.plan, rest)
-        if len(releases) >= self.most or (len(have) >= self.rounds and self.check is None):
-            return None
-        values = {**first_values(self.schema, counts), "w": hazard_weights(self.schema, counts, have)[-1]}
-        if len(have) < self.rounds or self.check is None:
-            return replace(self.plan, published=Published.of(values, history(releases)))
-        values = check_values(self.schema, self.early_bins, counts, have)
-        return replace(self.check, published=Published.of(values, history(releases)))
 
     @property
     def schema_read(self) -> HazardSchema:

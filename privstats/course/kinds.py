@@ -18,17 +18,11 @@ from privstats.tables import by_name
 if TYPE_CHECKING:
     from privstats.course import Stream
     from privstats.course.base import Course, Releases
-    from privstats.course.binned import Binned
     from privstats.course.effect import Effect
-    from privstats.course.hazard import Hazard
     from privstats.schema import Schema
 
 Admits: TypeAlias = Callable[..., None]
 """Checks X and y, with the treatment of unreadable records and the function that measures lazy data."""
-
-
-def _numbered(course: Course) -> Sequence[str]:
-    return [str(place) for place in range(len(course.priced))]
 
 
 def _rounds_ended(course: Course, releases: Releases, home: Path) -> str:  # noqa: ARG001
@@ -63,8 +57,8 @@ class CourseKind:
         follows: whether plans follow from releases; else from the round's number.
         pauses: whether a run between machines ends before this round.
         weighs: whether the server weighs exact sums with earlier ones before noise is due.
-        labels: names of priced plans in a table.
         ended: sentence at a run's end.
+        draws: what is drawn from its releases and may be published with them, such as "rows"; empty for fits alone.
     """
 
     name: str
@@ -81,8 +75,8 @@ class CourseKind:
     follows: bool = True
     pauses: Callable[[Any, int], bool] = lambda *_: False
     weighs: Callable[[Any], bool] = lambda _: False
-    labels: Callable[[Any], Sequence[str]] = _numbered
     ended: Callable[[Any, Releases, Path], str] = _rounds_ended
+    draws: str = ""
 
     @property
     def type(self) -> type[Any]:
@@ -164,15 +158,6 @@ def _has_open_columns(schema: Schema) -> bool:
     return any(getattr(step, "open", ()) for step in schema.transform)
 
 
-def _counts_first(course: Binned) -> Sequence[str]:
-    counts = course.counting.sessions
-    return [f"{place}: counts" if place < counts else f"{place}" for place in range(len(course.priced))]
-
-
-def _hazard_labels(course: Hazard) -> Sequence[str]:
-    return ["0: counts", *(str(place) for place in range(1, len(course.priced)))]
-
-
 KINDS: dict[str, CourseKind] = by_name(
     [
         CourseKind(
@@ -211,7 +196,6 @@ KINDS: dict[str, CourseKind] = by_name(
             follows=False,
             pauses=_epoch_begins,
             weighs=lambda stream: stream.row.correlated,
-            labels=lambda stream: [f"each of {stream.most}"],
             ended=_epoch_ended,
         ),
         CourseKind(
@@ -227,7 +211,6 @@ KINDS: dict[str, CourseKind] = by_name(
             "privstats.course.hazard:Hazard",
             why="The first session counts; the others find the survival analysis in steps.",
             task="hazard",
-            labels=_hazard_labels,
         ),
         CourseKind(
             "centred",
@@ -264,7 +247,6 @@ KINDS: dict[str, CourseKind] = by_name(
             "privstats.course.binned:Binned",
             why="The first sessions count, to find where columns are cut into groups; then the study itself begins.",
             means=_has_open_columns,
-            labels=_counts_first,
         ),
         CourseKind(
             "synthetic",
@@ -273,6 +255,7 @@ KINDS: dict[str, CourseKind] = by_name(
             why="The first session counts each column, the next all pairs of columns roughly; the last counts the "
             "pairs that go together most. Rows of no real person are drawn from these counts.",
             asked="synthetic",
+            draws="rows",
         ),
     ],
     lambda kind: kind.name,
@@ -312,6 +295,14 @@ def kind_for(schema: Schema, asked: Container[str]) -> CourseKind:
     by_option = (kind for kind in flagged if kind.asked in kind.options)
     by_task = (kind for kind in written if kind.task == schema.task)
     return next(chain(needed, by_option, by_task, flagged), KINDS["rounds"])
+
+
+def labels_of(course: Course) -> Sequence[str]:
+    """Return the names of a course's priced plans in a table."""
+    course_kind(course)  # refuses a class without a row
+    planned: Any = course
+    labels: Sequence[str] = planned.labels
+    return labels
 
 
 def admits_of(course: Course) -> Admits | None:

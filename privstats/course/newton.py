@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from privstats.course.base import Releases, history
-from privstats.course.planned import Planned
+from privstats.course.planned import Stepped
 from privstats.course.promise import Promise, part_of
+from privstats.course.steps import Past, Step, Steps
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import PlanError, ReleaseError
 from privstats.estimates.score import damped_step, start
@@ -28,7 +29,7 @@ _USUAL_MEAN, _GENEROUS = 0.4, 60.0
 
 
 @dataclass(frozen=True)
-class Newton(Planned):
+class Newton(Stepped):
     """``rounds`` sums of score and information with equal noise, each at weights from the rounds before.
 
     Args:
@@ -57,7 +58,7 @@ class Newton(Planned):
     def _require(self) -> None:
         _require_scores(self.first)
         check_numbers(self.rounds, self.retries)
-        published = _published(self.schema, ())
+        published = _first_weights(self.schema)
         if self.first.published is None or self.first.published.sha256 != published.sha256:
             raise PlanError("the first plan publishes other weights than its schema starts from; use Newton.start")
         object.__setattr__(self, "first", replace(self.first, published=published))
@@ -98,7 +99,7 @@ class Newton(Planned):
     @staticmethod
     def full_plan(*, schema: ScoreSchema, **terms: Any) -> Plan:
         """Return a plan at its schema's first weights, for :meth:`within`."""
-        return Plan(schema=schema, **{**terms, "published": _published(schema, ())})
+        return Plan(schema=schema, **{**terms, "published": _first_weights(schema)})
 
     whole = full_plan  # name of an earlier version
 
@@ -107,22 +108,16 @@ class Newton(Planned):
         """Every round's schema."""
         return _require_scores(self.first)
 
-    @property
-    def priced(self) -> tuple[Plan, ...]:
-        """One plan per round and retry."""
-        return (self.first,) * (self.rounds + self.retries)
+    @cached_property
+    def steps(self) -> Steps:
+        """The rounds."""
+        return Steps((Step("round", self.first, self.rounds, published=self._published),), self.retries)
+
+    def _published(self, past: Past) -> Published:
+        return past.publish({"w": weights_after(self.schema, past.of("round"))[-1]})
 
     def _content(self) -> bytes:
         return msgspec.json.encode((self.first.digest, self.rounds, self.retries))
-
-    def next(self, releases: Releases) -> Plan | None:
-        """Return the next plan; a round without a sum publishes its weights again."""
-        if not releases:
-            return self.first
-        have = rounds_of(self.first, releases)
-        if len(have) >= self.rounds or len(releases) >= self.most:
-            return None
-        return replace(self.first, published=_published(self.schema, have, history(releases)))
 
 
 def _refuse_bound(schema: ScoreSchema, plan: Plan) -> None:
@@ -151,19 +146,6 @@ def _require_scores(plan: object) -> ScoreSchema:
     if not isinstance(plan, Plan):
         raise refusal
     return narrowed(plan.schema, ScoreSchema, refusal)
-
-
-def rounds_of(plan: Plan, releases: Releases) -> list[Release]:
-    """Return the releases with a sum.
-
-    Raises:
-        PlanError: a release is of another plan, whatever its weights.
-    """
-    have = [each for each in releases if each is not None]
-    for release in have:
-        if release.plan != replace(plan, published=release.plan.published):
-            raise PlanError("a release is not of this course; give the releases of its own rounds, in order")
-    return have
 
 
 def check_numbers(rounds: object, retries: object) -> None:
@@ -222,5 +204,5 @@ def stepped(
     return weights
 
 
-def _published(schema: ScoreSchema, releases: Sequence[Release], after: bytes = b"") -> Published:
-    return Published.of({"w": weights_after(schema, releases)[-1]}, after)
+def _first_weights(schema: ScoreSchema) -> Published:
+    return Published.of({"w": weights_after(schema, ())[-1]})

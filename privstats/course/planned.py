@@ -1,24 +1,26 @@
-"""Define the base of courses with fixed prices.
+"""Define the bases of courses with fixed prices.
 
 A kind is a frozen dataclass: the first field is its origin, usually a plan; the others are plain numbers and
-``promise``. It defines ``label`` (its row in ``kinds``), ``first``, ``priced``, ``next``, ``_content`` (all fields but
-``promise``, in bytes, for the digest) and ``_require`` (its checks).
+``promise``. It defines ``label`` (its row in ``kinds``), ``first``, ``_content`` (all fields but ``promise``, in bytes,
+for the digest) and ``_require`` (its checks). A kind over ``Stepped`` defines ``steps``, from which price, order,
+retries and labels follow. Any other kind over ``Planned`` defines ``priced``, ``next`` and ``labels``.
 
-No price may follow from a release. Only ``DisjointRounds`` replace ``most`` and ``mu``.
+No price may follow from a release. Only ``DisjointRounds`` replace ``most`` and ``mu``. They are no steps: their rounds
+hold disjoint records, so one price covers all of them, and which round is next follows from its number alone.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, ClassVar
 
-from privstats.course.base import Course, Releases, exceeds, mu_of
-from privstats.course.promise import Promise, epsilon_of, require_promise, total_of
+from privstats.course.base import Course, Releases, mu_of
+from privstats.course.promise import Promise, epsilon_of, longest, require_promise, total_of
+from privstats.course.steps import Step, Steps
 from privstats.errors import PlanError
 from privstats.plan import Plan
 from privstats.printable import html_facts, html_table
@@ -54,12 +56,7 @@ class Planned:
                 "a device sends one message and is gone, and a course asks the same ones again: leave devices out of "
                 "its plan, or send the plan alone"
             )
-        require_places(self._movable())
         require_promise(self.promise, self.mu)
-
-    def _movable(self) -> Iterable[tuple[Plan, Sequence[Plan]]]:
-        """Yield each plan that lost sessions may move, with the plans that price the places that it may take."""
-        return ()
 
     def _require(self) -> None:
         """Refuse invalid fields, and force every plan's noise."""
@@ -75,6 +72,11 @@ class Planned:
     @property
     def priced(self) -> tuple[Plan, ...]:
         """One plan per round and budgeted retry."""
+        raise NotImplementedError
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the priced plans in a table."""
         raise NotImplementedError
 
     @property
@@ -100,8 +102,36 @@ class Planned:
         return course_html(self)
 
 
+class Stepped(Planned):
+    """The base of a kind of course whose sessions are steps."""
+
+    @cached_property
+    def steps(self) -> Steps:
+        """The course's steps, in order."""
+        raise NotImplementedError
+
+    @property
+    def priced(self) -> tuple[Plan, ...]:
+        """One plan per session and retry: the dearest that may come in its place."""
+        return self.steps.priced
+
+    @property
+    def alternatives(self) -> tuple[tuple[Plan, ...], ...]:
+        """The plans that may come in the place of each session and retry."""
+        return tuple(tuple(step.plan for step in steps) for steps in self.steps.by_place)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the priced plans in a table: their places, and the sessions that may come there."""
+        return tuple(f"{place}: {name}" for place, name in enumerate(self.steps.labels))
+
+    def next(self, releases: Releases) -> Plan | None:
+        """Return the next session's plan, or None at the end; one without a sum is repeated while retries last."""
+        return self.steps.next(releases)
+
+
 @dataclass(frozen=True)
-class Single(Planned):
+class Single(Stepped):
     """The course of one plan.
 
     Example:
@@ -130,34 +160,16 @@ class Single(Planned):
         """None: the plan states its own."""
         return None
 
-    @property
-    def priced(self) -> tuple[Plan, ...]:
-        """The plan."""
-        return (self.plan,)
-
-    def next(self, releases: Releases) -> Plan | None:
-        """Return the plan, then None."""
-        return None if releases else self.plan
+    @cached_property
+    def steps(self) -> Steps:
+        """The one session."""
+        return Steps((Step("sums", self.plan, tries=1),))
 
     def epsilon(self, delta: float) -> float:
         """Return the release's epsilon; a plan with delta 0 never exceeds its own."""
         noise = self.plan.noise
         pure = noise.epsilon if noise is not None and noise.pure else math.inf
         return min(pure, super().epsilon(delta))
-
-
-def require_places(movable: Iterable[tuple[Plan, Sequence[Plan]]]) -> None:
-    """Refuse a course in which a session that lost sessions moved would cost more than its new place.
-
-    Otherwise a lost session would end the course with its full price spent.
-    """
-    for plan, places in movable:
-        cheapest = min(places, key=mu_of)
-        if exceeds(plan, cheapest):
-            raise PlanError(
-                f"a session of {plan.schema.statistics} costs mu {mu_of(plan):.6g}, and a retry may move it to a "
-                f"place priced at {mu_of(cheapest):.6g}: take fewer retries, or let within divide the promise"
-            )
 
 
 def require_plan(field: str, value: object) -> None:
@@ -178,9 +190,9 @@ def course_html(course: Course) -> str:
         ("bytes that a party sends in all of them", f"{total.upload_bytes:,}"),
     ]
     rows = []
-    for plan, same in groupby(course.priced):
+    for (plan, sent), same in groupby(zip(course.priced, longest(course), strict=True)):
         budget = plan.budget()
-        numbers = (str(len(list(same))), f"{budget.mu:.4g}", f"{budget.epsilon:.4g}", f"{plan.masking.upload_bytes:,}")
+        numbers = (str(len(list(same))), f"{budget.mu:.4g}", f"{budget.epsilon:.4g}", f"{sent.masking.upload_bytes:,}")
         rows.append((plan.schema.statistics, *numbers))
     header = ("statistics", "times", "mu", "epsilon alone", "bytes in each session")
     return html_facts(type(course).__name__, facts) + html_table(header, rows)

@@ -184,11 +184,22 @@ def total_of(subject: Plan | Course) -> Total:
     first, privacy = subject.first, subject.first.privacy
     if subject.most == 1:
         return total_of(first)
-    plans = subject.priced * (subject.most if isinstance(subject, DisjointRounds) else 1)
+    plans = subject.priced * subject.most if isinstance(subject, DisjointRounds) else longest(subject)
     if not isinstance(privacy, Privacy):
         return Total(Guarantee(math.inf), math.inf, 1.0, subject.most, *_sent(plans))
     delta = privacy.delta + sum(plan.masking.failure for plan in plans)
     return Total(Guarantee(subject.mu), subject.epsilon(privacy.delta), delta, subject.most, *_sent(plans))
+
+
+def plans_by_place(course: Course) -> Sequence[Sequence[Plan]]:
+    """Return the plans that may come at each place of a course; without steps the priced one alone."""
+    plans: Sequence[Sequence[Plan]] = getattr(course, "alternatives", [(plan,) for plan in course.priced])
+    return plans
+
+
+def longest(course: Course) -> Sequence[Plan]:
+    """Return the plan of the longest message at each place of a course."""
+    return [max(plans, key=lambda plan: plan.masking.upload_bytes) for plans in plans_by_place(course)]
 
 
 def _sent(plans: Sequence[Plan]) -> tuple[int, int]:

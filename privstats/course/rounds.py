@@ -5,24 +5,23 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import accumulate
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.course.base import PLACEHOLDER, Releases, history, mu_of
+from privstats.course.base import PLACEHOLDER, mu_of
 from privstats.course.pair_codes import SEARCH_SHARE, codes_in
-from privstats.course.pair_rounds import JOINT_ROUNDS, PAIR_ROUNDS, PairRounds, pairs_pay
-from privstats.course.planned import Planned, require_plan
+from privstats.course.pair_rounds import JOINT_ROUNDS, PAIR_ROUNDS, PairRounds, paired_of, pairs_pay
+from privstats.course.planned import Stepped, require_plan
 from privstats.course.promise import CALIBRATION_SHARE, Promise, part_of, record_mu, rounded_down
 from privstats.course.recipes import Recipe, SoftmaxRounds, advised_clip, advised_rounds, recipe_for, total_mu
+from privstats.course.steps import Past, Step, Steps
 from privstats.dp import Privacy
 from privstats.errors import PlanError
 from privstats.estimates.recipes import CELL_CLIPS, GRADIENT_CLIP
 from privstats.plan import Plan
 from privstats.python_values import python_value
-from privstats.release import Release
 from privstats.schema import PartySchema, PartyUpdateSchema, Schema
 from privstats.schema.public_values import Published, Values
 
@@ -30,7 +29,7 @@ _MOST_ROUNDS = 64
 
 
 @dataclass(frozen=True)
-class Rounds(Planned):
+class Rounds(Stepped):
     """A first release, then ``rounds`` masked gradients, each at weights that follow from earlier releases.
 
     The first plan is round 0, released unchanged: its promise is a part of the course's, and :meth:`within` divides a
@@ -232,15 +231,44 @@ class Rounds(Planned):
         level = None if validity is None else replace(validity, level="norm")
         return replace(self.first, schema=schema, privacy=privacy, published=PLACEHOLDER, validity=level)
 
+    @cached_property
+    def steps(self) -> Steps:
+        """The first release, any mean, the rounds with any search for pairs among them, and any calibration."""
+        steps = [Step("first release", self.first, tries=1, needed=True)]
+        if self.mean is not None:
+            steps.append(Step("mean", self.mean, tries=1))
+        steps += self._steps_with_pairs or [
+            Step("round", self.template, self.rounds, self._divided, published=self._published)
+        ]
+        if self.calibration is not None:
+            steps.append(Step("calibration", self.calibration, tries=1, published=self._published))
+        return Steps(tuple(steps))
+
     @property
-    def priced(self) -> tuple[Plan, ...]:
-        """The first plan, the mean, rounds, retries, and the calibration; with pairs the longer of two equal prices."""
-        if self.joint is not None and self.search is not None:
-            before = self._before
-            later = max(self.template, self.joint, key=lambda plan: plan.layout.size)
-            return (*self._begun, *[self.template] * before, self.search, *[later] * (self._divided - before))
-        last = () if self.calibration is None else (self.calibration,)
-        return (*self._begun, *[self.template] * self._divided, *last)
+    def _steps_with_pairs(self) -> list[Step]:
+        """The rounds with the search for pairs among them; empty without a search."""
+        if self.search is None or self.joint is None:
+            return []
+        # The search has one place, and with it one price, whichever of the sessions before it have a sum.
+        before, longer = self.rounds - JOINT_ROUNDS, max(self.template, self.joint, key=lambda plan: plan.layout.size)
+        early = Step("early round", self.template, None, before, published=self._published)
+        search = Step("search", self.search, tries=1, published=self._published_for_search)
+        tries = self._divided - before
+        form = self._with_chosen_pairs
+        later = Step(
+            "round", longer, self.rounds, tries, with_sums_of=(early.name,), form=form, published=self._published
+        )
+        return [early, search, later]
+
+    def _with_chosen_pairs(self, past: Past) -> Plan:
+        return self.template if self.joint is None or paired_of(self.recipe, past.released) is None else self.joint
+
+    def _published(self, past: Past) -> Published:
+        return past.publish(self.recipe.values(past.released))
+
+    def _published_for_search(self, past: Past) -> Published:
+        assert isinstance(self.recipe, PairRounds)  # noqa: S101  a course without pairs has no such step
+        return past.publish(self.recipe.search_values(past.released))
 
     def _content(self) -> bytes:
         numbers = (self.first.digest, self.rounds, self.records, self.retries, self.recipe.mu)
@@ -253,49 +281,6 @@ class Rounds(Planned):
             content = (*content, f"recipe {self.recipe.revision}")
         return msgspec.json.encode(content)
 
-    def next(self, releases: Releases) -> Plan | None:
-        """Return the next plan, or None at the end or without the first release.
-
-        The end is T released rounds or a spent budget, then a tried calibration. A mean is tried once.
-        """
-        if not releases:
-            return self.first
-        plan = self._following(releases)
-        if releases[0] is None or plan is None:
-            return None
-        self._check(releases)
-        if plan is self.mean:
-            return plan
-        have = [each for each in releases if each is not None]
-        values = self.recipe.values(have)
-        if plan is self.search and isinstance(self.recipe, PairRounds):
-            values = self.recipe.search_values(have)
-        elif self.joint is not None and "w" in values:
-            plan = self.joint
-        return replace(plan, published=Published.of(values, history(releases)))
-
-    def _following(self, releases: Releases) -> Plan | None:
-        if len(releases) < len(self._begun):
-            return self.mean
-        rounds = releases[len(self._begun) :]
-        if self.search is not None:
-            if len(rounds) == self._before:
-                return self.search
-            rounds = (*rounds[: self._before], *rounds[self._before + 1 :])
-        released = accumulate((each is not None for each in rounds), initial=0)
-        ends = (place for place, have in enumerate(released) if have == self.rounds or place == self._divided)
-        end = next(ends, None)
-        return self.template if end is None else self.calibration if end == len(rounds) else None
-
-    @property
-    def _begun(self) -> tuple[Plan, ...]:
-        return (self.first,) if self.mean is None else (self.first, self.mean)
-
-    @property
-    def _before(self) -> int:
-        """Sessions between the first release and the search: a place of one price, whichever of them had a sum."""
-        return self.rounds - JOINT_ROUNDS
-
     @property
     def _divided(self) -> int:
         return self.rounds + self.retries
@@ -306,25 +291,6 @@ class Rounds(Planned):
             return self.release_share
         share, own = self.recipe.constants.release_share, (record_mu(self.first) / self.recipe.mu) ** 2
         return share if math.isclose(share, own, rel_tol=1e-6) else own
-
-    def _at(self, place: int, schema: Schema) -> Plan:
-        """Return this course's plan of a session, at placeholder weights; behind the search one of two."""
-        if place < len(self._begun):
-            return self._begun[place]
-        behind = place - len(self._begun) - self._before
-        if self.search is None or self.joint is None or behind < 0:
-            return self.template
-        return self.search if behind == 0 else self.template if codes_in(schema) is None else self.joint
-
-    def _check(self, releases: Releases) -> None:
-        for place, release in enumerate(releases):
-            if release is None:
-                continue
-            own, published = self._at(place, release.plan.schema), release.plan.published
-            if place >= len(self._begun) and published is not None:
-                own = replace(own, published=published) if own.schema == release.plan.schema else own
-            if release.plan != own:
-                raise PlanError(f"release {place} is not of this course; give the releases of its own rounds, in order")
 
 
 def _check_number(field: str, value: object, least: int, most: int = _MOST_ROUNDS) -> None:
@@ -337,7 +303,7 @@ _LENGTH = 16.0  # length of the published weights, for every data set (docs/pape
 
 
 @dataclass(frozen=True)
-class PartyRounds(Planned):
+class PartyRounds(Stepped):
     """A sum of directions, then one of updates from it: P1, and P2 at ``W = 16 P1 / |P1|``, each at half of mu^2.
 
     Where noise hides P1, W is a random direction, and P1 + P2 is still as accurate as one sum at all of mu^2.
@@ -385,24 +351,13 @@ class PartyRounds(Planned):
         schema = PartyUpdateSchema.of(_require_parties(self.first))
         return replace(self.first, schema=schema, published=PLACEHOLDER)
 
-    @property
-    def priced(self) -> tuple[Plan, ...]:
-        """The two plans; an update costs the same at all weights."""
-        return (self.first, self.update)
+    @cached_property
+    def steps(self) -> Steps:
+        """The directions, which a session without a sum repeats in the place of the updates, and the updates."""
+        return Steps((Step("directions", self.first), Step("updates", self.update, published=_start)))
 
     def _content(self) -> bytes:
         return bytes.fromhex(self.first.digest)
-
-    def next(self, releases: Releases) -> Plan | None:
-        """Return the plan of the directions, once more if they had no sum; that of the updates; then None."""
-        if len(releases) > 1:
-            return None
-        first = releases[0] if releases else None
-        if first is None:
-            return self.first
-        if first.plan != self.first:
-            raise PlanError("release 0 is not of this course; give the release of its first round")
-        return replace(self.update, published=Published.of({"W": _start(first)}, history(releases)))
 
 
 def _require_parties(plan: object) -> PartySchema:
@@ -414,11 +369,12 @@ def _require_parties(plan: object) -> PartySchema:
     return plan.schema
 
 
-def _start(first: Release) -> Values:
+def _start(past: Past) -> Published:
     """Scale the noisy sum to a fixed length, because its own depends more on cohort and noise than on the classes.
 
     ``fsum`` makes bits equal on every machine.
     """
-    total: NDArray[np.float64] = np.asarray(first.moments.P, np.float64)
+    (directions,) = past.of("directions")
+    total: NDArray[np.float64] = np.asarray(directions.moments.P, np.float64)
     length = math.sqrt(math.fsum(np.square(total).ravel()))
-    return Values.rounded(_LENGTH * total / (length or 1.0))
+    return past.publish({"W": Values.rounded(_LENGTH * total / (length or 1.0))})

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from privstats.course.base import Course, DisjointRounds, Releases, verify_next
+from privstats.course.promise import plans_by_place
 from privstats.dp import Cost, Ledger, Spend
 from privstats.dp.privacy import Adjacency
 from privstats.errors import LedgerError, PlanError
 from privstats.ledger.charges import RoundCharge
+from privstats.ledger.price import price
 from privstats.ledger.records import ApartBy
 from privstats.optional_dependencies import require
 from privstats.plan import Plan
@@ -53,11 +55,23 @@ def spend(
     if not sums_only:
         for plan in course.priced:  # before anything is spent on rounds that could not be measured here
             require(*plan.schema.packages, by="measuring this course")
-    costs = [
-        Cost(plan.schema, plan.privacy, plan.noise, plan.masking.failure * sessions, many, plan.condition)
-        for plan in course.priced
-    ]
+
+    def cost(plan: Plan) -> Cost:
+        return Cost(plan.schema, plan.privacy, plan.noise, plan.masking.failure * sessions, many, plan.condition)
+
+    costs = [_dearest(list(map(cost, plans)), ledger, dataset) for plans in plans_by_place(course)]
     return ledger.spend_course(dataset, course=course.digest, run=run, nodes=course.most, costs=costs, apart=apart)
+
+
+def _dearest(costs: Sequence[Cost], ledger: Ledger, dataset: str) -> Cost:
+    """Return the dearest of the sessions that may come at one place, in the account's own unit and adjacency.
+
+    A plan's own adjacency prices its place. Under another one a session of other sums may cost more there.
+    """
+    if len(costs) == 1:
+        return costs[0]
+    account = ledger.account(dataset)
+    return max(costs, key=lambda each: price(account, [each]).mu)
 
 
 def authorize(course: Course, plan: Plan, releases: Releases, ledger: Ledger, entry: Spend) -> RoundCharge:

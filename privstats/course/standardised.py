@@ -10,9 +10,9 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from privstats.course.base import Releases
-from privstats.course.planned import Planned, require_plan
+from privstats.course.planned import Stepped, require_plan
 from privstats.course.promise import Promise, part_of, promised
+from privstats.course.steps import Past, Step, Steps
 from privstats.errors import PlanError, ReleaseError
 from privstats.estimates.denoise import Array
 from privstats.plan import Plan
@@ -34,7 +34,7 @@ _CLEAR = 2.0  # a mean below this many noise deviations counts as 0
 
 
 @dataclass(frozen=True)
-class Standardised(Planned):
+class Standardised(Stepped):
     """Means and squares of columns and target, then the plan's sums of rows in ranges that follow from them.
 
     A column is centred by its mean and divided by three deviations. The target is clipped at three or more root mean
@@ -97,26 +97,17 @@ class Standardised(Planned):
         privacy = part_of(self.plan, self.share / (1 - self.share), _SHARES)
         return replace(self.plan, schema=replace(self.schema, folds=1), privacy=privacy)
 
-    @property
-    def priced(self) -> tuple[Plan, ...]:
-        """The two plans; the second costs the same in any ranges."""
-        return (self.first, self.plan)
+    @cached_property
+    def steps(self) -> Steps:
+        """The ranges, then the sums within them; in public ranges if the first session has no sum."""
+        return Steps((Step("ranges", self.first, tries=1), Step("sums", self.plan, tries=1, form=self._within_ranges)))
+
+    def _within_ranges(self, past: Past) -> Plan:
+        ranges = past.first("ranges")
+        return self.plan if ranges is None else replace(self.plan, schema=behind_ranges(self.schema, ranges))
 
     def _content(self) -> bytes:
         return msgspec.json.encode((self.plan.digest, self.share))
-
-    def next(self, releases: Releases) -> Plan | None:
-        """Return the plan in the first release's ranges; in public ones if it has no sum."""
-        if not releases:
-            return self.first
-        if len(releases) > 1:
-            return None
-        (release,) = releases
-        if release is None:
-            return self.plan
-        if release.plan != self.first:
-            raise PlanError("a release is not of this course; give the releases of its own sessions, in order")
-        return replace(self.plan, schema=behind_ranges(self.schema, release))
 
 
 def behind_ranges(schema: RidgeSchema, first: Release) -> RidgeSchema:

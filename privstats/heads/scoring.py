@@ -243,7 +243,10 @@ def scores_alone(head: Any, rows: NDArray[Any]) -> ScoresAndShares:
 
 def _checked(head: Any) -> Content:
     if not hasattr(head, "_probabilities") or not hasattr(head, "get_params"):
-        raise HeadError(f"only a classifier has a score to count, got {type(head).__name__}; give a fitted head")
+        raise HeadError(
+            f"only a classifier has a score to count, got {type(head).__name__}: pass a fitted classifier; `privstats "
+            "table RELEASE` prints a regression with its errors"
+        )
     check_is_fitted(head, "rule_")
     if len(head.classes_) < 2:
         raise HeadError("the head knows one class and predicts no other, so there is nothing to score")

@@ -51,7 +51,7 @@ class Guesses:
     Attributes:
         variance: of a column behind its range; 1/3 for uniform on -1 to 1.
         residual: standard deviation of outcomes about the lines, in outcome units; None: a quarter of the range.
-        treated: share of the treated, if not randomised.
+        treated: share of the treated, if not randomised; of hazards by an arm, that of the arm.
         separation: standard deviation of the log odds of treatment: 0 for a coin, 1 for moderate confounding.
         rarest: share of records in the last stratum, or with the last text of a column; None: as many as with others.
     """
@@ -195,7 +195,7 @@ def forecast(
     """
     given = Guesses(**guesses)
     study, chance = study_of(plan), np.random.default_rng(0)
-    read = [study.read(releases, alpha) for releases in islice(_drawn(study, given, chance, draws), draws)]
+    read = [_read(study, releases, alpha) for releases in islice(_drawn(study, given, chance, draws), draws)]
     rows = tuple(_forecast_row(name, [each[place] for each in read], draws) for place, name in enumerate(study.names))
     why = Counter(row.why for each in read for row in each if row.why)
     return Forecast(given.records, draws, rows, why.most_common(1)[0][0] if why else "")
@@ -204,20 +204,24 @@ def forecast(
 def forecast_sentences(plan: Plan | Course) -> list[str]:
     """Return the forecast of a plan or course of effects or hazards at its most records.
 
-    It is a warning where no row will be reported, and empty for other plans and where a guess is missing.
+    It is a warning where no draw reports a row, and empty for other plans.
     """
     schema = getattr(plan, "schema", None)
     if not isinstance(plan, Plan | Effect | Hazard) or not isinstance(schema, EffectSchema | HazardSchema):
         return []
     cohort = plan.cohort if isinstance(plan, Plan) else plan.plan.cohort
+    if isinstance(schema, HazardSchema) and schema.expected_events is None:
+        return ["no forecast of the rows that will be reported: set expected_events in [schema], a public guess"]
     try:
         found = forecast(plan, records=cohort.max_records)
-    except (PlanError, ReleaseError):
+    except (PlanError, ReleaseError):  # the plan of a later session, whose course has the forecast
         return []
     other = "other guesses: `privstats plan suggest --half-width`"
-    if not found.reports_nothing:
+    hidden = [row.name for row in found.rows if not row.reported]
+    if not hidden:
         return [f"{found.sentence}, for columns spread evenly over their ranges; {other}"]
-    return [f"WARNING: no row will be reported ({found.sentence}): {found.why}; {other}"]
+    what = "no row will" if found.reports_nothing else f"{_few(hidden)} will not"
+    return [f"WARNING: {what} be reported ({found.sentence}): {found.why}; {other}"]
 
 
 def study_of(plan: Plan | Effect | Hazard) -> Study:
@@ -230,6 +234,14 @@ def study_of(plan: Plan | Effect | Hazard) -> Study:
     if study is None:
         raise PlanError("forecasts are drawn of regressions, effects and hazards: pass a plan of one of these")
     return study(plan)
+
+
+def _read(study: Study, releases: Sequence[Release], alpha: float) -> list[_Row]:
+    """Return the rows of one draw; all are hidden where the reader refuses the releases."""
+    try:
+        return study.read(releases, alpha)
+    except ReleaseError as error:
+        return [_Row(-math.inf, math.inf, str(error))] * len(study.names)
 
 
 def _forecast_row(name: str, draws: Sequence[_Row], number: int) -> ForecastRow:
@@ -456,7 +468,7 @@ def _persons(
     end = schema.bins.edges[-1]
     times = chance.exponential(1 / np.maximum(low * risk / end, 1e-12))
     if by is not None:
-        u[:, names.index(by)] = chance.random(records) < guesses.share_of(2)[1]
+        u[:, names.index(by)] = chance.random(records) < guesses.treated
     table: dict[str, Any] = dict(zip(names, u.T, strict=True))
     table |= {schema.bins.name: np.minimum(times, end), schema.event: (times < end) * 1}
     if schema.strata is not None:
@@ -500,11 +512,7 @@ def _read_slopes(releases: Sequence[Release], alpha: float, constants: int) -> l
     schema: Any = release.plan.schema
     target = 0 if schema.targets > 1 else None
     records = None if constants else release.plan.cohort.max_records
-    try:
-        table = ols(release, target=target, records=records, unclipped=True)
-    except ReleaseError as error:
-        return [_Row(-math.inf, math.inf, str(error))] * (schema.features - constants)
-    return _regression_rows(table, alpha, constants)
+    return _regression_rows(ols(release, target=target, records=records, unclipped=True), alpha, constants)
 
 
 def _regression_rows(table: Any, alpha: float, first: int) -> list[_Row]:

@@ -177,10 +177,12 @@ def last_step(
         radius: R, the largest norm of a row.
         rows: from weights to parameters, ``(m, d)``.
     """
-    equations = _equations(present[-1], design)
+    earlier = _earlier(present, weights, radius, design)
+    near = [present[-1 - each.rounds] for each in earlier if each.moved <= _SETTLED]
+    equations = _equations(present[-1], near, design)
     contrasts = rows if design is None else design.contrasts
     inversion = Inversion(equations, contrasts, math.inf, remainder(equations, radius))
-    return LastStep(inversion, rows @ weights[-1], _earlier(present, weights, radius, design))
+    return LastStep(inversion, rows @ weights[-1], earlier)
 
 
 def is_robust(release: Release) -> bool:
@@ -212,14 +214,27 @@ def _earlier(
     return tuple(rounds)
 
 
-def _equations(last: Release, design: CellDesign | None = None) -> NormalEquations:
+def _equations(last: Release, near: Sequence[Release], design: CellDesign | None = None) -> NormalEquations:
     H, g = _symmetric(last), np.asarray(last.moments.g)
-    J = _symmetric(last, "J") if is_robust(last) else None
+    J, sigma_J = _second_moment([last, *near]) if is_robust(last) else (None, 0.0)
     if design is not None:
         H, g, J = design.gram(H), design.vector(g), None if J is None else design.gram(J)
     sigma = reckoned_sigma(last)
-    noise = {"sigma_G": sigma["H"], "sigma_h": sigma["g"], "sigma_q": 0.0, "sigma_J": sigma.get("J", 0.0)}
+    noise = {"sigma_G": sigma["H"], "sigma_h": sigma["g"], "sigma_q": 0.0, "sigma_J": sigma_J}
     return NormalEquations(H, g, 0.0, **noise, degrees=math.inf, known_variance=1.0, score_variance=J)
+
+
+def _second_moment(rounds: Sequence[Release]) -> tuple[Array, float]:
+    """Return the mean of J over rounds, the last one first, and its standard deviation.
+
+    Rounds have independent noise, which the mean divides by the root of their number. The expectation of a squared
+    residual is the outcome's variance plus the squared error of the model's mean: no weights make it smaller than the
+    variance. Truncation of persons' averages is the same in all rounds, so the mean keeps it.
+    """
+    last, number = rounds[0], len(rounds)
+    noise = math.sqrt(sum(each.sigma["J"] ** 2 for each in rounds)) / number
+    truncated = math.sqrt(max(reckoned_sigma(last)["J"] ** 2 - last.sigma["J"] ** 2, 0.0))
+    return np.mean([_symmetric(each, "J") for each in rounds], axis=0), math.hypot(noise, truncated)
 
 
 def _symmetric(release: Release, letter: str = "H") -> Array:

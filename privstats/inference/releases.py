@@ -134,22 +134,22 @@ def _number(names: Sequence[str], column: object) -> int:
 
 def map_columns(transform: Sequence[Transform], columns: int) -> tuple[Array, Array]:
     """Return ``(scale, shift)`` of u = scale x + shift; refuse maps that mix columns."""
+    for place, step in enumerate(transform):  # all before any arithmetic: other maps change the number of columns
+        last = isinstance(step, ConstantFeature) and place == len(transform) - 1
+        if not last and not isinstance(step, Centre | Scale | Levels):
+            raise ReleaseError(
+                f"the plan maps records by {step.kind!r}, after which a coefficient belongs to no column; use "
+                "Centre, Scale and a last ConstantFeature only"
+            )
     scale, shift = np.ones(columns), np.zeros(columns)
-    for place, step in enumerate(transform):
+    for step in transform:
         match step:
             case Centre(centre):
                 shift = shift - np.array(centre)
             case Scale(per):
                 scale, shift = scale / np.array(per), shift / np.array(per)
-            case ConstantFeature() if place == len(transform) - 1:
+            case _:  # a column of texts is 0 and 1 then
                 pass
-            case Levels():  # a column of texts is 0 and 1 then
-                pass
-            case _:
-                raise ReleaseError(
-                    f"the plan maps records by {step.kind!r}, after which a coefficient belongs to no column; use "
-                    "Centre, Scale and a last ConstantFeature only"
-                )
     return scale, shift
 
 

@@ -10,9 +10,10 @@ from privstats.dp import Privacy
 from privstats.plan.devices import Devices, min_stated_epsilon
 from privstats.plan.plan import Plan
 from privstats.schema import Categories, Schema
+from privstats.transforms import Cells
 
 if TYPE_CHECKING:
-    from privstats.schema import EffectSchema
+    from privstats.schema import EffectSchema, ScoreSchema
 
 _EXACT: Mapping[str, str] = {
     "counts": "WARNING: exact count tables reveal every cell of one record, and suppressing small cells does not help "
@@ -109,7 +110,50 @@ def _of_two(schema: Any) -> tuple[str, ...]:
     return (*arm, *(schema.outcome_names or ("the outcome",)) * (schema.outcome == (0.0, 1.0)))
 
 
-_OF_KIND: Mapping[str, Callable[[Any], list[str]]] = {"effect": _of_effect, "hazard": number_facts}
+def gap_facts(schema: Any) -> list[str]:
+    """State what gaps in declared columns do to a regression; nothing where no columns are declared.
+
+    Example:
+        >>> from privstats.review.special_facts import gap_facts
+        >>> columns = (ps.Truth("cause"), ps.Truth("drug"))
+        >>> transform = (ps.Cells(columns, missing="left out"), ps.transforms.ConstantFeature(1.0))
+        >>> schema = ps.RidgeSchema(clip_norm=2**0.5, target_bound=5.0, transform=transform)
+        >>> gap_facts(schema)[0].partition(":")[0]
+        'a record with a gap in a declared column is in no sum, and its data holder alone sees how many of its own are'
+    """
+    cells = schema.transform[0] if schema.transform else None
+    if not isinstance(cells, Cells) or (cells.missing is None and len(cells.columns) == 1):
+        return []
+    if cells.missing:
+        return [
+            "a record with a gap in a declared column is in no sum, and its data holder alone sees how many of its own "
+            "are: estimates are of complete records"
+        ]
+    warning = "WARNING: " if schema.task == "score" else ""  # rounds of scores end in a table of estimates
+    return [
+        f"{warning}gaps in declared columns count as cells of their own, which suits predictions and biases estimates: "
+        "a table (ols, logit, poisson) reports no contrast where a column has more gaps than noise could show; for a "
+        'table, state missing = "left out" beside the columns, as `privstats plan init --gaps excluded` does'
+    ]
+
+
+def _of_score(schema: ScoreSchema) -> list[str]:
+    if schema.family != "poisson" or schema.errors:
+        return gap_facts(schema)
+    return [
+        *gap_facts(schema),
+        "intervals will assume that the variance of counts with equal columns equals their mean; counts of visits or "
+        'relapses usually vary more, and intervals then miss too often: set errors = "robust", which assumes no '
+        "variance, for 5 % of the budget",
+    ]
+
+
+_OF_KIND: Mapping[str, Callable[[Any], list[str]]] = {
+    "effect": _of_effect,
+    "hazard": number_facts,
+    "ridge": gap_facts,
+    "score": _of_score,
+}
 
 
 def device_facts(plan: Plan) -> list[str]:

@@ -1,10 +1,13 @@
 """The rows of the inference benchmarks: what is counted, and a peer that is not installed says so."""
 
+from argparse import Namespace
+
 import numpy as np
 import pytest
+from scipy.special import expit
 
 from benchmarks import inference_tables, table
-from benchmarks.inference import coverings, peers_of_sites, repeated
+from benchmarks.inference import coverings, peers_of_sites, repeated, stretched
 from benchmarks.inference.coverings import Answer, Peer, compared, tallied
 from privstats.errors import ReleaseError
 from privstats.randomness import seeded
@@ -88,3 +91,24 @@ def test_odal_is_close_to_the_pooled_maximum():
     pooled = peers_of_sites._maximum(np.c_[np.ones(len(y)), X], y, np.zeros(3))
     found = peers_of_sites._odal(world, seeded(0))
     assert (np.abs(found.estimate - pooled) < 0.3 * (found.high - found.low) / 3.92).all()
+
+
+def test_one_row_is_measured_between_those_that_are_stored(monkeypatch):
+    monkeypatch.setattr(stretched, "EDGES", {"a": [("", each, 1, 1.0, None) for each in "xyz"], "b": []})
+    monkeypatch.setattr(stretched, "covered", lambda *world: world[1])
+    monkeypatch.setattr(stretched, "stored", lambda _: {"a": ["old x", "old y"]})
+    options = Namespace(quick=False, runs=3, only="", row=1)
+    assert list(stretched.tables(options)) == [("a", ["x", "old y"])]
+    assert list(stretched.tables(Namespace(**{**vars(options), "row": 3}))) == [("a", ["old x", "old y", "z"])]
+    monkeypatch.setattr(stretched, "stored", lambda _: {})
+    with pytest.raises(SystemExit, match="--row must be at most 1 of 'a'"):
+        list(stretched.tables(Namespace(**{**vars(options), "row": 3})))
+
+
+def test_the_line_that_is_nearest_to_a_line_of_log_odds_is_that_line():
+    grid = np.array([(1.0, x, held) for held in (0, 1) for x in np.linspace(-1, 1, 9)])
+    line = np.array([-2.0, 0.4, 0.7])
+    shares = np.linspace(1, 2, len(grid)) / 27
+    assert stretched.nearest_line(grid, shares, expit(grid @ line)) == pytest.approx(line)
+    bent = stretched.nearest_line(grid, np.ones(len(grid)), expit(grid @ line + 2 * grid[:, 1] ** 2))
+    assert bent[0] > line[0] + 0.5

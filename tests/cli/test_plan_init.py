@@ -224,6 +224,9 @@ name = "ill"
 kind = "categories"
 values = ["no", "yes"]
 """
+NUMERIC = COLUMNS.replace('kind = "numeric"\nedges = [40, 60]', 'kind = "truth"').replace(
+    'kind = "categories"\nvalues = ["no", "yes"]', 'kind = "numeric"'
+)
 
 
 def test_of_a_private_table_the_names_are_read_and_nothing_else(init, tmp_path):
@@ -260,10 +263,7 @@ def test_declared_columns_make_a_plan_without_a_clip_norm_to_choose(init, tmp_pa
     assert "the declared columns answer --clip-norm: omit these options" in str(refused.exception)
     refused = init("--yes", "--force", "--public", "c.toml", "--target", "ill", *options(**dict.fromkeys(GIVEN)))
     assert "missing: --clients, " in str(refused.exception), "no choice of privacy follows from columns"
-    numeric = COLUMNS.replace('kind = "numeric"\nedges = [40, 60]', 'kind = "truth"').replace(
-        'kind = "categories"\nvalues = ["no", "yes"]', 'kind = "numeric"'
-    )
-    (tmp_path / "c.toml").write_text(numeric)
+    (tmp_path / "c.toml").write_text(NUMERIC)
     words = ("--yes", "--force", "--public", "c.toml", "--target", "ill", *OPEN, "--target-bound", "9")
     assert init(*words).exit_code == 0
     schema = ps.Plan.read("plan.toml").schema
@@ -291,13 +291,35 @@ def test_a_target_declared_as_truth_reads_its_pair(init, tmp_path, pair, classes
         assert ps.measure(schema, table, labels, unreadable="leave out").N.tolist() == [2, 3]
 
 
-def test_complete_records_are_declared_for_a_table_of_effects(init, tmp_path):
+@pytest.mark.parametrize(
+    ("words", "missing", "stated"),
+    [
+        ((), "left out", "a record with a gap in a declared column is in no sum"),
+        (("--gaps", "excluded"), "left out", "estimates are of complete records"),
+        (("--gaps", "cell"), None, "reports no contrast where a column has more gaps than noise could show"),
+    ],
+)
+def test_a_regression_excludes_records_with_gaps_unless_it_is_for_predictions(init, tmp_path, words, missing, stated):
+    (tmp_path / "c.toml").write_text(NUMERIC)
+    regression = ("--yes", "--public", "c.toml", "--target", "ill", *OPEN, "--target-bound", "9")
+    done = init(*regression, *words, code=0)
+    plan = ps.Plan.read("plan.toml")
+    assert plan.schema.transform[0].missing == missing
+    assert stated in " ".join(done.output.split())
+    assert stated in " ".join(ps.plan.facts(plan))
+
+
+def test_gaps_are_asked_about_in_a_regression_on_declared_columns_alone(init, tmp_path):
     (tmp_path / "c.toml").write_text(COLUMNS)
-    init("--yes", "--public", "c.toml", "--target", "ill", *OPEN, "--complete", code=0)
-    assert ps.Plan.read("plan.toml").schema.transform[0].missing == "left out"
-    assert "--complete is for declared columns" in str(init("--yes", "--force", *OPEN, "--complete").exception)
-    refused = init("--yes", "--force", "--task", "rows", "--public", "c.toml", *OPEN, "--complete")
-    assert "omit --complete" in str(refused.exception)
+    words = ("--yes", "--public", "c.toml", "--target", "ill", *OPEN)
+    init(*words, code=0)
+    assert ps.Plan.read("plan.toml").schema.transform[0].missing is None, "a model of classes predicts"
+    assert "--gaps does not go with the other answers" in str(init(*words, "--force", "--gaps", "cell").exception)
+    plain = options(task="ridge", classes=None, target_bound=9)
+    assert "--gaps does not go with" in str(init("--yes", "--force", *plain, "--gaps", "cell").exception)
+    (tmp_path / "c.toml").write_text(NUMERIC)
+    refused = init(*words, "--force", "--target-bound", "9", "--gaps", "zero")
+    assert "gaps must be excluded or cell, got 'zero'" in str(refused.exception)
 
 
 def test_a_public_file_is_read_as_a_whole(init, tmp_path, monkeypatch):
@@ -402,6 +424,16 @@ def test_a_study_of_an_effect_or_of_hazards_is_asked_for_and_becomes_a_course(in
     assert course.plan.schema.clip_norm == pytest.approx(3**0.5)
     assert "key_agreement = " in Path("plan.toml").read_text()
     assert course.plan.key_agreement == "mlkem768-x25519"
+
+
+def test_robust_errors_of_hazards_are_an_answer(init):
+    init("plain.toml", "--yes", *words_of(HAZARDS), code=0)
+    init("robust.toml", "--yes", *words_of({**HAZARDS, "errors": "robust"}), code=0)
+    plain, robust = (ps.Plan.read(name).schema for name in ("plain.toml", "robust.toml"))
+    assert (plain.errors, robust) == (None, replace(plain, errors="robust"))
+    assert "errors" not in Path("plain.toml").read_text()
+    refused = init("other.toml", "--yes", *words_of({**HAZARDS, "errors": "HC1"}))
+    assert "errors must be 'robust' or omitted, got 'HC1'" in str(refused.exception)
 
 
 @pytest.mark.parametrize(("events", "warned"), [(300, None), (350, "ratio is above 2"), (600, "hazard of 1: the")])

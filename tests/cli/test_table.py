@@ -271,6 +271,13 @@ def test_every_reader_has_a_paragraph_for_a_paper(privstats, folder, reader):
     assert len(done.stdout.splitlines()) == 1
 
 
+@pytest.mark.parametrize("reader", READERS)
+def test_a_csv_file_holds_the_rows_as_data(privstats, folder, reader):
+    given = ("table", *READERS[reader], "--reader", reader)
+    privstats(*given, "--out", "rows.csv", cwd=folder, code=0)
+    assert (folder / "rows.csv").read_text() == privstats(*given, "--format", "csv", cwd=folder).stdout
+
+
 def test_a_table_is_written_to_a_file_and_never_over_one(privstats, folder, monkeypatch):
     given = ("table", *READERS["km"], "--reader", "km")
     done = privstats(*given, "--out", "curves.tex", "--methods", cwd=folder)

@@ -253,7 +253,9 @@ def test_a_party_computes_the_next_plan_anew_and_compares_it_to_the_last_digit(t
     wrong = replace(plan, schema=replace(plan.schema, transform=(other, *maps)))
     with pytest.raises(ps.PlanError, match="is not the one that follows from the course and these releases"):
         verify_next(course, wrong, counts)
-    with pytest.raises(ps.PlanError, match="release 1 is not of this course; give those of its own sessions, in order"):
+    with pytest.raises(
+        ps.PlanError, match="release 1 is not of this course's session 'finer counts'; give the releases of its own"
+    ):
         course.next([counts[0], counts[0]])
 
 

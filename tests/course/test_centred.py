@@ -156,7 +156,7 @@ def test_a_party_admits_the_centre_that_follows_and_no_other(released: Any) -> N
     other = replace(plan, schema=replace(plan.schema, transform=(*before, moved, last)))
     for wrong, history in ((other, releases[:1]), (plan, [None]), (found.plan, releases[:1])):
         refused(PlanError, "not the one that follows", ps.course.verify_next, found, wrong, history)
-    refused(PlanError, "release of its mean", found.next, [releases[1]])
+    refused(PlanError, "release 0 is not of this course's session 'mean'", found.next, [releases[1]])
 
 
 def test_a_release_from_a_file_gives_the_same_plan(released: Any, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import privstats as ps
 from privstats.contrib.synthetic.columns import schema_of
 from privstats.contrib.synthetic.course import Synthetic
 from privstats.course import Alignment, DisjointRounds, Single, read, write
-from privstats.course.kinds import KINDS, CourseKind, course_kind, register
+from privstats.course.kinds import KINDS, CourseKind, course_kind, labels_of, register
 from privstats.engines.network.parts import CONTRIBUTIONS
 from privstats.errors import PlanError, PrivstatsError
 from privstats.moments import kind_of
@@ -148,7 +148,7 @@ def test_a_row_answers_whatever_is_asked_of_a_course_of_its_kind(name: str, tmp_
     assert fields(row.type)[0].type in ("Plan", ps.Plan, "Rest")
     labels = [line[0] for line in sessions.course_table(course).rows]
     told = labels[: len(labels) - (course.most > 1 and course.mu < math.inf)]  # the last is of all
-    named = [label.partition(": ")[0] for label in row.labels(course)]
+    named = [label.partition(": ")[0] for label in labels_of(course)]
     ends = [str(label).partition(": ")[0].split(" to ") for label in told]  # those that do the same are one row
     at = [(named.index(first), named.index(last)) for first, *_, last in ([*end[:1], *end] for end in ends)]
     assert [place for first, last in at for place in range(first, last + 1)] == list(range(len(course.priced)))
@@ -232,7 +232,7 @@ def test_only_a_stream_pauses_weighs_and_names_its_nodes_together() -> None:
     stream, correlated = stream_of(4, "tree"), stream_of(4, "square-root")
     pauses = [place for place in range(1, stream.most) if KINDS["stream"].pauses(stream, place)]
     assert pauses == [1, 3, 4]  # the first nodes of epochs 1, 2 and 3
-    assert KINDS["stream"].labels(stream) == ["each of 7"]
+    assert labels_of(stream) == ("each of 7",)
     assert KINDS["stream"].weighs(correlated)
     assert {name for name, row in KINDS.items() if row.charge == "registry"} == {"stream"}
     assert {name for name, row in KINDS.items() if row.gives_back} == {"single", "stream"}

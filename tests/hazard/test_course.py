@@ -258,7 +258,7 @@ def test_a_round_without_a_sum_publishes_its_weights_again(releases: list[Any]) 
     assert course.next((counts, None, None, None, None, None)) is None
     with pytest.raises(PlanError, match="not of this course"):
         course.next((counts, releases[1]))
-    with pytest.raises(PlanError, match="the first release is not of this course's counts"):
+    with pytest.raises(PlanError, match="release 0 is not of this course's session 'counts'"):
         course.next((first,))
 
 

@@ -11,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import privstats as ps
+from benchmarks.inference import cell_worlds
 from benchmarks.inference.cells import FAR, RARE, CellWorld, coverage
+from benchmarks.inference.coverings import tallied
 from benchmarks.inference.found_cuts import FoundWorld
 from benchmarks.inference.found_cuts import coverage as found_coverage
 from privstats import course as courses
@@ -173,6 +175,17 @@ def test_a_declaration_without_gaps_makes_estimates_of_complete_records():
     assert low < 0 < high
     assert "records with a gap in cause, arm are excluded: estimates are of the others" in fit.notes
     assert "missing" not in " ".join(fit.notes), "no record could be in these cells"
+
+
+@pytest.mark.parametrize("by", ["coin", "arm", "value"])
+def test_complete_records_cover_an_arm_without_effect_wherever_gaps_come_from(by):
+    runs, world = 60, (5_000, 3.0)
+    row = tallied(f"complete {by}", cell_worlds.gaps("linear", 0.3, by, "left out")(*world), runs)
+    assert row["told"] == 1.0
+    assert row["told and missed"] <= 0.05 + 4 * (0.05 * 0.95 / runs) ** 0.5
+    biased = tallied(f"cells {by}", cell_worlds.gaps("linear", 0.3, by, "cells")(*world), 10)
+    assert biased["told and missed"] > 0.5, "the world would show a bias"
+    assert tallied(f"hidden {by}", cell_worlds.gaps("linear", 0.3, by, "hidden cells")(*world), 10)["told"] == 0.0
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -9,7 +9,7 @@ import pytest
 
 import privstats as ps
 from privstats import inference as inf
-from privstats.errors import PlanError
+from privstats.errors import PlanError, ReleaseError
 from privstats.inference import forecasts
 from privstats.inference.forecasts import DRAWS, Guesses, forecast_sentences, study_of
 from tests import made
@@ -54,6 +54,21 @@ def test_a_rare_stratum_hides_every_ratio_where_even_ones_do_not():
     course = survival(2_000, 8.0, records=8_000, strata=strata)
     even, rare = (inf.forecast(course, records=8_000, draws=FEW, rarest=share) for share in (None, 0.02))
     assert even.worst.reported > rare.worst.reported
+
+
+def test_a_rare_stratum_leaves_the_arm_of_a_hazard_as_guessed():
+    """The share of the rarest stratum was also that of the arm, so forecasts hid what readers reported."""
+    site = ps.Categories("site", ("a", "b", "c", "d"))
+    course = ps.Hazard.start(
+        schema(times="continuous", expected_events=2_000, strata=site),
+        ps.Cohort(2, 2, 8_000),
+        made.promise(epsilon=8.0, delta=1e-6),
+        by="arm",
+    )
+    study = study_of(course)
+    drawn, _ = study.draw(Guesses(4_000, rarest=0.02, treated=0.3), 4_000, np.random.default_rng(0))
+    assert np.mean(drawn["arm"]) == pytest.approx(0.3, abs=0.03)
+    assert np.mean(np.array(drawn["site"]) == "d") == pytest.approx(0.02, abs=0.01)
 
 
 def test_the_names_are_those_of_the_plan_s_table():
@@ -113,7 +128,25 @@ def test_plans_of_other_kinds_have_no_forecast():
     assert forecast_sentences(plan) == []
     with pytest.raises(PlanError, match="forecasts are drawn of regressions, effects and hazards"):
         inf.forecast(plan, records=100)
-    assert forecast_sentences(course_of(2_000, 1.0)) == [], "expected_events is not guessed"
+    (line,) = forecast_sentences(course_of(2_000, 1.0))
+    assert "no forecast of the rows that will be reported: set expected_events" in line
+
+
+def test_a_draw_that_the_reader_refuses_reports_no_row(monkeypatch):
+    """The forecast of such a plan was empty, as if nothing were to say."""
+    monkeypatch.setattr(forecasts, "effects", lambda _: (_ for _ in ()).throw(ReleaseError("noise hides both arms")))
+    found = inf.forecast(trial(), records=500, draws=2)
+    assert (found.reports_nothing, found.why) == (True, "noise hides both arms")
+    (line,) = forecast_sentences(trial())
+    assert "no row will be reported" in line
+
+
+def test_rows_that_no_draw_reports_are_a_warning_next_to_others_that_are(monkeypatch):
+    rows = (forecasts.ForecastRow("age", 97, 0.2), forecasts.ForecastRow("arm", 0, math.inf))
+    monkeypatch.setattr(forecasts, "forecast", lambda *_, **__: forecasts.Forecast(400, 100, rows, "noise hides it"))
+    (line,) = forecast_sentences(trial())
+    assert line.startswith("WARNING: arm will not be reported (forecast for 400 records: reported age in 97; arm in 0")
+    assert "): noise hides it; other guesses" in line
 
 
 def test_checks_of_a_plan_and_a_course_print_the_forecast(privstats, tmp_path):

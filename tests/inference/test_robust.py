@@ -15,6 +15,7 @@ from privstats import inference as inf
 from privstats import session
 from privstats.dp import joint_mu, sensitivity
 from privstats.errors import SchemaError
+from privstats.inference import last_step
 from privstats.inference.inversion import Inversion, NormalEquations
 from privstats.kinds.score import _mapped, own_scores
 from privstats.randomness import seeded
@@ -200,6 +201,31 @@ def test_a_table_states_the_variance_that_its_errors_assume():
     assert equal not in robust.assumed
     assert not any("overdispersion" in note for note in robust.notes)
     assert "robust" in str(robust.summary())
+
+
+def test_the_second_moment_is_the_mean_over_the_rounds_that_have_settled(monkeypatch):
+    """Their noise is independent; what truncation of persons' averages loses is the same in each."""
+    X, y = world(20_000, 5)
+    releases = played(POISSON, X, y, 8.0)
+    last = [np.asarray(each.moments.J) for each in releases[-3:]]
+    equations = inf.poisson(releases).errors.inversion.equations
+    assert np.allclose(equations.score_variance, sum(each + each.T for each in last) / 6)
+    sigma = releases[-1].sigma["J"]
+    assert equations.sigma_J == pytest.approx(sigma / math.sqrt(3))
+    lost = {**releases[-1].sigma, "J": math.hypot(sigma, 500.0)}
+    monkeypatch.setattr(last_step, "reckoned_sigma", lambda _: lost)
+    assert inf.poisson(releases).errors.inversion.equations.sigma_J == pytest.approx(
+        math.hypot(sigma / math.sqrt(3), 500.0)
+    )
+
+
+def test_a_round_far_from_the_last_weights_is_not_in_the_second_moment():
+    X, y = world(20_000, 5)
+    releases = played(replace(POISSON, rate=5.0), X, y, 8.0, rounds=2)
+    equations = inf.poisson(releases).errors.inversion.equations
+    J = np.asarray(releases[-1].moments.J)
+    assert np.array_equal(equations.score_variance, (J + J.T) / 2)
+    assert equations.sigma_J == releases[-1].sigma["J"]
 
 
 def test_noise_in_the_second_moment_makes_no_interval_narrower():

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from privstats import dp, session
+from privstats.course import Binned
 from privstats.dp import mechanisms
 from privstats.dp.calibration import Noise, calibrate
 from privstats.dp.gaussian import gaussian_mu
@@ -225,9 +226,9 @@ def closed_at_the_right(right: Any) -> Any:
     return lambda name, edges, missing: right(name, edges, closed="right", missing=missing)
 
 
-def later_counts_unpriced(right: Any) -> Any:
+def later_counts_unpriced(course: Any) -> Any:
     """What a course costs has one count session in it, however many there are."""
-    return property(lambda course: (course.first, *course._rest.priced))
+    return (course.first, *course._rest.priced) if isinstance(course, Binned) else course.steps.priced
 
 
 def calibration_as_added(schema: Any, weights: Any, adjacency: Any) -> float:

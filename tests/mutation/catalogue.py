@@ -5,7 +5,7 @@ that neither side sees fails the nightly run. How many there are: ``len(MUTANTS)
 """
 
 from privstats import dp, encoding, release, session
-from privstats.course import Binned
+from privstats.course.planned import Stepped
 from privstats.dp import privacy as models
 from privstats.dp.calibration import Noise
 from privstats.kinds.effect.sums import EffectMoments
@@ -288,7 +288,7 @@ MUTANTS: dict[str, Mutant] = {
         name_in("privstats.course.binned", "_count_plan", bugs.sessions_as_one),
         _BINNED + "test_all_sessions_together_cost_the_promise_and_no_more", plan="shares"),
     "later counts unpriced": bug("the price of cut points has their first count session in it and no other",
-        member(Binned, "priced", bugs.later_counts_unpriced),
+        member(Stepped, "priced", property(bugs.later_counts_unpriced)),
         _BINNED + "test_a_course_over_raw_tables_runs_to_a_head_with_all_of_its_promise", plan="shares"),
     "cells by counts": bug("how many cells the next session counts follows from the counts before",
         name_in("privstats.course.binned", "_refined", bugs.cells_by_counts),

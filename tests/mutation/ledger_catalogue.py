@@ -19,6 +19,7 @@ _WITHDRAWN = "tests/test_withdrawn.py::"
 _PRICE = "tests/ledger/test_price.py::"
 _HELD_OUT = "tests/engines/network/test_held_out.py::"
 _NODES = "tests/course/test_nodes.py::"
+_STEPS = "tests/course/test_steps.py::"
 _COURSE = "tests/threat_models/audits/test_course.py::"
 
 LEDGER_MUTANTS: dict[str, Mutant] = {
@@ -48,6 +49,10 @@ LEDGER_MUTANTS: dict[str, Mutant] = {
         name_in("privstats.course.planned", "require_promise", lambda right: lambda promise, mu: None),
         "tests/course/test_contract.py::test_a_promise_that_the_rounds_break_is_refused_in_one_sentence",
         plan="shares"),
+    "a retry at another session's price": bug(
+        "a session that a retry moved is priced as the session whose place it takes",
+        name_in("privstats.course.steps", "_dearest", lambda right: lambda steps: steps[-1].plan),
+        _STEPS + "test_a_place_costs_what_the_dearest_session_costs_that_a_retry_may_move_there", plan="shares"),
     "a split under replace-one": bug(
         "a party holds records out of sums whose noise does not hide one record more or less",
         name_in("privstats.engines.network.measuring", "require_hidden", lambda right: lambda course: None),

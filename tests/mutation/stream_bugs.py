@@ -9,6 +9,7 @@ import numpy as np
 
 from privstats import session
 from privstats.course import Rounds
+from privstats.course.planned import Stepped
 from privstats.course.recipes import RidgeRounds
 from privstats.dp import mechanisms
 from privstats.dp.calibration import Noise, calibrate
@@ -16,7 +17,7 @@ from privstats.plan import Plan
 from privstats.randomness import Generator
 from privstats.schema import GradientSchema, MeanSchema
 
-right_draw, right_priced, right_mean = mechanisms._sample, Rounds.priced, RidgeRounds.mean
+right_draw, right_mean = mechanisms._sample, RidgeRounds.mean
 
 
 def of_the_first_epoch(right: Any) -> Any:
@@ -78,9 +79,10 @@ def undivided(right: Any) -> Any:
     return lambda whole, part, shares: right(whole, 1.0, shares)
 
 
-def without_the_mean(course: Rounds) -> tuple[Plan, ...]:
+def without_the_mean(course: Stepped) -> tuple[Plan, ...]:
     """The price of a course whose second session is not on its bill."""
-    return tuple(plan for plan in right_priced.__get__(course) if plan is not course.mean)
+    priced = course.steps.priced
+    return tuple(plan for plan in priced if plan != course.mean) if isinstance(course, Rounds) else priced
 
 
 def mean_of_rows(recipe: RidgeRounds) -> MeanSchema:

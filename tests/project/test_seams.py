@@ -31,6 +31,7 @@ OF_THE_PROTOCOL = (
 )
 ROBUST_ERRORS = (  # of a regression, which assume no variance of the outcome
     "benchmarks/inference/stretched.py",
+    "privstats/cli/parts/questions.py",
     "privstats/inference/regression/score.py",
     "privstats/kinds/score.py",
     "privstats/review/certificate_checker.py",
@@ -46,8 +47,8 @@ OTHER_MEANINGS = {
     ("privstats/inference/head_scores.py", "threshold"),  # of a score, from which on a record is flagged
     ("benchmarks/raw_table_tables.py", "share"),  # a column of results: the part of the records in a class
     ("benchmarks/raw_tables/widths.py", "share"),  # the same
-    ("privstats/cli/parts/declaring.py", "complete"),  # records without a gap
-    ("privstats/cli/plan.py", "complete"),  # the option of that name
+    ("benchmarks/inference/robust_price.py", "share"),  # of the budget, for robust errors
+    ("benchmarks/inference_tables.py", "share"),  # the same
     ("privstats/inference/cell_design.py", "complete"),  # records without a gap
     *((file, "robust") for file in ROBUST_ERRORS),
 }

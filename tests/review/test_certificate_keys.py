@@ -15,7 +15,7 @@ import pytest
 import tomli_w
 
 import privstats as ps
-from privstats.review.certificate_checker import KEYS, SCHEMAS, STEPS, Refused, check
+from privstats.review.certificate_checker import KEYS, KINDS, STEPS, Refused, check
 from tests.made import refused
 from tests.plan.every_kind import PLANS, certified, keys_of_plans, with_tables
 from tests.plan.promised import keeps_the_promise, plan_of
@@ -95,8 +95,8 @@ def test_the_checker_knows_the_keys_of_a_plan_file_and_no_others() -> None:
     assert known == plans, "add the key to KEYS in review/certificate_checker.py"
     for task, kind in ps.schema.KINDS.items():
         own = {each.name for each in fields(kind) if each.init}
-        keys = {key.partition("=")[0].rstrip("?") for key in SCHEMAS[task].split()}
-        assert keys == own, f"add the key of {task} to SCHEMAS in review/certificate_checker.py"
+        keys = {key.partition("=")[0].rstrip("?") for key in KINDS[task].keys.split()}
+        assert keys == own, f"add the key to the class of {task} in review/certificate_checker.py"
 
 
 @pytest.mark.parametrize("name", PLANS)
@@ -191,7 +191,7 @@ def test_a_certificate_with_a_key_less_or_more_is_refused(name: str) -> None:
 
 
 def test_the_checker_has_a_row_for_every_kind_of_schema_and_no_other() -> None:
-    assert set(SCHEMAS) == set(ps.schema.KINDS)
+    assert set(KINDS) == set(ps.schema.KINDS)
     ours = {kind for kind, step in ps.transforms.base.kinds().items() if step.__module__.startswith("privstats.")}
     assert set(STEPS) == ours  # other tests bring maps of their own
 
@@ -200,7 +200,7 @@ def test_every_key_that_a_plan_can_have_stands_in_one_of_these_plans() -> None:
     """So that the tests above leave out each."""
     known = {
         key.partition("=")[0].rstrip("?")
-        for keys in (*KEYS.values(), *SCHEMAS.values(), *STEPS.values())
+        for keys in (*KEYS.values(), *(kind.keys for kind in KINDS.values()), *STEPS.values())
         for key in keys.split()
     }
     assert known - {key for name in PLANS for _, key in keys_of(certified(name).tables)} == set()

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 import privstats as ps
-from privstats.review.special_facts import number_facts
+from privstats.review.special_facts import gap_facts, number_facts
 from tests import made
 
 
@@ -36,6 +36,16 @@ def test_open_cut_points_are_told_with_the_course_that_finds_them():
     assert line.startswith("the cut points of age are open, so this plan is not run alone: `privstats course init")
     closed = ps.Cells(columns).with_edges({"age": (40.0,)})
     assert told(plan(schema=replace(schema, transform=(closed,))), "cut points") is None
+
+
+def test_counts_whose_variance_is_assumed_are_named_before_the_budget_is_spent():
+    constant = (ps.transforms.ConstantFeature(1.0),)
+    schema = ps.ScoreSchema(2, 2.0, family="poisson", target_bound=8.0, transform=constant)
+    subject = ps.Newton.start(schema, ps.Cohort(2, 2, 50_000), made.promise(epsilon=8.0)).first
+    assert 'set errors = "robust"' in told(subject, "counts with equal columns")
+    assert told(replace(subject, schema=replace(schema, errors="robust")), "counts with equal columns") is None
+    logistic = ps.ScoreSchema(2, 2.0, transform=constant)
+    assert told(replace(subject, schema=logistic), "counts with equal columns") is None
 
 
 @pytest.mark.ci
@@ -193,3 +203,29 @@ def test_columns_of_0_and_1_without_declared_texts_are_named_when_the_plan_is_ma
     assert number_facts(hazard)[0].startswith("died must hold numbers")
     texts = ps.transforms.Levels((), (ps.Categories("died", ("no", "yes")),))
     assert not number_facts(replace(hazard, transform=(texts, *hazard.transform)))
+
+
+def test_a_plan_states_before_it_is_paid_for_what_gaps_do_to_its_table():
+    columns = (ps.Truth("cause"), ps.Truth("drug"))
+
+    def facts(columns, missing, kind=ps.RidgeSchema, **more):
+        transform = (ps.Cells(columns, missing=missing), ps.transforms.ConstantFeature(1.0))
+        return gap_facts(kind(clip_norm=2**0.5, transform=transform, **more))
+
+    (complete,) = facts(columns, "left out", target_bound=5.0)
+    assert complete.endswith("estimates are of complete records")
+    assert facts(columns[:1], "left out", target_bound=5.0) == [complete]
+    (cells,) = facts(columns, None, target_bound=5.0)
+    assert cells.startswith("gaps in declared columns count as cells of their own")
+    assert facts(columns, None, ps.ScoreSchema) == [f"WARNING: {cells}"], "rounds end in a table and in no prediction"
+    assert not facts(columns[:1], None, target_bound=5.0), "gaps of the only column bias no other"
+    assert not gap_facts(ps.RidgeSchema(2, clip_norm=1.0, target_bound=5.0))
+    assert complete in ps.plan.facts(
+        plan(
+            schema=ps.RidgeSchema(
+                clip_norm=2**0.5,
+                target_bound=5.0,
+                transform=(ps.Cells(columns, missing="left out"), ps.transforms.ConstantFeature(1.0)),
+            )
+        )
+    )

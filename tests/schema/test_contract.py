@@ -25,7 +25,7 @@ from privstats.kinds import KINDS
 from privstats.plan.feasibility import _remedy
 from privstats.randomness import seeded
 from privstats.review.certificate import certificate_text
-from privstats.review.certificate_checker import SCHEMAS as CHECKED
+from privstats.review.certificate_checker import KINDS as CHECKED
 from privstats.review.certificate_checker import check
 from privstats.schema import Schema
 from privstats.schema.base import Statistic

@@ -20,22 +20,17 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 import privstats as ps
 from privstats.contrib.synthetic.course import Synthetic
-from privstats.contrib.synthetic.fit import fit_of
 from privstats.dp import Guarantee
-from privstats.intake.columns import read
-from privstats.moments.cells import cells_in
 from privstats.randomness import Generator, uniform
 from threat_models.audits.canary import GROUP_MU, lower_bounds
 from threat_models.bounds import Interval, clopper_pearson
 from threat_models.ceilings import reconstruction
+from threat_models.drawn_rows import ROWS_PER_RECORD, Codes, DrawnRows, cells_of
 
 Records = Mapping[str, Sequence[Any]]
-Codes = NDArray[np.intp]
 Features = NDArray[np.float64]
 
 SHADOW, DENSITY, CLOSEST = "shadow worlds", "density of measured tables", "closest rows"
-_ROWS_PER_RECORD = 20
-"""Rows cost nothing, and with many the sampling error of their shares vanishes."""
 
 
 @dataclass(frozen=True)
@@ -104,14 +99,14 @@ def membership(
         confidence: of all bounds together.
     """
     copies = max(1, round(GROUP_MU / course.mu))
-    own, others = _cells(course, {name: [value] for name, value in target.items()})[0], _cells(course, records)
-    worlds = [[_World.of(course, _joined(records, target, k), rng) for _ in range(trials)] for k in (0, copies)]
+    own, others = cells_of(course, {name: [value] for name, value in target.items()})[0], cells_of(course, records)
+    worlds = [[_world(course, _joined(records, target, k), rng) for _ in range(trials)] for k in (0, copies)]
     half = trials // 2
     out, present = (np.array([_agreement(world.rows, own) for world in kind]) for kind in worlds)
     learner = LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")
     learner.fit(np.vstack([out[:half], present[:half]]), np.repeat([0, 1], half))
     densities = [np.array([_density(world, own, others) for world in kind]) for kind in worlds]
-    closest = [np.array([_nearness(world.rows, own) for world in kind]) for kind in worlds]
+    closest = [np.array([world.nearness(own) for world in kind]) for kind in worlds]
     scores = {
         SHADOW: [np.asarray(learner.decision_function(each[half:]), np.float64) for each in (out, present)],
         DENSITY: densities,
@@ -153,11 +148,11 @@ def inference(
         trials: worlds; the first half learns how rows differ where a value is the target's.
     """
     truth = (uniform(trials, rng) * len(values)).astype(int)
-    owns = [_cells(course, {name: [value] for name, value in {**target, hidden: each}.items()})[0] for each in values]
+    owns = [cells_of(course, {name: [value] for name, value in {**target, hidden: each}.items()})[0] for each in values]
     place = [variable.name for variable in course.schema.variables].index(hidden)
     features = np.empty((trials, len(values), len(owns[0])))
     for at, value in enumerate(truth):
-        world = _World.of(course, _joined(records, {**target, hidden: values[value]}, 1), rng)
+        world = _world(course, _joined(records, {**target, hidden: values[value]}, 1), rng)
         features[at] = [_with_hidden(world.rows, own, place) for own in owns]
     half = trials // 2
     features -= features[:half].mean(axis=0)
@@ -173,30 +168,13 @@ def inference(
     return Inference(hits / (trials - half), clopper_pearson(hits, trials - half, confidence), blind, ceiling)
 
 
-@dataclass(frozen=True, eq=False)
-class _World:
-    """Rows in fine cells, and the places of the measured pairs."""
-
-    rows: Codes
-    pairs: Sequence[tuple[int, int]]
-
-    @classmethod
-    def of(cls, course: Synthetic, records: Records, rng: Generator) -> _World:
-        releases = ps.private_releases(course, records, ledger="uncharged", rng=rng, allow_reproducible=True)
-        fit = fit_of(course, releases)
-        own = np.random.default_rng(int(uniform(1, rng)[0] * 2**53))
-        rows = _ROWS_PER_RECORD * len(next(iter(records.values())))
-        names = [variable.name for variable in fit.fine]
-        pairs = [(names.index(a), names.index(b)) for a, b in fit.pairs]
-        return cls(fit.fine_cells(fit.model.draw(rows, own), own), pairs)
+def _world(course: Synthetic, records: Records, rng: Generator) -> DrawnRows:
+    releases = ps.private_releases(course, records, ledger="uncharged", rng=rng, allow_reproducible=True)
+    return DrawnRows.of(course, releases, ROWS_PER_RECORD * len(next(iter(records.values()))), rng)
 
 
 def _joined(records: Records, target: Mapping[str, Any], times: int) -> dict[str, list[Any]]:
     return {name: [*values, *[target[name]] * times] for name, values in records.items()}
-
-
-def _cells(course: Synthetic, records: Records) -> Codes:
-    return np.column_stack([cells_in(each, read(records[each.name])) for each in course.schema.variables])
 
 
 def _agreement(rows: Codes, own: Codes) -> Features:
@@ -212,13 +190,7 @@ def _with_hidden(rows: Codes, own: Codes, hidden: int) -> Features:
     return np.asarray((same * same[:, [hidden]]).mean(axis=0))
 
 
-def _nearness(rows: Codes, own: Codes) -> float:
-    """Return minus the mean number of columns that differ, over the nearest hundredth of the rows."""
-    differing = np.sort((rows != own).sum(axis=1))
-    return -float(differing[: max(1, len(rows) // 100)].mean())
-
-
-def _density(world: _World, own: Codes, others: Codes) -> float:
+def _density(world: DrawnRows, own: Codes, others: Codes) -> float:
     """Return the mean ratio, over measured pairs, of the density at the target in the rows and in the other records."""
     ratios = []
     for pair in world.pairs:

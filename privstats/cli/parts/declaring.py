@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from privstats.cli.parts.questions import GAPS
 from privstats.errors import DataError, PlanError
 from privstats.transforms import Categories, Cells, Column, ConstantFeature, Numeric, Truth
 
@@ -24,20 +25,15 @@ _PAIR, _NAMED = 2, 6
 
 @dataclass(frozen=True)
 class Declaration:
-    """The columns of a plan; the target is separate.
-
-    Attributes:
-        complete: exclude each record with a gap in a column.
-    """
+    """The columns of a plan; the target is separate."""
 
     columns: tuple[Column, ...]
     target: Column
-    complete: bool = False
 
     @property
     def cells(self) -> Cells:
-        """The declared columns as a map."""
-        return Cells(self.columns, missing="left out" if self.complete else None)
+        """The declared columns as a map; gaps have cells."""
+        return Cells(self.columns)
 
     @property
     def task(self) -> str:
@@ -49,14 +45,17 @@ class Declaration:
         """Answers to questions that the columns determine."""
         width = self.cells.width
         if self.task == "ridge":  # norm 1, plus a constant of length 1
-            return {"task": self.task, "features": width + 1, "clip_norm": math.sqrt(1 + _CONSTANT**2)}
+            norm = math.sqrt(1 + _CONSTANT**2)
+            return {"task": self.task, "features": width + 1, "clip_norm": norm, "declared": "regression"}
         return {"task": self.task, "classes": self._classes, "features": width, "clip_norm": 1.0}
 
-    @property
-    def fields(self) -> dict[str, Any]:
-        """Schema fields without a question."""
+    def fields(self, answers: Mapping[str, Any]) -> dict[str, Any]:
+        """Return schema fields that follow from the columns and the answers."""
         if self.task == "ridge":
-            return {"transform": (self.cells, ConstantFeature(_CONSTANT))}
+            gaps = answers["gaps"]
+            if gaps not in GAPS:
+                raise PlanError(f"gaps must be {' or '.join(GAPS)}, got {gaps!r}")
+            return {"transform": (replace(self.cells, missing=GAPS[gaps]), ConstantFeature(_CONSTANT))}
         names = tuple(map(str, getattr(self.target, "values", ())))
         return {"transform": (self.cells,), "class_names": names or None}
 
@@ -101,9 +100,8 @@ class RowsDeclaration:
     answers: ClassVar[dict[str, Any]] = {}
     open: ClassVar[tuple[str, ...]] = ()
 
-    @property
-    def fields(self) -> dict[str, Any]:
-        """Schema fields without a question."""
+    def fields(self, _answers: Mapping[str, Any]) -> dict[str, Any]:
+        """Return schema fields that follow from the columns."""
         return {"columns": self.tables}
 
     @property

@@ -26,6 +26,8 @@ _SUMMED, _PARTIES, _PROMISE = "What is summed", "Parties", "Promise"  # lists of
 _EFFECTS = "Effects and hazards"
 _SURVEYS = "Surveys"
 _SURVEY: Condition = ("task", ("survey",))
+GAPS: Mapping[str, Literal["left out"] | None] = {"excluded": "left out", "cell": None}
+"""Answers to what a gap in a declared column of a regression does, with the word of :class:`privstats.Cells` for it."""
 
 
 def as_it_is(answer: Any) -> Any:
@@ -272,6 +274,12 @@ QUESTIONS: tuple[Question, ...] = (
         asks="What is the largest target?",
         why="Larger ones are clipped to it; take it from public knowledge.",
         help="The largest target of a regression."),
+    _sum("gaps", "cell", kind=str, part="", where=("declared", ("regression",)), choices=tuple(GAPS), usual="excluded",
+        asks="Does a gap in a declared column exclude its record?",
+        why="excluded: for a table of estimates, which a cell for gaps would bias; each party sees how many of its own "
+            "records are excluded. cell: for predictions of records with gaps; a table is then hidden where a column "
+            "has gaps.",
+        help="Regression on declared columns: excluded, for a table of estimates (default), or cell, for predictions."),
     _model("features", 2, kind=int,
         asks="How many features has a record?",
         why="All columns except the one that is predicted.",
@@ -351,6 +359,12 @@ QUESTIONS: tuple[Question, ...] = (
         why="As site=north/south, at most four values: Cox's model is stratified by the column, which then has no "
             "ratio; none: one baseline.",
         help="For hazards: strata, as site=north/south. Default: one baseline for all."),
+    _hazard("errors", "model", choices=("model", "robust"), usual="model",
+        read=lambda said: None if said == "model" else said,
+        asks="Do standard errors rely on the model?",
+        why="model: on proportional hazards; robust: on the measured variance of persons' scores, for 5 % of the "
+            "budget, so intervals hold for the estimated ratio even where hazards are not proportional.",
+        help="For hazards: standard errors by model, or robust."),
     _hazard("expected_events", 1000, kind=int,
         asks="How many events are expected, over all parties?",
         why="A public guess: fewer than ten for a span of time are refused, and half widths follow from it.",

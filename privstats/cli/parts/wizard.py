@@ -36,7 +36,8 @@ Answers: TypeAlias = dict[str, Any]
 
 def answered(given: Mapping[str, Any], ask: Callable[[Question, Answers], Any] | None) -> Answers:
     """Return an answer to every open question: the given one, or the one that ``ask`` returns."""
-    answers: Answers = {}
+    asked = {question.name for question in QUESTIONS}
+    answers: Answers = {name: value for name, value in given.items() if name not in asked}  # what columns declare
     missing = []
     for question in QUESTIONS:
         value = given.get(question.name)
@@ -77,11 +78,12 @@ def plan_from(
     path: Path, given: Mapping[str, Any], declared: Declaration | RowsDeclaration | None, *, ask: bool
 ) -> tuple[ps.Plan, str]:
     """Return the plan that the answers make, and its text; ``path`` is for the command that repeats the answers."""
-    read, fields = ({}, {}) if declared is None else (declared.answers, declared.fields)
+    read = {} if declared is None else declared.answers
     if twice := [question.option for question in QUESTIONS if question.name in read and question.name in given]:
         raise PlanError(f"the declared columns answer {', '.join(twice)}: omit these options")
     answers = answered({**read, **given}, _ask if ask else None)
     try:
+        fields = {} if declared is None else declared.fields(answers)
         plan = _plan(answers, fields)
         return plan, plan_text(plan, answers, fields)
     except PrivstatsError:

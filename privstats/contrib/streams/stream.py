@@ -220,6 +220,11 @@ class Stream(Planned):
         """One node's plan; all cost :meth:`multiplicity` times its mu^2."""
         return (self.first,)
 
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Name of the one priced plan in a table."""
+        return (f"each of {self.most}",)
+
     def _content(self) -> bytes:
         content = (self.plan.digest, self.epochs, self.mechanism, self.deletions, self.repeats, FIXED_BITS)
         return msgspec.json.encode(content)

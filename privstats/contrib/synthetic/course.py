@@ -21,8 +21,9 @@ from privstats.contrib.synthetic.columns import Column, DeclaredFile, column_of,
 from privstats.contrib.synthetic.junction_tree import Array
 from privstats.contrib.synthetic.model import Measurement
 from privstats.course.base import Releases, mu_of
-from privstats.course.planned import Planned, require_plan
+from privstats.course.planned import Stepped, require_plan
 from privstats.course.promise import Promise, count_plan, part_of, promised
+from privstats.course.steps import Past, Step, Steps
 from privstats.errors import PlanError
 from privstats.intake.record_files import RecordFile
 from privstats.kinds.counts import MAX_COUNT_CELLS
@@ -47,7 +48,7 @@ _USUAL_ONES, _USUAL_SCREEN = 0.2, 0.2
 
 
 @dataclass(frozen=True)
-class Synthetic(Planned):
+class Synthetic(Stepped):
     """The sessions from which synthetic rows are drawn: one-way tables, a screening, then the chosen pairs.
 
     Args:
@@ -177,24 +178,19 @@ class Synthetic(Planned):
         return tuple(pairwise(names))
 
     @cached_property
-    def priced(self) -> tuple[Plan, ...]:
-        """The plans; later ones cost the same with any cells and pairs."""
+    def steps(self) -> Steps:
+        """One-way tables, any screening, and the chosen pairs; later ones cost the same with any cells and pairs."""
         fine, coarse = self._cells(None)
-        screening = (self._screening(coarse),) if self.screens else ()
-        return (self.first, *screening, self._measuring(fine, self._neighbours if self.screens else self.all_pairs))
+        screening = Step("screening", self._screening(coarse), tries=1, form=self._screened)
+        measuring = self._measuring(fine, self._neighbours if self.screens else self.all_pairs)
+        pairs = Step("pairs", measuring, tries=1, form=self._measured)
+        return Steps((Step("columns", self.first, tries=1), *([screening] if self.screens else []), pairs))
 
-    def next(self, releases: Releases) -> Plan | None:
-        """Return the next session's plan, or None.
+    def _screened(self, past: Past) -> Plan:
+        return self._screening(self._cells(past.first("columns"))[1])
 
-        Raises:
-            PlanError: a release is of another course.
-        """
-        if len(releases) >= self.most:
-            return None
-        fine, screened = self._cells(self._counts(releases))
-        if len(releases) == 1 and self.screens:
-            return self._screening(screened)
-        return self._measuring(fine, self.pairs(releases))
+    def _measured(self, past: Past) -> Plan:
+        return self._measuring(self._cells(past.first("columns"))[0], self.pairs(past.releases))
 
     def pairs(self, releases: Releases) -> Pairs:
         """Return the last session's pairs; neighbouring columns if the screening had no sum."""

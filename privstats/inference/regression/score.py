@@ -26,7 +26,7 @@ _MEAN = {"logistic": "log odds are linear in the columns", "poisson": "log mean 
 _EQUAL = "the variance of counts with equal columns equals their mean"
 _OVERDISPERSED = (
     f"intervals assume that {_EQUAL}; where counts vary more (overdispersion), intervals miss more often than stated "
-    '(12 and 16 % measured, not 5, at two to three times the mean): plan errors="robust", which assumes no variance'
+    '(14 to 18 % measured, not 5, at two to three times the mean): plan errors="robust", which assumes no variance'
 )
 
 

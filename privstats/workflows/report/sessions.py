@@ -9,8 +9,8 @@ from itertools import groupby
 from typing import Any
 
 from privstats.course import Course, DisjointRounds
-from privstats.course.kinds import course_kind
-from privstats.course.promise import Total, total_of
+from privstats.course.kinds import course_kind, labels_of
+from privstats.course.promise import Total, longest, total_of
 from privstats.plan import Plan
 from privstats.workflows.report import explanations
 from privstats.workflows.report.layout import Cell, Table, Text
@@ -123,11 +123,11 @@ def course_table(course: Course) -> Table:
         Cell("statistics", ("what is summed",)),
         Cell("mu", ("what can be learned about one record from it: 0 is nothing, 1 much, 4 nearly all",)),
         Cell("epsilon alone", ("the promise if only this session were released",)),
-        Cell("bytes", ("that a party sends in each session",)),
+        Cell("bytes", ("that a party sends in each session, at most",)),
     )
     lines = [
-        (label.partition(": "), _spent(plan))
-        for label, plan in zip(course_kind(course).labels(course), course.priced, strict=True)
+        (label.partition(": "), _spent(plan, sent))
+        for label, plan, sent in zip(labels_of(course), course.priced, longest(course), strict=True)
     ]
     rows: list[tuple[Text, ...]] = []
     for (named, spent), alike in groupby(lines, key=lambda line: (line[0][1:], line[1])):
@@ -140,6 +140,6 @@ def course_table(course: Course) -> Table:
     return Table("the sessions of the course", header, rows)
 
 
-def _spent(plan: Plan) -> tuple[str, str, str, str]:
+def _spent(plan: Plan, sent: Plan) -> tuple[str, str, str, str]:
     budget = plan.budget()
-    return plan.schema.statistics, f"{budget.mu:.4g}", f"{budget.epsilon:.4g}", f"{plan.masking.upload_bytes:,}"
+    return plan.schema.statistics, f"{budget.mu:.4g}", f"{budget.epsilon:.4g}", f"{sent.masking.upload_bytes:,}"

@@ -136,7 +136,7 @@ def test_parties_come_to_the_same_plans_and_refuse_others():
     other = ps.simulate(course, shards(seed=1))
     with pytest.raises(PlanError, match="not the one that follows"):
         verify_next(course, course.next(other[:1]), releases[:1])
-    with pytest.raises(PlanError, match="not of this alignment"):
+    with pytest.raises(PlanError, match="release 0 is not of this course"):
         course.next([releases[1]])
     assert course.next(releases) is None
     assert ps.Plan.from_toml(second.to_toml()).with_values(second.published.read()) == second

@@ -177,7 +177,11 @@ def test_every_term_of_the_budget_is_explained_where_it_stands(plan, changed):
 def test_a_course_is_told_session_by_session() -> None:
     course = rounds(rounds=2, epsilon=3.0)
     table = sessions.course_table(course)
-    assert [row[0] for row in table.rows] == ["0", "1 to 2", Cell("all 3 together", ("at delta 1e-05",))]
+    assert [row[0] for row in table.rows] == [
+        "0: first release",
+        "1 to 2: round",
+        Cell("all 3 together", ("at delta 1e-05",)),
+    ]
     assert [row[1:] for row in table.rows][-1] == ("", f"{course.mu:.4g}", "3", f"{total_of(course).upload_bytes:,}")
     assert [row[1] for row in table.rows] == ["NAB", "gk", ""]
     assert explanations.headline(course.first, ps.dp.Guarantee(course.mu)) != explanations.headline(course.first)
@@ -232,7 +236,7 @@ def test_sessions_that_do_the_same_are_one_row_of_a_course_and_its_files_are_fol
     plan = made.plan(schema, ps.Cohort(3, 3, 1000), made.promise("central"))
     course = ps.Binned.within(plan, "rounds", expected_records=1000)
     *alike, whole = (row[0] for row in sessions.course_table(course).rows)
-    assert alike == ["0: counts", "1 to 3: counts", "4", "5 to 8"]
+    assert alike == ["0: counts", "1 to 3: finer counts", "4: first release", "5 to 8: round"]
     assert isinstance(whole, Cell)
     assert whole.text == "all 9 together"
     page = page_of(Statement(course.first, course=course))
