@@ -49,7 +49,7 @@ class CpuAccumulator:
         size = chunk_rows(schema)
         self._schema = schema
         self._adder = adder_of(schema)
-        self._add = self._adder.add if add is None else add
+        self._add: Callable[[NDArray[np.float64], NDArray[Any]], None] = self._adder.add if add is None else add
         self._grid = feature_grid(schema)
         self._rows = np.empty((size, schema.features))
         self._targets = self._adder.empty(size)

@@ -87,10 +87,11 @@ def adder_of(schema: Schema) -> Adder:
     Raises:
         SchemaError: the kind's sums are not over records' own terms.
     """
-    adder = kind_of(schema).adder
-    if adder is None:
-        raise SchemaError(f"no sum over records is available for a {type(schema).__name__}; give a {USUAL}")
-    return adder(schema)
+    kind = kind_of(schema)
+    if kind.adder is None:
+        raise SchemaError(f"no sum over records is available under {type(schema).__name__}; give a {USUAL}")
+    adder: Adder = kind.adder(schema)
+    return adder
 
 
 def exact(schema: Schema, totals: Mapping[str, Any], report: ClipReport) -> Moments:
@@ -218,18 +219,18 @@ class FoldAdder(Adder):
 
     def __init__(self, schema: Schema, targets: Grid) -> None:
         super().__init__(schema)
-        self._grid, self._folds = targets, schema.sizes["fold"]
+        self._target_grid, self._folds = targets, schema.sizes["fold"]
         self._step = max(_CACHED // schema.features, _RANKS * schema.features * self._folds)
 
     def empty(self, records: int) -> NDArray[np.float64]:
         """Return memory for targets."""
-        return np.empty((records, self._grid.columns))
+        return np.empty((records, self._target_grid.columns))
 
     def integers(self, targets: NDArray[Any]) -> tuple[NDArray[np.float64], int]:
         """Return targets ``(n, T)`` on their grid, and how many were clipped."""
         raw = targets[:, None] if targets.ndim == 1 else targets
         out = np.empty(raw.shape)
-        return out, self._grid.quantize(raw, out).clipped
+        return out, self._target_grid.quantize(raw, out).clipped
 
     def add(self, rows: Rows, targets: NDArray[np.float64]) -> None:
         """Add grid vectors and targets ``(n, T)``."""
@@ -247,7 +248,7 @@ class FoldAdder(Adder):
     def add_tensors(self, torch: Any, totals: Mapping[str, Any], rows: Any, targets: Any, *, limbs: bool) -> int:
         """Add grid vectors and raw targets to tensors."""
         floats = targets.to(torch.float64)
-        b, _, clipped = quantize_tensor(torch, self._grid, floats[:, None] if floats.ndim == 1 else floats)
+        b, _, clipped = quantize_tensor(torch, self._target_grid, floats[:, None] if floats.ndim == 1 else floats)
         weights = torch.from_numpy(key_weights(rows.shape[1] + b.shape[1]).copy()).to(rows.device)
         keys = (torch.cat([rows, b], dim=1).to(torch.int64) * weights).sum(dim=1)
         folds = fold_of_key(keys, self._folds)
@@ -261,11 +262,11 @@ class FoldAdder(Adder):
 
     def terms(self, rows: NDArray[np.float64], targets: NDArray[Any]) -> tuple[Term, ...]:
         """Return what each record adds to its fold."""
-        folds = self._of(rows, targets) if self._folds > 1 else None
+        folds = self._folds_of(rows, targets) if self._folds > 1 else None
         squares = np.vecdot(targets, targets)[:, None]
         return (Term({"G": (rows, rows), "h": (rows, targets), "q": (squares, None)}, folds),)
 
-    def _of(self, rows: Rows, targets: NDArray[np.float64]) -> NDArray[np.intp]:
+    def _folds_of(self, rows: Rows, targets: NDArray[np.float64]) -> NDArray[np.intp]:
         return np.asarray(fold_of_key(grid_key(self._schema.steps, rows, targets), self._folds), np.intp)
 
     def _by_fold(
@@ -274,7 +275,7 @@ class FoldAdder(Adder):
         if self._folds == 1:
             yield 0, (rows, targets)
             return
-        folds = self._of(rows, targets)
+        folds = self._folds_of(rows, targets)
         order = np.argsort(folds.astype(np.min_scalar_type(self._folds)), kind="stable")
         ends = np.cumsum(np.bincount(folds, minlength=self._folds))
         rows = rows[order] if isinstance(rows, csr_array) else np.take(rows, order, axis=0)
