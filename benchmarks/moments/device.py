@@ -19,7 +19,8 @@ import torch
 
 import privstats as ps
 from benchmarks.measuring import Row, Tables, command
-from privstats.moments.device_sums import DeviceAccumulator, gram, prefers_limbs
+from privstats.moments.device_sums import DeviceAccumulator
+from privstats.moments.tensor_grid import gram, prefers_limbs
 
 SHAPES = ((2_000_000, 40, 10, "NAB"), (50_000, 512, 10, "NAB"), (50_000, 512, 100, "NAS"), (20_000, 2_048, 10, "NAB"))
 QUICK = ((2_000, 16, 3, "NAS"),)

@@ -25,8 +25,7 @@ import privstats as ps
 from benchmarks.measuring import Rows, Tables, command, least_seconds, peak_bytes
 from privstats.encoding import Ring
 from privstats.moments.accumulators import chunk_rows
-from privstats.moments.clip_report import ClipReport
-from privstats.moments.record_sums import ClassSums
+from privstats.moments.adders import adder_of
 
 Clocked: TypeAlias = Callable[[Mapping[str, Callable[[], object]]], dict[str, float]]
 
@@ -83,10 +82,10 @@ def moments_of_shape(n: int, d: int, classes: int, least: Clocked, unit: str) ->
 
 def sums(schema: ps.ClassSchema, grid: NDArray[np.int64], y: NDArray[np.int64]) -> object:
     """The sums alone, of rows that are on the grid already."""
-    total, step = ClassSums(schema), chunk_rows(schema)
+    total, step = adder_of(schema), chunk_rows(schema)
     for start in range(0, len(grid), step):
         total.add(grid[start : start + step].astype(np.float64), y[start : start + step])
-    return total.moments(ClipReport(len(grid), 0, 0, (), 0, schema.features))
+    return total.totals()
 
 
 def naive(X: NDArray[np.float64], y: NDArray[np.int64], classes: int, *, per_class: bool) -> object:

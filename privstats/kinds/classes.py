@@ -281,6 +281,7 @@ KIND = Kind(
     units=RealClassMoments,
     measure=lambda schema, X, y, _, progress: moments.accumulators.measured(schema, X, y, progress),
     terms=lambda schema, X, y, *_: moments.accumulators.terms_on_grid(schema, X, y),
+    adder=lambda schema: moments.adders.ClassAdder(schema),
     square=_square,
     proved="NABSD",
     unsigned=lambda schema: "NABSD" if schema.nonnegative else "ND",

@@ -277,6 +277,7 @@ KIND = replace(
     schema=RidgeSchema,
     moments=RidgeMoments,
     units=RealRidgeMoments,
+    adder=lambda schema: moments.adders.FoldAdder(schema, moments.grid.target_grid(schema)),
     square=_square,
     proved="Ghq",
     unsigned=lambda schema: "Gq" if schema.nonnegative else "q",

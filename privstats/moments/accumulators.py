@@ -5,9 +5,7 @@ Dense sums need memory for one chunk and the result.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from functools import reduce
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,13 +13,14 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
 from privstats.intake.arrays import is_tensor
+from privstats.moments.adders import adder_of, exact
 from privstats.moments.base import Moments
 from privstats.moments.clip_report import ClipReport, no_records, norm_histogram
-from privstats.moments.grid import GridChunk, exact_rows, feature_grid, quantized, target_grid, through_maps
+from privstats.moments.grid import GridChunk, exact_rows, feature_grid, quantized, through_maps
 from privstats.moments.input_validation import count_of, dense, tiles
-from privstats.moments.record_sums import ClassSums, Product, RecordTerms, RidgeSums, Term, fold_of_key, grid_key
+from privstats.moments.record_sums import RecordTerms
 from privstats.progress import progress_bar
-from privstats.schema import ClassSchema, RecordSchema, RidgeSchema, row_of
+from privstats.schema import RecordSchema
 from privstats.schema.reading import Reading, Targets
 
 # Bytes and rows of a chunk. At most 2**14 rows, so that a chunk of short rows stays in the last-level cache.
@@ -38,16 +37,22 @@ def chunk_rows(schema: RecordSchema) -> int:
 
 
 class CpuAccumulator:
-    """Exact sums of records, added chunk by chunk to the schema's sums or to ``sums``."""
+    """Exact sums of records, added chunk by chunk.
 
-    def __init__(self, schema: RecordSchema, sums: Any = None) -> None:
+    Args:
+        add: receives grid vectors and labels or targets, in memory that is reused; None: they are summed.
+    """
+
+    def __init__(
+        self, schema: RecordSchema, add: Callable[[NDArray[np.float64], NDArray[Any]], None] | None = None
+    ) -> None:
         size = chunk_rows(schema)
         self._schema = schema
+        self._adder = adder_of(schema)
+        self._add: Callable[[NDArray[np.float64], NDArray[Any]], None] = self._adder.add if add is None else add
         self._grid = feature_grid(schema)
-        self._kind = row_of(_KINDS, schema, "sum over records")
-        self._sums: Any = self._kind.sums(schema) if sums is None else sums
         self._rows = np.empty((size, schema.features))
-        self._targets = self._kind.empty(schema, size)
+        self._targets = self._adder.empty(size)
         self._chunk = GridChunk(self._grid, self._rows)
         self._filled = 0
         self._clipped = self._targets_clipped = self._energy = 0
@@ -65,13 +70,17 @@ class CpuAccumulator:
             if self._filled == len(self._rows):
                 self._flush()
 
-    def moments(self) -> Moments:
-        """Return the exact moments and end the accumulator."""
+    def report(self) -> ClipReport:
+        """Return the clip's effect on all records, and end the accumulator."""
         self._flush()
-        counts, clipped = tuple(self._norm_counts.tolist()), self._targets_clipped
-        report = ClipReport(sum(counts), self._clipped, clipped, counts, self._energy, self._schema.features)
-        moments: Moments = self._sums.moments(report)
-        return moments
+        counts = tuple(self._norm_counts.tolist())
+        features, clipped = self._schema.features, self._targets_clipped
+        return ClipReport(sum(counts), self._clipped, clipped, counts, self._energy, features)
+
+    def moments(self) -> Moments:
+        """Return the exact moments, and end the accumulator."""
+        report = self.report()
+        return exact(self._schema, self._adder.totals(), report)
 
     def _fill(self, rows: NDArray[Any], targets: NDArray[Any]) -> None:
         at = slice(self._filled, self._filled + len(rows))
@@ -85,10 +94,10 @@ class CpuAccumulator:
         self._clipped += done.clipped
         self._energy += done.energy
         self._norm_counts += norm_histogram(done.norms, self._schema.steps)
-        targets, clipped = self._kind.integers(self._schema, self._targets[: self._filled])
+        targets, clipped = self._adder.integers(self._targets[: self._filled])
         self._targets_clipped += clipped
         if self._filled:
-            self._sums.add(self._rows[: self._filled], targets)
+            self._add(self._rows[: self._filled], targets)
         self._filled = 0
 
 
@@ -97,45 +106,21 @@ class SparseAccumulator:
 
     def __init__(self, schema: RecordSchema) -> None:
         self._schema = schema
-        self._kind = row_of(_KINDS, schema, "sum over records")
-        self._sums: Any = self._kind.sums(schema)
+        self._adder = adder_of(schema)
         self._report = no_records(schema.features)
 
     def add(self, rows: csr_array, targets: NDArray[Any]) -> None:
         """Add at most ``exact_rows(schema.bound)`` raw rows."""
         schema = self._schema
         grid, result = quantized(feature_grid(schema), rows)
-        targets, clipped = self._kind.integers(schema, targets)
+        targets, clipped = self._adder.integers(targets)
         counts = tuple(norm_histogram(result.norms, schema.steps).tolist())
         self._report += ClipReport(len(targets), result.clipped, clipped, counts, result.energy, schema.features)
-        self._sums.add(grid, targets)
+        self._adder.add(grid, targets)
 
     def moments(self) -> Moments:
         """Return the exact moments."""
-        moments: Moments = self._sums.moments(self._report)
-        return moments
-
-
-@dataclass(frozen=True)
-class _Kind:
-    # ``sums`` builds the object that adds up rows. ``empty`` allocates memory for targets. ``integers`` returns
-    # integer targets and the number clipped.
-    sums: Callable[[Any], Any]
-    empty: Callable[[Any, int], NDArray[Any]]
-    integers: Callable[[Any, NDArray[Any]], tuple[NDArray[Any], int]]
-
-
-def _on_grid(schema: RidgeSchema, targets: NDArray[Any]) -> tuple[NDArray[np.float64], int]:
-    raw = targets[:, None] if targets.ndim == 1 else targets
-    grid = np.empty(raw.shape)
-    return grid, target_grid(schema).quantize(raw, grid).clipped
-
-
-_KINDS: Mapping[str, _Kind] = {
-    "classes": _Kind(ClassSums, lambda _, size: np.empty(size, np.intp), lambda _, labels: (labels, 0)),
-    "ridge": _Kind(RidgeSums, lambda schema, size: np.empty((size, schema.targets)), _on_grid),
-}
-"""How to sum, by the schema's task."""
+        return exact(self._schema, self._adder.totals(), self._report)
 
 
 def measured(
@@ -215,54 +200,19 @@ def _places(array: Any, chosen: Any) -> Any:
     return torch.as_tensor(places, device=array.device)
 
 
-_POWERS = {"A": 1, "D": 2, "T": 3, "F": 4}
-
-
 def terms_on_grid(schema: RecordSchema, X: Any, y: Any, *, reading: Reading | None = None) -> RecordTerms:
     """Return each record's contribution; all dense rows are in memory at once."""
-    # Chunks of sums with S are larger.
-    read: Any = replace(schema, statistics="NA") if isinstance(schema, ClassSchema) else schema
-    collected, seen = _Collected(), []
-    accumulator = CpuAccumulator(read, collected)
+    adder, seen = adder_of(schema), [np.empty(0, np.bool_)]
+    chunks, others = [np.empty((0, schema.features))], [adder.empty(0)]
+
+    def collect(rows: NDArray[np.float64], targets: NDArray[Any]) -> None:
+        chunks.append(rows.copy())
+        others.append(targets.copy())
+
+    accumulator = CpuAccumulator(schema, collect)
     for rows, targets in tiles(reading or schema.reading, X, y):
         seen.append(seen_in(schema, targets))
         accumulator.add(*map(dense, observed(schema, rows, targets)))
-    report: Any = accumulator.moments()
-    chunks = collected.rows
-    grid = chunks[0] if len(chunks) == 1 else np.concatenate([np.empty((0, schema.features)), *chunks])
-    others = np.concatenate(collected.others) if collected.others else np.empty((0, getattr(schema, "targets", 1)))
-    terms = _of_folds(schema, grid, others) if isinstance(schema, RidgeSchema) else _of_classes(schema, grid, others)
-    return RecordTerms(np.concatenate([np.empty(0, np.bool_), *seen]), tuple(terms), {"clip_report": report})
-
-
-class _Collected:
-    def __init__(self) -> None:
-        self.rows: list[Any] = []
-        self.others: list[Any] = []
-
-    def add(self, rows: NDArray[np.float64], others: NDArray[Any]) -> None:
-        """Store copies, because the chunk's memory is reused."""
-        self.rows.append(rows.copy())
-        self.others.append(others.copy())
-
-    def moments(self, report: ClipReport) -> ClipReport:
-        return report
-
-
-def _of_classes(schema: ClassSchema, rows: NDArray[np.float64], labels: NDArray[Any]) -> list[Term]:
-    letters = {row.letter for row in schema.sent}
-    by_class: dict[str, Product] = {"N": (np.ones((len(rows), 1)), None)}
-    for letter, degree in _POWERS.items():
-        if letter in letters:
-            by_class[letter] = reduce(np.multiply, [rows] * degree), None
-    if "S" in letters:
-        by_class["S"] = rows, rows
-    pooled = [Term({"B": (rows, rows)})] if "B" in letters else []
-    return [Term(by_class, labels.reshape(-1).astype(np.intp)), *pooled]
-
-
-def _of_folds(schema: RidgeSchema, rows: NDArray[np.float64], targets: NDArray[np.float64]) -> list[Term]:
-    folds = None
-    if schema.folds > 1:
-        folds = np.asarray(fold_of_key(grid_key(schema.steps, rows, targets), schema.folds), np.intp)
-    return [Term({"G": (rows, rows), "h": (rows, targets), "q": (np.vecdot(targets, targets)[:, None], None)}, folds)]
+    report = accumulator.report()
+    grid = chunks[1] if len(chunks) == 2 else np.concatenate(chunks)
+    return RecordTerms(np.concatenate(seen), adder.terms(grid, np.concatenate(others)), {"clip_report": report})

@@ -13,25 +13,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import SchemaError
+from privstats.moments.adders import POWERS, ClassAdder, adder_of, exact
 from privstats.moments.base import Moments, require_room
 from privstats.moments.clip_report import ClipReport, norm_histogram
 from privstats.moments.grid import require_known
-from privstats.schema import ClassSchema, Schema
-from privstats.schema.kinds import kind_of
+from privstats.schema import RecordSchema
 
 if TYPE_CHECKING:
     from privstats.transforms import Cells
 
-_POWERS = {"A": 1, "D": 2, "T": 3, "F": 4}
 _MAX_PAIRS = 1 << 25  # counts in memory at once
 
 
-def sums_by_cells(schema: Schema) -> bool:
+def sums_by_cells(schema: RecordSchema) -> bool:
     """Return whether the schema's records are summed by counting cells."""
     cells = schema.reading.cells
-    if not isinstance(schema, ClassSchema) or cells is None or len(schema.transform) > 1:
+    if cells is None or len(schema.transform) > 1 or not adder_of(schema).counts_cells:
         return False
-    blocks = schema.classes if "S" in schema.statistics else 1
+    blocks = schema.sizes["class"] if "S" in schema.statistics else 1
     pairs = sum(len(table) for table in cells.tables) ** 2 * blocks
     return schema.clip_norm == 1.0 and schema.grid_bits >= cells.bits and pairs <= _MAX_PAIRS
 
@@ -39,15 +38,15 @@ def sums_by_cells(schema: Schema) -> bool:
 class CellAccumulator:
     """Sums over the codes seen so far."""
 
-    def __init__(self, schema: ClassSchema) -> None:
-        require_known([row.letter for row in schema.sent], "NABSDTF")
+    def __init__(self, schema: RecordSchema) -> None:
+        require_known([row.letter for row in schema.sent], ClassAdder.letters)
         self._schema = schema
         cells = self._cells = _cells(schema)
         self._tables = [table << (schema.grid_bits - cells.bits) for table in cells.tables]
         self._squares = [(table**2).sum(axis=1) for table in self._tables]
-        self._counts = np.zeros(schema.classes, np.int64)
-        self._each = [np.zeros((schema.classes, len(table)), np.int64) for table in self._tables]
-        self._blocks = schema.classes if "S" in schema.statistics else int("B" in schema.statistics)
+        self._counts = np.zeros(schema.sizes["class"], np.int64)
+        self._each = [np.zeros((schema.sizes["class"], len(table)), np.int64) for table in self._tables]
+        self._blocks = schema.sizes["class"] if "S" in schema.statistics else int("B" in schema.statistics)
         sizes = [len(table) for table in self._tables] if self._blocks else []
         self._together: dict[tuple[int, int], NDArray[np.int64]] = {
             (i, j): np.zeros((self._blocks * sizes[i], sizes[j]), np.int64)
@@ -62,7 +61,7 @@ class CellAccumulator:
         labels = labels.astype(np.intp)
         places = np.ascontiguousarray(self._cells.indices(codes).T)
         self._records += len(codes)
-        self._counts += np.bincount(labels, minlength=self._schema.classes)
+        self._counts += np.bincount(labels, minlength=self._schema.sizes["class"])
         for counts, place in zip(self._each, places, strict=True):
             counts += _counted(labels, place, counts.shape)
         block = labels if self._blocks > 1 else np.zeros(1, np.intp)
@@ -86,14 +85,13 @@ class CellAccumulator:
         sent = {row.letter for row in self._schema.sent}
         totals = {
             letter: np.hstack([each @ table**power for each, table in zip(self._each, self._tables, strict=True)])
-            for letter, power in _POWERS.items()
+            for letter, power in POWERS.items()
             if letter in sent
         }
         if self._blocks:
             second = self._second()
             totals |= {"S": second} if "S" in sent else {"B": second[0]}
-        moments: Moments = kind_of(self._schema).exact(self._schema, {"N": self._counts, **totals}, clip_report=report)
-        return moments
+        return exact(self._schema, {"N": self._counts, **totals}, report)
 
     def _second(self) -> NDArray[np.int64]:
         out = np.zeros((self._blocks, self._schema.features, self._schema.features), np.int64)
@@ -108,7 +106,7 @@ class CellAccumulator:
         return out
 
 
-def _cells(schema: ClassSchema) -> Cells:
+def _cells(schema: RecordSchema) -> Cells:
     cells = schema.reading.cells
     if cells is None:
         raise SchemaError("sums by cells need declared columns: put Cells first into the transform")

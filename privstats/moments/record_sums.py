@@ -1,4 +1,4 @@
-"""Sum over records, compute each record's contribution, and assign records to folds.
+"""State what each record adds, and assign records to folds.
 
 A record's fold is a public hash of its own grid vectors. With folds by position, removing one record would move all
 later ones, which noise for one record would not hide. Identical records share a fold.
@@ -7,20 +7,15 @@ later ones, which noise for one record would not hide. Identical records share a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csc_array, csr_array, issparse
 
-from privstats.moments.base import Moments
-from privstats.moments.clip_report import ClipReport
-from privstats.moments.grid import ExactSum, Ints, add_gram, require_known
-from privstats.schema import ClassSchema, RidgeSchema
-from privstats.schema.kinds import kind_of
+from privstats.moments.grid import Ints
 
 Product: TypeAlias = tuple[Ints, Ints | None]
 """Rows ``(n, a)`` and ``(n, b)`` whose outer products are added up, or rows alone."""
@@ -104,84 +99,6 @@ def _joined(terms: tuple[Term, ...]) -> Term:
     return Term(products, joined_arrays([each.blocks for each in terms]))
 
 
-Rows: TypeAlias = NDArray[np.float64] | csr_array
-
-_Adder: TypeAlias = Callable[[Rows, NDArray[np.intp], NDArray[np.float64]], None]
-
-
-class ClassSums:
-    """Class statistics of the chunks so far."""
-
-    def __init__(self, schema: ClassSchema) -> None:
-        self._schema = schema
-        self._counts = np.zeros(schema.classes, np.int64)
-        summed = [row for row in schema.sent if row.degree]
-        self._sums = {row.letter: ExactSum(row.shape(schema.sizes), schema.steps**row.degree) for row in summed}
-        self._symmetric = {row.letter for row in summed if row.symmetric}
-        self._adders: dict[str, _Adder] = {
-            "A": self._add_rows,
-            "B": lambda rows, _, into: add_gram(rows, into),
-            "S": self._add_class_grams,
-            "T": partial(self._add_powers, 3),
-            "F": partial(self._add_powers, 4),
-            "D": self._add_squares,
-        }
-        require_known(self._sums, self._adders)
-
-    def add(self, rows: Rows, labels: NDArray[np.intp]) -> None:
-        """Add grid vectors ``(n, d)`` of classes ``labels``; ``rows`` may be overwritten.
-
-        At most ``exact_rows(schema.bound)`` rows at once.
-        """
-        self._counts += np.bincount(labels, minlength=self._schema.classes)
-        for letter, add in self._adders.items():  # in this order, because squares overwrite the rows
-            if letter in self._sums:
-                self._sums[letter].admit(len(labels))
-                add(rows, labels, self._sums[letter].partial)
-
-    def moments(self, report: ClipReport) -> Moments:
-        """Return the exact moments; the sums cannot be used again."""
-        totals = {letter: total.result(symmetric=letter in self._symmetric) for letter, total in self._sums.items()}
-        moments: Moments = kind_of(self._schema).exact(self._schema, {"N": self._counts, **totals}, clip_report=report)
-        return moments
-
-    def _add_rows(self, rows: Rows, labels: NDArray[np.intp], into: NDArray[np.float64]) -> None:
-        into += self._by_class(rows, labels)
-
-    def _add_squares(self, rows: Rows, labels: NDArray[np.intp], into: NDArray[np.float64]) -> None:
-        entries = rows.data if isinstance(rows, csr_array) else rows
-        np.square(entries, out=entries)
-        into += self._by_class(rows, labels)
-
-    def _add_powers(self, power: int, rows: Rows, labels: NDArray[np.intp], into: NDArray[np.float64]) -> None:
-        """Add powers by repeated products, exact up to 2**53; ``pow`` guarantees exactness on no platform."""
-        raised = rows.copy()
-        entries, factors = (each.data if isinstance(each, csr_array) else each for each in (raised, rows))
-        for _ in range(power - 1):
-            np.multiply(entries, factors, out=entries)
-        into += self._by_class(raised, labels)
-
-    def _by_class(self, rows: Rows, labels: NDArray[np.intp]) -> NDArray[np.float64]:
-        shape = (self._schema.classes, len(labels))
-        membership = csc_array((np.ones(len(labels)), labels, np.arange(len(labels) + 1)), shape=shape)
-        sums = membership @ rows
-        return np.asarray(sums.toarray() if issparse(sums) else sums)
-
-    def _add_class_grams(self, rows: Rows, labels: NDArray[np.intp], into: NDArray[np.float64]) -> None:
-        order = np.argsort(labels, kind="stable")
-        present, starts = np.unique(labels[order], return_index=True)
-        for label, members in zip(present, np.split(order, starts[1:]), strict=True):
-            contiguous = members[-1] - members[0] + 1 == len(members)  # true for chunks sorted by class
-            block = rows[members[0] : members[-1] + 1] if contiguous else rows[members]
-            add_gram(block, into[label])
-
-
-# Rows of this many entries stay in the second-level cache while they are grouped by fold.
-_CACHED = 1 << 17
-
-# Minimum number of a chunk's rows per fold and feature, so that a symmetric product costs more than its call.
-_RANKS = 16
-
 _MASK_64 = (1 << 64) - 1
 
 _POSITIVE = (1 << 63) - 1
@@ -231,47 +148,3 @@ def _splitmix(i: int) -> int:
     z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _MASK_64
     z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _MASK_64
     return z ^ (z >> 31)
-
-
-class RidgeSums:
-    """G, h, q per fold of the chunks so far."""
-
-    def __init__(self, schema: RidgeSchema) -> None:
-        self._schema = schema
-        sums = {row.letter: ExactSum(row.shape(schema.sizes), schema.steps**row.degree) for row in schema.sent}
-        require_known(sums, "Ghq")
-        self._G, self._h, self._q = (sums[letter] for letter in "Ghq")
-        self._step = max(_CACHED // schema.features, _RANKS * schema.features * schema.folds)
-
-    def add(self, rows: Rows, targets: NDArray[np.float64]) -> None:
-        """Add at most ``exact_rows(4**f)`` grid vectors ``(n, d)`` and targets ``(n, T)``."""
-        for total in (self._G, self._h, self._q):
-            total.admit(len(targets))
-        size = max(1, len(targets)) if isinstance(rows, csr_array) else self._step
-        for start in range(0, len(targets), size):
-            part = slice(start, start + size)
-            for fold, (a, b) in self._by_fold(rows[part], targets[part]):
-                add_gram(a, self._G.partial[fold])
-                self._h.partial[fold] += a.T @ b
-                self._q.partial[fold] += np.vdot(b, b)
-
-    def _by_fold(
-        self, rows: Rows, targets: NDArray[np.float64]
-    ) -> Iterator[tuple[int, tuple[Rows, NDArray[np.float64]]]]:
-        if self._schema.folds == 1:
-            yield 0, (rows, targets)
-            return
-        folds = fold_of_key(grid_key(self._schema.steps, rows, targets), self._schema.folds)
-        order = np.argsort(folds.astype(np.min_scalar_type(self._schema.folds)), kind="stable")
-        ends = np.cumsum(np.bincount(folds, minlength=self._schema.folds))
-        rows = rows[order] if isinstance(rows, csr_array) else np.take(rows, order, axis=0)
-        targets = np.take(targets, order, axis=0)
-        for fold, (start, end) in enumerate(zip((0, *ends[:-1]), ends, strict=True)):
-            if start < end:
-                yield fold, (rows[start:end], targets[start:end])
-
-    def moments(self, report: ClipReport) -> Moments:
-        """Return the exact moments; the sums cannot be used again."""
-        sums = {"G": self._G.result(symmetric=True), "h": self._h.result(), "q": self._q.result()}
-        moments: Moments = kind_of(self._schema).exact(self._schema, sums, clip_report=report)
-        return moments

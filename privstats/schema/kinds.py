@@ -38,6 +38,7 @@ class Kind:
         terms: each record's contribution; None: no promise per person.
         terms_of_readable: ``terms`` that exclude unreadable records; None: ``terms`` on readable batches.
         again: returns ``measure`` with a cache of rows that earlier rounds mapped.
+        adder: adds records' own terms; None: no sum over records.
 
     Example:
         >>> ps.moments.kind_of(ps.SitesSchema(2, clip_norm=8.0)).proved  # the statistics with a proved sensitivity
@@ -58,6 +59,7 @@ class Kind:
     terms: Callable[..., Any] | None = None
     terms_of_readable: Callable[..., Any] | None = None
     again: Callable[[Any], Callable[..., Any]] | None = None
+    adder: Callable[[Any], Any] | None = None
 
     @property
     def exact(self) -> Any:

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import privstats as ps
-from privstats.moments import device_sums
-from privstats.moments.device_sums import DeviceAccumulator, gram, prefers_limbs
+from privstats.moments import device_sums, tensor_grid
+from privstats.moments.device_sums import DeviceAccumulator
+from privstats.moments.tensor_grid import gram, prefers_limbs
 
 torch = pytest.importorskip("torch", reason="torch is an extra")
 DEVICES = ["cpu"] + (["cuda"] if torch.cuda.is_available() else [])
@@ -33,8 +34,8 @@ def test_limbs_give_the_integers_of_float64(device, rows, columns, most, seed):
 @pytest.mark.parametrize("device", DEVICES)
 def test_rows_beyond_one_product_are_cut(monkeypatch, device):
     """At the largest entries a product of two limbs holds 2**18 rows below 2**31."""
-    assert device_sums._ROWS * 64 * 64 < 2**31
-    monkeypatch.setattr(device_sums, "_ROWS", 16)
+    assert tensor_grid._ROWS * 64 * 64 < 2**31
+    monkeypatch.setattr(tensor_grid, "_ROWS", 16)
     rows = torch.as_tensor(np.random.default_rng(0).integers(-8192, 8193, (100, 5)).astype(float), device=device)
     assert torch.equal(gram(torch, rows, limbs=True), gram(torch, rows, limbs=False))
 
@@ -78,7 +79,7 @@ def test_measuring_by_limbs_is_measuring(device, data):
     schema = data.draw(st.one_of(ps.testing.class_schemas(statistics="NABSDTF"), ps.testing.ridge_schemas()))
     X, y = data.draw(ps.testing.records(schema, min_records=1, max_records=40))
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(device_sums, "prefers_limbs", lambda _, __, grid_bits: grid_bits <= device_sums._FINEST)
+        patched.setattr(device_sums, "prefers_limbs", lambda _, __, grid_bits: grid_bits <= tensor_grid._FINEST)
         meter = DeviceAccumulator(schema)
         meter.add(torch.as_tensor(X, device=device), torch.as_tensor(y, device=device))
     assert meter.moments() == ps.measure(schema, X, y)

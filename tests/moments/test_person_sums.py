@@ -17,7 +17,7 @@ from privstats.encoding import PersonAverage, flatten
 from privstats.encoding.client_clip import ClippedSums, clip_vector
 from privstats.encoding.persons import AveragedSums
 from privstats.errors import RecordError, SchemaError
-from privstats.moments import PersonMoments, accumulators, exact_moments, kind_of, person_sums, persons
+from privstats.moments import PersonMoments, adders, exact_moments, kind_of, person_sums, persons
 from privstats.moments.readable_sums import by_record
 from privstats.schema import Schema
 from tests import made
@@ -110,7 +110,7 @@ def test_many_at_once_are_bit_for_bit_what_one_by_one_is(schema: Any, owners: li
 
 def test_a_statistic_to_which_no_record_adds_is_refused_and_not_zero(monkeypatch: pytest.MonkeyPatch) -> None:
     """A letter without a term was released as noise around zero, at its full price."""
-    monkeypatch.setattr(accumulators, "_POWERS", {"A": 1})
+    monkeypatch.setattr(adders, "POWERS", {"A": 1})
     X, y = rows_of(SCHEMAS[0], 40, 1)
     with pytest.raises(SchemaError, match="forms no sum for statistic D;"):
         exact_moments(SCHEMAS[0], X, y, persons=np.arange(40) % 8, person_clip=PersonAverage())

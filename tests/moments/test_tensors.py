@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 import privstats as ps
 from privstats.moments import input_validation
-from privstats.moments.device_sums import DeviceAccumulator, quantize_tensor
+from privstats.moments.device_sums import DeviceAccumulator
 from privstats.moments.grid import feature_grid
+from privstats.moments.tensor_grid import quantize_tensor
 from privstats.transforms import GaussianProjection, OrthogonalProjection, RandomFourier, RandomReLU, UnitNorm
 from tests.made import refused
 

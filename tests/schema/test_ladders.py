@@ -26,8 +26,6 @@ from threat_models.audits.sensitivity import worst_pair
 
 ROOT = Path(__file__).parents[2]
 OF_RECORDS = (  # take a ``RecordSchema``, which has two kinds: the type checker looks at both branches
-    "privstats/moments/accumulators.py",
-    "privstats/moments/device_sums.py",
     "threat_models/attacks/differencing.py",
     "threat_models/attacks/property_inference.py",
     "threat_models/audits/sensitivity.py",
