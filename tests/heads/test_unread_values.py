@@ -10,6 +10,7 @@ import pytest
 
 import privstats as ps
 from privstats.errors import UnreadableRecordsWarning
+from privstats.moments.table import codes_of
 
 COLUMNS = (ps.Numeric("age", (45.0, 55.0, 65.0)), ps.Categories("smoking", ("none", "light")))
 
@@ -50,6 +51,16 @@ def test_a_decimal_comma_is_named_with_its_column_and_count() -> None:
         head.predict_proba(commas)
     with warnings.catch_warnings(action="error", category=UnreadableRecordsWarning):
         head.predict_proba(table)
+
+
+def test_a_code_that_is_a_text_is_not_reported_beside_an_unreadable_column() -> None:
+    cells = ps.Cells((COLUMNS[0], ps.Categories("ward", ("042", "42"), as_text=True)))
+    with pytest.warns(UnreadableRecordsWarning, match="1 of 'age'") as caught:
+        codes = codes_of(cells, {"age": ["61,5", 50], "ward": ["042", "42"]})
+    assert codes[:, 1].tolist() == [0, 1]
+    assert "ward" not in str(caught[0].message)
+    with pytest.warns(UnreadableRecordsWarning, match="1 of 'ward' are not among its listed values, such as '0042'"):
+        codes_of(cells, {"age": [40, 50], "ward": ["0042", "42"]})
 
 
 def test_a_head_by_name_reads_a_mapping_in_the_order_of_its_plan() -> None:
