@@ -131,6 +131,11 @@ class Dates(Declared):
         object.__setattr__(self, "edges", _checked_edges(self.name, self.edges, self._day_of))
         self.settle_gaps(self.gaps)
 
+    @property
+    def reads_otherwise(self) -> bool:
+        """Whether a time zone is declared."""
+        return self._form.zone is not None
+
     def readings(self, values: Any) -> Readings:
         """Return the readings of values; with a declared time zone, of times in that zone."""
         return read(values) if self._form.zone is None else read_local(values, self._form.zone)

@@ -502,7 +502,8 @@ class PersonRegistry(RecordRegistry):
             )
 
     def _marks(self, rows: PersonRows) -> Mapping[bytes, bytes]:
-        keys, rows = self._keys(rows.names), replace(rows, words=self.stream.first.schema.reading.listed_words)
+        reading = self.stream.first.schema.reading
+        keys, rows = self._keys(rows.names), replace(rows, words=reading.listed_words, cells=reading.cells)
         return {
             key: hmac.digest(self.secret, _ROWS + key + rows.digests[name], "sha256")[:KEY_BYTES]
             for key, name in zip(keys, rows.names, strict=True)
