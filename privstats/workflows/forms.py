@@ -224,10 +224,10 @@ def _truth_lines(column: Truth, unread: Mapping[str, int]) -> str:
 
 def _pairs(name: str, two: Sequence[str]) -> Iterator[str]:
     """Yield two texts as declared values of a truth, in each order that a plan accepts."""
-    values = [int(each) if each.isdecimal() else each for each in two]
+    values: Any = tuple(int(each) if each.isdecimal() else each for each in two)
     for pair in (values, values[::-1]):
         with suppress(SchemaError):
-            yield _lines_of({"values": table_of(Truth(name, values=tuple(pair)))["values"]})
+            yield _lines_of({"values": table_of(Truth(name, values=pair))["values"]})
 
 
 def form_remarks(column: Column, readings: Readings) -> Iterator[str]:

@@ -49,9 +49,11 @@ PROGRAMS: dict[str, Callable[[Sequence[Record]], str]] = {
 
 BEFORE: tuple[Record, ...] = (("30", "fever", "no"), ("70", "cough", "yes"))
 AFTER: tuple[Record, ...] = (("60", "fever", "yes"), ("30", "cough", "no"), ("70", "other", "no"))
-NOTED: Record = ("60", 'said "no"\nleft', "yes")
+NOTED: Record = ("60", "left\nhome", "yes")
 NEIGHBOURS = {"plain": (BEFORE, AFTER), "with a note": ((*BEFORE, NOTED), (*AFTER, NOTED))}
 """Records before and after the hostile one."""
+CASES = tuple(case for case in product(PROGRAMS, NEIGHBOURS) if case != ("MySQL", "with a note"))
+"""Each program with each neighbours; what MySQL writes of a line break is refused without any hostile text."""
 
 
 def of(text: str) -> Record:
