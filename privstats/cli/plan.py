@@ -166,8 +166,8 @@ def _write_columns(
     require_names_alone(place, given, force=force)
     atomic_write(place, columns_file(place, file, drop, ask=ask).encode(), shared=True)
     say(
-        f"wrote {place}: state there what each column holds, from the data dictionary, then run: privstats plan init "
-        f"{path} --from {file.path} --public {place} --target COLUMN"
+        f"wrote {place}: state there what each column holds and how it is written, as its first lines show, from the "
+        f"data dictionary, then run: privstats plan init {path} --from {file.path} --public {place} --target COLUMN"
     )
 
 
