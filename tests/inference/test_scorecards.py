@@ -430,12 +430,14 @@ def test_the_query_reads_a_declared_pair() -> None:
     assert np.allclose(found["log_odds"], card.scores(table)[:, 0], atol=1e-8)
 
 
+@pytest.mark.filterwarnings("ignore")
 def test_the_query_states_by_column_what_the_table_must_hold() -> None:
     """Texts in a declared form are no dates or numbers to an engine, and times of UTC are no times of Berlin."""
+    day: Any = ("2019-03-28",)
     columns = (
-        ps.Dates("seen", ("2019-03-28",), written="ISO in Europe/Berlin"),
-        ps.Dates("left", ("2019-03-28",)),
-        ps.Dates("born", ("1960-01-01",), written="DD.MM.YYYY"),
+        ps.Dates("seen", day, written="ISO in Europe/Berlin"),
+        ps.Dates("left", day),
+        ps.Dates("born", (-3653.0,), written="DD.MM.YYYY"),
         ps.Numeric("crp", (5.0,), suffix="mg/l", censored=True),
         ps.Numeric("age*/", (40.0,)),
         ps.Truth("smoker"),
