@@ -140,6 +140,11 @@ class Dates(Declared):
         """Return the readings of values; with a declared time zone, of times in that zone."""
         return read(values) if self._form.zone is None else read_local(values, self._form.zone)
 
+    @property
+    def zone(self) -> str:
+        """Name of the time zone whose day and hour count for a time with a zone."""
+        return "UTC" if self._form.zone is None else str(self._form.zone)
+
     def edge_text(self, edge: float) -> str:
         """Format a cut point."""
         try:
