@@ -139,7 +139,7 @@ def power(x: Fraction) -> tuple[int, int]:
 
 
 def tail(s: int) -> tuple[int, int]:
-    """Bound P(Z > s / SCALE), in units of 1 / SCALE: 1/2 - phi(s) (s + s^3 / 3 + s^5 / 15 + ...), all terms positive."""
+    """Bound P(Z > s / SCALE) in units of 1 / SCALE: 1/2 - phi(s) (s + s^3 / 3 + s^5 / 15 + ...), all terms positive."""
     if s < 0:
         low, high = tail(-s)
         return SCALE - high, SCALE - low
