@@ -4,6 +4,7 @@ import html
 import re
 import tempfile
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,7 @@ from privstats.dp.privacy import MODELS
 from privstats.printable.budget import plan_html
 from privstats.review import certificate_checker
 from privstats.review.certificate import certificate_text
+from privstats.secagg.interactive.random_graph import COMMITTEE
 from privstats.workflows.report import Statement, ethics_page, evidence_page, page_of
 from tests import made
 from tests.plan.random_plans import PANEL
@@ -99,3 +101,22 @@ def test_the_condition_names_who_may_lie_and_work_together(graph: str, words: st
     plan = plan_of("distributed", graph)
     assert plan.condition.startswith(words)
     assert f", while {words}" in certified(plan)
+
+
+def test_the_security_page_names_each_part_of_every_condition() -> None:
+    page = told((Path(__file__).parents[2] / "SECURITY.md").read_text("utf-8"))
+    said = {
+        "chosen without knowledge of the random graph": "chosen without knowledge of the random graph",
+        "and its committee": f"and, above {COMMITTEE:,} clients, of its committee",
+        "the server follows the protocol and": "the server must follow the protocol",
+        "leader and helpers do not all work together and": "leader and helpers must not all work together",
+        "at most # of # parties work with the server": "at most `colluders` clients help it",
+        "at most # of # parties work with them": "at most `colluders` clients help it",
+        "no party works with the server": "at most `colluders` clients help it",
+    }
+    for graph in GRAPHS:
+        condition = re.sub(r"\d+", "#", plan_of("distributed", graph).masking.condition)
+        for part in [part for part in said if part in condition]:
+            assert said[part] in page, graph
+            condition = condition.replace(part, "")
+        assert not condition.strip(" ,"), "state here where the page says this part"
