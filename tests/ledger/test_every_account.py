@@ -4,6 +4,7 @@ import ast
 import dataclasses
 import importlib
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -99,6 +100,13 @@ def test_an_upload_is_recorded_once_and_another_is_refused(paid: Any) -> None:
     written = account.ledger.head
     made.refused(LedgerError, "another|new run name", account.finish, subject, RUN, SECOND)
     assert account.ledger.head == written
+
+
+def test_an_upload_without_a_digest_is_never_the_same(paid: Any) -> None:
+    account, subject = paid
+    with suppress(LedgerError):
+        account.finish(subject, RUN, b"")
+    made.refused(LedgerError, "another|new run name|is empty", account.finish, subject, RUN, b"")
 
 
 def test_what_another_process_reads_refuses_the_second_upload_too(paid: Any) -> None:
