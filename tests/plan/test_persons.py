@@ -79,7 +79,7 @@ def test_one_person_at_two_hospitals_moves_the_total_by_up_to_twice_the_bound_of
     more = AVERAGED if clip == "average" else {"person_clip": clip}
     plan = made.plan(CLASSES, ps.Cohort(3, 3, 500), made.promise(adjacency=adjacency, **{**PERSONS, **more}))
     rng, rows = np.random.default_rng(3), np.tile([1.0, 0.0, 0.0, 0.0], (5, 1))
-    others = [(rng.normal(size=(8, 4)), rng.integers(0, 3, 8)) for _ in range(3)]
+    others = [(rng.normal(size=(8, 4)) / 4, rng.integers(0, 3, 8)) for _ in range(3)]
     changed = 1 if adjacency == "replace-one" else None
 
     def total(label: int | None, hospitals: tuple[int, ...]) -> Any:
