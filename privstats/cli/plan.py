@@ -227,8 +227,8 @@ def _of_course(plan: ps.Plan, above: tuple[Path, ps.course.Course] | None) -> li
     (place, course), total = above, total_of(above[1])
     return [
         f"digest of the course in {place.name}, built from this plan: {course.digest}",
-        f"all its {total.sessions} sessions together: epsilon {total.epsilon:.4g} at delta {total.delta:.3g}, "
-        f"{total.upload_bytes:,} bytes from each party; the numbers above are of this plan alone",
+        f"all its {total.sessions} sessions together: {total.claim}; {total.upload_bytes:,} bytes from each party; the "
+        "numbers above are of this plan alone",
     ]
 
 

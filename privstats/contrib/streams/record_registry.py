@@ -325,7 +325,7 @@ class RecordRegistry:
     def _leave(self, node: int, upload: bytes) -> None:
         with self._log.changing() as changes:
             end, known = changes.register.ends.get(node), changes.register.uploads.get(node)
-            if end == "left" and known is not None and hmac.compare_digest(known, upload):
+            if end == "left" and known and hmac.compare_digest(known, upload):
                 return
             if end != "taken":
                 raise LedgerError(f"node {node} of this stream was withdrawn, or another vector of it has left")
