@@ -45,7 +45,7 @@ _NO_TEXTS = {
     b"$FL2@(#)": "a file of SPSS: export it as CSV",
     b"<stata_d": "a file of Stata: export it as CSV",
 }
-"""What files that are no text are, by their first bytes, with the remedy."""
+"""First bytes of files that hold no text, such as workbooks, each with the remedy that the refusal names."""
 _RECORDS = 1 << 13
 _HEADER_LINES = 20
 _ENDS = re.compile(rb'"|\r\n|\r|\n')
