@@ -192,8 +192,6 @@ NOT_SHOWN = {
     *(f"privstats.{room}" for room in ("printable", "python_values", "estimates.score")),
     "privstats.contrib.sweep.frame",
     "privstats.workflows.readers",
-    "privstats.workflows.rivals",  # its names, and those of the next, are those of contrib.sweep
-    "privstats.workflows.sweep",
     "privstats.testing.contracts",  # its names are those of privstats.testing
 }
 
