@@ -165,7 +165,9 @@ def lost(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "page", [*sorted(DOCS.rglob("*.md")), *MEASURED], ids=lambda page: page.relative_to(ROOT).with_suffix("").as_posix()
+    "page",
+    [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md")), *MEASURED],
+    ids=lambda page: page.relative_to(ROOT).with_suffix("").as_posix(),
 )
 def test_what_a_page_links_to_is_there_before_it_is_built(page):
     assert lost(page) == set()
