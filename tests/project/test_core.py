@@ -6,7 +6,6 @@ import tomllib
 import pytest
 
 from privstats.schema import KINDS
-from tests.core import MARK
 from tests.lacking import needs
 from tests.project.core_graph import (
     KEYS,
@@ -38,11 +37,6 @@ def test_every_kind_has_a_section_on_its_sensitivity() -> None:
     assert listed == {kind.__name__ for kind in KINDS.values()}
     heads = {line.removeprefix("## ").lower().replace(" ", "-") for line in page.splitlines() if line.startswith("## ")}
     assert {link for line in rows for link in re.findall(r"\(#([\w-]+)\)", line)} <= heads
-
-
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/core.md"])
-def test_the_pages_name_the_command_for_the_tests_of_the_core(page: str) -> None:
-    assert f"python -m pytest -n auto -m {MARK}" in (ROOT / page).read_text("utf-8")
 
 
 def test_the_core_imports_the_core_alone(graph: Graph) -> None:

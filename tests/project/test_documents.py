@@ -124,13 +124,6 @@ def test_a_page_that_installs_activates_too_and_brings_what_its_commands_need(pa
     assert used & {"report", "flower"} <= extras
 
 
-def test_the_tutorial_installs_what_it_uses():
-    page = (ROOT / "docs" / "tutorial.md").read_text("utf-8")
-    installed = set(re.search(r"privstats\[([a-z,]+)\]", page)[1].split(","))
-    used = {words[1] for _, body in blocks(ROOT / "docs" / "tutorial.md", "bash") for words in commands(body)}
-    assert installed == used & {"report", "flower"}
-
-
 FITS = 118  # characters of code beside the navigation at 1280 px, as docs/_static/page.css has it
 
 

@@ -45,7 +45,6 @@ def test_the_example_of_the_readme_loads_what_it_uses() -> None:
         "cli",
     ):
         assert not within(names, f"privstats.{unused}"), unused
-    assert len(names) <= 175, sorted(names)
 
 
 @pytest.mark.ci
@@ -57,7 +56,6 @@ def test_a_check_of_a_plan_loads_no_machine_no_records_no_course_and_no_head(tmp
     for room in unused:
         assert not within(names, f"privstats.{room}"), room
     assert within(names, "privstats.moments") == {"privstats.moments", "privstats.moments.base"}  # no sum is formed
-    assert len(names) <= 105, sorted(names)
 
 
 @pytest.mark.ci

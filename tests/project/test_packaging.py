@@ -44,12 +44,6 @@ def metadata(hook, monkeypatch, address=None):
     return filled
 
 
-def test_the_readme_of_a_checkout_has_relative_links_that_lead_to_files():
-    paths = re.findall(r"\]\((?!https?://|#)([^)#]+)", README)
-    assert len(paths) > 5
-    assert all((ROOT / path).is_file() for path in paths)
-
-
 def test_without_an_address_the_description_has_no_link_that_could_be_dead(hook, monkeypatch):
     assert RELATIVE.search(README)
     filled = metadata(hook, monkeypatch)
@@ -74,15 +68,7 @@ def test_links_that_are_absolute_already_and_places_on_a_page_are_kept(hook):
     assert hook.described("[docs/e.md](docs/e.md)", "") == "docs/e.md"
 
 
-def test_the_source_distribution_has_the_papers_beside_the_code():
-    shipped = PROJECT["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
-    assert {"CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "README.md", "constraints.txt"} <= set(shipped)
-    assert all((ROOT / name).exists() for name in shipped)
-    papers = {path.name for path in ROOT.iterdir() if path.suffix in (".md", ".cff", ".txt")}
-    assert papers <= set(shipped)
-
-
-def test_a_source_distribution_that_is_built_holds_them(tmp_path, monkeypatch):
+def test_a_source_distribution_that_is_built_holds_the_papers(tmp_path, monkeypatch):
     builders = pytest.importorskip("hatchling.builders.sdist", reason="hatchling is not installed")
     monkeypatch.chdir(ROOT)
     (archive,) = builders.SdistBuilder(str(ROOT)).build(directory=str(tmp_path))
