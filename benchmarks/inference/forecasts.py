@@ -51,12 +51,13 @@ def promised(strata: int, rarest: float | None, rounds: int | None, records: int
     said = inf.forecast(course, records=records, rarest=rarest)
     last = 1 / strata if rarest is None else rarest
     shares = np.append(np.full(strata - 1, (1 - last) / max(strata - 1, 1)), last)
+    levels = np.linspace(0.5, 2, strata) if strata > 1 else np.ones(1)
     notes, reported = set[str](), np.zeros(2)
 
     def answer(chance: np.random.Generator, rng: Generator) -> Answer:
         site, age = chance.choice(strata, records, p=shares), chance.uniform(-1, 1, records)
         arm = chance.integers(0, 2, records)
-        hazard = EVENTS / FOLLOWED * np.linspace(0.5, 2, strata)[site] * np.exp(RATIO * arm + AGE * age)
+        hazard = EVENTS / FOLLOWED * levels[site] * np.exp(RATIO * arm + AGE * age)
         event, left = chance.exponential(1 / hazard), chance.exponential(1 / LEAVING, records)
         ended = np.minimum(left, FOLLOWED)
         table = {"arm": arm, "age": age, "site": np.array(SITES)[site]}
