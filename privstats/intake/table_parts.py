@@ -6,7 +6,6 @@ A part follows from its own records, so its boundaries change nothing.
 from __future__ import annotations
 
 import warnings
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +24,7 @@ from privstats.intake.meaning import listed, reading
 from privstats.intake.person_ids import typed_ids
 from privstats.intake.table_files import Csv, TableFile, table_file
 from privstats.intake.tables import Codes, side_by_side
+from privstats.intake.unlisted import Lost, all_lost
 
 if TYPE_CHECKING:
     from privstats.intake.record_files import RecordFile
@@ -109,13 +109,13 @@ def joined(
     parts: Iterable[Part], *, gaps: bool, texts: bool = False
 ) -> tuple[Any, NDArray[Any], tuple[str, ...], NDArray[np.object_] | None]:
     """Join parts: X (texts are NaN unless requested), labels, names and ids."""
-    rows, goals, unread, names = list[NDArray[Any]](), list[NDArray[np.object_]](), Counter[str](), tuple[str, ...]()
+    rows, goals, lost, names = list[NDArray[Any]](), list[NDArray[np.object_]](), dict[str, Lost](), tuple[str, ...]()
     ids = list[NDArray[np.object_]]()
     coded = False
     for part in parts:
         coded, names = isinstance(part.X, Codes), part.names
         rows.append(part.X.codes if coded else part.X if texts else _numbers(part.X))
-        unread.update(part.X.unread if coded else {})
+        lost = all_lost(lost, part.X.lost) if coded else lost
         goals.append(part.goals)
         ids += [] if part.persons is None else [part.persons]
     X = np.empty(
@@ -127,7 +127,7 @@ def joined(
         X[start - len(last) : start] = last
         start -= len(last)
     y = np.concatenate(goals)
-    return Codes(X, unread) if coded else X, y if gaps else labels_of(y), names, np.concatenate(ids) if ids else None
+    return Codes(X, lost) if coded else X, y if gaps else labels_of(y), names, np.concatenate(ids) if ids else None
 
 
 def _numbers(rows: NDArray[Any]) -> NDArray[np.float64]:

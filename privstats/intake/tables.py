@@ -18,6 +18,7 @@ from privstats.intake.arrays import sparse_rows
 from privstats.intake.column_names import require_records
 from privstats.intake.columns import Readings, array_of, read
 from privstats.intake.meaning import MISSING, has_decimal_comma, listed
+from privstats.intake.unlisted import Lost
 
 _MAX_REMARKS = 8
 _NUMBERS = frozenset((bool, int, float, *(kind for kind in np.sctypeDict.values() if np.dtype(kind).kind in "fiub")))
@@ -28,11 +29,11 @@ class Codes:
 
     Attributes:
         codes: float64 ``(n, J)``; NaN where nothing is given.
-        unread: unreadable values by column, which count as missing.
+        lost: by column, values that are in no cell of their own; private.
     """
 
-    def __init__(self, codes: NDArray[np.float64], unread: Mapping[str, int]) -> None:
-        self.codes, self.unread = codes, unread
+    def __init__(self, codes: NDArray[np.float64], lost: Mapping[str, Lost]) -> None:
+        self.codes, self.lost = codes, lost
         self.shape, self.dtype = codes.shape, codes.dtype
 
     def __len__(self) -> int:
@@ -42,7 +43,12 @@ class Codes:
         return np.array(self.codes, dtype, copy=copy)
 
     def __getitem__(self, where: Any) -> Codes:
-        return Codes(self.codes[where], self.unread)
+        return Codes(self.codes[where], self.lost)
+
+    @property
+    def unread(self) -> dict[str, int]:
+        """Unreadable values by column, which count as missing."""
+        return {name: lost.unread for name, lost in self.lost.items() if lost.unread}
 
 
 def is_list(values: Any) -> bool:

@@ -14,6 +14,7 @@ from privstats.errors import SchemaError
 from privstats.intake.columns import Decided, Listed, Readings, read, read_texts
 from privstats.intake.csv_dialect import Marks
 from privstats.intake.meaning import check_distinct, checked_names, reading, shown
+from privstats.intake.unlisted import Lost
 
 MISSING_CELL, OTHER_CELL = "missing", "other"
 
@@ -76,11 +77,21 @@ class Declared:
 
     def codes(self, readings: Readings) -> tuple[NDArray[np.float64], int]:
         """Return codes, float64 ``(n,)``, and the number of unreadable values."""
-        gone = self.decide(readings).gaps
-        codes = self._codes_of(readings)
-        unread = int((np.isnan(codes) & ~gone).sum())
-        codes[gone] = np.nan
-        return codes, unread
+        codes, lost = self.codes_and_lost(readings)
+        return codes, lost.unread
+
+    def codes_and_lost(self, readings: Readings) -> tuple[NDArray[np.float64], Lost]:
+        """Return codes, float64 ``(n,)``, and the values that are in no cell of their own."""
+        decided = self.decide(readings)
+        codes, values = self._codes_of(readings), getattr(self, "values", ())
+        unread, other = np.isnan(codes) & ~decided.gaps, self._are_others(codes) & ~decided.gaps
+        codes[decided.gaps] = np.nan
+        words = decided.gaps & ~self.are_gaps(readings) if readings.distinct else np.zeros(len(codes), np.bool_)
+        return codes, Lost.of(readings, unread, other, words, decided.places, values)
+
+    def _are_others(self, codes: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Return which codes are those of the cell "other"."""
+        return np.zeros(len(codes), np.bool_)
 
     def _codes_of(self, readings: Readings) -> NDArray[np.float64]:
         raise NotImplementedError
@@ -175,6 +186,9 @@ class Categories(Declared):
         places = self.listed.places_of(readings).astype(np.float64)
         places[places < 0] = np.nan if self.is_scale else len(self.values)
         return places
+
+    def _are_others(self, codes: NDArray[np.float64]) -> NDArray[np.bool_]:
+        return (codes == len(self.values)) & bool(self.values)
 
 
 def require_switch(name: str, field: str, value: object) -> None:
