@@ -188,7 +188,8 @@ class Categories(Declared):
         return places
 
     def _are_others(self, codes: NDArray[np.float64]) -> NDArray[np.bool_]:
-        return (codes == len(self.values)) & bool(self.values)
+        others: NDArray[np.bool_] = (codes == len(self.values)) & bool(self.values)
+        return others
 
 
 def require_switch(name: str, field: str, value: object) -> None:

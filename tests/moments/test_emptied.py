@@ -136,8 +136,12 @@ CELL_SCHEMA = ps.ClassSchema(2, CELLS.width, "NAB", clip_norm=1.0, transform=(CE
 
 
 def celled(**other: list[Any]) -> tuple[dict[str, list[Any]], list[int]]:
-    columns = {"smoking": ["never", "light", "heavy"] * 20, "fit": ["yes", "no"] * 30, "age": [40, 60] * 30, **other}
-    return columns, [0, 1] * 30
+    columns: dict[str, list[Any]] = {
+        "smoking": ["never", "light", "heavy"] * 20,
+        "fit": ["yes", "no"] * 30,
+        "age": [40, 60] * 30,
+    }
+    return columns | other, [0, 1] * 30
 
 
 def test_values_that_no_cell_of_their_own_holds_are_named_with_column_count_and_text() -> None:
