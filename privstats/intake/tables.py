@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,9 @@ from privstats.intake.arrays import sparse_rows
 from privstats.intake.column_names import require_records
 from privstats.intake.columns import Readings, array_of, read
 from privstats.intake.meaning import MISSING, has_decimal_comma, listed
-from privstats.intake.unlisted import Lost
+
+if TYPE_CHECKING:
+    from privstats.intake.unlisted import Lost
 
 _MAX_REMARKS = 8
 _NUMBERS = frozenset((bool, int, float, *(kind for kind in np.sctypeDict.values() if np.dtype(kind).kind in "fiub")))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,9 @@ from privstats.errors import SchemaError
 from privstats.intake.columns import Decided, Listed, Readings, read, read_texts
 from privstats.intake.csv_dialect import Marks
 from privstats.intake.meaning import check_distinct, checked_names, reading, shown
-from privstats.intake.unlisted import Lost
+
+if TYPE_CHECKING:
+    from privstats.intake.unlisted import Lost
 
 MISSING_CELL, OTHER_CELL = "missing", "other"
 
@@ -82,6 +84,8 @@ class Declared:
 
     def codes_and_lost(self, readings: Readings) -> tuple[NDArray[np.float64], Lost]:
         """Return codes, float64 ``(n,)``, and the values that are in no cell of their own."""
+        from privstats.intake.unlisted import Lost  # a check of a plan reads no records, and loads no such module
+
         decided = self.decide(readings)
         codes, values = self._codes_of(readings), getattr(self, "values", ())
         unread, other = np.isnan(codes) & ~decided.gaps, self._are_others(codes) & ~decided.gaps

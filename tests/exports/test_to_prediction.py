@@ -77,7 +77,10 @@ def test_every_step_reads_the_patients_of_the_clean_table(privstats, tmp_path, n
     export = EXPORTS[name]
     words, what = files_of(tmp_path, name), opened(tmp_path, name, export)
     party = what.parties[0]
-    values = {column.name: export.values.get(column.name, party.table[column.name]) for column in what.public.columns}
+    values = dict(export.values)
+    for number, column in enumerate(what.public.columns):
+        read = party.codes[:, number] if isinstance(column, Numeric | Dates) else party.table[column.name]
+        values.setdefault(column.name, read)
     columns = [with_cuts(column, values[column.name]) for column in what.public.columns]
     labels = [what.public.classes[place] for place in party.y]
     clean = clean_file(tmp_path / "clean.csv", columns, values, export.target, labels)

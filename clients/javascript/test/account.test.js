@@ -11,7 +11,7 @@ import { test } from "node:test";
 import { inMemory, open } from "../privstats.js";
 import { toHex } from "../src/bytes.js";
 import { inFolder } from "../src/folder.js";
-import { codeOf, linkOf, planOf, studyIn } from "./double.js";
+import { planOf, studyIn } from "./double.js";
 
 const ANSWER = { age: [37], smokes: ["no"] };
 const code = (wanted) => (error) => error.code === wanted || assert.fail(`${error.code}: ${error.message}`);
@@ -152,11 +152,14 @@ const bound = (store) =>
     ["get", "add", "update", "remove", "runsOf", "sealed"].map((each) => [each, (...given) => store[each](...given)]),
   );
 
-test("one code under another number is refused", async () => {
-  const store = inMemory();
-  const first = await device(store);
-  await first.seal();
-  const link = await linkOf(3, codeOf(2));
-  const other = await open(link, first.pins, { store, fetch: first.leader.fetch });
-  await assert.rejects(other.seal(other.measure(ANSWER)), code("other_index"));
+test("browser: tabs count the runs of one code one after the other, and store no run too many for a moment", async () => {
+  const store = likeABrowser();
+  const counts = [];
+  const add = async (record) => {
+    await store.add(record);
+    counts.push(await store.runsOf(record.key));
+  };
+  const devices = await Promise.all(RUNS.map((run) => device({ ...store, add }, { run, most: 1 })));
+  await Promise.allSettled(devices.map(({ seal }) => seal()));
+  assert.deepEqual(counts, [1]);
 });
