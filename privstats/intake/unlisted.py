@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ MIN_RECORDS = 10
 MAX_VALUES = 64
 """A column with more listed values gets no diagnosis by value."""
 _MAX_TEXTS, _MAX_STORED = 3, 32
+_NONE = Counter[str]()  # never changed: a reading of one record builds no counter
 
 
 def texts_among(readings: Readings, chosen: NDArray[np.bool_]) -> Counter[str]:
@@ -70,7 +71,8 @@ class Lost:
         texts: the commonest of both; private.
         words: undeclared words for a gap, such as ``none``.
         spelled: by listed value, the number of values that differ from it in their case alone.
-        holders: number of values equal to each listed value, of columns with at most :data:`MAX_VALUES` values.
+        values, counts: the listed values, and the number of values equal to each; empty and None beyond
+            :data:`MAX_VALUES`.
 
     Example:
         >>> column = ps.Categories("smoking", ("never", "light", "heavy"))
@@ -81,56 +83,72 @@ class Lost:
 
     unread: int = 0
     other: int = 0
-    texts: Counter[str] = field(default_factory=Counter)
-    words: Counter[str] = field(default_factory=Counter)
-    spelled: Counter[str] = field(default_factory=Counter)
-    holders: Counter[str] = field(default_factory=Counter)
+    texts: Counter[str] = field(default_factory=lambda: _NONE)
+    words: Counter[str] = field(default_factory=lambda: _NONE)
+    spelled: Counter[str] = field(default_factory=lambda: _NONE)
+    values: tuple[Any, ...] = ()
+    counts: NDArray[np.int64] | None = field(default=None, compare=False)
 
     @classmethod
     def of(
         cls,
         readings: Readings,
         unread: NDArray[np.bool_],
-        other: NDArray[np.bool_],
-        gaps: NDArray[np.bool_],
+        other: NDArray[np.bool_] | None,
+        words: NDArray[np.bool_] | None,
         places: NDArray[np.intp],
         values: tuple[Any, ...],
-    ) -> Self:
+    ) -> Lost:
         """Build from masks ``(n,)`` of a column's values, and each value's index among the listed ones.
 
         Args:
-            gaps: words here are undeclared words for a gap; declared gap codes are no words.
+            other: None where the column has no such cell.
+            words: undeclared words for a gap; declared gap codes are none. None without any.
         """
-        chosen = unread | other
-        if not chosen.any() and not (readings.distinct and gaps.any()) and not values:
-            return cls()
+        chosen = unread if other is None else unread | other
+        any_chosen = bool(chosen.any())
+        if not values and not any_chosen:
+            return NOTHING
         few = values if len(values) <= MAX_VALUES else ()
-        counts = np.bincount(places[places >= 0], minlength=len(few))
+        counts = np.bincount(places + 1, minlength=len(few) + 1)[1:] if few else None
+        words_here = _NONE if words is None else texts_among(readings, words)
+        if not any_chosen:
+            return cls(words=words_here, values=few, counts=counts)
         known = {str(value).casefold(): str(value) for value in values}
-        texts, spelled = texts_among(readings, chosen), Counter[str]()
-        for text in readings.distinct if chosen.any() else ():
+        spelled = Counter[str]()
+        for number, text in enumerate(readings.distinct):
             if (value := known.get(text.casefold())) is not None:
-                here = readings.places == readings.distinct.index(text)
-                spelled[value] += int((here & chosen).sum())
+                spelled[value] += int((chosen & (readings.places == number)).sum())
+        unreadable = int(unread.sum())
         return cls(
-            int(unread.sum()),
-            int(other.sum()),
-            texts,
-            texts_among(readings, gaps),
+            unreadable,
+            int(chosen.sum()) - unreadable,
+            texts_among(readings, chosen),
+            words_here,
             +spelled,
-            Counter({str(value): int(count) for value, count in zip(few, counts, strict=False)}),
+            few,
+            counts,
         )
 
     def __add__(self, more: Lost) -> Lost:
-        holders = Counter({value: self.holders[value] + more.holders[value] for value in more.holders or self.holders})
+        if more is NOTHING or self is NOTHING:
+            return self if more is NOTHING else more
+        counts = [each.counts for each in (self, more) if each.counts is not None]
         return Lost(
             self.unread + more.unread,
             self.other + more.other,
             commonest(self.texts + more.texts),
             commonest(self.words + more.words),
             self.spelled + more.spelled,
-            holders,
+            more.values or self.values,
+            sum(counts[1:], counts[0]) if counts else None,
         )
+
+    @property
+    def holders(self) -> dict[str, int]:
+        """Number of values equal to each listed value."""
+        counts = [] if self.counts is None else self.counts.tolist()
+        return {str(value): count for value, count in zip(self.values, counts, strict=True)}
 
     @property
     def is_noted(self) -> bool:
@@ -138,6 +156,11 @@ class Lost:
         return bool(self.other and (self.spelled or often(self.texts)))
 
 
+NOTHING = Lost()
+"""No value is lost."""
+
+
 def all_lost(first: Mapping[str, Lost], second: Mapping[str, Lost]) -> dict[str, Lost]:
     """Add losses by column."""
-    return {name: first.get(name, Lost()) + second.get(name, Lost()) for name in {**first, **second}}
+    both = {name: first[name] + second[name] for name in first.keys() & second.keys()}
+    return {**first, **second, **both}

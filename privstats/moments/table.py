@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from privstats.errors import DataError, UnreadableRecordsWarning
 from privstats.intake.meaning import has_decimal_comma, shown
 from privstats.intake.tables import Codes, as_table, is_list, names_of_columns, rectangle, table_of
-from privstats.intake.unlisted import Lost, often
+from privstats.intake.unlisted import NOTHING, Lost, often
 from privstats.moments.code_rows import CodeRows, pieces
 from privstats.moments.emptied import Emptied, Level
 from privstats.moments.input_validation import as_rows
@@ -49,7 +49,7 @@ def codes_of(cells: Cells, X: Any) -> NDArray[np.float64]:
     source, lost = _columns(cells, as_table(X)), dict[str, Lost]()
     rows = CodeRows(cells, source, lost, refuse=False)
     codes = rows[0 : len(rows)]
-    others = "; ".join(_other_remarks((each, lost.get(each.name, Lost())) for each in cells.columns))
+    others = "; ".join(_other_remarks((each, lost.get(each.name, NOTHING)) for each in cells.columns))
     remarks = "; ".join(_unread_remarks(cells, source, len(rows))) if any(each.unread for each in lost.values()) else ""
     parts = [f"{said}: {each}" for said, each in ((_MISSING, remarks), (_OTHER, others)) if each]
     if parts:
@@ -79,6 +79,8 @@ def lost_remark(declared: Iterable[Any], lost: Mapping[str, Lost]) -> str:
         lost: these values by column's name.
     """
     columns = [(each, lost[each.name]) for each in declared if each.name in lost]
+    if not any(each.unread or each.other or each.words for _, each in columns):
+        return ""
     unread = [
         f"{each.unread:,} of {column.name!r} are {column.unread}{often(each.texts)}"
         for column, each in columns

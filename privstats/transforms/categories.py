@@ -86,16 +86,18 @@ class Declared:
         """Return codes, float64 ``(n,)``, and the values that are in no cell of their own."""
         from privstats.intake.unlisted import Lost  # a check of a plan reads no records, and loads no such module
 
-        decided = self.decide(readings)
-        codes, values = self._codes_of(readings), getattr(self, "values", ())
-        unread, other = np.isnan(codes) & ~decided.gaps, self._are_others(codes) & ~decided.gaps
-        codes[decided.gaps] = np.nan
-        words = decided.gaps & ~self.are_gaps(readings) if readings.distinct else np.zeros(len(codes), np.bool_)
+        decided, values = self.decide(readings), getattr(self, "values", ())
+        codes, gaps = self._codes_of(readings), decided.gaps
+        unread, other = np.isnan(codes) & ~gaps, self._are_others(codes, gaps)
+        codes[gaps] = np.nan
+        words = None
+        if values and readings.distinct and gaps.any():
+            words = gaps & ~self.are_gaps(readings) if self.gaps else gaps  # type: ignore[attr-defined]
         return codes, Lost.of(readings, unread, other, words, decided.places, values)
 
-    def _are_others(self, codes: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Return which codes are those of the cell "other"."""
-        return np.zeros(len(codes), np.bool_)
+    def _are_others(self, _codes: NDArray[np.float64], _gaps: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
+        """Return which values count in the cell "other"; None without such a cell."""
+        return None
 
     def _codes_of(self, readings: Readings) -> NDArray[np.float64]:
         raise NotImplementedError
@@ -191,9 +193,8 @@ class Categories(Declared):
         places[places < 0] = np.nan if self.is_scale else len(self.values)
         return places
 
-    def _are_others(self, codes: NDArray[np.float64]) -> NDArray[np.bool_]:
-        others: NDArray[np.bool_] = (codes == len(self.values)) & bool(self.values)
-        return others
+    def _are_others(self, codes: NDArray[np.float64], gaps: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
+        return None if self.is_scale or not self.values else (codes == len(self.values)) & ~gaps
 
 
 def require_switch(name: str, field: str, value: object) -> None:
