@@ -116,15 +116,17 @@ def test_every_step_reads_the_patients_of_the_clean_table(privstats, tmp_path, n
         facts = looked(column, table.values(column.name))
         assert (facts.unreadable, facts.other) == (UNREAD.get(name, {}).get(column.name, (0, ""))[0], 0)
 
+    how: Any = {"unreadable": plan.unreadable}
     measured = [
-        exact_moments(plan.schema, *records_in(file, plan.schema.reading, plan.unreadable)) for file in (dirty, clean)
+        exact_moments(plan.schema, *records_in(file, plan.schema.reading, plan.unreadable), **how)
+        for file in (dirty, clean)
     ]
     assert measured[0] == measured[1]
     assert measured[0].records == PATIENTS - len(export.unlabelled)
     head = ps.heads.LDA().fit_release(ps.simulate(plan, [measured[0], measured[1]]))
     head.save(tmp_path / "ill.head")
     head = ps.heads.load(tmp_path / "ill.head")
-    found = [head.predict_proba(file.read(plan.schema.reading.source).X) for file in (dirty, clean)]
+    found = [head.predict_proba(file.read(plan.schema.reading.source, **how).X) for file in (dirty, clean)]
     np.testing.assert_array_equal(found[0], found[1])
     assert np.ptp(found[0], axis=0).max() > 0
     scored = [
