@@ -15,6 +15,7 @@ import pytest
 
 import privstats as ps
 from privstats.cli.parts.declared_columns import read_columns
+from privstats.engines.network.round_host import Ended
 from privstats.moments import RecordFile, exact_moments
 from privstats.moments.from_file import records_in
 from privstats.transforms import Categories, Column, Dates, Numeric
@@ -22,7 +23,10 @@ from privstats.transforms.columns import table_of
 from privstats.workflows import rehearsal
 from privstats.workflows.look import looked
 from privstats.workflows.rehearsal.sources import options_of
+from tests import drawing
 from tests.cli.test_try import ANSWERS, said
+from tests.engines.network.fake import FolderNet, study_of
+from tests.engines.network.test_records_script import named
 from tests.exports.programs import EXPORTS, PATIENTS
 from tests.exports.test_commands import files_of
 from tests.exports.test_exports import opened
@@ -74,18 +78,25 @@ def stated(column: Column) -> str:
     return f"\nedges = {quoted(column.edges)}" if isinstance(column, Numeric | Dates) else ""
 
 
-@pytest.mark.parametrize("name", [CHEAP, *(pytest.param(each, marks=pytest.mark.ci) for each in NAMES[1:])])
-def test_every_step_reads_the_patients_of_the_clean_table(privstats, tmp_path, name):
+def both_files(folder: Path, name: str) -> tuple[list[Column], RecordFile, RecordFile]:
+    """The columns as a person declares them, a program's export, and the same patients in a clean file."""
     export = EXPORTS[name]
-    words, what = files_of(tmp_path, name), opened(tmp_path, name, export)
-    party = what.parties[0]
-    values = dict(export.values)
+    what = opened(folder, name, export)
+    party, values = what.parties[0], dict(export.values)
     for number, column in enumerate(what.public.columns):
         read = party.codes[:, number] if isinstance(column, Numeric | Dates) else party.table[column.name]
         values.setdefault(column.name, read)
     columns = [with_cuts(column, values[column.name]) for column in what.public.columns]
     labels = [what.public.classes[place] for place in party.y]
-    clean = clean_file(tmp_path / "clean.csv", columns, values, export.target, labels)
+    clean = clean_file(folder / "clean.csv", columns, values, export.target, labels)
+    return columns, rehearsal.written_as(RecordFile(folder / f"{name}.csv", export.target), {}), clean
+
+
+@pytest.mark.parametrize("name", [CHEAP, *(pytest.param(each, marks=pytest.mark.ci) for each in NAMES[1:])])
+def test_every_step_reads_the_patients_of_the_clean_table(privstats, tmp_path, name):
+    export = EXPORTS[name]
+    columns, _, clean = both_files(tmp_path, name)
+    words = files_of(tmp_path, name)
 
     done = privstats("try", *words, "--forms", "--force", cwd=tmp_path, code=0)
     place = tmp_path / "columns.toml"
@@ -136,3 +147,46 @@ def test_every_step_reads_the_patients_of_the_clean_table(privstats, tmp_path, n
         for of in (look[1:-2], ["clean.csv"])
     ]
     assert scored[0] == scored[1]
+
+
+def schema_of(columns: list[Column]) -> ps.ClassSchema:
+    """Class sums of rows of these columns."""
+    cells = ps.Cells(tuple(columns))
+    return ps.ClassSchema(2, cells.width, "NAB", 1.0, class_names=("no", "yes"), transform=(cells,))
+
+
+@pytest.mark.parametrize("name", [CHEAP, pytest.param("laboratory", marks=pytest.mark.ci)])
+def test_a_session_over_dirty_and_clean_files_has_the_sums_of_the_clean_one(tmp_path: Path, name: str) -> None:
+    """Parties that name a file, with real folders and masks: every second one has the program's own export."""
+    columns, dirty, clean = both_files(tmp_path, name)
+    schema = schema_of(columns)
+    net = FolderNet(study_of(tmp_path / "study", schema=schema, cohort=ps.Cohort(5, 3, 5 * PATIENTS)))
+    for peer in range(5):
+        found = named(net.study, peer, clean if peer % 2 else dirty)
+        assert found.summed == PATIENTS
+    assert isinstance(net.run(), Ended)
+    release = ps.Release.load(net.study.host / "release.safetensors")
+    alone = exact_moments(schema, *records_in(clean, schema.reading, "refuse"))
+    total = sum([alone] * 4, alone).real()
+    for letter in "NAB":
+        np.testing.assert_array_equal(getattr(release.moments, letter), getattr(total, letter))
+
+
+@pytest.mark.ci
+def test_a_course_is_rehearsed_over_dirty_files_as_over_clean_ones(privstats: Any, tmp_path: Path) -> None:
+    columns, dirty, clean = both_files(tmp_path, CHEAP)
+    schema = schema_of(columns)
+    promise = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=100, delta=1e-6)
+    plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 2 * PATIENTS), privacy=promise)
+    (tmp_path / "plan.toml").write_text(plan.to_toml(), "utf-8")
+    privstats("course", "init", "course.toml", "--plan", "plan.toml", "--rounds", "2", cwd=tmp_path, code=0)
+    found = []
+    for file, how in ((dirty, shlex.split(options_of(dirty))), (clean, [])):
+        out = Path(file.path).stem
+        words = ("course.toml", str(file.path), str(file.path), "--target", "ill", *how, "--out", out)
+        with drawing.named("a rehearsal"):  # both sample the same noise
+            privstats("course", "rehearse", *words, cwd=tmp_path, code=0)
+        found.append([ps.Release.load(each).vector for each in sorted((tmp_path / out).glob("*.release"))])
+    assert len(found[0]) == 3
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
