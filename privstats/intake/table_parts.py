@@ -24,7 +24,6 @@ from privstats.intake.meaning import listed, reading
 from privstats.intake.person_ids import typed_ids
 from privstats.intake.table_files import Csv, TableFile, table_file
 from privstats.intake.tables import Codes, side_by_side
-from privstats.intake.unlisted import Lost, all_lost
 
 if TYPE_CHECKING:
     from privstats.intake.record_files import RecordFile
@@ -109,13 +108,14 @@ def joined(
     parts: Iterable[Part], *, gaps: bool, texts: bool = False
 ) -> tuple[Any, NDArray[Any], tuple[str, ...], NDArray[np.object_] | None]:
     """Join parts: X (texts are NaN unless requested), labels, names and ids."""
-    rows, goals, lost, names = list[NDArray[Any]](), list[NDArray[np.object_]](), dict[str, Lost](), tuple[str, ...]()
+    rows, goals, lost, names = list[NDArray[Any]](), list[NDArray[np.object_]](), dict[str, Any](), tuple[str, ...]()
     ids = list[NDArray[np.object_]]()
     coded = False
     for part in parts:
         coded, names = isinstance(part.X, Codes), part.names
         rows.append(part.X.codes if coded else part.X if texts else _numbers(part.X))
-        lost = all_lost(lost, part.X.lost) if coded else lost
+        for name, each in part.X.lost.items() if coded else ():
+            lost[name] = lost[name] + each if name in lost else each
         goals.append(part.goals)
         ids += [] if part.persons is None else [part.persons]
     X = np.empty(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +19,6 @@ from privstats.intake.column_names import require_records
 from privstats.intake.columns import Readings, array_of, read
 from privstats.intake.meaning import MISSING, has_decimal_comma, listed
 
-if TYPE_CHECKING:
-    from privstats.intake.unlisted import Lost
-
 _MAX_REMARKS = 8
 _NUMBERS = frozenset((bool, int, float, *(kind for kind in np.sctypeDict.values() if np.dtype(kind).kind in "fiub")))
 
@@ -31,10 +28,10 @@ class Codes:
 
     Attributes:
         codes: float64 ``(n, J)``; NaN where nothing is given.
-        lost: by column, values that are in no cell of their own; private.
+        lost: by column, its ``transforms.unlisted.Lost``: values that are in no cell of their own; private.
     """
 
-    def __init__(self, codes: NDArray[np.float64], lost: Mapping[str, Lost]) -> None:
+    def __init__(self, codes: NDArray[np.float64], lost: Mapping[str, Any]) -> None:
         self.codes, self.lost = codes, lost
         self.shape, self.dtype = codes.shape, codes.dtype
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from privstats.errors import DataError, RecordError
 from privstats.intake.columns import values_of
 from privstats.intake.tables import Codes, column_of, has_order, table_of
-from privstats.intake.unlisted import Lost, all_lost
+from privstats.transforms.unlisted import Lost, all_lost
 
 if TYPE_CHECKING:
     from privstats.transforms import Cells
@@ -57,8 +57,8 @@ class CodeRows:
         return self._cells.read(dict(zip(names, pieces(self._source, slice(start, stop)), strict=True)))
 
     def _note(self, codes: Codes) -> None:
-        if codes.unread and self._refuse:
-            name = next(iter(codes.unread))
+        if self._refuse and (unread := codes.unread):
+            name = next(iter(unread))
             (column,) = (each for each in self._cells.columns if each.name == name)
             raise RecordError(
                 f"column {name!r} holds values that are {column.unread}: correct them, or declare them as gaps of the "

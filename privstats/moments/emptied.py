@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from privstats.intake.columns import Listed, Readings
 from privstats.intake.meaning import shown
-from privstats.intake.unlisted import MAX_VALUES, MIN_RECORDS, commonest, often, texts_among
+from privstats.transforms.unlisted import MAX_VALUES, MIN_RECORDS, commonest, often, texts_among
 
 NEARLY = 10
 """A value is nearly emptied if at most one in so many of its records counts."""

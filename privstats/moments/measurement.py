@@ -13,7 +13,6 @@ import numpy as np
 
 from privstats.errors import DataError, RecordError, UnreadableRecordsWarning
 from privstats.intake.tables import ReadRows, is_list, ordered_columns
-from privstats.intake.unlisted import Lost, all_lost
 from privstats.moments.base import Moments
 from privstats.moments.clip_report import warn_if_clipped, warn_of_excluded
 from privstats.moments.input_validation import count_of
@@ -22,6 +21,7 @@ from privstats.moments.readable_sums import by_record, readable_of
 from privstats.moments.table import in_codes, lost_remark
 from privstats.schema import Schema, require_schema
 from privstats.schema.kinds import Kind, kind_of
+from privstats.transforms.unlisted import Lost, all_lost
 
 if TYPE_CHECKING:
     from privstats.moments import ClassMoments, RidgeMoments, WithinMoments
