@@ -82,7 +82,7 @@ def lost_remark(declared: Iterable[Any], lost: Mapping[str, Lost]) -> str:
     if not any(each.unread or each.other or each.words for _, each in columns):
         return ""
     unread = [
-        f"{each.unread:,} of {column.name!r} are {column.unread}{often(each.texts)}"
+        f"{each.unread:,} of {column.name!r} are {column.unread}{_texts(each)}"
         for column, each in columns
         if each.unread
     ]
@@ -101,9 +101,13 @@ def lost_remark(declared: Iterable[Any], lost: Mapping[str, Lost]) -> str:
 def _other_remarks(columns: Iterable[tuple[Any, Lost]]) -> Iterator[str]:
     for column, each in columns:
         if each.is_noted:
-            cases = [f"{count:,} hold {value!r} in another case" for value, count in each.spelled.most_common(_SHOWN)]
-            said = f"{each.other:,} of {column.name!r} are not declared{often(each.texts)}"
-            yield ", ".join([said, *cases])
+            yield f"{each.other:,} of {column.name!r} are not declared{_texts(each)}"
+
+
+def _texts(lost: Lost) -> str:
+    """Return words for the texts that ten records share, and for declared values in another case, which are public."""
+    cases = [f", {count:,} hold {value!r} in another case" for value, count in lost.spelled.most_common(_SHOWN)]
+    return often(lost.texts) + "".join(cases)
 
 
 def _emptied(columns: Iterable[tuple[Any, Lost]]) -> str:

@@ -165,6 +165,10 @@ def test_one_value_in_another_case_is_named_by_the_declared_text_alone() -> None
     text = said(CELL_SCHEMA, *celled(smoking=["LIGHT", *["never", "light", "heavy"] * 19, "heavy", "never"]))
     assert "1 of 'smoking' are not declared, 1 hold 'light' in another case" in text
     assert "LIGHT" not in text
+    cells = ps.Cells((ps.Categories("sex", ("f", "m")),))
+    schema = ps.ClassSchema(2, cells.width, "NAB", clip_norm=1.0, transform=(cells,))
+    text = said(schema, {"sex": ["F", *["f", "m"] * 20]}, [0, *[0, 1] * 20])
+    assert "1 of 'sex' are not among its listed values, 1 hold 'f' in another case" in text
 
 
 def test_rare_values_that_a_cell_for_others_is_made_for_need_no_warning(recwarn: Any) -> None:
