@@ -1,6 +1,7 @@
 /** A store of sealed reports. Your own store must add a record once, and never replace its bytes. */
 export interface Store {
-  exclusive<T>(id: string, work: () => Promise<T>): Promise<T>;
+  /** Runs work under one name alone: a code's key, or a record's id. */
+  exclusive<T>(name: string, work: () => Promise<T>): Promise<T>;
   get(id: string): Promise<Kept | undefined>;
   add(record: Kept): Promise<void>;
   update(record: Kept): Promise<unknown>;

@@ -48,14 +48,14 @@ class ReadOnce:
             return self._X
         codes = self._known(cells.columns)
         if codes is None:
-            rows, _, unread = in_codes(schema.reading, self._X, 0, refuse=False)
+            rows, _, lost = in_codes(schema.reading, self._X, 0, refuse=False)
             if len(rows) != self._labels or 8 * len(rows) * rows.shape[1] > self._most:
                 return self._X
             whole = np.empty(rows.shape)
             for start in range(0, len(rows), _WINDOW):
                 part = slice(start, start + _WINDOW)
                 whole[part] = rows[part]
-            codes = Codes(whole, unread)
+            codes = Codes(whole, lost)
             self._read = cells.columns, codes
         self._latest = cells.columns, codes
         return codes
@@ -78,7 +78,7 @@ class ReadOnce:
         whole = codes.codes.copy()
         for place, edges in changes.items():
             whole[:, place] = at_edges(whole[:, place], edges)
-        return Codes(whole, codes.unread)
+        return Codes(whole, codes.lost)
 
 
 def _is_table(X: Any) -> bool:

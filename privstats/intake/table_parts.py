@@ -6,7 +6,6 @@ A part follows from its own records, so its boundaries change nothing.
 from __future__ import annotations
 
 import warnings
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -109,13 +108,14 @@ def joined(
     parts: Iterable[Part], *, gaps: bool, texts: bool = False
 ) -> tuple[Any, NDArray[Any], tuple[str, ...], NDArray[np.object_] | None]:
     """Join parts: X (texts are NaN unless requested), labels, names and ids."""
-    rows, goals, unread, names = list[NDArray[Any]](), list[NDArray[np.object_]](), Counter[str](), tuple[str, ...]()
+    rows, goals, lost, names = list[NDArray[Any]](), list[NDArray[np.object_]](), dict[str, Any](), tuple[str, ...]()
     ids = list[NDArray[np.object_]]()
     coded = False
     for part in parts:
         coded, names = isinstance(part.X, Codes), part.names
         rows.append(part.X.codes if coded else part.X if texts else _numbers(part.X))
-        unread.update(part.X.unread if coded else {})
+        for name, each in part.X.lost.items() if coded else ():
+            lost[name] = lost[name] + each if name in lost else each
         goals.append(part.goals)
         ids += [] if part.persons is None else [part.persons]
     X = np.empty(
@@ -127,7 +127,7 @@ def joined(
         X[start - len(last) : start] = last
         start -= len(last)
     y = np.concatenate(goals)
-    return Codes(X, unread) if coded else X, y if gaps else labels_of(y), names, np.concatenate(ids) if ids else None
+    return Codes(X, lost) if coded else X, y if gaps else labels_of(y), names, np.concatenate(ids) if ids else None
 
 
 def _numbers(rows: NDArray[Any]) -> NDArray[np.float64]:

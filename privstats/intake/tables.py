@@ -28,11 +28,11 @@ class Codes:
 
     Attributes:
         codes: float64 ``(n, J)``; NaN where nothing is given.
-        unread: unreadable values by column, which count as missing.
+        lost: by column, its ``transforms.unlisted.Lost``: values that are in no cell of their own; private.
     """
 
-    def __init__(self, codes: NDArray[np.float64], unread: Mapping[str, int]) -> None:
-        self.codes, self.unread = codes, unread
+    def __init__(self, codes: NDArray[np.float64], lost: Mapping[str, Any]) -> None:
+        self.codes, self.lost = codes, lost
         self.shape, self.dtype = codes.shape, codes.dtype
 
     def __len__(self) -> int:
@@ -42,7 +42,12 @@ class Codes:
         return np.array(self.codes, dtype, copy=copy)
 
     def __getitem__(self, where: Any) -> Codes:
-        return Codes(self.codes[where], self.unread)
+        return Codes(self.codes[where], self.lost)
+
+    @property
+    def unread(self) -> dict[str, int]:
+        """Unreadable values by column, which count as missing."""
+        return {name: lost.unread for name, lost in self.lost.items() if lost.unread}
 
 
 def is_list(values: Any) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from privstats.errors import DataError, RecordError
 from privstats.intake.columns import values_of
 from privstats.intake.tables import Codes, column_of, has_order, table_of
+from privstats.transforms.unlisted import Lost, all_lost
 
 if TYPE_CHECKING:
     from privstats.transforms import Cells
@@ -22,21 +22,21 @@ class CodeRows:
 
     Args:
         source: a list of the declared columns; rows of an array with these columns; or :class:`Codes`.
+        lost: receives the values in no cell of their own, by column.
 
     Attributes:
         shape: ``(n, columns)``.
-        unread: unreadable values so far, by column.
     """
 
     dtype = np.dtype(np.float64)
 
-    def __init__(self, cells: Cells, source: Any, unread: Counter[str], *, refuse: bool) -> None:
-        self._cells, self._refuse, self.unread = cells, refuse, unread
+    def __init__(self, cells: Cells, source: Any, lost: dict[str, Lost], *, refuse: bool) -> None:
+        self._cells, self._refuse, self._lost = cells, refuse, lost
         self.shape = (_records(source), len(cells.columns))
         self._source = [column_of(each) for each in source] if isinstance(source, list) else source
         self._counted = 0
         if isinstance(self._source, Codes):
-            self._note(self._source.unread)
+            self._note(self._source)
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -48,7 +48,7 @@ class CodeRows:
         result = self._read(start, stop)
         fresh = max(start, self._counted)  # a second pass counts nothing again
         if fresh < stop:
-            self._note((result if fresh == start else self._read(fresh, stop)).unread)
+            self._note(result if fresh == start else self._read(fresh, stop))
             self._counted = stop
         return result.codes
 
@@ -56,15 +56,15 @@ class CodeRows:
         names = [column.name for column in self._cells.columns]
         return self._cells.read(dict(zip(names, pieces(self._source, slice(start, stop)), strict=True)))
 
-    def _note(self, unread: Mapping[str, int]) -> None:
-        if unread and self._refuse:
+    def _note(self, codes: Codes) -> None:
+        if self._refuse and (unread := codes.unread):
             name = next(iter(unread))
             (column,) = (each for each in self._cells.columns if each.name == name)
             raise RecordError(
                 f"column {name!r} holds values that are {column.unread}: correct them, or declare them as gaps of the "
                 "column; a plan with Privacy would count them as missing"
             )
-        self.unread.update(unread)
+        self._lost.update(all_lost(self._lost, codes.lost))
 
 
 def _records(source: Any) -> int:

@@ -15,13 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.intake.columns import Listed, Readings
-from privstats.intake.meaning import LOST, UNREADABLE, shown
+from privstats.intake.meaning import shown
+from privstats.transforms.unlisted import MAX_VALUES, MIN_RECORDS, commonest, often, texts_among
 
-MIN_RECORDS = 10
-"""Fewer records are no diagnosis; and a text is named only if as many hold it, so that it is hardly one person's."""
 NEARLY = 10
 """A value is nearly emptied if at most one in so many of its records counts."""
-_MAX_VALUES, _MAX_TEXTS, _MAX_STORED, _MAX_REMARKS = 64, 3, 32, 8
+_MAX_CAUSES, _MAX_REMARKS = 3, 8
 
 
 class ListedColumn(NamedTuple):
@@ -40,15 +39,7 @@ class ListedColumn(NamedTuple):
 
     def texts(self) -> Counter[str]:
         """Count the commonest unlisted values, as texts."""
-        texts, words = Counter[str](), self.readings.places[self.unlisted]
-        for place, count in zip(*np.unique(words[words >= 0], return_counts=True), strict=True):
-            text = self.readings.distinct[place]
-            if text != UNREADABLE and LOST not in text:
-                texts[text] = int(count)
-        numbers = self.readings.numbers[self.unlisted]
-        for number, count in zip(*np.unique(numbers[~np.isnan(numbers)], return_counts=True), strict=True):
-            texts[f"{number:.15g}"] = int(count)
-        return _commonest(texts)
+        return texts_among(self.readings, self.unlisted)
 
 
 @dataclass(frozen=True)
@@ -91,7 +82,7 @@ class Emptied:
         for (name, _), mask in why.items():
             masks[name] = masks.get(name, False) | mask[gone]
         levels = dict[tuple[str, str], Level]()
-        few = {name: column for name, column in columns.items() if len(column.values) <= _MAX_VALUES}
+        few = {name: column for name, column in columns.items() if len(column.values) <= MAX_VALUES}
         for name, column in few.items():
             holders, counted = _by_place(column, slice(None)), _by_place(column, fine)
             unread = {other: _by_place(column, gone, mask) for other, mask in masks.items() if mask.any()}
@@ -107,7 +98,7 @@ class Emptied:
         names = {**self.unlisted, **other.unlisted}
         unlisted = {name: self.unlisted.get(name, 0) + other.unlisted.get(name, 0) for name in names}
         texts = {
-            name: _commonest(self.texts.get(name, Counter()) + other.texts.get(name, Counter()))
+            name: commonest(self.texts.get(name, Counter()) + other.texts.get(name, Counter()))
             for name in {**self.texts, **other.texts}
         }
         return Emptied(levels, unlisted, texts)
@@ -126,21 +117,13 @@ class Emptied:
                 record = "record holds" if level.holders <= 1 else "records hold"
                 yield (
                     f"{many} {record} {shown(value)} in {name}, and {others:,} hold values that are not "
-                    f"declared{self._often(name)}"
+                    f"declared{often(self.texts.get(name, Counter()))}"
                 )
             elif level.holders >= MIN_RECORDS and NEARLY * level.counted <= level.holders:
-                causes = sorted(level.unread.items(), key=lambda item: -item[1])[:_MAX_TEXTS]
+                causes = sorted(level.unread.items(), key=lambda item: -item[1])[:_MAX_CAUSES]
                 why = ", ".join(f"{count:,} in {other}" for other, count in causes)
                 many = f"{level.counted:,} count" if level.counted != 1 else "1 counts"
                 yield f"of {level.holders:,} records with {shown(value)} in {name}, {many}; unreadable are {why}"
-
-    def _often(self, name: str) -> str:
-        common = [
-            f"{shown(text)} ({count:,})"
-            for text, count in self.texts[name].most_common(_MAX_TEXTS)
-            if count >= MIN_RECORDS
-        ]
-        return f", most often {', '.join(common)}" if common else ""
 
 
 def _by_place(column: ListedColumn, *which: Any) -> list[int]:
@@ -149,11 +132,6 @@ def _by_place(column: ListedColumn, *which: Any) -> list[int]:
         places = places[each]
     counts: list[int] = np.bincount(places + 1, minlength=len(column.values) + 1)[1:].tolist()
     return counts
-
-
-def _commonest(texts: Counter[str]) -> Counter[str]:
-    """Bound what is stored: a text that ten records of a tile share is among its commonest."""
-    return Counter(dict(texts.most_common(_MAX_STORED)))
 
 
 def listed_columns(columns: Iterable[Any], readings: Mapping[str, Readings]) -> dict[str, ListedColumn]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections import Counter
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
@@ -19,9 +18,10 @@ from privstats.moments.clip_report import warn_if_clipped, warn_of_excluded
 from privstats.moments.input_validation import count_of
 from privstats.moments.readable import LeftOut
 from privstats.moments.readable_sums import by_record, readable_of
-from privstats.moments.table import in_codes, unread_remark
+from privstats.moments.table import in_codes, lost_remark
 from privstats.schema import Schema, require_schema
 from privstats.schema.kinds import Kind, kind_of
+from privstats.transforms.unlisted import Lost, all_lost
 
 if TYPE_CHECKING:
     from privstats.moments import ClassMoments, RidgeMoments, WithinMoments
@@ -179,12 +179,12 @@ def exact_moments(
     schema.check_values(values)
     if unreadable not in ("refuse", "leave out"):
         raise DataError(f"unreadable must be 'refuse' or 'leave out', got {unreadable!r}; give plan.unreadable")
-    unread = Counter[str]()
+    lost = dict[str, Lost]()
 
     def summed(X: Any, y: Any, kind: Kind = kind) -> tuple[Any, LeftOut]:
         X, y, more = in_codes(schema.reading, X, y, refuse=unreadable == "refuse")
         result = _measured(kind, schema, X, y, values, unreadable, progress and persons is None)
-        unread.update(more)
+        lost.update(all_lost(lost, more))
         return result
 
     moments: Any
@@ -198,8 +198,8 @@ def exact_moments(
             added = partial(summed, kind=by_record(kind) or kind)
             moments, left_out, unnamed = of_persons(records, y, persons, person_clip, summed, added, progress)
     warn_of_excluded(moments, left_out, unnamed)
-    if unread:
-        warnings.warn(unread_remark(schema.reading, unread), UnreadableRecordsWarning, stacklevel=3)
+    if remark := lost_remark(schema.reading.declared, lost):
+        warnings.warn(remark, UnreadableRecordsWarning, stacklevel=3)
     if published is not None and hasattr(moments, "published"):
         moments = replace(moments, published=published.sha256)
     return moments  # type: ignore[no-any-return]

@@ -21,7 +21,7 @@ from privstats.intake.arrays import is_tensor, repeated_rows
 from privstats.intake.columns import Listed, Readings, read
 from privstats.intake.meaning import MISSING
 from privstats.intake.tables import ReadRows, is_list, ordered_columns, rectangle
-from privstats.moments.emptied import MIN_RECORDS, NEARLY, Emptied, ListedColumn
+from privstats.moments.emptied import NEARLY, Emptied, ListedColumn
 from privstats.moments.input_validation import (
     ReadLabels,
     as_rows,
@@ -33,6 +33,7 @@ from privstats.moments.input_validation import (
 )
 from privstats.schema.reading import Labels, Reading, Targets, Unread
 from privstats.transforms import Categories
+from privstats.transforms.unlisted import MIN_RECORDS
 
 if TYPE_CHECKING:
     from privstats.transforms import Cells

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,25 +14,28 @@ from privstats.errors import DataError, UnreadableRecordsWarning
 from privstats.intake.meaning import has_decimal_comma, shown
 from privstats.intake.tables import Codes, as_table, is_list, names_of_columns, rectangle, table_of
 from privstats.moments.code_rows import CodeRows, pieces
+from privstats.moments.emptied import Emptied, Level
 from privstats.moments.input_validation import as_rows
+from privstats.transforms.unlisted import NOTHING, Lost, often
 
 if TYPE_CHECKING:
     from privstats.schema.reading import Reading
     from privstats.transforms import Cells
 
 _SHOWN = 3
+_MISSING, _OTHER = "these values count as missing", "These values count as 'other'"
 
 
-def in_codes(reading: Reading, X: Any, y: Any, *, refuse: bool) -> tuple[Any, Any, Counter[str]]:
-    """Return X and y with every table of declared columns as rows of codes, and the counter of unreadable values."""
-    unread, cells = Counter[str](), reading.cells
+def in_codes(reading: Reading, X: Any, y: Any, *, refuse: bool) -> tuple[Any, Any, dict[str, Lost]]:
+    """Return X and y with every table of declared columns as rows of codes, and what collects their losses."""
+    lost, cells = dict[str, Lost](), reading.cells
     if cells is None:
-        return X, y, unread
+        return X, y, lost
     if not reading.open_cells:
         cells.require_closed()
     if y is None and not _is_table(X) and hasattr(X, "__iter__"):
-        return _batches(cells, X, unread, refuse), None, unread
-    return _rows(cells, X, unread, refuse), y, unread
+        return _batches(cells, X, lost, refuse), None, lost
+    return _rows(cells, X, lost, refuse), y, lost
 
 
 def codes_of(cells: Cells, X: Any) -> NDArray[np.float64]:
@@ -43,12 +46,14 @@ def codes_of(cells: Cells, X: Any) -> NDArray[np.float64]:
     """
     if isinstance(X, Codes):
         return X.codes
-    source, unread = _columns(cells, as_table(X)), Counter[str]()
-    rows = CodeRows(cells, source, unread, refuse=False)
+    source, lost = _columns(cells, as_table(X)), dict[str, Lost]()
+    rows = CodeRows(cells, source, lost, refuse=False)
     codes = rows[0 : len(rows)]
-    if unread:
-        remarks = "; ".join(_unread_remarks(cells, source, len(rows)))
-        text = f"these values count as missing: {remarks}. Correct them, and do not share these numbers and texts"
+    others = "; ".join(_other_remarks((each, lost.get(each.name, NOTHING)) for each in cells.columns))
+    remarks = "; ".join(_unread_remarks(cells, source, len(rows))) if any(each.unread for each in lost.values()) else ""
+    parts = [f"{said}: {each}" for said, each in ((_MISSING, remarks), (_OTHER, others)) if each]
+    if parts:
+        text = f"{'. '.join(parts)}. Correct them, and do not share these numbers and texts"
         warnings.warn(text, UnreadableRecordsWarning, stacklevel=5)
     return codes
 
@@ -66,26 +71,65 @@ def _unread_remarks(cells: Cells, source: Any, records: int) -> Iterator[str]:
             yield f"{count} of {column.name!r} are {column.unread}, such as {frequent}{hint}"
 
 
-def unread_remark(reading: Reading, unread: Mapping[str, int]) -> str:
-    """Return the warning for the data holder about values that count as missing, or ""."""
-    columns = () if reading.cells is None else reading.cells.columns
-    remarks = [f"{unread[each.name]} of {each.name!r} are {each.unread}" for each in columns if unread[each.name]]
-    if not remarks:
+def lost_remark(declared: Iterable[Any], lost: Mapping[str, Lost]) -> str:
+    """Return the warning for the data holder about values in no cell of their own, or "".
+
+    Args:
+        declared: the declared columns.
+        lost: these values by column's name.
+    """
+    columns = [(each, lost[each.name]) for each in declared if each.name in lost]
+    if not any(each.unread or each.other or each.words for _, each in columns):
         return ""
+    unread = [
+        f"{each.unread:,} of {column.name!r} are {column.unread}{_texts(each)}"
+        for column, each in columns
+        if each.unread
+    ]
+    parts = [f"{_MISSING}: {'; '.join(unread)}"] if unread else []
+    parts += [f"{_OTHER}: {'; '.join(others)}"] if (others := [*_other_remarks(columns)]) else []
+    parts += [emptied] if (emptied := _emptied(columns)) else []
+    if not parts:
+        return ""
+    texts = " and texts" * any(often(each.texts + each.words) for _, each in columns)
     return (
-        f"these values count as missing: {', '.join(remarks)}. Correct the file where you can, or have them declared "
-        "as gaps, and do not share these numbers"
+        f"{'. '.join(parts)}. Correct the file where you can, or have them declared as gaps or as values, and do not "
+        f"share these numbers{texts}"
     )
 
 
-def _batches(cells: Cells, X: Any, unread: Counter[str], refuse: bool) -> Iterator[Any]:
+def _other_remarks(columns: Iterable[tuple[Any, Lost]]) -> Iterator[str]:
+    for column, each in columns:
+        if each.is_noted:
+            yield f"{each.other:,} of {column.name!r} are not declared{_texts(each)}"
+
+
+def _texts(lost: Lost) -> str:
+    """Return words for the texts that ten records share, and for declared values in another case, which are public."""
+    cases = [f", {count:,} hold {value!r} in another case" for value, count in lost.spelled.most_common(_SHOWN)]
+    return often(lost.texts) + "".join(cases)
+
+
+def _emptied(columns: Iterable[tuple[Any, Lost]]) -> str:
+    """Return a sentence that names declared values without records, or nearly so; "" without any."""
+    levels, unlisted, texts = dict[tuple[str, str], Level](), dict[str, int](), dict[str, Counter[str]]()
+    for column, each in columns:
+        name = repr(column.name)
+        levels |= {(name, value): Level(count, count) for value, count in each.holders.items()}
+        unlisted[name] = each.unread + each.other + each.words.total()
+        texts[name] = each.texts + each.words
+    remark = Emptied(levels, unlisted, texts).remark()
+    return f"{remark[:1].upper()}{remark[1:]}"
+
+
+def _batches(cells: Cells, X: Any, lost: dict[str, Lost], refuse: bool) -> Iterator[Any]:
     for batch in X:
         pair = isinstance(batch, tuple | list) and len(batch) == 2
-        yield (_rows(cells, batch[0], unread, refuse), batch[1]) if pair else batch
+        yield (_rows(cells, batch[0], lost, refuse), batch[1]) if pair else batch
 
 
-def _rows(cells: Cells, X: Any, unread: Counter[str], refuse: bool) -> CodeRows:
-    return CodeRows(cells, X if isinstance(X, Codes) else _columns(cells, X), unread, refuse=refuse)
+def _rows(cells: Cells, X: Any, lost: dict[str, Lost], refuse: bool) -> CodeRows:
+    return CodeRows(cells, X if isinstance(X, Codes) else _columns(cells, X), lost, refuse=refuse)
 
 
 def _is_table(X: Any) -> bool:

@@ -112,6 +112,11 @@ class Reading:
         return first if first is not None and first.reads_cells else None
 
     @property
+    def declared(self) -> tuple[Any, ...]:
+        """The columns of declared cells; empty without any."""
+        return () if self.cells is None else self.cells.columns
+
+    @property
     def gaps_have_cells(self) -> bool:
         """Whether columns are declared in which every value has a cell, a gap too."""
         return self.cells is not None and not self.cells.missing
@@ -138,4 +143,4 @@ class Reading:
     @property
     def listed_words(self) -> frozenset[str]:
         """The words of :attr:`words`, and those that declared cells list."""
-        return self.words.union(*(each.words for each in (() if self.cells is None else self.cells.columns)))
+        return self.words.union(*(each.words for each in self.declared))

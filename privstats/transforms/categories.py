@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,9 @@ from privstats.errors import SchemaError
 from privstats.intake.columns import Decided, Listed, Readings, read, read_texts
 from privstats.intake.csv_dialect import Marks
 from privstats.intake.meaning import check_distinct, checked_names, reading, shown
+
+if TYPE_CHECKING:
+    from privstats.transforms.unlisted import Lost
 
 MISSING_CELL, OTHER_CELL = "missing", "other"
 
@@ -76,11 +79,25 @@ class Declared:
 
     def codes(self, readings: Readings) -> tuple[NDArray[np.float64], int]:
         """Return codes, float64 ``(n,)``, and the number of unreadable values."""
-        gone = self.decide(readings).gaps
-        codes = self._codes_of(readings)
-        unread = int((np.isnan(codes) & ~gone).sum())
-        codes[gone] = np.nan
-        return codes, unread
+        codes, lost = self.codes_and_lost(readings)
+        return codes, lost.unread
+
+    def codes_and_lost(self, readings: Readings) -> tuple[NDArray[np.float64], Lost]:
+        """Return codes, float64 ``(n,)``, and the values that are in no cell of their own."""
+        from privstats.transforms.unlisted import Lost  # a check of a plan reads no records, and loads no such module
+
+        decided, values = self.decide(readings), getattr(self, "values", ())
+        codes, gaps = self._codes_of(readings), decided.gaps
+        unread, other = np.isnan(codes) & ~gaps, self._are_others(codes, gaps)
+        codes[gaps] = np.nan
+        words = None
+        if values and readings.distinct and gaps.any():
+            words = gaps & ~self.are_gaps(readings) if self.gaps else gaps  # type: ignore[attr-defined]
+        return codes, Lost.of(readings, unread, other, words, decided.places, values)
+
+    def _are_others(self, _codes: NDArray[np.float64], _gaps: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
+        """Return which values count in the cell "other"; None without such a cell."""
+        return None
 
     def _codes_of(self, readings: Readings) -> NDArray[np.float64]:
         raise NotImplementedError
@@ -175,6 +192,9 @@ class Categories(Declared):
         places = self.listed.places_of(readings).astype(np.float64)
         places[places < 0] = np.nan if self.is_scale else len(self.values)
         return places
+
+    def _are_others(self, codes: NDArray[np.float64], gaps: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
+        return None if self.is_scale or not self.values else (codes == len(self.values)) & ~gaps
 
 
 def require_switch(name: str, field: str, value: object) -> None:

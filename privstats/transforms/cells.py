@@ -239,18 +239,18 @@ class Cells(Transform):
         return self.read(table).codes
 
     def read(self, table: Any) -> Codes:
-        """Return the codes of records, and the number of unreadable values. No value of any kind raises.
+        """Return the codes of records, and the values in no cell of their own. No value of any kind raises.
 
         Column names are compared normalised (NFC), stripped and in any case.
         """
         coded = [
-            column.codes(column.readings(table[name]))
+            column.codes_and_lost(column.readings(table[name]))
             for column, name in zip(self.columns, self.sources(table), strict=True)
         ]
         if len({len(codes) for codes, _ in coded}) > 1:
             raise DataError("the columns of the table have different lengths; give one value per record in each")
-        unread = {column.name: count for column, (_, count) in zip(self.columns, coded, strict=True) if count}
-        return Codes(np.column_stack([codes for codes, _ in coded]), unread)
+        lost = {column.name: each for column, (_, each) in zip(self.columns, coded, strict=True)}
+        return Codes(np.column_stack([codes for codes, _ in coded]), lost)
 
     def sources(self, table: Any) -> tuple[Any, ...]:
         """Return the table's names of the columns."""

@@ -152,8 +152,9 @@ def _remarks(column: Column, readings: Readings, codes: NDArray[np.float64], unr
 
 
 def _of_unreadable(column: Column, readings: Readings, codes: NDArray[np.float64], unread: int) -> Iterator[str]:
-    texts = list(readings.texts.values())
-    values = readings.counted(np.isnan(codes) & ~column.decide(readings).gaps)
+    wrong = np.isnan(codes) & ~column.decide(readings).gaps
+    texts = [text for place, text in readings.texts.items() if wrong[place]]
+    values = readings.counted(wrong)
     remedy = declared_remedy(column, values)
     for guess, fits in _GUESSES.get(type(column), {}).items():
         if sum(map(fits, texts)) > unread / 2:

@@ -17,6 +17,7 @@ from privstats.moments import exact_moments
 from privstats.moments.table import in_codes
 from privstats.randomness import seeded
 from privstats.transforms import Cells
+from privstats.transforms.unlisted import Lost
 
 N = 400
 PRIVACY = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-6)
@@ -57,9 +58,9 @@ def counting(cells: Cells) -> Any:
     return ps.Binned.within(single_party_plan(schema(cells), PRIVACY), expected_records=N).first.schema
 
 
-def read(reader: Any, X: Any) -> tuple[np.ndarray, dict[str, int]]:
-    rows, _, unread = in_codes(reader.reading, X, 0, refuse=False)
-    return rows[0 : len(rows)], dict(unread)
+def read(reader: Any, X: Any) -> tuple[np.ndarray, dict[str, Lost]]:
+    rows, _, lost = in_codes(reader.reading, X, 0, refuse=False)
+    return rows[0 : len(rows)], dict(lost)
 
 
 @pytest.mark.parametrize("wrapped", [dict, pd.DataFrame, pa.table], ids=["mapping", "pandas", "Arrow"])
@@ -71,11 +72,11 @@ def test_codes_behind_cut_points_are_those_of_a_second_reading(wrapped: Callable
     once = ReadOnce(X, y)
     for cells in (OPEN, CLOSED, CLOSED, OPEN):
         reader = counting(cells)
-        codes, unread = read(reader, X)
+        codes, lost = read(reader, X)
         found = once.rows(reader)
         np.testing.assert_array_equal(found.codes, codes)
-        assert dict(found.unread) == unread
-        assert sum(unread.values())
+        assert dict(found.lost) == lost
+        assert sum(each.unread for each in lost.values())
     assert once.rows(schema(CLOSED)) is once.rows(schema(CLOSED))
 
 

@@ -60,7 +60,12 @@ MUTANTS = (
     Mutant("a seal replaces another one", "run", "await this.#held.store.add(record)",
            "await this.#held.store.update(record)", "run"),
     Mutant("a second number is sealed for", "run", "kept.index !== this.#held.index", "false", "run"),
-    Mutant("runs are not counted", "run", ">= this.#held.plan.devices.most_runs", "> 1e9", "run"),
+    Mutant("runs are not counted", "run", "> this.#held.plan.devices.most_runs", "> 1e9", "run"),
+    Mutant("runs of several processes are not counted again", "run", "await this.#limit(0)", "void 0", "account"),
+    Mutant("each run has a lock of its own", "run", "exclusive(this.#held.names[0], async",
+           "exclusive(this.#ids[0], async", "account"),
+    Mutant("a report that is not stored is sent", "run", "kept?.hash !== report.hash",
+           "kept && kept.hash !== report.hash", "account"),
     Mutant("a sent report is kept", "outbox", 'state: "sent", report: null', 'state: "sent"', "run"),
     Mutant("a letter of a link may be wrong", "link", "base32(sum).slice(0, 4) !== check", "false", "run"),
     Mutant("a proxy's page ends a send", "send", "response.status >= 500", "false", "run"),
@@ -101,6 +106,6 @@ def test_a_likely_mistake_is_seen(tmp_path, mutant):
     assert done.returncode == 1, "no test of the client noticed"
 
 
-@pytest.mark.parametrize("name", ["measure", "seal", "run", "xwing"])
+@pytest.mark.parametrize("name", ["account", "measure", "seal", "run", "xwing"])
 def test_without_a_mistake_the_copy_passes(tmp_path, name):
     assert outcome_of(planted(tmp_path, None), name).returncode == 0

@@ -272,6 +272,14 @@ def test_another_ledger_is_not_taken_for_this_one(ledger, tmp_path):
         ledger.accounts()
 
 
+def test_records_under_another_name_are_another_account_and_nothing_tells(ledger):
+    """The double of the refusals above: a ledger knows names, and no records."""
+    spent = ledger.account("ward").mu
+    ledger.set_cap("ward again", **CAP)
+    assert ledger.account("ward again").mu == 0.0
+    assert ledger.account("ward").mu == spent
+
+
 def test_without_its_head_a_ledger_is_believed_only_on_somebodys_word(ledger):
     kept = ledger.head
     head_path(Path(ledger.path)).unlink()

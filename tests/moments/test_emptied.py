@@ -8,6 +8,8 @@ import pytest
 import privstats as ps
 from privstats.errors import RecordError, UnreadableRecordsWarning
 from privstats.moments.emptied import Emptied, ListedColumn
+from privstats.moments.from_file import records_in
+from privstats.moments.table import codes_of
 from privstats.schema.public_values import Published, Values
 from tests.moments.test_gap_words import counts, effect, hazard
 
@@ -126,3 +128,91 @@ def test_private_texts_are_in_no_repr() -> None:
     found = Emptied.of(np.zeros(20, np.bool_), {}, {"'x'": column})
     assert "secret" in found.remark()
     assert "secret" not in repr(found)
+
+
+SMOKING = ps.Categories("smoking", ("never", "light", "heavy"))
+CELLS = ps.Cells((SMOKING, ps.Truth("fit"), ps.Numeric("age", (50.0,))))
+CELL_SCHEMA = ps.ClassSchema(2, CELLS.width, "NAB", clip_norm=1.0, transform=(CELLS,))
+
+
+def celled(**other: list[Any]) -> tuple[dict[str, list[Any]], list[int]]:
+    columns: dict[str, list[Any]] = {
+        "smoking": ["never", "light", "heavy"] * 20,
+        "fit": ["yes", "no"] * 30,
+        "age": [40, 60] * 30,
+    }
+    return columns | other, [0, 1] * 30
+
+
+def test_values_that_no_cell_of_their_own_holds_are_named_with_column_count_and_text() -> None:
+    text = said(
+        CELL_SCHEMA, *celled(fit=["ja", "nein", "yes", "no", "no", None] * 10, age=[*["61,5"] * 12, *[40] * 48])
+    )
+    assert text.startswith(
+        "these values count as missing: 20 of 'fit' are neither true nor false, most often 'ja' (10), 'nein' (10); "
+        "12 of 'age' are no numbers, most often '61,5' (12). Correct the file where you can"
+    )
+    assert text.endswith("do not share these numbers and texts")
+    for smoking, sentence in {
+        "Licht": "These values count as 'other': 20 of 'smoking' are not declared, most often 'Licht' (20). ",
+        "Light": "20 of 'smoking' are not declared, most often 'Light' (20), 20 hold 'light' in another case. ",
+        "None": "No record holds 'light' in 'smoking', and 20 hold values that are not declared, most often 'none'",
+    }.items():
+        assert sentence in said(CELL_SCHEMA, *celled(smoking=["never", smoking, "heavy"] * 20))
+
+
+def test_one_value_in_another_case_is_named_by_the_declared_text_alone() -> None:
+    text = said(CELL_SCHEMA, *celled(smoking=["LIGHT", *["never", "light", "heavy"] * 19, "heavy", "never"]))
+    assert "1 of 'smoking' are not declared, 1 hold 'light' in another case" in text
+    assert "LIGHT" not in text
+    cells = ps.Cells((ps.Categories("sex", ("f", "m")),))
+    schema = ps.ClassSchema(2, cells.width, "NAB", clip_norm=1.0, transform=(cells,))
+    text = said(schema, {"sex": ["F", *["f", "m"] * 20]}, [0, *[0, 1] * 20])
+    assert "1 of 'sex' are not among its listed values, 1 hold 'f' in another case" in text
+
+
+def test_rare_values_that_a_cell_for_others_is_made_for_need_no_warning(recwarn: Any) -> None:
+    X, y = celled(smoking=[*(f"pipe {k}" for k in range(30)), *["never", "light", "heavy"] * 10])
+    ps.measure(CELL_SCHEMA, X, y, unreadable="leave out")
+    ps.measure(CELL_SCHEMA, X, y)
+    assert not [each for each in recwarn if each.category is UnreadableRecordsWarning]
+
+
+def test_a_text_of_few_records_is_never_named_of_cells() -> None:
+    text = said(CELL_SCHEMA, *celled(fit=[*["Anna"] * 9, *(f"Bert {k}" for k in range(21)), *["yes", "no"] * 15]))
+    assert "30 of 'fit' are neither true nor false. " in text
+    assert "Anna" not in text
+    assert "Bert" not in text
+    assert text.endswith("do not share these numbers")
+
+
+@pytest.mark.parametrize("kind", ["mapping", "frame", "batches", "file"])
+def test_cells_are_diagnosed_alike_in_every_container(kind: str, tmp_path: Any) -> None:
+    X, y = celled(smoking=["never", "Licht", "heavy"] * 20, fit=["ja", "no"] * 30)
+    want = said(CELL_SCHEMA, X, y)
+    assert "most often 'Licht' (20)" in want
+    frame = pandas.DataFrame(X)
+    match kind:
+        case "mapping" | "frame":
+            found = said(CELL_SCHEMA, X if kind == "mapping" else frame, y)
+        case "batches":
+            found = said(CELL_SCHEMA, ((frame[k : k + 5], y[k : k + 5]) for k in range(0, 60, 5)))
+        case _:
+            frame.assign(ill=y).to_csv(tmp_path / "ward.csv", index=False)
+            file = ps.moments.RecordFile(tmp_path / "ward.csv", "ill")
+            found = said(CELL_SCHEMA, *records_in(file, CELL_SCHEMA.reading, "leave out"))
+            whole = records_in(file, CELL_SCHEMA.reading, "leave out", at_once=True)
+            assert said(CELL_SCHEMA, *whole) == want
+    assert found == want
+
+
+def test_prediction_names_values_that_count_as_other() -> None:
+    X, _ = celled(smoking=["never", "Light", "heavy"] * 20)
+    with pytest.warns(UnreadableRecordsWarning, match="count as 'other': 20 of 'smoking' are not declared.*'Light'"):
+        codes_of(CELLS, X)
+
+
+def test_private_texts_of_cells_are_in_no_repr() -> None:
+    codes = CELLS.read(celled(smoking=["secret"] * 60)[0])
+    assert codes.lost["smoking"].texts["secret"] == 60
+    assert "secret" not in repr(codes.lost)

@@ -125,11 +125,11 @@ def test_without_a_promise_a_value_that_cannot_be_read_is_refused_by_its_column(
 
 def test_under_a_promise_it_is_missing_and_said_to_its_holder_alone():
     odd = {**TABLE, "age": ["50", "12 mg", "x", 4], "sex": ["f", "F", "m", "m"]}
-    with pytest.warns(UnreadableRecordsWarning, match="2 of 'age' are no numbers, 1 of 'sex' are not among"):
+    with pytest.warns(UnreadableRecordsWarning, match="2 of 'age' are no numbers; 1 of 'sex' are not among"):
         found = ps.measure(CLASSES, odd, LABELS, unreadable="leave out")
     same = {**TABLE, "age": [50, None, None, 4], "sex": ["f", None, "m", "m"]}
     assert found == ps.measure(CLASSES, same, LABELS)
-    with pytest.warns(UnreadableRecordsWarning, match="2 of 'age' are no numbers, 1 of 'sex' are not among"):
+    with pytest.warns(UnreadableRecordsWarning, match="2 of 'age' are no numbers; 1 of 'sex' are not among"):
         ps.measure(CLASSES, odd, [0, "?", 1, 0], unreadable="leave out")
 
 

@@ -41,6 +41,8 @@ AGES = [*range(20, 80)] * 3
             "10 are neither true nor false, such as WAHR, FALSCH, -: correct it, or they count as missing. "
             'To read them, state gaps = ["-"], values = ["FALSCH", "WAHR"] or ["WAHR", "FALSCH"], what means no first, '
             "in columns.toml"),
+        (ps.Numeric("x", censored=True), ["<0.5", "<0.5", "<0.5", "See note"],
+            "1 are no numbers, such as See note: correct it, or they count as missing"),
         (ps.Truth("x"), ["yes", "no", "-"],
             "1 are neither true nor false, such as -: correct it, or they count as missing. "
             'To read them, state gaps = ["-"] in columns.toml'),

@@ -1,7 +1,8 @@
 /**
  * Stores sealed reports: one record for each run and key, added once and never replaced, so that every send has the
- * same bytes. A store has `exclusive`, `get`, `add`, `update`, `remove`, `runsOf` and `sealed`. `folder.js` has a store
- * for Node.
+ * same bytes. A store has `exclusive`, `get`, `add`, `update`, `remove`, `runsOf` and `sealed`. `exclusive` locks one
+ * name: a code's while its runs are counted and one is added, and a record's while that is changed. `folder.js` has a
+ * store for Node.
  */
 import { refuse } from "./errors.js";
 

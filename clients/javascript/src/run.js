@@ -117,16 +117,12 @@ class Run {
     requirePerson();
     if (!this.#measured.delete(measured))
       refuse("measured_again", "seal each measure() once");
-    const { store } = this.#held;
-    return store.exclusive(this.#ids[0], async () => {
+    return this.#held.store.exclusive(this.#held.names[0], async () => {
       const kept = await this.#record();
       if (kept) return this.#again(kept);
-      if ((await this.#runs()) >= this.#held.plan.devices.most_runs) {
-        refuse("most_runs", "this invitation was used as often as its study allows");
-      }
-      if (this.#held.until <= this.#held.now() / 1000) {
+      await this.#limit(1);
+      if (this.#held.until <= this.#held.now() / 1000)
         refuse("ended", "the keys of this study have expired: it accepts no more answers");
-      }
       const root = crypto.getRandomValues(new Uint8Array(32));
       const { run, study, names, index, key } = this.#held;
       const report = await reportOf(this.#held, { index, key }, measured.vector, root);
@@ -136,18 +132,26 @@ class Run {
     });
   }
 
-  async #runs() {
-    const counts = await Promise.all(this.#held.names.map((name) => this.#held.store.runsOf(name)));
-    return counts.reduce((sum, count) => sum + count, 0);
+  /** Refuses more runs of this code than its study allows, if `more` are stored. */
+  async #limit(more) {
+    for (const name of this.#held.names) more += await this.#held.store.runsOf(name);
+    if (more > this.#held.plan.devices.most_runs)
+      refuse("most_runs", "this invitation was used as often as its study allows");
   }
 
-  /** Stores a report. Returns the stored one: this report, or that of another process that was first. */
+  /**
+   * Stores a report. Returns the stored one: this report, or that of another process that was first. Processes that
+   * store reports of several runs at once may each refuse, because a folder's lock is of one process.
+   */
   async #added(record) {
+    const { store } = this.#held;
     try {
-      await this.#held.store.add(record);
+      await store.add(record);
+      await this.#limit(0);
       return this.#again(record, true);
     } catch (error) {
-      const first = await this.#held.store.get(record.id);
+      if (error.code === "most_runs") await store.remove(record.id);
+      const first = await store.get(record.id);
       if (!first) throw error;
       return this.#again(first, first.hash === record.hash);
     }

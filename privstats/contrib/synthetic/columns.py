@@ -20,11 +20,13 @@ from privstats.intake.csv_dialect import Marks
 from privstats.intake.meaning import LOST, UNREADABLE, same
 from privstats.intake.record_files import RecordFile
 from privstats.intake.table_files import Table
+from privstats.moments.table import lost_remark
 from privstats.python_values import python_fields
 from privstats.schema import Bins, CountSchema, Variable
 from privstats.transforms import Categories, Dates, Numeric, Truth
 from privstats.transforms.categories import Declared, settle_name
 from privstats.transforms.columns import column_of as plain_column
+from privstats.transforms.unlisted import Lost
 
 _MAX_BUCKETS = 1024
 _MIN_EDGES = 3
@@ -184,18 +186,12 @@ def coded(columns: Sequence[Column], table: Any) -> dict[str, Any]:
     if None in places:
         missing = columns[places.index(None)].name
         raise DataError(f"the table lacks the column {missing!r}; give every declared column")
-    values, unread = dict[str, Any](), list[str]()
+    values, lost = dict[str, Any](), dict[str, Lost]()
     for column, place in zip(columns, places, strict=True):
-        codes, many = column.codes(column.readings(table[names[place]]))  # type: ignore[index]
+        codes, lost[column.name] = column.codes_and_lost(column.readings(table[names[place]]))  # type: ignore[index]
         values[column.name] = _values(column, codes)
-        unread += [f"{many:,} of {column.name!r} are {column.unread}"] * bool(many)
-    if unread:
-        warnings.warn(
-            f"these values count as missing: {', '.join(unread)}. Correct the file where you can, or declare them as "
-            "gaps, and do not share these numbers",
-            UnreadableRecordsWarning,
-            stacklevel=2,
-        )
+    if remark := lost_remark(columns, lost):
+        warnings.warn(remark, UnreadableRecordsWarning, stacklevel=2)
     return values
 
 

@@ -20,9 +20,9 @@ from privstats.intake.csv_lines import quoted_names
 from privstats.intake.person_ids import names_of, persons_held_out
 from privstats.intake.record_files import RecordFile, held_out
 from privstats.intake.table_parts import column_hint
-from privstats.moments.emptied import MIN_RECORDS
 from privstats.moments.input_validation import places_of
 from privstats.transforms import Categories, Cells, Column
+from privstats.transforms.unlisted import often
 from privstats.workflows.forms import form_remarks
 from privstats.workflows.look import looked, spellings, unlisted
 from privstats.workflows.rehearsal.areas import Held
@@ -215,9 +215,10 @@ def _of_target(public: Assumed, file: Found) -> Iterator[str]:
     for gap in public.gaps.get(public.target, ()):
         del others[gap]
     if others:
-        common = [f"{value} ({count:,})" for value, count in others.most_common(_SHOWN) if count >= MIN_RECORDS]
-        often = f", most often {', '.join(common)}" if common else ""
-        yield f"{public.target}: {others.total():,} records hold no class of the first file and are excluded{often}"
+        yield (
+            f"{public.target}: {others.total():,} records hold no class of the first file and are "
+            f"excluded{often(others)}"
+        )
 
 
 def _party(name: str, file: Found, public: Assumed, cells: Cells, share: float) -> Party:

@@ -240,14 +240,14 @@ def test_classes_in_another_spelling_are_named_with_their_file(tmp_path):
     text = files[1].path.read_text().replace(",yes\n", ",Yes\n")
     files[1].path.write_text(text)
     many = text.count(",Yes\n")
-    said = rf"too few records .* yes \(0\) \(ill: {many} records hold no class of the first file .* Yes \({many}\)"
+    said = rf"too few records .* yes \(0\) \(ill: {many} records hold no class of the first file .* 'Yes' \({many}\)"
     with pytest.raises(ps.DataError, match=said):
         rehearsal.opened(files, ASKED)
     files[1].path.write_text(text.replace(",Yes\n", ",yes\n", 100))
     (found,) = [each for each in rehearsal.oddities(rehearsal.opened(files, ASKED)) if "ill" in each]
     assert found == (
         f"south.csv: ill: {many - 100} records hold no class of the first file and are excluded, "
-        f"most often Yes ({many - 100})"
+        f"most often 'Yes' ({many - 100})"
     )
 
 
