@@ -152,6 +152,8 @@ def _traceback(name, act):
     except (SystemExit, PrivstatsError, Paused):
         return []
     except Exception as reason:
+        if isinstance(reason, OSError) and reason.errno is not None:
+            return []  # the command line says it in a sentence
         return [f"{name} ends in {type(reason).__name__}: {reason}"]
     return []
 
