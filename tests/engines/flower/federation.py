@@ -20,7 +20,7 @@ from typing import Self
 
 from privstats.engines.door.ports import free_port
 from privstats.engines.flower.certificates import register, write_certificates, write_node_key
-from tests.engines.flower.observed import OBSERVED
+from tests.engines.flower.observed import LINE, OBSERVED
 from tests.engines.network.fake import Study
 from tests.watchdog import watch
 
@@ -40,15 +40,27 @@ class Federation:
         place: an empty folder for certificates, marks and logs.
         port: the SuperLink's; by default a free one.
         line: ``HOST:PORT`` at which nodes reach it; by default the SuperLink's own.
+        control_port: the SuperLink's for the coordinator; by default a free one.
+        own_line: ``HOST:PORT`` at which the server app reaches it; by default the SuperLink's own.
     """
 
-    def __init__(self, study: Study, place: Path, port: int | None = None, line: str = "") -> None:
+    def __init__(
+        self,
+        study: Study,
+        place: Path,
+        port: int | None = None,
+        line: str = "",
+        *,
+        control_port: int | None = None,
+        own_line: str = "",
+    ) -> None:
         self.study, self.place = study, place
         self.marks, self.certificates = place / "marks", place / "certificates"
         self.homes = [study.home(peer) for peer in range(len(study.identities) + len(study.helpers))]
         self._children: dict[str, subprocess.Popen[bytes]] = {}
         self._lasting: set[str] = set()
-        self._control_port = free_port()
+        self._control_port = control_port or free_port()
+        self._own_line = {LINE: own_line} if own_line else {}
         self.address = f"127.0.0.1:{port or free_port()}"
         self._line = line or self.address
 
@@ -90,7 +102,7 @@ class Federation:
         """Start the SuperLink."""
         options = ("--certificates", self.certificates, "--address", self.address)
         options = (*options, "--control-port", self._control_port)
-        self._start("serve", "serve", self.study.host, *options)
+        self._start("serve", "serve", self.study.host, *options, **self._own_line)
         self._lasting.add("serve")
         self.wait(self._listens, "the SuperLink listens")
 
