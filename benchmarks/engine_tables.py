@@ -111,8 +111,16 @@ _REQUESTS: dict[str, Shown] = {
     "requests a second, first 5 s": _rounded("0 to 5 s"),
     "5 to 60 s": _rounded("5 to 60 s"),
 }
+_FAULTS: dict[str, Shown] = {
+    "fault": "{fault}",
+    "party": "{party}",
+    "`flower status` during the fault": "{status}",
+    "`join`": lambda row: "; ".join(row["join"]) or "no change",
+    "seconds until it works": _rounded("seconds"),
+}
 TABLES: Tables = {
     **by_name(over_flower, session_growth, large_upload, journal_costs),
+    "faults": Table("engines.faults", "three parties after a fault", _FAULTS),
     "silent_requests": Table("engines.scale", "requests a second to Flower", _REQUESTS),
 }
 """By the name in the page's marker."""

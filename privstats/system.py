@@ -18,7 +18,7 @@ from privstats.errors import PrivstatsError
 _OWNER_ONLY = 0o600
 _READ, _WRITE = stat.S_IRWXG | stat.S_IRWXO, stat.S_IWGRP | stat.S_IWOTH
 _BINARY = getattr(os, "O_BINARY", 0)  # without it Windows changes the line ends of written data
-_AT_ONCE = getattr(os, "O_NONBLOCK", 0)  # without it a pipe that nobody writes to is waited for
+_AT_ONCE = getattr(os, "O_NONBLOCK", 0)  # without it a pipe that nobody else has open is waited for
 
 
 def _module(name: str) -> ModuleType | None:
@@ -40,7 +40,7 @@ def require_posix(what: str) -> None:
 
 def open_private(path: Path, flags: int, mode: int = _OWNER_ONLY) -> int:
     """Open a file that, with the default ``mode``, only its owner may read; return the handle."""
-    return os.open(path, flags | _BINARY, mode)
+    return os.open(path, flags | _AT_ONCE | _BINARY, mode)
 
 
 def open_plain(path: str | os.PathLike[str]) -> BinaryIO:

@@ -23,6 +23,8 @@ Fault = Literal["none", "flip", "flip-request", "close", "cut", "half-close", "s
 - ``half-close`` ends the direction to the server and leaves the other open.
 - ``swallow`` takes all bytes and forwards none.
 - ``delay`` forwards each piece :attr:`FaultyProxy.delay_seconds` late.
+
+A fault can wait until the proxy has forwarded a number of bytes, and then strikes in the middle of a large message.
 """
 
 FAULTS = tuple(fault for fault in get_args(Fault) if fault != "none")
@@ -41,7 +43,8 @@ class FaultyProxy:
 
     def __init__(self, port: int, delay_seconds: float = 2.0) -> None:
         self._target, self.delay_seconds = ("127.0.0.1", port), delay_seconds
-        self._fault: Fault = "none"
+        self._asked: Fault = "none"
+        self._left = 0  # bytes until the fault begins
         self.struck = threading.Event()  # the fault has met a byte, or a connection
         self._ended = threading.Event()
         self._open: set[threading.Thread] = set()
@@ -61,14 +64,19 @@ class FaultyProxy:
         self._listener.close()
         join(*self._open)
 
-    def begin(self, fault: Fault) -> None:
-        """Fail in this way from now on; :attr:`struck` is set once that has met anything."""
+    def begin(self, fault: Fault, after: int = 0) -> None:
+        """Fail so once ``after`` more bytes were forwarded; :attr:`struck` is set once that has met anything."""
         self.struck.clear()
-        self._fault = fault
+        self._left = after
+        self._asked = fault
+
+    @property
+    def _fault(self) -> Fault:
+        return self._asked if self._left <= 0 else "none"
 
     def heal(self) -> None:
         """Carry everything from now on, as before."""
-        self._fault = "none"
+        self._asked = "none"
 
     def _accept(self) -> None:
         while not self._ended.is_set():
@@ -122,6 +130,7 @@ class FaultyProxy:
                     other[end].shutdown(socket.SHUT_WR)
 
     def _forward(self, piece: bytes, end: socket.socket, flip: Fault) -> None:
+        self._left -= len(piece)
         if self._fault == "swallow":
             self.struck.set()
             return

@@ -93,6 +93,19 @@ def noise(
 
 
 @audit.command()
+def lists(
+    path: PlanFile,
+    sessions: Annotated[int, typer.Option(min=1, help="Sessions for each lie.")] = 2,
+    seed: Seed = None,
+    json: Json = False,
+) -> None:
+    """Show several survivor lists to the clients of a plan on a random graph, as a server that lies."""
+    from threat_models.audits.lists import audit_lists
+
+    _finish([audit_lists(ps.Plan.read(path), _rng(seed), sessions=sessions)], json)
+
+
+@audit.command()
 def release(
     path: Annotated[Path, typer.Argument(help="The release file.", metavar="RELEASE")],
     known: Annotated[Path, typer.Argument(help="X_0, y_0, X_1, ... or N_0, A_0, ... by client.", metavar="KNOWN.NPZ")],

@@ -11,6 +11,7 @@ from privstats.course.base import Course, DisjointRounds
 from privstats.dp import Guarantee, Privacy, gaussian_epsilon, gaussian_mu
 from privstats.errors import PlanError
 from privstats.plan import Plan
+from privstats.plan.conditions import joint_condition
 from privstats.python_values import check_number
 from privstats.schema import CountSchema
 
@@ -194,7 +195,7 @@ def total_of(subject: Plan | Course) -> Total:
     if subject.most == 1:
         return total_of(first)
     plans = subject.priced * subject.most if isinstance(subject, DisjointRounds) else longest(subject)
-    condition = "; and ".join(dict.fromkeys(plan.condition for place in plans_by_place(subject) for plan in place))
+    condition = joint_condition(plan for place in plans_by_place(subject) for plan in place)
     if not isinstance(privacy, Privacy):
         return Total(Guarantee(math.inf), math.inf, 1.0, subject.most, *_sent(plans), condition)
     delta = privacy.delta + sum(plan.masking.failure for plan in plans)

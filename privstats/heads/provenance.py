@@ -13,6 +13,7 @@ from privstats.dp import Privacy, gaussian_epsilon, gaussian_mu
 from privstats.dp.privacy import Adjacency, Model, Unit
 from privstats.errors import DataError, ReleaseError
 from privstats.heads.evidence import Released, require_release
+from privstats.plan.conditions import is_clause, joint_condition
 from privstats.release import Release
 from privstats.schema import Schema
 
@@ -39,6 +40,8 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     Attributes:
         exact: whether records or noiseless sums were used; None: unknown.
         epsilon, delta: joint promise of its releases, or None.
+        condition: the promise's assumption, a clause that follows "while" (``Plan.condition`` of every session); None
+            also in a file that an earlier version wrote.
         plan, releases, course: digests: the (first) plan, releases in order, course.
         survivors, clients: parties in the first sum and its plan.
         reproducible: others may know the noise, so no promise holds.
@@ -50,8 +53,11 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     Example:
         >>> X, y = np.array([[0.0, 0.0], [0.0, 0.2], [1.0, 0.0], [1.0, 0.2]] * 5), [0, 0, 1, 1] * 5
         >>> terms = {"epsilon": 1.0, "delta": 1e-5, "adjacency": "add-remove", "clip_norm": 2.0, "classes": [0, 1]}
-        >>> str(ps.heads.LDA().fit_private(X, y, ledger="uncharged", **terms).provenance_)
+        >>> found = ps.heads.LDA().fit_private(X, y, ledger="uncharged", **terms).provenance_
+        >>> str(found).partition(", while ")[0]
         'epsilon 1 at delta 1e-05: central noise, one record, add-remove'
+        >>> found.condition.partition(";")[0]
+        'the server adds its noise and keeps the exact sum secret'
         >>> str(ps.heads.LDA().fit(X, y).provenance_)
         'exact: no promise'
     """
@@ -71,6 +77,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     public: str | None = None
     assumed_public: tuple[Assumed, ...] = ()
     multiplicity: int = 1
+    condition: str | None = None
 
     def __post_init__(self) -> None:
         promise = (self.epsilon, self.delta, self.adjacency, self.unit, self.model)
@@ -84,6 +91,8 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             raise ValueError("only a head with a promise has assumed_public, each word of it once")
         if self.multiplicity < 1 or (self.multiplicity > 1 and self.exact is not False):
             raise ValueError("only a head with a promise has a multiplicity, at least 1")
+        if self.condition is not None and (self.exact is not False or not is_clause(self.condition)):
+            raise ValueError("only a head with a promise has a condition, a printable clause")
 
     @classmethod
     def of(cls, releases: Sequence[Any], course: str | None = None) -> Provenance:
@@ -114,13 +123,14 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             adjacency=privacy.adjacency,
             unit=privacy.unit,
             model=privacy.model,
+            condition=joint_condition(each.plan for each in releases),
             **facts,
         )
 
     @property
     def beside_exact_rows(self) -> Provenance:
         """Provenance after the serving site's exact rows were used too: no promise."""
-        promise = dict.fromkeys(("epsilon", "delta", "adjacency", "unit", "model"))
+        promise = dict.fromkeys(("epsilon", "delta", "adjacency", "unit", "model", "condition"))
         return msgspec.structs.replace(self, exact=True, assumed_public=(), multiplicity=1, **promise)
 
     def of_rows(self, times: int) -> Provenance:
@@ -179,7 +189,11 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         rows = "" if self.multiplicity == 1 else f" in at most {self.multiplicity:,} rows"
         promise = f"{self.model}{law} noise, one {self.unit}{rows}, {self.adjacency}"
         assumed = "".join(f"; {_ASSUMED[each]} assumed public" for each in self.assumed_public)
-        return f"epsilon {self.epsilon:.6g} at delta {self.delta:.3g}: {promise}{assumed}"
+        return f"epsilon {self.epsilon:.6g} at delta {self.delta:.3g}: {promise}{assumed}, while {self._assumption}"
+
+    @property
+    def _assumption(self) -> str:
+        return self.condition or "the condition of its plan holds, which this file does not state"
 
 
 UNKNOWN = Provenance()

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from privstats.dp import Privacy, gaussian_epsilon
 from privstats.inference.summary import Summary
 from privstats.plan import Plan
+from privstats.plan.conditions import joint_condition
 from privstats.printable import levels_text
 from privstats.release import Release
 from privstats.version import __version__
@@ -145,7 +146,7 @@ class Source:
             of = f", all {len(self.plans)} {f'sessions, the counts{cells} among them' if counted else 'rounds'}"
         return (
             f"Privacy: epsilon {self._epsilon(privacy):.4g}, delta {privacy.delta:g}{of}, unit {privacy.unit}, "
-            f"adjacency {privacy.adjacency}, model {privacy.model}."
+            f"adjacency {privacy.adjacency}, model {privacy.model}, while {self._condition}."
         )
 
     @property
@@ -160,8 +161,12 @@ class Source:
             f"{what} differentially private with epsilon = {self._epsilon(privacy):.4g} and delta = {privacy.delta:g}; "
             f"the protected unit is one {privacy.unit}, the adjacency {privacy.adjacency} "
             f"({_ADJACENT[privacy.adjacency].format(unit=privacy.unit)}). "
-            f"This relies on, with {privacy.model} noise: {trusted}."
+            f"This relies on, with {privacy.model} noise: {trusted}. It holds while {self._condition}."
         )
+
+    @property
+    def _condition(self) -> str:
+        return joint_condition(self._sessions)
 
     def _epsilon(self, privacy: Privacy) -> float:
         if len(self.plans) < 2:

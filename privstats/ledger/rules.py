@@ -12,10 +12,10 @@ from privstats.errors import LedgerError
 from privstats.ledger.accounts import TOLERANCE, Account, Cap, Spend, epsilon_of
 from privstats.ledger.price import Cost, Price
 from privstats.ledger.records import ApartBy
+from privstats.plan.conditions import MAX_CONDITION, is_clause
 
 _ROLES: Mapping[str, str] = {"": "another course", "holding": "a party's records", "parties": "a server's sums"}
 _LONGEST_NAME = 200
-_LONGEST_CONDITION = 10_000
 _LONGEST_RUN = 64
 _SHOWN = 3
 
@@ -251,9 +251,9 @@ def check_name(name: object) -> None:
 
 def check_condition(condition: object) -> None:
     """Refuse a value that is no sentence's clause."""
-    if not isinstance(condition, str) or len(condition) > _LONGEST_CONDITION or not (condition + " ").isprintable():
+    if not is_clause(condition):
         raise LedgerError(
-            f"condition must be at most {_LONGEST_CONDITION:,} printable characters, or empty; give plan.condition"
+            f"condition must be at most {MAX_CONDITION:,} printable characters, or empty; give plan.condition"
         )
 
 

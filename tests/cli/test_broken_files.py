@@ -5,9 +5,13 @@ is a sample by the parameter's own name, so a new command joins by itself.
 """
 
 import os
+import random
 import shutil
 import signal
+from collections.abc import Callable, Mapping
 from contextlib import contextmanager
+from functools import partial
+from itertools import product
 from pathlib import Path
 
 import click
@@ -18,8 +22,15 @@ from typer.testing import CliRunner
 
 import privstats as ps
 from privstats.cli.main import app
+from privstats.contrib.http import standing
+from privstats.contrib.http.folders import helper_folder
+from privstats.contrib.http.helper import Dialler
+from privstats.contrib.http.run import LeaderRun
+from privstats.contrib.http.settings import Settings
+from privstats.engines.network.status_file import ConnectionStatus
 from privstats.errors import PrivstatsError
 from tests import made
+from tests.contrib.http.desk import DeskDial, Paused, pumped, reporting
 from tests.engines.network.fake import FolderNet, study_of
 
 SECONDS = 20
@@ -133,12 +144,24 @@ def _bounded():
         signal.signal(signal.SIGALRM, before)
 
 
-def _traceback(words):
-    """What a command ends in other than a sentence."""
-    with _bounded():
-        reason = CliRunner().invoke(app, words).exception
-    good = reason is None or isinstance(reason, SystemExit | PrivstatsError)
-    return [] if good else [f"{' '.join(words)} ends in {type(reason).__name__}: {reason}"]
+def _traceback(name, act):
+    """What a call ends in other than a sentence."""
+    try:
+        with _bounded():
+            act()
+    except (SystemExit, PrivstatsError, Paused):
+        return []
+    except Exception as reason:
+        if isinstance(reason, OSError) and reason.errno is not None:
+            return []  # the command line says it in a sentence
+        return [f"{name} ends in {type(reason).__name__}: {reason}"]
+    return []
+
+
+def _command(words):
+    result = CliRunner().invoke(app, words)
+    if result.exception is not None:
+        raise result.exception
 
 
 @pytest.fixture(scope="module")
@@ -169,7 +192,15 @@ SUFFIXES = ("", ".parquet", ".csv", ".npy", ".npz")
 
 @pytest.mark.parametrize(
     ("kind", "suffix"),
-    [*((kind, "") for kind in BROKEN), *(("pipe", suffix) for suffix in SUFFIXES[1:])],
+    [
+        *((kind, "") for kind in BROKEN),
+        *(("pipe", suffix) for suffix in SUFFIXES[1:]),
+        *(
+            pytest.param(*each, marks=pytest.mark.nightly)
+            for each in product(BROKEN, SUFFIXES[1:])
+            if each[0] != "pipe"
+        ),
+    ],
 )
 def test_every_command_refuses_a_file_that_is_none(kind, suffix, here):
     """Every file that the command takes is the broken one."""
@@ -181,59 +212,165 @@ def test_every_command_refuses_a_file_that_is_none(kind, suffix, here):
         def file_of(each, broken=broken, command=command):
             return broken if each in _files(command) and (each.required or each.name not in PASSPHRASES) else None
 
-        wrong += _traceback(_call(words, command, file_of))
+        wrong += _traceback(words, partial(_command, _call(words, command, file_of)))
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("kind", ["pipe", "deep JSON", "hole"])
-def test_every_file_of_a_command_is_read_with_the_same_care(kind, here):
-    """One file after another is the broken one, and the others are what they should be."""
-    wrong = []
-    for words, command in READERS.items():
-        for chosen in _files(command):
-            if chosen.name in WRITTEN | PASSPHRASES or words in SERVERS:
-                continue
-            broken = here / f"broken {words} {chosen.name}".replace(" ", "-")
-            BROKEN[kind](broken)
-
-            def file_of(each, chosen=chosen, broken=broken, command=command):
-                if each is chosen:
-                    return broken
-                return here / GOOD.get(each.metavar, "missing") if each.required and each in _files(command) else None
-
-            wrong += _traceback(_call(words, command, file_of))
-    assert not wrong, "\n".join(wrong)
-
-
-FOLDER_COMMANDS = [
-    words
+ONE_FILE = [
+    (words, chosen)
     for words, command in READERS.items()
-    if words.split()[0] in ("flower", "http") and [each.name for each in _files(command) if each.required] == ["home"]
+    for chosen in _files(command)
+    if chosen.name not in WRITTEN | PASSPHRASES and words not in SERVERS
 ]
+
+
+def _drawn(*case):
+    """One kind of broken file, which follows from the case's name: the sample of every run; the night tries all."""
+    return random.Random(" ".join(map(str, case))).choice(list(BROKEN))
+
+
+def _one_file(kind, words, chosen, here):
+    """What a command ends in where one file is broken, and the others are what they should be."""
+    broken = here / f"broken {words} {chosen.name}".replace(" ", "-")
+    BROKEN[kind](broken)
+    command = READERS[words]
+
+    def file_of(each):
+        if each is chosen:
+            return broken
+        return here / GOOD.get(each.metavar, "missing") if each.required and each in _files(command) else None
+
+    return _traceback(f"{words}, {chosen.name} a {kind},", partial(_command, _call(words, command, file_of)))
+
+
+def test_every_file_of_a_command_is_read_with_the_same_care(here):
+    wrong = [line for words, chosen in ONE_FILE for line in _one_file(_drawn(words, chosen.name), words, chosen, here)]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("kind", BROKEN)
+def test_every_file_of_a_command_may_be_broken_in_every_way(kind, here):
+    wrong = [line for words, chosen in ONE_FILE for line in _one_file(kind, words, chosen, here)]
+    assert not wrong, "\n".join(wrong)
+
+
+def _lead(home):
+    LeaderRun.open(home, say=lambda _: None).close()
+
+
+def _help(home):
+    """Begin as ``http help`` does, with a leader who does not answer."""
+
+    def pause(_):
+        raise Paused
+
+    folder, settings = helper_folder(home), Settings.read(home)
+    Dialler(folder, settings, sleep=pause, connect=lambda *_: DeskDial(lambda: None), say=lambda _: None).run()
+
+
+FOLDER_COMMANDS: Mapping[str, Callable[[Path], object]] = {
+    words: lambda home, words=words: _command([*words.split(), str(home)])
+    for words, command in READERS.items()
+    if words.split()[0] in ("flower", "http")
+    and words not in SERVERS
+    and [each.name for each in _files(command) if each.required] == ["home"]
+} | {"http lead": _lead, "http help": _help}
 """Commands that read a party's or a server's folder, and nothing else."""
 
 
+class Tree:
+    """Files that are put back in place: a copy of a folder has another inode, which a journal refuses unread."""
+
+    def __init__(self, top):
+        self.top = top
+        self.files = {each: (each.read_bytes(), each.stat().st_mode) for each in top.rglob("*") if each.is_file()}
+        self.folders = {each for each in top.rglob("*") if each.is_dir()}
+        self.seen = {each: _seen(each) for each in self.files}
+
+    def restore(self):
+        for path in sorted(self.top.rglob("*"), reverse=True):
+            if path not in self.folders and self.seen.get(path) != _seen(path):
+                path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
+        for path in sorted(self.folders):
+            path.mkdir(mode=0o700, exist_ok=True)
+        for path, (data, mode) in self.files.items():
+            if not path.exists():
+                path.write_bytes(data)
+                path.chmod(mode)
+                self.seen[path] = _seen(path)
+
+
+def _seen(path):
+    found = path.lstat()
+    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_mode
+
+
 @pytest.fixture(scope="module")
-def homes(tmp_path_factory):
-    """The folders of a party and of a server after a session, with every file that one leaves."""
-    net = FolderNet(study_of(tmp_path_factory.mktemp("study")))
-    net.run()
-    return [net.study.host, net.homes[103]]
+def sessions(tmp_path_factory):
+    """The folders of a server and a party after a session, and of a leader and a helper of devices in the midst of a
+    run and after it, with every file that each leaves."""
+    place = tmp_path_factory.mktemp("sessions")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(place / "state"))
+        net = FolderNet(study_of(place))
+        net.run()
+        homes = [net.study.host, net.homes[103]]
+        for name in ("open", "ended"):
+            with reporting(place / name, 5) as (study, desk, _, reports):
+                assert {desk.put(study, index, report).status for index, report in enumerate(reports)} == {201}
+                if name == "ended":
+                    desk.call(desk.run.close_reports)
+                    pumped(study, desk)
+                assert (desk.run.ended is not None) == (name == "ended")
+                seen = partial(standing.standing_of, desk.run, desk.app, desk.owner, ConnectionStatus(), 0.0, 0.0)
+                standing.keep(study.leader, desk.call(seen))
+            homes += [study.leader, study.helper(1)]
+    return Tree(place), homes
 
 
-@pytest.mark.parametrize("kind", ["pipe", "folder", "no UTF-8", "zeros", "deep JSON", "deep object", "no list"])
-def test_every_file_of_a_folder_may_be_damaged(kind, homes, tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    wrong = []
-    for home in homes:
-        for file in sorted(each.relative_to(home) for each in home.rglob("*") if each.is_file()):
-            if file.suffix == ".py":
-                continue  # a party's own program
-            for words in set(FOLDER_COMMANDS) - SERVERS:
-                copy = tmp_path / "study" / home.name
-                shutil.copytree(home, copy)
-                (copy / file).unlink()
-                BROKEN[kind](copy / file)
-                wrong += [f"{file}: {each}" for each in _traceback([*words.split(), str(copy)])]
-                shutil.rmtree(copy)
+@pytest.fixture
+def homes(sessions, monkeypatch):
+    """The folders as they were left, for each case anew."""
+    tree, homes = sessions
+    monkeypatch.setenv("XDG_STATE_HOME", str(tree.top / "state"))
+    yield homes
+    tree.restore()
+
+
+def _cases(sessions):
+    """Every file of the folders, but for a party's own program, with every command that reads a folder."""
+    tree, homes = sessions
+    files = [(home, each) for home in homes for each in sorted(tree.files) if each.is_relative_to(home)]
+    return [(home, file, words) for home, file in files if file.suffix != ".py" for words in FOLDER_COMMANDS]
+
+
+def _in_folder(tree, kind, home, file, words):
+    """What a command ends in where one file of a folder is broken."""
+    tree.restore()
+    file.unlink()
+    BROKEN[kind](file)
+    return _traceback(f"{words} with {file.relative_to(tree.top)} a {kind}", partial(FOLDER_COMMANDS[words], home))
+
+
+def test_every_folder_that_is_whole_is_read(sessions, homes):
+    """Else the tests of broken ones would try nothing."""
+    *_, leader, helper, ended, _ = homes
+    for home in (leader, ended):
+        _lead(home)
+    with pytest.raises(Paused):
+        _help(helper)
+
+
+def test_files_of_a_folder_may_be_damaged(sessions, homes):
+    """A hundred cases of the product, which are the same in every run."""
+    chosen = random.Random(0).sample(list(product(BROKEN, _cases(sessions))), 100)
+    wrong = [line for kind, case in chosen for line in _in_folder(sessions[0], kind, *case)]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("kind", BROKEN)
+def test_every_file_of_a_folder_may_be_damaged_in_every_way(kind, sessions, homes):
+    wrong = [line for case in _cases(sessions) for line in _in_folder(sessions[0], kind, *case)]
     assert not wrong, "\n".join(wrong)

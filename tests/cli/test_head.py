@@ -43,7 +43,8 @@ def test_a_private_head_shows_its_promise(run, tmp_path):
     assert (shown["head"], shown["plan"], shown["release"]) == ("LDA", release.plan.digest, release.digest)
     assert (shown["classes"], shown["features"], shown["signed"], shown["format"]) == ([0, 1], 3, True, "3")
     words = run("show", "private").stdout
-    assert "epsilon 2 at delta 1e-05: central noise, one record, add-remove" in words
+    assert "epsilon 2 at delta 1e-05: central noise, one record, add-remove, while the server adds its noise" in words
+    assert shown["condition"] == release.plan.condition
     assert "shrinkage" in words
 
 
@@ -68,7 +69,7 @@ def test_a_head_is_held_against_its_plan_its_release_and_its_maker(run, tmp_path
     assert not found["violated"]
     assert found["checks"] == {
         "checksum": "good",
-        "promise": "epsilon 2 at delta 1e-05: central noise, one record, add-remove",
+        "promise": str(ps.heads.load(tmp_path / "private").provenance_),
         "plan": "good",
         "release": "good: fitted again, it scores the same",
         "signature": "good",

@@ -76,7 +76,7 @@ def test_a_model_is_on_the_page_with_what_is_promised_for_it(privstats, folder):
     assert privstats(*words, "--head", "head", cwd=folder).returncode == 0
     page = (folder / "report.html").read_text("utf-8")
     assert "A model made from it" in page
-    assert "LDA: epsilon 1 at delta 1e-05: central noise, one record, add-remove." in page
+    assert "LDA: epsilon 1 at delta 1e-05: central noise, one record, add-remove, while the server adds its" in page
     assumed = ps.heads.LDA().fit_release(release)
     assumed.provenance_ = msgspec.structs.replace(assumed.provenance_, assumed_public=("classes",))
     assumed.save(folder / "head")

@@ -89,6 +89,7 @@ def course():
 
 
 COURSE = course()
+COURSE_PROVENANCE = Provenance.of(COURSE)
 
 
 @pytest.mark.parametrize(
@@ -105,9 +106,36 @@ COURSE = course()
 def test_the_words_are_those_of_the_plan(privacy, words):
     made = dataclasses.replace(release(privacy, clients=3), reproducible=False)
     found = ps.heads.LDA().fit_release(made).provenance_
+    if found.covered:
+        words += f", while {made.plan.condition}"
     assert (str(found), (found.plan, found.release)) == (words, (made.plan.digest, made.digest))
     assert (found.survivors, found.clients) == (3, 3)
     assert found.delta in (None, pytest.approx(1e-5 + made.plan.masking.failure))
+
+
+def test_a_file_of_an_earlier_version_has_no_condition_and_says_so(tmp_path):
+    head = ps.heads.LDA().fit_release(release(ps.Privacy(model="central", unit="record", **PROMISE)))
+    head.provenance_ = msgspec.structs.replace(head.provenance_, reproducible=False, condition=None)
+    head.save(tmp_path / "head")
+    assert b"condition" not in (tmp_path / "head").read_bytes()  # the file is as an earlier version wrote it
+    found = ps.heads.load(tmp_path / "head").provenance_
+    assert str(found).endswith(", while the condition of its plan holds, which this file does not state")
+
+
+def test_a_head_of_a_course_names_the_condition_of_each_session():
+    assert ps.heads.RefinedSoftmax().fit_releases(COURSE).provenance_.condition == COURSE[0].plan.condition
+    first = release(ps.Privacy(model="central", unit="record", **PROMISE), clients=2)
+    helped = dataclasses.replace(first.plan, cohort=ps.Cohort(5, 4, 99, colluders=1))
+    second = dataclasses.replace(first, plan=helped, survivors=(0, 1, 2, 3))
+    assert Provenance.of([first, second]).condition == f"{first.plan.condition}; and {helped.condition}"
+
+
+@pytest.mark.parametrize("condition", ["two\nlines", "a" * 10_001, "\x1b[2J"])
+def test_a_condition_is_one_printable_clause(condition):
+    with pytest.raises(ValueError, match="a printable clause"):
+        msgspec.structs.replace(COURSE_PROVENANCE, condition=condition)
+    with pytest.raises(ValueError, match="a printable clause"):
+        msgspec.structs.replace(EXACT, condition="nobody lies")
 
 
 def test_noise_that_others_may_know_is_no_promise():

@@ -39,7 +39,7 @@ WORLDS: dict[str, str] = {
         "tests/inference/test_inversion.py::test_told_and_missed_in_at_most_alpha"
     ),
     r"Exact sums: no differential privacy\.": _PLAN,
-    r"Privacy: epsilon [^.]+, model central\.": _PLAN,
+    r"Privacy: epsilon [^.]+, model central, while [^.]+\.": _PLAN,
     r"Privacy: exact: no promise\.": _PLAN,
     r"Plan \w{16}, \d+ of \d+ clients\.": _PLAN,
     # assumptions

@@ -132,7 +132,10 @@ def test_headings_stand_for_themselves_and_numbers_have_no_commas_in_csv():
     assert "[95%" in shown.as_text()
 
 
-PROMISE = "Privacy: epsilon 3, delta 1e-06, unit record, adjacency add-remove, model central."
+PROMISE = (
+    "Privacy: epsilon 3, delta 1e-06, unit record, adjacency add-remove, model central, while the server adds its "
+    "noise and keeps the exact sum secret; masks hide each party's sums while no party works with the server."
+)
 
 
 @pytest.fixture(scope="module")

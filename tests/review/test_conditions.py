@@ -12,10 +12,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 import privstats as ps
 from privstats.cli.course import _facts, _print_check
+from privstats.cli.parts.head_files import HeadFile, facts_of
 from privstats.cli.parts.party_facts import _spending, standing
 from privstats.cli.parts.verifying import together
 from privstats.cli.plan import _of_course
@@ -23,10 +25,13 @@ from privstats.contrib.evidence import evidence_page
 from privstats.contrib.streams.command import _cost
 from privstats.course import Single
 from privstats.dp.privacy import MODELS
+from privstats.heads.provenance import Provenance
+from privstats.inference.reporting import Source
 from privstats.printable.budget import plan_html
 from privstats.review import certificate_checker
 from privstats.review.certificate import certificate_text
 from privstats.secagg.interactive.random_graph import COMMITTEE
+from privstats.workflows.rehearsal import promised
 from privstats.workflows.report import Statement, ethics_page, page_of
 from tests import made
 from tests.course.test_base import Listed
@@ -86,7 +91,46 @@ DOCUMENTS: dict[str, Callable[[ps.Plan], str]] = {
     "a party's facts": lambda plan: str(_spending(party(twice(plan)), "ward")),
     "release or head of a course": lambda plan: together(twice(plan)),
     "stream": lambda plan: _cost(twice(plan)),
+    "rehearsal": lambda plan: promised(rehearsed(plan)),
+    "head": lambda plan: repr(head_of(plan)),
+    "head show": lambda plan: json.dumps(facts_of(HeadFile(head_of(plan), "3", False)), default=str),
+    "model card": lambda plan: head_of(plan).card(),
+    "foot of a table": lambda plan: " ".join(table_of(plan).foot),
+    "caption of a table": lambda plan: table_of(plan).summary("A table", (), (), methods="").promise,
+    "methods paragraph": lambda plan: table_of(plan).methods("Sums were read."),
 }
+UNPROMISED = {
+    "certificate": "without a promise there is no certificate",
+    "release or head of a course": "without a promise there is no sentence on all sessions",
+    "rehearsal": "every rehearsal has a promise",
+    **dict.fromkeys(("head", "head show", "model card"), "a head without a promise must stay where the records are"),
+    **dict.fromkeys(
+        ("foot of a table", "caption of a table", "methods paragraph"), "a table of exact sums states no promise"
+    ),
+}
+"""Documents that claim nothing of a plan without a promise, each with the reason."""
+
+
+def release_of(plan: ps.Plan) -> ps.Release:
+    """Sums of zero that all parties of a plan released."""
+    return ps.Release(plan, np.zeros(plan.layout.size, np.int64), tuple(range(plan.cohort.clients)))
+
+
+def rehearsed(plan: ps.Plan) -> Any:
+    """Files that were opened for a rehearsal of two such sessions."""
+    return SimpleNamespace(privacy=plan.privacy, asked=SimpleNamespace(persons=None), course=twice(plan))
+
+
+def head_of(plan: ps.Plan) -> Any:
+    """A head with the provenance of two such releases."""
+    head = ps.heads.LDA().fit(np.eye(3)[[0, 1, 2, 0]], [0, 1, 0, 1])
+    head.provenance_ = Provenance.of([release_of(plan)] * 2)
+    return head
+
+
+def table_of(plan: ps.Plan) -> Source:
+    """The source of a table that read two such releases."""
+    return Source(release_of(plan), 0.05, "independent records", (plan, plan))
 
 
 def of_spend(plan: ps.Plan, document: Callable[[ps.dp.Ledger], str]) -> str:
@@ -108,8 +152,8 @@ def told(document: str) -> str:
 @pytest.mark.parametrize("document", DOCUMENTS)
 @pytest.mark.parametrize(("model", "graph"), SETTINGS)
 def test_no_document_states_a_promise_without_its_condition(model: str, graph: str, document: str) -> None:
-    if model == "none" and document in ("certificate", "release or head of a course"):
-        pytest.skip("without a promise there is no certificate, and no sentence on all sessions")
+    if model == "none" and document in UNPROMISED:
+        pytest.skip(UNPROMISED[document])
     plan = plan_of(model, graph)
     text = told(DOCUMENTS[document](plan))
     assert plan.masking.condition in text

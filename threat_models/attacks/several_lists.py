@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import numpy as np
@@ -40,6 +40,10 @@ from threat_models.report import Row
 Mask = NDArray[np.bool_]
 
 CLIENTS, MIN_SURVIVORS, COLLUDERS = 140, 124, 2
+"""The cohort of the tests, whose sessions take some 2 seconds."""
+
+MAX_CLIENTS = 500
+"""Maximum number of clients in a played session. A session of 500 takes some 15 seconds, most of them in the search."""
 
 
 @dataclass(frozen=True)
@@ -297,6 +301,40 @@ LIES: Mapping[str, Callable[[ManyClients], Value | None]] = {
 """Every lie, by name: the sum that it reads, or None."""
 
 
+def refusal_of(plan: Plan) -> str | None:
+    """Return why lists are not shown to a plan's clients; None where they are."""
+    if not isinstance(plan.masking, Parameters):
+        return "shows lists to clients that answer; here they send one message"
+    if plan.masking.complete:
+        return "shows lists to distant clients of a random graph; here everyone masks with everyone"
+    if not plan.masking.server_may_lie:
+        return "shows lists as a server that lies; here the promise holds while the server follows the protocol"
+    return None
+
+
+def played(plan: Plan) -> Parameters:
+    """Return the parameters of the sessions that stand for a plan's.
+
+    They are the plan's own with a short vector. A cohort above ``MAX_CLIENTS`` is reduced to that number with equal
+    shares of colluders and of clients that may vanish.
+    """
+    masking = cast("Parameters", plan.masking)  # ``refusal_of`` has checked this
+    if masking.clients <= MAX_CLIENTS:
+        return replace(masking, ring=RING, levels=())
+    gone, colluders = (
+        count * MAX_CLIENTS // masking.clients for count in (masking.clients - masking.min_survivors, masking.colluders)
+    )
+    return Parameters.solve(
+        clients=MAX_CLIENTS,
+        min_survivors=MAX_CLIENTS - gone,
+        colluders=colluders,
+        ring=RING,
+        plan_digest=masking.plan_digest,
+        graph="robust",
+        key_agreement=masking.key_agreement,
+    )
+
+
 class SeveralLists(Examination):
     """The rate at which a server with several lists reads a sum over too few clients on a random graph: 0."""
 
@@ -304,26 +342,25 @@ class SeveralLists(Examination):
     number = 14
     goal = "unmasking"
     title = "an attacker who runs the server shows several survivor lists on a random graph to read a smaller sum"
-    needs = Adversary(sees="transcript", knows="none", active=True, colluders=COLLUDERS)
+    needs = Adversary(sees="transcript", knows="none", active=True)
     effort = 0.02
 
     def refusal(self, plan: Plan) -> str | None:
-        """Needs a plan whose clients mask with some of the others only."""
-        if not isinstance(plan.masking, Parameters):
-            return "shows lists to clients that answer; here they send one message"
-        if plan.masking.complete:
-            return "shows lists to distant clients of a random graph; here everyone masks with everyone"
-        return None
+        """Needs a plan whose clients mask with some of the others only, and whose server may lie."""
+        return refusal_of(plan)
 
     def examine(self, plan: Plan, rng: Generator, *, trials: int, confidence: float) -> tuple[Row, ...]:
-        """One row per lie, in sessions of 140 clients of the plan's version; the masks promise that none succeeds."""
-        parameters = Parameters.solve(
-            clients=CLIENTS,
-            min_survivors=MIN_SURVIVORS,
-            colluders=COLLUDERS,
-            ring=RING,
-            plan_digest=bytes(32),
-            graph="robust",
-            key_agreement=plan.key_agreement,
-        )
-        return never(self, LIES, lambda: ManyClients(rng, parameters=parameters), trials, confidence)
+        """One row per lie, in sessions of the plan's cohort; the masks promise that none succeeds.
+
+        A larger cohort plays fewer sessions, as its searches take longer.
+        """
+        parameters = played(plan)
+        lies = {f"{lie}, {size_of(plan, parameters)}": play for lie, play in LIES.items()}
+        share = min(1.0, CLIENTS / parameters.clients)
+        return never(self, lies, lambda: ManyClients(rng, parameters=parameters), trials, confidence, share=share)
+
+
+def size_of(plan: Plan, parameters: Parameters) -> str:
+    """Return the number of played clients, and the plan's own number where it is larger."""
+    own = "" if parameters.clients == plan.masking.clients else f" for {plan.masking.clients:,}"
+    return f"{parameters.clients} clients{own}"

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Protocol, TypeVar
 
@@ -37,10 +38,15 @@ def never(
     confidence: float,
     *,
     ceiling: float | None = 0.0,
+    share: float = 1.0,
 ) -> tuple[Row, ...]:
     """Return one row per lie: its successes over the runs, against a ceiling of none; without one where none is
-    promised."""
-    runs, each = max(_LEAST, trials), 1 - (1 - confidence) / len(lies)
+    promised.
+
+    Args:
+        share: the part of the usual number of runs that is played, where a run takes long.
+    """
+    runs, each = math.ceil(share * max(_LEAST, trials)), 1 - (1 - confidence) / len(lies)
     return tuple(
         _row(attack, name, sum(tried(lie, stage()) for _ in range(runs)), runs, each, ceiling)
         for name, lie in lies.items()

@@ -73,6 +73,7 @@ def facts_of(opened: HeadFile) -> dict[str, Any]:
         "adjacency": promise.adjacency,
         "unit": promise.unit,
         "model": promise.model,
+        "condition": promise.condition,
         "plan": promise.plan,
         "release": promise.release,
         "releases": promise.releases,

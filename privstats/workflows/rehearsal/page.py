@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import tomli_w
 
 from privstats.course import Binned, Course
+from privstats.course.promise import total_of
 from privstats.files.atomic import atomic_write
 from privstats.heads.diagnostics import RANKS
 from privstats.workflows.rehearsal.assumed import MOST_ROWS, Sentence, words_of
@@ -76,11 +77,12 @@ def assumptions(what: Opened) -> tuple[Sentence, ...]:
 
 
 def promised(what: Opened) -> str:
-    """Return the guarantee in one line."""
+    """Return the guarantee in one line, with its condition."""
     privacy = what.privacy
     unit = "record" if what.asked.persons is None else "person at one party"
     return (
-        f"epsilon {privacy.epsilon:g}, delta {privacy.delta:g}, {privacy.adjacency}, one {unit}, noise: {privacy.model}"
+        f"epsilon {privacy.epsilon:g}, delta {privacy.delta:g}, {privacy.adjacency}, one {unit}, noise: "
+        f"{privacy.model}, while {total_of(what.course).condition}"
     )
 
 

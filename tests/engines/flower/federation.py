@@ -13,14 +13,20 @@ import subprocess
 import sys
 import sysconfig
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
+import numpy as np
+
+from privstats import session
 from privstats.engines.door.ports import free_port
 from privstats.engines.flower.certificates import register, write_certificates, write_node_key
-from tests.engines.flower.observed import OBSERVED
+from privstats.engines.network.folder_status import status_of
+from privstats.engines.network.status_file import supervision
+from privstats.release import Release
+from tests.engines.flower.observed import LINE, OBSERVED
 from tests.engines.network.fake import Study
 from tests.watchdog import watch
 
@@ -40,15 +46,27 @@ class Federation:
         place: an empty folder for certificates, marks and logs.
         port: the SuperLink's; by default a free one.
         line: ``HOST:PORT`` at which nodes reach it; by default the SuperLink's own.
+        control_port: the SuperLink's for the coordinator; by default a free one.
+        own_line: ``HOST:PORT`` at which the server app reaches it; by default the SuperLink's own.
     """
 
-    def __init__(self, study: Study, place: Path, port: int | None = None, line: str = "") -> None:
+    def __init__(
+        self,
+        study: Study,
+        place: Path,
+        port: int | None = None,
+        line: str = "",
+        *,
+        control_port: int | None = None,
+        own_line: str = "",
+    ) -> None:
         self.study, self.place = study, place
         self.marks, self.certificates = place / "marks", place / "certificates"
         self.homes = [study.home(peer) for peer in range(len(study.identities) + len(study.helpers))]
         self._children: dict[str, subprocess.Popen[bytes]] = {}
         self._lasting: set[str] = set()
-        self._control_port = free_port()
+        self._control_port = control_port or free_port()
+        self._own_line = {LINE: own_line} if own_line else {}
         self.address = f"127.0.0.1:{port or free_port()}"
         self._line = line or self.address
 
@@ -90,7 +108,7 @@ class Federation:
         """Start the SuperLink."""
         options = ("--certificates", self.certificates, "--address", self.address)
         options = (*options, "--control-port", self._control_port)
-        self._start("serve", "serve", self.study.host, *options)
+        self._start("serve", "serve", self.study.host, *options, **self._own_line)
         self._lasting.add("serve")
         self.wait(self._listens, "the SuperLink listens")
 
@@ -157,6 +175,43 @@ class Federation:
         """Wait for the end of a run, and for the release, which alone is success."""
         self.wait(lambda: run.poll() is not None, "flwr run ends")
         self.wait((self.study.host / "release.safetensors").exists, "the release is written", ENDED_SECONDS)
+
+    def wait_until_connected(self) -> None:
+        """Wait until each node has answered a poll."""
+        self.wait(lambda: all(_answered_since(home, 0.0) for home in self.homes), "every node is connected")
+
+    def wait_until_back(self, fault: str) -> dict[str, float]:
+        """Wait until each party works again, and its status says so; return the seconds of each."""
+        healed, back = time.time(), dict[str, float]()
+
+        def all_back() -> bool:
+            for home in self.homes:
+                if home.name not in back and _answered_since(home, healed):
+                    back[home.name] = round(time.time() - healed, 1)
+            return len(back) == len(self.homes) and all(each["connected"] for each in self.statuses())
+
+        self.wait(all_back, f"all are back after {fault}, and status says so")
+        return back
+
+    def statuses(self) -> list[dict[str, Any]]:
+        """Return what `flower status` says of each node."""
+        return [status_of(home).facts() for home in self.homes]
+
+    def assert_exact(self, survivors: Sequence[int]) -> None:
+        """Require that the release is, integer for integer, the sum of what the survivors put in."""
+        release = Release.load(self.study.host / "release.safetensors")
+        ring = self.study.plan.ring
+        put_in = [ring.unpack((self.marks / f"party {peer}.vector").read_bytes()) for peer in survivors]
+        expected = session.aggregate_unmasked(self.study.plan, put_in)
+        assert release.survivors == tuple(survivors)
+        for name, array in vars(expected.moments).items():
+            np.testing.assert_array_equal(getattr(release.moments, name), array)
+
+    def next_session(self) -> None:
+        """Go on to the next run of the same folders."""
+        (self.study.host / "release.safetensors").unlink()
+        self.study = self.study.renewed()
+        self.clear()
 
     def flwr(self, *words: object) -> str:
         """One command of Flower's, to its end."""
@@ -296,6 +351,11 @@ class Federation:
     def _kill_group(pid: int) -> None:
         with suppress(ProcessLookupError):
             os.killpg(pid, signal.SIGKILL)
+
+
+def _answered_since(home: Path, when: float) -> bool:
+    held = supervision(home, "joined")
+    return held is not None and held.works(time.time()) and held.worked > when
 
 
 RUN_CONFIG = "open-seconds=120 step-seconds=120"

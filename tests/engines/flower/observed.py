@@ -20,6 +20,8 @@ from pathlib import Path
 from privstats.engines.flower import entrypoint_guard
 
 OBSERVED = "OBSERVED"
+LINE = "OBSERVED_LINE"
+"""The variable that names the ``HOST:PORT`` at which a coordinator's programs reach the SuperLink, if not its own."""
 
 
 def folder() -> Path:
@@ -154,6 +156,12 @@ def spoil_replies(how: str) -> None:
     replace(module, "_push_messages", spoiled)
 
 
+def by_line(words: Sequence[str], line: str) -> list[str]:
+    """The words of an executor that calls another address, as do the programs that it starts."""
+    place = words.index("--runtime-api-address") + 1
+    return [*words[:place], line, *words[place + 1 :]]
+
+
 def main(words: Sequence[str]) -> None:
     name, *options = words
     replace(entrypoint_guard, "command", command)
@@ -169,6 +177,8 @@ def main(words: Sequence[str]) -> None:
         observe_party()
     if name == "flwr-serverapp":
         observe_host()
+    if name == "flower-superexec" and LINE in os.environ:
+        words = by_line(words, os.environ[LINE])
     entrypoint_guard.main(words)
 
 

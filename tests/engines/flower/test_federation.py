@@ -4,14 +4,11 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import privstats as ps
-from privstats import session
 from privstats.dp import Ledger
 from privstats.engines import flower
-from privstats.release import Release
 from tests.engines.flower import shipped
 from tests.engines.flower.federation import Federation
 from tests.engines.network.fake import plan_of, study_of
@@ -45,25 +42,6 @@ def hostile_app(place):
     return app
 
 
-def check(federation, survivors):
-    """The release is, integer for integer, the sum of what the survivors put in."""
-    study = federation.study
-    release = Release.load(study.host / "release.safetensors")
-    ring = study.plan.ring
-    put_in = [ring.unpack((federation.marks / f"party {peer}.vector").read_bytes()) for peer in survivors]
-    expected = session.aggregate_unmasked(study.plan, put_in)
-    assert release.survivors == tuple(survivors)
-    for name, array in vars(expected.moments).items():
-        np.testing.assert_array_equal(getattr(release.moments, name), array)
-
-
-def next_session(federation):
-    study = federation.study
-    (study.host / "release.safetensors").unlink()
-    federation.study = study.renewed()
-    federation.clear()
-
-
 @pytest.mark.ci
 @pytest.mark.waits
 def test_five_processes_give_the_exact_sum(tmp_path):
@@ -91,11 +69,11 @@ def test_five_processes_give_the_exact_sum_whoever_is_killed(tmp_path):
     with Federation(study, tmp_path / "federation") as federation:
         three_are_not_let_in(federation, outsiders)
         nothing_fails(federation, app)
-        next_session(federation)
+        federation.next_session()
         the_server_app_is_killed_in_mask_and_in_unmask(federation, APP)
-        next_session(federation)
+        federation.next_session()
         two_helpers_take_one_upload_from_each(federation, under(federation.study, split, helpers))
-        next_session(federation)
+        federation.next_session()
         federation.study = under(federation.study, study.plan, helpers=())
         one_node_is_killed_for_good_and_one_comes_back(federation, app)
         assert not (tmp_path / shipped.RAN).exists(), "what was shipped ran, on a node or on the SuperLink"
@@ -146,7 +124,7 @@ def three_are_not_let_in(federation, outsiders):
 
 def nothing_fails(federation, app, survivors=range(5)):
     federation.finish_session(federation.start_session(app))
-    check(federation, survivors)
+    federation.assert_exact(survivors)
 
 
 def the_server_app_is_killed_in_mask_and_in_unmask(federation, app):
@@ -169,7 +147,7 @@ def the_server_app_is_killed_in_mask_and_in_unmask(federation, app):
     federation.open("server")
 
     federation.finish_session(federation.start_session(app))
-    check(federation, range(5))
+    federation.assert_exact(range(5))
 
 
 def two_helpers_take_one_upload_from_each(federation, study):
@@ -180,7 +158,7 @@ def two_helpers_take_one_upload_from_each(federation, study):
     for helper in (5, 6):
         federation.enter(study.home(helper))
     federation.finish_session(federation.start_session(APP))
-    check(federation, range(5))
+    federation.assert_exact(range(5))
 
 
 def one_node_is_killed_for_good_and_one_comes_back(federation, app):
@@ -192,5 +170,5 @@ def one_node_is_killed_for_good_and_one_comes_back(federation, app):
     federation.kill_node(back)
     federation.open(f"{gone.name}.{MASK}", f"{back.name}.{MASK}")
     federation.finish_session(run)
-    check(federation, [0, 1, 2, 4])
+    federation.assert_exact([0, 1, 2, 4])
     assert "the SuperLink still holds our last connection; trying again" in federation.log_of(back.name)

@@ -161,5 +161,6 @@ def test_the_attack_reports_no_success_and_is_for_random_graphs_alone(monkeypatc
     monkeypatch.setattr(several_lists, "LIES", {"nothing": lambda _: None})
     rows = attack.examine(large, seeded(0), trials=1, confidence=0.95)
     assert [(row.metric, row.measured, row.ceiling, row.verdict) for row in rows] == [
-        ("nothing", 0.0, 0.0, "no evidence")
+        ("nothing, 300 clients", 0.0, 0.0, "no evidence")
     ]
+    assert rows[0].worlds == 21, "44 sessions of 140 clients take as long"
