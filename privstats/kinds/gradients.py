@@ -31,8 +31,8 @@ from privstats.transforms import Transform
 
 if TYPE_CHECKING:
     from privstats.moments.gradient_map import Mapped, MappedRows
+    from privstats.moments.opened import Opened
     from privstats.moments.record_sums import RecordTerms
-    from privstats.moments.row_cache import RowCache
 
 # fmt: off
 _TABLE: tuple[Statistic, ...] = (
@@ -206,20 +206,11 @@ GradientMoments, RealGradientMoments = containers(
 )
 
 
-def measured_gradients(
-    schema: GradientSchema,
-    X: Any,
-    y: Any,
-    values: Mapping[str, Values],
-    progress: bool = False,
-    *,
-    cache: RowCache | None = None,
-) -> Moments:
+def measured_gradients(schema: GradientSchema, records: Opened, values: Mapping[str, Values]) -> Moments:
     """Return the exact sums of a round.
 
     Args:
         values: published and admitted.
-        cache: these records' mapped rows from earlier rounds, updated here.
 
     Guarantee:
         For all admitted values, in integers: every record adds r u' with |r| |u| <= 2**(2 f), or for a module one row
@@ -231,10 +222,11 @@ def measured_gradients(
     """
     read = schema.rows
     sums = moments.grid.sums_of(schema, "gk")
-    records = 0
+    count = 0
     _require_packages(schema)
+    cache = records.cache
     again = None if cache is None else cache.for_map((schema.rows, schema.clip_norm, schema.steps, values["M"]))
-    for place, (rows, targets) in enumerate(moments.rounds.pieces(schema.reading, X, y, progress)):
+    for place, (rows, targets) in enumerate(moments.rounds.pieces(records)):
         form = partial(_rows_behind, schema, read, rows, values["M"])
         behind = form() if again is None else again.mapped(place, rows, form)
         for total in sums.values():
@@ -244,14 +236,14 @@ def measured_gradients(
             mapped, fine = _map(schema, read, behind.part(part), targets[part], values)
             sums["g"].partial += mapped.residuals.T @ mapped.rows
             sums["k"].partial += mapped.kappa.sum()
-            records += int(np.count_nonzero(fine))
-    return GradientMoments(schema, sums["g"].result(), int(sums["k"].result()), records)
+            count += int(np.count_nonzero(fine))
+    return GradientMoments(schema, sums["g"].result(), int(sums["k"].result()), count)
 
 
-def gradient_terms(schema: GradientSchema, X: Any, y: Any, values: Mapping[str, Values], *_: Any) -> RecordTerms:
+def gradient_terms(schema: GradientSchema, records: Opened, values: Mapping[str, Values]) -> RecordTerms:
     """Return each record's contribution."""
     _require_packages(schema)
-    several = moments.rounds.pieces(schema.reading, X, y, progress=False, max_rows=_max_rows(schema))
+    several = moments.rounds.pieces(records, _max_rows(schema))
     return moments.record_sums.RecordTerms.joined(_added(schema, rows, y_part, values) for rows, y_part in several)
 
 
@@ -328,7 +320,6 @@ KIND = Kind(
     units=RealGradientMoments,
     measure=measured_gradients,
     terms=gradient_terms,
-    again=lambda cache: partial(measured_gradients, cache=cache),
     square=_square,
     proved="gk",
     unsigned=lambda _: "k",

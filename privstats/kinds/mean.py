@@ -18,6 +18,7 @@ from privstats.schema.rounds import class_rows
 from privstats.transforms import Transform
 
 if TYPE_CHECKING:
+    from privstats.moments.opened import Opened
     from privstats.moments.record_sums import RecordTerms
 
 _TABLE: tuple[Statistic, ...] = (
@@ -77,17 +78,17 @@ class MeanSchema(Schema):
 MeanMoments, RealMeanMoments = containers("Mean", MeanSchema, _TABLE, ("features",), "records", "clip_report")
 
 
-def measured_mean(schema: MeanSchema, X: Any, y: Any, _: Mapping[str, Values], progress: bool) -> Moments:
+def measured_mean(schema: MeanSchema, records: Opened, _: Mapping[str, Values]) -> Moments:
     """Return the exact sum; only the length of ``y`` is read."""
     plain = class_rows(schema, 2, schema.grid_bits)
-    sums: Any = moments.accumulators.measured(plain, X, y, progress, reading=schema.reading)
+    sums: Any = moments.accumulators.measured(plain, records, reading=schema.reading)
     return MeanMoments(schema, sums.A[0], sums.records, sums.clip_report)
 
 
-def mean_terms(schema: MeanSchema, X: Any, y: Any, *_: Any) -> RecordTerms:
+def mean_terms(schema: MeanSchema, records: Opened, _: Mapping[str, Values]) -> RecordTerms:
     """Return each record's contribution."""
     plain = class_rows(schema, 2, schema.grid_bits)
-    result = moments.accumulators.terms_on_grid(plain, X, y, reading=schema.reading)
+    result = moments.accumulators.terms_on_grid(plain, records, reading=schema.reading)
     return replace(result, terms=(moments.record_sums.Term({"x": result.terms[0].products["A"]}),))
 
 

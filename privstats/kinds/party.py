@@ -25,6 +25,7 @@ from privstats.transforms import Transform
 
 if TYPE_CHECKING:
     from privstats.moments.clip_report import ClipReport
+    from privstats.moments.opened import Opened
 
 _TABLE: tuple[Statistic, ...] = (
     Statistic(
@@ -295,9 +296,7 @@ class PartyMoments(Moments):
         return RealPartyMoments.of_sums(self.schema, self.wire())
 
 
-def measured_parties(
-    schema: PartySchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
-) -> PartyMoments:
+def measured_parties(schema: PartySchema, records: Opened, values: Mapping[str, Values]) -> PartyMoments:
     """Compute one party's direction from all of its records; an update starts from the published W.
 
     Guarantee:
@@ -306,7 +305,7 @@ def measured_parties(
     """
     grid = moments.grid.feature_grid(schema.rows)
     blocks, report = [], moments.clip_report.no_records(schema.features)
-    for raw, labels in moments.rounds.pieces(schema.reading, X, y, progress):
+    for raw, labels in moments.rounds.pieces(records):
         rows = np.empty((len(raw), schema.features))
         result = grid.quantize(moments.grid.through_maps(schema.reading, raw, grid) if schema.transform else raw, rows)
         counts = tuple(moments.clip_report.norm_histogram(result.norms, schema.rows.steps).tolist())
