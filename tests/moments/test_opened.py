@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from inspect import signature
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -13,6 +13,7 @@ from privstats.errors import RecordError, SchemaError
 from privstats.kinds import KINDS
 from privstats.moments import exact_moments
 from privstats.moments.opened import Excluded, Opened
+from privstats.schema.base import Statistic
 from tests.made import refused
 from tests.schema.made_up import MadeUpSchema, made_up_kind
 
@@ -24,8 +25,11 @@ Y = np.array([0, 1, 1])
 class OwnedSchema(MadeUpSchema):
     """Promises persons, and states no record's own terms."""
 
-    task = "owned"
-    no_persons = ""
+    task: ClassVar[str] = "owned"
+    no_persons: ClassVar[str] = ""
+    table: ClassVar[tuple[Statistic, ...]] = (
+        Statistic("a", "pooled", ("feature",), (1, 0), meaning="the sum of rows", share=1.0),
+    )
 
 
 @pytest.mark.parametrize("task", KINDS)
