@@ -56,7 +56,7 @@ class Kind(Schema):
     def moments_of(self, records: Opened, values: Mapping[str, Values]) -> Moments:
         """Return the exact sums of records, with the published values."""
 
-    def terms_of(self, records: Opened, values: Mapping[str, Values]) -> RecordTerms:
+    def terms_of(self, records: Opened, values: Mapping[str, Values]) -> RecordTerms:  # noqa: ARG002
         """Return what each record adds alone; sums over persons follow from it."""
         raise self._cannot("states what one record adds")
 
@@ -64,7 +64,7 @@ class Kind(Schema):
         """Return the adder of records' own terms."""
         raise self._cannot("adds records' own terms")
 
-    def move(self, weights: Mapping[str, float], adjacency: Adjacency) -> float:
+    def move(self, weights: Mapping[str, float], adjacency: Adjacency) -> float:  # noqa: ARG002
         """Return mu^2 of one record, from the inverse variances by letter."""
         raise self._cannot("bounds what one record moves")
 

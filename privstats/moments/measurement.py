@@ -237,9 +237,7 @@ def _opened(reading: Reading, X: Any, y: Any, opened: ExitStack) -> tuple[Any, A
 
 # Form sums of all records, or of readable ones where a record may be unreadable. Both yield equal sums of readable
 # records. With ``refuse``, an unreadable record raises.
-def _formed(
-    form: Callable[[Opened], Any], records: Opened, excluded: Excluded, *, refuse: bool
-) -> tuple[Any, LeftOut]:
+def _formed(form: Callable[[Opened], Any], records: Opened, excluded: Excluded, *, refuse: bool) -> tuple[Any, LeftOut]:
     reading = records.reading
     # A number must not pass for a declared text, and a gap must not count where its record is excluded.
     one_by_one = reading.levels is not None or (reading.cells is not None and not reading.gaps_have_cells)

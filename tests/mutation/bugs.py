@@ -32,8 +32,6 @@ flat, right_release, right_draw, right_outside = flatten, session.release, mecha
 right_share, right_share_sigma = dp.draw_share, Noise.share_sigma
 
 
-
-
 def without_surplus(table: Mapping[str, TrustModel]) -> Mapping[str, TrustModel]:
     """No trust model pays for the variance that discreteness costs."""
     return {name: replace(row, surplus_variance=0.0) for name, row in table.items()}
@@ -188,8 +186,6 @@ def as_if_nonnegative(right: Callable[..., float]) -> Callable[..., float]:
     return lambda schema, *given: right(replace(schema, nonnegative=True), *given)
 
 
-
-
 def unshrunk_mean(right: Any) -> Any:
     """The noisy mean is trusted as it is: rows are moved by its noise."""
     return lambda total, sigma, records: right(total, 0.0, records)
@@ -218,8 +214,6 @@ def closed_at_the_right(right: Any) -> Any:
 def later_counts_unpriced(course: Any) -> Any:
     """What a course costs has one count session in it, however many there are."""
     return (course.first, *course._rest.priced) if isinstance(course, Binned) else course.steps.priced
-
-
 
 
 def confidence_of_one_half(right: Callable[..., float]) -> Callable[..., float]:
@@ -254,8 +248,6 @@ def rows_mixed(right: Any) -> Any:
         return right(shape, units - np.trunc(units.mean(axis=0) / 2), *rest)
 
     return mixed
-
-
 
 
 def directions_not_shortened(_: Any) -> Any:
