@@ -12,11 +12,11 @@ from benchmarks.raw_tables import widths
 from benchmarks.raw_tables.mean_probability import FRESH, TITLE
 from benchmarks.refinement_tables import clip_gaps
 from benchmarks.table import titled
+from privstats.inference.head_curves import STEADY
 
 __all__ = ["MAKERS"]
 
 _PAIR = 2
-_MANY = 1_000  # records of a score from which on its width hardly varies
 _OURS, _START, _EPSILONS, _NEAR = "ours", "AUC: ", (1.0, 3.0), 0.02
 _BEYOND = f"beyond {_NEAR}".replace("0.", ".")
 
@@ -64,8 +64,8 @@ def raw_tables_widths_standing() -> str:
     rows = results("raw_tables.widths")[widths.TITLE]
     parts = []
     for words, chosen in (
-        (f"{_MANY:,} records or more", [row for row in rows if row["records"] >= _MANY]),
-        ("fewer", [row for row in rows if row["records"] < _MANY]),
+        (f"{STEADY:,} records or more", [row for row in rows if row["records"] >= STEADY]),
+        ("fewer", [row for row in rows if row["records"] < STEADY]),
     ):
         shown, near = (sum(row[name] for row in chosen) for name in ("shown", "near"))
         least, most = (

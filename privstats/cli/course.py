@@ -206,8 +206,8 @@ def _print_check(path: Path, course: Written, promise: Promise | None) -> None:
     console = terminal()
     console.print(_table(course))
     cost = total_of(course)
-    price = f"mu {course.mu:.4g}, epsilon {cost.epsilon:.4g} at delta {cost.delta:g}; charged before the first round"
-    claim = "no differential privacy" if math.isinf(course.mu) else f"{price}, never refunded"
+    price = f"mu {course.mu:.4g}, {cost.claim}; charged before the first round, never refunded"
+    claim = cost.claim if math.isinf(course.mu) else price
     console.print(f"all together, {course.most} sessions at most: {claim}", soft_wrap=True)
     console.print(f"each party sends {cost.upload_bytes:,} bytes in total", soft_wrap=True)
     if promise is not None:
@@ -245,6 +245,7 @@ def _facts(course: Written, promise: Promise | None) -> dict[str, Any]:
         "mu": course.mu,
         "epsilon": total.epsilon,
         "delta": total.delta,
+        "condition": total.condition,
         "upload_bytes": total.upload_bytes,
         "first": course.first.digest,
         "promise": None if promise is None else asdict(promise),

@@ -166,8 +166,8 @@ def _write_columns(
     require_names_alone(place, given, force=force)
     atomic_write(place, columns_file(place, file, drop, ask=ask).encode(), shared=True)
     say(
-        f"wrote {place}: state there what each column holds, from the data dictionary, then run: privstats plan init "
-        f"{path} --from {file.path} --public {place} --target COLUMN"
+        f"wrote {place}: state there what each column holds and how it is written, as its first lines show, from the "
+        f"data dictionary, then run: privstats plan init {path} --from {file.path} --public {place} --target COLUMN"
     )
 
 
@@ -227,8 +227,8 @@ def _of_course(plan: ps.Plan, above: tuple[Path, ps.course.Course] | None) -> li
     (place, course), total = above, total_of(above[1])
     return [
         f"digest of the course in {place.name}, built from this plan: {course.digest}",
-        f"all its {total.sessions} sessions together: epsilon {total.epsilon:.4g} at delta {total.delta:.3g}, "
-        f"{total.upload_bytes:,} bytes from each party; the numbers above are of this plan alone",
+        f"all its {total.sessions} sessions together: {total.claim}; {total.upload_bytes:,} bytes from each party; the "
+        "numbers above are of this plan alone",
     ]
 
 

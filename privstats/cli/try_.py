@@ -70,6 +70,9 @@ def rehearse(
     keep: Annotated[
         bool, option(f"Also write {_COLUMNS}: only the names of the columns, to be declared.", flag="--keep")
     ] = False,
+    forms: Annotated[
+        bool, option("Like --keep, with the forms that were found, to be confirmed.", flag="--forms")
+    ] = False,
     example: Annotated[
         bool, option(f"Write {' and '.join(_EXAMPLE)}, two made-up hospitals, and use them.", flag="--example")
     ] = False,
@@ -84,6 +87,7 @@ def rehearse(
     from privstats.workflows.report import require_extra
 
     require_extra()
+    keep = keep or forms
     writable([*([] if _is_rehearsal(out) else [out]), *([Path(_COLUMNS)] if keep else [])], force)
     what = _opened(_files(tables or [], example), options, written)
     if not as_json:
@@ -95,7 +99,7 @@ def rehearse(
     else:
         _show_result(result, out, kept=keep)
     if keep:
-        _keep(what, quiet=as_json)
+        _keep(what, forms=forms, quiet=as_json)
 
 
 def _opened(paths: list[Path], options: TryOptions, written: Written) -> Opened:
@@ -170,10 +174,14 @@ def _areas(of: str, bars: Sequence[Bar]) -> Table:
     return table_of(("model", "area ± standard error"), rows, title=title, left=("model",))
 
 
-def _keep(what: Opened, *, quiet: bool) -> None:
+def _keep(what: Opened, *, forms: bool, quiet: bool) -> None:
     from privstats.cli.parts.declared_columns import undeclared
+    from privstats.workflows.forms import form_of
 
-    names = [*(each.name for each in what.public.columns), what.public.target]
-    atomic_write(_COLUMNS, undeclared(names).encode(), shared=True)
+    public = what.public
+    names = [*(each.name for each in public.columns), public.target]
+    found = {each.name: form_of(each) for each in public.columns} if forms else {}
+    atomic_write(_COLUMNS, undeclared(names, found, public.orders if forms else {}).encode(), shared=True)
     if not quiet:
-        say(f"wrote {_COLUMNS}: the names alone; say what each column holds, from your data dictionary")
+        written, confirm = ("names and forms", ", and confirm the forms,") if forms else ("the names alone", ",")
+        say(f"wrote {_COLUMNS}: {written}; say what each column holds{confirm} from your data dictionary")

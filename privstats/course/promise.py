@@ -160,6 +160,7 @@ class Total:
         sessions: maximum number.
         numbers: maximum that one party sends in all sessions.
         upload_bytes: their maximum masked size.
+        condition: the assumptions of the sessions' promises, each once: a clause that follows "while".
     """
 
     guarantee: Guarantee
@@ -168,6 +169,14 @@ class Total:
     sessions: int
     numbers: int
     upload_bytes: int
+    condition: str
+
+    @property
+    def claim(self) -> str:
+        """Epsilon and delta with their condition, in words."""
+        if math.isinf(self.epsilon):
+            return f"no differential privacy; masks hide each party's sums while {self.condition}"
+        return f"epsilon {self.epsilon:.4g} at delta {self.delta:g}, while {self.condition}"
 
 
 def total_of(subject: Plan | Course) -> Total:
@@ -180,15 +189,16 @@ def total_of(subject: Plan | Course) -> Total:
     if isinstance(subject, Plan):
         budget = subject.budget()
         guarantee = Guarantee(math.inf) if subject.noise is None else subject.noise.guarantee
-        return Total(guarantee, budget.epsilon, budget.delta, 1, *_sent([subject]))
+        return Total(guarantee, budget.epsilon, budget.delta, 1, *_sent([subject]), subject.condition)
     first, privacy = subject.first, subject.first.privacy
     if subject.most == 1:
         return total_of(first)
     plans = subject.priced * subject.most if isinstance(subject, DisjointRounds) else longest(subject)
+    condition = "; and ".join(dict.fromkeys(plan.condition for place in plans_by_place(subject) for plan in place))
     if not isinstance(privacy, Privacy):
-        return Total(Guarantee(math.inf), math.inf, 1.0, subject.most, *_sent(plans))
+        return Total(Guarantee(math.inf), math.inf, 1.0, subject.most, *_sent(plans), condition)
     delta = privacy.delta + sum(plan.masking.failure for plan in plans)
-    return Total(Guarantee(subject.mu), subject.epsilon(privacy.delta), delta, subject.most, *_sent(plans))
+    return Total(Guarantee(subject.mu), subject.epsilon(privacy.delta), delta, subject.most, *_sent(plans), condition)
 
 
 def plans_by_place(course: Course) -> Sequence[Sequence[Plan]]:

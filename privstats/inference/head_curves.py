@@ -19,6 +19,8 @@ _MEAN = math.sqrt(2 / math.pi)
 _ASSUMED = (0.65, 0.8)
 """AUCs for which widths are printed."""
 _SHARES = (0.05, 0.2, 0.5)
+STEADY = 1_000
+"""Records from which on a session's width is nearly always within a quarter of the printed one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,10 +228,14 @@ def expected_sentences(plan: Plan) -> list[str]:
     shares = _SHARES if known is None else tuple(sorted({*_SHARES, round(float(known.prevalence[1]), 2) or 0.01}))
     widths = "; ".join(_widths(plan, share) for share in shares)
     even = "" if schema.cuts is None else ", for bins that fill evenly"
+    rough = (
+        f"; with fewer than {STEADY:,} records they are rough: about one measured session in three differed by more "
+        "than a quarter"
+    )
     out = [
         f"if all {plan.cohort.max_records:,} records are scored, the AUC's interval will be about {widths}; these "
         f"widths follow from the number of records, the class's share and the noise{even}, and are no forecast of the "
-        "AUC"
+        f"AUC{rough if plan.cohort.max_records < STEADY else ''}"
     ]
     if schema.classes == 2 and schema.cuts is None and schema.score == "probability":
         out.append(_why_equal(known is not None))

@@ -9,7 +9,7 @@ import numpy as np
 
 from privstats.errors import HeadError
 from privstats.transforms import Categories
-from privstats.transforms.columns import Numeric, Truth
+from privstats.transforms.columns import Column, Dates, Numeric, Truth
 
 if TYPE_CHECKING:
     from privstats.inference.row_lengths import Lengths
@@ -22,8 +22,9 @@ _MAX_ENTRIES = 160
 def scorecard_sql(card: Scorecard, table: str) -> str:
     """Return a query that adds the head's log odds to every row of a typed table.
 
-    A gap is NULL or a declared code; texts are as listed; dates are ISO texts or dates. ``table`` is written as passed,
-    so quote it where SQL needs it.
+    A comment in the query states by column what the table must hold, because a query compares values and reads no
+    declared form of them (``written``, ``suffix``, ``censored``). A gap is NULL or a declared code. ``table`` is
+    written as passed, so quote it where SQL needs it.
 
     Raises:
         HeadError: more than two classes, or rows too wide for a query with their length; export to ONNX.
@@ -44,7 +45,25 @@ def scorecard_sql(card: Scorecard, table: str) -> str:
         )
         cells = " ".join(f"WHEN {5 * i + j} THEN {_number(value)}" for (i, j), value in np.ndenumerate(pair.points))
         score += f" + CASE 5 * {one} + {other} {cells} ELSE 0e0 END"
-    return f"SELECT t.*, {score} AS log_odds FROM {table} AS t"  # noqa: S608  the caller's own words
+    return f"SELECT {_comment(card)} t.*, {score} AS log_odds FROM {table} AS t"  # noqa: S608  the caller's own words
+
+
+def _comment(card: Scorecard) -> str:
+    """Return a comment on what each column must hold for the query to read it as the head does."""
+    held = "; ".join(f'"{_doubled(each.name)}" {_held(each)}' for each in card.cells.columns)
+    text = f"{held}; NULL or a declared code where a value is missing"
+    return f"/* columns must hold: {text.replace('*/', '* /').replace('/*', '/ *')} */"
+
+
+def _held(column: Column) -> str:
+    if isinstance(column, Numeric):
+        suffix, censored = ", without suffix" * bool(column.suffix), ", just below or above a limit" * column.censored
+        return f"numbers{suffix}{censored}"
+    if isinstance(column, Dates):
+        return f"dates, or times in {column.zone} without a zone, of such a type or ISO texts like 2020-01-31T09:30:00"
+    if column.values:
+        return "values as declared"
+    return "1 or 0" if isinstance(column, Truth) else "any value"
 
 
 def _factor(card: Scorecard, lengths: Lengths) -> str:

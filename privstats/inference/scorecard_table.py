@@ -229,8 +229,8 @@ class Scorecard(RowTable):
     def sql(self, table: str) -> str:
         """Return a query that adds the head's exact log odds to every row of a typed table.
 
-        A gap is NULL or a declared code; texts are as listed; dates are ISO texts or dates. ``table`` is written as
-        passed.
+        A comment in the query states by column what the table must hold, such as times in the declared zone. A gap is
+        NULL or a declared code. ``table`` is written as passed.
 
         Raises:
             HeadError: more than two classes, or too many entries; export to ONNX.

@@ -17,8 +17,9 @@ from privstats.errors import DataError, RecordError
 from privstats.intake.arrays import sparse_rows
 from privstats.intake.column_names import require_records
 from privstats.intake.columns import Readings, array_of, read
-from privstats.intake.meaning import MISSING, listed
+from privstats.intake.meaning import MISSING, has_decimal_comma, listed
 
+_MAX_REMARKS = 8
 _NUMBERS = frozenset((bool, int, float, *(kind for kind in np.sctypeDict.values() if np.dtype(kind).kind in "fiub")))
 
 
@@ -172,18 +173,9 @@ def ordered_columns(X: Any, names: tuple[str, ...] | None, *, gaps: bool = False
         return numbers if places == sorted(places) else numbers[:, places]
     held = table_of(X).columns()
     result = [read(held[place]) for place in places]
-    texts = [columns[place] for place, column in zip(places, result, strict=True) if column.are_texts.any()]
     if gaps and any(column.distinct for column in result):  # a word may be a value that the schema declares
         return ReadRows(result)
-    if texts:
-        where = "" if names is None else f" in {listed(texts)}"  # the plan's names are public, others may not be
-        raise RecordError(
-            f"X holds values that are no numbers{where}; code them as numbers, such as 0 and 1, or count them as "
-            "Categories of a CountSchema"
-        )
-    if not result:
-        return np.empty((len(X), 0))
-    return side_by_side(result)
+    return numbers_of(result, names) if result else np.empty((len(X), 0))
 
 
 def as_table(X: Any) -> Any:
@@ -227,9 +219,43 @@ class ReadRows:
         return ReadRows([column.part(where) for column in self.readings])
 
 
-def side_by_side(columns: Sequence[Readings], words: Collection[str] = ()) -> NDArray[Any]:
+def side_by_side(columns: Sequence[Readings], words: Collection[str]) -> NDArray[Any]:
     """Return columns as rows, float64 ``(n, columns)``; of objects where one holds a text, or one of these words."""
     return np.column_stack([column.keeping(words) for column in columns])
+
+
+def numbers_of(columns: Sequence[Readings], names: Sequence[Any] | None) -> NDArray[np.float64]:
+    """Return read columns as rows of numbers, float64 ``(n, columns)``; NaN for a gap.
+
+    Args:
+        names: the plan's names of the columns, which are public; None: columns are not named.
+
+    Raises:
+        RecordError: a column holds texts; it is named with their number, and no text is shown.
+
+    Example:
+        >>> from privstats.intake.columns import read
+        >>> from privstats.intake.tables import numbers_of
+        >>> numbers_of([read(["61.5", "NA"]), read([1, 0])], ("age", "arm")).tolist()
+        [[61.5, 1.0], [nan, 0.0]]
+    """
+    if any(column.are_texts.any() for column in columns):
+        named = [] if names is None else [*filter(None, map(_remark, names, columns))]
+        more = f" and {len(named) - _MAX_REMARKS} columns more" if len(named) > _MAX_REMARKS else ""
+        where = f" in {', '.join(named[:_MAX_REMARKS])}{more}" if named else ""
+        raise RecordError(
+            f"X holds values that are no numbers{where}; code them as numbers, such as 0 and 1, or count them as "
+            "Categories of a CountSchema"
+        )
+    return np.column_stack([column.numbers for column in columns])
+
+
+def _remark(name: Any, column: Readings) -> str:
+    """Return a column with the numbers of its texts and of those with a decimal comma; "" without a text."""
+    texts = int(column.are_texts.sum())
+    commas = int(column.each([*map(has_decimal_comma, column.distinct)], nothing=False).sum())
+    hint = f", a decimal comma in {commas:,}: write a point" if commas else ""
+    return f"{name!r} ({texts:,}{hint})" if texts else ""
 
 
 def of_list(rows: Sequence[Any]) -> NDArray[Any]:

@@ -47,10 +47,12 @@ from privstats.ledger.rules import (
     check_room,
     check_round_begun,
     check_run,
+    check_unmarked,
     check_unsent,
     check_upload,
     check_waiting,
     same_spend,
+    same_upload,
     used_up,
 )
 from privstats.schema import Schema
@@ -270,21 +272,23 @@ class Ledger(LedgerPlace):
     def finish(self, entry: Spend, upload: bytes = b"") -> None:
         """Record that the bytes of a spend are sent: the run's name is then used up.
 
-        Call it before the bytes are sent; it may be repeated for identical bytes.
+        Call it before the bytes are sent; with ``upload`` it may be repeated for identical bytes.
 
         Args:
             upload: identifies the bytes, for example their SHA-256.
 
         Raises:
-            LedgerError: ``entry`` was withdrawn, or another upload of it was sent. Nothing may be sent then.
+            LedgerError: ``entry`` was withdrawn, another upload of it was sent, one was sent without ``upload``, or a
+                round of it has begun: :meth:`finish_round` records a round's. Nothing may be sent then.
         """
         check_upload(upload)
         with self._writing() as log:
             stored = self._stored(log, entry)
             check_unsent(stored)
             if stored.released is None:
+                check_unmarked(stored)
                 log.append(Finished(at=self.stamp(), spend=entry.id, upload=upload.hex()))
-            elif stored.upload != upload:
+            elif not same_upload(stored.upload, upload):
                 raise LedgerError(used_up(stored))
 
     def finish_round(self, entry: Spend, node: int, upload: bytes) -> None:
@@ -294,10 +298,11 @@ class Ledger(LedgerPlace):
 
         Args:
             node: a round that :meth:`mark_started` marked.
-            upload: identifies the bytes, for example their SHA-256.
+            upload: identifies the bytes, for example their SHA-256; not empty.
 
         Raises:
-            LedgerError: the round has no mark, or another upload of it was sent. Nothing may be sent then.
+            LedgerError: the round has no mark, another upload of it or of the full spend was sent, or a record registry
+                records it. Nothing may be sent then.
         """
         check_upload(upload)
         with self._writing() as log:

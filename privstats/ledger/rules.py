@@ -183,12 +183,35 @@ def check_upload(upload: object) -> None:
         raise LedgerError(f"upload must be bytes that identify an upload, got {type(upload).__name__}: give a digest")
 
 
+def same_upload(sent: bytes, upload: bytes) -> bool:
+    """Return whether both digests name one upload; an empty one names none."""
+    return bool(upload) and sent == upload
+
+
+def check_unmarked(entry: Spend) -> None:
+    """Refuse one upload for all of a spend of which a round has begun: each round's mark pays for its own upload."""
+    if entry.begun:
+        raise LedgerError(
+            f"round {entry.begun[-1]} of this spend has begun, and its mark pays for the round's upload alone: record "
+            "that one with finish_round; nothing was sent"
+        )
+
+
 def check_round_begun(entry: Spend, node: int, upload: bytes) -> bool:
     """Return whether a begun round has sent nothing yet; refuse a round without a mark, and a second upload."""
     if node not in entry.begun:
         raise LedgerError(
             f"round {node} of this course has no mark in the ledger; give the ledger that the round began with"
         )
+    if entry.apart == "holding":
+        raise LedgerError(
+            "the uploads of this spend are recorded with the records in them: finish the charge of the round that "
+            "RecordRegistry.charge returned; nothing was sent"
+        )
+    if not upload:
+        raise LedgerError("upload is empty, and must identify the round's upload: give its SHA-256; nothing was sent")
+    if entry.released is not None:
+        raise LedgerError(used_up(entry))
     sent = dict(entry.uploads).get(node)
     if sent is not None and sent != upload.hex():
         raise LedgerError(

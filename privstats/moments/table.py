@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError, UnreadableRecordsWarning
-from privstats.intake.columns import read
 from privstats.intake.meaning import has_decimal_comma, shown
 from privstats.intake.tables import Codes, as_table, is_list, names_of_columns, rectangle, table_of
 from privstats.moments.code_rows import CodeRows, pieces
@@ -57,7 +56,7 @@ def codes_of(cells: Cells, X: Any) -> NDArray[np.float64]:
 def _unread_remarks(cells: Cells, source: Any, records: int) -> Iterator[str]:
     columns = source if isinstance(source, list) else pieces(source, slice(0, records))
     for column, values in zip(cells.columns, columns, strict=True):
-        readings = read(values)
+        readings = column.readings(values)
         codes, count = column.codes(readings)
         if count:
             texts = readings.counted(np.isnan(codes) & ~column.decide(readings).gaps)

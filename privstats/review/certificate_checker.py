@@ -30,7 +30,7 @@ Table: TypeAlias = dict[str, Any]
 Weights: TypeAlias = Mapping[str, Fraction]
 Sums: TypeAlias = dict[str, Counter[Any]]
 ZERO, ONE = Fraction(0), Fraction(1)
-UNIT = 1 << 640  # of intervals: their ends are multiples of 1 / UNIT
+SCALE = 1 << 640  # of intervals: their ends are multiples of 1 / SCALE
 COUNT = 4096  # wire steps of one record in a count
 TIGHT = Fraction(1, 10**9)  # relative width of an interval that is claimed
 SLACK = Fraction(1, 10**20)  # a part of the logarithm of any probability, where noise is a sum of discrete Gaussians
@@ -40,7 +40,15 @@ MAX_INTEGER = 1 << 53
 TINY = Fraction("1e-30")
 PI = Fraction(31415926535897932384626433832795028841971693993751058209749445923078164062862089986280348253421170679)
 FINDING = "; finding: who records all messages and breaks X25519 later reads each party's sums"
-BROKEN = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)  # input of another form
+BROKEN = (  # input of another form
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
 
 
 class Refused(Exception):  # noqa: N818  what it says of a certificate
@@ -106,48 +114,51 @@ def _types(values: Any) -> set[type]:
 
 def root(square: Fraction) -> tuple[Fraction, Fraction]:
     """Return rationals below and above a square root."""
-    low = math.isqrt(square.numerator * UNIT**2 // square.denominator)
-    return Fraction(low, UNIT), Fraction(low + 1, UNIT)
+    low = math.isqrt(square.numerator * SCALE**2 // square.denominator)
+    return Fraction(low, SCALE), Fraction(low + 1, SCALE)
 
 
 def _series(first: int, y: tuple[int, int], n: int, step: int) -> tuple[int, int]:
-    """Bound first (1 + y / n' (1 + y / n'' (...))), n' = n + step, n'' = n' + step, ..., in units of 1 / UNIT."""
+    """Bound first (1 + y / n' (1 + y / n'' (...))), n' = n + step, n'' = n' + step, ..., in units of 1 / SCALE."""
     low, high = [first], [first]
-    while high[-1] > 1 or n * UNIT < 2 * y[1]:
+    while high[-1] > 1 or n * SCALE < 2 * y[1]:
         n += step
-        low.append(low[-1] * y[0] // (n * UNIT))
-        high.append(-(-high[-1] * y[1] // (n * UNIT)))
+        low.append(low[-1] * y[0] // (n * SCALE))
+        high.append(-(-high[-1] * y[1] // (n * SCALE)))
     return sum(low), sum(high) + 1  # the terms that are left at least halve, from below one unit
 
 
 def power(x: Fraction) -> tuple[int, int]:
-    """Bound e**x for x >= 0, in units of 1 / UNIT: x is halved until it is below 1, then squared."""
+    """Bound e**x for x >= 0, in units of 1 / SCALE: x is halved until it is below 1, then squared."""
     halvings = max(0, x.numerator.bit_length() - x.denominator.bit_length() + 1)
-    y = x / 2**halvings * UNIT
-    low, high = _series(UNIT, (math.floor(y), math.ceil(y)), 0, 1)
+    y = x / 2**halvings * SCALE
+    low, high = _series(SCALE, (math.floor(y), math.ceil(y)), 0, 1)
     for _ in range(halvings):
-        low, high = low**2 // UNIT, -(-(high**2) // UNIT)
+        low, high = low**2 // SCALE, -(-(high**2) // SCALE)
     return low, high
 
 
 def tail(s: int) -> tuple[int, int]:
-    """Bound P(Z > s / UNIT), in units of 1 / UNIT: 1/2 - phi(s) (s + s^3 / 3 + s^5 / 15 + ...), all terms positive."""
+    """Bound P(Z > s / SCALE) in units of 1 / SCALE: 1/2 - phi(s) (s + s^3 / 3 + s^5 / 15 + ...), all terms positive."""
     if s < 0:
         low, high = tail(-s)
-        return UNIT - high, UNIT - low
-    low, high = _series(s, (s * s // UNIT, -(-s * s // UNIT)), 1, 2)
-    grown = power(Fraction(s * s, 2 * UNIT**2))
-    most = math.ceil(Fraction(high * UNIT, grown[0]) / root(2 * PI / 10**100)[0])
-    return UNIT // 2 - most, UNIT // 2 - math.floor(Fraction(low * UNIT, grown[1]) / root(2 * (PI + 1) / 10**100)[1])
+        return SCALE - high, SCALE - low
+    low, high = _series(s, (s * s // SCALE, -(-s * s // SCALE)), 1, 2)
+    grown = power(Fraction(s * s, 2 * SCALE**2))
+    most = math.ceil(Fraction(high * SCALE, grown[0]) / root(2 * PI / 10**100)[0])
+    least = math.floor(Fraction(low * SCALE, grown[1]) / root(2 * (PI + 1) / 10**100)[1])
+    return SCALE // 2 - most, SCALE // 2 - least
 
 
 def delta_of(mu: Fraction, epsilon: Fraction) -> tuple[Fraction, Fraction]:
     """Bound Phi(-epsilon / mu + mu / 2) - e^epsilon Phi(-epsilon / mu - mu / 2), which grows with mu."""
     require(epsilon < 40 * mu and mu < 40, "mu", "no plan has noise of such a size")
-    places = [math.floor((epsilon / mu + side * mu / 2) * UNIT) for side in (-1, 1)]
+    places = [math.floor((epsilon / mu + side * mu / 2) * SCALE) for side in (-1, 1)]
     near, far = ((tail(place + 1)[0], tail(place)[1]) for place in places)
     grown = power(epsilon)
-    return (near[0] - Fraction(grown[1] * far[1], UNIT)) / UNIT, (near[1] - Fraction(grown[0] * far[0], UNIT)) / UNIT
+    return (near[0] - Fraction(grown[1] * far[1], SCALE)) / SCALE, (
+        near[1] - Fraction(grown[0] * far[0], SCALE)
+    ) / SCALE
 
 
 # --- Kinds of plans --------------------------------------------------------------------------------------------------
@@ -158,7 +169,7 @@ ROUND = f" expected_records course_mu clip_norm=1{SIGNED} class_names?"
 PARTY = f"classes clip_norm=1 class_names?{SIGNED}"
 
 
-class Product(NamedTuple):
+class Summand(NamedTuple):
     """What one letter sums: products of one entry of each named vector of a record, or 1 where none is named."""
 
     of: str = ""
@@ -174,8 +185,8 @@ class Kind:
     """
 
     keys = ""  # of the schema's table beside its task; "k?" may be missing, and a missing "k?=v" means v
-    missing = ""  # what such a key can say of records without an outcome
-    products: ClassVar[dict[str, Product]] = {}  # by letter
+    missing = ""  # the one value of the schema's key "missing"; "" without that key
+    products: ClassVar[dict[str, Summand]] = {}  # by letter
     more_keys = ""  # of a record of a worst case
     unsigned = ("", "")  # letters without a negative entry in a person's sums; the second where no feature is negative
     of_records = True  # whether a bound of one record is proved
@@ -249,7 +260,7 @@ class Kind:
     @property
     def vectors(self) -> dict[str, int]:
         """A record's vectors, each with its length."""
-        return {}
+        return {"x": self.schema["features"]}
 
     def limit(self, name: str) -> int:
         """Return the largest squared length of a vector."""
@@ -269,10 +280,10 @@ class Kind:
         return _many(record) and all(self._is_vector(name, record[name], width[name]) for name in width)
 
     def _is_vector(self, name: str, entries: list[Any], width: int) -> bool:
-        vector = dict(entries)
+        vector, least = dict(entries), self.least(name)
         fine = len(vector) == len(entries) and all(type(n) is int for pair in vector.items() for n in pair)
         fine = fine and sum(value**2 for value in vector.values()) <= self.limit(name)
-        return fine and all(0 <= place < width and value >= self.least(name) for place, value in vector.items())
+        return fine and all(0 <= place < width and value >= least for place, value in vector.items())
 
     def sums(self, records: list[Table]) -> Sums:
         """Return the sums of records, by letter and place, in wire steps."""
@@ -318,12 +329,12 @@ class Classes(Kind):
     keys = f"classes statistics clip_norm class_names?{SIGNED}"
     matrices = "BS"
     percent: ClassVar[Table] = {"N": 2, "A": 85}
-    products: ClassVar[dict[str, Product]] = {
-        "N": Product(by_cell=True, steps=COUNT),
-        "A": Product("x", by_cell=True),
-        "B": Product("xx"),
-        "S": Product("xx", by_cell=True),
-        "D": Product("xx", by_cell=True, places="equal"),
+    products: ClassVar[dict[str, Summand]] = {
+        "N": Summand(by_cell=True, steps=COUNT),
+        "A": Summand("x", by_cell=True),
+        "B": Summand("xx"),
+        "S": Summand("xx", by_cell=True),
+        "D": Summand("xx", by_cell=True, places="equal"),
     }
     unsigned = ("ND", "NABSD")
     of_persons = closer_averages = True
@@ -338,10 +349,6 @@ class Classes(Kind):
     @property
     def cells(self) -> int:
         return int(self.schema["classes"])
-
-    @property
-    def vectors(self) -> dict[str, int]:
-        return {"x": self.schema["features"]}
 
     def bound(self, w: Weights, swap: bool, held: int) -> Any:
         square = Fraction(self.radius**2)
@@ -358,10 +365,10 @@ class Ridge(Kind):
     missing = "left out"
     matrices = "G"
     percent: ClassVar[Table] = {"G": 50, "h": 48, "q": 2}
-    products: ClassVar[dict[str, Product]] = {
-        "G": Product("xx", by_cell=True),
-        "h": Product("xb", by_cell=True),
-        "q": Product("bb", by_cell=True, places="summed"),
+    products: ClassVar[dict[str, Summand]] = {
+        "G": Summand("xx", by_cell=True),
+        "h": Summand("xb", by_cell=True),
+        "q": Summand("bb", by_cell=True, places="summed"),
     }
     unsigned = ("q", "Gq")
     of_persons = closer_averages = True
@@ -397,14 +404,10 @@ class Mean(Kind):
     """The sum of one clipped vector per record."""
 
     keys = f"clip_norm{SIGNED}"
-    products: ClassVar[dict[str, Product]] = {"x": Product("x")}
+    products: ClassVar[dict[str, Summand]] = {"x": Summand("x")}
     unsigned = ("", "x")
     of_persons = True
     known = "x"
-
-    @property
-    def vectors(self) -> dict[str, int]:
-        return {"x": self.schema["features"]}
 
     def bound(self, w: Weights, swap: bool, held: int) -> Any:
         """Bound one vector; two are opposed at most, or orthogonal without negative entries."""
@@ -415,7 +418,7 @@ class Party(Kind):
     """One clipped vector per party, for example the weights of its own head."""
 
     keys = PARTY
-    products: ClassVar[dict[str, Product]] = {"P": Product("a")}
+    products: ClassVar[dict[str, Summand]] = {"P": Summand("a")}
     of_records = False
     known = "P"
 
@@ -469,7 +472,7 @@ class Scored(Kind):
     """Base of rounds of a regression: gradient g, information H and, for robust errors, the score's moment J."""
 
     matrices = "H"
-    products: ClassVar[dict[str, Product]] = {"g": Product("xr"), "H": Product("aa"), "J": Product("cc")}
+    products: ClassVar[dict[str, Summand]] = {"g": Summand("xr"), "H": Summand("aa"), "J": Summand("cc")}
     more_keys = "my"  # mean and outcome, in steps of 2**-20 of the largest outcome
     reads_published = True
 
@@ -479,7 +482,7 @@ class Scored(Kind):
 
     @property
     def percent(self) -> Table:
-        """As of every kind; robust errors take 5 % of what the others share."""
+        """Percent of each letter; robust errors take 5 % of what the others share."""
         if "errors" not in self.schema:
             return self.usual
         return {**{s: part * Fraction(95, 100) for s, part in self.usual.items()}, "J": 5}
@@ -581,7 +584,8 @@ class Hazard(Scored):
         fine = outcomes in ([], [schema["event"]])
         if "time_unit" in schema:
             fine = fine and "times" in schema and schema["times"] == "continuous"
-            fine = fine and not any(edge % schema["time_unit"] for edge in schema["bins"]["edges"])
+            edges = schema["bins"]["edges"]
+            fine = fine and _types(edges) <= {int, Fraction} and not any(edge % schema["time_unit"] for edge in edges)
         return fine
 
 
@@ -590,7 +594,7 @@ class Gradients(Kind):
 
     keys = f"classes? residual_norm target_bound? module?{ROUND}"
     percent: ClassVar[Table] = {"g": 99, "k": 1}
-    products: ClassVar[dict[str, Product]] = {"g": Product("rx"), "k": Product("k")}
+    products: ClassVar[dict[str, Summand]] = {"g": Summand("rx"), "k": Summand("k")}
     unsigned = ("k", "k")
     reads_published = of_persons = True
     known = "gk"
@@ -614,7 +618,7 @@ class Calibration(Kind):
     """A round of a published head's temperature: the sure probability, and what each temperature gains."""
 
     keys = f"classes{ROUND}"
-    products: ClassVar[dict[str, Product]] = {"t": Product("v")}
+    products: ClassVar[dict[str, Summand]] = {"t": Summand("v")}
     reads_published = of_persons = closer_averages = True
     known = "t"
 
@@ -647,19 +651,19 @@ class Effect(Kind):
         "outcome_names? subgroups? groups? measure? balance? missing? left_out?"
     )
     missing = "weights"
-    products: ClassVar[dict[str, Product]] = {
-        "N": Product(by_cell=True, steps=COUNT),
-        "O": Product("u", steps=COUNT),
-        "W": Product("o", by_cell=True),
-        "e": Product("t", by_cell=True),
-        **{s: Product(s, by_cell=True) for s in "bfghijkl"},
+    products: ClassVar[dict[str, Summand]] = {
+        "N": Summand(by_cell=True, steps=COUNT),
+        "O": Summand("u", steps=COUNT),
+        "W": Summand("o", by_cell=True),
+        "e": Summand("t", by_cell=True),
+        **{s: Summand(s, by_cell=True) for s in "bfghijkl"},
     }
     unsigned = ("N", "N")
     reads_published = closer_averages = excludes = True
 
     @property
     def of_persons(self) -> bool:
-        return "left_out" not in self.schema  # of averages alone, see _unit
+        return "left_out" not in self.schema  # of averages alone, see _proved_unit
 
     @property
     def further(self) -> str:
@@ -694,7 +698,7 @@ class Effect(Kind):
 
     @property
     def percent(self) -> Table:
-        """As of every kind; several outcomes divide one outcome's share, after balance and excluded records."""
+        """Percent of each letter; several outcomes divide one outcome's share, after balance and excluded records."""
         schema, fixed = self.schema, {"N": 12, "W": 12, "e": 76} if self.weighs else {"N": 14, "e": 86}
         balance = schema["balance"] if self.balanced else ZERO
         parts = {s: fixed[s] if s in "NW" else fixed["e"] * Fraction(1, self.outcomes) for s in self.known}
@@ -779,9 +783,9 @@ class Effect(Kind):
 
     def _divides(self) -> bool:
         several, names = self.schema["subgroups"], {each["name"] for each in self.schema["subgroups"]}
-        features = {*_listed(self.schema, "feature_names")}
-        fine = 1 <= len(names) == len(several) and names <= features
-        return fine and min(_cells(several).values()) >= 2 and self.cells <= 64
+        fine = 1 <= len(names) == len(several) <= 6 and min(_cells(several).values()) >= 2 and self.cells <= 64
+        features = _listed(self.schema, "feature_names")  # compared, not hashed: integers may share one hash
+        return fine and all(name in features for name in names)
 
 
 def _is_range(ends: list[Any]) -> bool:
@@ -827,12 +831,12 @@ class Counts(Kind):
         """
         tables, numbers, T = len(self.schema["tables"]), self.numbers, COUNT**2 * w["T"]
         x, q = (w[s] * size if numbers else ZERO for s, size in (("x", 4**12), ("q", 16**12)))
+        alone = T * (tables + len(numbers)) + (x + q) * len(numbers)  # also beside a record that is left out
         if not swap:
-            return T * (tables + len(numbers)) + (x + q) * len(numbers)
+            return alone
         d, D = ((3 - each) / 2 for each in (root(1 - 2 * x / q)[::-1] if 0 < 2 * x < q else [ONE] * 2))
         near = max(4 * x, D**2 * (x + q * (2 - d) ** 2))
         far = ((2 * (T + x + q) if "by" in n else 2 * T + x + q if "missing" in n else ZERO) for n in numbers)
-        alone = T * (tables + len(numbers)) + (x + q) * len(numbers)  # beside a record that is left out
         return max(alone, 2 * T * tables + sum((max(near, each) for each in far), ZERO))
 
     def admits(self, record: Table) -> bool:
@@ -902,7 +906,9 @@ class Scoring(Kind):
 
     def consistent(self) -> bool:
         schema = self.schema
-        if ("reach" in schema) != (schema["score"] == "margin") or sum(self.sizes) > 1 << 16:
+        if schema["classes"] > 256 or sum(self.sizes) > 1 << 16:  # the first before a table per class is listed
+            return False
+        if ("reach" in schema) != (schema["score"] == "margin"):
             return False
         bins, by_class, cuts = schema["score_bins"], schema["by_class"], _listed(schema, "cuts")
         if "cuts" not in schema and (schema["classes"] > 2 or not (by_class or bins % 2)):
@@ -920,10 +926,6 @@ class Sites(Kind):
     percent: ClassVar[Table] = {"N": 2}
     beside_others = excludes = True
     known = "NQ"
-
-    @property
-    def vectors(self) -> dict[str, int]:
-        return {"x": self.schema["features"]}
 
     def bound(self, w: Weights, swap: bool, held: int) -> Any:
         """Bound a party of any size, or a client: its matrix is no longer than its records, truncated toward zero."""
@@ -961,10 +963,6 @@ class Within(Kind):
     @property
     def cells(self) -> int:
         return int(self.schema["classes"])
-
-    @property
-    def vectors(self) -> dict[str, int]:
-        return {"x": self.schema["features"]}
 
     def bound(self, w: Weights, swap: bool, held: int) -> Any:
         schema, square, times = self.schema, Fraction(self.radius**2), 1 + swap
@@ -1065,7 +1063,7 @@ def _cuts(column: Table) -> int:
 
 def _is_short(step: Table) -> bool:
     """Return whether no row of these cells is longer than 2**bits: in integers, from J, K_j and f alone."""
-    types = {type(each[name]) for each in step["columns"] for name in ("edges", "values") if name in each}
+    types = _types(each[name] for each in step["columns"] for name in ("edges", "values") if name in each)
     require({int} == _types([step["signs"], step["bits"]]) and types <= {list}, "plan", "no plan declares so")
     require(8 <= step["bits"] <= 20 and 1 <= step["signs"] <= 64 and type(step["ramp"]) is bool, "plan", "out of range")
     J, full, square = len(step["columns"]), 4 ** step["bits"], 0
@@ -1433,12 +1431,11 @@ def _opposed(kind: Kind, statistic: str) -> int:
 
     ``|v - v'|^2 <= 2 (|v|^2 + |v'|^2)``, and half of it where no entry is negative.
     """
-    positive = "nonnegative" in kind.schema and bool(kind.schema["nonnegative"])
-    return 2 if statistic in kind.unsigned[positive] else 4
+    return 2 if statistic in kind.unsigned[kind.nonnegative] else 4
 
 
 def apart(plan: Table, statistic: str) -> int:
-    """Return the same of two clipped units that are exchanged; one alone is its own length."""
+    """Return that ratio for two clipped units that are exchanged, and 1 for a unit that comes or goes."""
     moved = plan["clip"] and plan["privacy"]["adjacency"] == "replace-one"
     return _opposed(kind_of(plan["schema"]), statistic) if moved else 1
 
@@ -1584,8 +1581,8 @@ def _worst(plan: Table, row: Table, weights: Weights, most: Fraction) -> Fractio
     reached = sum((weights[s] * moved[s] for s in weights), ZERO)
     require(reached <= most, "pair", "it moves more than the bound")
     averaged = plan["averaged"] and plan["privacy"]["adjacency"] == "replace-one"  # but for a cut
-    near = kind.beside_others or not kind.attained or averaged or plan["clip"] or len(weights) > 1
-    require(reached == most or near, "pair", "it does not attain the sensitivity")
+    excused = kind.beside_others or not kind.attained or averaged or plan["clip"] or len(weights) > 1
+    require(reached == most or excused, "pair", "it does not attain the sensitivity")
     return reached / most if most else ZERO
 
 
@@ -1727,7 +1724,7 @@ def _is_course(text: str) -> bool:
 
 def _text(name: str) -> str:
     """Return the text of a plain file: a pipe would be waited for without end, and a stated size may be wrong."""
-    require(stat.S_ISREG(Path(name).stat().st_mode), "form", f"{name} is not a plain file")
+    require(stat.S_ISREG(Path(name).stat().st_mode), "form", f"{name!a} is not a plain file")
     with Path(name).open("rb") as file:
         return file.read(MAX_BYTES + 1).decode()
 

@@ -29,6 +29,11 @@ class Declared:
         """What a field of a file may be, before its file's decimal and thousands signs are read."""
         return "number"
 
+    @property
+    def reads_otherwise(self) -> bool:
+        """Whether :meth:`readings` may read a value otherwise than a column that nothing declares."""
+        return False
+
     def readings(self, values: Any) -> Readings:
         """Return the readings of values of any type, each by itself."""
         return read(values)
@@ -156,6 +161,11 @@ class Categories(Declared):
     def marks(self) -> Marks:
         """What a field of a file may be."""
         return "text" if self.as_text else "number"
+
+    @property
+    def reads_otherwise(self) -> bool:
+        """Whether codes are texts."""
+        return self.as_text
 
     def readings(self, values: Any) -> Readings:
         """Return the readings of values; with ``as_text`` all are texts."""

@@ -131,9 +131,19 @@ class Dates(Declared):
         object.__setattr__(self, "edges", _checked_edges(self.name, self.edges, self._day_of))
         self.settle_gaps(self.gaps)
 
+    @property
+    def reads_otherwise(self) -> bool:
+        """Whether a time zone is declared."""
+        return self._form.zone is not None
+
     def readings(self, values: Any) -> Readings:
         """Return the readings of values; with a declared time zone, of times in that zone."""
         return read(values) if self._form.zone is None else read_local(values, self._form.zone)
+
+    @property
+    def zone(self) -> str:
+        """Name of the time zone whose day and hour count for a time with a zone."""
+        return "UTC" if self._form.zone is None else str(self._form.zone)
 
     def edge_text(self, edge: float) -> str:
         """Format a cut point."""

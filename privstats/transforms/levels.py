@@ -130,6 +130,11 @@ def _checked(field: str, columns: Any, *, numbers: bool) -> tuple[Any, ...]:
     for each in checked:
         if numbers and isinstance(each, Numeric) and each.edges is None and not each.unit:
             continue
+        if isinstance(each, Categories) and each.as_text:
+            raise SchemaError(
+                f"{field}: as_text of {each.name} belongs to Cells, and effects and hazards would read 042 as 42: put "
+                "a letter before each code, in the records too, and omit as_text"
+            )
         plain = isinstance(each, Categories) and not (each.other or each.missing or each.ordered)
         if not plain or not 2 <= len(getattr(each, "values", ())) <= _MAX_LEVELS:
             either = ", or a Numeric without edges" if numbers else ""

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import tomli_w
 
+from privstats.errors import SchemaError
 from privstats.intake.columns import Readings
 from privstats.intake.meaning import word_of
 from privstats.transforms import Column, Dates, Numeric, Truth
@@ -202,10 +204,30 @@ def declared_remedy(column: Column, unread: Mapping[str, int]) -> str:
     elif isinstance(column, Dates):
         form = date_form(column.name, np.empty(0), unread) or Dates(column.name, gaps=gap_words(unread))
         others = other_orders(form, unread)
-    elif isinstance(column, Truth) and len(unread) == _PAIR:
-        return "To read them, state both in columns.toml, what means no first: values = [..., ...]"
     lines = "" if form is None else " or ".join((toml_of(form), *map(repr, others)))
+    if isinstance(column, Truth):
+        lines = _truth_lines(column, unread)
     return f"To read them, state {lines} in columns.toml" if lines else ""
+
+
+def _truth_lines(column: Truth, unread: Mapping[str, int]) -> str:
+    """Return the gaps, and the pair in both orders, because no text shows which of the two means no."""
+    gaps = gap_words(unread)
+    rest = sorted(set(unread) - set(gaps))
+    two = rest if len(rest) == _PAIR else sorted(unread)
+    pairs = [] if column.values or len(two) != _PAIR else [*_pairs(column.name, two)]
+    either = ", or " if two != rest else ", "  # two texts, one of them a gap word: a gap, or one of the pair
+    shown = " or ".join(each if not place else each.partition(" = ")[2] for place, each in enumerate(pairs))
+    parts = (toml_of(Truth(column.name, gaps=gaps)), f"{shown}, what means no first," if shown else "")
+    return either.join(filter(None, parts))
+
+
+def _pairs(name: str, two: Sequence[str]) -> Iterator[str]:
+    """Yield two texts as declared values of a truth, in each order that a plan accepts."""
+    values: Any = tuple(int(each) if each.isdecimal() else each for each in two)
+    for pair in (values, values[::-1]):
+        with suppress(SchemaError):
+            yield _lines_of({"values": table_of(Truth(name, values=pair))["values"]})
 
 
 def form_remarks(column: Column, readings: Readings) -> Iterator[str]:
@@ -230,7 +252,21 @@ def toml_of(column: Column) -> str:
         >>> toml_of(ps.Numeric("crp", gaps=("-",), censored=True))
         'gaps = ["-"], censored = true'
     """
-    stated = {key: value for key, value in table_of(column).items() if key in _KEYS}
+    return _lines_of(form_of(column))
+
+
+def form_of(column: Column) -> dict[str, Any]:
+    """Return the keys of a column's table in ``columns.toml`` that state its form.
+
+    Example:
+        >>> from privstats.workflows.forms import form_of
+        >>> form_of(ps.Dates("seen", written="DD.MM.YYYY"))
+        {'written': 'DD.MM.YYYY'}
+    """
+    return {key: value for key, value in table_of(column).items() if key in _KEYS}
+
+
+def _lines_of(stated: Mapping[str, Any]) -> str:
     lines = [" ".join(tomli_w.dumps({key: value}).split()) for key, value in stated.items()]
     return ", ".join(lines).replace("[ ", "[").replace(", ]", "]")
 

@@ -317,4 +317,4 @@ def test_a_release_is_verified_against_the_file_of_its_course(privstats: Any, tm
         tmp_path / "cells.head"
     )
     head = privstats("head", "verify", "cells.head", "--plan", "study.toml", cwd=tmp_path)
-    assert "good: of the first session of the course (epsilon 4 at delta 1e-05, for all 3 sessions" in head.stdout
+    assert f"(for all 3 sessions together, epsilon 4 at delta 1e-05, while {course.first.condition})" in head.stdout

@@ -16,8 +16,7 @@ from privstats.course import Alignment, DisjointRounds, Single, read, write
 from privstats.course.kinds import KINDS, CourseKind, course_kind, labels_of, register
 from privstats.engines.network.parts import CONTRIBUTIONS
 from privstats.errors import PlanError, PrivstatsError
-from privstats.moments import kind_of
-from privstats.transforms import ConstantFeature, input_features
+from privstats.transforms import ConstantFeature
 from privstats.workflows.report import sessions
 from privstats.workflows.simulate import _THROUGH
 from tests.contrib.alignment.cohort import first
@@ -273,9 +272,7 @@ def test_every_kind_says_whether_a_later_round_reads_more() -> None:
 
 def _read(schema: ps.schema.Schema) -> tuple[object, ...]:
     """Return what the schema reads next to the features, and the number of input columns."""
-    rows = getattr(schema, "rows", schema)
-    beside = kind_of(schema).beside or {"classes": "labels", "ridge": "targets"}.get(rows.task, rows.task)
-    return beside, input_features(schema.transform, schema.features - schema.appended)
+    return type(schema.goal), schema.reading.columns, schema.reading.inputs
 
 
 @pytest.mark.parametrize(("name", "kind"), [("stream", Stranger), ("strange", Single)])

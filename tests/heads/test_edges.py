@@ -1,16 +1,24 @@
 """Every head is fitted on sums at their edges, or refuses them in one sentence."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import privstats as ps
+from privstats.heads.estimates.least_squares import Solver
 from privstats.heads.registry import HEADS
+from privstats.randomness import seeded
 from tests.heads.conftest import quick
 
 CLASSES = [name for name, entry in HEADS.items() if entry.task == "classes"]
+REGRESSIONS = {
+    **{name: quick(name) for name, entry in HEADS.items() if entry.task == "ridge"},
+    **{f"Ridge, {solver}": ps.heads.Ridge(solver=solver) for solver in get_args(Solver) if solver != "auto"},
+    "Ridge, by folds": ps.heads.Ridge(penalty="folds"),
+}
 D = 4
 
 
@@ -45,19 +53,20 @@ EDGES: Mapping[str, tuple[Any, Any, dict[str, Any]]] = {
 }
 
 
+def _privacy(epsilon: float | None) -> Any:
+    if epsilon is None:
+        return ps.NoPrivacy()
+    return ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=epsilon, delta=1e-6)
+
+
 def _released(name: str, X: Any, y: Any, epsilon: float | None, **options: Any) -> Any:
     entry = HEADS[name]
     statistics = "NA" + ("B" if "B" in entry.any_of else "S") + entry.beside_B
     maps = (ps.transforms.UnitNorm(),) if entry.after_rounds else ()
-    privacy = (
-        ps.NoPrivacy()
-        if epsilon is None
-        else ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=epsilon, delta=1e-6)
-    )
     plan = ps.Plan(
         schema=ps.ClassSchema(3, D, statistics, 1.0, transform=maps),
         cohort=ps.Cohort(clients=2, min_survivors=2, max_records=1_000),
-        privacy=privacy,
+        privacy=_privacy(epsilon),
         **options,
     )
     return ps.simulate(plan, [(X[k::2], y[k::2]) for k in (0, 1)])
@@ -85,3 +94,69 @@ def test_rounds_name_a_class_without_a_record() -> None:
     X, y, _ = EDGES["a class without a record"]
     with pytest.raises(ps.ReleaseError, match="class 2 has no record in the release, or is suppressed"):
         ps.heads.RefinedSoftmax().fit_release(_released("RefinedSoftmax", X, y, None))
+
+
+TARGETS: Mapping[str, tuple[Any, int]] = {
+    "a constant column": (_constant(), 1),
+    "a copied column": (_copied(), 1),
+    "columns of zeros": (np.zeros((300, D)), 1),
+    "one record": (_rows(1), 1),
+    "an empty fold": (_rows(3), 8),
+    "one record in folds": (_rows(1), 8),
+}
+
+
+def _targets(X: Any) -> Any:
+    return X @ np.linspace(-1, 1, D) + 0.3
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("epsilon", [None, 3.0], ids=["exact", "noisy"])
+@pytest.mark.parametrize("edge", TARGETS)
+@pytest.mark.parametrize("name", REGRESSIONS)
+def test_sums_of_targets_at_their_edges_give_a_head_or_one_sentence(
+    name: str, edge: str, epsilon: float | None
+) -> None:
+    X, folds = TARGETS[edge]
+    y, rows = _targets(X), (ps.transforms.ConstantFeature(1.0),)
+    schema = ps.RidgeSchema(D + 1, clip_norm=2.0, target_bound=2.0, folds=folds, transform=rows)
+    cohort = ps.Cohort(clients=2, min_survivors=2, max_records=1_000)
+    plan = ps.Plan(schema=schema, cohort=cohort, privacy=_privacy(epsilon))
+    release = ps.simulate(plan, [(X[k::2], y[k::2]) for k in (0, 1)], rng=seeded(0))
+    if folds > 1 and epsilon is None:
+        assert (release.moments.fold_q == 0).any()
+    try:
+        head = clone(REGRESSIONS[name]).fit_release(release)
+    except ps.PrivstatsError as refusal:
+        assert len(str(refusal)) > 20
+        return
+    assert np.isfinite(head.predict(X)).all()
+    if name == "Ridge" and epsilon is None and len(X) > 100:
+        np.testing.assert_allclose(head.predict(X), y, atol=0.05)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("epsilon", [3.0, 50.0])
+@pytest.mark.parametrize("edge", ["a class without a record", "the first class without a record"])
+@pytest.mark.parametrize("options", [{}, {"calibrated": True}, {"module": "adapter/2"}], ids=str)
+def test_a_course_with_a_class_that_no_party_has_ends_in_a_head_or_one_sentence(
+    options: dict[str, Any], edge: str, epsilon: float
+) -> None:
+    """Noise hides whether a class is empty, so its sessions go on, and every prefix of them is a head of all."""
+    X, y, _ = EDGES[edge]
+    schema = ps.ClassSchema(3, D, "NAB", 1.0, transform=(ps.transforms.UnitNorm(),))
+    cohort = ps.Cohort(clients=2, min_survivors=2, max_records=1_000)
+    plan = ps.Plan(schema=schema, cohort=cohort, privacy=_privacy(epsilon))
+    course = ps.Rounds.within(plan, 2, expected_records=300, **options)
+    for seed in range(3):
+        releases = ps.simulate(course, [(X[k::2], y[k::2]) for k in (0, 1)], rng=seeded(seed))
+        for most in range(1, len(releases) + 1):
+            try:
+                head = ps.heads.RefinedSoftmax().fit_releases(releases[:most])
+            except ps.PrivstatsError as refusal:
+                assert "class" in str(refusal)
+                continue
+            shares = head.predict_proba(X)
+            assert shares.shape == (len(X), 3)
+            assert np.isfinite(shares).all()
+            np.testing.assert_allclose(shares.sum(axis=1), 1, atol=1e-9)

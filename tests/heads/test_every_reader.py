@@ -2,17 +2,21 @@
 
 import pickle
 import re
+import sqlite3
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import logit
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from typer.testing import CliRunner
 
 import privstats as ps
 from privstats import heads
+from privstats.cli import score
 from privstats.heads.registry import HEADS
 from privstats.randomness import seeded
 from tests.heads.conftest import quick
@@ -102,6 +106,39 @@ def _onnx(head: Any, path: Any) -> bytes:
     return (path / "head.onnx").read_bytes()
 
 
+def _served(head: Any, path: Any) -> dict[str, Any]:
+    """The outputs of the head's ONNX file, by name."""
+    runtime, rows = pytest.importorskip("onnxruntime"), np.asarray(head.preprocessing_.ordered(_rows(head)), np.float64)
+    session = runtime.InferenceSession(_onnx(head, path), providers=["CPUExecutionProvider"])
+    names = [each.name for each in session.get_outputs()]
+    return {name: each.tolist() for name, each in zip(names, session.run(None, {"rows": rows}), strict=True)}
+
+
+def _queried(card: Any) -> Any:
+    with sqlite3.connect(":memory:") as base:
+        TABLE.to_sql("visits", base, index=False)
+        return pd.read_sql_query(card.sql("visits"), base)["log_odds"].to_numpy()
+
+
+def _drawn(card: Any) -> str:
+    return str([(each.get_title(loc="left"), [line.get_xydata() for line in each.lines]) for each in card.plot().axes])
+
+
+def _command(head: Any, path: Any) -> str:
+    """What `privstats score` prints of the holder's own records."""
+    head.save(path / "scored.head")
+    if head.preprocessing_.cells is None:
+        records = [str(path / "records.npz")]
+        np.savez(records[0], X=_rows(head), y=Y)
+    else:
+        records = [str(path / "records.csv"), "--target", "sick"]
+        TABLE.assign(sick=_y(head)).to_csv(records[0], index=False)
+    ended = CliRunner().invoke(score.app, [str(path / "scored.head"), *records, "--json"])
+    if ended.exception is not None:
+        raise ended.exception
+    return ended.stdout
+
+
 def _rows(head: Any) -> Any:
     return TABLE if head.preprocessing_.cells is not None else np.random.default_rng(0).normal(size=(N, 3))
 
@@ -124,10 +161,13 @@ READERS: Mapping[str, Callable[[Any, Any, Any], Any]] = {
     "to_module": lambda head, *_: _module(head),
     "to_onnx": lambda head, _, path: _onnx(head, path),
     "score session": lambda head, *_: ps.Scoring(head).schema,
+    "privstats score": lambda head, _, path: _command(head, path),
     "scorecard": lambda head, releases, _: str(_card(head, releases)),
     "rows of the scorecard": lambda head, releases, _: _card(head, releases).to_rows(),
     "explanation": lambda head, releases, _: str(_card(head, releases).explain(TABLE.iloc[0])),
     "probabilities of the scorecard": lambda head, releases, _: _card(head, releases).predict_proba(TABLE),
+    "query of the scorecard": lambda head, releases, _: _queried(_card(head, releases)),
+    "plot of the scorecard": lambda head, releases, _: _drawn(_card(head, releases)),
 }
 
 
@@ -181,3 +221,26 @@ def test_no_reader_answers_of_a_clone(name: str, fitted: Any, tmp_path: Any) -> 
     for what, reader in READERS.items():
         with pytest.raises((NotFittedError, ps.PrivstatsError, AttributeError)):
             pytest.fail(f"{what}: {reader(clone(head), releases, tmp_path)}") if what != "repr" else clone(head).rule_
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", [*HEADS, *FURTHER])
+def test_an_onnx_file_answers_as_the_head(name: str, fitted: Any, tmp_path: Any) -> None:
+    head, _ = fitted(name)
+    found = _served(head, tmp_path)
+    if "probabilities" in found:
+        np.testing.assert_allclose(found["probabilities"], head.predict_proba(_rows(head)), atol=1e-6)
+        assert found["label"] == head.predict(_rows(head)).tolist()
+    elif hasattr(head, "classes_"):
+        assert found["label"] == head.predict(_rows(head)).tolist()
+    else:
+        np.testing.assert_allclose(np.ravel(found["scores"]), head.predict(_rows(head)), atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["LDA", "RefinedSoftmax", "RefinedSoftmax, calibrated", "LDA, behind a mean"])
+def test_a_scorecard_and_its_query_answer_as_the_head(name: str, fitted: Any) -> None:
+    head, releases = fitted(name)
+    card, wanted = _card(head, releases), logit(head.predict_proba(TABLE)[:, 1])
+    np.testing.assert_allclose(card.scores(TABLE)[:, 0], wanted, atol=1e-8)
+    np.testing.assert_allclose(_queried(card), wanted, atol=1e-8)

@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import privstats as ps
+from benchmarks.measuring import results
+from benchmarks.raw_tables import widths
 from privstats.errors import ReleaseError
-from privstats.inference.head_curves import area, expected_area, expected_sentences, reliability, roc_curve
+from privstats.inference.head_curves import STEADY, area, expected_area, expected_sentences, reliability, roc_curve
 from privstats.randomness import seeded
 from tests import made
 
@@ -309,6 +311,19 @@ def test_the_width_that_is_told_before_is_the_width_that_comes(share: float) -> 
     assert "pass --release (Scoring(releases=)), and the bins follow the scores in the head's own releases" in advice
     few = replace(plan, cohort=ps.Cohort(2, 2, 20))
     assert "hidden by noise where 5 in 100 are of the class" in expected_sentences(few)[0]
+
+
+@pytest.mark.parametrize(("records", "rough"), [(1_000, False), (999, True)])
+def test_the_width_of_few_records_is_said_to_be_rough(records: int, rough: bool) -> None:
+    """By the plan's public bound alone, and as often as the committed measurements found it."""
+    head = ps.heads.LDA().fit(np.eye(4, 2), [0, 1, 0, 1])
+    plan = ps.Scoring(head).plan(cohort=ps.Cohort(2, 2, records), privacy=made.promise("central", epsilon=2.0))
+    said = expected_sentences(plan)[0]
+    assert said.endswith("about one measured session in three differed by more than a quarter") is rough
+    assert ("with fewer than 1,000 records they are rough" in said) is rough
+    rows = [row for row in results("raw_tables.widths")[widths.TITLE] if (row["records"] < STEADY) is rough]
+    off = 1 - sum(row["near"] for row in rows) / sum(row["shown"] for row in rows)
+    assert (round(3 * off), off < 0.05) == ((1, False) if rough else (0, True))
 
 
 def test_a_plan_without_a_curve_tells_no_width() -> None:

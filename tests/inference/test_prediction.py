@@ -90,7 +90,13 @@ GUESSED = {  # residual, share treated and spread of its log odds in the worlds 
     "confounded": (0.08, 0.5, 0.89),
     "differing": (0.15, 0.29, 0.44),
 }
-CELLS = [row for name, rows in COMMITTED.items() if name != "machine" for row in rows if row["told"] > 0.8]
+CELLS = [
+    row
+    for name, rows in COMMITTED.items()
+    if name not in ("machine", "beyond the trim")  # the world beyond it breaks what the prediction assumes
+    for row in rows
+    if row["told"] > 0.8
+]
 
 
 @pytest.mark.parametrize("row", CELLS, ids=lambda row: f"{row['world']}-{row['records']}-{row['epsilon']:g}")

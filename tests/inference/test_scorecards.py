@@ -428,3 +428,62 @@ def test_the_query_reads_a_declared_pair() -> None:
         table.to_sql("visits", base, index=False)
         found = pd.read_sql_query(card.sql("visits"), base)
     assert np.allclose(found["log_odds"], card.scores(table)[:, 0], atol=1e-8)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_query_states_by_column_what_the_table_must_hold() -> None:
+    """Texts in a declared form are no dates or numbers to an engine, and times of UTC are no times of Berlin."""
+    day: Any = ("2019-03-28",)
+    columns = (
+        ps.Dates("seen", day, written="ISO in Europe/Berlin"),
+        ps.Dates("left", day),
+        ps.Dates("born", (-3653.0,), written="DD.MM.YYYY"),
+        ps.Numeric("crp", (5.0,), suffix="mg/l", censored=True),
+        ps.Numeric("age*/", (40.0,)),
+        ps.Truth("smoker"),
+        ps.Categories("ward", ("A", "B", "C")),
+    )
+    cells = ps.Cells(columns)
+    schema = ps.ClassSchema(2, cells.width, "NAB", 1.0, transform=(cells,))
+    late, early = "2019-03-27T23:30:00+00:00", "2019-03-27T22:30:00+00:00"
+    raw = pd.DataFrame(
+        {
+            "seen": [late, early, late, early, early, None] * 8,
+            "left": [late, "2019-03-28T00:30:00+00:00", early, None] * 12,
+            "born": ["31.12.1959", "01.01.1960", "2.5.1971"] * 16,
+            "crp": ["<5", "5 mg/l", "4 mg/l", "7"] * 12,
+            "age*/": [39, 40, 71] * 16,
+            "smoker": ["yes", "no", None, "no"] * 12,
+            "ward": ["A", "B", "C", "C", "D", "A"] * 8,
+        }
+    )
+    release = ps.Release.exact(schema, ps.measure(schema, raw, np.random.default_rng(0).integers(0, 2, len(raw))))
+    card = ps.inference.scorecard(ps.heads.LDA().fit_release(release), release)
+    query, times = card.sql("visits"), "of such a type or ISO texts like 2020-01-31T09:30:00"
+    held, _ = query.removeprefix("SELECT /* columns must hold: ").split(" */ t.*", 1)
+    assert held.split("; ") == [
+        f'"seen" dates, or times in Europe/Berlin without a zone, {times}',
+        f'"left" dates, or times in UTC without a zone, {times}',
+        f'"born" dates, or times in UTC without a zone, {times}',
+        '"crp" numbers, without suffix, just below or above a limit',
+        '"age* /" numbers',
+        '"smoker" 1 or 0',
+        '"ward" values as declared',
+        "NULL or a declared code where a value is missing",
+    ]
+    local = {late: "2019-03-28T00:30:00", early: "2019-03-27T23:30:00"}
+    typed = raw.assign(
+        seen=raw["seen"].map(local),
+        left=raw["left"].str.removesuffix("+00:00"),
+        born=raw["born"].map({"31.12.1959": "1959-12-31", "01.01.1960": "1960-01-01", "2.5.1971": "1971-05-02"}),
+        crp=raw["crp"].map({"<5": 4.99, "5 mg/l": 5.0, "4 mg/l": 4.0, "7": 7.0}),
+        smoker=raw["smoker"].map({"yes": 1, "no": 0}),
+    )
+    with sqlite3.connect(":memory:") as base:
+        typed.to_sql("visits", base, index=False)
+        found = pd.read_sql_query(query, base)
+    np.testing.assert_allclose(found["log_odds"], card.scores(raw)[:, 0], atol=1e-10)
+    utc = typed.assign(seen=raw["seen"].str.removesuffix("+00:00"))
+    with sqlite3.connect(":memory:") as base:
+        utc.to_sql("visits", base, index=False)
+        assert not np.allclose(pd.read_sql_query(query, base)["log_odds"], found["log_odds"])

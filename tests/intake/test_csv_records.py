@@ -66,15 +66,20 @@ def written(tmp: Path, text: str) -> Path:
     return path
 
 
+def summed(path: Path, **how):
+    """The sums of a file."""
+    with warnings.catch_warnings(action="ignore"):
+        batches = RecordFile(path, "ill", **how).batches(CELLS, unreadable="leave out")
+        return ps.measure(SCHEMA, batches, unreadable="leave out")
+
+
 def sums(path: Path, **how):
     """The sums of a file, or None where it is refused."""
-    with warnings.catch_warnings(action="ignore"):
-        try:
-            batches = RecordFile(path, "ill", **how).batches(CELLS, unreadable="leave out")
-            return ps.measure(SCHEMA, batches, unreadable="leave out")
-        except DataError as refusal:
-            assert "--lines" in str(refusal)
-            return None
+    try:
+        return summed(path, **how)
+    except DataError as refusal:
+        assert "--lines" in str(refusal)
+        return None
 
 
 def of_records(records):

@@ -77,6 +77,7 @@ PLANS: dict[str, dict[str, Any]] = {
     **{f"open {end}": counts(replace(AGE, open=end)) for end in ("both", "above", "below", "none")},
     "bins without a missing cell": counts(ps.Bins("age", (0, 40, 60))),
     "categories alone": counts(replace(SEX, other=False, missing=False)),
+    "an answer that is a word for a gap": counts(ps.Categories("drug", ("none", "aspirin"), missing=True)),
     "a number over all": {"schema": ps.CountSchema((), (), numbers=(ps.Number("km", -1.5, 1),))},
     "counts of codes": {"schema": ps.CountSchema((ps.Bins("age", (0, 40, 65)),), (("age",),), transform=(CELLS,))},
     **{
@@ -255,7 +256,7 @@ def answer_to(plan: ps.Plan) -> Answer:
 def measured(schema: Any) -> tuple[dict[str, list[Any]], Any]:
     """One record that the schema can read, as the client takes it, and its sums in Python."""
     if isinstance(schema, ps.CountSchema):
-        known = {"sex": "m", "age": 40, "ward": 3, "hours": 12.3, "km": -0.7}
+        known = {"sex": "m", "age": 40, "ward": 3, "hours": 12.3, "km": -0.7, "drug": "none"}
         records = {each.name: [known[each.name]] for each in schema.read}
         return records, ps.measure(schema, {name: np.array(each, object) for name, each in records.items()})
     X = np.random.default_rng(5).normal(size=(1, 4)) / 8

@@ -4,6 +4,7 @@ import ast
 import dataclasses
 import importlib
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -57,7 +58,7 @@ def account_of(kind: type[Account], folder: Path) -> tuple[Any, ps.Plan]:
     """An account of this type, built from its fields, and the plan that it pays for."""
     needed = {each.name for each in dataclasses.fields(kind) if each.default is dataclasses.MISSING}  # type: ignore[arg-type]
     if "registry" in needed:
-        stream = stream_of()
+        stream = stream_of(plan=plan("distributed"))
         book = registry(folder, stream)
         subject = stream.first
         own: dict[str, Any] = {"registry": book, "sends": (), "ledger": book.ledger, "entry": book.entry}
@@ -89,7 +90,8 @@ def cost(account: Any) -> float:
 
 
 def test_the_types_of_accounts_are_found_where_they_are_defined() -> None:
-    assert {ps.session.Charge, ps.session.RoundCharge, ps.course.RegistryCharge} <= set(KINDS)
+    known = {ps.session.Charge, ps.session.RoundCharge, ps.session.ReleaseCharge, ps.course.RegistryCharge}
+    assert known <= set(KINDS)
 
 
 def test_an_upload_is_recorded_once_and_another_is_refused(paid: Any) -> None:
@@ -99,6 +101,13 @@ def test_an_upload_is_recorded_once_and_another_is_refused(paid: Any) -> None:
     written = account.ledger.head
     made.refused(LedgerError, "another|new run name", account.finish, subject, RUN, SECOND)
     assert account.ledger.head == written
+
+
+def test_an_upload_without_a_digest_is_never_the_same(paid: Any) -> None:
+    account, subject = paid
+    with suppress(LedgerError):
+        account.finish(subject, RUN, b"")
+    made.refused(LedgerError, "another|new run name|is empty", account.finish, subject, RUN, b"")
 
 
 def test_what_another_process_reads_refuses_the_second_upload_too(paid: Any) -> None:
@@ -163,15 +172,15 @@ def test_noise_is_not_sampled_again_once_an_upload_was_sent(paid: Any) -> None:
         made.refused(LedgerError, "begun|new run name", account.spend, subject, RUN)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.__name__ in ("Charge", "RoundCharge")])
-def test_machines_put_back_to_before_their_uploads_yield_one_sum(kind: type[Account], tmp_path: Path) -> None:
-    """With a course's mark both sums were released: their difference had .81 sigma of noise, and was one entry."""
-    subject, sealed, paid = plan("distributed"), [], []
+def released_again(kind: type[Account], folder: Path) -> Any:
+    """A session, and what the same machines then yield: put back to before their uploads, with party 3 absent."""
+    sealed, paid = [], []
     for index in range(4):
-        (folder := tmp_path / str(index)).mkdir()
-        account, _ = account_of(kind, folder)
+        (own := folder / str(index)).mkdir()
+        account, subject = account_of(kind, own)
         paid.append(account)
-        mine = client(subject, SHARES[index], index=index, charge=account)
+        nothing = ps.moments.MomentsDelta.nothing(subject.schema)  # a stream's account is of changes
+        mine = client(subject, nothing if hasattr(account, "registry") else SHARES[index], index=index, charge=account)
         sealed.append(mine.export(bytes(32)))
 
     def again() -> list[Any]:
@@ -188,7 +197,21 @@ def test_machines_put_back_to_before_their_uploads_yield_one_sum(kind: type[Acco
             for index, each in enumerate(sealed)
         ]
 
-    first = session(subject, again())
-    assert first.survivors == (0, 1, 2, 3)
-    made.refused(LedgerError, "round 0 .*another|new run name", session, subject, again(), {"advertise": {3}})
+    assert session(subject, again()).survivors == (0, 1, 2, 3)
+    second = session(subject, again(), {"advertise": {3}})
     assert np.isfinite([cost(account) for account in paid]).all()
+    return second
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_machines_put_back_to_before_their_uploads_yield_one_sum(kind: type[Account], tmp_path: Path) -> None:
+    """With a course's mark both sums were released: their difference had .81 sigma of noise, and was one entry."""
+    made.refused(LedgerError, "round 0 .*another|new run name|another vector", released_again, kind, tmp_path)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_the_attack_finds_every_account_that_keeps_no_digest(
+    kind: type[Account], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kind, "finish", lambda *_: None)
+    assert released_again(kind, tmp_path).survivors == (0, 1, 2)

@@ -17,6 +17,7 @@ from privstats import ClassSchema
 from privstats.dp import Account, Cap, Ledger, NoPrivacy, calibrate, gaussian_epsilon, gaussian_mu
 from privstats.errors import LedgerError
 from privstats.ledger.book import FIRST_COUNTER
+from privstats.ledger.records import Finished
 from tests import made
 from tests.forks import beside
 
@@ -79,6 +80,40 @@ def test_two_uploads_drawn_under_one_spend_cannot_both_leave(ledger):
     with pytest.raises(LedgerError, match="new run name"):
         ledger.finish(second, b"two")
     assert ledger.account("ward").entries[0].upload == b"one"
+
+
+def test_an_upload_without_a_digest_is_never_the_same(ledger):
+    entry = spend(ledger, b"may")
+    ledger.finish(entry)
+    made.refused(LedgerError, "new run name", ledger.finish, entry)
+    course = spend(ledger, b"june")
+    ledger.mark_started(course, 0)
+    made.refused(LedgerError, "upload is empty", ledger.finish_round, course, 0, b"")
+    ledger.finish_round(course, 0, b"one")
+
+
+@pytest.mark.parametrize("first", ["round", "nothing"])
+def test_where_a_round_has_begun_its_upload_is_the_only_one(ledger, first):
+    """By direct calls a marked entry recorded two uploads: its round's, and one for all of it."""
+    entry = spend(ledger, b"may")
+    ledger.mark_started(entry, 0)
+    if first == "round":
+        ledger.finish_round(entry, 0, b"one")
+    for upload in (b"one", b"two", b""):
+        made.refused(LedgerError, "round 0 of this spend has begun.*finish_round", ledger.finish, entry, upload)
+    ledger.finish_round(entry, 0, b"one")
+    (kept,) = ledger.account("ward").entries
+    assert (kept.released, kept.uploads) == (None, ((0, b"one".hex()),))
+
+
+def test_in_a_ledger_that_recorded_one_upload_for_all_no_round_sends_another(ledger):
+    """An older version let a marked entry be finished."""
+    entry = spend(ledger, b"may")
+    ledger.mark_started(entry, 0)
+    with ledger._writing() as log:
+        log.append(Finished(at="now", spend=entry.id, upload=b"one".hex()))
+    made.refused(LedgerError, "new run name", ledger.finish_round, entry, 0, b"two")
+    ledger.finish(entry, b"one")
 
 
 @pytest.mark.parametrize("run", [b"", b"x" * 65, "may", None])

@@ -76,7 +76,11 @@ def counts(variable: ps.Categories, **other: Any) -> ps.CountSchema:
     return ps.CountSchema((variable,), (("x",),), **other)
 
 
-def celled(column: ps.Categories, letters: str = "NA", **other: Any) -> ps.ClassSchema:
+def three(word: str) -> ps.Cells:
+    return ps.Cells((ps.Categories("x", (word, "one", "two")),))
+
+
+def celled(column: ps.Categories | ps.Truth, letters: str = "NA", **other: Any) -> ps.ClassSchema:
     cells = ps.Cells((column,))
     return ps.ClassSchema(2, cells.width, letters, 1.0, transform=(cells,), **other)
 
@@ -161,6 +165,24 @@ PLACES: Mapping[str, Place] = {
     ),
     "cell of two": Place(
         lambda w: celled(ps.Categories("x", ("one", w))), lambda w: {"x": some(w, "one"), "y": [0, 1] * 6}, "y"
+    ),
+    "pair of a truth": Place(
+        lambda w: celled(ps.Truth("x", values=("one", w))), lambda w: {"x": some("one", w), "y": [0, 1] * 6}, "y"
+    ),
+    "cell of a regression": Place(
+        lambda w: ps.RidgeSchema((cells := three(w)).width, clip_norm=1.0, target_bound=1.0, transform=(cells,)),
+        lambda w: {"x": some(w, "one", "three"), "y": [0.0, 0.5, 1.0] * 4},
+        "y",
+    ),
+    "cell of a mean": Place(
+        lambda w: ps.MeanSchema((cells := three(w)).width, 1.0, transform=(cells,)),
+        lambda w: {"x": some(w, "one", "three"), "y": [0, 1] * 6},
+        "y",
+    ),
+    "cell of a site": Place(
+        lambda w: ps.SitesSchema((cells := three(w)).width + 1, 2.0, transform=(cells,)),
+        lambda w: {"x": some(w, "one", "three"), "y": [0.0, 0.5, 1.0] * 4},
+        "y",
     ),
     "step": Place(
         lambda w: celled(ps.Categories("x", ("one", w, "two"), ordered=True)),

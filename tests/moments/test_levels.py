@@ -182,6 +182,8 @@ def test_texts_that_could_tell_nothing_are_refused(change: dict[str, Any], words
         ((ps.Categories("arm", ("a", "b", "c")),), (), "one place for each of the 1 columns of more than two texts"),
         ((ps.Categories("arm", tuple(map(str, range(17)))),), (), "must be Categories of 2 to 16 values"),
         ((ps.Categories("arm", ("a", "b"), other=True),), (), "must be Categories of 2 to 16 values"),
+        ((ps.Categories("ward", ("042", "42"), as_text=True),), (), "columns: as_text of ward belongs to Cells"),
+        ((), (ps.Categories("well", ("0", "1"), as_text=True),), "outcomes: as_text of well belongs to Cells"),
         ((ps.Numeric("age"),), (), "must be Categories of 2 to 16 values"),
         ((), (ps.Dates("well"),), "must be Categories of 2 to 16 values, or a Numeric without edges"),
         ((ps.Categories("arm", ("a", "b")),), (ps.Numeric("Arm"),), "one name in any case"),

@@ -2,9 +2,11 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import privstats as ps
+from privstats.engines import loopback
 from privstats.inference.counts.table import count_table
 from privstats.plan.budget import unit_in_words
 from privstats.review.certificate import certificate_text
@@ -68,6 +70,32 @@ def test_officers_read_that_a_patient_counts_once() -> None:
     page = report.page_of(report.Statement(plan))
     assert "are averaged first" in page
     assert "all patients weigh the same" in page
+
+
+@pytest.mark.parametrize("clip", [2.0, "average"])
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_one_person_at_two_hospitals_moves_the_total_by_up_to_twice_the_bound_of_one(adjacency: Any, clip: Any) -> None:
+    """Run: the same five rows at two of three parties, in sessions that end in the masked total."""
+    more = AVERAGED if clip == "average" else {"person_clip": clip}
+    plan = made.plan(CLASSES, ps.Cohort(3, 3, 500), made.promise(adjacency=adjacency, **{**PERSONS, **more}))
+    rng, rows = np.random.default_rng(3), np.tile([1.0, 0.0, 0.0, 0.0], (5, 1))
+    others = [(rng.normal(size=(8, 4)) / 4, rng.integers(0, 3, 8)) for _ in range(3)]
+    changed = 1 if adjacency == "replace-one" else None
+
+    def total(label: int | None, hospitals: tuple[int, ...]) -> Any:
+        parts = []
+        for place, (X, y) in enumerate(others):
+            own = 5 if label is not None and place in hospitals else 0
+            persons = [*(f"{place}-{row % 4}" for row in range(8)), *["anna"] * own]
+            rows_here, labels = np.vstack([X, rows[:own]]), [*y, *[label] * own]
+            parts.append(ps.measure(CLASSES, rows_here, labels, persons=persons, person_clip=plan.person_clip))
+        parties = ps.session.local_parties(plan, parts)
+        return loopback.run(parties.server, parties.clients).total.lift().astype(float)
+
+    one, two = (made.worth(plan, total(0, at) - total(changed, at)) for at in ((0,), (0, 2)))
+    assert one <= 1 + 1e-9
+    assert 1 < two <= 2 + 1e-9
+    assert two == pytest.approx(2 * one, rel=1e-3)
 
 
 def test_a_reader_of_before_refuses_a_key_that_it_does_not_know() -> None:

@@ -1,20 +1,34 @@
 """Every document that states a plan's promise states its condition, for each trust model, protocol and graph."""
 
 import html
+import io
+import json
+import math
 import re
 import tempfile
 from collections.abc import Callable
+from contextlib import redirect_stdout
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 import privstats as ps
-from privstats.cli.parts.party_facts import standing
+from privstats.cli.course import _facts, _print_check
+from privstats.cli.parts.party_facts import _spending, standing
+from privstats.cli.parts.verifying import together
+from privstats.cli.plan import _of_course
+from privstats.contrib.streams.command import _cost
+from privstats.course import Single
 from privstats.dp.privacy import MODELS
 from privstats.printable.budget import plan_html
 from privstats.review import certificate_checker
 from privstats.review.certificate import certificate_text
+from privstats.secagg.interactive.random_graph import COMMITTEE
 from privstats.workflows.report import Statement, ethics_page, evidence_page, page_of
 from tests import made
+from tests.course.test_base import Listed
 from tests.plan.random_plans import PANEL
 from threat_models.audits.ledger import audit_ledger
 
@@ -40,6 +54,22 @@ def certified(plan: ps.Plan) -> str:
     return certificate_checker.check(plan.to_toml(), certificate_text(plan))
 
 
+def twice(plan: ps.Plan) -> Any:
+    """A course of two such sessions."""
+    return Listed((plan, plan), 2, math.sqrt(2) * plan.budget().mu)
+
+
+def party(course: Any) -> Any:
+    """A party of this course with a ledger that has no account."""
+    return SimpleNamespace(folder=SimpleNamespace(course=course, ledger=SimpleNamespace(accounts=tuple)))
+
+
+def printed(command: Callable[..., None], *given: Any) -> str:
+    with redirect_stdout(io.StringIO()) as said:
+        command(*given)
+    return said.getvalue()
+
+
 DOCUMENTS: dict[str, Callable[[ps.Plan], str]] = {
     "budget": lambda plan: str(plan.budget()),
     "plan in a notebook": plan_html,
@@ -49,6 +79,12 @@ DOCUMENTS: dict[str, Callable[[ps.Plan], str]] = {
     "certificate": certified,
     "ledger": lambda plan: of_spend(plan, lambda ledger: standing(ledger.account("ward"))),
     "audit of a ledger": lambda plan: of_spend(plan, lambda ledger: str(audit_ledger(ledger))),
+    "course check": lambda plan: printed(_print_check, Path("study.toml"), Single(plan), None),
+    "course show": lambda plan: json.dumps(_facts(Single(plan), None)),
+    "plan check of a course": lambda plan: " ".join(_of_course(plan, (Path("study.toml"), twice(plan)))),
+    "a party's facts": lambda plan: str(_spending(party(twice(plan)), "ward")),
+    "release or head of a course": lambda plan: together(twice(plan)),
+    "stream": lambda plan: _cost(twice(plan)),
 }
 
 
@@ -71,8 +107,8 @@ def told(document: str) -> str:
 @pytest.mark.parametrize("document", DOCUMENTS)
 @pytest.mark.parametrize(("model", "graph"), SETTINGS)
 def test_no_document_states_a_promise_without_its_condition(model: str, graph: str, document: str) -> None:
-    if model == "none" and document == "certificate":
-        pytest.skip("a plan without a promise has no certificate")
+    if model == "none" and document in ("certificate", "release or head of a course"):
+        pytest.skip("without a promise there is no certificate, and no sentence on all sessions")
     plan = plan_of(model, graph)
     text = told(DOCUMENTS[document](plan))
     assert plan.masking.condition in text
@@ -99,3 +135,22 @@ def test_the_condition_names_who_may_lie_and_work_together(graph: str, words: st
     plan = plan_of("distributed", graph)
     assert plan.condition.startswith(words)
     assert f", while {words}" in certified(plan)
+
+
+def test_the_security_page_names_each_part_of_every_condition() -> None:
+    page = told((Path(__file__).parents[2] / "SECURITY.md").read_text("utf-8"))
+    said = {
+        "chosen without knowledge of the random graph": "chosen without knowledge of the random graph",
+        "and its committee": f"and, above {COMMITTEE:,} clients, of its committee",
+        "the server follows the protocol and": "the server must follow the protocol",
+        "leader and helpers do not all work together and": "leader and helpers must not all work together",
+        "at most # of # parties work with the server": "at most `colluders` clients help it",
+        "at most # of # parties work with them": "at most `colluders` clients help it",
+        "no party works with the server": "at most `colluders` clients help it",
+    }
+    for graph in GRAPHS:
+        condition = re.sub(r"\d+", "#", plan_of("distributed", graph).masking.condition)
+        for part in [part for part in said if part in condition]:
+            assert said[part] in page, graph
+            condition = condition.replace(part, "")
+        assert not condition.strip(" ,"), "state here where the page says this part"

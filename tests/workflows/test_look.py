@@ -36,7 +36,24 @@ AGES = [*range(20, 80)] * 3
             "columns.toml, or export dates without a time"),
         (ps.Truth("x"), ["ja", "nein"] * 4,
             "8 are neither true nor false, such as ja, nein: correct it, or they count as missing. "
-            "To read them, state both in columns.toml, what means no first: values = [..., ...]"),
+            'To read them, state values = ["ja", "nein"] or ["nein", "ja"], what means no first, in columns.toml'),
+        (ps.Truth("x"), [*["WAHR", "FALSCH"] * 4, "-", "-"],
+            "10 are neither true nor false, such as WAHR, FALSCH, -: correct it, or they count as missing. "
+            'To read them, state gaps = ["-"], values = ["FALSCH", "WAHR"] or ["WAHR", "FALSCH"], what means no first, '
+            "in columns.toml"),
+        (ps.Truth("x"), ["yes", "no", "-"],
+            "1 are neither true nor false, such as -: correct it, or they count as missing. "
+            'To read them, state gaps = ["-"] in columns.toml'),
+        (ps.Truth("x"), ["ja", "-", "ja"],
+            "3 are neither true nor false, such as ja, -: correct it, or they count as missing. "
+            'To read them, state gaps = ["-"], or values = ["-", "ja"] or ["ja", "-"], what means no first, in '
+            "columns.toml"),
+        (ps.Truth("x", values=("nein", "ja")), ["oui", "non", "k.A."],
+            "3 are neither true nor false, such as oui, non, k.A.: correct it, or they count as missing. "
+            'To read them, state gaps = ["k.A."] in columns.toml'),
+        (ps.Truth("x"), [2, 3, 2],
+            "3 are neither true nor false, such as 2, 3: correct it, or they count as missing. "
+            "To read them, state values = [2, 3] or [3, 2], what means no first, in columns.toml"),
         (ps.Categories("x", ("f", "m", "d")), ["F", "m", "f", "F"],
             "2 are not listed, such as F: another spelling? By case alone differs F for f"),
         (ps.Categories("x", ("f", "m")), ["F", "m", "f", "F"],

@@ -108,6 +108,15 @@ test("a text that Python reads as another value has no cell here", () => {
   assert.throws(() => cellOf(accented, "caf\u00e9"), code("no_cell"));
 });
 
+test("a declared text that means a gap elsewhere is an answer, and is not missing", () => {
+  const drug = { name: "drug", values: ["none", "NA", "aspirin"], missing: true, other: true };
+  assert.deepEqual(
+    ["none", "NA", "aspirin", "ibuprofen", null].map((value) => cellOf(drug, value)),
+    [0, 1, 2, 3, 4],
+  );
+  for (const value of ["None", "na", "null"]) assert.throws(() => cellOf(drug, value), code("no_cell"), value);
+});
+
 test("an error names the column and never the value", () => {
   try {
     cellOf(SMOKES, 424242);

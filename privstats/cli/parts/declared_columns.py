@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from tomllib import TOMLDecodeError
+from types import MappingProxyType
 from typing import Any
 
 import tomli_w
@@ -33,11 +34,33 @@ _HEAD = """\
 # categories: as_text = true for codes such as 042 and 1E30, which no number may replace.
 # for synthetic rows also hashed: buckets = 64, codes that no list names; only their public hash is counted.
 """
+_FOUND = """\
+# The forms below were found in a file that one may look at, by privstats try --forms: confirm each, or delete it.
+"""
 
 
-def undeclared(names: Sequence[str]) -> str:
-    """Return a declaration file with names only."""
-    return _HEAD + "".join(_table({"name": name, "kind": OPEN}) for name in names)
+def undeclared(
+    names: Sequence[str],
+    forms: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+    orders: Mapping[str, Sequence[str]] = MappingProxyType({}),
+) -> str:
+    """Return a declaration file with names, and with the forms that a rehearsal found for some of them.
+
+    Args:
+        forms: by column, the keys that state its form.
+        orders: by column, date formats that fit as well as the one that was found: none of them is declared.
+
+    Example:
+        >>> from privstats.cli.parts.declared_columns import undeclared
+        >>> print(undeclared(["crp"], {"crp": {"gaps": ["-"]}}).partition("[[columns]]")[2].strip())
+        name = "crp"
+        kind = "?"
+        gaps = [
+            "-",
+        ]
+    """
+    found = _FOUND if any(forms.values()) else ""
+    return _HEAD + found + "".join(_open_table(name, forms.get(name, {}), orders.get(name, ())) for name in names)
 
 
 def declared(columns: Sequence[Column]) -> str:
@@ -66,6 +89,15 @@ def tables_in(path: str | os.PathLike[str]) -> list[Any]:
             "that nobody should read"
         )
     return columns
+
+
+def _open_table(name: str, form: Mapping[str, Any], orders: Sequence[str]) -> str:
+    if not orders:
+        return _table({"name": name, "kind": OPEN, **form})
+    settled = {key: value for key, value in form.items() if key != "written"}
+    fitting = "".join(f"# {tomli_w.dumps({'written': each})}" for each in (form["written"], *orders))
+    ask = "# Several formats fit these dates. Remove the # before the right one:\n"
+    return _table({"name": name, "kind": OPEN, **settled}) + ask + fitting
 
 
 def _table(values: Mapping[str, Any]) -> str:

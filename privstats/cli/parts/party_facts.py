@@ -84,8 +84,7 @@ def _person_facts(moments: Any) -> dict[str, Any]:
 def _spending(party: Party, dataset: str) -> dict[str, Any]:
     from privstats.course.promise import total_of
 
-    total = total_of(party.folder.course)
-    spends = f"epsilon {total.epsilon:.4g} at delta {total.delta:g}"
+    spends = total_of(party.folder.course).claim
     return {"spends": spends, "account": dataset, "ledger": _spent(party.folder, dataset)}
 
 
@@ -105,7 +104,7 @@ def _stream_facts(folder: Folder) -> dict[str, Any]:
         "records": standing_here.inside,
         "gone": standing_here.gone,
         "goes_next": f"{standing_here.entering} that enter, {standing_here.leaving} that leave",
-        "spends": f"once, for all epochs together: epsilon {total.epsilon:.4g} at delta {total.delta:g}",
+        "spends": f"once, for all epochs together: {total.claim}",
         "account": standing_here.account,
         "ledger": _spent(folder, standing_here.account),
     }

@@ -98,13 +98,13 @@ def begins(expected: ps.Plan | Course) -> ps.Plan:
 
 
 def together(expected: ps.Plan | Course) -> str:
-    """Describe the promise for all sessions of a course; empty for a plan alone."""
+    """Describe the promise for all sessions of a course, with its condition; empty for a plan alone."""
     from privstats.course.promise import total_of
 
     total = total_of(expected)
     if total.sessions == 1 or total.delta == 1:
         return ""
-    return f"epsilon {total.epsilon:.4g} at delta {total.delta:.3g}, for all {total.sessions} sessions together"
+    return f"for all {total.sessions} sessions together, {total.claim}"
 
 
 def of_course(release: ps.Release, course: Course, after: Sequence[str]) -> str:

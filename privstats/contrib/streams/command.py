@@ -143,12 +143,12 @@ def _new_stream(plan: Path, epochs: int, mechanism: str, deletions: bool, repeat
 
 
 def _cost(stream: ps.Stream) -> str:
-    if stream.first.noise is None:
-        return "exact sums, no differential privacy"
     from privstats.course.promise import total_of
 
-    total = total_of(stream)
-    return f"all epochs together: mu {stream.mu:.4g}, epsilon {total.epsilon:.4g} at delta {total.delta:g}"
+    claim = total_of(stream).claim
+    if stream.first.noise is None:
+        return f"exact sums, {claim}"
+    return f"all epochs together: mu {stream.mu:.4g}, {claim}"
 
 
 def _node(stream: ps.Stream, place: int, release: ps.Release | None) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,14 +20,30 @@ from numpy.typing import NDArray
 from privstats.errors import DataError
 from privstats.intake.arrays import host_rows, is_tensor, require_plain
 from privstats.intake.columns import Readings, array_of, read
-from privstats.intake.meaning import reading, word_of
+from privstats.intake.meaning import Reading, reading, word_of
 from privstats.intake.person_ids import RULE, names_of
-from privstats.intake.tables import ReadRows, is_frame, is_list, ordered_columns, plain_numbers, row_entries
+from privstats.intake.tables import (
+    Codes,
+    ReadRows,
+    is_frame,
+    is_list,
+    names_of_columns,
+    ordered_columns,
+    plain_numbers,
+    row_entries,
+    table_of,
+)
 from privstats.moments.measurement import Unreadable, exact_moments
 from privstats.moments.persons import Clip, PersonMoments, rows_at
 from privstats.schema import Schema
 
+if TYPE_CHECKING:
+    from privstats.transforms import Cells
+    from privstats.transforms.columns import Column
+
 _TABLE_AXES = 2  # with more axes each entry of a row is itself a list, which is no number
+_Declared: TypeAlias = "Mapping[int, Column]"
+"""Columns by their place in X."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -39,6 +55,7 @@ class PersonRows:
         unnamed: number of excluded rows without a person.
         rule: of ``person_ids``, for reading the names again when measuring.
         words: words for a gap, such as ``none``, that the plan declares as values: no gap in the digests.
+        cells: the declared columns of the plan, by which the digests read X: of codes that are texts, 042 is not 42.
 
     Example:
         >>> rows = ps.moments.PersonRows.of([[0.5, 0.0], [0.0, 0.5], [1.0, 1.0]], [0, 0, 1], ["007", "7", "n/a"])
@@ -52,6 +69,7 @@ class PersonRows:
     unnamed: int = 0
     rule: int = RULE
     words: frozenset[str] = frozenset()
+    cells: Cells | None = None
 
     @classmethod
     def of(cls, X: Any, y: Any, persons: Any, *, rule: int = RULE) -> PersonRows:
@@ -92,7 +110,8 @@ class PersonRows:
     def digests(self) -> Mapping[str, bytes]:
         """SHA-256 of each person's rows, in any order."""
         rows = defaultdict[str, list[bytes]](list)
-        for name, digest in zip(self.persons, _row_digests(self.X, self.y, self.words), strict=True):
+        declared = _declared(self.X, self.cells)
+        for name, digest in zip(self.persons, _row_digests(self.X, self.y, self.words, declared), strict=True):
             rows[name].append(digest)
         return {name: hashlib.sha256(b"".join(sorted(result))).digest() for name, result in rows.items()}
 
@@ -137,43 +156,71 @@ def _plain(values: Any) -> Any:
     return values if plain is None or plain.ndim > _TABLE_AXES else plain
 
 
-def _row_digests(X: Any, y: Any, words: Collection[str]) -> list[bytes]:
+def _declared(X: Any, cells: Cells | None) -> _Declared:
+    """Return the columns of X, by place, that are declared to be read in a way of their own."""
+    if cells is None or isinstance(X, Codes):  # codes are as declared
+        return {}
+    own = {place: each for place, each in enumerate(cells.columns) if each.reads_otherwise}
+    names = names_of_columns(X)
+    if not own or names is None or names == list(range(len(cells.columns))):
+        return own
+    sources = cells.sources(X)
+    return {names.index(sources[place]): each for place, each in own.items()}
+
+
+def _row_digests(X: Any, y: Any, words: Collection[str], declared: _Declared) -> list[bytes]:
     X, y = _plain(X), _plain(y)
     if is_list(X) or is_list(y):  # rows of a list may differ in length
-        pairs = zip(_cells(X, words), _cells(y, words), strict=True)
-        return [hashlib.sha256(_read([*row, *target], words)).digest() for row, target in pairs]
+        pairs = zip(_cells(X, words, declared), _cells(y, words, {}), strict=True)
+        return [hashlib.sha256(_read(row, target, words, declared)).digest() for row, target in pairs]
     if not len(X):
         return []
-    columns, texts = [*_columns(X), *_columns(y)], defaultdict[int, list[tuple[int, str]]](list)
+    columns, texts = [*_columns(X, declared), *_columns(y, {})], defaultdict[int, list[tuple[int, str]]](list)
     for place, column in enumerate(columns):
-        declared = {row: word for row, word in column.words.items() if word in words}
-        for row, text in (column.texts | declared).items():
+        listed = {row: word for row, word in column.words.items() if word in words}
+        for row, text in (column.texts | listed).items():
             texts[row].append((place, text))
     numbers = np.column_stack([column.numbers for column in columns]).astype("<f8")
     beside = (json.dumps(texts[row]).encode() if row in texts else b"" for row in range(len(numbers)))
     return [hashlib.sha256(_encoded(row) + each).digest() for row, each in zip(numbers, beside, strict=True)]
 
 
-def _columns(values: Any) -> Sequence[Readings]:
+def _columns(values: Any, declared: _Declared) -> Sequence[Readings]:
     rows = ordered_columns(values, None, gaps=True)
+    held = table_of(values).columns() if declared and is_frame(values) else []
     if isinstance(rows, ReadRows):
-        return rows.readings
-    array = rows if isinstance(rows, np.ndarray) else array_of(rows)
-    return [read(column) for column in array.reshape(len(array), -1).T]
+        columns = [*rows.readings]
+    else:
+        array = rows if isinstance(rows, np.ndarray) else array_of(rows)
+        entries = list(array.reshape(len(array), -1).T)
+        columns, held = [*map(read, entries)], held or entries
+    for place in declared.keys() & range(len(columns)):
+        columns[place] = declared[place].readings(held[place])
+    return columns
 
 
-def _cells(values: Any, words: Collection[str]) -> list[Sequence[Any]]:
+def _cells(values: Any, words: Collection[str], declared: _Declared) -> list[Sequence[Any]]:
     if is_list(values):
         return [(row,) if (entries := row_entries(row)) is None else entries for row in values]
-    columns = [column.keeping(words) for column in _columns(values)] if len(values) else []
+    columns = [column.keeping(words) for column in _columns(values, declared)] if len(values) else []
     return list(zip(*columns, strict=True)) if columns else [()] * len(values)
 
 
-def _read(cells: list[Any], words: Collection[str]) -> bytes:
-    result = [word if (word := word_of(cell)) in words else reading(cell) for cell in cells]
+def _read(row: Sequence[Any], target: Sequence[Any], words: Collection[str], declared: _Declared) -> bytes:
+    result = [_read_one(cell, words, declared.get(place)) for place, cell in enumerate(row)]
+    result += [_read_one(cell, words, None) for cell in target]
     numbers = np.array([each if isinstance(each, float) else np.nan for each in result], "<f8")
     texts = [(place, each) for place, each in enumerate(result) if isinstance(each, str)]
     return _encoded(numbers) + (json.dumps(texts).encode() if texts else b"")
+
+
+def _read_one(cell: Any, words: Collection[str], column: Column | None) -> Reading:
+    if (word := word_of(cell)) in words:
+        return word
+    if column is None:
+        return reading(cell)
+    readings = column.readings([cell])
+    return readings.texts.get(0, float(readings.numbers[0]))
 
 
 def _encoded(numbers: NDArray[np.float64]) -> bytes:

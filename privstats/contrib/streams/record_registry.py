@@ -325,7 +325,7 @@ class RecordRegistry:
     def _leave(self, node: int, upload: bytes) -> None:
         with self._log.changing() as changes:
             end, known = changes.register.ends.get(node), changes.register.uploads.get(node)
-            if end == "left" and known is not None and hmac.compare_digest(known, upload):
+            if end == "left" and known and hmac.compare_digest(known, upload):
                 return
             if end != "taken":
                 raise LedgerError(f"node {node} of this stream was withdrawn, or another vector of it has left")
@@ -502,7 +502,8 @@ class PersonRegistry(RecordRegistry):
             )
 
     def _marks(self, rows: PersonRows) -> Mapping[bytes, bytes]:
-        keys, rows = self._keys(rows.names), replace(rows, words=self.stream.first.schema.reading.listed_words)
+        reading = self.stream.first.schema.reading
+        keys, rows = self._keys(rows.names), replace(rows, words=reading.listed_words, cells=reading.cells)
         return {
             key: hmac.digest(self.secret, _ROWS + key + rows.digests[name], "sha256")[:KEY_BYTES]
             for key, name in zip(keys, rows.names, strict=True)

@@ -141,11 +141,11 @@ def synthetic(
 
 
 def promise_of(course: Synthetic) -> str:
-    """Return the promise of all sessions, in words."""
+    """Return the promise of all sessions with its condition, in words."""
     total, privacy = total_of(course), course.plan.privacy
     return (
-        f"epsilon {total.epsilon:.4g} at delta {total.delta:.3g} for one {privacy.unit} "  # type: ignore[union-attr]
-        f"({privacy.adjacency}) over {total.sessions} sessions"  # type: ignore[union-attr]
+        f"for one {privacy.unit} ({privacy.adjacency}) over {total.sessions} sessions, "  # type: ignore[union-attr]
+        f"{total.claim}"
     )
 
 

@@ -25,7 +25,7 @@ from typing import Any
 
 from privstats.engines.flower import addresses, fork_server, node_memory
 from privstats.engines.flower.polling import IDLE, IDLE_SECONDS, WAKE_UP_PIPE, PollingClock, WakeUpPipe, once_a_second
-from privstats.engines.flower.pulse import WORKING, Signs, WatchedExecutor
+from privstats.engines.flower.pulse import WORKING, Signs, WatchedExecutor, retried
 from privstats.engines.flower.replaced_names import check_version, replace
 from privstats.errors import PrivstatsError
 from privstats.files.atomic import atomic_write
@@ -39,6 +39,7 @@ _leave = os._exit
 _MONITOR = "start_parent_process_monitor"
 _LOOK_SECONDS, _LEAVE_SECONDS = 0.2, 2.0
 _TRANSPORT = "httpcore"
+_CALLS = "flwr.supercore.protobuf.client"
 _READING = frozenset({"open", "import", "ctypes.dlopen", "os.exec", "os.posix_spawn", "subprocess.Popen"})
 
 
@@ -214,6 +215,7 @@ def _client() -> Callable[[], None]:
 
 def _server() -> Callable[[], None]:
     main = pin_server()
+    _retry_lines()
     importlib.import_module("privstats.engines.flower.server_app")
     importlib.import_module(_TRANSPORT)
     return main
@@ -221,6 +223,7 @@ def _server() -> Callable[[], None]:
 
 def _executor() -> Callable[[], None]:
     node_memory.unbind_memory()
+    _retry_lines()
     name, pipe = os.environ.get(fork_server.PROGRAM), os.environ.get(WAKE_UP_PIPE)
     sleeper = {} if pipe is None else {"time": WakeUpPipe(Path(pipe))}
     replace("flwr.supercore.superexec.run_superexec", {_MONITOR: end_with, **sleeper})
@@ -242,9 +245,8 @@ def _supernode() -> Callable[[], None]:
     local = "flwr.supernode.main"
     create = importlib.import_module(local).create_app
     replace(local, {"create_app": partial(_with_secret, create, executor.secret)})
-    calls = "flwr.supercore.protobuf.client"
-    client = importlib.import_module(calls).ProtobufClient
-    replace(calls, {"ProtobufClient._unary_unary": signs.of_calls(client._unary_unary)})
+    _retry_lines()
+    replace(_CALLS, {"ProtobufClient._unary_unary": signs.of_calls(_protobuf_client()._unary_unary)})
     module = "flwr.supernode.start_client_internal"
     clock = PollingClock(time.sleep, float(os.environ.get(IDLE, IDLE_SECONDS)), waits)
     replaced: dict[str, object] = {"time": clock, "subprocess": executor}
@@ -253,6 +255,15 @@ def _supernode() -> Callable[[], None]:
         replaced["_push_messages"] = WakeUpPipe(Path(os.environ[WAKE_UP_PIPE])).waking_before(answer)
     replace(module, replaced)
     return main
+
+
+def _protobuf_client() -> Any:
+    return importlib.import_module(_CALLS).ProtobufClient
+
+
+def _retry_lines() -> None:
+    """Let a fault of a TLS line be passing, for this process."""
+    replace(_CALLS, {"ProtobufClient._send": retried(_protobuf_client()._send)})
 
 
 def _child(module: str, name: str) -> Callable[[], None]:

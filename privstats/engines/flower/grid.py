@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from flwr.app import Message
 from flwr.serverapp import Grid
@@ -22,7 +23,9 @@ class GridTransport:
     """A transport over one run of Flower.
 
     A SuperLink's replies are loaded one by one. Any other grid, as a simulation's, returns all requested replies at
-    once, so each request is for at most 64 MiB, or one reply.
+    once, so each request is for at most 64 MiB, or one reply. If such a request fails, each of its replies is requested
+    alone, and one that fails alone is its node's ``malformed``. The interface of a grid does not say whether a failed
+    request has used up the other replies: if it has, their nodes are asked again, as after any silence.
     """
 
     def __init__(self, grid: Grid) -> None:
@@ -66,14 +69,28 @@ class GridTransport:
         size = max(1, _BATCH_BYTES // (most + 1))
         for first in range(0, len(sent), size):
             names = sent[first : first + size]
-            for answer in self._grid.pull_messages(names):
-                name = answer.metadata.reply_to_message_id
-                if name in names:
-                    yield name, self._read(answer, name, most)
+            yield from self._pulled(names, most)
 
     def name(self, node: int) -> str:
         """Return the node's registered name, else its id."""
         return self._names.get(node, str(node))
+
+    def _pulled(self, names: Sequence[str], most: int) -> Iterator[tuple[str, Reply]]:
+        """Yield what another grid than a SuperLink's returns, which decodes a node's bytes by any code."""
+        try:
+            answers = list(self._grid.pull_messages(names))
+        except OSError:  # the line, and no reply
+            raise
+        except Exception:
+            if len(names) == 1:
+                yield names[0], Reply("malformed")
+            else:
+                yield from chain.from_iterable(self._pulled([name], most) for name in names)
+            return
+        for answer in answers:
+            name = answer.metadata.reply_to_message_id
+            if name in names:
+                yield name, self._read(answer, name, most)
 
     def _read(self, answer: Message, name: str, most: int) -> Reply:
         if answer.has_error():

@@ -65,33 +65,43 @@ class Signs:
                 os.write(self._descriptor, sign)
 
     def of_calls(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        """Return Flower's method for one request, which reports whether the server answered.
-
-        Flower gives up for good on an error whose text names TLS. Once the server has answered, such an error is a
-        fault of the line: it gets another text, so that Flower tries again.
-        """
-        broken_line = importlib.import_module("httpx").TransportError
-        answered = False
+        """Return Flower's method for one request, which reports whether the server answered."""
 
         def reporting(client: Any, *, path: str, **named: Any) -> Any:
-            nonlocal answered
             piece = TRANSFERRING if path.endswith(_PIECE_PATHS) else b""
             self.give(piece)
             try:
                 answer = call(client, path=path, **named)
-            except broken_line as error:
-                self.give(FAILED)
-                if answered:
-                    raise type(error)("the line to the server failed") from error
-                raise
             except Exception:
                 self.give(FAILED)
                 raise
-            answered = True
             self.give(HEARTBEAT if path.endswith(_HEARTBEAT_PATH) else ANSWERED + piece)
             return answer
 
         return reporting
+
+
+def retried(send: Callable[..., Any]) -> Callable[..., Any]:
+    """Return Flower's method that sends a request, whose failures are retried once the server has answered.
+
+    Flower gives up for good on an error whose text names TLS. After an answer such an error is a fault of the line: it
+    gets another text, so that Flower tries again. A coordinator's programs retry inside of a call, nodes around it.
+    """
+    broken_line = importlib.import_module("httpx").TransportError
+    answered = False
+
+    def sending(client: Any, context: Any, **named: Any) -> Any:
+        nonlocal answered
+        try:
+            answer = send(client, context, **named)
+        except broken_line as error:
+            if answered:
+                raise type(error)("the line to the server failed") from error
+            raise
+        answered = True
+        return answer
+
+    return sending
 
 
 class WatchedExecutor:

@@ -44,7 +44,8 @@ TESTED: Mapping[str, Mapping[str, tuple[str, ...]]] = MappingProxyType(
         },
         "flwr.supernode.main": {"create_app": ("state_factory", "superexec_auth_secret")},
         "flwr.supercore.protobuf.client": {
-            "ProtobufClient._unary_unary": ("self", "path", "rpc_method", "request", "response_type", "timeout")
+            "ProtobufClient._unary_unary": ("self", "path", "rpc_method", "request", "response_type", "timeout"),
+            "ProtobufClient._send": ("self", "context", "stream"),
         },
         "flwr.superlink.cli.flower_superlink": {"_run_superlink_http_api": ("lifespan_config",)},
         "flwr.superlink.main": {"_get_middleware": ()},

@@ -16,7 +16,7 @@ from privstats.heads.evidence import Array, Released
 from privstats.intake.columns import read
 from privstats.intake.frames import in_memory, named_target
 from privstats.intake.meaning import listed
-from privstats.intake.tables import as_table, ordered_columns, side_by_side
+from privstats.intake.tables import as_table, numbers_of, ordered_columns
 from privstats.moments.table import codes_of
 from privstats.plug_ins import announced, dist_name, loaded
 from privstats.tables import by_name, load_all, register
@@ -270,20 +270,30 @@ class Preprocessing:
         return self.feature_names if self.cells is None else tuple(each.name for each in self.cells.columns)
 
     def ordered(self, X: Any) -> Any:
-        """Return a DataFrame's columns in the plan's order, or a declared table's codes."""
+        """Return a DataFrame's columns in the plan's order, or a declared table's codes.
+
+        Raises:
+            RecordError: texts in a column of numbers; the plan's column is named with their number.
+        """
         X = as_table(in_memory(X))
         if self.cells is not None:
             return codes_of(self.cells, X)
-        ordered = ordered_columns(self._rows_by_name(X), self.feature_names)
-        return X if self.feature_names is None else np.asarray(ordered)
-
-    def _rows_by_name(self, X: Any) -> Any:
-        """Return a mapping of columns as rows in the plan's order; anything else unchanged."""
-        if self.feature_names is None or not isinstance(X, Mapping):
+        if self.feature_names is None:
+            ordered_columns(X, None)  # refuses texts
             return X
-        if lacking := [name for name in self.feature_names if name not in X]:
+        if isinstance(X, Mapping):
+            return self._rows_by_name(X, self.feature_names)
+        rows = np.asarray(ordered_columns(X, self.feature_names, gaps=True))
+        if rows.dtype.kind not in "OSU" or rows.ndim != 2:
+            return rows
+        fits = rows.shape[1] == len(self.feature_names)
+        return numbers_of([*map(read, rows.T)], self.feature_names if fits else None)
+
+    def _rows_by_name(self, X: Mapping[str, Any], names: tuple[str, ...]) -> NDArray[np.float64]:
+        """Return a mapping of columns as rows in the plan's order."""
+        if lacking := [name for name in names if name not in X]:
             raise DataError(f"X lacks {listed(lacking)}; pass exactly the columns of the plan's feature_names")
-        return side_by_side([read(X[name]) for name in self.feature_names])
+        return numbers_of([read(X[name]) for name in names], names)
 
     def apply(self, X: Any) -> Array:
         """Return rows as the rule expects, ``(n, d)``; DataError for another width and, with maps, unless finite."""

@@ -26,6 +26,7 @@ from privstats.workflows.forms import (
     gap_words,
     is_gap_word,
     numeric_form,
+    other_orders,
     toml_of,
     why_no_number,
 )
@@ -122,6 +123,7 @@ class Assumed:
         left_out: excluded columns, with reasons.
         records, persons: numbers summed, over all files.
         gaps: by column, words read as gaps that may be values.
+        orders: by column, other date formats that fit the first file as well.
     """
 
     columns: tuple[Column, ...]
@@ -131,6 +133,7 @@ class Assumed:
     records: int
     persons: int | None = None
     gaps: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    orders: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def sentences(self) -> tuple[Sentence, ...]:
@@ -201,7 +204,12 @@ def assumed_of(
     }
     if of_target := gap_words(Counter(table[target].texts.values()), stated):
         gaps[target] = of_target
-    return Assumed(columns, excluded, target, _classes(target, table[target], stated), records, gaps=gaps)
+    orders = {
+        each.name: others
+        for each in columns
+        if isinstance(each, Dates) and (others := other_orders(each, Counter(table[each.name].texts.values())))
+    }
+    return Assumed(columns, excluded, target, _classes(target, table[target], stated), records, None, gaps, orders)
 
 
 def kinds_of(

@@ -318,7 +318,7 @@ def _state(desk: Desk, places: Iterable[int]) -> object:
     return run.step.name, run.offering, run.ended, [run.waits_for(place) for place in places]
 
 
-def one_pass(study: Study, desk: Desk, place: int) -> str:
+def one_pass(study: Study, desk: Desk, place: int, say: Callable[[str], object] = lambda _: None) -> str:
     """One helper from its disk, until it would wait, or to its end."""
 
     def pause(_: float) -> None:
@@ -330,7 +330,7 @@ def one_pass(study: Study, desk: Desk, place: int) -> str:
         Settings.read(home),
         sleep=pause,
         connect=lambda *_: DeskDial(lambda: desk, 200),
-        say=lambda _: None,
+        say=say,
     )
     try:
         return dialler.run()

@@ -1,12 +1,16 @@
 """Attack: a clock that is wrong for a while; reports close by two readings of the time, for no one opens them again."""
 
+import time
 from pathlib import Path
 
 import pytest
 
 from privstats.contrib.http.closing import CONFIRMING_SECONDS, Closing
+from privstats.engines.journal import panel_member
+from privstats.engines.journal.expiry import look
+from privstats.engines.network.status_file import PartyStatus, read_status
 from privstats.errors import PrivstatsError
-from tests.contrib.http.desk import reporting
+from tests.contrib.http.desk import one_pass, pumped, reporting
 from tests.contrib.http.test_hostile import put
 
 DATE, DAY = 1_800_000_000.0, 86_400.0
@@ -87,3 +91,22 @@ def test_attack_a_leaders_clock_that_is_ahead_for_a_minute_loses_no_report(tmp_p
         desk.call(desk.run.tick)
         assert desk.run.step.name == "check"
         assert len([line for line in desk.lines if "Set the clock" in line]) == 1
+
+
+def test_attack_a_helpers_clock_that_is_ahead_for_a_minute_costs_no_sum(tmp_path: Path, monkeypatch) -> None:
+    """A helper destroyed its box key at one look at the clock, after all had reported; now it says so, and waits."""
+    ahead, said = [0.0], []
+    monkeypatch.setattr(panel_member, "look", lambda until, path: look(until, path, now=time.time() + ahead[0]))
+    with reporting(tmp_path, 5) as (study, desk, _, reports):
+        assert [put(desk, study, index, reports[index]) for index in range(5)] == ["201"] * 5
+        desk.call(desk.run.close_reports)
+        ahead[0] = 40 * DAY
+        assert [one_pass(study, desk, 1, said.append) for _ in range(2)] == ["", ""], "it polls on"
+        assert len(said) == 2
+        assert all("set the clock if it is wrong" in line for line in said)
+        assert read_status(study.helper(1), PartyStatus).code == "clock"
+        pumped(study, desk, [2])
+        assert desk.run.step.name == "check"
+        ahead[0] = 0.0
+        pumped(study, desk)
+        assert desk.run.ended.survivors == tuple(range(5))

@@ -13,6 +13,7 @@ import pytest
 import privstats as ps
 from privstats.contrib.http import limits
 from privstats.contrib.http.device import DeviceRun
+from privstats.contrib.http.dial import Reply
 from privstats.contrib.http.exchange import CODES
 from privstats.contrib.http.folders import Manifest
 from privstats.contrib.http.helper_desk import NONCE, OFFER, OK, REPLY, question_of
@@ -20,7 +21,7 @@ from privstats.contrib.http.intake import REPORT, SIGNATURE
 from privstats.engines.network.statements import read_session_ended, sign_reply
 from privstats.errors import LocalProtocolError, PrivstatsError
 from privstats.secagg import Identity
-from tests.contrib.http.desk import ORIGIN, Desk, DeskDial, Study, opened, pumped, reporting, study_of_devices
+from tests.contrib.http.desk import ORIGIN, Desk, DeskDial, Helpers, Study, opened, pumped, reporting, study_of_devices
 
 LARGE = ps.ClassSchema(2, 20_000, "NA", clip_norm=2.0)
 
@@ -119,6 +120,20 @@ def test_a_panel_of_the_registrars_own_keys_well_signed_is_refused(calm, tmp_pat
     assert DeviceRun.open(dial, study.run, lie.pin).plan == lie.plan  # what a link with a pin of its own would open
     with pytest.raises(LocalProtocolError, match="shows another plan or roster than the page names"):
         DeviceRun.open(dial, study.run, study.pin)
+
+
+@pytest.mark.parametrize("body", [b"[" * 100_000, b'{"a":' * 100_000, b"\xff\xfe", b"null", b""])
+def test_attack_a_manifest_that_is_none_is_refused_in_a_sentence(calm, tmp_path: Path, body: bytes) -> None:
+    """One that is nested 100,000 deep ended a helper and a device in a traceback."""
+    study, _, _, _ = calm
+    dial = DeskDial(lambda: None)
+    dial.ask = lambda *_, **__: Reply(200, {}, body)
+    with pytest.raises(LocalProtocolError, match="the manifest does not parse"):
+        DeviceRun.open(dial, study.run, study.pin)
+    dialler = Helpers(study_of_devices(tmp_path, 3), lambda: None).dialler(1)
+    dialler.connect = lambda *_: dial
+    with pytest.raises(LocalProtocolError, match="the leader's manifest does not parse"):
+        dialler.run()
 
 
 @pytest.mark.parametrize("change", ["roster", "plan", "offers"])

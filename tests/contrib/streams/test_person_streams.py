@@ -1,6 +1,7 @@
 """Streams of persons: all rows of one enter and leave together, and no schedule that a registry admits passes mu."""
 
 import math
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -399,3 +400,54 @@ def test_a_declared_word_is_no_gap_when_a_person_leaves(container: str, tmp_path
         ps.errors.DataError, "the rows of 1 persons are not those with which they entered", book.delta, due, rows(None)
     )
     assert book.delta(due, rows(" NONE")).left == 1
+
+
+EDGES: Any = ("2019-03-28T00:30:00",)
+OWN_WAYS = ps.Cells(
+    (
+        ps.Dates("day", EDGES, written="ISO in Europe/Berlin"),
+        ps.Categories("ward", ("042", "42"), as_text=True),
+    )
+)
+
+
+@pytest.mark.parametrize("container", ["lists", "frame", "objects"])
+def test_rows_are_those_of_the_declaration_when_a_person_leaves(container: str, tmp_path: Path) -> None:
+    """The digests of 042 and 42, and of midnight in Greenwich and in Berlin, were alike, and their sums differ."""
+    pandas = pytest.importorskip("pandas")
+    schema = ps.ClassSchema(2, OWN_WAYS.width, "NAB", 1.0, transform=(OWN_WAYS,))
+    book = book_of(tmp_path, stream_of(schema=schema, deletions=True))
+
+    def rows(day: str, ward: str) -> PersonRows:
+        X = [[day, ward], [None, 42]]
+        frame = pandas.DataFrame({"Ward": [ward, 42], "other": 1, "day": [day, None]})
+        forms = {"lists": X, "objects": np.array(X, object), "frame": frame}
+        return PersonRows.of(forms[container], [0, 1], ["7"] * 2)
+
+    book.enter(rows("2019-03-28", "042"))
+    sent(book, 0, ["7"])
+    book.leave(["7"])
+    due = book.pending(1, ["7"])
+    for other in (rows("2019-03-28", "42"), rows("2019-03-28T00:00:00Z", "042")):
+        refused(ps.errors.DataError, "the rows of 1 persons are not those with which", book.delta, due, other)
+    assert book.delta(due, rows("2019-03-27T23:00:00Z", " 042")).left == 1
+
+
+def test_a_digest_of_declared_columns_is_the_same_in_every_container() -> None:
+    pandas = pytest.importorskip("pandas")
+    X: list[list[Any]] = [["2019-03-27T23:00:00Z", "042"], [None, 42], ["2019-03-28", "NA"], [7, True]]
+    forms = X, np.array(X, object), pandas.DataFrame(X, columns=["day", "ward"]), pandas.DataFrame(X)
+    y, names = [0, 1, 1, 0], ["a", "b", "c", "d"]
+    first, *others = (
+        replace(PersonRows.of(form, labels, names), cells=OWN_WAYS).digests
+        for form in forms
+        for labels in (y, np.array(y))
+    )
+    assert all(each == first for each in others)
+    assert first != PersonRows.of(X, y, names).digests
+    numbers = [[1.0, 42.0], [2.0, 43.0]]
+    plain = [
+        replace(PersonRows.of(form, [0, 1], names[:2]), cells=OWN_WAYS).digests
+        for form in (numbers, np.array(numbers), pandas.DataFrame(numbers))
+    ]
+    assert plain[0] == plain[1] == plain[2]

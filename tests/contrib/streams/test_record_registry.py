@@ -121,6 +121,8 @@ def test_a_node_is_spent_once_and_its_vector_leaves_once(tmp_path: Path) -> None
     charge.finish(stream.first, b"", b"\1" * 32)
     charge.finish(stream.first, b"", b"\1" * 32)  # the same bytes may be announced again
     refused(ps.LedgerError, "another vector of it has left", charge.finish, stream.first, b"", b"\2" * 32)
+    refused(ps.LedgerError, "round 0 of this spend has begun", book.ledger.finish, book.entry, b"\2" * 32)
+    refused(ps.LedgerError, "RecordRegistry.charge", book.ledger.finish_round, book.entry, 0, b"\2" * 32)
     refused(ps.LedgerError, "has left this machine", book.withdraw, 0)
 
 

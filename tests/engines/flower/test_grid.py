@@ -22,6 +22,7 @@ class Grid:
 
     def __init__(self):
         self.pushed, self.replies, self.pulls, self.takes = [], {}, [], True
+        self.failing = {}
 
     def get_nodes(self):
         return [SimpleNamespace(node_id=MARY, name="st-mary"), SimpleNamespace(node_id=BONN, name="")]
@@ -36,6 +37,9 @@ class Grid:
     def pull_messages(self, ids):
         ids = list(ids)
         self.pulls.append(ids)
+        for name in ids:
+            if name in self.failing:
+                raise self.failing[name]
         return [self.replies.pop(name) for name in ids if name in self.replies]
 
 
@@ -124,6 +128,23 @@ def test_what_is_too_large_is_refused(grid):
     name = transport.push(MARY, "step", b"", ttl=1)
     grid.replies[name] = Message(records.pack("ok", bytes(11)), reply_to=grid.pushed[0])
     assert transport.pull(name, 10) == Reply("too_large", b"")
+
+
+@pytest.mark.parametrize("error", [AttributeError("x"), IndexError("x"), ValueError("x")])
+def test_attack_a_reply_that_another_grid_cannot_decode_is_its_nodes_alone(transport, grid, error):
+    """One exception lost the replies of all nodes of the request."""
+    liar, honest = (transport.push(node, "step", b"", ttl=1) for node in (MARY, BONN))
+    grid.failing[liar] = error
+    grid.replies[honest] = Message(records.pack("ok", b"whole"), reply_to=grid.pushed[1])
+    assert dict(transport.pull_many([liar, honest], 100)) == {liar: Reply("malformed"), honest: Reply("ok", b"whole")}
+    assert grid.pulls == [[liar, honest], [liar], [honest]]
+
+
+def test_a_line_that_fails_is_no_nodes_fault(transport, grid):
+    names = [transport.push(node, "step", b"", ttl=1) for node in (MARY, BONN)]
+    grid.failing = dict.fromkeys(names, ConnectionResetError())
+    with pytest.raises(ConnectionResetError):
+        list(transport.pull_many(names, 100))
 
 
 def test_a_message_that_flower_does_not_take_is_answered_as_by_a_node_that_is_away(transport, grid):

@@ -1,6 +1,7 @@
 """A node is measured by its work, and a fault of the line does not end it: Flower's own client, and a faulty proxy."""
 
 import asyncio
+import logging
 import os
 import subprocess
 import sys
@@ -10,12 +11,14 @@ from importlib import import_module
 
 import httpx
 import pytest
-from flwr.proto.fleet_pb2 import PullMessagesRequest, PullMessagesResponse
-from flwr.proto.runtime_pb2 import AcquireTaskRequest, AcquireTaskResponse
+from flwr.proto.fleet_pb2 import PullMessagesRequest
+from flwr.proto.runtime_pb2 import AcquireTaskRequest, AcquireTaskResponse, PullTaskInputRequest
 from flwr.supercore.auth import create_superexec_auth_metadata, derive_auth_secret
 from flwr.supercore.constant import TaskType
 from flwr.supercore.object_store import ObjectStoreFactory
+from flwr.supercore.protobuf.client import ProtobufClient
 from flwr.supercore.retry import make_simple_http_retry_invoker
+from flwr.supercore.runtime import RuntimeHttpClient
 from flwr.supernode.fleet_http_client import FleetHttpClient
 from flwr.supernode.nodestate import NodeStateFactory
 
@@ -32,6 +35,7 @@ from privstats.engines.flower.pulse import (
     PulsePipe,
     Signs,
     WatchedExecutor,
+    retried,
 )
 from privstats.engines.network.status_file import SILENT_SECONDS
 from tests.engines.flower.tls import polled
@@ -191,6 +195,7 @@ def test_attack_one_fault_on_the_line_does_not_end_flowers_loop(port, tmp_path, 
     signs = Signs(None)
     monkeypatch.setattr(signs, "give", lambda sign: given.extend([sign] if sign else []))
     monkeypatch.setattr(FleetHttpClient, "_unary_unary", signs.of_calls(FleetHttpClient._unary_unary))
+    monkeypatch.setattr(ProtobufClient, "_send", retried(ProtobufClient._send))
     with (
         FaultyProxy(port, delay_seconds=1.0) as proxy,
         FleetHttpClient.from_server_address(proxy.address, False, str(tmp_path / "tls" / "ca.pem"), ()) as client,
@@ -212,12 +217,46 @@ def test_attack_one_fault_on_the_line_does_not_end_flowers_loop(port, tmp_path, 
     assert {*given} == {ANSWERED, FAILED}, "a fault that nothing notices proves nothing"
 
 
-def test_an_error_before_the_first_answer_keeps_its_text(port, tmp_path):
+@pytest.mark.parametrize("fault", FAULTS)
+def test_attack_nor_does_it_end_the_server_app_or_its_executor(port, tmp_path, monkeypatch, fault):
+    """These call the SuperLink over TLS too, and retry inside of one call."""
+    monkeypatch.setattr(ProtobufClient, "_send", retried(ProtobufClient._send))
+    again, authority = make_simple_http_retry_invoker(), str(tmp_path / "tls" / "ca.pem")
+    with (
+        FaultyProxy(port, delay_seconds=1.0) as proxy,
+        RuntimeHttpClient.from_server_address(proxy.address, False, authority, (), retry_invoker=again) as client,
+    ):
+        client._client.timeout = 0.5
+        client.PullTaskInput(PullTaskInputRequest())
+        before = proxy.accepted
+        proxy.begin(fault)
+        healing = threading.Thread(target=lambda: (proxy.struck.wait(60), proxy.heal()))
+        healing.start()
+        while not proxy.struck.is_set():
+            client.PullTaskInput(PullTaskInputRequest())
+        join(healing)
+        client.PullTaskInput(PullTaskInputRequest())
+    assert proxy.accepted > before, "a fault that nothing notices proves nothing"
+
+
+def test_an_error_before_the_first_answer_keeps_its_text(port, tmp_path, monkeypatch):
     write_certificates(tmp_path / "others", ["127.0.0.1"], days=1)
     authority = str(tmp_path / "others" / "ca.pem")
-    address = f"127.0.0.1:{port}"
-    signs = Signs(None)
-    with FleetHttpClient.from_server_address(address, False, authority, ()) as client:
-        poll = signs.of_calls(FleetHttpClient._unary_unary)
-        with pytest.raises(httpx.ConnectError, match="certificate"):
-            poll(client, path="/p", rpc_method="p", request=PullMessagesRequest(), response_type=PullMessagesResponse)
+    monkeypatch.setattr(ProtobufClient, "_send", retried(ProtobufClient._send))
+    with (
+        FleetHttpClient.from_server_address(f"127.0.0.1:{port}", False, authority, ()) as client,
+        pytest.raises(httpx.ConnectError, match="certificate"),
+    ):
+        client.PullMessages(PullMessagesRequest())
+
+
+@pytest.mark.parametrize("program", ["flower-supernode", "flower-superexec", "flwr-serverapp"])
+def test_every_program_that_calls_a_superlink_tries_again(monkeypatch, program):
+    replaced = {}
+    monkeypatch.setattr(entrypoint_guard, "replace", lambda module, names: replaced.update(names))
+    monkeypatch.setattr(entrypoint_guard, "end_with", lambda _: None)
+    monkeypatch.setenv(entrypoint_guard.fork_server.PROGRAM, "flwr-serverapp")
+    monkeypatch.setattr(entrypoint_guard.fork_server, "ForkedPrograms", str)
+    monkeypatch.setattr(logging.getLogger("flwr"), "filters", [])
+    entrypoint_guard._MAINS[program]()
+    assert "ProtobufClient._send" in replaced
