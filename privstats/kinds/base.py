@@ -42,7 +42,7 @@ class Kind(Schema):
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
         fields = {name for name, hint in get_annotations(cls).items() if "ClassVar" not in str(hint)}
-        if taken := sorted(fields & vars(Kind).keys()):
+        if taken := sorted(fields & (vars(Kind).keys() | get_annotations(Kind).keys())):
             raise SchemaError(f"{cls.__name__} has fields {', '.join(taken)}, which every kind has; rename them")
         if "table" in vars(cls) and "proved" not in vars(cls):
             raise SchemaError(f"{cls.__name__} has a table of its own and no proved letters; state proved")
