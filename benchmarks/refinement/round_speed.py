@@ -23,7 +23,6 @@ from benchmarks.data import Split, normal_batch
 from benchmarks.measuring import Row, Tables, command
 from benchmarks.refinement.library import course_of
 from benchmarks.refinement.models import DELTA
-from privstats.kinds.gradients import measured_gradients
 from privstats.moments.opened import Opened
 from privstats.moments.row_cache import RowCache
 from privstats.schema import GradientSchema
@@ -57,8 +56,8 @@ def row_of(records: int, features: int, classes: int, turns: int) -> Row:
     works: dict[str, Callable[[], Any]] = {
         "step": lambda: _step(X, y, np.zeros((classes, features))),
         "products": lambda: _products(X, *(values[name].integers.astype(np.float64) for name in "MW")),
-        "round": lambda: measured_gradients(schema, opened, values),
-        "again": lambda: measured_gradients(schema, kept, values),
+        "round": lambda: schema.moments_of(opened, values),
+        "again": lambda: schema.moments_of(kept, values),
     }
     works["again"]()  # the first round of the course
     found = dict.fromkeys(works, float("inf"))
