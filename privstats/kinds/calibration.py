@@ -27,6 +27,7 @@ from privstats.transforms import Transform
 
 if TYPE_CHECKING:
     from privstats.moments.grid import Ints
+    from privstats.moments.opened import Opened
     from privstats.moments.record_sums import RecordTerms
 
 _TABLE: tuple[Statistic, ...] = (
@@ -137,9 +138,7 @@ CalibrationMoments, RealCalibrationMoments = containers(
 )
 
 
-def measured_calibration(
-    schema: CalibrationSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
-) -> Moments:
+def measured_calibration(schema: CalibrationSchema, records: Opened, values: Mapping[str, Values]) -> Moments:
     """Return the exact sums of a calibration.
 
     Guarantee:
@@ -147,18 +146,18 @@ def measured_calibration(
         record with NaN or infinite entries adds nothing and is not in ``records``.
     """
     sums = moments.grid.sums_of(schema, "t")
-    records = 0
-    for rows, labels in moments.rounds.pieces(schema.reading, X, y, progress):
+    count = 0
+    for rows, labels in moments.rounds.pieces(records):
         sums["t"].admit(len(rows))
         gains, fine = _mapped(schema, rows, labels, values)
         sums["t"].partial += gains.sum(axis=0)
-        records += int(np.count_nonzero(fine))
-    return CalibrationMoments(schema, sums["t"].result(), records)
+        count += int(np.count_nonzero(fine))
+    return CalibrationMoments(schema, sums["t"].result(), count)
 
 
-def calibration_terms(schema: CalibrationSchema, X: Any, y: Any, values: Mapping[str, Values], *_: Any) -> RecordTerms:
+def calibration_terms(schema: CalibrationSchema, records: Opened, values: Mapping[str, Values]) -> RecordTerms:
     """Return each record's contribution."""
-    several = moments.rounds.pieces(schema.reading, X, y, progress=False)
+    several = moments.rounds.pieces(records)
     return moments.record_sums.RecordTerms.joined(_added(schema, rows, y_part, values) for rows, y_part in several)
 
 

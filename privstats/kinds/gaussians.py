@@ -28,7 +28,7 @@ from privstats.schema.rounds import target_rows
 from privstats.transforms import Transform, apply
 
 if TYPE_CHECKING:
-    from privstats.moments.readable import LeftOut
+    from privstats.moments.opened import Opened
 
 _TABLE: tuple[Statistic, ...] = (
     Statistic("N", "pooled", (), (0, 0), meaning="how many records there are", share=0.02),
@@ -271,9 +271,8 @@ def client_gaussian(schema: GaussianSchema, X: Any, progress: bool = False) -> C
     """Return the Gaussian of a client's clipped grid records."""
     read = target_rows(schema, 1.0, schema.grid_bits)
     records = moments.input_validation.check_features(schema.reading, X).shape[0]
-    sums: Any = moments.accumulators.measured(
-        read, X, np.ones(records), progress
-    )  # with targets of 1, h is the sum of rows
+    opened = moments.opened.Opened(read.reading, X, np.ones(records), progress)
+    sums: Any = moments.accumulators.measured(read, opened)  # with targets of 1, h is the sum of rows
     total = sums.h[:, 0] // read.steps
     if not records:
         return ClientGaussian(0, total, np.zeros((schema.features, schema.features)))
@@ -285,9 +284,7 @@ def client_gaussian(schema: GaussianSchema, X: Any, progress: bool = False) -> C
     return ClientGaussian(records, total, (1 - share) * covariance + share * spherical)
 
 
-def measured_gaussians(
-    schema: GaussianSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
-) -> GaussianMoments:
+def measured_gaussians(schema: GaussianSchema, records: Opened, values: Mapping[str, Values]) -> GaussianMoments:
     """Return a client's Gaussian, or its part in the round; labels are not read.
 
     Guarantee:
@@ -295,8 +292,7 @@ def measured_gaussians(
         half of that. Measured as ``client_clip`` measures, the message is at most as long as n records, up to
         rounding and the eigenvalue floor of :func:`root`.
     """
-    del y
-    gaussian = client_gaussian(schema, X, progress)
+    gaussian = client_gaussian(schema, records.whole(), records.progress)
     n = gaussian.records
     if not schema.reference:
         return GaussianMoments(schema, n, gaussian.total, _truncated(schema, n, n * gaussian.covariance))
@@ -367,17 +363,11 @@ def _square(schema: GaussianSchema, weights: Mapping[str, float], adjacency: Adj
     )
 
 
-def _of_readable(schema: GaussianSchema, X: Any, *rest: Any) -> tuple[GaussianMoments, LeftOut]:
-    rows, left_out = moments.readable.readable_rows(schema.reading, X)
-    return measured_gaussians(schema, rows, *rest), left_out
-
-
 KIND = Kind(
     schema=GaussianSchema,
     moments=GaussianMoments,
     units=RealGaussianMoments,
     measure=measured_gaussians,
-    readable=_of_readable,
     square=_square,
     proved="NxVM",
     worst=WorstPair(lambda *_: [], lambda *_: {}),  # no sum over records on a grid: its clip alone bounds it

@@ -38,7 +38,7 @@ from privstats.transforms.categories import Categories
 if TYPE_CHECKING:
     from privstats.moments.emptied import ListedColumn
     from privstats.moments.grid import Ints
-    from privstats.moments.readable import LeftOut
+    from privstats.moments.opened import Opened
 
 # fmt: off
 _TABLE: tuple[Statistic, ...] = (
@@ -399,10 +399,8 @@ class _Persons(NamedTuple):
         return _Persons(self.rows[where], self.bins[where], self.events[where], self.times[where], self.strata[where])
 
 
-def measured_hazards(
-    schema: HazardSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
-) -> Moments:
-    """Return the exact sums of a round; X is a table of columns, time and event by name.
+def measured_hazards(schema: HazardSchema, records: Opened, values: Mapping[str, Values]) -> Moments:
+    """Return the exact sums of a round over a table of columns, time and event by name.
 
     Guarantee:
         In integers, for any published values: a person adds sum r_j u_j and sum a_j a_j', with |u_j| <= 2**f and
@@ -413,30 +411,25 @@ def measured_hazards(
     Raises:
         DataError, RecordError: malformed columns, or unreadable values.
     """
-    persons, _, _ = _read(schema, X, y, refuse=True)
-    return _summed(schema, persons, values, progress)
-
-
-def hazards_of_readable(
-    schema: HazardSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
-) -> tuple[Moments, LeftOut]:
-    """Return the sums over readable persons, and the excluded ones."""
-    persons, why, declared = _read(schema, X, y, refuse=False)
-    fine = ~np.logical_or.reduce(list(why.values()))
-    return _summed(schema, persons.part(fine), values, progress), moments.readable.LeftOut.of(fine, why, declared)
+    persons, why, declared = _read(schema, records)
+    if records.excluded is not None:
+        fine = ~np.logical_or.reduce(list(why.values()))
+        records.excluded.add(moments.readable.LeftOut.of(fine, why, declared))
+        persons = persons.part(fine)
+    return _summed(schema, persons, values, records.progress)
 
 
 def _read(
-    schema: HazardSchema, X: Any, y: Any, *, refuse: bool
+    schema: HazardSchema, records: Opened
 ) -> tuple[_Persons, dict[tuple[str, str], NDArray[np.bool_]], dict[str, ListedColumn]]:
-    if y is not None:
+    if records.y is not None:
         raise DataError("hazards have no y; put the time and the event into X, next to the columns")
     clock, event, *strata = counted = schema.counted().variables
-    columns = moments.cells.readings_of(X, [*schema.feature_names, *(each.name for each in counted)])
+    columns = moments.cells.readings_of(records.X, [*schema.feature_names, *(each.name for each in counted)])
     cells = {each.name: moments.cells.cells_in(each, columns[each.name]) for each in counted}
     rows = np.column_stack([_numbers(schema, name, columns[name]) for name in schema.feature_names])
     gone = np.isnan(rows)
-    if refuse:
+    if records.excluded is None:
         for each in counted:
             moments.cells.require_cells(each, columns[each.name], cells[each.name])
         if gone.any():
@@ -621,6 +614,6 @@ def _person(schema: HazardSchema, place: int, m: int, *, event: bool) -> Record:
 
 KIND = Kind(
     schema=HazardSchema, moments=HazardMoments, units=RealHazardMoments, measure=measured_hazards,
-    readable=hazards_of_readable, square=_square, proved="gHJ",
+    square=_square, proved="gHJ",
     worst=WorstPair(_pairs, added(of_score)),
 )  # fmt: skip

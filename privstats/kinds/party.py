@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from privstats.transforms import Transform
 
 if TYPE_CHECKING:
     from privstats.moments.clip_report import ClipReport
+    from privstats.moments.opened import Opened
 
 _TABLE: tuple[Statistic, ...] = (
     Statistic(
@@ -295,9 +296,7 @@ class PartyMoments(Moments):
         return RealPartyMoments.of_sums(self.schema, self.wire())
 
 
-def measured_parties(
-    schema: PartySchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
-) -> PartyMoments:
+def measured_parties(schema: PartySchema, records: Opened, values: Mapping[str, Values]) -> PartyMoments:
     """Compute one party's direction from all of its records; an update starts from the published W.
 
     Guarantee:
@@ -306,7 +305,7 @@ def measured_parties(
     """
     grid = moments.grid.feature_grid(schema.rows)
     blocks, report = [], moments.clip_report.no_records(schema.features)
-    for raw, labels in moments.rounds.pieces(schema.reading, X, y, progress):
+    for raw, labels in moments.rounds.pieces(records):
         rows = np.empty((len(raw), schema.features))
         result = grid.quantize(moments.grid.through_maps(schema.reading, raw, grid) if schema.transform else raw, rows)
         counts = tuple(moments.clip_report.norm_histogram(result.norms, schema.rows.steps).tolist())

@@ -30,6 +30,7 @@ from privstats.transforms import ByArm, ConstantFeature, Transform, output_featu
 
 if TYPE_CHECKING:
     from privstats.moments.grid import Ints
+    from privstats.moments.opened import Opened
     from privstats.moments.record_sums import RecordTerms
 
 # fmt: off
@@ -293,9 +294,7 @@ ScoreMoments, RealScoreMoments = containers(
 )
 
 
-def measured_scores(
-    schema: ScoreSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
-) -> Moments:
+def measured_scores(schema: ScoreSchema, records: Opened, values: Mapping[str, Values]) -> Moments:
     """Return the exact sums of a round.
 
     Guarantee:
@@ -308,8 +307,8 @@ def measured_scores(
         RecordError: an unreadable row by arm or with ``missing``, whatever was published.
     """
     sums = moments.grid.sums_of(schema, "gHJ")
-    records = 0
-    for rows, targets in moments.rounds.pieces(schema.reading, X, y, progress):
+    count = 0
+    for rows, targets in moments.rounds.pieces(records):
         (unit, residuals, roots), finite = _mapped(schema, rows, targets, values["w"])
         for total in sums.values():
             total.admit(len(rows))
@@ -318,8 +317,8 @@ def measured_scores(
         if "J" in sums:
             scores = own_scores(unit, residuals, schema.steps)
             sums["J"].partial += scores.T @ scores
-        records += int(np.count_nonzero(finite))
-    return ScoreMoments(schema, records=records, **{letter: total.result() for letter, total in sums.items()})
+        count += int(np.count_nonzero(finite))
+    return ScoreMoments(schema, records=count, **{letter: total.result() for letter, total in sums.items()})
 
 
 def own_scores(unit: Ints, residuals: Ints, steps: int) -> Ints:
@@ -340,9 +339,9 @@ def within_length(exact: NDArray[np.float64], squares: Any) -> Ints:
     return rounded
 
 
-def score_terms(schema: ScoreSchema, X: Any, y: Any, values: Mapping[str, Values], *_: Any) -> RecordTerms:
+def score_terms(schema: ScoreSchema, records: Opened, values: Mapping[str, Values]) -> RecordTerms:
     """Return each record's contribution."""
-    several = moments.rounds.pieces(schema.reading, X, y, progress=False)
+    several = moments.rounds.pieces(records)
     return moments.record_sums.RecordTerms.joined(_added(schema, rows, y_part, values["w"]) for rows, y_part in several)
 
 

@@ -32,6 +32,7 @@ from privstats.transforms.base import to_builtins
 from privstats.transforms.categories import Categories
 
 if TYPE_CHECKING:
+    from privstats.moments.opened import Opened
     from privstats.moments.record_sums import RecordTerms
 
 HEAD = "head"
@@ -282,9 +283,7 @@ ScoresAndShares: TypeAlias = tuple[Real, Real]
 """Scores and probabilities of rows, ``(n, C)`` each; -inf and 0 for a class that the head does not know."""
 
 
-def measured_scoring(
-    schema: ScoringSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
-) -> CountMoments:
+def measured_scoring(schema: ScoringSchema, records: Opened, values: Mapping[str, Values]) -> CountMoments:
     """Count a head's predictions.
 
     Guarantee:
@@ -297,27 +296,27 @@ def measured_scoring(
         PlanError: another head was published, or one of other classes or columns.
     """
     total = np.zeros(schema.sizes["cell"], np.int64)
-    for _, places in _scored(schema, X, y, values, progress):
+    for _, places in _scored(schema, records, values):
         for table, cells in zip(schema.tables, places, strict=True):
             there = schema.place(table)
             total[there] += np.bincount(cells, minlength=there.stop - there.start)
     return CountMoments(schema, total)
 
 
-def scoring_terms(schema: ScoringSchema, X: Any, y: Any, values: Mapping[str, Values], *_: Any) -> RecordTerms:
+def scoring_terms(schema: ScoringSchema, records: Opened, values: Mapping[str, Values]) -> RecordTerms:
     """Return each record's contribution."""
-    several = _scored(schema, X, y, values, progress=False)
+    several = _scored(schema, records, values)
     return moments.record_sums.RecordTerms.joined(counted_terms(schema, known, places) for known, places in several)
 
 
 def _scored(
-    schema: ScoringSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool
+    schema: ScoringSchema, records: Opened, values: Mapping[str, Values]
 ) -> Iterator[tuple[NDArray[np.bool_], list[NDArray[np.intp]]]]:
     from privstats.plug_ins import named
 
     make = named("privstats.published", schema.task, "a plan of a score", PlanError)
     read: Callable[[NDArray[Any]], ScoresAndShares] = make(schema, bytes_of(values))
-    for rows, labels in moments.rounds.pieces(schema.reading, X, y, progress, _WINDOW):
+    for rows, labels in moments.rounds.pieces(records, _WINDOW):
         if not schema.reading.gaps_have_cells and not np.isfinite(rows).all():
             raise RecordError("X has NaN or infinite entries; drop or impute these records")
         scores, shares = read(rows)

@@ -29,6 +29,7 @@ from privstats.transforms import ConstantFeature, Transform
 
 if TYPE_CHECKING:
     from privstats.moments.clip_report import ClipReport
+    from privstats.moments.opened import Opened
 
 _TABLE: tuple[Statistic, ...] = (
     Statistic("N", "pooled", (), (0, 0), meaning="how many records there are", share=0.02),
@@ -231,10 +232,10 @@ def site_moments(
     return SiteMoments(schema, records, Q, report)
 
 
-def measured_sites(schema: SitesSchema, X: Any, y: Any, _: Mapping[str, Values], progress: bool) -> SiteMoments:
-    """Return one site's sums; X holds the columns and y the target."""
+def measured_sites(schema: SitesSchema, records: Opened, _: Mapping[str, Values]) -> SiteMoments:
+    """Return one site's sums over columns and targets."""
     plain = ClassSchema(2, schema.features, "NAB", schema.clip_norm, schema.grid_bits)
-    sums: Any = moments.accumulators.measured(plain, _vectors(schema, X, y), None, progress)  # all rows in one class
+    sums: Any = moments.accumulators.measured(plain, records.over(_vectors(schema, records)))  # one class
     return site_moments(schema, sums.records, sums.A.sum(axis=0), np.asarray(sums.B), sums.clip_report)
 
 
@@ -243,9 +244,9 @@ def less_mean(second: NDArray[Any], total: NDArray[Any], over: Fraction) -> NDAr
     return moments.grid.less(second, total, total, over) if over else np.zeros(second.shape, np.int64)
 
 
-def _vectors(schema: SitesSchema, X: Any, y: Any) -> Iterator[tuple[NDArray[np.float64], NDArray[np.intp]]]:
+def _vectors(schema: SitesSchema, records: Opened) -> Iterator[tuple[NDArray[np.float64], NDArray[np.intp]]]:
     columns, target = moments.grid.feature_grid(schema), moments.grid.Grid("y", 1, schema.steps, 1.0)
-    for rows, targets in moments.input_validation.pairs(X) if y is None else ((X, y),):
+    for rows, targets in records.pairs():
         rows = moments.input_validation.check_features(schema.reading, rows)
         targets = _target(rows.shape[0], moments.input_validation.as_rows(targets, "y"))
         for start in range(0, max(rows.shape[0], 1), _ROWS):  # one empty pass without records

@@ -25,6 +25,7 @@ from privstats.transforms import Transform
 
 if TYPE_CHECKING:
     from privstats.moments.clip_report import ClipReport
+    from privstats.moments.opened import Opened
 
 _TABLE: tuple[Statistic, ...] = (
     Statistic("N", "class", (), (0, 0), meaning="how many records each class has", share=0.02),
@@ -241,10 +242,10 @@ def within_moments(schema: WithinSchema, plain: ClassMoments) -> WithinMoments:
     )
 
 
-def measured_within(schema: WithinSchema, X: Any, y: Any, _: Mapping[str, Values], progress: bool) -> WithinMoments:
+def measured_within(schema: WithinSchema, records: Opened, _: Mapping[str, Values]) -> WithinMoments:
     """Return one client's within-client moments."""
     plain = class_rows(schema, schema.classes, schema.grid_bits, "NAB")
-    sums: Any = moments.accumulators.measured(plain, X, y, progress)
+    sums: Any = moments.accumulators.measured(plain, records)
     return within_moments(schema, sums)
 
 

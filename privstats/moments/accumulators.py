@@ -6,7 +6,7 @@ Dense sums need memory for one chunk and the result.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +17,14 @@ from privstats.moments.adders import adder_of, exact
 from privstats.moments.base import Moments
 from privstats.moments.clip_report import ClipReport, no_records, norm_histogram
 from privstats.moments.grid import GridChunk, exact_rows, feature_grid, quantized, through_maps
-from privstats.moments.input_validation import count_of, dense, tiles
+from privstats.moments.input_validation import dense
 from privstats.moments.record_sums import RecordTerms
 from privstats.progress import progress_bar
 from privstats.schema import RecordSchema
 from privstats.schema.reading import Reading, Targets
+
+if TYPE_CHECKING:
+    from privstats.moments.opened import Opened
 
 # Bytes and rows of a chunk. At most 2**14 rows, so that a chunk of short rows stays in the last-level cache.
 _CHUNK = 16 << 20, 1 << 14
@@ -123,21 +126,19 @@ class SparseAccumulator:
         return exact(self._schema, self._adder.totals(), self._report)
 
 
-def measured(
-    schema: RecordSchema, X: Any, y: Any, progress: bool = False, *, reading: Reading | None = None
-) -> Moments:
+def measured(schema: RecordSchema, records: Opened, *, reading: Reading | None = None) -> Moments:
     """Return the exact moments of records.
 
     Args:
         reading: what is read of each record; None: the schema's. Without labels all records are of the first class.
     """
-    grouped, thin = "S" in schema.statistics, exact_rows(schema.bound) if issparse(X) else None
-    parts = tiles(reading or schema.reading, X, y, grouped=grouped, thin_rows=thin)
+    grouped, most = "S" in schema.statistics, exact_rows(schema.bound)
+    parts = records.tiles(reading or schema.reading, grouped=grouped, sparse_rows=most)
     if _may_lack_targets(schema):
         parts = (observed(schema, *part) for part in parts)
     used: dict[type[Any], Any] = {}
     counted = _counted(schema)
-    with progress_bar("records", None if y is None else count_of(X), at_once=progress) as advance:
+    with progress_bar("records", records.count, at_once=records.progress) as advance:
         for rows, targets in parts:
             kind = counted or _accumulator_of(rows)
             if kind not in used:
@@ -200,7 +201,7 @@ def _places(array: Any, chosen: Any) -> Any:
     return torch.as_tensor(places, device=array.device)
 
 
-def terms_on_grid(schema: RecordSchema, X: Any, y: Any, *, reading: Reading | None = None) -> RecordTerms:
+def terms_on_grid(schema: RecordSchema, records: Opened, *, reading: Reading | None = None) -> RecordTerms:
     """Return each record's contribution; all dense rows are in memory at once."""
     adder, seen = adder_of(schema), [np.empty(0, np.bool_)]
     chunks, others = [np.empty((0, schema.features))], [adder.empty(0)]
@@ -210,7 +211,7 @@ def terms_on_grid(schema: RecordSchema, X: Any, y: Any, *, reading: Reading | No
         others.append(targets.copy())
 
     accumulator = CpuAccumulator(schema, collect)
-    for rows, targets in tiles(reading or schema.reading, X, y):
+    for rows, targets in records.tiles(reading or schema.reading):
         seen.append(seen_in(schema, targets))
         accumulator.add(*map(dense, observed(schema, rows, targets)))
     report = accumulator.report()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 import numpy as np
 
-from privstats.errors import DataError, RecordError, UnreadableRecordsWarning
-from privstats.intake.tables import ReadRows, is_list, ordered_columns
+from privstats.errors import DataError, RecordError, SchemaError, UnreadableRecordsWarning
 from privstats.moments.base import Moments
 from privstats.moments.clip_report import warn_if_clipped, warn_of_excluded
 from privstats.moments.input_validation import count_of
+from privstats.moments.opened import Excluded, Opened
 from privstats.moments.readable import LeftOut
-from privstats.moments.readable_sums import by_record, readable_of
 from privstats.moments.table import in_codes, unread_remark
 from privstats.schema import Schema, require_schema
 from privstats.schema.kinds import Kind, kind_of
@@ -30,6 +29,8 @@ if TYPE_CHECKING:
     from privstats.schema import ClassSchema, RidgeSchema, WithinSchema
     from privstats.schema.public_values import Published, Values
     from privstats.schema.reading import Reading
+
+_Form: TypeAlias = "Callable[[Any, Opened, Mapping[str, Values]], Any]"
 
 Unreadable: TypeAlias = Literal["refuse", "leave out"]
 """How :func:`measure` treats a record that cannot be read."""
@@ -172,31 +173,31 @@ def exact_moments(
     require_schema(schema, "measure(schema, X, y)")
     _check_persons(schema, persons, person_clip)
     kind = kind_of(schema)
-    # Batches of persons use the same tile indices, so each batch would evict the previous batch's tiles.
-    if cache is not None and kind.again is not None and persons is None:
-        kind = replace(kind, measure=kind.again(cache))
     values = {} if published is None else published.read()
     schema.check_values(values)
     if unreadable not in ("refuse", "leave out"):
         raise DataError(f"unreadable must be 'refuse' or 'leave out', got {unreadable!r}; give plan.unreadable")
-    unread = Counter[str]()
+    unread, refuse = Counter[str](), unreadable == "refuse"
+    # Batches of persons use the same tile indices, so each batch would evict the previous batch's tiles.
+    shown, kept = (progress, cache) if persons is None else (False, None)
 
-    def summed(X: Any, y: Any, kind: Kind = kind) -> tuple[Any, LeftOut]:
-        X, y, more = in_codes(schema.reading, X, y, refuse=unreadable == "refuse")
-        result = _measured(kind, schema, X, y, values, unreadable, progress and persons is None)
+    def formed(X: Any, y: Any, form: _Form = kind.measure, *, marked: bool = False) -> tuple[Any, LeftOut]:
+        X, y, more = in_codes(schema.reading, X, y, refuse=refuse)
+        records, excluded = Opened(schema.reading, X, y, shown, kept), Excluded(marked=marked)
+        result = _formed(lambda records: form(schema, records, values), records, excluded, refuse=refuse)
         unread.update(more)
         return result
 
     moments: Any
     with ExitStack() as opened:
-        records, y = _opened(schema.reading, X, y, opened)
+        X, y = _opened(schema.reading, X, y, opened)
         if persons is None or person_clip is None:
-            (moments, left_out), unnamed = summed(records, y), 0
+            (moments, left_out), unnamed = formed(X, y), 0
         else:
             from privstats.moments.persons import of_persons
 
-            added = partial(summed, kind=by_record(kind) or kind)
-            moments, left_out, unnamed = of_persons(records, y, persons, person_clip, summed, added, progress)
+            added = partial(formed, form=_terms_of(kind), marked=True)
+            moments, left_out, unnamed = of_persons(X, y, persons, person_clip, formed, added, progress)
     warn_of_excluded(moments, left_out, unnamed)
     if unread:
         warnings.warn(unread_remark(schema.reading, unread), UnreadableRecordsWarning, stacklevel=3)
@@ -210,6 +211,12 @@ def _check_persons(schema: Schema, persons: Any, clip: Clip | None) -> None:
         raise DataError("persons= and person_clip= go together: give an id for each row, and plan.person_clip")
     if clip is not None and (why := schema.refuses_persons(averaged=clip.averaged)):
         raise DataError(f"this schema cannot bound a person: {why}; omit persons")
+
+
+def _terms_of(kind: Kind) -> _Form:
+    if kind.terms is None:
+        raise SchemaError(f"no code states what each record adds under {kind.schema.__name__}; omit persons")
+    return kind.terms
 
 
 def _opened(reading: Reading, X: Any, y: Any, opened: ExitStack) -> tuple[Any, Any]:
@@ -228,30 +235,27 @@ def _opened(reading: Reading, X: Any, y: Any, opened: ExitStack) -> tuple[Any, A
     return named_target(X, y, several=several)
 
 
-# Measure by ``kind.measure``, or by ``readable_of`` where a record may be unreadable. Both yield equal sums of readable
-# records. With "refuse", an unreadable record raises.
-def _measured(
-    kind: Kind, schema: Schema, X: Any, y: Any, values: Mapping[str, Values], unreadable: Unreadable, progress: bool
-) -> tuple[Any, LeftOut]:
-    reading = schema.reading
+# Form sums of all records, or of readable ones where a record may be unreadable. Both yield equal sums of readable
+# records. With ``refuse``, an unreadable record raises.
+def _formed(form: Callable[[Opened], Any], records: Opened, excluded: Excluded, *, refuse: bool) -> tuple[Any, LeftOut]:
+    reading = records.reading
     # A number must not pass for a declared text, and a gap must not count where its record is excluded.
     one_by_one = reading.levels is not None or (reading.cells is not None and not reading.gaps_have_cells)
-    if unreadable == "refuse" and not one_by_one:
-        return kind.measure(schema, X, y, values, progress), LeftOut()
-    if kind.readable is None and not reading.columns:
-        X = ordered_columns(X, reading.names, gaps=True)  # each column is read once
-    lists = is_list(X) or is_list(y)  # one record may change a list's shape
-    if y is not None and not lists and not one_by_one and not isinstance(X, ReadRows):  # nearly always all are readable
+    if refuse and not one_by_one:
+        return form(records), LeftOut()
+    records = records.ordered()
+    if not one_by_one and records.likely_readable:
         try:
-            moments = kind.measure(schema, X, y, values, progress)
-            if not _lacks_records(moments, X):
-                return moments, LeftOut()
+            result = form(records)
+            if not _lacks_records(result, records.X):
+                return result, LeftOut()
         except RecordError:
             pass
-    moments, left_out = readable_of(kind)(schema, X, y, values, progress)
-    if left_out.records and unreadable == "refuse":
+    result = form(replace(records, excluded=excluded))
+    left_out = excluded.left_out
+    if left_out.records and refuse:
         raise RecordError(left_out.remark(none_left=False, refused=True))
-    return moments, left_out
+    return excluded.among(result), left_out
 
 
 def _lacks_records(moments: Any, X: Any) -> bool:

@@ -26,7 +26,7 @@ class Kind:
 
     Attributes:
         moments, units: containers of exact and real-unit sums.
-        measure: computes moments from schema, X, y, published values, progress.
+        measure: computes moments from schema, opened records, published values.
         square: computes mu^2 of one record from schema, weights, adjacency; None: no promise.
         proved: letters that ``square`` covers; no others may be released under a promise.
         worst: builds two data sets, at most ``square`` apart; None: no certificate.
@@ -34,10 +34,7 @@ class Kind:
         unsigned: letters with entries that are never negative.
         nearer: whether ``square`` under replace-one may be below ``dp.apart``'s bound, which follows from lengths
             alone.
-        readable: ``measure`` that excludes unreadable records; None: ``measure`` on readable batches.
-        terms: each record's contribution; None: no promise per person.
-        terms_of_readable: ``terms`` that exclude unreadable records; None: ``terms`` on readable batches.
-        again: returns ``measure`` with a cache of rows that earlier rounds mapped.
+        terms: each record's contribution, from what ``measure`` takes; None: no promise per person.
         adder: adds records' own terms; None: no sum over records.
 
     Example:
@@ -55,10 +52,7 @@ class Kind:
     client_square: Callable[[Any, Mapping[str, float], Adjacency, float], float] | None = None
     unsigned: Callable[[Any], str] = lambda _: ""
     nearer: bool = False
-    readable: Callable[..., Any] | None = None
     terms: Callable[..., Any] | None = None
-    terms_of_readable: Callable[..., Any] | None = None
-    again: Callable[[Any], Callable[..., Any]] | None = None
     adder: Callable[[Any], Any] | None = None
 
     @property
@@ -95,9 +89,8 @@ def kind_of(schema: Schema) -> Kind:
 
     Example:
         >>> schema = ps.CountSchema((ps.Categories("sex", ("f", "m")),), (("sex",),))
-        >>> kind = ps.moments.kind_of(schema)
-        >>> kind.measure(schema, {"sex": ["f", "f", "m"]}, None, {}, False).T.tolist()
-        [2, 1]
+        >>> ps.moments.kind_of(schema).unsigned(schema)
+        'Tq'
     """
     kind = _ROWS.get(schema.task)
     if kind is None or type(schema) is not kind.schema:

@@ -18,7 +18,6 @@ from privstats.encoding.client_clip import ClippedSums, clip_vector
 from privstats.encoding.persons import AveragedSums
 from privstats.errors import RecordError, SchemaError
 from privstats.moments import PersonMoments, adders, exact_moments, kind_of, person_sums, persons
-from privstats.moments.readable_sums import by_record
 from privstats.schema import Schema
 from tests import made
 from tests.dp.test_averages import EFFECT, OVERLAP
@@ -120,7 +119,7 @@ def test_every_kind_that_takes_persons_says_what_each_record_adds() -> None:
     takes = {schema.task: False for schema in SCHEMAS}
     for schema in SCHEMAS:
         takes[schema.task] |= not schema.refuses_persons(averaged=True)
-    assert {schema.task: by_record(kind_of(schema)) is not None for schema in SCHEMAS} == takes
+    assert {schema.task: kind_of(schema).terms is not None for schema in SCHEMAS} == takes
 
 
 @pytest.mark.filterwarnings("ignore::privstats.errors.UnreadableRecordsWarning")

@@ -10,12 +10,12 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
 from privstats.kinds import KINDS
 from privstats.tables import load_all
+from tests.schema.changed import changed_kind
 
 _ROOMS = (
     "privstats.cli", "privstats.course", "privstats.dp", "privstats.encoding", "privstats.estimates",
@@ -67,8 +67,7 @@ def square_of(task: str, bug: Callable[[Any], Any]) -> Callable[[], list[Edit]]:
     """The formula of one kind's sensitivity; ``bug`` makes the wrong one out of the right one."""
 
     def edits() -> list[Edit]:
-        right = KINDS[task]
-        return everywhere(KINDS, {**KINDS, task: replace(right, square=bug(right.square))})()
+        return everywhere(KINDS, {**KINDS, task: changed_kind(task, square=bug)})()
 
     return edits
 

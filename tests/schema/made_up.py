@@ -1,11 +1,14 @@
 """Made-up kinds: one number per feature under a letter of their own, which no table but their row knows."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import privstats as ps
 from privstats.moments.base import containers
+from privstats.moments.opened import Opened
+from privstats.schema.public_values import Values
 from privstats.schema.reading import Unread
 
 
@@ -40,8 +43,8 @@ def made_up_kind(schema: type[MadeUpSchema], measure: Any, **more: Any) -> ps.mo
     name = schema.task.capitalize()
     moments, _ = containers(name, schema, schema.table, ("features",), "records")  # type: ignore[arg-type]
 
-    def measured(given: Any, *records: Any) -> Any:
-        return moments(given, *measure(given, *records))
+    def measured(given: Any, records: Opened, values: Mapping[str, Values]) -> Any:
+        return moments(given, *measure(given, records.X, records.y, values, records.progress))
 
     units = SimpleNamespace(of_sums=lambda _, arrays: arrays[schema.statistics])
-    return ps.moments.Kind(schema, moments, units, measured, readable=lambda *given: (measured(*given), 0), **more)
+    return ps.moments.Kind(schema, moments, units, measured, **more)
