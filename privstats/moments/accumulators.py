@@ -15,7 +15,7 @@ from scipy.sparse import csr_array, issparse
 from privstats.intake.arrays import is_tensor
 from privstats.moments.adders import adder_of, exact
 from privstats.moments.base import Moments
-from privstats.moments.clip_report import ClipReport, no_records, norm_histogram
+from privstats.moments.clip_report import NORM_BINS, ClipReport, no_records, norm_histogram
 from privstats.moments.grid import GridChunk, exact_rows, feature_grid, quantized, through_maps
 from privstats.moments.input_validation import dense
 from privstats.moments.record_sums import RecordTerms
@@ -59,7 +59,7 @@ class CpuAccumulator:
         self._chunk = GridChunk(self._grid, self._rows)
         self._filled = 0
         self._clipped = self._targets_clipped = self._energy = 0
-        self._norm_counts = norm_histogram(np.empty(0), 1)
+        self._norm_counts = np.zeros(NORM_BINS, np.int64)
 
     def add(self, rows: NDArray[Any], targets: NDArray[Any]) -> None:
         """Add raw rows and their labels or targets."""

@@ -77,8 +77,8 @@ class Adder(ABC):
     @cached_property
     def _sums(self) -> dict[str, ExactSum]:
         schema = self._schema
-        summed = [row for row in schema.sent if row.degree]
-        return {row.letter: ExactSum(row.shape(schema.sizes), schema.steps**row.degree) for row in summed}
+        sizes, steps = schema.sizes, schema.steps
+        return {row.letter: ExactSum(row.shape(sizes), steps**row.degree) for row in schema.sent if row.degree}
 
 
 def adder_of(schema: Schema) -> Adder:

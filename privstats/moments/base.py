@@ -87,8 +87,9 @@ class Moments(ABC):
     schema: Schema
 
     def __post_init__(self) -> None:
+        sizes = self.schema.sizes
         for row in self.schema.sent:
-            name, shape = self.prefix + row.letter, row.shape(self.schema.sizes)
+            name, shape = self.prefix + row.letter, row.shape(sizes)
             array = getattr(self, name)
             if array is None or np.shape(array) != shape:
                 raise DataError(f"{name} must have shape {shape} under this schema; build moments with measure()")

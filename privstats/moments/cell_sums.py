@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from privstats.errors import SchemaError
 from privstats.moments.adders import POWERS, ClassAdder, adder_of, exact
 from privstats.moments.base import Moments, require_room
-from privstats.moments.clip_report import ClipReport, norm_histogram
+from privstats.moments.clip_report import NORM_BINS, ClipReport, norm_histogram
 from privstats.moments.grid import require_known
 from privstats.schema import RecordSchema
 
@@ -53,7 +53,7 @@ class CellAccumulator:
             for i, j in combinations(range(len(sizes)), 2)
         }
         self._records = self._energy = 0
-        self._norm_counts = norm_histogram(np.empty(0), 1)
+        self._norm_counts = np.zeros(NORM_BINS, np.int64)
 
     def add(self, codes: NDArray[np.float64], labels: NDArray[np.intp]) -> None:
         """Add codes and their labels."""

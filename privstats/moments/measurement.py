@@ -177,14 +177,15 @@ def exact_moments(
     schema.check_values(values)
     if unreadable not in ("refuse", "leave out"):
         raise DataError(f"unreadable must be 'refuse' or 'leave out', got {unreadable!r}; give plan.unreadable")
-    unread, refuse = Counter[str](), unreadable == "refuse"
+    unread: Counter[str] = Counter()
+    refuse = unreadable == "refuse"
     # Batches of persons use the same tile indices, so each batch would evict the previous batch's tiles.
     shown, kept = (progress, cache) if persons is None else (False, None)
 
     def formed(X: Any, y: Any, form: _Form = kind.measure, *, marked: bool = False) -> tuple[Any, LeftOut]:
         X, y, more = in_codes(schema.reading, X, y, refuse=refuse)
-        records, excluded = Opened(schema.reading, X, y, shown, kept), Excluded(marked=marked)
-        result = _formed(lambda records: form(schema, records, values), records, excluded, refuse=refuse)
+        records = Opened(schema.reading, X, y, shown, kept)
+        result = _formed(lambda records: form(schema, records, values), records, marked=marked, refuse=refuse)
         unread.update(more)
         return result
 
@@ -237,7 +238,7 @@ def _opened(reading: Reading, X: Any, y: Any, opened: ExitStack) -> tuple[Any, A
 
 # Form sums of all records, or of readable ones where a record may be unreadable. Both yield equal sums of readable
 # records. With ``refuse``, an unreadable record raises.
-def _formed(form: Callable[[Opened], Any], records: Opened, excluded: Excluded, *, refuse: bool) -> tuple[Any, LeftOut]:
+def _formed(form: Callable[[Opened], Any], records: Opened, *, marked: bool, refuse: bool) -> tuple[Any, LeftOut]:
     reading = records.reading
     # A number must not pass for a declared text, and a gap must not count where its record is excluded.
     one_by_one = reading.levels is not None or (reading.cells is not None and not reading.gaps_have_cells)
@@ -251,6 +252,7 @@ def _formed(form: Callable[[Opened], Any], records: Opened, excluded: Excluded, 
                 return result, LeftOut()
         except RecordError:
             pass
+    excluded = Excluded(marked=marked)
     result = form(replace(records, excluded=excluded))
     left_out = excluded.left_out
     if left_out.records and refuse:

@@ -25,7 +25,8 @@ _SHOWN = 3
 
 def in_codes(reading: Reading, X: Any, y: Any, *, refuse: bool) -> tuple[Any, Any, Counter[str]]:
     """Return X and y with every table of declared columns as rows of codes, and the counter of unreadable values."""
-    unread, cells = Counter[str](), reading.cells
+    unread: Counter[str] = Counter()
+    cells = reading.cells
     if cells is None:
         return X, y, unread
     if not reading.open_cells:
