@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from inspect import get_annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from privstats import moments
 from privstats.errors import SchemaError
 from privstats.kinds.worst import WorstPair
 from privstats.moments.base import Moments
@@ -78,8 +79,28 @@ class Kind(Schema):
         """Letters with entries that are never negative."""
         return ""
 
+    def move_of_client(self, weights: Mapping[str, float], adjacency: Adjacency, records: float) -> float:  # noqa: ARG002
+        """Return mu^2 of one client with so many records, where it is less than that many records' own."""
+        raise self._cannot("bounds what one client moves")
+
     def _cannot(self, does: str) -> SchemaError:
         return SchemaError(f"no code {does} under {type(self).__name__}; give a schema of another kind")
+
+
+class Added(Kind):
+    """A kind whose sums are over records' own terms, as its adder forms them."""
+
+    @abstractmethod
+    def adder(self) -> Adder:
+        """Return the adder of records' own terms."""
+
+    def moments_of(self, records: Opened, _: Mapping[str, Values]) -> Moments:
+        """Return the exact sums of records."""
+        return moments.accumulators.measured(self, records)  # type: ignore[arg-type]  # a ClassSchema or RidgeSchema
+
+    def terms_of(self, records: Opened, _: Mapping[str, Values]) -> RecordTerms:
+        """Return what each record adds alone."""
+        return moments.accumulators.terms_on_grid(self, records)  # type: ignore[arg-type]
 
 
 def row(kind: type[Kind]) -> Row:
@@ -97,6 +118,7 @@ def row(kind: type[Kind]) -> Row:
         nearer=kind.nearer,
         terms=_own(kind, "terms_of"),
         adder=_own(kind, "adder"),
+        client_square=_own(kind, "move_of_client"),
     )
 
 
