@@ -6,7 +6,7 @@ A value's cell depends on that value and public values and edges alone, so count
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from itertools import accumulate
@@ -21,11 +21,12 @@ from privstats.errors import DataError, SchemaError
 from privstats.intake.columns import Readings
 from privstats.intake.meaning import checked_names
 from privstats.intake.tables import Codes
+from privstats.kinds.base import Kind, row
 from privstats.kinds.worst import Record, Sums, WorstPair, added, wire
 from privstats.moments.base import Moments, RealMoments
-from privstats.schema.base import Adjacency, Schema, Statistic, letters_of
+from privstats.schema.base import Adjacency, Statistic, letters_of
 from privstats.schema.checks import settle
-from privstats.schema.kinds import Kind, bare
+from privstats.schema.kinds import bare
 from privstats.schema.reading import Reading, Unread
 from privstats.schema.variables import Bins, Variable, plain_variable, variable_of
 from privstats.transforms import Transform, steps_of
@@ -49,7 +50,7 @@ MAX_COUNT_CELLS = 1 << 16
 
 
 @dataclass(frozen=True)
-class CountSchema(Schema):
+class CountSchema(Kind):
     """Tables of counts: every record counts 1 in exactly one cell of every table.
 
     Args:
@@ -92,6 +93,8 @@ class CountSchema(Schema):
     clip_norm: ClassVar[float] = 1.0
     nonnegative: ClassVar[bool] = True
     feature_names: ClassVar[None] = None
+    proved: ClassVar[str] = "Txq"
+    nearer: ClassVar[bool] = True
 
     variables: tuple[Variable, ...]
     tables: tuple[tuple[str, ...], ...]
@@ -187,6 +190,53 @@ class CountSchema(Schema):
             "tables": [list(table) for table in self.tables[: len(self.tables) - len(numbers)]],
             **({"numbers": numbers} if numbers else {}),
         }
+
+    @property
+    def unsigned(self) -> str:
+        """Letters with entries that are never negative."""
+        return "Tq"
+
+    def move(self, weights: Mapping[str, float], adjacency: Adjacency) -> float:
+        """Return mu^2 of one record (docs/sensitivity.md)."""
+        if not self.numbers:
+            return move_of_tables(self.tables, weights, adjacency)
+        from privstats.kinds.numbers import square_with_numbers
+
+        return square_with_numbers(self, weights, adjacency)
+
+    @classmethod
+    def worst(cls) -> WorstPair:
+        """Return the rule for two data sets that attain the bound."""
+        return WorstPair(_pairs, added(_of_record), left_out=lambda schema: bool(schema.numbers))
+
+    @classmethod
+    def containers(cls) -> tuple[Any, Any]:
+        """Return the classes of exact sums and of sums in real units."""
+        return CountMoments, RealCountMoments
+
+    def moments_of(self, records: Opened, _: Mapping[str, Values]) -> CountMoments:
+        """Count records of a DataFrame, a mapping of columns, or an array (variables, then numbers).
+
+        Where others are excluded, a declared missing cell also counts non-numbers and values beyond a closed edge.
+
+        Raises:
+            DataError: malformed columns, or y is given.
+            RecordError: a value has no cell, and no record may be excluded; none is counted then.
+        """
+        return reduce(add, (_counted(self, each) for each, _ in _all(self, records)))
+
+    def terms_of(self, records: Opened, _: Mapping[str, Values]) -> RecordTerms:
+        """Return each record's contribution."""
+        several = []
+        for read, fine in _all(self, records):
+            cells = read.cells(self)
+            result = counted_terms(self, fine, cells, read.report)
+            if self.numbers:
+                from privstats.kinds.numbers import number_terms
+
+                result = replace(result, terms=(*result.terms, *number_terms(self, cells, read.numbers)))
+            several.append(result)
+        return moments.record_sums.RecordTerms.joined(several)
 
 
 def _listed(field: str, value: Any, minimum: int = 1) -> tuple[Any, ...]:
@@ -301,32 +351,6 @@ class _Read(NamedTuple):
         ]
 
 
-def measured_counts(schema: CountSchema, records: Opened, _: Mapping[str, Values]) -> CountMoments:
-    """Count records of a DataFrame, a mapping of columns, or an array (variables, then numbers).
-
-    Where others are excluded, a declared missing cell also counts non-numbers and values beyond a closed edge.
-
-    Raises:
-        DataError: malformed columns, or y is given.
-        RecordError: a value has no cell, and no record may be excluded; none is counted then.
-    """
-    return reduce(add, (_counted(schema, each) for each, _ in _all(schema, records)))
-
-
-def count_terms(schema: CountSchema, records: Opened, _: Mapping[str, Values]) -> RecordTerms:
-    """Return each record's contribution."""
-    several = []
-    for read, fine in _all(schema, records):
-        cells = read.cells(schema)
-        result = counted_terms(schema, fine, cells, read.report)
-        if schema.numbers:
-            from privstats.kinds.numbers import number_terms
-
-            result = replace(result, terms=(*result.terms, *number_terms(schema, cells, read.numbers)))
-        several.append(result)
-    return moments.record_sums.RecordTerms.joined(several)
-
-
 # Read every part of the table: its included records' cells, and which records these are.
 def _all(schema: CountSchema, records: Opened) -> Iterator[tuple[_Read, NDArray[np.bool_]]]:
     excluded = records.excluded
@@ -402,21 +426,13 @@ def _parts(schema: CountSchema, X: Any, y: Any) -> Iterator[tuple[Any, Any]]:
 # --- the sensitivity, and the two data sets that the certificate compares
 
 
-def square(schema: CountSchema | ScoringSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
+def move_of_tables(tables: Sequence[Any], weights: Mapping[str, float], adjacency: Adjacency) -> float:
     """Return mu^2 of one record: T's weight times J tables, or times 2 J under replace-one.
 
     Both are attained, because every variable has at least two cells.
     """
-    square = weights.get("T", 0.0) * len(schema.tables)
+    square = weights.get("T", 0.0) * len(tables)
     return square if adjacency == "add-remove" else 2 * square
-
-
-def _square(schema: CountSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
-    if not schema.numbers:
-        return square(schema, weights, adjacency)
-    from privstats.kinds.numbers import square_with_numbers
-
-    return square_with_numbers(schema, weights, adjacency)
 
 
 def _pairs(schema: CountSchema, weights: Mapping[str, float]) -> list[tuple[Record, Record]]:
@@ -445,15 +461,4 @@ def _in_cells(schema: CountSchema, record: Record) -> dict[str, list[Any]]:
     return result
 
 
-KIND = Kind(
-    schema=CountSchema,
-    moments=CountMoments,
-    units=RealCountMoments,
-    measure=measured_counts,
-    terms=count_terms,
-    square=_square,
-    proved="Txq",
-    unsigned=lambda _: "Tq",
-    nearer=True,
-    worst=WorstPair(_pairs, added(_of_record), left_out=lambda schema: bool(schema.numbers)),
-)
+KIND = row(CountSchema)
