@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from privstats import moments
 from privstats.errors import PlanError, SchemaError
+from privstats.kinds.base import Kind, row
 from privstats.kinds.ridge import RidgeSchema
 from privstats.kinds.worst import WorstPair
 from privstats.moments.base import Moments, RealMoments
-from privstats.schema.base import Adjacency, Schema, Statistic
+from privstats.schema.base import Adjacency, Statistic
 from privstats.schema.checks import REQUIRED, as_int, checked_vectors, settle
-from privstats.schema.kinds import Kind
 from privstats.schema.public_values import Values
 from privstats.schema.reading import Reading, Unread
 from privstats.schema.rounds import target_rows
@@ -63,7 +63,7 @@ _TOLERANCE = 2.0**-30  # rounding error of published integers and eigenvalues, r
 
 
 @dataclass(frozen=True)
-class GaussianSchema(Schema):
+class GaussianSchema(Kind):
     """Client Gaussians for SLOT-Align: ``(n, sum x, n Sigma)``, and in rounds ``(n, n (S^1/2 Sigma S^1/2)^1/2)``.
 
     A course builds it (:class:`~privstats.course.Alignment`). Entries are bounded by n R^2 (R = ``clip_norm``) for
@@ -89,6 +89,7 @@ class GaussianSchema(Schema):
         "averages, and how columns vary together, with which the measurements of parties are aligned"
     )
     table: ClassVar[tuple[Statistic, ...]] = _TABLE
+    proved: ClassVar[str] = "NxVM"
 
     features: int = REQUIRED
     clip_norm: float = REQUIRED
@@ -174,6 +175,46 @@ class GaussianSchema(Schema):
         if unit == "client" and self.shrinkage == LEDOIT_WOLF:
             return "Ledoit and Wolf's weight is computed from the records; under a promise set a public shrinkage"
         return ""
+
+    def move(self, weights: Mapping[str, float], adjacency: Adjacency) -> float:
+        """Return one record's weight in its client's clip; no sensitivity, because no plan promises a record.
+
+        ||n Sigma|| <= n R^2, and ||n M||^2 = n^2 tr(S Sigma) <= (n R^2)^2 for every admitted S, up to rounding.
+        """
+        if adjacency != "add-remove":
+            raise PlanError("an alignment promises a client added or removed; set adjacency='add-remove'")
+        radius_squared = self.clip_norm**2
+        return (
+            weights.get("N", 0.0)
+            + weights.get("x", 0.0) * radius_squared
+            + (weights.get("V", 0.0) + weights.get("M", 0.0)) * radius_squared**2
+        )
+
+    @classmethod
+    def worst(cls) -> WorstPair:
+        """Return no pair: these are no sums over records on a grid, so their clip alone bounds them."""
+        return WorstPair(lambda *_: [], lambda *_: {})
+
+    @classmethod
+    def containers(cls) -> tuple[Any, Any]:
+        """Return the classes of exact sums and of sums in real units."""
+        return GaussianMoments, RealGaussianMoments
+
+    def moments_of(self, records: Opened, values: Mapping[str, Values]) -> GaussianMoments:
+        """Return a client's Gaussian, or its part in the round; labels are not read.
+
+        Guarantee:
+            For every admitted S, in integers: diagonal entries are at most n R^2, in squared grid steps, and others at
+            most half of that. Measured as ``client_clip`` measures, the message is at most as long as n records, up to
+            rounding and the eigenvalue floor of :func:`root`.
+        """
+        gaussian = client_gaussian(self, records.whole(), records.progress)
+        n = gaussian.records
+        if not self.reference:
+            return GaussianMoments(self, n, gaussian.total, _truncated(self, n, n * gaussian.covariance))
+        reference = values["S"].real * self.scale**2
+        part = mean_root(root(reference), gaussian.covariance) if n else gaussian.covariance
+        return GaussianMoments(self, n, M=_truncated(self, n, n * part))
 
 
 def _checked_shrinkage(value: object) -> float | str:
@@ -284,23 +325,6 @@ def client_gaussian(schema: GaussianSchema, X: Any, progress: bool = False) -> C
     return ClientGaussian(records, total, (1 - share) * covariance + share * spherical)
 
 
-def measured_gaussians(schema: GaussianSchema, records: Opened, values: Mapping[str, Values]) -> GaussianMoments:
-    """Return a client's Gaussian, or its part in the round; labels are not read.
-
-    Guarantee:
-        For every admitted S, in integers: diagonal entries are at most n R^2, in squared grid steps, and others at most
-        half of that. Measured as ``client_clip`` measures, the message is at most as long as n records, up to
-        rounding and the eigenvalue floor of :func:`root`.
-    """
-    gaussian = client_gaussian(schema, records.whole(), records.progress)
-    n = gaussian.records
-    if not schema.reference:
-        return GaussianMoments(schema, n, gaussian.total, _truncated(schema, n, n * gaussian.covariance))
-    reference = values["S"].real * schema.scale**2
-    part = mean_root(root(reference), gaussian.covariance) if n else gaussian.covariance
-    return GaussianMoments(schema, n, M=_truncated(schema, n, n * part))
-
-
 _SMALLEST_RATIO = 1e-12  # smaller eigenvalues are raised to this part of the largest, against division by 0
 
 
@@ -345,30 +369,4 @@ def _on_grid(read: RidgeSchema, X: Any, records: int) -> Iterator[Array]:
             yield out
 
 
-# --- the sensitivity, and the two data sets that the certificate compares
-
-
-def _square(schema: GaussianSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
-    """Return one record's weight in its client's clip; no sensitivity, because no plan promises a record.
-
-    ||n Sigma|| <= n R^2, and ||n M||^2 = n^2 tr(S Sigma) <= (n R^2)^2 for every admitted S, up to rounding.
-    """
-    if adjacency != "add-remove":
-        raise PlanError("an alignment promises a client added or removed; set adjacency='add-remove'")
-    radius_squared = schema.clip_norm**2
-    return (
-        weights.get("N", 0.0)
-        + weights.get("x", 0.0) * radius_squared
-        + (weights.get("V", 0.0) + weights.get("M", 0.0)) * radius_squared**2
-    )
-
-
-KIND = Kind(
-    schema=GaussianSchema,
-    moments=GaussianMoments,
-    units=RealGaussianMoments,
-    measure=measured_gaussians,
-    square=_square,
-    proved="NxVM",
-    worst=WorstPair(lambda *_: [], lambda *_: {}),  # no sum over records on a grid: its clip alone bounds it
-)
+KIND = row(GaussianSchema)

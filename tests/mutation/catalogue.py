@@ -272,7 +272,7 @@ MUTANTS: dict[str, Mutant] = {
         _EFFECT + "test_outcomes_and_lines_are_cut_to_the_public_range", plan="shares"),
     "what lies below a ratio in 0..1": bug(
         "an exchange below the line of a ratio is calibrated as if it were of weights from 0 to 1",
-        name_in("privstats.kinds.effect.sums", "_below", lambda right: lambda schema: 1.0),
+        name_in("privstats.kinds.effect.schema", "_below", lambda right: lambda schema: 1.0),
         _RATIO + "test_every_pair_below_the_line_keeps_the_bound_and_the_ends_meet_it", plan="shares"),
     "all sites at one probability": bug("a site's records count at the first probability, whichever place it has",
         member(EffectMoments, "for_client", lambda moments, index: moments._in_group(index)),

@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 from privstats import moments
 from privstats.errors import DataError
 from privstats.intake.columns import Readings, read
+from privstats.kinds.base import row
 from privstats.kinds.effect.influences import in_steps, influence_of, population_of, ratio_in_steps, weighted_rows
 from privstats.kinds.effect.schema import EXCLUSIONS, EffectSchema
-from privstats.kinds.worst import Record, Sums, WorstPair, added, dense, record_of
 from privstats.moments.base import Moments, checked_index, in_real_units
-from privstats.schema.base import COUNT_SCALE, INFLUENCES, Adjacency
-from privstats.schema.kinds import Kind
+from privstats.schema.base import INFLUENCES
 from privstats.schema.public_values import Values
 from privstats.schema.variables import Bins, Variable
 from privstats.transforms import ByArm
@@ -265,70 +264,4 @@ def mapped_records(
     return Mapped(blocks, np.floor(np.clip(weight, 0.0, 1.0) * float(schema.steps)), influences, weighted)
 
 
-# --- the sensitivity, and the two data sets that the certificate compares
-
-
-def _square(schema: EffectSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
-    """Return mu^2 of one record, for any published values.
-
-    In one block ``t^2 + (1 - t^2)^2 <= 1``, and ``(t - t')^2 (1 + (t + t')^2) <= 4`` for two records. An exchange with
-    an excluded record moves N too, and O by 1 if counted. An exchange between two blocks changes both in full
-    (docs/sensitivity.md).
-    """
-    weight, influence = weights.get("W", 0.0), sum(weights.get(letter, 0.0) for letter in f"b{INFLUENCES}")
-    alone, left_out = weights.get("N", 0.0) + weight + influence, weights.get("O", 0.0)
-    if adjacency == "add-remove":
-        return max(alone, left_out)
-    within = max(weight * _below(schema) + 4 * influence, 2 * alone * (schema.blocks > 1))
-    return max(within, alone + left_out, 2 * left_out)
-
-
-def _below(schema: EffectSchema) -> float:
-    """Return the largest squared distance in W: weights are in 0..1, a ratio's ``(w, 1 - w^2)`` have w in -k..1."""
-    if schema.measure is None:
-        return 1.0
-    k, one = schema.deepest, schema.steps
-    return ((one + k) ** 2 + ((one * one - k * k) // one) ** 2) / one**2
-
-
-def _pairs(schema: EffectSchema, _: Mapping[str, float]) -> list[tuple[Record, Record]]:
-    R, further = schema.steps, INFLUENCES[1 : schema.outcomes]
-    weight = [[0, R]] if "W" in schema.statistics else []
-
-    def record(entry: list[int], o: list[list[int]]) -> Record:
-        several: dict[str, Any] = {letter: [entry] for letter in further}
-        if schema.balance:
-            several["b"] = [[0, entry[1] * (entry[0] == 0)]]
-        if schema.left_out:
-            several["u"] = []
-        return record_of([], t=[entry], o=o, **several)
-
-    largest = record([0, R], weight)
-    more = [(largest, {**largest, "cell": 1})] if schema.blocks > 1 else []
-    other, k = weight, schema.deepest if schema.measure else 0
-    if schema.measure:
-        other = [[0, -k], [1, (R * R - k * k) // R]]
-    if schema.left_out:
-        none: Record = {name: [] for name in largest if name not in ("times", "cell")}
-        gone = [{**largest, **none, "u": [[place, 1]]} for place in (0, 1)]
-        more += [(gone[0], gone[1]), (gone[0], largest)]
-    return [(largest, record([0, -R], other)), (largest, record([1, R], [[1, R]] if schema.measure else [])), *more]
-
-
-def _of_record(schema: EffectSchema, record: Record) -> Sums:
-    cell = record["cell"]
-    if schema.left_out and record["u"]:
-        return {("O", 0): COUNT_SCALE * dense(record["u"], EXCLUSIONS)}
-    weight = {("W", cell): dense(record["o"], 2 if schema.measure else 1)} if "W" in schema.statistics else {}
-    further = {(letter, cell): dense(record[letter]) for letter in INFLUENCES[1 : schema.outcomes]}
-    if schema.balance:
-        further["b", cell] = dense(record["b"], schema.width)
-    return {("N", cell): np.array([COUNT_SCALE], object), ("e", cell): dense(record["t"]), **weight, **further}
-
-
-KIND = Kind(
-    schema=EffectSchema, moments=EffectMoments, units=RealEffectMoments, measure=measured_effects,
-    terms=effect_terms, square=_square,
-    proved=f"NWbO{INFLUENCES}", unsigned=lambda _: "NO", nearer=True,
-    worst=WorstPair(_pairs, added(_of_record), left_out=lambda schema: not schema.left_out),
-)  # fmt: skip
+KIND = row(EffectSchema)
