@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from inspect import get_annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from privstats import moments
-from privstats.errors import SchemaError
+from privstats.errors import PlanError, SchemaError
 from privstats.kinds.worst import WorstPair
-from privstats.moments.base import Moments
+from privstats.moments.base import Moments, unformed
 from privstats.schema.base import Adjacency, Schema
-from privstats.schema.kinds import Kind as Row
+from privstats.schema.kinds import USUAL, is_known
 
 if TYPE_CHECKING:
     from privstats.moments.adders import Adder
@@ -47,6 +47,8 @@ class Kind(Schema):
             raise SchemaError(f"{cls.__name__} has fields {', '.join(taken)}, which every kind has; rename them")
         if "table" in vars(cls) and "proved" not in vars(cls):
             raise SchemaError(f"{cls.__name__} has a table of its own and no proved letters; state proved")
+        if not cls.no_persons and cls.terms_of is Kind.terms_of:
+            raise SchemaError(f"{cls.__name__} admits persons and states no terms_of; state it, or set no_persons")
 
     @classmethod
     @abstractmethod
@@ -59,15 +61,15 @@ class Kind(Schema):
 
     def terms_of(self, records: Opened, values: Mapping[str, Values]) -> RecordTerms:  # noqa: ARG002
         """Return what each record adds alone; sums over persons follow from it."""
-        raise self._cannot("states what one record adds")
+        raise SchemaError(f"no code states what each record adds under {type(self).__name__}; omit persons")
 
     def adder(self) -> Adder:
         """Return the adder of records' own terms."""
-        raise self._cannot("adds records' own terms")
+        raise SchemaError(f"no sum over records is available under {type(self).__name__}; give a {USUAL}")
 
     def move(self, weights: Mapping[str, float], adjacency: Adjacency) -> float:  # noqa: ARG002
         """Return mu^2 of one record, from the inverse variances by letter."""
-        raise self._cannot("bounds what one record moves")
+        raise PlanError(f"no sensitivity is proved for a {type(self).__name__}; measure a schema of another kind")
 
     @classmethod
     def worst(cls) -> WorstPair | None:
@@ -79,12 +81,19 @@ class Kind(Schema):
         """Letters with entries that are never negative."""
         return ""
 
-    def move_of_client(self, weights: Mapping[str, float], adjacency: Adjacency, records: float) -> float:  # noqa: ARG002
-        """Return mu^2 of one client with so many records, where it is less than that many records' own."""
-        raise self._cannot("bounds what one client moves")
+    # weights, adjacency and records are unused here: kinds that override this method read them.
+    def move_of_client(self, weights: Mapping[str, float], adjacency: Adjacency, records: float) -> float | None:  # noqa: ARG002
+        """Return mu^2 of one client with n = ``records`` records; None: that of any n records together."""
+        return None
 
-    def _cannot(self, does: str) -> SchemaError:
-        return SchemaError(f"no code {does} under {type(self).__name__}; give a schema of another kind")
+    def exact(self, sums: Mapping[str, Any], **extra: Any) -> Moments:
+        """Build exact moments from sums by letter, blocks first."""
+        moments: Moments = self.containers()[0].of_sums(self, sums, **extra)
+        return moments
+
+    def real(self, sums: Mapping[str, Any]) -> Any:
+        """Build moments in real units from sums by letter in wire steps, blocks first."""
+        return self.containers()[1].of_sums(self, sums)
 
 
 class Added(Kind):
@@ -103,26 +112,17 @@ class Added(Kind):
         return moments.accumulators.terms_on_grid(self, records)  # type: ignore[arg-type]
 
 
-def row(kind: type[Kind]) -> Row:
-    """Return the row of a kind that is a class, for code that reads rows."""
-    exact, real = kind.containers()
-    return Row(
-        schema=kind,
-        moments=exact,
-        units=real,
-        measure=kind.moments_of,
-        square=_own(kind, "move"),
-        proved=kind.proved,
-        worst=kind.worst(),
-        unsigned=lambda schema: str(schema.unsigned),
-        nearer=kind.nearer,
-        terms=_own(kind, "terms_of"),
-        adder=_own(kind, "adder"),
-        client_square=_own(kind, "move_of_client"),
-    )
+def kind_of(schema: Schema) -> Kind:
+    """Return a schema as the kind that it is, which forms sums and bounds what one record moves.
 
+    Raises:
+        SchemaError: no kind, or a subclass of one: a proof covers a class alone.
 
-def _own(kind: type[Kind], name: str) -> Callable[..., Any] | None:
-    """Return a method as a function of the schema; None where the kind has the base's, which refuses."""
-    method: Callable[..., Any] = getattr(kind, name)
-    return None if method is getattr(Kind, name) else method
+    Example:
+        >>> from privstats.kinds.base import kind_of
+        >>> kind_of(ps.SitesSchema(2, clip_norm=8.0)).proved  # the statistics with a proved sensitivity
+        'NQ'
+    """
+    if isinstance(schema, Kind) and is_known(schema):
+        return schema
+    raise unformed(schema)

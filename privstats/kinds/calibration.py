@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats import moments
-from privstats.kinds.base import Kind, row
+from privstats.kinds.base import Kind
 from privstats.kinds.classes import ClassSchema
 from privstats.kinds.worst import Record, WorstPair, added, dense, record_of
 from privstats.moments.base import Moments, containers
@@ -221,6 +221,3 @@ def _pairs(schema: CalibrationSchema, _: Mapping[str, float]) -> list[tuple[Reco
     rest = schema.steps - schema.steps // schema.classes
     pair = record_of([], v=[[0, rest], [1, rest]]), record_of([], v=[[0, -schema.steps]])
     return [pair, pair[::-1]]
-
-
-KIND = row(CalibrationSchema)

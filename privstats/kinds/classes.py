@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from privstats import moments
 from privstats.errors import SchemaError
-from privstats.kinds.base import Added, row
+from privstats.kinds.base import Added
 from privstats.kinds.worst import Record, Sums, WorstPair, added, rows_of, vectors, wire
 from privstats.moments.base import Moments, RealMoments, readonly_array, require_room
 from privstats.schema.base import Adjacency, Predicted, Schema, Statistic, classes_of, letters_of
@@ -296,6 +296,3 @@ def _opposed(linear: float, quadratic: float) -> float:
 def _of_record(schema: ClassSchema, record: Record) -> Sums:
     small = replace(bare(schema), classes=2, features=2)
     return wire(moments.exact_moments(small, rows_of(schema, [record]), [record["cell"]]))
-
-
-KIND = row(ClassSchema)

@@ -21,7 +21,7 @@ from privstats.errors import DataError, SchemaError
 from privstats.intake.columns import Readings
 from privstats.intake.meaning import checked_names
 from privstats.intake.tables import Codes
-from privstats.kinds.base import Kind, row
+from privstats.kinds.base import Kind
 from privstats.kinds.worst import Record, Sums, WorstPair, added, wire
 from privstats.moments.base import Moments, RealMoments
 from privstats.schema.base import Adjacency, Statistic, letters_of
@@ -459,6 +459,3 @@ def _in_cells(schema: CountSchema, record: Record) -> dict[str, list[Any]]:
         value = variable.values[cell] if isinstance(variable, Categories) else sum(variable.edges[cell : cell + 2]) / 2
         result[variable.name] = [value]
     return result
-
-
-KIND = row(CountSchema)

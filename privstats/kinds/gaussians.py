@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from privstats import moments
 from privstats.errors import PlanError, SchemaError
-from privstats.kinds.base import Kind, row
+from privstats.kinds.base import Kind
 from privstats.kinds.ridge import RidgeSchema
 from privstats.kinds.worst import WorstPair
 from privstats.moments.base import Moments, RealMoments
@@ -367,6 +367,3 @@ def _on_grid(read: RidgeSchema, X: Any, records: int) -> Iterator[Array]:
             out = np.empty((len(part), read.features))
             moments.grid.feature_grid(read).quantize(part, out)
             yield out
-
-
-KIND = row(GaussianSchema)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from privstats import moments
 from privstats.errors import PlanError, SchemaError
-from privstats.kinds.base import Kind, row
+from privstats.kinds.base import Kind
 from privstats.kinds.classes import ClassSchema
 from privstats.kinds.ridge import RecordSchema, RidgeSchema
 from privstats.kinds.worst import Record, Sums, WorstPair, added, dense, record_of
@@ -325,6 +325,3 @@ def _pairs(schema: GradientSchema, _: Mapping[str, float]) -> list[tuple[Record,
 
 def _of_record(_: GradientSchema, record: Record) -> Sums:
     return {("g", 0): np.outer(dense(record["r"]), dense(record["x"])), ("k", 0): dense(record["k"])}
-
-
-KIND = row(GradientSchema)

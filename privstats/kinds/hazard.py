@@ -20,7 +20,7 @@ from privstats import moments
 from privstats.errors import DataError, PlanError, RecordError, SchemaError
 from privstats.intake.columns import Readings
 from privstats.intake.meaning import listed
-from privstats.kinds.base import Kind, row
+from privstats.kinds.base import Kind
 from privstats.kinds.counts import CountSchema
 from privstats.kinds.score import SQUARE, Robust, check_errors, within_length
 from privstats.kinds.worst import ONE, Record, WorstPair, added, of_score, record_of
@@ -619,6 +619,3 @@ def _person(schema: HazardSchema, place: int, m: int, *, event: bool) -> Record:
     if schema.errors:
         ends["c"] = [[place, residual]] if residual else []
     return record_of([[place, R]], m=m, y=ONE if event else 0, **ends)
-
-
-KIND = row(HazardSchema)

@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from privstats import moments
-from privstats.kinds.base import Kind, row
+from privstats.kinds.base import Kind
 from privstats.kinds.worst import Record, Sums, WorstPair, added, rows_of, vectors, wire
 from privstats.moments.base import Moments, containers
 from privstats.schema.base import Adjacency, Statistic, letters_of
@@ -111,5 +111,3 @@ def _of_record(schema: MeanSchema, record: Record) -> Sums:
 
 
 MeanMoments, RealMeanMoments = containers("Mean", MeanSchema, _TABLE, ("features",), "records", "clip_report")
-
-KIND = row(MeanSchema)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from privstats import moments
 from privstats.errors import DataError
-from privstats.kinds.base import Kind, row
+from privstats.kinds.base import Kind
 from privstats.kinds.classes import ClassSchema
 from privstats.kinds.worst import Record, WorstPair, added, dense, first, record_of
 from privstats.moments.base import Moments, RealMoments
@@ -367,8 +367,3 @@ def _squared_length(ray: NDArray[np.int64]) -> int:
 
 def _pairs(schema: PartySchema, _: Mapping[str, float]) -> list[tuple[Record, Record]]:
     return [(record_of([], a=first(schema)), record_of([], a=first(schema, -1)))]
-
-
-KIND = row(PartySchema)
-
-UPDATE = row(PartyUpdateSchema)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from privstats import moments
 from privstats.errors import DataError, SchemaError
-from privstats.kinds.base import Added, row
+from privstats.kinds.base import Added
 from privstats.kinds.classes import ClassSchema
 from privstats.kinds.worst import Record, Sums, WorstPair, added, dense, record_of, rows_of, wire
 from privstats.moments.base import Moments, RealMoments
@@ -293,5 +293,3 @@ def _of_record(schema: RidgeSchema, record: Record) -> Sums:
 
 RecordSchema: TypeAlias = ClassSchema | RidgeSchema
 """The kinds that add up records' own terms, without a published map, and release no function of one party's sums."""
-
-KIND = row(RidgeSchema)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from privstats import moments
 from privstats.errors import RecordError, SchemaError
-from privstats.kinds.base import Kind, row
+from privstats.kinds.base import Kind
 from privstats.kinds.classes import ClassSchema
 from privstats.kinds.ridge import RidgeSchema
 from privstats.kinds.worst import ONE, Record, WorstPair, added, of_score, record_of
@@ -478,6 +478,3 @@ def _record(schema: ScoreSchema, place: int, m: int, y: int) -> Record:
     if schema.errors:
         ends["c"] = [[place, residual]] if residual else []
     return record_of([[place, R]], m=m, y=y, **ends)
-
-
-KIND = row(ScoreSchema)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from privstats import moments
 from privstats.errors import PlanError, RecordError, SchemaError
-from privstats.kinds.base import Kind, row
+from privstats.kinds.base import Kind
 from privstats.kinds.classes import ClassSchema
 from privstats.kinds.counts import (
     COUNT_TABLE,
@@ -409,6 +409,3 @@ def _of_record(schema: ScoringSchema, record: Record) -> Sums:
     sizes = (math.prod(schema.shape(table)) for table in schema.tables)
     cells = [np.eye(1, size, place, dtype=np.int64)[0] for size, place in zip(sizes, record["places"], strict=True)]
     return wire(CountMoments(schema, np.concatenate(cells)))
-
-
-KIND = row(ScoringSchema)

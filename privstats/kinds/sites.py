@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from privstats import moments
 from privstats.errors import DataError, SchemaError
-from privstats.kinds.base import Kind, row
+from privstats.kinds.base import Kind
 from privstats.kinds.classes import ClassSchema
 from privstats.kinds.worst import Record, Sums, WorstPair, first, many, plain, record_of, vectors, wire
 from privstats.moments.base import Moments, RealMoments, checked_index
@@ -312,6 +312,3 @@ def _sums(schema: SitesSchema, records: Sequence[Record]) -> Sums:
         for key, array in sent.items():
             total[key] = total.get(key, 0) + array
     return total
-
-
-KIND = row(SitesSchema)

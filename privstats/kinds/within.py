@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats import moments
-from privstats.kinds.base import Kind, row
+from privstats.kinds.base import Kind
 from privstats.kinds.classes import ClassMoments, ClassSchema, RealClassMoments
 from privstats.kinds.worst import Record, Sums, WorstPair, first, many, plain, record_of, vectors, wire
 from privstats.moments.base import Moments, RealMoments
@@ -291,6 +291,3 @@ def _sums(schema: WithinSchema, records: Sequence[Record]) -> Sums:
     inner = ClassSchema(2, 2, "NAB", schema.clip_norm, schema.grid_bits)
     counts, sums, second = (part.astype(np.int64) for part in plain(records))
     return wire(within_moments(replace(bare(schema), classes=2, features=2), ClassMoments(inner, counts, sums, second)))
-
-
-KIND = row(WithinSchema)

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
 from privstats.intake.arrays import is_tensor
-from privstats.moments.adders import adder_of, exact
 from privstats.moments.base import Moments
 from privstats.moments.clip_report import NORM_BINS, ClipReport, no_records, norm_histogram
 from privstats.moments.grid import GridChunk, exact_rows, feature_grid, quantized, through_maps
@@ -24,6 +23,7 @@ from privstats.schema import RecordSchema
 from privstats.schema.reading import Reading, Targets
 
 if TYPE_CHECKING:
+    from privstats.moments.adders import Adder
     from privstats.moments.opened import Opened
 
 # Bytes and rows of a chunk. At most 2**14 rows, so that a chunk of short rows stays in the last-level cache.
@@ -51,7 +51,7 @@ class CpuAccumulator:
     ) -> None:
         size = chunk_rows(schema)
         self._schema = schema
-        self._adder = adder_of(schema)
+        self._adder: Adder = schema.adder()
         self._add: Callable[[NDArray[np.float64], NDArray[Any]], None] = self._adder.add if add is None else add
         self._grid = feature_grid(schema)
         self._rows = np.empty((size, schema.features))
@@ -83,7 +83,7 @@ class CpuAccumulator:
     def moments(self) -> Moments:
         """Return the exact moments, and end the accumulator."""
         report = self.report()
-        return exact(self._schema, self._adder.totals(), report)
+        return self._schema.exact(self._adder.totals(), clip_report=report)
 
     def _fill(self, rows: NDArray[Any], targets: NDArray[Any]) -> None:
         at = slice(self._filled, self._filled + len(rows))
@@ -109,7 +109,7 @@ class SparseAccumulator:
 
     def __init__(self, schema: RecordSchema) -> None:
         self._schema = schema
-        self._adder = adder_of(schema)
+        self._adder: Adder = schema.adder()
         self._report = no_records(schema.features)
 
     def add(self, rows: csr_array, targets: NDArray[Any]) -> None:
@@ -123,7 +123,7 @@ class SparseAccumulator:
 
     def moments(self) -> Moments:
         """Return the exact moments."""
-        return exact(self._schema, self._adder.totals(), self._report)
+        return self._schema.exact(self._adder.totals(), clip_report=self._report)
 
 
 def measured(schema: RecordSchema, records: Opened, *, reading: Reading | None = None) -> Moments:
@@ -203,7 +203,7 @@ def _places(array: Any, chosen: Any) -> Any:
 
 def terms_on_grid(schema: RecordSchema, records: Opened, *, reading: Reading | None = None) -> RecordTerms:
     """Return each record's contribution; all dense rows are in memory at once."""
-    adder, seen = adder_of(schema), [np.empty(0, np.bool_)]
+    adder, seen = schema.adder(), [np.empty(0, np.bool_)]
     chunks, others = [np.empty((0, schema.features))], [adder.empty(0)]
 
     def collect(rows: NDArray[np.float64], targets: NDArray[Any]) -> None:

@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 import numpy as np
 
-from privstats.errors import DataError, RecordError, SchemaError, UnreadableRecordsWarning
-from privstats.moments.base import Moments
+from privstats.errors import DataError, RecordError, UnreadableRecordsWarning
+from privstats.moments.base import Moments, forming
 from privstats.moments.clip_report import warn_if_clipped, warn_of_excluded
 from privstats.moments.input_validation import count_of
 from privstats.moments.opened import Excluded, Opened
 from privstats.moments.readable import LeftOut
 from privstats.moments.table import in_codes, unread_remark
 from privstats.schema import Schema, require_schema
-from privstats.schema.kinds import Kind, kind_of
 
 if TYPE_CHECKING:
     from privstats.moments import ClassMoments, RidgeMoments, WithinMoments
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from privstats.schema.public_values import Published, Values
     from privstats.schema.reading import Reading
 
-_Form: TypeAlias = "Callable[[Any, Opened, Mapping[str, Values]], Any]"
+_Form: TypeAlias = "Callable[[Opened, Mapping[str, Values]], Any]"
 
 Unreadable: TypeAlias = Literal["refuse", "leave out"]
 """How :func:`measure` treats a record that cannot be read."""
@@ -172,7 +171,7 @@ def exact_moments(
     """
     require_schema(schema, "measure(schema, X, y)")
     _check_persons(schema, persons, person_clip)
-    kind = kind_of(schema)
+    forms = forming(schema)
     values = {} if published is None else published.read()
     schema.check_values(values)
     if unreadable not in ("refuse", "leave out"):
@@ -182,10 +181,10 @@ def exact_moments(
     # Batches of persons use the same tile indices, so each batch would evict the previous batch's tiles.
     shown, kept = (progress, cache) if persons is None else (False, None)
 
-    def formed(X: Any, y: Any, form: _Form = kind.measure, *, marked: bool = False) -> tuple[Any, LeftOut]:
+    def formed(X: Any, y: Any, form: _Form = forms.moments_of, *, marked: bool = False) -> tuple[Any, LeftOut]:
         X, y, more = in_codes(schema.reading, X, y, refuse=refuse)
         records = Opened(schema.reading, X, y, shown, kept)
-        result = _formed(lambda records: form(schema, records, values), records, marked=marked, refuse=refuse)
+        result = _formed(lambda records: form(records, values), records, marked=marked, refuse=refuse)
         unread.update(more)
         return result
 
@@ -197,7 +196,7 @@ def exact_moments(
         else:
             from privstats.moments.persons import of_persons
 
-            added = partial(formed, form=_terms_of(kind), marked=True)
+            added = partial(formed, form=forms.terms_of, marked=True)
             moments, left_out, unnamed = of_persons(X, y, persons, person_clip, formed, added, progress)
     warn_of_excluded(moments, left_out, unnamed)
     if unread:
@@ -212,12 +211,6 @@ def _check_persons(schema: Schema, persons: Any, clip: Clip | None) -> None:
         raise DataError("persons= and person_clip= go together: give an id for each row, and plan.person_clip")
     if clip is not None and (why := schema.refuses_persons(averaged=clip.averaged)):
         raise DataError(f"this schema cannot bound a person: {why}; omit persons")
-
-
-def _terms_of(kind: Kind) -> _Form:
-    if kind.terms is None:
-        raise SchemaError(f"no code states what each record adds under {kind.schema.__name__}; omit persons")
-    return kind.terms
 
 
 def _opened(reading: Reading, X: Any, y: Any, opened: ExitStack) -> tuple[Any, Any]:

@@ -103,10 +103,10 @@ def test_rows_that_are_no_numbers_count_as_zero_in_every_round() -> None:
     no_number(X)
     cache = RowCache()
     schema, rounds = ROUNDS["softmax"]
-    kind, opened = ps.moments.kind_of(schema), Opened(schema.reading, X, y)
+    opened = Opened(schema.reading, X, y)
     for said in rounds:
-        again = kind.measure(schema, replace(opened, cache=cache), said.read())
-        assert again == kind.measure(schema, opened, said.read())
+        again = schema.moments_of(replace(opened, cache=cache), said.read())
+        assert again == schema.moments_of(opened, said.read())
 
 
 def test_batches_in_another_order_are_mapped_anew() -> None:

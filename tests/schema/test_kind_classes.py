@@ -5,15 +5,15 @@ from typing import Any
 import pytest
 
 import privstats as ps
-from privstats.errors import SchemaError
-from privstats.kinds import KINDS
-from privstats.kinds.base import Kind, row
+from privstats.errors import PlanError, SchemaError
+from privstats.kinds.base import Kind, kind_of
 from tests.made import refused
 
 
 class Bare(ps.MeanSchema):
     """A mean that states neither what one record adds nor how far it moves the sum."""
 
+    no_persons = "it states no terms"
     terms_of = Kind.terms_of
     move = Kind.move
 
@@ -30,14 +30,21 @@ def test_a_table_of_its_own_needs_a_proof_of_its_own() -> None:
     refused(SchemaError, "state proved", type, "Larger", (ps.MeanSchema,), {"table": ps.MeanSchema.table})
 
 
-@pytest.mark.parametrize("call", [lambda: BARE.terms_of(None, {}), lambda: BARE.move({}, "add-remove"), BARE.adder])  # type: ignore[arg-type]
-def test_what_a_kind_cannot_do_is_refused_by_its_name(call: Any) -> None:
-    refused(SchemaError, "under Bare;", call)
+def test_a_kind_that_admits_persons_states_what_one_record_adds() -> None:
+    refused(SchemaError, "set no_persons", type, "Silent", (ps.MeanSchema,), {"terms_of": Kind.terms_of})
 
 
-def test_the_row_of_a_class_lacks_what_the_class_lacks() -> None:
-    held, mean = row(Bare), KINDS["mean"]
-    assert (held.terms, held.square, held.adder) == (None, None, None)
-    assert mean.terms is not None
-    assert mean.square is not None
-    assert mean.square(ps.MeanSchema(2, 3.0), {"x": 1.0}, "replace-one") == 36.0
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda: BARE.terms_of(None, {}), SchemaError),  # type: ignore[arg-type]
+        (lambda: BARE.move({}, "add-remove"), PlanError),
+        (BARE.adder, SchemaError),
+    ],
+)
+def test_what_a_kind_cannot_do_is_refused_by_its_name(call: Any, error: Any) -> None:
+    refused(error, "Bare;", call)
+
+
+def test_no_subclass_of_a_kind_has_its_proof() -> None:
+    refused(SchemaError, "sums of a Bare;", kind_of, BARE)

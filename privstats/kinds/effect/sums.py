@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from privstats import moments
 from privstats.errors import DataError
 from privstats.intake.columns import Readings, read
-from privstats.kinds.base import row
 from privstats.kinds.effect.influences import in_steps, influence_of, population_of, ratio_in_steps, weighted_rows
 from privstats.kinds.effect.schema import EXCLUSIONS, EffectSchema
 from privstats.moments.base import Moments, checked_index, in_real_units
@@ -262,6 +261,3 @@ def mapped_records(
         fine &= finite
     weight = np.where(population.included & fine, population.weight / schema.largest_weight, 0.0)
     return Mapped(blocks, np.floor(np.clip(weight, 0.0, 1.0) * float(schema.steps)), influences, weighted)
-
-
-KIND = row(EffectSchema)

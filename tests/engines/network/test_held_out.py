@@ -40,7 +40,7 @@ def unmoved_count(monkeypatch: pytest.MonkeyPatch) -> None:
 
         return square
 
-    change_kind(monkeypatch, "sites", square=unmoved)
+    change_kind(monkeypatch, "sites", move=unmoved)
 
 
 def sites_plan(count: float, adjacency: str = "replace-one") -> ps.Plan:

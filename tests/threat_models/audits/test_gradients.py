@@ -73,7 +73,7 @@ def test_a_module_whose_gradients_are_not_shortened_is_found(monkeypatch: pytest
 
 @pytest.mark.ci
 def test_a_claim_that_forgets_that_two_records_oppose_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    change_kind(monkeypatch, "gradients", square=bugs.as_added)
+    change_kind(monkeypatch, "gradients", move=bugs.as_added)
     assert found(rounds())["g", "replace-one"][1]
 
 
@@ -98,7 +98,7 @@ def test_a_calibration_that_sends_confidences_instead_of_gains_is_found(monkeypa
 
 @pytest.mark.ci
 def test_a_claim_that_prices_two_records_of_a_calibration_as_one_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    change_kind(monkeypatch, "calibration", square=bugs.as_added)
+    change_kind(monkeypatch, "calibration", move=bugs.as_added)
     assert found(calibration(), plan="calibration")["t", "replace-one"][1]
 
 
@@ -117,7 +117,7 @@ def test_the_claim_for_parties_is_nearly_attained_and_never_beaten(updates: bool
 
 
 def test_a_claim_that_prices_an_exchange_of_parties_as_one_that_comes_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    change_kind(monkeypatch, "party-softmax", square=bugs.as_added)
+    change_kind(monkeypatch, "party-softmax", move=bugs.as_added)
     assert of_parties()["P", "replace-one"][1]
 
 

@@ -88,7 +88,7 @@ def test_a_claim_that_is_too_small_is_violated(monkeypatch):
 
 
 def test_a_claim_that_forgets_that_two_rows_of_a_mean_oppose_is_found(monkeypatch):
-    change_kind(monkeypatch, "mean", square=bugs.as_added)
+    change_kind(monkeypatch, "mean", move=bugs.as_added)
     report = audit_sensitivity(target(MeanSchema(30, 2.0)), seeded(1), starts=1)
     assert {row[0] for row in report.rows if row[-1]} == {"x", "joint"}
     assert all(row[1] == "replace-one" for row in report.rows if row[-1])

@@ -50,7 +50,7 @@ def test_a_claim_that_takes_a_promise_about_n_max_is_found(monkeypatch: pytest.M
         )
         return float(square if adjacency == "add-remove" else 4 * square)
 
-    change_kind(monkeypatch, "within", square=lambda _: promised)
+    change_kind(monkeypatch, "within", move=lambda _: promised)
     assert found(plan(40.0, 40))["B", "add-remove"][1]
 
 
@@ -58,7 +58,7 @@ def test_a_claim_of_twice_the_square_is_found(monkeypatch: pytest.MonkeyPatch) -
     def twice(right: Any) -> Any:
         return lambda schema, weights, _: 2 * right(schema, weights, "add-remove")
 
-    change_kind(monkeypatch, "within", square=twice)
+    change_kind(monkeypatch, "within", move=twice)
     assert found(plan(1e4))["A", "replace-one"][1]
 
 
