@@ -69,6 +69,7 @@ def client_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency,
         >>> round(ps.dp.client_mu(schema, {"N": 10.0, "A": 10.0}, "add-remove", records=5), 3)
         0.707
     """
+    require_schema(schema)
     weights = _weights(schema, sigmas)
     square = _proving(schema, weights).move_of_client(weights, adjacency, records)
     return group_mu(schema, sigmas, adjacency, records) if square is None else math.sqrt(square)

@@ -426,7 +426,7 @@ def _parts(schema: CountSchema, X: Any, y: Any) -> Iterator[tuple[Any, Any]]:
 # --- the sensitivity, and the two data sets that the certificate compares
 
 
-def move_of_tables(tables: Sequence[Any], weights: Mapping[str, float], adjacency: Adjacency) -> float:
+def move_of_tables(tables: Sequence[tuple[str, ...]], weights: Mapping[str, float], adjacency: Adjacency) -> float:
     """Return mu^2 of one record: T's weight times J tables, or times 2 J under replace-one.
 
     Both are attained, because every variable has at least two cells.
