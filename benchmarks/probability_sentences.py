@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from benchmarks.measuring import Row, results, standard_error
-from benchmarks.raw_tables import widths
+from benchmarks.raw_tables import cards, widths
 from benchmarks.raw_tables.mean_probability import FRESH, TITLE
 from benchmarks.refinement_tables import clip_gaps
 from benchmarks.table import titled
@@ -57,6 +57,28 @@ def discriminant_ranks() -> str:
 
 def _entropy(rate: float) -> float:
     return -rate * math.log(rate) - (1 - rate) * math.log1p(-rate)
+
+
+def cards_ratio() -> float:
+    """Return the largest ratio of what points alone miss to what the card prints, rounded up to a tenth."""
+    rows = results("raw_tables.cards")[cards.TITLE]
+    return math.ceil(10 * max(float(row["ratio"]) for row in rows)) / 10
+
+
+def raw_tables_cards_standing() -> str:
+    """How near scorecards are to their heads, and what the sum of their points misses."""
+    rows = results("raw_tables.cards")[cards.TITLE]
+    names = dict.fromkeys(row["data"] for row in rows)
+    releases = max(row["releases"] for row in rows)
+    apart = max(row[name] for row in rows for name in ("card, most", "query, most"))
+    bound = 10.0 ** math.ceil(math.log10(apart))
+    least, most = min(row["missed, least"] for row in rows), max(row["missed, most"] for row in rows)
+    return (
+        f"On {len(names)} tables ({', '.join(names)}) at epsilon {cards.EPSILON:g}, {releases} releases of each head, "
+        f"scores differed from the head's, and SQL from the scores, by less than {bound:.0e}. Points with $k = 1$ "
+        f"missed by {least:.2f} to {most:.2f} in log odds, at most {cards_ratio():.1f} times what is "
+        "printed: root mean squares over the training records."
+    )
 
 
 def raw_tables_widths_standing() -> str:
@@ -251,6 +273,7 @@ MAKERS = (
     discriminant_ranks,
     raw_tables_losses_standing,
     raw_tables_widths_standing,
+    raw_tables_cards_standing,
     raw_tables_calibration_standing,
     raw_tables_rate_standing,
     raw_tables_mean_standing,

@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 
 from benchmarks.measuring import Row, Rows, results, standard_error
-from benchmarks.raw_tables import penalty, widths
+from benchmarks.raw_tables import cards, penalty, widths
 from benchmarks.table import Cells, Tables, by_name
 
 __all__ = ["OURS", "TABLES", "Lead", "leads", "named", "out_of_reach", "said", "standing"]
@@ -271,6 +271,27 @@ def raw_tables_widths() -> Cells:
     return [[*head, "within a quarter", "intervals that hold the AUC"], *lines]
 
 
+def raw_tables_cards() -> Cells:
+    """Scorecards next to their heads: what they return, and what points alone miss."""
+    head = ["table", "head", "columns", "releases", "card less head", "query less card", "rate"]
+    head += ["mean probability", "by points alone", "points alone miss", "printed", "most over printed"]
+    lines = [
+        [
+            row["data"],
+            row["head"],
+            str(row["columns"]),
+            str(row["releases"]),
+            *(f"{row[name]:.0e}" if row[name] else "0" for name in ("card, most", "query, most")),
+            *(_digits(row[name]) for name in ("rate", "probability", "probability by points")),
+            f"{row['missed, least']:.2f} to {row['missed, most']:.2f}",
+            f"{row['printed']:.2f}",
+            f"{row['ratio']:.2f}",
+        ]
+        for row in results("raw_tables.cards")[cards.TITLE]
+    ]
+    return [head, *lines]
+
+
 def raw_tables_rare() -> Cells:
     """Rounds, the discriminant and least squares where few records are positive."""
     lines = []
@@ -480,6 +501,7 @@ def _short(epsilon: float) -> str:
 TABLES: Tables = {
     **by_name(raw_tables_sets, raw_tables_others, raw_tables_cuts, raw_tables_dim, raw_tables_ramp, raw_tables_goals),
     **by_name(raw_tables_pairs, raw_tables_rare, raw_tables_by_epsilon, raw_tables_penalty, raw_tables_widths),
+    **by_name(raw_tables_cards),
     "raw_tables_mean_probability": partial(_mean_probability, fresh=False),
     "raw_tables_mean_probability_fresh": partial(_mean_probability, fresh=True),
     "raw_tables_corrections": partial(_corrections, fresh=False),

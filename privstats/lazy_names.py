@@ -27,7 +27,8 @@ def lazy_names(room: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]
     """Return a module's ``__getattr__`` and ``__dir__``, from its imports under ``TYPE_CHECKING``.
 
     The first block's names are its ``__all__``; further blocks load alike, but no star import loads them. No public
-    name may be a submodule's, because the import system binds that name.
+    name may be a submodule's, because the import system binds that name. ``dir()`` lists the names of all blocks,
+    and no name that the module imports for its own use.
 
     Raises:
         ImportError: at the first name, where the module's text is missing.
@@ -54,7 +55,10 @@ def lazy_names(room: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]
             return import_module(f"{room}.{name}")
         raise AttributeError(f"module {room!r} has no attribute {name!r}")
 
-    return load, lambda: sorted({*vars(module), *listed()[0]})
+    def names() -> list[str]:
+        return sorted({*(name for name in vars(module) if name.startswith("__")), *listed()[0]})
+
+    return load, names
 
 
 def _listed(module: ModuleType) -> tuple[dict[str, str], list[str]]:

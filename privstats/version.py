@@ -1,3 +1,3 @@
 """Hold the version for the build, the release manifest and the command line."""
 
-__version__ = "0.2.0"
+__version__ = "1.0.0rc1"

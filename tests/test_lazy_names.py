@@ -49,6 +49,7 @@ def test_every_name_of_a_room_is_there_and_no_other(name):
     assert module.__all__
     assert all(getattr(module, each) is not None for each in module.__all__)
     assert set(module.__all__) <= set(dir(module))
+    assert not {"TYPE_CHECKING", "Any", "lazy_names"}.intersection(dir(module)), "what the room uses itself"
     with pytest.raises(AttributeError, match=rf"module '{name}' has no attribute 'magic'"):
         _ = module.magic
 

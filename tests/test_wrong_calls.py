@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 import privstats as ps
 from privstats import dp, heads, transforms
 from privstats.contrib.client_updates import ClientUpdates
+from privstats.contrib.personal import Personal, with_local_transform
 from privstats.contrib.sweep import Axes, study, sweep
 from privstats.contrib.sweep import Frame as Numbers
 from privstats.contrib.sweep.rivals import rivals
@@ -174,9 +175,9 @@ ROWS: list[Row] = [
     (lambda: ps.Centred.within(CENTRED).epsilon(5), "delta must be at least 0"),
     (lambda: ps.Plan(schema=GAUSSIAN, cohort=COHORT, privacy=ps.NoPrivacy()), "fewer rounds, or more"),
     (lambda: ps.Plan(schema=GAUSSIAN, cohort=COHORT, privacy=PRIVACY), "no useful bound"),
-    (lambda: heads.Personal(RELEASE).fit(X, Y), "head must be a classification head"),
-    (lambda: heads.Personal(heads.Ridge()).fit(X, Y), "head must be a classification head"),
-    (lambda: heads.Personal(HEAD).fit(X, Y + 7), "labels that the head does not know"),
+    (lambda: Personal(RELEASE).fit(X, Y), "head must be a classification head"),
+    (lambda: Personal(heads.Ridge()).fit(X, Y), "head must be a classification head"),
+    (lambda: Personal(HEAD).fit(X, Y + 7), "labels that the head does not know"),
     (lambda: private_head(heads.LDA).fit(X, Y), "head must be a head, got the class LDA; call it"),
     (lambda: private_head(heads.LDA(), multiplicity=0).fit(X, Y), "multiplicity must be an integer from 1"),
     (
@@ -184,7 +185,7 @@ ROWS: list[Row] = [
         "multiplicity must be an integer",
     ),
     (lambda: private_head(heads.Ridge()).fit(X, X[:, 0]), "Ridge needs target_bound"),
-    (lambda: heads.with_local_transform(HEAD, transforms.UnitNorm()), "has no such transform"),
+    (lambda: with_local_transform(HEAD, transforms.UnitNorm()), "has no such transform"),
     # cohort
     (lambda: ps.Cohort(1, 1, 10), "cohort.clients must be at least 2, got 1"),
     (lambda: ps.Cohort("3", 2, 10), "cohort.clients must be an integer, got str"),

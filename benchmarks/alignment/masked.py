@@ -24,6 +24,7 @@ from benchmarks.alignment.methods import CLASSES, RADIUS, STRENGTH, Aligned, Cli
 from benchmarks.alignment.shift import PARTITIONS, QUICK, clients_of, parts_of
 from benchmarks.measuring import Rows, Tables, command
 from privstats.contrib.alignment import Rule, barycentre
+from privstats.contrib.personal import with_local_transform
 
 ALPHA = 0.1
 ENCODERS = ("convolutions", "efficientnet")
@@ -103,7 +104,7 @@ def _through_sessions(clients: Clients, tests: list[Array]) -> Iterator[tuple[tu
         head = ps.heads.LDA(covariance="total").fit_release(release)
         yield (
             (number, MASKED),
-            [ps.heads.with_local_transform(head, map_).predict(rows) for map_, rows in zip(own, tests, strict=True)],
+            [with_local_transform(head, map_).predict(rows) for map_, rows in zip(own, tests, strict=True)],
         )
 
 

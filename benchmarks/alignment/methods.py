@@ -19,6 +19,7 @@ from sklearn.covariance import ledoit_wolf
 import privstats as ps
 from privstats import heads
 from privstats.contrib.alignment import barycentre, transport
+from privstats.contrib.personal import Personal
 from privstats.moments import RealWithinMoments
 
 __all__ = ["CLASSES", "METHODS", "RADIUS", "STRENGTH", "Aligned", "Clients", "slot", "slot_to"]
@@ -132,11 +133,11 @@ def test_time(clients: Clients) -> Aligned:
 
 
 def local_offset(clients: Clients) -> Aligned:
-    """An ordinary release, and each client's label-aware offset as ``heads.Personal`` chooses it by folds."""
+    """An ordinary release, and each client's label-aware offset as ``Personal`` chooses it by folds."""
     head = _head(clients.all_rows, clients.all_labels)
     known = [np.isin(labels, head.classes_) for labels in clients.labels]
     own = [
-        heads.Personal(head, prior=False, offset=True).fit(rows[keep], labels[keep])
+        Personal(head, prior=False, offset=True).fit(rows[keep], labels[keep])
         for rows, labels, keep in zip(clients.rows, clients.labels, known, strict=True)
     ]
     return Aligned(lambda client, rows: _spread(own[client].classes_, own[client].predict_log_proba(rows)), _of(head))
@@ -149,7 +150,7 @@ def within(clients: Clients) -> Aligned:
     total = sum(parts[1:], parts[0])
     head = heads.LDA(priors="uniform").fit_release(_Sums(_Governing(schema), total.real()))
     own = [
-        heads.Personal(head, prior=False, offset=True, pull=PULL / len(rows)).fit(rows, labels)
+        Personal(head, prior=False, offset=True, pull=PULL / len(rows)).fit(rows, labels)
         for rows, labels in zip(clients.rows, clients.labels, strict=True)
     ]
     return Aligned(lambda client, rows: _spread(head.classes_, own[client].predict_log_proba(rows)), _of(head))

@@ -28,6 +28,7 @@ from benchmarks.alignment.partitions import Part, difference, divided, own_mix
 from benchmarks.data import tasks
 from benchmarks.measuring import Row, Rows, Tables, command
 from privstats import heads, session
+from privstats.contrib.personal import Personal
 from privstats.randomness import seeded
 from privstats.transforms import CentreRows, UnitNorm, apply
 
@@ -146,7 +147,7 @@ def _privacy(epsilon: float) -> ps.Privacy | ps.NoPrivacy:
 
 def _judged(head: heads.LDA, party: Party) -> tuple[float, ...]:
     known = np.flatnonzero(np.isin(party.labels, head.classes_))[:OFFSET_RECORDS]
-    own = heads.Personal(head, prior=False, offset=True).fit(party.rows[known], party.labels[known])
+    own = Personal(head, prior=False, offset=True).fit(party.rows[known], party.labels[known])
     right = [each.predict(party.test) == party.truth for each in (head, own)]
     return (*(float(each.mean()) for each in right), *(float(party.weights @ each) for each in right))
 

@@ -1,6 +1,6 @@
 """Do forecasts of hazard ratios promise what the reader then reports?
 
-    python -m benchmarks.inference.forecasts --save --runs 200
+    python -m benchmarks.inference.forecasts --save --runs 1000
 
 A forecast draws 100 releases from public guesses: the share of the rarest stratum, the number of events. "reported" is
 of other persons, whose ratios, strata and leaving the guesses do not know: the arm's log ratio is .5, that of age .4,
@@ -12,13 +12,14 @@ from __future__ import annotations
 import argparse
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 import privstats as ps
 from benchmarks.inference.coverings import Answer, promise, ran, tallied
 from benchmarks.inference.hazards import AGE, CLIENTS, FOLLOWED, two_columns
-from benchmarks.inference.runs import add_options, ends, others_of
+from benchmarks.inference.runs import add_options, add_row, ends, others_of, table_of
 from benchmarks.measuring import Row, Tables, command
 from privstats import course as courses
 from privstats import inference as inf
@@ -83,12 +84,17 @@ def promised(strata: int, rarest: float | None, rounds: int | None, records: int
 
 
 def tables(options: argparse.Namespace) -> Tables:
-    """A table per design."""
+    """A table per design; with ``--row`` one of its rows alone, between the stored ones."""
     runs, cells = (2, CELLS[:1]) if options.quick else (options.runs, CELLS)
     for title, design in list(DESIGNS.items())[: 1 if options.quick else None]:
         if options.only in title:
-            yield title, [promised(*design, *cell, runs) for cell in cells]
+            yield from table_of(NAME, title, cells, partial(promised, *design, runs=runs), options.row)
+
+
+def _options(parser: argparse.ArgumentParser) -> None:
+    add_options(parser)
+    add_row(parser)
 
 
 if __name__ == "__main__":
-    command(NAME, __doc__, tables, add_options, others_of(NAME))
+    command(NAME, __doc__, tables, _options, others_of(NAME))

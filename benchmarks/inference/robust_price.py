@@ -28,7 +28,10 @@ World: TypeAlias = Callable[[bool], Callable[[int, float], Way]]
 
 WORLDS: dict[str, tuple[World, list[tuple[int, float]]]] = {
     "logistic, 6 rounds": (partial(bent, 0.0, -3.0), [(20_000, 8.0), (5_000, 3.0), (5_000, 1.0)]),
-    "hazards, 6 rounds": (partial(bent_hazards, 0.0), [(20_000, 8.0), (20_000, 3.0)]),
+    "hazards, 6 rounds": (
+        partial(bent_hazards, 0.0),
+        [(20_000, 8.0), (20_000, 3.0), (5_000, 8.0), (5_000, 3.0), (2_000, 8.0)],
+    ),
     "Poisson, bound 8, 5 rounds": (partial(counts, 0.0, -0.7, 8.0), [(50_000, 8.0), (10_000, 8.0)]),
     "Poisson, bound 20, 5 rounds": (partial(counts, 0.0, -0.7, 20.0), [(50_000, 8.0), (10_000, 8.0)]),
 }

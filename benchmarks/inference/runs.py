@@ -5,19 +5,42 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from benchmarks.measuring import RESULTS
+from benchmarks.measuring import RESULTS, Row, Tables
 from threat_models.bounds import clopper_pearson
 
-__all__ = ["add_options", "ends", "others_of", "stored"]
+__all__ = ["add_options", "add_row", "ends", "others_of", "stored", "table_of"]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """``--runs`` and ``--only``."""
     parser.add_argument("--runs", type=int, default=500, help="releases per cell")
     parser.add_argument("--only", default="", help="tables whose title has this word; the others stay as they are")
+
+
+def add_row(parser: argparse.ArgumentParser) -> None:
+    """``--row``."""
+    parser.add_argument("--row", type=int, help="this row of each table alone, from 1; stored rows stay as they are")
+
+
+def table_of(
+    name: str, title: str, cells: Sequence[tuple[Any, ...]], measure: Callable[..., Row], row: int | None = None
+) -> Tables:
+    """Yield a table with a row for each cell; with ``--row`` that row is measured alone, between the stored ones.
+
+    Args:
+        name: of the benchmark whose stored rows stay.
+        row: from 1; None measures all. A table with fewer cells is left out.
+    """
+    if row is None:
+        yield title, [measure(*cell) for cell in cells]
+    elif 1 <= row <= len(cells):
+        rows = list(stored(name).get(title, []))
+        if row > len(rows) + 1:
+            raise SystemExit(f"--row must be at most {len(rows) + 1} of {title!r}, whose rows before it are stored")
+        yield title, [*rows[: row - 1], measure(*cells[row - 1]), *rows[row:]]
 
 
 def others_of(name: str) -> Callable[[argparse.Namespace], dict[str, Any]]:

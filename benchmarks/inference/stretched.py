@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -25,7 +25,7 @@ import privstats as ps
 from benchmarks.inference import cell_worlds
 from benchmarks.inference.coverings import Answer, Array, Way, dealt, plan_of, promise, ran, tallied
 from benchmarks.inference.readers import intervals_of
-from benchmarks.inference.runs import add_options, ends, others_of, stored
+from benchmarks.inference.runs import add_options, add_row, ends, others_of, table_of
 from benchmarks.measuring import Row, Tables, command
 from privstats import course as courses
 from privstats import inference as inf
@@ -628,20 +628,13 @@ def tables(options: argparse.Namespace) -> Tables:
     """A row per world; with ``--row`` that row alone, between the stored ones."""
     runs, few = (2, 1) if options.quick else (options.runs, None)
     for title, worlds in EDGES.items():
-        if options.only not in title:
-            continue
-        if options.row is None:
-            yield title, [covered(*world, runs) for world in worlds[:few]]
-        elif options.row <= len(worlds):
-            rows, place = list(stored(NAME).get(title, [])), int(options.row) - 1
-            if place > len(rows):
-                raise SystemExit(f"--row must be at most {len(rows) + 1} of {title!r}, whose rows before it are stored")
-            yield title, [*rows[:place], covered(*worlds[place], runs), *rows[place + 1 :]]
+        if options.only in title:
+            yield from table_of(NAME, title, worlds[:few], partial(covered, runs=runs), options.row)
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
     add_options(parser)
-    parser.add_argument("--row", type=int, help="this row of each table alone, from 1; stored rows stay as they are")
+    add_row(parser)
 
 
 def covered(assumed: str, stretched: str, records: int, epsilon: float, makes: Any, runs: int) -> Row:

@@ -23,7 +23,7 @@ from benchmarks.measuring import RESULTS, Row, Rows, Tables, standard_error
 from benchmarks.raw_tables.known import Known
 from benchmarks.raw_tables.sets import SPLITS, TABLES, RawTable, Split, splits
 
-__all__ = ["DELTA", "EPSILONS", "SCORES", "TITLE", "Way", "Ways", "lines_of", "options", "tables_of"]
+__all__ = ["DELTA", "EPSILONS", "SCORES", "TITLE", "Way", "Ways", "lines_of", "options", "present", "tables_of"]
 
 Way: TypeAlias = Callable[[Known, Sequence[Split], float], Sequence[NDArray[np.float64]]]
 """From what is known of the table, splits and an epsilon: per split the test records' probabilities of a positive."""
@@ -99,7 +99,7 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 def tables_of(ways: Ways, name: str, chosen: argparse.Namespace) -> Tables:
     """What was run on, then a table per raw table, again after every block of splits."""
-    there = {each.name: each for each in _chosen(chosen)}
+    there = {each.name: each for each in present(["cancer"] if chosen.quick else chosen.tables)}
     found = _saved(chosen.json or RESULTS / f"{name}.json") if chosen.keep and not chosen.quick else {}
     loaded = {each: table.load() for each, table in there.items()}
     yield ABOUT, [_about(there[each], *loaded[each]) for each in there]
@@ -146,10 +146,10 @@ def lines_of(
         yield title, list(found.values())
 
 
-def _chosen(chosen: argparse.Namespace) -> Iterator[RawTable]:
-    """The tables that are asked for and here; the bundled one of a quick run."""
+def present(names: Sequence[str] | None) -> Iterator[RawTable]:
+    """Yield the tables with these names, or all; one whose package is missing is left out with the reason."""
     for table in TABLES:
-        if (table.name == "cancer") if chosen.quick else (chosen.tables is None or table.name in chosen.tables):
+        if names is None or table.name in names:
             try:
                 table.frame()
             except ImportError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,6 +15,7 @@ from privstats.cli.parts.terminal import say, writable
 from privstats.cli.parts.verifying import PassphraseFile, identity_of
 from privstats.errors import DataError, PlanError
 from privstats.files.atomic import atomic_write
+from privstats.plug_ins import of_contrib
 
 if TYPE_CHECKING:
     from privstats.workflows import report as pages
@@ -104,10 +106,8 @@ def _require_its_own(ethics: bool, evidence: bool, beside: Beside, search: Searc
 
 def _write(statement: pages.Statement, page: Path, signer: ps.secagg.Identity | None) -> None:
     from privstats.files.envelope import sign_beside, signature_path
-    from privstats.workflows import report as pages
 
-    texts = {PAGE: pages.page_of, ETHICS: pages.ethics_page, EVIDENCE: pages.evidence_page}
-    text = texts[page.name](statement)
+    text = _writer(page.name)(statement)
     earlier = signature_path(page)
     if signer is None and earlier.exists():
         earlier.unlink()
@@ -115,10 +115,19 @@ def _write(statement: pages.Statement, page: Path, signer: ps.secagg.Identity | 
     atomic_write(page, text.encode(), shared=True)
     say(f"wrote {page.name} to {page.parent}")
     if page.name == EVIDENCE:
-        atomic_write(page.parent / BILL, pages.cbom(statement.plan, statement.course).encode(), shared=True)
+        bill = of_contrib("bill", "privstats report --evidence")(statement.plan, statement.course)
+        atomic_write(page.parent / BILL, bill.encode(), shared=True)
         say(f"wrote {BILL} next to it: the bill of materials of the plan's cryptography, CycloneDX 1.6")
     if signer is not None:
         say(f"signed it in {sign_beside(page, text.encode(), signer, DataError)}")
+
+
+def _writer(name: str) -> Callable[[pages.Statement], str]:
+    from privstats.workflows import report as pages
+
+    if name == EVIDENCE:
+        return of_contrib("evidence", "privstats report --evidence")  # type: ignore[no-any-return]
+    return pages.ethics_page if name == ETHICS else pages.page_of
 
 
 def _findings(name: str, find: pages.Finder, plan: ps.Plan, search: Search) -> list[pages.Finding]:

@@ -167,8 +167,6 @@ class Noise:
         """Return the largest noise of a release, in real units: all shares, no layer removed."""
         return self.sigma_at_levels([self.levels[0]] * clients) if self.levels else self.released_sigma(clients)
 
-    most_sigma = max_sigma  # name of an earlier version
-
     def sigma_at_levels(self, left_for: Iterable[int]) -> dict[str, float]:
         """Return a release's noise in real units; each survivor's share is sized for its level in ``left_for``."""
         surplus = math.sqrt(math.fsum(1 / self._honest(level) for level in left_for))

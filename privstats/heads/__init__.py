@@ -11,12 +11,6 @@ from privstats.heads.registry import HEADS, head_class
 from privstats.lazy_names import lazy_names
 
 if TYPE_CHECKING:  # a head that is not here works, and its type is Any
-    from privstats.contrib.heads.fisher_mix import FisherMix as FisherMix
-    from privstats.contrib.heads.low_rank import LowRankQDA as LowRankQDA
-    from privstats.contrib.heads.party_discriminant import PartyDiscriminant as PartyDiscriminant
-    from privstats.contrib.heads.proto_hyper import ProtoHyper as ProtoHyper
-    from privstats.contrib.personal.head import Personal as Personal
-    from privstats.contrib.personal.head import with_local_transform as with_local_transform
     from privstats.heads.diagnostics import FewRecordsWarning as FewRecordsWarning
     from privstats.heads.diagnostics import OneClassWarning as OneClassWarning
     from privstats.heads.diagnostics import UnlikeColumnsWarning as UnlikeColumnsWarning

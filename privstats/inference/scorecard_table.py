@@ -409,7 +409,7 @@ def _of_lengths(card: Scorecard) -> Iterator[str]:
     low, high = card.discrepancies.factors
     yield (
         f"The sum of points is not the head's score: it misses the log odds by about {missed} (root mean square; by "
-        "cell in the last column), and by more where columns are correlated: on five tables up to 1.7 times as much. "
+        "cell in the last column), and by more where columns are correlated: on five tables up to 1.9 times as much. "
         "The head multiplies all points by one factor per record, its typical length over the record's own: "
         f"{low:.2f} to {high:.2f} in nine of ten records. Use scores, explain or sql of the scorecard, or the head "
         "itself, for a record's score; these agree. Misses and factors are those of records sampled from the shares, "

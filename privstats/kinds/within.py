@@ -67,7 +67,7 @@ class WithinSchema(Kind):
     With ``z = (onehot(y), x)`` a client uploads its counts N and ``Q = sum z z' - (sum z)(sum z)' / (n + lambda)``. Q
     has the blocks L ``(C, C)``, A ``(C, d)`` and B ``(d, d)``. Their sums over clients yield the class means of least
     squares with client effects, ``m = L^+ A``, and the scatter ``B - A' m``. Prediction needs the local offset
-    (``heads.Personal(head, offset=True)``). Record-level DP costs up to four times the sensitivity of B
+    (``Personal(head, offset=True)``). Record-level DP costs up to four times the sensitivity of B
     (docs/alignment.md).
 
     Guarantee:

@@ -13,7 +13,7 @@ from privstats.schema import Categories, Schema
 from privstats.transforms import Cells
 
 if TYPE_CHECKING:
-    from privstats.schema import EffectSchema, ScoreSchema
+    from privstats.schema import EffectSchema, HazardSchema, ScoreSchema
 
 _EXACT: Mapping[str, str] = {
     "counts": "WARNING: exact count tables reveal every cell of one record, and suppressing small cells does not help "
@@ -137,20 +137,37 @@ def gap_facts(schema: Any) -> list[str]:
     ]
 
 
-def _of_score(schema: ScoreSchema) -> list[str]:
-    if schema.family != "poisson" or schema.errors:
-        return gap_facts(schema)
+_UNSURE: Mapping[str, str] = {
+    "hazard": "that hazards are proportional given the columns",
+    "logistic": "that log odds are linear in the columns",
+    "poisson": "that the variance of counts with equal columns equals their mean, and counts of visits or relapses "
+    "usually vary more",
+}
+"""What standard errors by the model assume, by task or family."""
+
+
+def _errors_of(schema: HazardSchema | ScoreSchema, model: str) -> list[str]:
+    """State the assumption of a plan without robust errors."""
+    if schema.errors:
+        return []
     return [
-        *gap_facts(schema),
-        "intervals will assume that the variance of counts with equal columns equals their mean; counts of visits or "
-        'relapses usually vary more, and intervals then miss too often: set errors = "robust", which assumes no '
-        "variance, for 5 % of the budget",
+        f"intervals will assume {_UNSURE[model]}; where that is false they miss too often: set errors = "
+        '"robust", which does not assume it, for 5 % of the budget'
     ]
+
+
+def _of_hazard(schema: HazardSchema) -> list[str]:
+    return [*number_facts(schema), *_errors_of(schema, schema.task)]
+
+
+def _of_score(schema: ScoreSchema) -> list[str]:
+    propensity = schema.by_arm or schema.missing  # rounds for the weights of an effect, which no table reads
+    return [*gap_facts(schema), *([] if propensity else _errors_of(schema, schema.family))]
 
 
 _OF_KIND: Mapping[str, Callable[[Any], list[str]]] = {
     "effect": _of_effect,
-    "hazard": number_facts,
+    "hazard": _of_hazard,
     "ridge": gap_facts,
     "score": _of_score,
 }

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit
 
 from benchmarks import inference_tables, table
-from benchmarks.inference import coverings, peers_of_sites, repeated, stretched
+from benchmarks.inference import coverings, peers_of_sites, repeated, runs, stretched
 from benchmarks.inference.coverings import Answer, Peer, compared, tallied
 from privstats.errors import ReleaseError
 from privstats.randomness import seeded
@@ -95,12 +95,12 @@ def test_odal_is_close_to_the_pooled_maximum():
 
 def test_one_row_is_measured_between_those_that_are_stored(monkeypatch):
     monkeypatch.setattr(stretched, "EDGES", {"a": [("", each, 1, 1.0, None) for each in "xyz"], "b": []})
-    monkeypatch.setattr(stretched, "covered", lambda *world: world[1])
-    monkeypatch.setattr(stretched, "stored", lambda _: {"a": ["old x", "old y"]})
+    monkeypatch.setattr(stretched, "covered", lambda *world, **_: world[1])
+    monkeypatch.setattr(runs, "stored", lambda _: {"a": ["old x", "old y"]})
     options = Namespace(quick=False, runs=3, only="", row=1)
     assert list(stretched.tables(options)) == [("a", ["x", "old y"])]
     assert list(stretched.tables(Namespace(**{**vars(options), "row": 3}))) == [("a", ["old x", "old y", "z"])]
-    monkeypatch.setattr(stretched, "stored", lambda _: {})
+    monkeypatch.setattr(runs, "stored", lambda _: {})
     with pytest.raises(SystemExit, match="--row must be at most 1 of 'a'"):
         list(stretched.tables(Namespace(**{**vars(options), "row": 3})))
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import privstats as ps
+from privstats.contrib.personal import Personal
 
 X = np.eye(3)[np.arange(60) % 2] + 0.05 * np.random.default_rng(0).normal(size=(60, 3))
 Y = np.arange(60) % 2
@@ -22,7 +23,7 @@ def run(privstats, tmp_path):
     (tmp_path / "plan.toml").write_text(private.release_.plan.to_toml())
     exact = ps.heads.LDA().fit(X, Y)
     exact.save(tmp_path / "exact")
-    ps.heads.Personal(private).fit(X, Y).save(tmp_path / "own")
+    Personal(private).fit(X, Y).save(tmp_path / "own")
     exact.provenance_ = ps.heads.Provenance()
     exact.save(tmp_path / "unknown")
 

@@ -426,12 +426,12 @@ def test_a_study_of_an_effect_or_of_hazards_is_asked_for_and_becomes_a_course(in
     assert course.plan.key_agreement == "mlkem768-x25519"
 
 
-def test_robust_errors_of_hazards_are_an_answer(init):
-    init("plain.toml", "--yes", *words_of(HAZARDS), code=0)
-    init("robust.toml", "--yes", *words_of({**HAZARDS, "errors": "robust"}), code=0)
-    plain, robust = (ps.Plan.read(name).schema for name in ("plain.toml", "robust.toml"))
-    assert (plain.errors, robust) == (None, replace(plain, errors="robust"))
-    assert "errors" not in Path("plain.toml").read_text()
+def test_errors_of_hazards_are_robust_unless_an_answer_trusts_the_model(init):
+    init("robust.toml", "--yes", *words_of(HAZARDS), code=0)
+    init("model.toml", "--yes", *words_of({**HAZARDS, "errors": "model"}), code=0)
+    robust, model = (ps.Plan.read(name).schema for name in ("robust.toml", "model.toml"))
+    assert (robust.errors, model) == ("robust", replace(robust, errors=None))
+    assert "errors = " not in Path("model.toml").read_text()
     refused = init("other.toml", "--yes", *words_of({**HAZARDS, "errors": "HC1"}))
     assert "errors must be 'robust' or omitted, got 'HC1'" in str(refused.exception)
 

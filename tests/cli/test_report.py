@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import privstats as ps
+from privstats.contrib.evidence import cbom
 from privstats.workflows import report as pages
 from privstats.workflows.report import Finding
 from tests import made
@@ -50,7 +51,7 @@ def test_an_authority_gets_one_table_and_the_bill_of_the_cryptography(privstats,
     done = privstats("report", "plan.toml", "--evidence", "--attack", "--out", "page", cwd=folder, code=0)
     assert [line.split()[1] for line in done.stdout.splitlines()] == ["evidence.html", "cbom.json"]
     assert "Measured: informed, AUC .55." in (folder / "page" / "evidence.html").read_text("utf-8")
-    assert (folder / "page" / "cbom.json").read_text("utf-8") == pages.cbom(PLAN)
+    assert (folder / "page" / "cbom.json").read_text("utf-8") == cbom(PLAN)
     assert privstats("report", "plan.toml", "--evidence", "--out", "page", cwd=folder).returncode == 2  # it is there
 
 

@@ -15,11 +15,12 @@ import pytest
 
 import privstats as ps
 from privstats.cli.parts.party_facts import _spending
+from privstats.contrib.evidence import cbom, evidence_page
 from privstats.contrib.evidence.table import evidence
 from privstats.course import DisjointRounds, Single, spend, write
 from privstats.course.promise import total_of
 from privstats.heads.provenance import Provenance
-from privstats.workflows.report import Finding, Statement, cbom, ethics_page, evidence_page, explanations, page_of
+from privstats.workflows.report import Finding, Statement, ethics_page, explanations, page_of
 from tests import made
 from tests.contrib.alignment.cohort import PROMISE, PUBLIC
 from tests.contrib.alignment.cohort import first as aligned

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 import privstats as ps
 from privstats import heads
+from privstats.contrib.personal import Personal
 from privstats.errors import DataError, ReleaseError
 from privstats.files.envelope import FORMATS, Content, full_content, is_signed_by, sign_beside, signature_path
 from privstats.heads.persistence import FORMAT as HEADS
@@ -41,7 +42,7 @@ def a_head():
 
 def a_personal_head():
     head = a_head()
-    return heads.Personal(head, offset=True, pull=1.0).fit(np.eye(3), head.classes_[[0, 1, 0]])
+    return Personal(head, offset=True, pull=1.0).fit(np.eye(3), head.classes_[[0, 1, 0]])
 
 
 def published_values():
@@ -76,7 +77,7 @@ class Sample:
 SAMPLES = {
     "privstats-release": Sample(a_release, ps.Release.load, operator.eq),
     "privstats-head": Sample(a_head, heads.load, same_heads),
-    "privstats-personal-head": Sample(a_personal_head, heads.Personal.load, same_personal_heads),
+    "privstats-personal-head": Sample(a_personal_head, Personal.load, same_personal_heads),
     "privstats-published": Sample(published_values, Published.load, same_values),
 }
 

@@ -12,6 +12,7 @@ from safetensors.numpy import load as load_tensors
 from sklearn.base import clone
 
 import privstats as ps
+from privstats.contrib.personal import Personal
 from privstats.course.alone import single_party_plan
 from privstats.files.envelope import Content, safetensors_metadata
 from privstats.heads.persistence import FORMAT
@@ -157,9 +158,9 @@ def test_attack_an_exact_head_takes_no_promise_from_a_release_that_lacks_its_sta
 
 
 def test_one_clients_own_head_is_exact_and_the_release_inside_is_not(tmp_path):
-    own = ps.heads.Personal(fitted("LDA", "private")).fit(X, Y)
+    own = Personal(fitted("LDA", "private")).fit(X, Y)
     own.save(tmp_path / "own")
-    again = ps.heads.Personal.load(tmp_path / "own")
+    again = Personal.load(tmp_path / "own")
     assert own.provenance_ == again.provenance_ == EXACT
     assert again.head.provenance_ == own.head.provenance_
     assert again.head.provenance_.covered

@@ -11,6 +11,7 @@ from scipy.special import softmax
 
 import privstats as ps
 from benchmarks.inference import card_bands
+from benchmarks.probability_sentences import cards_ratio
 from privstats import randomness
 from privstats.inference.cell_design import Intervals
 from privstats.inference.row_lengths import Lengths
@@ -254,6 +255,7 @@ def test_a_card_of_rounds_has_the_score_of_the_head_and_states_what_points_alone
     assert not card.exact
     text = " ".join(str(card).split())
     assert "The sum of points is not the head's score" in text
+    assert f"on five tables up to {cards_ratio():.1f} times as much" in text
     assert card.discrepancies is not None
     places = CELLS.indices(CELLS.codes(table))
     alone = card.base[0] + sum(column.points[0, places[:, j]] for j, column in enumerate(card.columns))

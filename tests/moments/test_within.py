@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import privstats as ps
 from privstats import heads
+from privstats.contrib.personal import Personal
 from privstats.encoding import flatten, unflatten
 from privstats.errors import DataError, ReleaseError, SchemaError
 from privstats.kinds.within import within_moments
@@ -159,9 +160,7 @@ def test_heads_read_it_and_shifted_clients_are_told_apart():
     def accuracy(schema):
         plan = ps.Plan(schema=schema, cohort=cohort, privacy=ps.NoPrivacy())
         head = heads.LDA().fit_release(ps.simulate(plan, [(X[::2], y[::2]) for X, y in shards]))
-        own = [
-            heads.Personal(head, offset=True, pull=0.05).fit(X[::2], y[::2]).score(X[1::2], y[1::2]) for X, y in shards
-        ]
+        own = [Personal(head, offset=True, pull=0.05).fit(X[::2], y[::2]).score(X[1::2], y[1::2]) for X, y in shards]
         return np.mean(own)
 
     assert accuracy(ps.WithinSchema(C, D, 40.0, pull=1, n_max=200)) > 0.97

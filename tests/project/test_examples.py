@@ -14,6 +14,7 @@ import privstats as ps
 
 ROOMS = [
     "privstats", "privstats.course", "privstats.dp", "privstats.encoding", "privstats.contrib.client_updates",
+    "privstats.contrib.personal",
     "privstats.engines.flower", "privstats.engines.journal", "privstats.engines.loopback", "privstats.errors",
     "privstats.estimates.filter_bank", "privstats.estimates.regression",
     "privstats.estimates.score", "privstats.estimates.softmax", "privstats.estimates.recipes",

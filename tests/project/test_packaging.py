@@ -61,7 +61,7 @@ def test_without_an_address_the_description_has_no_link_that_could_be_dead(hook,
 def test_with_an_address_every_link_and_url_is_absolute(hook, monkeypatch):
     filled = metadata(hook, monkeypatch, "https://example.org/privstats/")
     assert not RELATIVE.search(filled["readme"]["text"])
-    assert "(https://example.org/privstats/docs/protocol.md)" in filled["readme"]["text"]
+    assert "(https://example.org/privstats/docs/core.md)" in filled["readme"]["text"]
     assert filled["urls"]["Homepage"] == "https://example.org/privstats"
     for url in filled["urls"].values():
         assert url.startswith("https://example.org/privstats")

@@ -19,6 +19,7 @@ from privstats.cli.course import _facts, _print_check
 from privstats.cli.parts.party_facts import _spending, standing
 from privstats.cli.parts.verifying import together
 from privstats.cli.plan import _of_course
+from privstats.contrib.evidence import evidence_page
 from privstats.contrib.streams.command import _cost
 from privstats.course import Single
 from privstats.dp.privacy import MODELS
@@ -26,7 +27,7 @@ from privstats.printable.budget import plan_html
 from privstats.review import certificate_checker
 from privstats.review.certificate import certificate_text
 from privstats.secagg.interactive.random_graph import COMMITTEE
-from privstats.workflows.report import Statement, ethics_page, evidence_page, page_of
+from privstats.workflows.report import Statement, ethics_page, page_of
 from tests import made
 from tests.course.test_base import Listed
 from tests.plan.random_plans import PANEL

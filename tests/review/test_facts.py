@@ -38,14 +38,42 @@ def test_open_cut_points_are_told_with_the_course_that_finds_them():
     assert told(plan(schema=replace(schema, transform=(closed,))), "cut points") is None
 
 
-def test_counts_whose_variance_is_assumed_are_named_before_the_budget_is_spent():
-    constant = (ps.transforms.ConstantFeature(1.0),)
-    schema = ps.ScoreSchema(2, 2.0, family="poisson", target_bound=8.0, transform=constant)
-    subject = ps.Newton.start(schema, ps.Cohort(2, 2, 50_000), made.promise(epsilon=8.0)).first
-    assert 'set errors = "robust"' in told(subject, "counts with equal columns")
-    assert told(replace(subject, schema=replace(schema, errors="robust")), "counts with equal columns") is None
-    logistic = ps.ScoreSchema(2, 2.0, transform=constant)
-    assert told(replace(subject, schema=logistic), "counts with equal columns") is None
+_ROUNDS = ps.ScoreSchema(2, 2.0, transform=(ps.transforms.ConstantFeature(1.0),))
+_COUNTS = replace(_ROUNDS, family="poisson", target_bound=8.0)
+_PERSONS = ps.HazardSchema(
+    2,
+    2.0,
+    bins=ps.Bins("months", (0, 6, 12)),
+    event="died",
+    feature_names=("arm",),
+    transform=(ps.transforms.ConstantFeature(1.0),),
+)
+
+
+def _assumed(kind, schema):
+    subject = kind.full_plan(schema=schema, cohort=ps.Cohort(2, 2, 50_000), privacy=made.promise(epsilon=8.0))
+    return told(subject, "intervals will assume")
+
+
+@pytest.mark.parametrize(
+    ("kind", "schema", "words"),
+    [
+        (ps.Newton, _COUNTS, "that the variance of counts with equal columns equals their mean"),
+        (ps.Newton, _ROUNDS, "that log odds are linear in the columns"),
+        (ps.Hazard, _PERSONS, "that hazards are proportional given the columns"),
+    ],
+    ids=["poisson", "logistic", "hazard"],
+)
+def test_what_standard_errors_assume_is_named_before_the_budget_is_spent(kind, schema, words):
+    line = _assumed(kind, schema)
+    assert words in line
+    assert 'set errors = "robust"' in line
+    assert _assumed(kind, replace(schema, errors="robust")) is None
+
+
+def test_rounds_of_a_propensity_name_no_standard_errors():
+    assert _assumed(ps.Newton, ps.ScoreSchema(6, 1.0, missing="outcome")) is None
+    assert _assumed(ps.Newton, ps.ScoreSchema(4, 1.0, transform=(ps.transforms.ByArm(1),))) is None
 
 
 @pytest.mark.ci

@@ -359,12 +359,13 @@ QUESTIONS: tuple[Question, ...] = (
         why="As site=north/south, at most four values: Cox's model is stratified by the column, which then has no "
             "ratio; none: one baseline.",
         help="For hazards: strata, as site=north/south. Default: one baseline for all."),
-    _hazard("errors", "model", choices=("model", "robust"), usual="model",
+    _hazard("errors", "robust", choices=("robust", "model"), usual="robust",
         read=lambda said: None if said == "model" else said,
         asks="Do standard errors rely on the model?",
-        why="model: on proportional hazards; robust: on the measured variance of persons' scores, for 5 % of the "
-            "budget, so intervals hold for the estimated ratio even where hazards are not proportional.",
-        help="For hazards: standard errors by model, or robust."),
+        why="robust: on the measured variance of persons' scores, for 5 % of the budget, so intervals hold for the "
+            "estimated ratio even where hazards are not proportional; model: on proportional hazards, so a small study "
+            "reports more ratios.",
+        help="For hazards: standard errors that are robust (default), or by model."),
     _hazard("expected_events", 1000, kind=int,
         asks="How many events are expected, over all parties?",
         why="A public guess: fewer than ten for a span of time are refused, and half widths follow from it.",

@@ -96,7 +96,8 @@ def evidence_page(statement: Statement) -> str:
     """Return the page as one self-contained HTML file, deterministically.
 
     Example:
-        >>> from privstats.workflows.report import Statement, evidence_page
+        >>> from privstats.contrib.evidence import evidence_page
+        >>> from privstats.workflows.report import Statement
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
         >>> "Linkability" in evidence_page(Statement(plan))
         True

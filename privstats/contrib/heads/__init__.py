@@ -1,1 +1,1 @@
-"""Heads of classes that few studies need; each is a name of ``privstats.heads``."""
+"""Heads of classes that few studies need. Entry points register each as a name of ``privstats.heads``."""

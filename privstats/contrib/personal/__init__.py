@@ -1,1 +1,11 @@
-"""One client's own head; its names are in ``privstats.heads``."""
+"""Adapt the head of a release to one client's own records."""
+
+from typing import TYPE_CHECKING
+
+from privstats.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from privstats.contrib.personal.head import Personal as Personal
+    from privstats.contrib.personal.head import with_local_transform as with_local_transform
+else:
+    __getattr__, __dir__ = lazy_names(__name__)

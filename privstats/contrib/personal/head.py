@@ -78,7 +78,8 @@ class Personal(Classifier):
         >>> schema = ps.ClassSchema(2, 2, "NAB", clip_norm=4.0)
         >>> head = ps.heads.LDA().fit_release(ps.Release.exact(schema, ps.measure(schema, X, y)))
         >>> shifted = X + [0.8, 0.0]  # one client's instrument reads too high
-        >>> head.score(shifted, y), ps.heads.Personal(head, offset=True).fit(shifted, y).score(shifted, y)
+        >>> from privstats.contrib.personal import Personal
+        >>> head.score(shifted, y), Personal(head, offset=True).fit(shifted, y).score(shifted, y)
         (0.5, 1.0)
     """
 
@@ -255,6 +256,7 @@ def with_local_transform(head: ClassHead, own: Transform) -> ClassHead:
 
     Example:
         >>> from dataclasses import replace
+        >>> from privstats.contrib.personal import with_local_transform
         >>> first = ps.GaussianSchema(2, clip_norm=8.0, shrinkage=0.1, rounds=1)
         >>> zero, one = (ps.schema.public_values.Values.rounded(each) for each in (np.zeros(2), np.eye(2)))
         >>> reference = ps.course.Reference(mean=zero, covariance=one, schema=first)
@@ -263,7 +265,7 @@ def with_local_transform(head: ClassHead, own: Transform) -> ClassHead:
         >>> own = reference.local(schema.transform[0], X)
         >>> moments = ps.measure(replace(schema, transform=(own,)), X, y)
         >>> head = ps.heads.LDA().fit_release(ps.Release.exact(schema, moments))
-        >>> ps.heads.with_local_transform(head, own).score(X, y)
+        >>> with_local_transform(head, own).score(X, y)
         1.0
     """
     _require_known(head)

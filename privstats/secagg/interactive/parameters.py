@@ -164,8 +164,6 @@ class Parameters:
             return self.min_survivors
         return self.min_survivors + excludable(self.clients, self.neighbours, self.disputes)
 
-    fewest_listed = min_listed  # name of an earlier version
-
     @property
     def bounds(self) -> FailureBounds:
         """The remaining failure probabilities, as log2; -inf in the complete graph."""

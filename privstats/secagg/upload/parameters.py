@@ -105,8 +105,6 @@ class UploadParameters:
         """The minimum number of listed reports: ``min_survivors``."""
         return self.min_survivors
 
-    fewest_listed = min_listed  # name of an earlier version
-
     @property
     def digest(self) -> bytes:
         """32-byte digest of these parameters, the plan and the cryptographic suite."""

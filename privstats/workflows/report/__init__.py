@@ -5,8 +5,6 @@ from typing import TYPE_CHECKING
 from privstats.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from privstats.contrib.evidence.bill_of_materials import cbom as cbom
-    from privstats.contrib.evidence.table import evidence_page as evidence_page
     from privstats.workflows.report.ethics import ethics_page as ethics_page
     from privstats.workflows.report.layout import Cell as Cell
     from privstats.workflows.report.layout import Figure as Figure

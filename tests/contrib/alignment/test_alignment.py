@@ -11,6 +11,7 @@ import pytest
 import privstats as ps
 from privstats import heads
 from privstats.contrib.alignment import barycentre, distance
+from privstats.contrib.personal import with_local_transform
 from privstats.course import Course, Single, spend, verify_next
 from privstats.errors import DataError, HeadError, LedgerError, PlanError, ReleaseError, SchemaError
 from privstats.kinds.gaussians import client_gaussian
@@ -189,13 +190,13 @@ def test_a_second_plan_names_the_transport_and_clients_measure_with_their_own():
     head = heads.LDA().fit_release(release)
     with pytest.raises(SchemaError, match="is the plan's and has no client"):
         head.predict(parts[0][0])
-    mine = heads.with_local_transform(head, own[0])
+    mine = with_local_transform(head, own[0])
     assert np.array_equal(mine.predict(parts[0][0]), head.classes_[head.rule_.best(moved[0])])
     assert mine.preprocessing_ != head.preprocessing_ or mine.preprocessing_.transform[0].of_a_client
     with pytest.raises(HeadError, match="has no such transform"):
-        heads.with_local_transform(head, reference.transport(0.5))
+        with_local_transform(head, reference.transport(0.5))
     with pytest.raises(HeadError, match="not fitted"):
-        heads.with_local_transform(heads.LDA(), own[0])
+        with_local_transform(heads.LDA(), own[0])
 
 
 @pytest.mark.ci

@@ -12,11 +12,12 @@ import msgspec
 import pytest
 
 import privstats as ps
+from privstats.contrib.evidence import cbom, evidence_page
 from privstats.contrib.evidence.bill_of_materials import algorithms
 from privstats.contrib.evidence.table import SIGNERS, TEXTS, evidence
 from privstats.secagg.keys import HYBRID
 from privstats.secagg.protocols import PROTOCOLS
-from privstats.workflows.report import Finding, Statement, cbom, ethics_page, evidence_page, page_of
+from privstats.workflows.report import Finding, Statement, ethics_page, page_of
 from tests import made
 from tests.course.cases import rounds
 from tests.plan.devices import devices_plan

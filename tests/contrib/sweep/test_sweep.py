@@ -149,12 +149,3 @@ def test_the_command_refuses_bad_input_in_one_sentence(privstats, folder, words,
     done = privstats("sweep", *words, cwd=folder, code=2)
     assert message in done.stderr.replace("\n", " ")
     assert "Traceback" not in done.stderr
-
-
-def test_scripts_import_a_sweep_and_a_rival_from_where_they_were():
-    from privstats.contrib.sweep.rivals import Rival
-    from privstats.workflows import rivals as old_rivals
-    from privstats.workflows import sweep as old_sweep
-
-    assert (old_sweep.Axes, old_sweep.sweep, old_rivals.Rival) == (Axes, sweep, Rival)
-    assert old_sweep.__all__ == sorted(ps.contrib.sweep.__all__)

@@ -15,6 +15,7 @@ import pytest
 from privstats.engines.flower import entrypoint_guard, fork_server
 from privstats.engines.flower.fork_server import ForkedPrograms
 from privstats.engines.flower.polling import IDLE, WAKE_UP_PIPE, PollingClock, WakeUpPipe
+from privstats.engines.flower.replaced_names import TESTED
 from privstats.errors import PrivstatsError
 
 ROOT = Path(__file__).parents[3]
@@ -162,10 +163,11 @@ def test_flowers_own_executor_sends_the_words_that_it_would_start(here, monkeypa
     (here / "programs" / "flwr-clientapp").write_text((here / "programs" / "forked").read_text())
     (here / "programs" / "flwr-clientapp").chmod(0o700)
     monkeypatch.setenv(fork_server.PROGRAM, "flwr-clientapp")
-    monkeypatch.setattr(subprocess_executor, "subprocess", subprocess_executor.subprocess)
-    executor = import_module("flwr.supercore.superexec.run_superexec")
-    for name in ("start_parent_process_monitor", "time"):
-        monkeypatch.setattr(executor, name, getattr(executor, name))  # put back after the test
+    for module, names in TESTED.items():
+        for owner, _, name in (each.rpartition(".") for each in names):
+            target = import_module(module)
+            target = getattr(target, owner) if owner else target
+            monkeypatch.setattr(target, name, getattr(target, name))  # put back after the test
     entrypoint_guard._MAINS["flower-superexec"]()
     spec = ExecutionSpec(TaskType.CLIENT_APP, "127.0.0.1:1", "secret", True, None, False, 4, False, 5)
     assert subprocess_executor.SubprocessExecutor().launch(spec).status == "accepted"

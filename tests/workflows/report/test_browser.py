@@ -8,6 +8,7 @@ from importlib.resources import files
 
 import pytest
 
+from privstats.contrib.evidence import evidence_page
 from privstats.workflows import report as pages
 from privstats.workflows.score import Point
 from tests import made
@@ -60,7 +61,7 @@ def written(folder):
     scores = pages.Page("A sweep over several budgets", chart, ("head", *map(str, range(9))), [cells], ["a fact"], PLAN)
     pages.write_page(scores, folder / "scores.html")
     (folder / "privacy_report.html").write_text(pages.page_of(pages.Statement(PLAN, accounts=(), findings=(FINDING,))))
-    (folder / "evidence.html").write_text(pages.evidence_page(pages.Statement(PLAN, findings=(FINDING,))))
+    (folder / "evidence.html").write_text(evidence_page(pages.Statement(PLAN, findings=(FINDING,))))
     (folder / "exact.html").write_text(pages.page_of(pages.Statement(exact)))
     rows = (wordy("rotation-on-the-grid"), wordy("mean-ratio"))
     (folder / "attack.html").write_text(render(LeakageReport("What an attacker learns", "noise", rows, plan="a" * 64)))
