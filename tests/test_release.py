@@ -13,8 +13,8 @@ import privstats as ps
 from privstats.files.envelope import Content
 from privstats.randomness import seeded
 from privstats.release_file import FORMAT, _Manifest
-from privstats.schema.kinds import kind_of
 from tests import made
+from tests.schema.changed import change_kind
 
 
 @pytest.fixture(scope="module")
@@ -225,9 +225,8 @@ def test_a_release_with_another_versions_noise_is_refused_and_names_it(tmp_path,
     def planned():
         return made.plan(schema, ps.Cohort(3, 3, 200), promise)
 
-    row = kind_of(schema)
     with monkeypatch.context() as patch:
-        patch.setattr("privstats.dp.sensitivities.kind_of", lambda _: replace(row, nearer=False))
+        change_kind(patch, "counts", nearer=lambda _: False)
         patch.setattr("privstats.release_file.__version__", "0.1.9")
         plan = planned()
         release = ps.session.aggregate_unmasked(plan, [plan.ring.zeros()] * 3, seeded(1))

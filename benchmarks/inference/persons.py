@@ -127,7 +127,7 @@ class World:
         beside: dict[str, Any] = {}
         if plan.schema.task == "ridge":
             beside["clip_report"] = replace(no_records(plan.schema.features), records=rows)
-        return kind_of(plan.schema).exact(plan.schema, whole, **beside)
+        return kind_of(plan.schema).exact(whole, **beside)
 
 
 def _ill(rng: np.random.Generator, n: int, u: float) -> tuple[Any, Any]:

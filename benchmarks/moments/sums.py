@@ -25,7 +25,6 @@ import privstats as ps
 from benchmarks.measuring import Rows, Tables, command, least_seconds, peak_bytes
 from privstats.encoding import Ring
 from privstats.moments.accumulators import chunk_rows
-from privstats.moments.adders import adder_of
 
 Clocked: TypeAlias = Callable[[Mapping[str, Callable[[], object]]], dict[str, float]]
 
@@ -82,7 +81,7 @@ def moments_of_shape(n: int, d: int, classes: int, least: Clocked, unit: str) ->
 
 def sums(schema: ps.ClassSchema, grid: NDArray[np.int64], y: NDArray[np.int64]) -> object:
     """The sums alone, of rows that are on the grid already."""
-    total, step = adder_of(schema), chunk_rows(schema)
+    total, step = schema.adder(), chunk_rows(schema)
     for start in range(0, len(grid), step):
         total.add(grid[start : start + step].astype(np.float64), y[start : start + step])
     return total.totals()

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,7 +23,7 @@ from benchmarks.data import Split, normal_batch
 from benchmarks.measuring import Row, Tables, command
 from benchmarks.refinement.library import course_of
 from benchmarks.refinement.models import DELTA
-from privstats.kinds.gradients import measured_gradients
+from privstats.moments.opened import Opened
 from privstats.moments.row_cache import RowCache
 from privstats.schema import GradientSchema
 from privstats.schema.public_values import Values
@@ -49,12 +50,14 @@ def row_of(records: int, features: int, classes: int, turns: int) -> Row:
     """The least of the turns of each, and the ratios."""
     X, y = normal_batch(records, features, classes)
     X = X / np.linalg.norm(X, axis=1, keepdims=True)
-    (schema, values), cache = _round((X, X, y, y)), RowCache()
+    schema, values = _round((X, X, y, y))
+    opened = Opened(schema.reading, X, y)
+    kept = replace(opened, cache=RowCache())
     works: dict[str, Callable[[], Any]] = {
         "step": lambda: _step(X, y, np.zeros((classes, features))),
         "products": lambda: _products(X, *(values[name].integers.astype(np.float64) for name in "MW")),
-        "round": lambda: measured_gradients(schema, X, y, values),
-        "again": lambda: measured_gradients(schema, X, y, values, cache=cache),
+        "round": lambda: schema.moments_of(opened, values),
+        "again": lambda: schema.moments_of(kept, values),
     }
     works["again"]()  # the first round of the course
     found = dict.fromkeys(works, float("inf"))

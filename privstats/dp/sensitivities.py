@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 
 from privstats.dp.privacy import Adjacency, Privacy
 from privstats.errors import PlanError
+from privstats.kinds.base import Kind, kind_of
 from privstats.schema import Schema, require_schema
 from privstats.schema.base import by_letter
-from privstats.schema.kinds import kind_of
 
 
 def joint_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency) -> float:
@@ -54,11 +54,7 @@ def joint_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency) 
     weights = _weights(schema, sigmas)
     if adjacency not in ("add-remove", "replace-one"):
         raise PlanError(f"adjacency must be 'add-remove' or 'replace-one', got {adjacency!r}: choose one")
-    square = kind_of(schema).square
-    if square is None:
-        raise PlanError(f"no sensitivity is proved for a {type(schema).__name__}; measure a schema of another kind")
-    _require_proved(schema, weights)
-    return math.sqrt(square(schema, weights, adjacency))
+    return math.sqrt(_proving(schema, weights).move(weights, adjacency))
 
 
 def client_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency, records: float) -> float:
@@ -73,12 +69,10 @@ def client_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency,
         >>> round(ps.dp.client_mu(schema, {"N": 10.0, "A": 10.0}, "add-remove", records=5), 3)
         0.707
     """
-    of_client = kind_of(schema).client_square
-    if of_client is None:
-        return group_mu(schema, sigmas, adjacency, records)
+    require_schema(schema)
     weights = _weights(schema, sigmas)
-    _require_proved(schema, weights)
-    return math.sqrt(of_client(schema, weights, adjacency, records))
+    square = _proving(schema, weights).move_of_client(weights, adjacency, records)
+    return group_mu(schema, sigmas, adjacency, records) if square is None else math.sqrt(square)
 
 
 def group_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency, records: float) -> float:
@@ -128,11 +122,15 @@ def grid_sensitivity(schema: Schema, statistic: str, adjacency: Adjacency) -> fl
     return sensitivity(schema, statistic, adjacency) * schema.scale_of(statistic)
 
 
-def _require_proved(schema: Schema, weights: Mapping[str, float]) -> None:
-    """Refuse a statistic that ``square`` does not cover: it would count as free."""
-    unknown = [statistic for statistic in weights if statistic not in kind_of(schema).proved]
+def _proving(schema: Schema, weights: Mapping[str, float]) -> Kind:
+    """Return the schema; refuse a statistic that ``move`` does not cover, because it would count as free."""
+    kind = kind_of(schema)
+    if not kind.proved:
+        raise PlanError(f"no sensitivity is proved for a {type(schema).__name__}; measure a schema of another kind")
+    unknown = [statistic for statistic in weights if statistic not in kind.proved]
     if unknown:
         raise PlanError(f"no sensitivity is proved for statistic {', '.join(unknown)}; exclude it from the schema")
+    return kind
 
 
 def _weights(schema: Schema, sigmas: Mapping[str, float]) -> dict[str, float]:
@@ -198,7 +196,7 @@ def apart(schema: Schema, statistic: str, adjacency: Adjacency) -> float:
     """
     if adjacency == "add-remove":
         return 1.0
-    return math.sqrt(2) if statistic in kind_of(schema).unsigned(schema) else 2.0
+    return math.sqrt(2) if statistic in kind_of(schema).unsigned else 2.0
 
 
 def default_shares(schema: Schema) -> dict[str, float]:

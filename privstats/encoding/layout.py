@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError
+from privstats.kinds.base import kind_of
 from privstats.schema import Schema
 from privstats.schema.base import Statistic
 
@@ -125,16 +126,12 @@ def unflatten(schema: Schema, vector: NDArray[np.int64]) -> Moments:
         >>> ps.encoding.unflatten(schema, ps.encoding.flatten(moments)) == moments
         True
     """
-    # Imported here, so that checking a plan does not load the code that computes sums.
-    from privstats.moments import kind_of
-
     arrays = blocks_of(schema, vector)
     for row in schema.sent:
         if (arrays[row.letter] % row.factor).any():
             raise DataError("vector has fractional counts, so it is not a plain sum of moments; read it with to_real")
         arrays[row.letter] = arrays[row.letter] // row.factor
-    moments: Moments = kind_of(schema).exact(schema, arrays)
-    return moments
+    return kind_of(schema).exact(arrays)
 
 
 def to_real(schema: Schema, vector: NDArray[np.int64]) -> Any:
@@ -149,9 +146,7 @@ def to_real(schema: Schema, vector: NDArray[np.int64]) -> Any:
         >>> ps.encoding.to_real(schema, vector).A.tolist()
         [[1.0, 0.0], [0.0, 0.5]]
     """
-    from privstats.moments import kind_of
-
-    return kind_of(schema).real(schema, blocks_of(schema, vector))
+    return kind_of(schema).real(blocks_of(schema, vector))
 
 
 def _split(schema: Schema, vector: NDArray[np.int64]) -> dict[str, list[NDArray[np.int64]]]:

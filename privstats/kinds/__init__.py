@@ -11,25 +11,25 @@ from typing import TYPE_CHECKING
 from privstats.tables import LazyRows
 
 if TYPE_CHECKING:
-    from privstats.schema.kinds import Kind
+    from privstats.kinds.base import Kind
 
-KINDS: Mapping[str, Kind] = LazyRows(
+KINDS: Mapping[str, type[Kind]] = LazyRows(
     {
-        "classes": "privstats.kinds.classes:KIND",
-        "ridge": "privstats.kinds.ridge:KIND",
-        "counts": "privstats.kinds.counts:KIND",
-        "scoring": "privstats.kinds.scoring:KIND",
-        "sites": "privstats.kinds.sites:KIND",
-        "score": "privstats.kinds.score:KIND",
-        "hazard": "privstats.kinds.hazard:KIND",
-        "effect": "privstats.kinds.effect.sums:KIND",
-        "gradients": "privstats.kinds.gradients:KIND",
-        "calibration": "privstats.kinds.calibration:KIND",
-        "mean": "privstats.kinds.mean:KIND",
-        "within": "privstats.kinds.within:KIND",
-        "gaussians": "privstats.kinds.gaussians:KIND",
-        "party-softmax": "privstats.kinds.party:KIND",
-        "party-update": "privstats.kinds.party:UPDATE",
+        "classes": "privstats.kinds.classes:ClassSchema",
+        "ridge": "privstats.kinds.ridge:RidgeSchema",
+        "counts": "privstats.kinds.counts:CountSchema",
+        "scoring": "privstats.kinds.scoring:ScoringSchema",
+        "sites": "privstats.kinds.sites:SitesSchema",
+        "score": "privstats.kinds.score:ScoreSchema",
+        "hazard": "privstats.kinds.hazard:HazardSchema",
+        "effect": "privstats.kinds.effect.schema:EffectSchema",
+        "gradients": "privstats.kinds.gradients:GradientSchema",
+        "calibration": "privstats.kinds.calibration:CalibrationSchema",
+        "mean": "privstats.kinds.mean:MeanSchema",
+        "within": "privstats.kinds.within:WithinSchema",
+        "gaussians": "privstats.kinds.gaussians:GaussianSchema",
+        "party-softmax": "privstats.kinds.party:PartySchema",
+        "party-update": "privstats.kinds.party:PartyUpdateSchema",
     }
 )
-"""Each kind by its ``task`` in plan files; a kind is loaded when it is first looked up."""
+"""The class of each kind by its ``task`` in plan files; a class is loaded when it is first looked up."""

@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats import moments
+from privstats.kinds.base import Kind
 from privstats.kinds.classes import ClassSchema
 from privstats.kinds.worst import Record, WorstPair, added, dense, record_of
 from privstats.moments.base import Moments, containers
 from privstats.schema.base import Adjacency, Statistic, by_letter, letters_of
 from privstats.schema.checks import REQUIRED
-from privstats.schema.kinds import Kind
 from privstats.schema.public_values import Values
 from privstats.schema.reading import Labels
 from privstats.schema.rounds import Round, class_rows, settle_round
@@ -27,6 +27,7 @@ from privstats.transforms import Transform
 
 if TYPE_CHECKING:
     from privstats.moments.grid import Ints
+    from privstats.moments.opened import Opened
     from privstats.moments.record_sums import RecordTerms
 
 _TABLE: tuple[Statistic, ...] = (
@@ -46,7 +47,7 @@ FACTORS = (0.3, 0.45, 0.65, 0.85, 1.0, 1.2, 1.5, 1.9, 2.5, 3.3, 4.5)
 
 
 @dataclass(frozen=True)
-class CalibrationSchema(Round):
+class CalibrationSchema(Round, Kind):
     """Hits and confidence of a softmax at published weights: t, eleven numbers.
 
     With ``u = (sqrt(1 - a^2) Mx / |Mx|, a)``, a = 0.1, and ``P_i`` the largest probability of ``softmax(s_i W u)``, a
@@ -83,6 +84,8 @@ class CalibrationSchema(Round):
     )
     table: ClassVar[tuple[Statistic, ...]] = _TABLE
     statistics: ClassVar[str] = letters_of(_TABLE)
+    proved: ClassVar[str] = "t"
+    nearer: ClassVar[bool] = True
 
     features: int = REQUIRED
     classes: int = REQUIRED
@@ -128,6 +131,43 @@ class CalibrationSchema(Round):
         """M ``(d, d)`` and W ``(C, d + 1)``."""
         return {"M": (self.features, self.features), "W": (self.classes, self.features + 1)}
 
+    def move(self, weights: Mapping[str, float], adjacency: Adjacency) -> float:
+        """Return mu^2 of one record (docs/sensitivity.md)."""
+        rest = 1 - (self.steps // self.classes) / self.steps
+        square = max(1.0, 2 * rest**2) if adjacency == "add-remove" else (1 + rest) ** 2 + rest**2
+        return square * weights.get("t", 0.0)
+
+    @classmethod
+    def worst(cls) -> WorstPair:
+        """Return the rule for two data sets that attain the bound."""
+        return WorstPair(_pairs, added(lambda _, record: {("t", 0): dense(record["v"])}))
+
+    @classmethod
+    def containers(cls) -> tuple[Any, Any]:
+        """Return the classes of exact sums and of sums in real units."""
+        return CalibrationMoments, RealCalibrationMoments
+
+    def moments_of(self, records: Opened, values: Mapping[str, Values]) -> Moments:
+        """Return the exact sums of a calibration.
+
+        Guarantee:
+            For all admitted values, every record adds integers as :class:`~privstats.CalibrationSchema` bounds them. A
+            record with NaN or infinite entries adds nothing and is not in ``records``.
+        """
+        sums = moments.grid.sums_of(self, "t")
+        count = 0
+        for rows, labels in moments.rounds.pieces(records):
+            sums["t"].admit(len(rows))
+            gains, fine = _mapped(self, rows, labels, values)
+            sums["t"].partial += gains.sum(axis=0)
+            count += int(np.count_nonzero(fine))
+        return CalibrationMoments(self, sums["t"].result(), count)
+
+    def terms_of(self, records: Opened, values: Mapping[str, Values]) -> RecordTerms:
+        """Return each record's contribution."""
+        several = moments.rounds.pieces(records)
+        return moments.record_sums.RecordTerms.joined(_added(self, rows, y_part, values) for rows, y_part in several)
+
 
 # --- the sums
 
@@ -135,31 +175,6 @@ class CalibrationSchema(Round):
 CalibrationMoments, RealCalibrationMoments = containers(
     "Calibration", CalibrationSchema, _TABLE, ("classes", "features"), "records", "published"
 )
-
-
-def measured_calibration(
-    schema: CalibrationSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
-) -> Moments:
-    """Return the exact sums of a calibration.
-
-    Guarantee:
-        For all admitted values, every record adds integers as :class:`~privstats.CalibrationSchema` bounds them. A
-        record with NaN or infinite entries adds nothing and is not in ``records``.
-    """
-    sums = moments.grid.sums_of(schema, "t")
-    records = 0
-    for rows, labels in moments.rounds.pieces(schema.reading, X, y, progress):
-        sums["t"].admit(len(rows))
-        gains, fine = _mapped(schema, rows, labels, values)
-        sums["t"].partial += gains.sum(axis=0)
-        records += int(np.count_nonzero(fine))
-    return CalibrationMoments(schema, sums["t"].result(), records)
-
-
-def calibration_terms(schema: CalibrationSchema, X: Any, y: Any, values: Mapping[str, Values], *_: Any) -> RecordTerms:
-    """Return each record's contribution."""
-    several = moments.rounds.pieces(schema.reading, X, y, progress=False)
-    return moments.record_sums.RecordTerms.joined(_added(schema, rows, y_part, values) for rows, y_part in several)
 
 
 def _added(
@@ -199,29 +214,10 @@ def calibration_map(schema: CalibrationSchema, unit: Ints, labels: NDArray[np.in
     return gains
 
 
-# --- the sensitivity, and the two data sets that the certificate compares
-
-
-def _square(schema: CalibrationSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
-    rest = 1 - (schema.steps // schema.classes) / schema.steps
-    square = max(1.0, 2 * rest**2) if adjacency == "add-remove" else (1 + rest) ** 2 + rest**2
-    return square * weights.get("t", 0.0)
+# --- the two data sets that the certificate compares
 
 
 def _pairs(schema: CalibrationSchema, _: Mapping[str, float]) -> list[tuple[Record, Record]]:
     rest = schema.steps - schema.steps // schema.classes
     pair = record_of([], v=[[0, rest], [1, rest]]), record_of([], v=[[0, -schema.steps]])
     return [pair, pair[::-1]]
-
-
-KIND = Kind(
-    schema=CalibrationSchema,
-    moments=CalibrationMoments,
-    units=RealCalibrationMoments,
-    measure=measured_calibration,
-    terms=calibration_terms,
-    square=_square,
-    proved="t",
-    nearer=True,
-    worst=WorstPair(_pairs, added(lambda _, record: {("t", 0): dense(record["v"])})),
-)

@@ -11,15 +11,17 @@ from numpy.typing import NDArray
 
 from privstats import moments
 from privstats.errors import SchemaError
+from privstats.kinds.base import Added
 from privstats.kinds.worst import Record, Sums, WorstPair, added, rows_of, vectors, wire
 from privstats.moments.base import Moments, RealMoments, readonly_array, require_room
 from privstats.schema.base import Adjacency, Predicted, Schema, Statistic, classes_of, letters_of
 from privstats.schema.checks import REQUIRED, as_int, checked_class_names, checked_vectors, settle
-from privstats.schema.kinds import Kind, bare
+from privstats.schema.kinds import bare
 from privstats.schema.reading import Labels
 from privstats.transforms import Transform
 
 if TYPE_CHECKING:
+    from privstats.moments.adders import ClassAdder
     from privstats.moments.clip_report import ClipReport
 
 # fmt: off
@@ -46,7 +48,7 @@ _EXACT_BITS = 53  # exact integer bits of float64
 
 
 @dataclass(frozen=True)
-class ClassSchema(Schema):
+class ClassSchema(Added):
     """Moments of a classification task: counts N, sums A, and second moments B, S or D.
 
     Args:
@@ -79,6 +81,8 @@ class ClassSchema(Schema):
     predicts: ClassVar[Predicted | None] = "classes"
     optional: ClassVar[str] = CLASS_STATISTICS.replace("N", "").replace("A", "")
     suppressible: ClassVar[bool] = True
+    proved: ClassVar[str] = "NABSD"
+    nearer: ClassVar[bool] = True
 
     classes: int
     features: int = REQUIRED
@@ -137,6 +141,37 @@ class ClassSchema(Schema):
             f"no sensitivity is proved for {unproved}, sums of third or fourth powers, so no promise may cover them: "
             "omit them from schema.statistics, or set NoPrivacy()"
         )
+
+    @property
+    def unsigned(self) -> str:
+        """Letters with entries that are never negative."""
+        return "NABSD" if self.nonnegative else "ND"
+
+    def move(self, weights: Mapping[str, float], adjacency: Adjacency) -> float:
+        """Return mu^2 of one record (docs/sensitivity.md)."""
+        radius_squared = self.clip_norm**2
+        count = weights.get("N", 0.0)
+        first = weights.get("A", 0.0) * radius_squared
+        second = sum(weights.get(statistic, 0.0) for statistic in "BSD") * radius_squared**2
+        add = count + first + second
+        if adjacency == "add-remove":
+            return add
+        other_class = 2 * add
+        return other_class if self.nonnegative else max(other_class, _opposed(first, second))
+
+    @classmethod
+    def worst(cls) -> WorstPair:
+        """Return the rule for two data sets that attain the bound."""
+        return WorstPair(vectors, added(_of_record))
+
+    @classmethod
+    def containers(cls) -> tuple[Any, Any]:
+        """Return the classes of exact sums and of sums in real units."""
+        return ClassMoments, RealClassMoments
+
+    def adder(self) -> ClassAdder:
+        """Return the adder of sums by class."""
+        return moments.adders.ClassAdder(self)
 
 
 def _check_grid(schema: ClassSchema) -> None:
@@ -253,18 +288,6 @@ def _derived(S: NDArray[Any] | None) -> dict[str, NDArray[Any]]:
 # --- the sensitivity, and the two data sets that the certificate compares
 
 
-def _square(schema: ClassSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
-    radius_squared = schema.clip_norm**2
-    count = weights.get("N", 0.0)
-    first = weights.get("A", 0.0) * radius_squared
-    second = sum(weights.get(statistic, 0.0) for statistic in "BSD") * radius_squared**2
-    add = count + first + second
-    if adjacency == "add-remove":
-        return add
-    other_class = 2 * add
-    return other_class if schema.nonnegative else max(other_class, _opposed(first, second))
-
-
 def _opposed(linear: float, quadratic: float) -> float:
     """Return the maximum over cosines c of 2 linear (1 + c) + 2 quadratic (1 - c^2), where <x, x'> = -c R^2."""
     return (linear + 2 * quadratic) ** 2 / (2 * quadratic) if linear < 2 * quadratic else 4 * linear
@@ -273,18 +296,3 @@ def _opposed(linear: float, quadratic: float) -> float:
 def _of_record(schema: ClassSchema, record: Record) -> Sums:
     small = replace(bare(schema), classes=2, features=2)
     return wire(moments.exact_moments(small, rows_of(schema, [record]), [record["cell"]]))
-
-
-KIND = Kind(
-    schema=ClassSchema,
-    moments=ClassMoments,
-    units=RealClassMoments,
-    measure=lambda schema, X, y, _, progress: moments.accumulators.measured(schema, X, y, progress),
-    terms=lambda schema, X, y, *_: moments.accumulators.terms_on_grid(schema, X, y),
-    adder=lambda schema: moments.adders.ClassAdder(schema),
-    square=_square,
-    proved="NABSD",
-    unsigned=lambda schema: "NABSD" if schema.nonnegative else "ND",
-    nearer=True,
-    worst=WorstPair(vectors, added(_of_record)),
-)

@@ -6,12 +6,12 @@ A value's cell depends on that value and public values and edges alone, so count
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from itertools import accumulate
 from operator import add
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +21,12 @@ from privstats.errors import DataError, SchemaError
 from privstats.intake.columns import Readings
 from privstats.intake.meaning import checked_names
 from privstats.intake.tables import Codes
+from privstats.kinds.base import Kind
 from privstats.kinds.worst import Record, Sums, WorstPair, added, wire
 from privstats.moments.base import Moments, RealMoments
-from privstats.schema.base import Adjacency, Schema, Statistic, letters_of
+from privstats.schema.base import Adjacency, Statistic, letters_of
 from privstats.schema.checks import settle
-from privstats.schema.kinds import Kind, bare
+from privstats.schema.kinds import bare
 from privstats.schema.reading import Reading, Unread
 from privstats.schema.variables import Bins, Variable, plain_variable, variable_of
 from privstats.transforms import Transform, steps_of
@@ -35,8 +36,9 @@ if TYPE_CHECKING:
     from privstats.kinds.numbers import Number
     from privstats.kinds.scoring import ScoringSchema
     from privstats.moments.cells import EdgeReport
-    from privstats.moments.readable import LeftOut
+    from privstats.moments.opened import Opened
     from privstats.moments.record_sums import RecordTerms
+    from privstats.schema.public_values import Values
 
 COUNT_TABLE: tuple[Statistic, ...] = (
     Statistic("T", "cell", (), (0, 0), meaning="how many records each cell of every table holds"),
@@ -48,7 +50,7 @@ MAX_COUNT_CELLS = 1 << 16
 
 
 @dataclass(frozen=True)
-class CountSchema(Schema):
+class CountSchema(Kind):
     """Tables of counts: every record counts 1 in exactly one cell of every table.
 
     Args:
@@ -91,6 +93,8 @@ class CountSchema(Schema):
     clip_norm: ClassVar[float] = 1.0
     nonnegative: ClassVar[bool] = True
     feature_names: ClassVar[None] = None
+    proved: ClassVar[str] = "Txq"
+    nearer: ClassVar[bool] = True
 
     variables: tuple[Variable, ...]
     tables: tuple[tuple[str, ...], ...]
@@ -186,6 +190,53 @@ class CountSchema(Schema):
             "tables": [list(table) for table in self.tables[: len(self.tables) - len(numbers)]],
             **({"numbers": numbers} if numbers else {}),
         }
+
+    @property
+    def unsigned(self) -> str:
+        """Letters with entries that are never negative."""
+        return "Tq"
+
+    def move(self, weights: Mapping[str, float], adjacency: Adjacency) -> float:
+        """Return mu^2 of one record (docs/sensitivity.md)."""
+        if not self.numbers:
+            return move_of_tables(self.tables, weights, adjacency)
+        from privstats.kinds.numbers import square_with_numbers
+
+        return square_with_numbers(self, weights, adjacency)
+
+    @classmethod
+    def worst(cls) -> WorstPair:
+        """Return the rule for two data sets that attain the bound."""
+        return WorstPair(_pairs, added(_of_record), left_out=lambda schema: bool(schema.numbers))
+
+    @classmethod
+    def containers(cls) -> tuple[Any, Any]:
+        """Return the classes of exact sums and of sums in real units."""
+        return CountMoments, RealCountMoments
+
+    def moments_of(self, records: Opened, _: Mapping[str, Values]) -> CountMoments:
+        """Count records of a DataFrame, a mapping of columns, or an array (variables, then numbers).
+
+        Where others are excluded, a declared missing cell also counts non-numbers and values beyond a closed edge.
+
+        Raises:
+            DataError: malformed columns, or y is given.
+            RecordError: a value has no cell, and no record may be excluded; none is counted then.
+        """
+        return reduce(add, (_counted(self, each) for each, _ in _all(self, records)))
+
+    def terms_of(self, records: Opened, _: Mapping[str, Values]) -> RecordTerms:
+        """Return each record's contribution."""
+        several = []
+        for read, fine in _all(self, records):
+            cells = read.cells(self)
+            result = counted_terms(self, fine, cells, read.report)
+            if self.numbers:
+                from privstats.kinds.numbers import number_terms
+
+                result = replace(result, terms=(*result.terms, *number_terms(self, cells, read.numbers)))
+            several.append(result)
+        return moments.record_sums.RecordTerms.joined(several)
 
 
 def _listed(field: str, value: Any, minimum: int = 1) -> tuple[Any, ...]:
@@ -300,47 +351,14 @@ class _Read(NamedTuple):
         ]
 
 
-def measured_counts(schema: CountSchema, X: Any, y: Any, *_: Any) -> CountMoments:
-    """Count records of a DataFrame, a mapping of columns, or an array (variables, then numbers).
-
-    Raises:
-        DataError: malformed columns, or y is given.
-        RecordError: a value has no cell; no record is counted then.
-    """
-    return reduce(add, (_counted(schema, each) for each, _, _ in _all(schema, X, y, readable=False)))
-
-
-def count_terms(schema: CountSchema, X: Any, y: Any, *_: Any) -> RecordTerms:
-    """Return each record's contribution."""
-    return _terms(schema, _all(schema, X, y, readable=False))
-
-
-def counts_of_readable(schema: CountSchema, X: Any, y: Any, *_: Any) -> tuple[CountMoments, LeftOut]:
-    """Count readable records, and report the excluded ones.
-
-    A declared missing cell also counts non-numbers and values beyond a closed edge.
-    """
-    several = list(_all(schema, X, y, readable=True))
-    counts: Any = sum(_counted(schema, each) for each, _, _ in several)
-    return counts, sum((each for _, _, each in several), moments.readable.LeftOut())
-
-
-def count_terms_of_readable(schema: CountSchema, X: Any, y: Any, *_: Any) -> tuple[RecordTerms, LeftOut]:
-    """Return readable records' contributions, and the excluded records."""
-    several = list(_all(schema, X, y, readable=True))
-    return _terms(schema, several), sum((each for _, _, each in several), moments.readable.LeftOut())
-
-
-_Part: TypeAlias = "tuple[_Read, NDArray[np.bool_], LeftOut]"
-
-
-# Read every part of the table: its included records' cells, which records these are, and the excluded ones.
-def _all(schema: CountSchema, X: Any, y: Any, *, readable: bool) -> Iterator[_Part]:
-    for part in _parts(schema, X, y):
+# Read every part of the table: its included records' cells, and which records these are.
+def _all(schema: CountSchema, records: Opened) -> Iterator[tuple[_Read, NDArray[np.bool_]]]:
+    excluded = records.excluded
+    for part in _parts(schema, records.X, records.y):
         columns = _columns(schema, *part)
         codes = {each.name: moments.cells.cells_in(each, columns[each.name]) for each in schema.read}
         for each in schema.read:
-            if not readable:
+            if excluded is None:
                 moments.cells.require_cells(each, columns[each.name], codes[each.name])
             elif not isinstance(each, Categories) and each.missing:
                 codes[each.name][codes[each.name] < 0] = len(each.cells) - 1
@@ -350,13 +368,15 @@ def _all(schema: CountSchema, X: Any, y: Any, *, readable: bool) -> Iterator[_Pa
         if declared is not None and declared.missing:
             gaps = moments.readable.gaps_in(declared, part[0].codes)
             fine, why = fine & ~np.logical_or.reduce(list(gaps.values())), {**why, **gaps}
-        for each in schema.read:
-            why |= moments.readable.spelled(repr(each.name), each, columns[each.name])
-        left_out = moments.readable.LeftOut.of(fine, why, moments.emptied.listed_columns(schema.read, columns))
+        if excluded is not None:
+            for each in schema.read:
+                why |= moments.readable.spelled(repr(each.name), each, columns[each.name])
+            listed = moments.emptied.listed_columns(schema.read, columns)
+            excluded.add(moments.readable.LeftOut.of(fine, why, listed))
         numbers = {name: column.numbers for name, column in columns.items()}
         report = None if schema.transform else moments.cells.EdgeReport.of(schema, numbers)
         cells = {name: each[fine] for name, each in codes.items()}
-        yield _Read(cells, {name: each[fine] for name, each in numbers.items()}, report), fine, left_out
+        yield _Read(cells, {name: each[fine] for name, each in numbers.items()}, report), fine
 
 
 def _counted(schema: CountSchema, read: _Read) -> CountMoments:
@@ -369,19 +389,6 @@ def _counted(schema: CountSchema, read: _Read) -> CountMoments:
     from privstats.kinds.numbers import number_sums
 
     return CountMoments(schema, out, *number_sums(schema, read.cells(schema), read.numbers), read.report)
-
-
-def _terms(schema: CountSchema, parts: Iterable[_Part]) -> RecordTerms:
-    several = []
-    for read, fine, _ in parts:
-        cells = read.cells(schema)
-        result = counted_terms(schema, fine, cells, read.report)
-        if schema.numbers:
-            from privstats.kinds.numbers import number_terms
-
-            result = replace(result, terms=(*result.terms, *number_terms(schema, cells, read.numbers)))
-        several.append(result)
-    return moments.record_sums.RecordTerms.joined(several)
 
 
 def counted_terms(
@@ -419,21 +426,13 @@ def _parts(schema: CountSchema, X: Any, y: Any) -> Iterator[tuple[Any, Any]]:
 # --- the sensitivity, and the two data sets that the certificate compares
 
 
-def square(schema: CountSchema | ScoringSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
+def move_of_tables(tables: Sequence[tuple[str, ...]], weights: Mapping[str, float], adjacency: Adjacency) -> float:
     """Return mu^2 of one record: T's weight times J tables, or times 2 J under replace-one.
 
     Both are attained, because every variable has at least two cells.
     """
-    square = weights.get("T", 0.0) * len(schema.tables)
+    square = weights.get("T", 0.0) * len(tables)
     return square if adjacency == "add-remove" else 2 * square
-
-
-def _square(schema: CountSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
-    if not schema.numbers:
-        return square(schema, weights, adjacency)
-    from privstats.kinds.numbers import square_with_numbers
-
-    return square_with_numbers(schema, weights, adjacency)
 
 
 def _pairs(schema: CountSchema, weights: Mapping[str, float]) -> list[tuple[Record, Record]]:
@@ -460,19 +459,3 @@ def _in_cells(schema: CountSchema, record: Record) -> dict[str, list[Any]]:
         value = variable.values[cell] if isinstance(variable, Categories) else sum(variable.edges[cell : cell + 2]) / 2
         result[variable.name] = [value]
     return result
-
-
-KIND = Kind(
-    schema=CountSchema,
-    moments=CountMoments,
-    units=RealCountMoments,
-    measure=measured_counts,
-    readable=counts_of_readable,
-    terms=count_terms,
-    terms_of_readable=count_terms_of_readable,
-    square=_square,
-    proved="Txq",
-    unsigned=lambda _: "Tq",
-    nearer=True,
-    worst=WorstPair(_pairs, added(_of_record), left_out=lambda schema: bool(schema.numbers)),
-)

@@ -16,19 +16,19 @@ from numpy.typing import NDArray
 
 from privstats import moments
 from privstats.errors import PlanError, SchemaError
+from privstats.kinds.base import Kind
 from privstats.kinds.ridge import RidgeSchema
 from privstats.kinds.worst import WorstPair
 from privstats.moments.base import Moments, RealMoments
-from privstats.schema.base import Adjacency, Schema, Statistic
+from privstats.schema.base import Adjacency, Statistic
 from privstats.schema.checks import REQUIRED, as_int, checked_vectors, settle
-from privstats.schema.kinds import Kind
 from privstats.schema.public_values import Values
 from privstats.schema.reading import Reading, Unread
 from privstats.schema.rounds import target_rows
 from privstats.transforms import Transform, apply
 
 if TYPE_CHECKING:
-    from privstats.moments.readable import LeftOut
+    from privstats.moments.opened import Opened
 
 _TABLE: tuple[Statistic, ...] = (
     Statistic("N", "pooled", (), (0, 0), meaning="how many records there are", share=0.02),
@@ -63,7 +63,7 @@ _TOLERANCE = 2.0**-30  # rounding error of published integers and eigenvalues, r
 
 
 @dataclass(frozen=True)
-class GaussianSchema(Schema):
+class GaussianSchema(Kind):
     """Client Gaussians for SLOT-Align: ``(n, sum x, n Sigma)``, and in rounds ``(n, n (S^1/2 Sigma S^1/2)^1/2)``.
 
     A course builds it (:class:`~privstats.course.Alignment`). Entries are bounded by n R^2 (R = ``clip_norm``) for
@@ -89,6 +89,7 @@ class GaussianSchema(Schema):
         "averages, and how columns vary together, with which the measurements of parties are aligned"
     )
     table: ClassVar[tuple[Statistic, ...]] = _TABLE
+    proved: ClassVar[str] = "NxVM"
 
     features: int = REQUIRED
     clip_norm: float = REQUIRED
@@ -174,6 +175,46 @@ class GaussianSchema(Schema):
         if unit == "client" and self.shrinkage == LEDOIT_WOLF:
             return "Ledoit and Wolf's weight is computed from the records; under a promise set a public shrinkage"
         return ""
+
+    def move(self, weights: Mapping[str, float], adjacency: Adjacency) -> float:
+        """Return one record's weight in its client's clip; no sensitivity, because no plan promises a record.
+
+        ||n Sigma|| <= n R^2, and ||n M||^2 = n^2 tr(S Sigma) <= (n R^2)^2 for every admitted S, up to rounding.
+        """
+        if adjacency != "add-remove":
+            raise PlanError("an alignment promises a client added or removed; set adjacency='add-remove'")
+        radius_squared = self.clip_norm**2
+        return (
+            weights.get("N", 0.0)
+            + weights.get("x", 0.0) * radius_squared
+            + (weights.get("V", 0.0) + weights.get("M", 0.0)) * radius_squared**2
+        )
+
+    @classmethod
+    def worst(cls) -> WorstPair:
+        """Return no pair: these are no sums over records on a grid, so their clip alone bounds them."""
+        return WorstPair(lambda *_: [], lambda *_: {})
+
+    @classmethod
+    def containers(cls) -> tuple[Any, Any]:
+        """Return the classes of exact sums and of sums in real units."""
+        return GaussianMoments, RealGaussianMoments
+
+    def moments_of(self, records: Opened, values: Mapping[str, Values]) -> GaussianMoments:
+        """Return a client's Gaussian, or its part in the round; labels are not read.
+
+        Guarantee:
+            For every admitted S, in integers: diagonal entries are at most n R^2, in squared grid steps, and others at
+            most half of that. Measured as ``client_clip`` measures, the message is at most as long as n records, up to
+            rounding and the eigenvalue floor of :func:`root`.
+        """
+        gaussian = client_gaussian(self, records.whole(), records.progress)
+        n = gaussian.records
+        if not self.reference:
+            return GaussianMoments(self, n, gaussian.total, _truncated(self, n, n * gaussian.covariance))
+        reference = values["S"].real * self.scale**2
+        part = mean_root(root(reference), gaussian.covariance) if n else gaussian.covariance
+        return GaussianMoments(self, n, M=_truncated(self, n, n * part))
 
 
 def _checked_shrinkage(value: object) -> float | str:
@@ -271,9 +312,8 @@ def client_gaussian(schema: GaussianSchema, X: Any, progress: bool = False) -> C
     """Return the Gaussian of a client's clipped grid records."""
     read = target_rows(schema, 1.0, schema.grid_bits)
     records = moments.input_validation.check_features(schema.reading, X).shape[0]
-    sums: Any = moments.accumulators.measured(
-        read, X, np.ones(records), progress
-    )  # with targets of 1, h is the sum of rows
+    opened = moments.opened.Opened(read.reading, X, np.ones(records), progress)
+    sums: Any = moments.accumulators.measured(read, opened)  # with targets of 1, h is the sum of rows
     total = sums.h[:, 0] // read.steps
     if not records:
         return ClientGaussian(0, total, np.zeros((schema.features, schema.features)))
@@ -283,26 +323,6 @@ def client_gaussian(schema: GaussianSchema, X: Any, progress: bool = False) -> C
     share = float(schema.shrinkage) if weight is None else weight
     spherical = np.trace(covariance) / schema.features * np.eye(schema.features)
     return ClientGaussian(records, total, (1 - share) * covariance + share * spherical)
-
-
-def measured_gaussians(
-    schema: GaussianSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
-) -> GaussianMoments:
-    """Return a client's Gaussian, or its part in the round; labels are not read.
-
-    Guarantee:
-        For every admitted S, in integers: diagonal entries are at most n R^2, in squared grid steps, and others at most
-        half of that. Measured as ``client_clip`` measures, the message is at most as long as n records, up to
-        rounding and the eigenvalue floor of :func:`root`.
-    """
-    del y
-    gaussian = client_gaussian(schema, X, progress)
-    n = gaussian.records
-    if not schema.reference:
-        return GaussianMoments(schema, n, gaussian.total, _truncated(schema, n, n * gaussian.covariance))
-    reference = values["S"].real * schema.scale**2
-    part = mean_root(root(reference), gaussian.covariance) if n else gaussian.covariance
-    return GaussianMoments(schema, n, M=_truncated(schema, n, n * part))
 
 
 _SMALLEST_RATIO = 1e-12  # smaller eigenvalues are raised to this part of the largest, against division by 0
@@ -347,38 +367,3 @@ def _on_grid(read: RidgeSchema, X: Any, records: int) -> Iterator[Array]:
             out = np.empty((len(part), read.features))
             moments.grid.feature_grid(read).quantize(part, out)
             yield out
-
-
-# --- the sensitivity, and the two data sets that the certificate compares
-
-
-def _square(schema: GaussianSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
-    """Return one record's weight in its client's clip; no sensitivity, because no plan promises a record.
-
-    ||n Sigma|| <= n R^2, and ||n M||^2 = n^2 tr(S Sigma) <= (n R^2)^2 for every admitted S, up to rounding.
-    """
-    if adjacency != "add-remove":
-        raise PlanError("an alignment promises a client added or removed; set adjacency='add-remove'")
-    radius_squared = schema.clip_norm**2
-    return (
-        weights.get("N", 0.0)
-        + weights.get("x", 0.0) * radius_squared
-        + (weights.get("V", 0.0) + weights.get("M", 0.0)) * radius_squared**2
-    )
-
-
-def _of_readable(schema: GaussianSchema, X: Any, *rest: Any) -> tuple[GaussianMoments, LeftOut]:
-    rows, left_out = moments.readable.readable_rows(schema.reading, X)
-    return measured_gaussians(schema, rows, *rest), left_out
-
-
-KIND = Kind(
-    schema=GaussianSchema,
-    moments=GaussianMoments,
-    units=RealGaussianMoments,
-    measure=measured_gaussians,
-    readable=_of_readable,
-    square=_square,
-    proved="NxVM",
-    worst=WorstPair(lambda *_: [], lambda *_: {}),  # no sum over records on a grid: its clip alone bounds it
-)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from privstats import moments
 from privstats.errors import PlanError, SchemaError
+from privstats.kinds.base import Kind
 from privstats.kinds.classes import ClassSchema
 from privstats.kinds.ridge import RecordSchema, RidgeSchema
 from privstats.kinds.worst import Record, Sums, WorstPair, added, dense, record_of
@@ -22,7 +23,6 @@ from privstats.moments.base import Moments, containers
 from privstats.optional_dependencies import require
 from privstats.schema.base import Adjacency, Statistic, by_letter, letters_of
 from privstats.schema.checks import REQUIRED, settle, size
-from privstats.schema.kinds import Kind
 from privstats.schema.modules import Module, checked_gradients, module_of
 from privstats.schema.public_values import Values
 from privstats.schema.reading import Labels, Targets
@@ -31,8 +31,8 @@ from privstats.transforms import Transform
 
 if TYPE_CHECKING:
     from privstats.moments.gradient_map import Mapped, MappedRows
+    from privstats.moments.opened import Opened
     from privstats.moments.record_sums import RecordTerms
-    from privstats.moments.row_cache import RowCache
 
 # fmt: off
 _TABLE: tuple[Statistic, ...] = (
@@ -52,7 +52,7 @@ _MAX_MODULE_BITS = 13  # squared norms of 4**(2 f) are exact
 
 
 @dataclass(frozen=True)
-class GradientSchema(Round):
+class GradientSchema(Round, Kind):
     """A gradient at published weights: g = sum r u', and kappa = sum k, one number.
 
     - Classes: ``u = (sqrt(1 - a^2) Mx / |Mx|, a)``, a = 0.1, ``p = softmax(W u)``. ``r = q (p - e_y)`` with
@@ -94,6 +94,7 @@ class GradientSchema(Round):
     )
     table: ClassVar[tuple[Statistic, ...]] = _TABLE
     statistics: ClassVar[str] = GRADIENT_STATISTICS
+    proved: ClassVar[str] = "gk"
 
     features: int = REQUIRED
     classes: int | None = None
@@ -182,6 +183,65 @@ class GradientSchema(Round):
         if "c" in values and int(values["c"].integers) < 1:
             raise PlanError("published c must be above 0: it is what residuals are clipped to")
 
+    @property
+    def unsigned(self) -> str:
+        """Letters with entries that are never negative."""
+        return "k"
+
+    def move(self, weights: Mapping[str, float], adjacency: Adjacency) -> float:
+        """Return mu^2: two records' r u' differ by at most 2 c, and their kappa by 1 (docs/sensitivity.md)."""
+        gradient, curvature = weights.get("g", 0.0) * self.residual_norm**2, weights.get("k", 0.0)
+        return gradient + curvature if adjacency == "add-remove" else 4 * gradient + curvature
+
+    @classmethod
+    def worst(cls) -> WorstPair:
+        """Return the rule for two data sets that attain the bound."""
+        return WorstPair(_pairs, added(_of_record))
+
+    @classmethod
+    def containers(cls) -> tuple[Any, Any]:
+        """Return the classes of exact sums and of sums in real units."""
+        return GradientMoments, RealGradientMoments
+
+    def moments_of(self, records: Opened, values: Mapping[str, Values]) -> Moments:
+        """Return the exact sums of a round.
+
+        Args:
+            values: published and admitted.
+
+        Guarantee:
+            For all admitted values, in integers: every record adds r u' with |r| |u| <= 2**(2 f), or for a module one
+            row of at most that length. It adds 0 <= kappa <= 2**f. A record with NaN or infinite entries adds nothing
+            and is not in ``records``.
+
+        Raises:
+            MissingExtraError: a module's packages are not installed; no record is read then.
+        """
+        read = self.rows
+        sums = moments.grid.sums_of(self, "gk")
+        count = 0
+        _require_packages(self)
+        cache = records.cache
+        again = None if cache is None else cache.for_map((self.rows, self.clip_norm, self.steps, values["M"]))
+        for place, (rows, targets) in enumerate(moments.rounds.pieces(records)):
+            form = partial(_rows_behind, self, read, rows, values["M"])
+            behind = form() if again is None else again.mapped(place, rows, form)
+            for total in sums.values():
+                total.admit(len(rows))
+            for start in range(0, len(rows), _max_rows(self)):
+                part = slice(start, start + _max_rows(self))
+                mapped, fine = _map(self, read, behind.part(part), targets[part], values)
+                sums["g"].partial += mapped.residuals.T @ mapped.rows
+                sums["k"].partial += mapped.kappa.sum()
+                count += int(np.count_nonzero(fine))
+        return GradientMoments(self, sums["g"].result(), int(sums["k"].result()), count)
+
+    def terms_of(self, records: Opened, values: Mapping[str, Values]) -> RecordTerms:
+        """Return each record's contribution."""
+        _require_packages(self)
+        several = moments.rounds.pieces(records, _max_rows(self))
+        return moments.record_sums.RecordTerms.joined(_added(self, rows, y_part, values) for rows, y_part in several)
+
 
 def _check_module(schema: GradientSchema) -> None:
     module = schema.network
@@ -204,55 +264,6 @@ _ENTRIES = 1 << 21  # gradient entries of single records in memory at once
 GradientMoments, RealGradientMoments = containers(
     "Gradient", GradientSchema, _TABLE, ("classes", "features"), "records", "published"
 )
-
-
-def measured_gradients(
-    schema: GradientSchema,
-    X: Any,
-    y: Any,
-    values: Mapping[str, Values],
-    progress: bool = False,
-    *,
-    cache: RowCache | None = None,
-) -> Moments:
-    """Return the exact sums of a round.
-
-    Args:
-        values: published and admitted.
-        cache: these records' mapped rows from earlier rounds, updated here.
-
-    Guarantee:
-        For all admitted values, in integers: every record adds r u' with |r| |u| <= 2**(2 f), or for a module one row
-        of at most that length. It adds 0 <= kappa <= 2**f. A record with NaN or infinite entries adds nothing and is
-        not in ``records``.
-
-    Raises:
-        MissingExtraError: a module's packages are not installed; no record is read then.
-    """
-    read = schema.rows
-    sums = moments.grid.sums_of(schema, "gk")
-    records = 0
-    _require_packages(schema)
-    again = None if cache is None else cache.for_map((schema.rows, schema.clip_norm, schema.steps, values["M"]))
-    for place, (rows, targets) in enumerate(moments.rounds.pieces(schema.reading, X, y, progress)):
-        form = partial(_rows_behind, schema, read, rows, values["M"])
-        behind = form() if again is None else again.mapped(place, rows, form)
-        for total in sums.values():
-            total.admit(len(rows))
-        for start in range(0, len(rows), _max_rows(schema)):
-            part = slice(start, start + _max_rows(schema))
-            mapped, fine = _map(schema, read, behind.part(part), targets[part], values)
-            sums["g"].partial += mapped.residuals.T @ mapped.rows
-            sums["k"].partial += mapped.kappa.sum()
-            records += int(np.count_nonzero(fine))
-    return GradientMoments(schema, sums["g"].result(), int(sums["k"].result()), records)
-
-
-def gradient_terms(schema: GradientSchema, X: Any, y: Any, values: Mapping[str, Values], *_: Any) -> RecordTerms:
-    """Return each record's contribution."""
-    _require_packages(schema)
-    several = moments.rounds.pieces(schema.reading, X, y, progress=False, max_rows=_max_rows(schema))
-    return moments.record_sums.RecordTerms.joined(_added(schema, rows, y_part, values) for rows, y_part in several)
 
 
 def _added(schema: GradientSchema, rows: NDArray[Any], y: NDArray[Any], values: Mapping[str, Values]) -> RecordTerms:
@@ -303,13 +314,7 @@ def _map(
     return moments.gradient_map.Mapped(mapped.rows, mapped.residuals * fine[:, None], mapped.kappa * fine), fine
 
 
-# --- the sensitivity, and the two data sets that the certificate compares
-
-
-def _square(schema: GradientSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
-    """Return mu^2: two records' r u' differ by at most 2 c, and their kappa by 1."""
-    gradient, curvature = weights.get("g", 0.0) * schema.residual_norm**2, weights.get("k", 0.0)
-    return gradient + curvature if adjacency == "add-remove" else 4 * gradient + curvature
+# --- the two data sets that the certificate compares
 
 
 def _pairs(schema: GradientSchema, _: Mapping[str, float]) -> list[tuple[Record, Record]]:
@@ -320,17 +325,3 @@ def _pairs(schema: GradientSchema, _: Mapping[str, float]) -> list[tuple[Record,
 
 def _of_record(_: GradientSchema, record: Record) -> Sums:
     return {("g", 0): np.outer(dense(record["r"]), dense(record["x"])), ("k", 0): dense(record["k"])}
-
-
-KIND = Kind(
-    schema=GradientSchema,
-    moments=GradientMoments,
-    units=RealGradientMoments,
-    measure=measured_gradients,
-    terms=gradient_terms,
-    again=lambda cache: partial(measured_gradients, cache=cache),
-    square=_square,
-    proved="gk",
-    unsigned=lambda _: "k",
-    worst=WorstPair(_pairs, added(_of_record)),
-)

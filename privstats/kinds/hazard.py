@@ -20,6 +20,7 @@ from privstats import moments
 from privstats.errors import DataError, PlanError, RecordError, SchemaError
 from privstats.intake.columns import Readings
 from privstats.intake.meaning import listed
+from privstats.kinds.base import Kind
 from privstats.kinds.counts import CountSchema
 from privstats.kinds.score import SQUARE, Robust, check_errors, within_length
 from privstats.kinds.worst import ONE, Record, WorstPair, added, of_score, record_of
@@ -27,7 +28,6 @@ from privstats.moments.base import Moments, containers
 from privstats.progress import progress_bar
 from privstats.schema.base import Adjacency, Statistic, letters_of
 from privstats.schema.checks import REQUIRED, as_int, checked_vectors, settle, size
-from privstats.schema.kinds import Kind
 from privstats.schema.public_values import Values
 from privstats.schema.reading import Reading, Unread
 from privstats.schema.rounds import Round
@@ -38,7 +38,7 @@ from privstats.transforms.categories import Categories
 if TYPE_CHECKING:
     from privstats.moments.emptied import ListedColumn
     from privstats.moments.grid import Ints
-    from privstats.moments.readable import LeftOut
+    from privstats.moments.opened import Opened
 
 # fmt: off
 _TABLE: tuple[Statistic, ...] = (
@@ -68,7 +68,7 @@ PART_BITS = 16  # bits of f, a bin's observed part; f times a hazard is exact in
 
 
 @dataclass(frozen=True)
-class HazardSchema(Round):
+class HazardSchema(Round, Kind):
     """Score and information of proportional hazards in bins of time, at published weights w.
 
     P(event in bin j | at risk) = 1 - exp(-mu_j), mu_j = exp(w'u_j); u_j is a person's row with the constant in bin j's
@@ -123,6 +123,7 @@ class HazardSchema(Round):
         "a step of a survival analysis: which columns raise or lower the rate at which an event happens"
     )
     no_persons: ClassVar[str] = "a record of a HazardSchema is a person already, over all periods: one row each"
+    proved: ClassVar[str] = "gHJ"
 
     features: int = REQUIRED
     clip_norm: float = REQUIRED
@@ -274,6 +275,46 @@ class HazardSchema(Round):
         strata = {} if self.strata is None else {"strata": plain_variable(self.strata)}
         return {"bins": plain_variable(self.bins), **strata}
 
+    def move(self, weights: Mapping[str, float], adjacency: Adjacency) -> float:
+        """Return mu^2: scores differ by at most 2 M R, positive semidefinite informations by at most sqrt 2 M R^2.
+
+        J adds a positive semidefinite g g' with |g|^2 <= (M R)^2, so two persons differ by at most sqrt 2 times that.
+        """
+        score = weights.get("g", 0.0) * (self.cap * self.clip_norm) ** 2
+        information = weights.get("H", 0.0) * (self.cap * self.clip_norm**2) ** 2
+        square = weights.get("J", 0.0) * (self.cap * self.clip_norm) ** 4
+        add = score + information + square
+        return add if adjacency == "add-remove" else 4 * score + 2 * information + 2 * square
+
+    @classmethod
+    def worst(cls) -> WorstPair:
+        """Return the rule for two data sets that attain the bound."""
+        return WorstPair(_pairs, added(of_score))
+
+    @classmethod
+    def containers(cls) -> tuple[Any, Any]:
+        """Return the classes of exact sums and of sums in real units."""
+        return HazardMoments, RealHazardMoments
+
+    def moments_of(self, records: Opened, values: Mapping[str, Values]) -> Moments:
+        """Return the exact sums of a round over a table of columns, time and event by name.
+
+        Guarantee:
+            In integers, for any published values: a person adds sum r_j u_j and sum a_j a_j', with |u_j| <= 2**f and
+            |a_j|^2 <= 4**f v_j. v_j is at most the bin's hazard. Hazards before the event sum to at most M; r at the
+            event is in 0..1. With J a person also adds c c' with |c| <= M 2**f. A person with NaN or infinite entries
+            after the transform adds nothing.
+
+        Raises:
+            DataError, RecordError: malformed columns, or unreadable values.
+        """
+        persons, why, declared = _read(self, records)
+        if records.excluded is not None:
+            fine = ~np.logical_or.reduce(list(why.values()))
+            records.excluded.add(moments.readable.LeftOut.of(fine, why, declared))
+            persons = persons.part(fine)
+        return _summed(self, persons, values, records.progress)
+
 
 def _checked_bins(value: Any) -> Bins:
     result = variable_of(value) if isinstance(value, Mapping) else value
@@ -399,44 +440,17 @@ class _Persons(NamedTuple):
         return _Persons(self.rows[where], self.bins[where], self.events[where], self.times[where], self.strata[where])
 
 
-def measured_hazards(
-    schema: HazardSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
-) -> Moments:
-    """Return the exact sums of a round; X is a table of columns, time and event by name.
-
-    Guarantee:
-        In integers, for any published values: a person adds sum r_j u_j and sum a_j a_j', with |u_j| <= 2**f and
-        |a_j|^2 <= 4**f v_j. v_j is at most the bin's hazard. Hazards before the event sum to at most M; r at the event
-        is in 0..1. With J a person also adds c c' with |c| <= M 2**f. A person with NaN or infinite entries after the
-        transform adds nothing.
-
-    Raises:
-        DataError, RecordError: malformed columns, or unreadable values.
-    """
-    persons, _, _ = _read(schema, X, y, refuse=True)
-    return _summed(schema, persons, values, progress)
-
-
-def hazards_of_readable(
-    schema: HazardSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
-) -> tuple[Moments, LeftOut]:
-    """Return the sums over readable persons, and the excluded ones."""
-    persons, why, declared = _read(schema, X, y, refuse=False)
-    fine = ~np.logical_or.reduce(list(why.values()))
-    return _summed(schema, persons.part(fine), values, progress), moments.readable.LeftOut.of(fine, why, declared)
-
-
 def _read(
-    schema: HazardSchema, X: Any, y: Any, *, refuse: bool
+    schema: HazardSchema, records: Opened
 ) -> tuple[_Persons, dict[tuple[str, str], NDArray[np.bool_]], dict[str, ListedColumn]]:
-    if y is not None:
+    if records.y is not None:
         raise DataError("hazards have no y; put the time and the event into X, next to the columns")
     clock, event, *strata = counted = schema.counted().variables
-    columns = moments.cells.readings_of(X, [*schema.feature_names, *(each.name for each in counted)])
+    columns = moments.cells.readings_of(records.X, [*schema.feature_names, *(each.name for each in counted)])
     cells = {each.name: moments.cells.cells_in(each, columns[each.name]) for each in counted}
     rows = np.column_stack([_numbers(schema, name, columns[name]) for name in schema.feature_names])
     gone = np.isnan(rows)
-    if refuse:
+    if records.excluded is None:
         for each in counted:
             moments.cells.require_cells(each, columns[each.name], cells[each.name])
         if gone.any():
@@ -588,19 +602,7 @@ def _add_squares(schema: HazardSchema, unit: Ints, residuals: Ints, into: Ints, 
     into[bins, bins] += block[columns:, columns:]
 
 
-# --- the sensitivity, and the two data sets that the certificate compares
-
-
-def _square(schema: HazardSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
-    """Return mu^2: scores differ by at most 2 M R, positive semidefinite informations by at most sqrt 2 M R^2.
-
-    J adds a positive semidefinite g g' with |g|^2 <= (M R)^2, so two persons differ by at most sqrt 2 times that.
-    """
-    score = weights.get("g", 0.0) * (schema.cap * schema.clip_norm) ** 2
-    information = weights.get("H", 0.0) * (schema.cap * schema.clip_norm**2) ** 2
-    square = weights.get("J", 0.0) * (schema.cap * schema.clip_norm) ** 4
-    add = score + information + square
-    return add if adjacency == "add-remove" else 4 * score + 2 * information + 2 * square
+# --- the two data sets that the certificate compares
 
 
 def _pairs(schema: HazardSchema, _: Mapping[str, float]) -> list[tuple[Record, Record]]:
@@ -617,10 +619,3 @@ def _person(schema: HazardSchema, place: int, m: int, *, event: bool) -> Record:
     if schema.errors:
         ends["c"] = [[place, residual]] if residual else []
     return record_of([[place, R]], m=m, y=ONE if event else 0, **ends)
-
-
-KIND = Kind(
-    schema=HazardSchema, moments=HazardMoments, units=RealHazardMoments, measure=measured_hazards,
-    readable=hazards_of_readable, square=_square, proved="gHJ",
-    worst=WorstPair(_pairs, added(of_score)),
-)  # fmt: skip

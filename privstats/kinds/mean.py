@@ -7,17 +7,19 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from privstats import moments
+from privstats.kinds.base import Kind
 from privstats.kinds.worst import Record, Sums, WorstPair, added, rows_of, vectors, wire
 from privstats.moments.base import Moments, containers
-from privstats.schema.base import Adjacency, Schema, Statistic, letters_of
+from privstats.schema.base import Adjacency, Statistic, letters_of
 from privstats.schema.checks import REQUIRED, checked_vectors, settle
-from privstats.schema.kinds import Kind, bare
+from privstats.schema.kinds import bare
 from privstats.schema.public_values import Values
 from privstats.schema.reading import Unread
 from privstats.schema.rounds import class_rows
 from privstats.transforms import Transform
 
 if TYPE_CHECKING:
+    from privstats.moments.opened import Opened
     from privstats.moments.record_sums import RecordTerms
 
 _TABLE: tuple[Statistic, ...] = (
@@ -26,7 +28,7 @@ _TABLE: tuple[Statistic, ...] = (
 
 
 @dataclass(frozen=True)
-class MeanSchema(Schema):
+class MeanSchema(Kind):
     """The sum x of all feature vectors; labels or targets are not read.
 
     Guarantee:
@@ -48,6 +50,7 @@ class MeanSchema(Schema):
     no_persons: ClassVar[str] = ""
     table: ClassVar[tuple[Statistic, ...]] = _TABLE
     statistics: ClassVar[str] = letters_of(_TABLE)
+    proved: ClassVar[str] = "x"
 
     features: int = REQUIRED
     clip_norm: float = REQUIRED
@@ -70,47 +73,41 @@ class MeanSchema(Schema):
         """Axis length."""
         return {"feature": self.features}
 
+    @property
+    def unsigned(self) -> str:
+        """Letters with entries that are never negative."""
+        return "x" if self.nonnegative else ""
 
-# --- the sums
+    def move(self, weights: Mapping[str, float], adjacency: Adjacency) -> float:
+        """Return mu^2 of one record (docs/sensitivity.md, "A mean")."""
+        square = weights.get("x", 0.0) * self.clip_norm**2
+        return square * (1 if adjacency == "add-remove" else 2 if self.nonnegative else 4)
 
+    @classmethod
+    def worst(cls) -> WorstPair:
+        """Return the rule for two data sets that attain the bound."""
+        return WorstPair(vectors, added(_of_record))
 
-MeanMoments, RealMeanMoments = containers("Mean", MeanSchema, _TABLE, ("features",), "records", "clip_report")
+    @classmethod
+    def containers(cls) -> tuple[Any, Any]:
+        """Return the classes of exact sums and of sums in real units."""
+        return MeanMoments, RealMeanMoments
 
+    def moments_of(self, records: Opened, _: Mapping[str, Values]) -> Moments:
+        """Return the exact sum; only the length of ``y`` is read."""
+        plain = class_rows(self, 2, self.grid_bits)
+        sums: Any = moments.accumulators.measured(plain, records, reading=self.reading)
+        return MeanMoments(self, sums.A[0], sums.records, sums.clip_report)
 
-def measured_mean(schema: MeanSchema, X: Any, y: Any, _: Mapping[str, Values], progress: bool) -> Moments:
-    """Return the exact sum; only the length of ``y`` is read."""
-    plain = class_rows(schema, 2, schema.grid_bits)
-    sums: Any = moments.accumulators.measured(plain, X, y, progress, reading=schema.reading)
-    return MeanMoments(schema, sums.A[0], sums.records, sums.clip_report)
-
-
-def mean_terms(schema: MeanSchema, X: Any, y: Any, *_: Any) -> RecordTerms:
-    """Return each record's contribution."""
-    plain = class_rows(schema, 2, schema.grid_bits)
-    result = moments.accumulators.terms_on_grid(plain, X, y, reading=schema.reading)
-    return replace(result, terms=(moments.record_sums.Term({"x": result.terms[0].products["A"]}),))
-
-
-# --- the sensitivity, and the two data sets that the certificate compares
-
-
-def _square(schema: MeanSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
-    square = weights.get("x", 0.0) * schema.clip_norm**2
-    return square * (1 if adjacency == "add-remove" else 2 if schema.nonnegative else 4)
+    def terms_of(self, records: Opened, _: Mapping[str, Values]) -> RecordTerms:
+        """Return each record's contribution."""
+        plain = class_rows(self, 2, self.grid_bits)
+        result = moments.accumulators.terms_on_grid(plain, records, reading=self.reading)
+        return replace(result, terms=(moments.record_sums.Term({"x": result.terms[0].products["A"]}),))
 
 
 def _of_record(schema: MeanSchema, record: Record) -> Sums:
     return wire(moments.exact_moments(replace(bare(schema), features=2), rows_of(schema, [record]), [0]))
 
 
-KIND = Kind(
-    schema=MeanSchema,
-    moments=MeanMoments,
-    units=RealMeanMoments,
-    measure=measured_mean,
-    terms=mean_terms,
-    square=_square,
-    proved="x",
-    unsigned=lambda schema: "x" if schema.nonnegative else "",
-    worst=WorstPair(vectors, added(_of_record)),
-)
+MeanMoments, RealMeanMoments = containers("Mean", MeanSchema, _TABLE, ("features",), "records", "clip_report")

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from privstats import moments
 from privstats.errors import DataError
+from privstats.kinds.base import Kind
 from privstats.kinds.classes import ClassSchema
 from privstats.kinds.worst import Record, WorstPair, added, dense, first, record_of
 from privstats.moments.base import Moments, RealMoments
-from privstats.schema.base import Adjacency, Predicted, Schema, Statistic, by_letter, letters_of
+from privstats.schema.base import Adjacency, Predicted, Statistic, by_letter, letters_of
 from privstats.schema.checks import REQUIRED, checked_vectors, settle
-from privstats.schema.kinds import Kind
 from privstats.schema.public_values import Values
 from privstats.schema.reading import Labels
 from privstats.schema.rounds import ROW_BITS, check_exact, check_widths, class_rows, settle_classes
@@ -25,6 +25,7 @@ from privstats.transforms import Transform
 
 if TYPE_CHECKING:
     from privstats.moments.clip_report import ClipReport
+    from privstats.moments.opened import Opened
 
 _TABLE: tuple[Statistic, ...] = (
     Statistic(
@@ -48,7 +49,7 @@ _UPDATE_TABLE: tuple[Statistic, ...] = (
 
 
 @dataclass(frozen=True)
-class PartySchema(Schema):
+class PartySchema(Kind):
     """One direction of each party: P, the sum of ``V_k``, C x d numbers, in which every party weighs the same.
 
     A party with rows X and one-hot labels Y descends from zero in thirty accelerated steps (:func:`direction`):
@@ -86,6 +87,7 @@ class PartySchema(Schema):
     statistics: ClassVar[str] = letters_of(_TABLE)
     predicts: ClassVar[Predicted | None] = "parties"
     party_is_record: ClassVar[bool] = True
+    proved: ClassVar[str] = "P"
 
     classes: int
     features: int = REQUIRED
@@ -143,6 +145,38 @@ class PartySchema(Schema):
             'unit="client" with max_records_per_client=1, or measure a ClassSchema for one record'
         )
 
+    def move(self, weights: Mapping[str, float], adjacency: Adjacency) -> float:
+        """Return mu^2: parties' vectors have norm at most 1, and opposed ones differ by 2."""
+        return (1 if adjacency == "add-remove" else 4) * weights.get("P", 0.0)
+
+    @classmethod
+    def worst(cls) -> WorstPair:
+        """Return the rule for two data sets that attain the bound."""
+        return WorstPair(_pairs, added(lambda _, record: {("P", 0): dense(record["a"])}))
+
+    @classmethod
+    def containers(cls) -> tuple[Any, Any]:
+        """Return the classes of exact sums and of sums in real units."""
+        return PartyMoments, RealPartyMoments
+
+    def moments_of(self, records: Opened, values: Mapping[str, Values]) -> PartyMoments:
+        """Compute one party's direction from all of its records; an update starts from the published W.
+
+        Guarantee:
+            Unit: one party. ``|P|_F <= 2**grid_bits`` in integers, for any records and any float64 error; zeros where
+            the records are absent or all 0.
+        """
+        grid, steps = moments.grid.feature_grid(self.rows), self.rows.steps
+        blocks, report = [], moments.clip_report.no_records(self.features)
+        for raw, labels in moments.rounds.pieces(records):
+            rows = np.empty((len(raw), self.features))
+            result = grid.quantize(moments.grid.through_maps(self.reading, raw, grid) if self.transform else raw, rows)
+            counts = tuple(moments.clip_report.norm_histogram(result.norms, steps).tolist())
+            report += moments.clip_report.ClipReport(len(rows), result.clipped, 0, counts, result.energy, self.features)
+            blocks.append((rows.astype(np.float32), labels.astype(np.intp)))  # integers below 2**24
+        P = truncated(direction(blocks, self.classes, self.features, values.get("W")), self.steps)
+        return PartyMoments(self, P, int(report.records > 0), clip_report=report)
+
 
 @dataclass(frozen=True)
 class PartyUpdateSchema(PartySchema):
@@ -175,6 +209,7 @@ class PartyUpdateSchema(PartySchema):
         "a party than one; add a Privacy to the plan"
     )
     table: ClassVar[tuple[Statistic, ...]] = _UPDATE_TABLE
+    proved: ClassVar[str] = "P"
     predicts: ClassVar[Predicted | None] = None
 
     @classmethod
@@ -295,27 +330,6 @@ class PartyMoments(Moments):
         return RealPartyMoments.of_sums(self.schema, self.wire())
 
 
-def measured_parties(
-    schema: PartySchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
-) -> PartyMoments:
-    """Compute one party's direction from all of its records; an update starts from the published W.
-
-    Guarantee:
-        Unit: one party. ``|P|_F <= 2**grid_bits`` in integers, for any records and any float64 error; zeros where the
-        records are absent or all 0.
-    """
-    grid = moments.grid.feature_grid(schema.rows)
-    blocks, report = [], moments.clip_report.no_records(schema.features)
-    for raw, labels in moments.rounds.pieces(schema.reading, X, y, progress):
-        rows = np.empty((len(raw), schema.features))
-        result = grid.quantize(moments.grid.through_maps(schema.reading, raw, grid) if schema.transform else raw, rows)
-        counts = tuple(moments.clip_report.norm_histogram(result.norms, schema.rows.steps).tolist())
-        report += moments.clip_report.ClipReport(len(rows), result.clipped, 0, counts, result.energy, schema.features)
-        blocks.append((rows.astype(np.float32), labels.astype(np.intp)))  # integers below 2**24
-    P = truncated(direction(blocks, schema.classes, schema.features, values.get("W")), schema.steps)
-    return PartyMoments(schema, P, int(report.records > 0), clip_report=report)
-
-
 def truncated(V: NDArray[np.float64], steps: int) -> NDArray[np.int64]:
     """Return ``V * steps`` in integers, truncated toward zero and no longer than ``steps``; NaN becomes 0.
 
@@ -348,26 +362,8 @@ def _squared_length(ray: NDArray[np.int64]) -> int:
     return sum(entry**2 for entry in ray.ravel().tolist())
 
 
-# --- the sensitivity, and the two data sets that the certificate compares
-
-
-def _square(_: PartySchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
-    """Return mu^2: parties' vectors have norm at most 1, and opposed ones differ by 2."""
-    return (1 if adjacency == "add-remove" else 4) * weights.get("P", 0.0)
+# --- the two data sets that the certificate compares
 
 
 def _pairs(schema: PartySchema, _: Mapping[str, float]) -> list[tuple[Record, Record]]:
     return [(record_of([], a=first(schema)), record_of([], a=first(schema, -1)))]
-
-
-KIND = Kind(
-    schema=PartySchema,
-    moments=PartyMoments,
-    units=RealPartyMoments,
-    measure=measured_parties,
-    square=_square,
-    proved="P",
-    worst=WorstPair(_pairs, added(lambda _, record: {("P", 0): dense(record["a"])})),
-)
-
-UPDATE = replace(KIND, schema=PartyUpdateSchema)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from privstats import moments
 from privstats.errors import DataError, SchemaError
-from privstats.kinds.classes import KIND as CLASSES
+from privstats.kinds.base import Added
 from privstats.kinds.classes import ClassSchema
 from privstats.kinds.worst import Record, Sums, WorstPair, added, dense, record_of, rows_of, wire
 from privstats.moments.base import Moments, RealMoments
@@ -23,6 +23,7 @@ from privstats.schema.reading import Targets
 from privstats.transforms import Transform
 
 if TYPE_CHECKING:
+    from privstats.moments.adders import FoldAdder
     from privstats.moments.clip_report import ClipReport
 
 # fmt: off
@@ -44,7 +45,7 @@ _MAX_FOLDS = 64
 
 
 @dataclass(frozen=True)
-class RidgeSchema(Schema):
+class RidgeSchema(Added):
     """Least-squares moments: G = sum a a^T, h = sum a b^T, q = sum ||b||^2.
 
     Args:
@@ -71,6 +72,8 @@ class RidgeSchema(Schema):
     table: ClassVar[tuple[Statistic, ...]] = RIDGE_TABLE
     statistics: ClassVar[str] = RIDGE_STATISTICS
     predicts: ClassVar[Predicted | None] = "ridge"
+    proved: ClassVar[str] = "Ghq"
+    nearer: ClassVar[bool] = True
 
     features: int = REQUIRED
     targets: int = 1
@@ -118,6 +121,37 @@ class RidgeSchema(Schema):
     def scale_of(self, statistic: str) -> float:
         """Grid steps per real unit."""
         return by_letter(self.table, statistic)[0].scale(self.scale, self.target_scale)
+
+    @property
+    def unsigned(self) -> str:
+        """Letters with entries that are never negative."""
+        return "Gq" if self.nonnegative else "q"
+
+    def move(self, weights: Mapping[str, float], adjacency: Adjacency) -> float:
+        """Return mu^2 of one record (docs/sensitivity.md)."""
+        radius_squared, target = self.clip_norm**2, self.target_bound**2
+        gram = weights.get("G", 0.0) * radius_squared**2
+        cross = weights.get("h", 0.0) * radius_squared * target
+        energy = weights.get("q", 0.0) * target**2
+        add = gram + cross + energy
+        if adjacency == "add-remove":
+            return add
+        other_fold = 2 * add if self.folds > 1 else 0.0
+        return max(other_fold, _replaced(gram, cross, energy))
+
+    @classmethod
+    def worst(cls) -> WorstPair:
+        """Return the rule for two data sets that attain the bound."""
+        return WorstPair(_pairs, added(_of_record))
+
+    @classmethod
+    def containers(cls) -> tuple[Any, Any]:
+        """Return the classes of exact sums and of sums in real units."""
+        return RidgeMoments, RealRidgeMoments
+
+    def adder(self) -> FoldAdder:
+        """Return the adder of sums by fold."""
+        return moments.adders.FoldAdder(self, moments.grid.target_grid(self))
 
 
 def _checked_folds(value: object) -> int:
@@ -221,18 +255,6 @@ class RidgeMoments(Moments):
 # --- the sensitivity, and the two data sets that the certificate compares
 
 
-def _square(schema: RidgeSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
-    radius_squared, target = schema.clip_norm**2, schema.target_bound**2
-    gram = weights.get("G", 0.0) * radius_squared**2
-    cross = weights.get("h", 0.0) * radius_squared * target
-    energy = weights.get("q", 0.0) * target**2
-    add = gram + cross + energy
-    if adjacency == "add-remove":
-        return add
-    other_fold = 2 * add if schema.folds > 1 else 0.0
-    return max(other_fold, _replaced(gram, cross, energy))
-
-
 def _replaced(gram: float, cross: float, energy: float) -> float:
     """Return max over c, t in [0, 1] of 2 gram (1 - c^2) + cross (1 + t^2 + 2 c t) + energy (1 - t^2)^2.
 
@@ -271,15 +293,3 @@ def _of_record(schema: RidgeSchema, record: Record) -> Sums:
 
 RecordSchema: TypeAlias = ClassSchema | RidgeSchema
 """The kinds that add up records' own terms, without a published map, and release no function of one party's sums."""
-
-KIND = replace(
-    CLASSES,  # measured like classes, with targets instead of labels
-    schema=RidgeSchema,
-    moments=RidgeMoments,
-    units=RealRidgeMoments,
-    adder=lambda schema: moments.adders.FoldAdder(schema, moments.grid.target_grid(schema)),
-    square=_square,
-    proved="Ghq",
-    unsigned=lambda schema: "Gq" if schema.nonnegative else "q",
-    worst=WorstPair(_pairs, added(_of_record)),
-)

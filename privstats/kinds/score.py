@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from privstats import moments
 from privstats.errors import RecordError, SchemaError
+from privstats.kinds.base import Kind
 from privstats.kinds.classes import ClassSchema
 from privstats.kinds.ridge import RidgeSchema
 from privstats.kinds.worst import ONE, Record, WorstPair, added, of_score, record_of
 from privstats.moments.base import Moments, containers
 from privstats.schema.base import Adjacency, Statistic, by_letter, letters_of
 from privstats.schema.checks import REQUIRED, as_int, checked_vectors, settle, size
-from privstats.schema.kinds import Kind
 from privstats.schema.public_values import Values
 from privstats.schema.reading import Labels, Targets
 from privstats.schema.rounds import Round, class_rows, target_rows
@@ -30,6 +30,7 @@ from privstats.transforms import ByArm, ConstantFeature, Transform, output_featu
 
 if TYPE_CHECKING:
     from privstats.moments.grid import Ints
+    from privstats.moments.opened import Opened
     from privstats.moments.record_sums import RecordTerms
 
 # fmt: off
@@ -75,7 +76,7 @@ _MAX_FEATURES = 1 << 12
 
 
 @dataclass(frozen=True)
-class ScoreSchema(Round):
+class ScoreSchema(Round, Kind):
     """Score and information of a generalised linear model at published weights w.
 
     ``g = sum (y - m) u`` and ``H = sum v u u'`` over rows u of norm at most R (``clip_norm``):
@@ -108,6 +109,8 @@ class ScoreSchema(Round):
     task: ClassVar[str] = "score"
     purpose: ClassVar[str] = "a step of a regression for an outcome that is yes or no, or a count"
     no_persons: ClassVar[str] = ""
+    proved: ClassVar[str] = "gHJ"
+    nearer: ClassVar[bool] = True
 
     features: int = REQUIRED
     clip_norm: float = REQUIRED
@@ -237,6 +240,68 @@ class ScoreSchema(Round):
         """The weights w, ``(d,)``."""
         return {"w": (self.features,)}
 
+    def move(self, weights: Mapping[str, float], adjacency: Adjacency) -> float:
+        """Return mu^2; m is free in the bound, whatever was published.
+
+        Logistic |r| = p, v = p (1 - p); Poisson r = y - m, v = m, both in 0..Y (docs/sensitivity.md). J adds its own
+        term: a record's c c' has norm |c|^2 <= (R Y)^2, which the record attains that attains g's and H's terms at
+        default shares. Two such matrices are positive semidefinite, so the trace of their product is at least 0, and
+        their squared distance is at most the sum of both squares.
+        """
+        square = weights.get("J", 0.0) * (self.clip_norm * self.outcome) ** 4
+        score = weights.get("g", 0.0) * (self.clip_norm * self.outcome) ** 2
+        information = weights.get("H", 0.0) * (self.clip_norm**2 * self.outcome) ** 2
+        if self.family == "logistic":
+            add = _logistic(score, information)
+            return add + square if adjacency == "add-remove" else 2 * add + 2 * score + 2 * square
+        if adjacency == "add-remove":
+            return score + information + square
+        replaced = 4 * score + information
+        if score <= 2 * information and information:
+            replaced = max(replaced, 2 * score + 2 * information + score**2 / (2 * information))
+        return replaced + 2 * square
+
+    @classmethod
+    def worst(cls) -> WorstPair:
+        """Return the rule for two data sets that attain the bound."""
+        return WorstPair(_pairs, added(of_score))
+
+    @classmethod
+    def containers(cls) -> tuple[Any, Any]:
+        """Return the classes of exact sums and of sums in real units."""
+        return ScoreMoments, RealScoreMoments
+
+    def moments_of(self, records: Opened, values: Mapping[str, Values]) -> Moments:
+        """Return the exact sums of a round.
+
+        Guarantee:
+            For all admitted weights, in integers: every record adds r u and a a' with |u| <= 2**f, |r| <= 2**f |y - m|
+            and |a|^2 <= 4**f v. y, m and v are relative to the largest outcome. r and v have the same m, as the joint
+            sensitivity needs. With J it also adds c c' with |c| <= |r|. A record with NaN or infinite entries adds
+            nothing and is not in ``records``, or raises.
+
+        Raises:
+            RecordError: an unreadable row by arm or with ``missing``, whatever was published.
+        """
+        sums = moments.grid.sums_of(self, "gHJ")
+        count = 0
+        for rows, targets in moments.rounds.pieces(records):
+            (unit, residuals, roots), finite = _mapped(self, rows, targets, values["w"])
+            for total in sums.values():
+                total.admit(len(rows))
+            sums["g"].partial += unit.T @ residuals
+            sums["H"].partial += roots.T @ roots
+            if "J" in sums:
+                scores = own_scores(unit, residuals, self.steps)
+                sums["J"].partial += scores.T @ scores
+            count += int(np.count_nonzero(finite))
+        return ScoreMoments(self, records=count, **{letter: total.result() for letter, total in sums.items()})
+
+    def terms_of(self, records: Opened, values: Mapping[str, Values]) -> RecordTerms:
+        """Return each record's contribution."""
+        several = (_added(self, rows, y_part, values["w"]) for rows, y_part in moments.rounds.pieces(records))
+        return moments.record_sums.RecordTerms.joined(several)
+
 
 def _check_missing(schema: ScoreSchema) -> None:
     if schema.missing not in (None, "outcome"):
@@ -293,35 +358,6 @@ ScoreMoments, RealScoreMoments = containers(
 )
 
 
-def measured_scores(
-    schema: ScoreSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
-) -> Moments:
-    """Return the exact sums of a round.
-
-    Guarantee:
-        For all admitted weights, in integers: every record adds r u and a a' with |u| <= 2**f, |r| <= 2**f |y - m| and
-        |a|^2 <= 4**f v. y, m and v are relative to the largest outcome. r and v have the same m, as the joint
-        sensitivity needs. With J it also adds c c' with |c| <= |r|. A record with NaN or infinite entries adds nothing
-        and is not in ``records``, or raises.
-
-    Raises:
-        RecordError: an unreadable row by arm or with ``missing``, whatever was published.
-    """
-    sums = moments.grid.sums_of(schema, "gHJ")
-    records = 0
-    for rows, targets in moments.rounds.pieces(schema.reading, X, y, progress):
-        (unit, residuals, roots), finite = _mapped(schema, rows, targets, values["w"])
-        for total in sums.values():
-            total.admit(len(rows))
-        sums["g"].partial += unit.T @ residuals
-        sums["H"].partial += roots.T @ roots
-        if "J" in sums:
-            scores = own_scores(unit, residuals, schema.steps)
-            sums["J"].partial += scores.T @ scores
-        records += int(np.count_nonzero(finite))
-    return ScoreMoments(schema, records=records, **{letter: total.result() for letter, total in sums.items()})
-
-
 def own_scores(unit: Ints, residuals: Ints, steps: int) -> Ints:
     """Return c ``(n, d)``, each record's r u in grid steps, of length at most |r| where |u| is at most ``steps``."""
     return within_length(unit * (residuals / steps)[:, None], np.square(residuals))
@@ -338,12 +374,6 @@ def within_length(exact: NDArray[np.float64], squares: Any) -> Ints:
     longer = np.vecdot(rounded, rounded) > squares
     rounded[longer] = np.trunc(exact[longer])
     return rounded
-
-
-def score_terms(schema: ScoreSchema, X: Any, y: Any, values: Mapping[str, Values], *_: Any) -> RecordTerms:
-    """Return each record's contribution."""
-    several = moments.rounds.pieces(schema.reading, X, y, progress=False)
-    return moments.record_sums.RecordTerms.joined(_added(schema, rows, y_part, values["w"]) for rows, y_part in several)
 
 
 def _added(schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any], w: Values) -> RecordTerms:
@@ -417,28 +447,6 @@ def _means(schema: ScoreSchema, unit: Ints, w: Values) -> Ints:
 # --- the sensitivity, and the two data sets that the certificate compares
 
 
-def _square(schema: ScoreSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
-    """Return mu^2; m is free in the bound, whatever was published.
-
-    Logistic |r| = p, v = p (1 - p); Poisson r = y - m, v = m, both in 0..Y (docs/sensitivity.md). J adds its own term:
-    a record's c c' has norm |c|^2 <= (R Y)^2, which the record attains that attains g's and H's terms at default
-    shares. Two such matrices are positive semidefinite, so the trace of their product is at least 0, and
-    their squared distance is at most the sum of both squares.
-    """
-    square = weights.get("J", 0.0) * (schema.clip_norm * schema.outcome) ** 4
-    score = weights.get("g", 0.0) * (schema.clip_norm * schema.outcome) ** 2
-    information = weights.get("H", 0.0) * (schema.clip_norm**2 * schema.outcome) ** 2
-    if schema.family == "logistic":
-        add = _logistic(score, information)
-        return add + square if adjacency == "add-remove" else 2 * add + 2 * score + 2 * square
-    if adjacency == "add-remove":
-        return score + information + square
-    replaced = 4 * score + information
-    if score <= 2 * information and information:
-        replaced = max(replaced, 2 * score + 2 * information + score**2 / (2 * information))
-    return replaced + 2 * square
-
-
 def _logistic(score: float, information: float) -> float:
     """Return max over p of score p^2 + information p^2 (1 - p)^2.
 
@@ -470,16 +478,3 @@ def _record(schema: ScoreSchema, place: int, m: int, y: int) -> Record:
     if schema.errors:
         ends["c"] = [[place, residual]] if residual else []
     return record_of([[place, R]], m=m, y=y, **ends)
-
-
-KIND = Kind(
-    schema=ScoreSchema,
-    moments=ScoreMoments,
-    units=RealScoreMoments,
-    measure=measured_scores,
-    terms=score_terms,
-    square=_square,
-    proved="gHJ",
-    nearer=True,
-    worst=WorstPair(_pairs, added(of_score)),
-)

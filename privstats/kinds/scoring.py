@@ -18,12 +18,19 @@ from numpy.typing import NDArray
 
 from privstats import moments
 from privstats.errors import PlanError, RecordError, SchemaError
+from privstats.kinds.base import Kind
 from privstats.kinds.classes import ClassSchema
-from privstats.kinds.counts import COUNT_TABLE, CountMoments, CountSchema, RealCountMoments, counted_terms, square
+from privstats.kinds.counts import (
+    COUNT_TABLE,
+    CountMoments,
+    CountSchema,
+    RealCountMoments,
+    counted_terms,
+    move_of_tables,
+)
 from privstats.kinds.worst import Record, Sums, WorstPair, added, wire
-from privstats.schema.base import Schema, Statistic, letters_of
+from privstats.schema.base import Adjacency, Statistic, letters_of
 from privstats.schema.checks import as_int, settle, size
-from privstats.schema.kinds import Kind
 from privstats.schema.public_values import Values
 from privstats.schema.reading import Labels
 from privstats.schema.variables import Bins, Variable
@@ -32,6 +39,7 @@ from privstats.transforms.base import to_builtins
 from privstats.transforms.categories import Categories
 
 if TYPE_CHECKING:
+    from privstats.moments.opened import Opened
     from privstats.moments.record_sums import RecordTerms
 
 HEAD = "head"
@@ -51,7 +59,7 @@ _DIGEST = re.compile("[0-9a-f]{64}", re.ASCII)
 
 
 @dataclass(frozen=True)
-class ScoringSchema(Schema):
+class ScoringSchema(Kind):
     """Counts of (label, predicted class, binned score) of a published head; :class:`~privstats.Scoring` builds one.
 
     Two classes have one table, label by the second class's binned score: scores in the upper half of the bins predict
@@ -95,6 +103,7 @@ class ScoringSchema(Schema):
     clip_norm: ClassVar[float] = 1.0
     grid_bits: ClassVar[int] = 0
     nonnegative: ClassVar[bool] = False
+    proved: ClassVar[str] = "T"
 
     head: str
     head_bytes: int
@@ -245,6 +254,49 @@ class ScoringSchema(Schema):
         """The head's bytes."""
         return {HEAD: (self.head_bytes,)}
 
+    @property
+    def unsigned(self) -> str:
+        """Letters with entries that are never negative."""
+        return "T"
+
+    def move(self, weights: Mapping[str, float], adjacency: Adjacency) -> float:
+        """Return mu^2 of one record, that of count tables."""
+        return move_of_tables(self.tables, weights, adjacency)
+
+    @classmethod
+    def worst(cls) -> WorstPair:
+        """Return the rule for two data sets that attain the bound."""
+        return WorstPair(_pairs, added(_of_record))
+
+    @classmethod
+    def containers(cls) -> tuple[Any, Any]:
+        """Return the classes of exact sums and of sums in real units."""
+        return CountMoments, RealCountMoments
+
+    def moments_of(self, records: Opened, values: Mapping[str, Values]) -> CountMoments:
+        """Count a head's predictions.
+
+        Guarantee:
+            A record's cells depend on the record, the head and the machine: it is scored in an array of one row. On
+            another machine a score within rounding of an edge may fall in the next bin, which moves no other record. A
+            record that the head's maps make infinite counts nowhere.
+
+        Raises:
+            RecordError: a row has NaN or infinite entries; never for declared columns.
+            PlanError: another head was published, or one of other classes or columns.
+        """
+        total = np.zeros(self.sizes["cell"], np.int64)
+        for _, places in _scored(self, records, values):
+            for table, cells in zip(self.tables, places, strict=True):
+                there = self.place(table)
+                total[there] += np.bincount(cells, minlength=there.stop - there.start)
+        return CountMoments(self, total)
+
+    def terms_of(self, records: Opened, values: Mapping[str, Values]) -> RecordTerms:
+        """Return each record's contribution."""
+        several = _scored(self, records, values)
+        return moments.record_sums.RecordTerms.joined(counted_terms(self, known, places) for known, places in several)
+
 
 def bytes_of(values: Mapping[str, Values]) -> bytes:
     """Return the head's bytes from the published values."""
@@ -282,42 +334,14 @@ ScoresAndShares: TypeAlias = tuple[Real, Real]
 """Scores and probabilities of rows, ``(n, C)`` each; -inf and 0 for a class that the head does not know."""
 
 
-def measured_scoring(
-    schema: ScoringSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
-) -> CountMoments:
-    """Count a head's predictions.
-
-    Guarantee:
-        A record's cells depend on the record, the head and the machine: it is scored in an array of one row. On another
-        machine a score within rounding of an edge may fall in the next bin, which moves no other record. A record that
-        the head's maps make infinite counts nowhere.
-
-    Raises:
-        RecordError: a row has NaN or infinite entries; never for declared columns.
-        PlanError: another head was published, or one of other classes or columns.
-    """
-    total = np.zeros(schema.sizes["cell"], np.int64)
-    for _, places in _scored(schema, X, y, values, progress):
-        for table, cells in zip(schema.tables, places, strict=True):
-            there = schema.place(table)
-            total[there] += np.bincount(cells, minlength=there.stop - there.start)
-    return CountMoments(schema, total)
-
-
-def scoring_terms(schema: ScoringSchema, X: Any, y: Any, values: Mapping[str, Values], *_: Any) -> RecordTerms:
-    """Return each record's contribution."""
-    several = _scored(schema, X, y, values, progress=False)
-    return moments.record_sums.RecordTerms.joined(counted_terms(schema, known, places) for known, places in several)
-
-
 def _scored(
-    schema: ScoringSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool
+    schema: ScoringSchema, records: Opened, values: Mapping[str, Values]
 ) -> Iterator[tuple[NDArray[np.bool_], list[NDArray[np.intp]]]]:
     from privstats.plug_ins import named
 
     make = named("privstats.published", schema.task, "a plan of a score", PlanError)
     read: Callable[[NDArray[Any]], ScoresAndShares] = make(schema, bytes_of(values))
-    for rows, labels in moments.rounds.pieces(schema.reading, X, y, progress, _WINDOW):
+    for rows, labels in moments.rounds.pieces(records, _WINDOW):
         if not schema.reading.gaps_have_cells and not np.isfinite(rows).all():
             raise RecordError("X has NaN or infinite entries; drop or impute these records")
         scores, shares = read(rows)
@@ -373,7 +397,7 @@ def _bins(values: Real, low: float, high: float, bins: int) -> NDArray[np.intp]:
     return np.asarray(place, np.intp)
 
 
-# --- the sensitivity, and the two data sets that the certificate compares
+# --- the two data sets that the certificate compares
 
 
 def _pairs(schema: ScoringSchema, _: Mapping[str, float]) -> list[tuple[Record, Record]]:
@@ -385,16 +409,3 @@ def _of_record(schema: ScoringSchema, record: Record) -> Sums:
     sizes = (math.prod(schema.shape(table)) for table in schema.tables)
     cells = [np.eye(1, size, place, dtype=np.int64)[0] for size, place in zip(sizes, record["places"], strict=True)]
     return wire(CountMoments(schema, np.concatenate(cells)))
-
-
-KIND = Kind(
-    schema=ScoringSchema,
-    moments=CountMoments,
-    units=RealCountMoments,
-    measure=measured_scoring,
-    terms=scoring_terms,
-    square=square,
-    proved="T",
-    unsigned=lambda _: "T",
-    worst=WorstPair(_pairs, added(_of_record)),
-)

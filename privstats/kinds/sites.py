@@ -17,18 +17,20 @@ from numpy.typing import NDArray
 
 from privstats import moments
 from privstats.errors import DataError, SchemaError
+from privstats.kinds.base import Kind
 from privstats.kinds.classes import ClassSchema
 from privstats.kinds.worst import Record, Sums, WorstPair, first, many, plain, record_of, vectors, wire
 from privstats.moments.base import Moments, RealMoments, checked_index
-from privstats.schema.base import Adjacency, Schema, Statistic, letters_of
+from privstats.schema.base import Adjacency, Statistic, letters_of
 from privstats.schema.checks import REQUIRED, checked_groups, checked_pull, checked_vectors, settle, size
-from privstats.schema.kinds import Kind, bare
+from privstats.schema.kinds import bare
 from privstats.schema.public_values import Values
 from privstats.schema.reading import Targets
 from privstats.transforms import ConstantFeature, Transform
 
 if TYPE_CHECKING:
     from privstats.moments.clip_report import ClipReport
+    from privstats.moments.opened import Opened
 
 _TABLE: tuple[Statistic, ...] = (
     Statistic("N", "pooled", (), (0, 0), meaning="how many records there are", share=0.02),
@@ -47,7 +49,7 @@ _MAX_PULLS = 4
 
 
 @dataclass(frozen=True)
-class SitesSchema(Schema):
+class SitesSchema(Kind):
     """Second moments within sites, of columns and target, for ``inference.fixed_effects`` and ``mixed``.
 
     A site is a client; two sites in one client are measured as one. Vectors ``z = (x, y)`` are clipped to one norm R. A
@@ -85,6 +87,7 @@ class SitesSchema(Schema):
     statistics: ClassVar[str] = letters_of(_TABLE)
     appended: ClassVar[int] = 1
     nonnegative: ClassVar[bool] = False
+    proved: ClassVar[str] = "NQ"
 
     features: int = REQUIRED
     clip_norm: float = REQUIRED
@@ -135,6 +138,41 @@ class SitesSchema(Schema):
             f"under a promise per {unit} several pulls yield sums that noise makes unreadable: set pulls=(0,), read "
             "inference.fixed_effects, or set NoPrivacy()"
         )
+
+    def move(self, weights: Mapping[str, float], adjacency: Adjacency) -> float:
+        """Return mu^2 of one record of a site of any size, for every pull.
+
+        The record moves Q by a positive semidefinite matrix of norm below 4 R^2; two of these differ by at most sqrt 2
+        times that. Truncation adds less than one step to each of p^2 entries per truncated site (docs/sensitivity.md).
+        An unreadable record is in no sum, so one exchanged for a readable record moves N and Q as one record more does.
+        """
+        truncation = self.features / self.scale**2
+        count, moved = weights.get("N", 0.0), 4 * self.clip_norm**2
+        pulls = len(self.pulls) * weights.get("Q", 0.0)
+        add = count + pulls * (moved + truncation) ** 2
+        return add if adjacency == "add-remove" else max(add, pulls * (math.sqrt(2) * moved + 2 * truncation) ** 2)
+
+    def move_of_client(self, weights: Mapping[str, float], adjacency: Adjacency, records: float) -> float:
+        """Return mu^2 of a client: Q is positive semidefinite with trace at most m R^2; two differ by sqrt 2 m R^2."""
+        square, truncation = records * self.clip_norm**2, self.features / self.scale**2
+        moved = square if adjacency == "add-remove" else math.sqrt(2) * square + 2 * truncation
+        return weights.get("N", 0.0) * records**2 + len(self.pulls) * weights.get("Q", 0.0) * moved**2
+
+    @classmethod
+    def worst(cls) -> WorstPair:
+        """Return the rule for two data sets that attain the bound."""
+        return WorstPair(vectors, _sums, _crowd, lambda schema: [_crowd(schema)], halves=True, left_out=lambda _: True)
+
+    @classmethod
+    def containers(cls) -> tuple[Any, Any]:
+        """Return the classes of exact sums and of sums in real units."""
+        return SiteMoments, RealSiteMoments
+
+    def moments_of(self, records: Opened, _: Mapping[str, Values]) -> SiteMoments:
+        """Return one site's sums over columns and targets."""
+        plain = ClassSchema(2, self.features, "NAB", self.clip_norm, self.grid_bits)
+        sums: Any = moments.accumulators.measured(plain, records.over(_vectors(self, records)))  # one class
+        return site_moments(self, sums.records, sums.A.sum(axis=0), np.asarray(sums.B), sums.clip_report)
 
 
 def _checked_pulls(values: object) -> tuple[float, ...]:
@@ -231,21 +269,14 @@ def site_moments(
     return SiteMoments(schema, records, Q, report)
 
 
-def measured_sites(schema: SitesSchema, X: Any, y: Any, _: Mapping[str, Values], progress: bool) -> SiteMoments:
-    """Return one site's sums; X holds the columns and y the target."""
-    plain = ClassSchema(2, schema.features, "NAB", schema.clip_norm, schema.grid_bits)
-    sums: Any = moments.accumulators.measured(plain, _vectors(schema, X, y), None, progress)  # all rows in one class
-    return site_moments(schema, sums.records, sums.A.sum(axis=0), np.asarray(sums.B), sums.clip_report)
-
-
 def less_mean(second: NDArray[Any], total: NDArray[Any], over: Fraction) -> NDArray[np.int64]:
     """Return ``Z'Z - s s' / over`` (:func:`~privstats.moments.grid.less`); 0 without records and pull."""
     return moments.grid.less(second, total, total, over) if over else np.zeros(second.shape, np.int64)
 
 
-def _vectors(schema: SitesSchema, X: Any, y: Any) -> Iterator[tuple[NDArray[np.float64], NDArray[np.intp]]]:
+def _vectors(schema: SitesSchema, records: Opened) -> Iterator[tuple[NDArray[np.float64], NDArray[np.intp]]]:
     columns, target = moments.grid.feature_grid(schema), moments.grid.Grid("y", 1, schema.steps, 1.0)
-    for rows, targets in moments.input_validation.pairs(X) if y is None else ((X, y),):
+    for rows, targets in records.pairs():
         rows = moments.input_validation.check_features(schema.reading, rows)
         targets = _target(rows.shape[0], moments.input_validation.as_rows(targets, "y"))
         for start in range(0, max(rows.shape[0], 1), _ROWS):  # one empty pass without records
@@ -264,28 +295,7 @@ def _target(records: int, targets: Any) -> Any:
     return moments.input_validation.check_targets(targets, 1)
 
 
-# --- the sensitivity, and the two data sets that the certificate compares
-
-
-def _square(schema: SitesSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
-    """Return mu^2 of one record of a site of any size, for every pull.
-
-    The record moves Q by a positive semidefinite matrix of norm below 4 R^2; two of these differ by at most sqrt 2
-    times that. Truncation adds less than one step to each of p^2 entries per truncated site (docs/sensitivity.md). An
-    unreadable record is in no sum, so one exchanged for a readable record moves N and Q as one record more does.
-    """
-    truncation = schema.features / schema.scale**2
-    count, moved = weights.get("N", 0.0), 4 * schema.clip_norm**2
-    pulls = len(schema.pulls) * weights.get("Q", 0.0)
-    add = count + pulls * (moved + truncation) ** 2
-    return add if adjacency == "add-remove" else max(add, pulls * (math.sqrt(2) * moved + 2 * truncation) ** 2)
-
-
-def _client_square(schema: SitesSchema, weights: Mapping[str, float], adjacency: Adjacency, records: float) -> float:
-    """Return mu^2 of a client: Q is positive semidefinite with trace at most m R^2; two differ by sqrt 2 m R^2."""
-    square, truncation = records * schema.clip_norm**2, schema.features / schema.scale**2
-    moved = square if adjacency == "add-remove" else math.sqrt(2) * square + 2 * truncation
-    return weights.get("N", 0.0) * records**2 + len(schema.pulls) * weights.get("Q", 0.0) * moved**2
+# --- the two data sets that the certificate compares
 
 
 def _crowd(schema: SitesSchema) -> tuple[Record, ...]:
@@ -302,15 +312,3 @@ def _sums(schema: SitesSchema, records: Sequence[Record]) -> Sums:
         for key, array in sent.items():
             total[key] = total.get(key, 0) + array
     return total
-
-
-KIND = Kind(
-    schema=SitesSchema,
-    moments=SiteMoments,
-    units=RealSiteMoments,
-    measure=measured_sites,
-    square=_square,
-    client_square=_client_square,
-    proved="NQ",
-    worst=WorstPair(vectors, _sums, _crowd, lambda schema: [_crowd(schema)], halves=True, left_out=lambda _: True),
-)

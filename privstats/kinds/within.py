@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats import moments
+from privstats.kinds.base import Kind
 from privstats.kinds.classes import ClassMoments, ClassSchema, RealClassMoments
 from privstats.kinds.worst import Record, Sums, WorstPair, first, many, plain, record_of, vectors, wire
 from privstats.moments.base import Moments, RealMoments
-from privstats.schema.base import COUNT_SCALE, Adjacency, Predicted, Schema, Statistic, classes_of, letters_of
+from privstats.schema.base import COUNT_SCALE, Adjacency, Predicted, Statistic, classes_of, letters_of
 from privstats.schema.checks import REQUIRED, as_int, checked_class_names, checked_pull, checked_vectors, settle
-from privstats.schema.kinds import Kind, bare
+from privstats.schema.kinds import bare
 from privstats.schema.public_values import Values
 from privstats.schema.reading import Labels
 from privstats.schema.rounds import class_rows
@@ -25,6 +26,7 @@ from privstats.transforms import Transform
 
 if TYPE_CHECKING:
     from privstats.moments.clip_report import ClipReport
+    from privstats.moments.opened import Opened
 
 _TABLE: tuple[Statistic, ...] = (
     Statistic("N", "class", (), (0, 0), meaning="how many records each class has", share=0.02),
@@ -59,7 +61,7 @@ _TABLE: tuple[Statistic, ...] = (
 
 
 @dataclass(frozen=True)
-class WithinSchema(Schema):
+class WithinSchema(Kind):
     """Within-client moments of a classification task, for shifted clients: ``x = m_y + b_k + noise``.
 
     With ``z = (onehot(y), x)`` a client uploads its counts N and ``Q = sum z z' - (sum z)(sum z)' / (n + lambda)``. Q
@@ -95,6 +97,7 @@ class WithinSchema(Schema):
     table: ClassVar[tuple[Statistic, ...]] = _TABLE
     statistics: ClassVar[str] = letters_of(_TABLE)
     predicts: ClassVar[Predicted | None] = "classes"
+    proved: ClassVar[str] = "NLAB"
 
     classes: int
     features: int = REQUIRED
@@ -135,6 +138,41 @@ class WithinSchema(Schema):
     def weight(self) -> float:
         """t = n_max / (n_max + lambda), the largest removed fraction of a client's offset."""
         return self.n_max / (self.n_max + self.pull)
+
+    def move(self, weights: Mapping[str, float], adjacency: Adjacency) -> float:
+        """Return mu^2 of one record, with t = ``weight``; replacing is removing and adding.
+
+        In a client above ``n_max`` a record z = (e_y, x) moves Q by ``(1 - t) z z' + t a (m - z)(m - z)'``. m is the
+        mean of the client's others, and a < 1. In a smaller client the bound is no larger. The move is largest where
+        |x| = R, m's x part is -x, and the others are of another class. Truncation adds at most one step per entry and
+        client; a replaced record may move to another client (docs/sensitivity.md).
+        """
+        t, radius, step = self.weight, self.clip_norm, 1 / self.scale
+        C, d = self.classes, self.features
+        moved = {
+            "L": (math.sqrt(1 + 3 * t * t), C / COUNT_SCALE),
+            "A": (radius * math.sqrt(1 + 2 * t + 5 * t * t), math.sqrt(C * d) * step),
+            "B": (radius**2 * (1 + 3 * t), d * step * step),
+        }
+        twice = 1 if adjacency == "add-remove" else 2
+        blocks = [weights.get(name, 0.0) * (twice * (far + rest)) ** 2 for name, (far, rest) in moved.items()]
+        return twice * weights.get("N", 0.0) + math.fsum(blocks)
+
+    @classmethod
+    def worst(cls) -> WorstPair:
+        """Return the rule for two data sets that attain the bound."""
+        return WorstPair(vectors, _sums, _crowd, lambda schema: [(), _crowd(schema)])
+
+    @classmethod
+    def containers(cls) -> tuple[Any, Any]:
+        """Return the classes of exact sums and of sums in real units."""
+        return WithinMoments, RealWithinMoments
+
+    def moments_of(self, records: Opened, _: Mapping[str, Values]) -> WithinMoments:
+        """Return one client's within-client moments."""
+        plain = class_rows(self, self.classes, self.grid_bits, "NAB")
+        sums: Any = moments.accumulators.measured(plain, records)
+        return within_moments(self, sums)
 
 
 # --- the sums
@@ -241,34 +279,7 @@ def within_moments(schema: WithinSchema, plain: ClassMoments) -> WithinMoments:
     )
 
 
-def measured_within(schema: WithinSchema, X: Any, y: Any, _: Mapping[str, Values], progress: bool) -> WithinMoments:
-    """Return one client's within-client moments."""
-    plain = class_rows(schema, schema.classes, schema.grid_bits, "NAB")
-    sums: Any = moments.accumulators.measured(plain, X, y, progress)
-    return within_moments(schema, sums)
-
-
-# --- the sensitivity, and the two data sets that the certificate compares
-
-
-def _square(schema: WithinSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
-    """Return mu^2 of one record, with t = ``schema.weight``; replacing is removing and adding.
-
-    In a client above ``n_max`` a record z = (e_y, x) moves Q by ``(1 - t) z z' + t a (m - z)(m - z)'``. m is the mean
-    of the client's others, and a < 1. In a smaller client the bound is no larger. The move is largest where |x| = R,
-    m's x part is -x, and the others are of another class. Truncation adds at most one step per entry and client; a
-    replaced record may move to another client (docs/sensitivity.md).
-    """
-    t, radius, step = schema.weight, schema.clip_norm, 1 / schema.scale
-    C, d = schema.classes, schema.features
-    moved = {
-        "L": (math.sqrt(1 + 3 * t * t), C / COUNT_SCALE),
-        "A": (radius * math.sqrt(1 + 2 * t + 5 * t * t), math.sqrt(C * d) * step),
-        "B": (radius**2 * (1 + 3 * t), d * step * step),
-    }
-    twice = 1 if adjacency == "add-remove" else 2
-    blocks = [weights.get(name, 0.0) * (twice * (far + truncation)) ** 2 for name, (far, truncation) in moved.items()]
-    return twice * weights.get("N", 0.0) + math.fsum(blocks)
+# --- the two data sets that the certificate compares
 
 
 def _crowd(schema: WithinSchema) -> tuple[Record, ...]:
@@ -280,14 +291,3 @@ def _sums(schema: WithinSchema, records: Sequence[Record]) -> Sums:
     inner = ClassSchema(2, 2, "NAB", schema.clip_norm, schema.grid_bits)
     counts, sums, second = (part.astype(np.int64) for part in plain(records))
     return wire(within_moments(replace(bare(schema), classes=2, features=2), ClassMoments(inner, counts, sums, second)))
-
-
-KIND = Kind(
-    schema=WithinSchema,
-    moments=WithinMoments,
-    units=RealWithinMoments,
-    measure=measured_within,
-    square=_square,
-    proved="NLAB",
-    worst=WorstPair(vectors, _sums, _crowd, lambda schema: [(), _crowd(schema)]),
-)

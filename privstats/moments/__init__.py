@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from privstats.contrib.streams.person_rows import PersonRows as PersonRows
     from privstats.intake.record_files import RecordFile as RecordFile
     from privstats.intake.record_files import Records as Records
+    from privstats.kinds.base import kind_of as kind_of
     from privstats.kinds.classes import ClassMoments as ClassMoments
     from privstats.kinds.classes import RealClassMoments as RealClassMoments
     from privstats.kinds.counts import CountMoments as CountMoments
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from privstats.moments.measurement import exact_moments as exact_moments
     from privstats.moments.measurement import measure as measure
     from privstats.moments.persons import PersonMoments as PersonMoments
-    from privstats.schema.kinds import Kind as Kind
-    from privstats.schema.kinds import kind_of as kind_of
 # Kinds refer to these modules as attributes of this package, which imports them when records are first measured.
 if TYPE_CHECKING:
     from privstats.moments import accumulators as accumulators

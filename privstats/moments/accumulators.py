@@ -6,22 +6,25 @@ Dense sums need memory for one chunk and the result.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
 from privstats.intake.arrays import is_tensor
-from privstats.moments.adders import adder_of, exact
 from privstats.moments.base import Moments
-from privstats.moments.clip_report import ClipReport, no_records, norm_histogram
+from privstats.moments.clip_report import NORM_BINS, ClipReport, no_records, norm_histogram
 from privstats.moments.grid import GridChunk, exact_rows, feature_grid, quantized, through_maps
-from privstats.moments.input_validation import count_of, dense, tiles
+from privstats.moments.input_validation import dense
 from privstats.moments.record_sums import RecordTerms
 from privstats.progress import progress_bar
 from privstats.schema import RecordSchema
 from privstats.schema.reading import Reading, Targets
+
+if TYPE_CHECKING:
+    from privstats.moments.adders import Adder
+    from privstats.moments.opened import Opened
 
 # Bytes and rows of a chunk. At most 2**14 rows, so that a chunk of short rows stays in the last-level cache.
 _CHUNK = 16 << 20, 1 << 14
@@ -48,7 +51,7 @@ class CpuAccumulator:
     ) -> None:
         size = chunk_rows(schema)
         self._schema = schema
-        self._adder = adder_of(schema)
+        self._adder: Adder = schema.adder()
         self._add: Callable[[NDArray[np.float64], NDArray[Any]], None] = self._adder.add if add is None else add
         self._grid = feature_grid(schema)
         self._rows = np.empty((size, schema.features))
@@ -56,7 +59,7 @@ class CpuAccumulator:
         self._chunk = GridChunk(self._grid, self._rows)
         self._filled = 0
         self._clipped = self._targets_clipped = self._energy = 0
-        self._norm_counts = norm_histogram(np.empty(0), 1)
+        self._norm_counts = np.zeros(NORM_BINS, np.int64)
 
     def add(self, rows: NDArray[Any], targets: NDArray[Any]) -> None:
         """Add raw rows and their labels or targets."""
@@ -80,7 +83,7 @@ class CpuAccumulator:
     def moments(self) -> Moments:
         """Return the exact moments, and end the accumulator."""
         report = self.report()
-        return exact(self._schema, self._adder.totals(), report)
+        return self._schema.exact(self._adder.totals(), clip_report=report)
 
     def _fill(self, rows: NDArray[Any], targets: NDArray[Any]) -> None:
         at = slice(self._filled, self._filled + len(rows))
@@ -106,7 +109,7 @@ class SparseAccumulator:
 
     def __init__(self, schema: RecordSchema) -> None:
         self._schema = schema
-        self._adder = adder_of(schema)
+        self._adder: Adder = schema.adder()
         self._report = no_records(schema.features)
 
     def add(self, rows: csr_array, targets: NDArray[Any]) -> None:
@@ -120,24 +123,22 @@ class SparseAccumulator:
 
     def moments(self) -> Moments:
         """Return the exact moments."""
-        return exact(self._schema, self._adder.totals(), self._report)
+        return self._schema.exact(self._adder.totals(), clip_report=self._report)
 
 
-def measured(
-    schema: RecordSchema, X: Any, y: Any, progress: bool = False, *, reading: Reading | None = None
-) -> Moments:
+def measured(schema: RecordSchema, records: Opened, *, reading: Reading | None = None) -> Moments:
     """Return the exact moments of records.
 
     Args:
         reading: what is read of each record; None: the schema's. Without labels all records are of the first class.
     """
-    grouped, thin = "S" in schema.statistics, exact_rows(schema.bound) if issparse(X) else None
-    parts = tiles(reading or schema.reading, X, y, grouped=grouped, thin_rows=thin)
+    grouped, most = "S" in schema.statistics, exact_rows(schema.bound)
+    parts = records.tiles(reading or schema.reading, grouped=grouped, sparse_rows=most)
     if _may_lack_targets(schema):
         parts = (observed(schema, *part) for part in parts)
     used: dict[type[Any], Any] = {}
     counted = _counted(schema)
-    with progress_bar("records", None if y is None else count_of(X), at_once=progress) as advance:
+    with progress_bar("records", records.count, at_once=records.progress) as advance:
         for rows, targets in parts:
             kind = counted or _accumulator_of(rows)
             if kind not in used:
@@ -200,9 +201,9 @@ def _places(array: Any, chosen: Any) -> Any:
     return torch.as_tensor(places, device=array.device)
 
 
-def terms_on_grid(schema: RecordSchema, X: Any, y: Any, *, reading: Reading | None = None) -> RecordTerms:
+def terms_on_grid(schema: RecordSchema, records: Opened, *, reading: Reading | None = None) -> RecordTerms:
     """Return each record's contribution; all dense rows are in memory at once."""
-    adder, seen = adder_of(schema), [np.empty(0, np.bool_)]
+    adder, seen = schema.adder(), [np.empty(0, np.bool_)]
     chunks, others = [np.empty((0, schema.features))], [adder.empty(0)]
 
     def collect(rows: NDArray[np.float64], targets: NDArray[Any]) -> None:
@@ -210,7 +211,7 @@ def terms_on_grid(schema: RecordSchema, X: Any, y: Any, *, reading: Reading | No
         others.append(targets.copy())
 
     accumulator = CpuAccumulator(schema, collect)
-    for rows, targets in tiles(reading or schema.reading, X, y):
+    for rows, targets in records.tiles(reading or schema.reading):
         seen.append(seen_in(schema, targets))
         accumulator.add(*map(dense, observed(schema, rows, targets)))
     report = accumulator.report()

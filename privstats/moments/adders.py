@@ -1,6 +1,6 @@
 """Sum grid vectors exactly, by class or by fold: dense or sparse rows on the host, and tensors on a device.
 
-An adder knows a schema's statistics, sizes and grid, and no kind of schema: each kind's row names its adder.
+An adder knows a schema's statistics, sizes and grid, and no kind of schema: a kind states its adder.
 """
 
 from __future__ import annotations
@@ -14,14 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array, issparse
 
-from privstats.errors import SchemaError
-from privstats.moments.base import Moments
-from privstats.moments.clip_report import ClipReport
 from privstats.moments.grid import ExactSum, Grid, add_gram, require_known
 from privstats.moments.record_sums import Product, Term, fold_of_key, grid_key, key_weights
 from privstats.moments.tensor_grid import gram, quantize_tensor
-from privstats.schema import USUAL, Schema
-from privstats.schema.kinds import kind_of
+from privstats.schema import Schema
 
 Rows: TypeAlias = NDArray[np.float64] | csr_array
 
@@ -77,27 +73,8 @@ class Adder(ABC):
     @cached_property
     def _sums(self) -> dict[str, ExactSum]:
         schema = self._schema
-        summed = [row for row in schema.sent if row.degree]
-        return {row.letter: ExactSum(row.shape(schema.sizes), schema.steps**row.degree) for row in summed}
-
-
-def adder_of(schema: Schema) -> Adder:
-    """Return the adder of a schema's kind.
-
-    Raises:
-        SchemaError: the kind's sums are not over records' own terms.
-    """
-    kind = kind_of(schema)
-    if kind.adder is None:
-        raise SchemaError(f"no sum over records is available under {type(schema).__name__}; give a {USUAL}")
-    adder: Adder = kind.adder(schema)
-    return adder
-
-
-def exact(schema: Schema, totals: Mapping[str, Any], report: ClipReport) -> Moments:
-    """Return the moments that an adder's totals are."""
-    moments: Moments = kind_of(schema).exact(schema, totals, clip_report=report)
-    return moments
+        sizes, steps = schema.sizes, schema.steps
+        return {row.letter: ExactSum(row.shape(sizes), steps**row.degree) for row in schema.sent if row.degree}
 
 
 class ClassAdder(Adder):

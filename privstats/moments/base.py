@@ -5,14 +5,20 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, make_dataclass
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from privstats.errors import DataError
+from privstats.errors import DataError, SchemaError
 from privstats.schema import Schema
 from privstats.schema.base import Statistic, letters_of
+from privstats.schema.kinds import is_known
+
+if TYPE_CHECKING:
+    from privstats.moments.opened import Opened
+    from privstats.moments.record_sums import RecordTerms
+    from privstats.schema.public_values import Values
 
 
 def require_room(records: int, bound: int) -> None:
@@ -87,8 +93,9 @@ class Moments(ABC):
     schema: Schema
 
     def __post_init__(self) -> None:
+        sizes = self.schema.sizes
         for row in self.schema.sent:
-            name, shape = self.prefix + row.letter, row.shape(self.schema.sizes)
+            name, shape = self.prefix + row.letter, row.shape(sizes)
             array = getattr(self, name)
             if array is None or np.shape(array) != shape:
                 raise DataError(f"{name} must have shape {shape} under this schema; build moments with measure()")
@@ -175,6 +182,37 @@ class Moments(ABC):
         """Show no sum, because a repr ends up in logs."""
         shown = ", ".join(f"{name}={getattr(self.schema, name)!r}" for name in self.shown)
         return f"{type(self).__name__}({shown})"
+
+
+class Forms(Protocol):
+    """What every kind of schema does with records: it forms their sums."""
+
+    def moments_of(self, records: Opened, values: Mapping[str, Values], /) -> Moments:
+        """Return the exact sums of records, with the published values."""
+
+    def terms_of(self, records: Opened, values: Mapping[str, Values], /) -> RecordTerms:
+        """Return what each record adds alone."""
+
+    def real(self, sums: Mapping[str, Any]) -> Any:
+        """Build moments in real units from sums by letter in wire steps."""
+
+
+def forming(schema: Schema) -> Forms:
+    """Return a schema as what forms its sums.
+
+    Raises:
+        SchemaError: no kind of schema, or a subclass of one.
+    """
+    if not is_known(schema):
+        raise unformed(schema)
+    kind: Any = schema
+    forms: Forms = kind
+    return forms
+
+
+def unformed(schema: Schema) -> SchemaError:
+    """Return the error about a schema that is of no kind."""
+    return SchemaError(f"no code forms the sums of a {type(schema).__name__}; measure a schema of another kind")
 
 
 _EXTRA_FIELDS: Mapping[str, tuple[str, Any]] = {

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import SchemaError
-from privstats.moments.adders import POWERS, ClassAdder, adder_of, exact
+from privstats.moments.adders import POWERS, ClassAdder
 from privstats.moments.base import Moments, require_room
-from privstats.moments.clip_report import ClipReport, norm_histogram
+from privstats.moments.clip_report import NORM_BINS, ClipReport, norm_histogram
 from privstats.moments.grid import require_known
 from privstats.schema import RecordSchema
 
@@ -28,7 +28,7 @@ _MAX_PAIRS = 1 << 25  # counts in memory at once
 def sums_by_cells(schema: RecordSchema) -> bool:
     """Return whether the schema's records are summed by counting cells."""
     cells = schema.reading.cells
-    if cells is None or len(schema.transform) > 1 or not adder_of(schema).counts_cells:
+    if cells is None or len(schema.transform) > 1 or not schema.adder().counts_cells:
         return False
     blocks = schema.sizes["class"] if "S" in schema.statistics else 1
     pairs = sum(len(table) for table in cells.tables) ** 2 * blocks
@@ -53,7 +53,7 @@ class CellAccumulator:
             for i, j in combinations(range(len(sizes)), 2)
         }
         self._records = self._energy = 0
-        self._norm_counts = norm_histogram(np.empty(0), 1)
+        self._norm_counts = np.zeros(NORM_BINS, np.int64)
 
     def add(self, codes: NDArray[np.float64], labels: NDArray[np.intp]) -> None:
         """Add codes and their labels."""
@@ -91,7 +91,7 @@ class CellAccumulator:
         if self._blocks:
             second = self._second()
             totals |= {"S": second} if "S" in sent else {"B": second[0]}
-        return exact(self._schema, {"N": self._counts, **totals}, report)
+        return self._schema.exact({"N": self._counts, **totals}, clip_report=report)
 
     def _second(self) -> NDArray[np.int64]:
         out = np.zeros((self._blocks, self._schema.features, self._schema.features), np.int64)

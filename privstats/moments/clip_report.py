@@ -31,6 +31,8 @@ _OCTAVES = 12
 NORM_EDGES = 2.0 ** (np.arange(-_OCTAVES * _BINS_PER_OCTAVE, _OCTAVES * _BINS_PER_OCTAVE + 1) / _BINS_PER_OCTAVE)
 """Ends of the bins of ``ClipReport.norm_counts``, in clip norms."""
 
+NORM_BINS = NORM_EDGES.size + 1
+
 
 @dataclass(frozen=True)
 class ClipReport:
@@ -122,7 +124,7 @@ PRIVATE = "this share is exact, and no privacy protects it: treat it as you trea
 
 def no_records(features: int) -> ClipReport:
     """Return the report of zero records."""
-    return ClipReport(0, 0, 0, (0,) * (NORM_EDGES.size + 1), 0, features)
+    return ClipReport(0, 0, 0, (0,) * NORM_BINS, 0, features)
 
 
 def norm_histogram(norms: NDArray[np.float64], radius: int) -> NDArray[np.int64]:
@@ -132,7 +134,7 @@ def norm_histogram(norms: NDArray[np.float64], radius: int) -> NDArray[np.int64]
     bucket -= _FIRST_BUCKET
     result = _BELOW.take(bucket, mode="clip")
     result += scaled > _WITHIN.take(bucket, mode="clip")
-    return np.bincount(result, minlength=NORM_EDGES.size + 1)
+    return np.bincount(result, minlength=NORM_BINS)
 
 
 def _buckets(numbers: NDArray[np.float64]) -> NDArray[np.int64]:

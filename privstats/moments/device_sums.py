@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from privstats.errors import DataError
-from privstats.moments.adders import adder_of, exact
 from privstats.moments.base import Moments, require_room
-from privstats.moments.clip_report import NORM_EDGES, ClipReport
+from privstats.moments.clip_report import NORM_BINS, NORM_EDGES, ClipReport
 from privstats.moments.grid import exact_rows, feature_grid
 from privstats.moments.tensor_grid import prefers_limbs, quantize_tensor, require_finite
 from privstats.schema import RecordSchema
 from privstats.transforms import apply
+
+if TYPE_CHECKING:
+    from privstats.moments.adders import Adder
 
 
 class DeviceAccumulator:
@@ -20,7 +22,7 @@ class DeviceAccumulator:
     def __init__(self, schema: RecordSchema) -> None:
         self._started = False
         self._schema = schema
-        self._adder = adder_of(schema)
+        self._adder: Adder = schema.adder()
         self._grid = feature_grid(schema)
         self._records = self._clipped = self._targets_clipped = self._energy = 0
 
@@ -51,7 +53,7 @@ class DeviceAccumulator:
             features=self._schema.features,
         )
         totals = {name: total.cpu().numpy() for name, total in self._totals.items()}
-        return exact(self._schema, totals, report)
+        return self._schema.exact(totals, clip_report=report)
 
     def _start(self, torch: Any, device: Any) -> None:
         if device.type == "mps":
@@ -59,7 +61,7 @@ class DeviceAccumulator:
         shapes = {row.letter: row.shape(self._schema.sizes) for row in self._schema.sent}
         self._totals = {name: torch.zeros(shape, dtype=torch.int64, device=device) for name, shape in shapes.items()}
         self._edges = torch.as_tensor(NORM_EDGES, device=device)
-        self._norm_counts = torch.zeros(NORM_EDGES.size + 1, dtype=torch.int64, device=device)
+        self._norm_counts = torch.zeros(NORM_BINS, dtype=torch.int64, device=device)
         self._limbs = prefers_limbs(torch, device, self._schema.grid_bits)
         self._device, self._started = device, True
 

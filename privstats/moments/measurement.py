@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 import numpy as np
 
 from privstats.errors import DataError, RecordError, UnreadableRecordsWarning
-from privstats.intake.tables import ReadRows, is_list, ordered_columns
-from privstats.moments.base import Moments
+from privstats.moments.base import Moments, forming
 from privstats.moments.clip_report import warn_if_clipped, warn_of_excluded
 from privstats.moments.input_validation import count_of
+from privstats.moments.opened import Excluded, Opened
 from privstats.moments.readable import LeftOut
-from privstats.moments.readable_sums import by_record, readable_of
 from privstats.moments.table import in_codes, lost_remark
 from privstats.schema import Schema, require_schema
-from privstats.schema.kinds import Kind, kind_of
 from privstats.transforms.unlisted import Lost, all_lost
 
 if TYPE_CHECKING:
@@ -30,6 +28,8 @@ if TYPE_CHECKING:
     from privstats.schema import ClassSchema, RidgeSchema, WithinSchema
     from privstats.schema.public_values import Published, Values
     from privstats.schema.reading import Reading
+
+_Form: TypeAlias = "Callable[[Opened, Mapping[str, Values]], Any]"
 
 Unreadable: TypeAlias = Literal["refuse", "leave out"]
 """How :func:`measure` treats a record that cannot be read."""
@@ -171,32 +171,33 @@ def exact_moments(
     """
     require_schema(schema, "measure(schema, X, y)")
     _check_persons(schema, persons, person_clip)
-    kind = kind_of(schema)
-    # Batches of persons use the same tile indices, so each batch would evict the previous batch's tiles.
-    if cache is not None and kind.again is not None and persons is None:
-        kind = replace(kind, measure=kind.again(cache))
+    forms = forming(schema)
     values = {} if published is None else published.read()
     schema.check_values(values)
     if unreadable not in ("refuse", "leave out"):
         raise DataError(f"unreadable must be 'refuse' or 'leave out', got {unreadable!r}; give plan.unreadable")
     lost = dict[str, Lost]()
+    refuse = unreadable == "refuse"
+    # Batches of persons use the same tile indices, so each batch would evict the previous batch's tiles.
+    shown, kept = (progress, cache) if persons is None else (False, None)
 
-    def summed(X: Any, y: Any, kind: Kind = kind) -> tuple[Any, LeftOut]:
-        X, y, more = in_codes(schema.reading, X, y, refuse=unreadable == "refuse")
-        result = _measured(kind, schema, X, y, values, unreadable, progress and persons is None)
+    def formed(X: Any, y: Any, form: _Form = forms.moments_of, *, marked: bool = False) -> tuple[Any, LeftOut]:
+        X, y, more = in_codes(schema.reading, X, y, refuse=refuse)
+        records = Opened(schema.reading, X, y, shown, kept)
+        result = _formed(lambda records: form(records, values), records, marked=marked, refuse=refuse)
         lost.update(all_lost(lost, more))
         return result
 
     moments: Any
     with ExitStack() as opened:
-        records, y = _opened(schema.reading, X, y, opened)
+        X, y = _opened(schema.reading, X, y, opened)
         if persons is None or person_clip is None:
-            (moments, left_out), unnamed = summed(records, y), 0
+            (moments, left_out), unnamed = formed(X, y), 0
         else:
             from privstats.moments.persons import of_persons
 
-            added = partial(summed, kind=by_record(kind) or kind)
-            moments, left_out, unnamed = of_persons(records, y, persons, person_clip, summed, added, progress)
+            added = partial(formed, form=forms.terms_of, marked=True)
+            moments, left_out, unnamed = of_persons(X, y, persons, person_clip, formed, added, progress)
     warn_of_excluded(moments, left_out, unnamed)
     if remark := lost_remark(schema.reading.declared, lost):
         warnings.warn(remark, UnreadableRecordsWarning, stacklevel=3)
@@ -228,30 +229,28 @@ def _opened(reading: Reading, X: Any, y: Any, opened: ExitStack) -> tuple[Any, A
     return named_target(X, y, several=several)
 
 
-# Measure by ``kind.measure``, or by ``readable_of`` where a record may be unreadable. Both yield equal sums of readable
-# records. With "refuse", an unreadable record raises.
-def _measured(
-    kind: Kind, schema: Schema, X: Any, y: Any, values: Mapping[str, Values], unreadable: Unreadable, progress: bool
-) -> tuple[Any, LeftOut]:
-    reading = schema.reading
+# Form sums of all records, or of readable ones where a record may be unreadable. Both yield equal sums of readable
+# records. With ``refuse``, an unreadable record raises.
+def _formed(form: Callable[[Opened], Any], records: Opened, *, marked: bool, refuse: bool) -> tuple[Any, LeftOut]:
+    reading = records.reading
     # A number must not pass for a declared text, and a gap must not count where its record is excluded.
     one_by_one = reading.levels is not None or (reading.cells is not None and not reading.gaps_have_cells)
-    if unreadable == "refuse" and not one_by_one:
-        return kind.measure(schema, X, y, values, progress), LeftOut()
-    if kind.readable is None and not reading.columns:
-        X = ordered_columns(X, reading.names, gaps=True)  # each column is read once
-    lists = is_list(X) or is_list(y)  # one record may change a list's shape
-    if y is not None and not lists and not one_by_one and not isinstance(X, ReadRows):  # nearly always all are readable
+    if refuse and not one_by_one:
+        return form(records), LeftOut()
+    records = records.ordered()
+    if not one_by_one and records.likely_readable:
         try:
-            moments = kind.measure(schema, X, y, values, progress)
-            if not _lacks_records(moments, X):
-                return moments, LeftOut()
+            result = form(records)
+            if not _lacks_records(result, records.X):
+                return result, LeftOut()
         except RecordError:
             pass
-    moments, left_out = readable_of(kind)(schema, X, y, values, progress)
-    if left_out.records and unreadable == "refuse":
+    excluded = Excluded(marked=marked)
+    result = form(replace(records, excluded=excluded))
+    left_out = excluded.left_out
+    if left_out.records and refuse:
         raise RecordError(left_out.remark(none_left=False, refused=True))
-    return moments, left_out
+    return excluded.among(result), left_out
 
 
 def _lacks_records(moments: Any, X: Any) -> bool:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from privstats.errors import DataError, UnreadableRecordsWarning
 from privstats.intake.tables import Codes, is_list, table_of
-from privstats.moments.base import Moments, readonly_array, require_room
+from privstats.moments.base import Moments, forming, readonly_array, require_room
 from privstats.moments.clip_report import ClipReport
 from privstats.moments.person_sums import ManyClip, PersonSums, rows_at_once
 from privstats.moments.readable import LeftOut
@@ -26,7 +26,6 @@ from privstats.moments.record_sums import RecordTerms
 from privstats.progress import progress_bar
 from privstats.schema import Schema
 from privstats.schema.base import Statistic
-from privstats.schema.kinds import kind_of
 
 if TYPE_CHECKING:
     from privstats.moments.cells import EdgeReport
@@ -111,7 +110,7 @@ class PersonMoments(Moments):
 
     def real(self) -> Any:
         """Return these sums in real units, float64."""
-        return kind_of(self.schema).real(self.schema, self.wire())
+        return forming(self.schema).real(self.wire())
 
     def __add__(self, other: PersonMoments) -> PersonMoments:
         """Add two parties' sums; raises as :meth:`Moments.__add__`, and for another clip."""

@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import RecordError
 from privstats.moments.grid import feature_grid
-from privstats.moments.input_validation import count_of, dense, tiles
+from privstats.moments.input_validation import dense
 from privstats.progress import progress_bar
 from privstats.schema import Schema
-from privstats.schema.reading import Reading
 from privstats.transforms import apply
+
+if TYPE_CHECKING:
+    from privstats.moments.opened import Opened
 
 ROWS = 4096
 """Maximum number of rows that are read at once."""
 
 
-def pieces(
-    reading: Reading, X: Any, y: Any, progress: bool, max_rows: int | None = None
-) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+def pieces(records: Opened, max_rows: int | None = None) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
     """Yield rows and their targets, at most ``max_rows`` records at a time."""
-    parts = tiles(reading, X, y)
     size = max_rows or ROWS
-    with progress_bar("records", None if y is None else count_of(X), at_once=progress) as advance:
-        for rows, targets in parts:
+    with progress_bar("records", records.count, at_once=records.progress) as advance:
+        for rows, targets in records.tiles():
             for start in range(0, len(rows), size):
                 part = slice(start, start + size)
                 yield dense(rows[part]), dense(targets[part])

@@ -14,9 +14,9 @@ import numpy as np
 
 from privstats.dp import Privacy
 from privstats.errors import SchemaError
+from privstats.kinds.base import kind_of
 from privstats.kinds.worst import Record, WorstPair, first, record_of
 from privstats.schema import Schema
-from privstats.schema.kinds import kind_of
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ Sides: TypeAlias = tuple[tuple[Record, ...], tuple[Record, ...], tuple[Record, .
 
 
 def _worst(schema: Schema) -> WorstPair:
-    worst: WorstPair | None = kind_of(schema).worst
+    worst = kind_of(schema).worst()
     if worst is None:
         raise SchemaError(f"no worst case is written for a {type(schema).__name__}; measure a schema of another kind")
     return worst

@@ -204,7 +204,7 @@ class Schema(ABC):
         def statistics(self) -> str:
             """Sent letters, in wire order."""
 
-    @property
+    @cached_property
     def sent(self) -> tuple[Statistic, ...]:
         """The sent statistics, in wire order."""
         return by_letter(self.table, self.statistics)
@@ -334,7 +334,7 @@ class Schema(ABC):
         """Grid steps per feature unit, s = 2**f / R."""
         return self.steps / self.clip_norm
 
-    @property
+    @cached_property
     def bound(self) -> int:
         """b in grid steps: n records sum to at most n b in an entry; at least a record's squared norm."""
         return max(self.steps**2, *(row.bound(self.steps) // row.resolution for row in self.sent))

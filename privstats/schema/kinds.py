@@ -1,14 +1,14 @@
-"""Look up the facts of a kind of schema; a missing fact is refused, never guessed."""
+"""Look up kinds of schema, and narrow a schema to one; an unknown kind is refused, never guessed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from privstats.errors import SchemaError
-from privstats.kinds import KINDS as _ROWS
-from privstats.schema.base import Adjacency, Predicted, Schema
+from privstats.kinds import KINDS as _KINDS
+from privstats.schema.base import Predicted, Schema
 
 if TYPE_CHECKING:
     from privstats.schema import RecordSchema
@@ -19,90 +19,8 @@ USUAL = "ClassSchema or RidgeSchema"
 _Any = TypeVar("_Any", bound=Schema)
 _Row = TypeVar("_Row")
 
-
-@dataclass(frozen=True)
-class Kind:
-    """Facts of one kind of schema, including how far one record moves its sums.
-
-    Attributes:
-        moments, units: containers of exact and real-unit sums.
-        measure: computes moments from schema, X, y, published values, progress.
-        square: computes mu^2 of one record from schema, weights, adjacency; None: no promise.
-        proved: letters that ``square`` covers; no others may be released under a promise.
-        worst: builds two data sets, at most ``square`` apart; None: no certificate.
-        client_square: computes mu^2 of one client; None: by ``dp.group_mu``.
-        unsigned: letters with entries that are never negative.
-        nearer: whether ``square`` under replace-one may be below ``dp.apart``'s bound, which follows from lengths
-            alone.
-        readable: ``measure`` that excludes unreadable records; None: ``measure`` on readable batches.
-        terms: each record's contribution; None: no promise per person.
-        terms_of_readable: ``terms`` that exclude unreadable records; None: ``terms`` on readable batches.
-        again: returns ``measure`` with a cache of rows that earlier rounds mapped.
-        adder: adds records' own terms; None: no sum over records.
-
-    Example:
-        >>> ps.moments.kind_of(ps.SitesSchema(2, clip_norm=8.0)).proved  # the statistics with a proved sensitivity
-        'NQ'
-    """
-
-    schema: type[Schema]
-    moments: Any
-    units: Any
-    measure: Callable[..., Any]
-    square: Callable[[Any, Mapping[str, float], Adjacency], float] | None = None
-    proved: str = ""
-    worst: Any = None
-    client_square: Callable[[Any, Mapping[str, float], Adjacency, float], float] | None = None
-    unsigned: Callable[[Any], str] = lambda _: ""
-    nearer: bool = False
-    readable: Callable[..., Any] | None = None
-    terms: Callable[..., Any] | None = None
-    terms_of_readable: Callable[..., Any] | None = None
-    again: Callable[[Any], Callable[..., Any]] | None = None
-    adder: Callable[[Any], Any] | None = None
-
-    @property
-    def exact(self) -> Any:
-        """Constructor of exact sums."""
-        return self.moments.of_sums
-
-    @property
-    def real(self) -> Any:
-        """Constructor of real-unit sums."""
-        return self.units.of_sums
-
-
-class _Schemas(Mapping[str, type[Schema]]):
-    def __getitem__(self, task: str) -> type[Schema]:
-        return _ROWS[task].schema
-
-    def __contains__(self, task: object) -> bool:
-        return task in _ROWS
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(_ROWS)
-
-    def __len__(self) -> int:
-        return len(_ROWS)
-
-
-KINDS: Mapping[str, type[Schema]] = _Schemas()
+KINDS: Mapping[str, type[Schema]] = _KINDS
 """The class of each kind by its ``task`` in plan files; a class is loaded when it is first looked up."""
-
-
-def kind_of(schema: Schema) -> Kind:
-    """Return a schema's kind.
-
-    Example:
-        >>> schema = ps.CountSchema((ps.Categories("sex", ("f", "m")),), (("sex",),))
-        >>> kind = ps.moments.kind_of(schema)
-        >>> kind.measure(schema, {"sex": ["f", "f", "m"]}, None, {}, False).T.tolist()
-        [2, 1]
-    """
-    kind = _ROWS.get(schema.task)
-    if kind is None or type(schema) is not kind.schema:
-        raise SchemaError(f"no code forms the sums of a {type(schema).__name__}; measure a schema of another kind")
-    return kind
 
 
 def bare(schema: _Any) -> _Any:

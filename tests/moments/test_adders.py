@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 import privstats as ps
 from privstats.errors import SchemaError
-from privstats.moments.adders import Adder, adder_of
+from privstats.moments.adders import Adder
 from privstats.schema.base import letters_of
 from tests.made import refused
 from tests.schema.samples import SCHEMAS
@@ -36,7 +36,7 @@ def on_grid(schema: Any, adder: Adder) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("schema", SUMMED, ids=named)
 def test_totals_are_the_sums_of_what_each_record_adds(schema: Any) -> None:
-    adder = adder_of(schema)
+    adder = schema.adder()
     rows, targets = on_grid(schema, adder)
     expected = {row.letter: np.zeros((row.blocks(schema.sizes), *row.block(schema.sizes))) for row in schema.sent}
     for term in adder.terms(rows, targets):
@@ -53,7 +53,7 @@ def test_totals_are_the_sums_of_what_each_record_adds(schema: Any) -> None:
 
 @pytest.mark.parametrize("schema", SUMMED, ids=named)
 def test_sparse_rows_add_the_integers_of_dense_ones(schema: Any) -> None:
-    dense, sparse = adder_of(schema), adder_of(schema)
+    dense, sparse = schema.adder(), schema.adder()
     rows, targets = on_grid(schema, dense)
     sparse.add(sp.csr_array(rows), targets)
     dense.add(rows.copy(), targets)
@@ -63,9 +63,9 @@ def test_sparse_rows_add_the_integers_of_dense_ones(schema: Any) -> None:
 
 @pytest.mark.parametrize("schema", SUMMED, ids=named)
 def test_an_adder_sums_every_letter_of_its_kind(schema: Any) -> None:
-    assert set(adder_of(schema).letters) == set(letters_of(type(schema).table))
+    assert set(schema.adder().letters) == set(letters_of(type(schema).table))
 
 
 @pytest.mark.parametrize("schema", WITHOUT, ids=named)
 def test_a_kind_without_an_adder_is_refused_by_its_name(schema: Any) -> None:
-    refused(SchemaError, type(schema).__name__, adder_of, schema)
+    refused(SchemaError, type(schema).__name__, schema.adder)

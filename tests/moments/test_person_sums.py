@@ -17,8 +17,8 @@ from privstats.encoding import PersonAverage, flatten
 from privstats.encoding.client_clip import ClippedSums, clip_vector
 from privstats.encoding.persons import AveragedSums
 from privstats.errors import RecordError, SchemaError
-from privstats.moments import PersonMoments, adders, exact_moments, kind_of, person_sums, persons
-from privstats.moments.readable_sums import by_record
+from privstats.kinds.base import Kind
+from privstats.moments import PersonMoments, adders, exact_moments, person_sums, persons
 from privstats.schema import Schema
 from tests import made
 from tests.dp.test_averages import EFFECT, OVERLAP
@@ -120,7 +120,7 @@ def test_every_kind_that_takes_persons_says_what_each_record_adds() -> None:
     takes = {schema.task: False for schema in SCHEMAS}
     for schema in SCHEMAS:
         takes[schema.task] |= not schema.refuses_persons(averaged=True)
-    assert {schema.task: by_record(kind_of(schema)) is not None for schema in SCHEMAS} == takes
+    assert {schema.task: type(schema).terms_of is not Kind.terms_of for schema in SCHEMAS} == takes
 
 
 @pytest.mark.filterwarnings("ignore::privstats.errors.UnreadableRecordsWarning")

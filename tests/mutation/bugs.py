@@ -21,7 +21,6 @@ from privstats.dp.privacy import TrustModel
 from privstats.dp.sensitivities import allocate, joint_mu
 from privstats.encoding import flatten
 from privstats.intake.columns import Readings
-from privstats.kinds import KINDS
 from privstats.moments.grid import Grid
 from privstats.plan import Plan, check_plausible
 from privstats.randomness import Generator, secure
@@ -31,14 +30,6 @@ from privstats.transforms.cells import Cells
 
 flat, right_release, right_draw, right_outside = flatten, session.release, mechanisms._sample, Grid.outside
 right_share, right_share_sigma = dp.draw_share, Noise.share_sigma
-
-
-_SQUARES = {task: kind.square for task, kind in KINDS.items()}  # before a bug is planted
-
-
-def _right(task: str) -> Any:
-    """The formula of a kind's sensitivity."""
-    return _SQUARES[task]
 
 
 def without_surplus(table: Mapping[str, TrustModel]) -> Mapping[str, TrustModel]:
@@ -61,8 +52,8 @@ def numbers_for_texts(right: Callable[..., Any]) -> Callable[..., Any]:
     return told
 
 
-def effects_as_added(right: Callable[..., float]) -> Callable[..., float]:
-    """An exchange of two influences costs what one costs that comes."""
+def as_added(right: Callable[..., float]) -> Callable[..., float]:
+    """An exchange of two units costs what one costs that comes."""
     return lambda schema, weights, _: right(schema, weights, "add-remove")
 
 
@@ -185,20 +176,14 @@ def shared_local_sigma(noise: Noise, segment: Any) -> float:
     return right / noise.honest_shares**0.5 if noise.model == "local" else right
 
 
-def half_of_b(schema: Any, weights: Any, adjacency: Any) -> float:
-    return _right("classes")(schema, {s: w / 2 if s == "B" else w for s, w in weights.items()}, adjacency)
+def half_of_b(right: Callable[..., float]) -> Callable[..., float]:
+    return lambda schema, weights, adjacency: right(
+        schema, {s: w / 2 if s == "B" else w for s, w in weights.items()}, adjacency
+    )
 
 
-def as_if_nonnegative(schema: Any, weights: Any, adjacency: Any) -> float:
-    return _right("classes")(replace(schema, nonnegative=True), weights, adjacency)
-
-
-def gradients_as_added(schema: Any, weights: Any, adjacency: Any) -> float:
-    return _right("gradients")(schema, weights, "add-remove")
-
-
-def mean_as_added(schema: Any, weights: Any, adjacency: Any) -> float:
-    return _right("mean")(schema, weights, "add-remove")
+def as_if_nonnegative(right: Callable[..., float]) -> Callable[..., float]:
+    return lambda schema, *given: right(replace(schema, nonnegative=True), *given)
 
 
 def unshrunk_mean(right: Any) -> Any:
@@ -231,13 +216,9 @@ def later_counts_unpriced(course: Any) -> Any:
     return (course.first, *course._rest.priced) if isinstance(course, Binned) else course.steps.priced
 
 
-def calibration_as_added(schema: Any, weights: Any, adjacency: Any) -> float:
-    return _right("calibration")(schema, weights, "add-remove")
-
-
-def confidence_of_one_half(schema: Any, weights: Any, adjacency: Any) -> float:
+def confidence_of_one_half(right: Callable[..., float]) -> Callable[..., float]:
     """The bound of two classes for any number of them: a model is never less sure than of one in two."""
-    return _right("calibration")(replace(schema, classes=2), weights, adjacency)
+    return lambda schema, *given: right(replace(schema, classes=2), *given)
 
 
 def confidences_for_gains(right: Any) -> Any:
@@ -269,18 +250,13 @@ def rows_mixed(right: Any) -> Any:
     return mixed
 
 
-def parties_as_added(_: Any) -> Any:
-    """The exchange of two parties is priced as if one had come."""
-    return lambda schema, weights, adjacency: _right("party-softmax")(schema, weights, "add-remove")
-
-
 def directions_not_shortened(_: Any) -> Any:
     """A direction is rounded to the nearest steps, and its length is what floats and rounding make it."""
     return lambda V, steps: np.rint(np.nan_to_num(V) * steps).astype(np.int64)
 
 
-def as_if_one_fold(schema: Any, weights: Any, adjacency: Any) -> float:
-    return _right("ridge")(replace(schema, folds=1), weights, adjacency)
+def as_if_one_fold(right: Callable[..., float]) -> Callable[..., float]:
+    return lambda schema, *given: right(replace(schema, folds=1), *given)
 
 
 def allocated_as_added(right: Any) -> Any:

@@ -284,7 +284,7 @@ READERS: dict[str, Mutant] = {
         _HAZARD + "test_who_is_at_risk_follows_from_columns_and_weights_and_not_from_the_event"),
     "powers without a proof are free": bug(
         "a statistic whose sensitivity nobody proved counts as if no record moved it",
-        name_in("privstats.dp.sensitivities", "_require_proved", lambda right: lambda schema, weights: None),
+        name_in("privstats.dp.sensitivities", "_proving", lambda right: lambda schema, weights: schema),
         _POWERS + "test_no_formula_counts_them_as_free"),
     "powers promised": bug("a class schema with third and fourth powers admits a promise",
         member(ClassSchema, "refusal", lambda schema, unit: ""), _POWERS + "test_no_promise_covers_them"),

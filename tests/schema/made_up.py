@@ -1,17 +1,23 @@
-"""Made-up kinds: one number per feature under a letter of their own, which no table but their row knows."""
+"""Made-up kinds: one number per feature under a letter of their own, which no table but their class knows."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
-import privstats as ps
-from privstats.moments.base import containers
+import numpy as np
+
+from privstats.kinds.base import Kind
+from privstats.moments.base import Moments, containers
+from privstats.moments.opened import Opened
+from privstats.schema.public_values import Values
 from privstats.schema.reading import Unread
 
 
 @dataclass(frozen=True)
-class MadeUpSchema(ps.schema.Schema):
-    """Its task, its letters and their table are those of a subclass."""
+class MadeUpSchema(Kind):
+    """Its task, its letters and their table are those of a subclass; what is released is in wire steps as well."""
 
     statistics: ClassVar[str] = "a"
 
@@ -34,14 +40,15 @@ class MadeUpSchema(ps.schema.Schema):
     def record(self) -> str:
         return self.columns
 
+    def summed(self, X: Any, values: Mapping[str, Values]) -> tuple[np.ndarray, int]:
+        """The sum, and how many records it has."""
+        return np.zeros(self.features, np.int64), len(X)
 
-def made_up_kind(schema: type[MadeUpSchema], measure: Any, **more: Any) -> ps.moments.Kind:
-    """Its row: ``measure`` from sums to its container, in which what is released is in wire steps as well."""
-    name = schema.task.capitalize()
-    moments, _ = containers(name, schema, schema.table, ("features",), "records")  # type: ignore[arg-type]
+    def moments_of(self, records: Opened, values: Mapping[str, Values]) -> Moments:
+        return self.containers()[0](self, *self.summed(records.X, values))  # type: ignore[no-any-return]
 
-    def measured(given: Any, *records: Any) -> Any:
-        return moments(given, *measure(given, *records))
-
-    units = SimpleNamespace(of_sums=lambda _, arrays: arrays[schema.statistics])
-    return ps.moments.Kind(schema, moments, units, measured, readable=lambda *given: (measured(*given), 0), **more)
+    @classmethod
+    @cache
+    def containers(cls) -> tuple[Any, Any]:
+        moments, _ = containers(cls.task.capitalize(), cls, cls.table, ("features",), "records")  # type: ignore[arg-type]
+        return moments, SimpleNamespace(of_sums=lambda _, arrays: arrays[cls.statistics])

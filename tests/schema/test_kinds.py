@@ -16,7 +16,7 @@ from privstats.kinds import KINDS
 from privstats.moments import kind_of
 from privstats.schema.base import Statistic
 from privstats.schema.public_values import Published, Values, values_path
-from tests.schema.made_up import MadeUpSchema, made_up_kind
+from tests.schema.made_up import MadeUpSchema
 
 ROW = Statistic("L", "pooled", ("feature",), (1, 0), meaning="the sum of shifted vectors", share=1.0)
 COHORT = ps.Cohort(clients=4, min_survivors=3, max_records=50)
@@ -31,6 +31,7 @@ class ShiftedSchema(MadeUpSchema):
     task: ClassVar[str] = "shifted"
     statistics: ClassVar[str] = "L"
     table: ClassVar[tuple[Statistic, ...]] = (ROW,)
+    proved: ClassVar[str] = ""
 
     @property
     def needs(self) -> Mapping[str, tuple[int, ...]]:
@@ -39,14 +40,13 @@ class ShiftedSchema(MadeUpSchema):
     def refusal(self, unit: str | None) -> str:
         return "" if unit is None else f"no {unit} can be promised of a shift; give NoPrivacy()"
 
-
-def shifted(schema: ShiftedSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool) -> tuple[Any, int]:
-    return values["S"].integers + len(X), len(X)
+    def summed(self, X: Any, values: Mapping[str, Values]) -> tuple[Any, int]:
+        return values["S"].integers + len(X), len(X)
 
 
 @pytest.fixture
 def kind() -> Iterator[None]:
-    KINDS["shifted"] = made_up_kind(ShiftedSchema, shifted)  # type: ignore[index]
+    KINDS["shifted"] = ShiftedSchema  # type: ignore[index]
     yield
     del KINDS["shifted"]  # type: ignore[attr-defined]
 

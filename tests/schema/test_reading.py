@@ -10,7 +10,7 @@ from privstats.schema.reading import Labels, Targets, Unread
 from tests.schema.samples import SCHEMAS
 
 ROOT = Path(__file__).parents[2]
-READERS = ("code_rows", "emptied", "from_file", "input_validation", "readable", "table")
+READERS = ("code_rows", "emptied", "from_file", "input_validation", "opened", "readable", "table")
 
 
 @pytest.mark.parametrize("schema", SCHEMAS, ids=lambda schema: f"{schema.task}-{schema.statistics}")

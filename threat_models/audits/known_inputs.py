@@ -48,5 +48,4 @@ def _moments(schema: Schema, client: int, arrays: dict[str, NDArray[Any]]) -> Mo
         raise DataError(f"client {client} has {', '.join(sorted(arrays))}; give X_{client} and y_{client}, or {wanted}")
     if any(array.dtype != np.int64 for array in arrays.values()):
         raise DataError(f"the moments of client {client} must be int64 in grid steps, as measure gives them")
-    moments: Moments = kind_of(schema).exact(schema, arrays)
-    return moments
+    return kind_of(schema).exact(arrays)

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError
+from privstats.kinds.base import kind_of
 from privstats.moments import ClassMoments, RidgeMoments
 from privstats.moments.base import Moments, readonly_array, require_room
 from privstats.schema import ClassSchema, RidgeSchema
 from privstats.schema.base import Statistic
-from privstats.schema.kinds import kind_of
 
 if TYPE_CHECKING:
     from privstats.moments.persons import Clip, PersonMoments
@@ -107,14 +107,11 @@ class MomentsDelta(Moments):
 
     def settled(self) -> Moments:
         """Return the remaining records' moments."""
-        moments: Moments = kind_of(self.schema).exact(
-            self.schema, {letter: array.copy() for letter, array in self.arrays.items()}
-        )
-        return moments
+        return kind_of(self.schema).exact({letter: array.copy() for letter, array in self.arrays.items()})
 
     def real(self) -> Any:
         """Return the change in real units, float64."""
-        return kind_of(self.schema).real(self.schema, self.wire())
+        return kind_of(self.schema).real(self.wire())
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Literal, Self, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, get_args
+
+import numpy as np
 
 from privstats.errors import SchemaError
+from privstats.kinds.base import Kind
 from privstats.kinds.effect.checks import (
     EFFECT_TABLE,
     MAX_RATIO,
@@ -30,13 +33,19 @@ from privstats.kinds.effect.checks import (
 )
 from privstats.kinds.effect.declared import fields_of
 from privstats.kinds.ridge import RidgeSchema
-from privstats.schema.base import Schema, Statistic, by_letter, letters_of
+from privstats.kinds.worst import Record, Sums, WorstPair, added, dense, record_of
+from privstats.schema.base import COUNT_SCALE, INFLUENCES, Adjacency, Statistic, by_letter, letters_of
 from privstats.schema.checks import REQUIRED, checked_vectors, settle
 from privstats.schema.public_values import Values
 from privstats.schema.reading import Targets
 from privstats.schema.rounds import check_widths
 from privstats.schema.variables import Variable, plain_variable
 from privstats.transforms import Transform
+
+if TYPE_CHECKING:
+    from privstats.moments.base import Moments
+    from privstats.moments.opened import Opened
+    from privstats.moments.record_sums import RecordTerms
 
 Estimand: TypeAlias = Literal["ate", "att", "overlap"]
 
@@ -48,7 +57,7 @@ EXCLUSIONS = 6
 
 
 @dataclass(frozen=True)
-class EffectSchema(Schema):
+class EffectSchema(Kind):
     """Sums of influence values on a treatment effect, at published outcome lines and a published propensity.
 
     A record is x, an arm a in {0, 1} and an outcome y in a public range of half-width B. Let m_1 and m_0 be the
@@ -106,6 +115,8 @@ class EffectSchema(Schema):
         "that one record counts alone; add a Privacy to the plan"
     )
     nonnegative: ClassVar[bool] = False
+    proved: ClassVar[str] = f"NWbO{INFLUENCES}"
+    nearer: ClassVar[bool] = True
 
     features: int = REQUIRED
     clip_norm: float = REQUIRED
@@ -356,3 +367,92 @@ class EffectSchema(Schema):
         if averaged and not alone:
             return "groups of sites, and sites that differ in their probability, sum single rows"
         return "" if averaged else self.no_persons
+
+    @property
+    def unsigned(self) -> str:
+        """Letters with entries that are never negative."""
+        return "NO"
+
+    def move(self, weights: Mapping[str, float], adjacency: Adjacency) -> float:
+        """Return mu^2 of one record, for any published values.
+
+        In one block ``t^2 + (1 - t^2)^2 <= 1``, and ``(t - t')^2 (1 + (t + t')^2) <= 4`` for two records. An exchange
+        with an excluded record moves N too, and O by 1 if counted. An exchange between two blocks changes both in full
+        (docs/sensitivity.md).
+        """
+        weight, influence = weights.get("W", 0.0), sum(weights.get(letter, 0.0) for letter in f"b{INFLUENCES}")
+        alone, left_out = weights.get("N", 0.0) + weight + influence, weights.get("O", 0.0)
+        if adjacency == "add-remove":
+            return max(alone, left_out)
+        within = max(weight * _below(self) + 4 * influence, 2 * alone * (self.blocks > 1))
+        return max(within, alone + left_out, 2 * left_out)
+
+    @classmethod
+    def worst(cls) -> WorstPair:
+        """Return the rule for two data sets that attain the bound."""
+        return WorstPair(_pairs, added(_of_record), left_out=lambda schema: not schema.left_out)
+
+    @classmethod
+    def containers(cls) -> tuple[Any, Any]:
+        """Return the classes of exact sums and of sums in real units."""
+        from privstats.kinds.effect.sums import EffectMoments, RealEffectMoments
+
+        return EffectMoments, RealEffectMoments
+
+    def moments_of(self, records: Opened, values: Mapping[str, Values]) -> Moments:
+        """Return the exact sums of influence values."""
+        from privstats.kinds.effect.sums import measured_effects
+
+        return measured_effects(self, records, values)
+
+    def terms_of(self, records: Opened, values: Mapping[str, Values]) -> RecordTerms:
+        """Return each record's contribution."""
+        from privstats.kinds.effect.sums import effect_terms
+
+        return effect_terms(self, records, values)
+
+
+# --- the sensitivity of a ratio, and the two data sets that the certificate compares
+
+
+def _below(schema: EffectSchema) -> float:
+    """Return the largest squared distance in W: weights are in 0..1, a ratio's ``(w, 1 - w^2)`` have w in -k..1."""
+    if schema.measure is None:
+        return 1.0
+    k, one = schema.deepest, schema.steps
+    return ((one + k) ** 2 + ((one * one - k * k) // one) ** 2) / one**2
+
+
+def _pairs(schema: EffectSchema, _: Mapping[str, float]) -> list[tuple[Record, Record]]:
+    R, further = schema.steps, INFLUENCES[1 : schema.outcomes]
+    weight = [[0, R]] if "W" in schema.statistics else []
+
+    def record(entry: list[int], o: list[list[int]]) -> Record:
+        several: dict[str, Any] = {letter: [entry] for letter in further}
+        if schema.balance:
+            several["b"] = [[0, entry[1] * (entry[0] == 0)]]
+        if schema.left_out:
+            several["u"] = []
+        return record_of([], t=[entry], o=o, **several)
+
+    largest = record([0, R], weight)
+    more = [(largest, {**largest, "cell": 1})] if schema.blocks > 1 else []
+    other, k = weight, schema.deepest if schema.measure else 0
+    if schema.measure:
+        other = [[0, -k], [1, (R * R - k * k) // R]]
+    if schema.left_out:
+        none: Record = {name: [] for name in largest if name not in ("times", "cell")}
+        gone = [{**largest, **none, "u": [[place, 1]]} for place in (0, 1)]
+        more += [(gone[0], gone[1]), (gone[0], largest)]
+    return [(largest, record([0, -R], other)), (largest, record([1, R], [[1, R]] if schema.measure else [])), *more]
+
+
+def _of_record(schema: EffectSchema, record: Record) -> Sums:
+    cell = record["cell"]
+    if schema.left_out and record["u"]:
+        return {("O", 0): COUNT_SCALE * dense(record["u"], EXCLUSIONS)}
+    weight = {("W", cell): dense(record["o"], 2 if schema.measure else 1)} if "W" in schema.statistics else {}
+    further = {(letter, cell): dense(record[letter]) for letter in INFLUENCES[1 : schema.outcomes]}
+    if schema.balance:
+        further["b", cell] = dense(record["b"], schema.width)
+    return {("N", cell): np.array([COUNT_SCALE], object), ("e", cell): dense(record["t"]), **weight, **further}

@@ -18,16 +18,15 @@ from privstats.errors import DataError
 from privstats.intake.columns import Readings, read
 from privstats.kinds.effect.influences import in_steps, influence_of, population_of, ratio_in_steps, weighted_rows
 from privstats.kinds.effect.schema import EXCLUSIONS, EffectSchema
-from privstats.kinds.worst import Record, Sums, WorstPair, added, dense, record_of
 from privstats.moments.base import Moments, checked_index, in_real_units
-from privstats.schema.base import COUNT_SCALE, INFLUENCES, Adjacency
-from privstats.schema.kinds import Kind
+from privstats.schema.base import INFLUENCES
 from privstats.schema.public_values import Values
 from privstats.schema.variables import Bins, Variable
 from privstats.transforms import ByArm
 
 if TYPE_CHECKING:
-    from privstats.moments.readable import LeftOut, Noted
+    from privstats.moments.opened import Excluded, Opened
+    from privstats.moments.readable import Noted
     from privstats.moments.record_sums import Product, RecordTerms
 
 
@@ -136,9 +135,7 @@ class Mapped:
         return {"N": np.ones(len(self.blocks)), "W": self.weights, **self.influences, **balance}
 
 
-def measured_effects(
-    schema: EffectSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
-) -> EffectMoments:
+def measured_effects(schema: EffectSchema, records: Opened, values: Mapping[str, Values]) -> EffectMoments:
     """Compute the exact sums over records.
 
     Guarantee:
@@ -151,28 +148,36 @@ def measured_effects(
         RecordError: a record has NaN or infinite entries, an arm other than 0 and 1, or no subgroup, whatever was
             published.
     """
+    gone = np.zeros(EXCLUSIONS, np.int64)
+    last = schema.transform[-1] if schema.transform else None
+
+    def note(fine: NDArray[np.bool_], rows: Any, has_outcome: NDArray[np.bool_]) -> None:
+        arm = rows[~fine, last.column] if isinstance(last, ByArm) else np.full(int((~fine).sum()), np.nan)
+        np.add.at(gone, 2 * np.select([arm == 0, arm == 1], [0, 1], 2) + has_outcome[~fine], 1)
+
     chances = schema.probabilities or (None,)
     several = [moments.grid.sums_of(schema, f"NWbO{INFLUENCES}") for _ in chances]
-    records = 0
-    for rows, targets in moments.rounds.pieces(schema.reading, X, y, progress):
+    count = 0
+    for rows, targets in moments.rounds.pieces(_placed(schema, records, note, note)):
         for chance, sums in zip(chances, several, strict=True):
             mapped = mapped_records(schema, rows, targets, values, chance)
             for letter, each in mapped.by_letter().items():
                 if total := sums.get(letter):
                     total.admit(len(rows))
                     total.partial += _in_blocks(schema, mapped.blocks, each)
-        records += len(rows)
-    result = [
-        EffectMoments.of_sums(schema, {letter: total.result() for letter, total in sums.items()}, records=records)
-        for sums in several
-    ]
+        count += len(rows)
+    excluded = {"O": gone} if schema.left_out else {}
+    totals = [{letter: total.result() for letter, total in sums.items()} | excluded for sums in several]
+    result = [EffectMoments.of_sums(schema, each, records=count) for each in totals]
     return result[0] if len(result) == 1 else replace(result[0], variants=tuple(result))
 
 
-def effect_terms(schema: EffectSchema, X: Any, y: Any, values: Mapping[str, Values], *_: Any) -> RecordTerms:
+def effect_terms(schema: EffectSchema, records: Opened, values: Mapping[str, Values]) -> RecordTerms:
     """Return each record's contribution; of several probabilities, at the smallest."""
-    several = moments.rounds.pieces(schema.reading, X, y, progress=False)
-    return moments.record_sums.RecordTerms.joined(_added(schema, rows, y_part, values) for rows, y_part in several)
+    inside: list[NDArray[np.bool_]] = []
+    several = moments.rounds.pieces(_placed(schema, records, lambda *_: None, lambda fine, *_: inside.append(fine)))
+    added = moments.record_sums.RecordTerms.joined(_added(schema, rows, y_part, values) for rows, y_part in several)
+    return added.among(np.concatenate(inside)) if inside else added
 
 
 def _added(
@@ -186,44 +191,15 @@ def _added(
     )
 
 
-def effect_terms_of_readable(
-    schema: EffectSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
-) -> tuple[RecordTerms, LeftOut]:
-    """Return :func:`effect_terms` of readable records, and the excluded ones."""
-    outside: list[LeftOut] = []
-
-    def terms(schema: EffectSchema, batches: Any, _: None, *rest: Any) -> RecordTerms:
-        inside: list[NDArray[np.bool_]] = []
-        placed = _placed(schema, batches, outside, lambda fine, *_: inside.append(fine))
-        return effect_terms(schema, placed, None, *rest).among(np.concatenate(inside))
-
-    added, left_out = moments.readable_sums.terms_of_readable(terms)(schema, X, y, values, progress)
-    return added, sum(outside, left_out)
+def _placed(schema: EffectSchema, records: Opened, unreadable: Noted, outside: Noted) -> Opened:
+    """Return the records that are in a subgroup; where none may be excluded, ``blocks_of`` refuses others."""
+    if records.excluded is None:
+        return records
+    return records.over(_inside(schema, records.pairs(unreadable), records.excluded, outside))
 
 
-def effects_of_readable(
-    schema: EffectSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
-) -> tuple[EffectMoments, LeftOut]:
-    """Return the sums over readable records, and the excluded ones."""
-    outside: list[LeftOut] = []
-    gone = np.zeros(EXCLUSIONS, np.int64)
-    last = schema.transform[-1] if schema.transform else None
-
-    def count(fine: NDArray[np.bool_], rows: Any, has_outcome: NDArray[np.bool_]) -> None:
-        arm = rows[~fine, last.column] if isinstance(last, ByArm) else np.full(int((~fine).sum()), np.nan)
-        np.add.at(gone, 2 * np.select([arm == 0, arm == 1], [0, 1], 2) + has_outcome[~fine], 1)
-
-    def measured(schema: EffectSchema, batches: Any, _: None, *rest: Any) -> EffectMoments:
-        return measured_effects(schema, _placed(schema, batches, outside, count), None, *rest)
-
-    sums, left_out = moments.readable_sums.of_readable(measured, noted=count)(schema, X, y, values, progress)
-    if schema.left_out:
-        sums = replace(sums, O=gone, variants=tuple(replace(each, O=gone) for each in sums.variants))
-    return sums, sum(outside, left_out)
-
-
-def _placed(
-    schema: EffectSchema, batches: Iterable[Any], outside: list[LeftOut], noted: Noted
+def _inside(
+    schema: EffectSchema, batches: Iterable[Any], excluded: Excluded, noted: Noted
 ) -> Iterator[tuple[Any, Any]]:
     for rows, targets in batches:
         cells = {variable.name: moments.cells.cells_in(variable, column) for variable, column in _columns(schema, rows)}
@@ -231,7 +207,7 @@ def _placed(
         inside = np.logical_and.reduce([each >= 0 for each in cells.values()] or [every])
         noted(inside, rows, every)
         why = {(repr(name), moments.readable.NO_CELL): each < 0 for name, each in cells.items()}
-        outside.append(replace(moments.readable.LeftOut.of(inside, why), read=0))  # read before
+        excluded.add(replace(moments.readable.LeftOut.of(inside, why), read=0))  # read before
         yield (rows, targets) if inside.all() else (rows[inside], targets[inside])
 
 
@@ -285,72 +261,3 @@ def mapped_records(
         fine &= finite
     weight = np.where(population.included & fine, population.weight / schema.largest_weight, 0.0)
     return Mapped(blocks, np.floor(np.clip(weight, 0.0, 1.0) * float(schema.steps)), influences, weighted)
-
-
-# --- the sensitivity, and the two data sets that the certificate compares
-
-
-def _square(schema: EffectSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
-    """Return mu^2 of one record, for any published values.
-
-    In one block ``t^2 + (1 - t^2)^2 <= 1``, and ``(t - t')^2 (1 + (t + t')^2) <= 4`` for two records. An exchange with
-    an excluded record moves N too, and O by 1 if counted. An exchange between two blocks changes both in full
-    (docs/sensitivity.md).
-    """
-    weight, influence = weights.get("W", 0.0), sum(weights.get(letter, 0.0) for letter in f"b{INFLUENCES}")
-    alone, left_out = weights.get("N", 0.0) + weight + influence, weights.get("O", 0.0)
-    if adjacency == "add-remove":
-        return max(alone, left_out)
-    within = max(weight * _below(schema) + 4 * influence, 2 * alone * (schema.blocks > 1))
-    return max(within, alone + left_out, 2 * left_out)
-
-
-def _below(schema: EffectSchema) -> float:
-    """Return the largest squared distance in W: weights are in 0..1, a ratio's ``(w, 1 - w^2)`` have w in -k..1."""
-    if schema.measure is None:
-        return 1.0
-    k, one = schema.deepest, schema.steps
-    return ((one + k) ** 2 + ((one * one - k * k) // one) ** 2) / one**2
-
-
-def _pairs(schema: EffectSchema, _: Mapping[str, float]) -> list[tuple[Record, Record]]:
-    R, further = schema.steps, INFLUENCES[1 : schema.outcomes]
-    weight = [[0, R]] if "W" in schema.statistics else []
-
-    def record(entry: list[int], o: list[list[int]]) -> Record:
-        several: dict[str, Any] = {letter: [entry] for letter in further}
-        if schema.balance:
-            several["b"] = [[0, entry[1] * (entry[0] == 0)]]
-        if schema.left_out:
-            several["u"] = []
-        return record_of([], t=[entry], o=o, **several)
-
-    largest = record([0, R], weight)
-    more = [(largest, {**largest, "cell": 1})] if schema.blocks > 1 else []
-    other, k = weight, schema.deepest if schema.measure else 0
-    if schema.measure:
-        other = [[0, -k], [1, (R * R - k * k) // R]]
-    if schema.left_out:
-        none: Record = {name: [] for name in largest if name not in ("times", "cell")}
-        gone = [{**largest, **none, "u": [[place, 1]]} for place in (0, 1)]
-        more += [(gone[0], gone[1]), (gone[0], largest)]
-    return [(largest, record([0, -R], other)), (largest, record([1, R], [[1, R]] if schema.measure else [])), *more]
-
-
-def _of_record(schema: EffectSchema, record: Record) -> Sums:
-    cell = record["cell"]
-    if schema.left_out and record["u"]:
-        return {("O", 0): COUNT_SCALE * dense(record["u"], EXCLUSIONS)}
-    weight = {("W", cell): dense(record["o"], 2 if schema.measure else 1)} if "W" in schema.statistics else {}
-    further = {(letter, cell): dense(record[letter]) for letter in INFLUENCES[1 : schema.outcomes]}
-    if schema.balance:
-        further["b", cell] = dense(record["b"], schema.width)
-    return {("N", cell): np.array([COUNT_SCALE], object), ("e", cell): dense(record["t"]), **weight, **further}
-
-
-KIND = Kind(
-    schema=EffectSchema, moments=EffectMoments, units=RealEffectMoments, measure=measured_effects,
-    readable=effects_of_readable, terms=effect_terms, terms_of_readable=effect_terms_of_readable, square=_square,
-    proved=f"NWbO{INFLUENCES}", unsigned=lambda _: "NO", nearer=True,
-    worst=WorstPair(_pairs, added(_of_record), left_out=lambda schema: not schema.left_out),
-)  # fmt: skip

@@ -2,7 +2,6 @@
 
 import itertools
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +15,12 @@ from privstats.engines.network.measuring import records_of, require_hidden, requ
 from privstats.engines.network.records_script import name_file
 from privstats.errors import DataError
 from privstats.moments import RecordFile, Records
-from privstats.schema.kinds import kind_of
 from tests import made
 from tests.course.cases import rounds
 from tests.engines.network.fake import RECORDS, Study, open_accounts, study_of
+from tests.schema.changed import change_kind
 
 SITES = ps.SitesSchema(2, 1.0)
-ROW = kind_of(SITES)
 COHORT = ps.Cohort(5, 3, 100)
 ROWS = ((1.0, 0.0), (-1.0, 0.0), (0.0, 1.0), (0.5, -0.5), (0.0, 0.0))
 COUNTS = (0.01, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99)
@@ -35,13 +33,14 @@ def unmoved_count(monkeypatch: pytest.MonkeyPatch) -> None:
     Each kind of privstats covers it. A kind of another package may not, and then a split is refused.
     """
 
-    def square(schema: Any, weights: Any, adjacency: Any) -> float:
-        moved = weights if adjacency == "add-remove" else {name: each for name, each in weights.items() if name != "N"}
-        return ROW.square(schema, moved, adjacency)
+    def unmoved(right: Any) -> Any:
+        def square(schema: Any, weights: Any, adjacency: Any) -> float:
+            dropped = "" if adjacency == "add-remove" else "N"
+            return right(schema, {name: each for name, each in weights.items() if name != dropped}, adjacency)
 
-    monkeypatch.setattr(
-        "privstats.dp.sensitivities.kind_of", lambda of: replace(ROW, square=square) if of == SITES else kind_of(of)
-    )
+        return square
+
+    change_kind(monkeypatch, "sites", move=unmoved)
 
 
 def sites_plan(count: float, adjacency: str = "replace-one") -> ps.Plan:

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 import privstats as ps
-from privstats.kinds import KINDS
 from privstats.kinds import calibration as calibration_moments
 from privstats.kinds import party as parties
 from privstats.moments import gradient_map
@@ -15,6 +14,7 @@ from privstats.schema import modules
 from privstats.schema.public_values import values_path
 from tests.course.cases import OF_CLOSED, RIDGE, SOFTMAX, parties_plan, plan_of, rounds, shards
 from tests.mutation import bugs
+from tests.schema.changed import change_kind
 from threat_models.audits.gradients import audit_gradients
 from threat_models.audits.target import target_of
 
@@ -73,12 +73,7 @@ def test_a_module_whose_gradients_are_not_shortened_is_found(monkeypatch: pytest
 
 @pytest.mark.ci
 def test_a_claim_that_forgets_that_two_records_oppose_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = KINDS["gradients"].square
-    monkeypatch.setitem(
-        KINDS,
-        "gradients",
-        replace(KINDS["gradients"], square=lambda schema, weights, _: right(schema, weights, "add-remove")),
-    )
+    change_kind(monkeypatch, "gradients", move=bugs.as_added)
     assert found(rounds())["g", "replace-one"][1]
 
 
@@ -103,7 +98,7 @@ def test_a_calibration_that_sends_confidences_instead_of_gains_is_found(monkeypa
 
 @pytest.mark.ci
 def test_a_claim_that_prices_two_records_of_a_calibration_as_one_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(KINDS, "calibration", replace(KINDS["calibration"], square=bugs.calibration_as_added))
+    change_kind(monkeypatch, "calibration", move=bugs.as_added)
     assert found(calibration(), plan="calibration")["t", "replace-one"][1]
 
 
@@ -122,11 +117,7 @@ def test_the_claim_for_parties_is_nearly_attained_and_never_beaten(updates: bool
 
 
 def test_a_claim_that_prices_an_exchange_of_parties_as_one_that_comes_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(
-        KINDS,
-        "party-softmax",
-        replace(KINDS["party-softmax"], square=bugs.parties_as_added(KINDS["party-softmax"].square)),
-    )
+    change_kind(monkeypatch, "party-softmax", move=bugs.as_added)
     assert of_parties()["P", "replace-one"][1]
 
 

@@ -1,7 +1,6 @@
 """The search is an honest adversary: it finds what is there, and says when a claim is too small."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,10 +8,10 @@ import pytest
 import privstats as ps
 from privstats import ClassSchema, MeanSchema, RidgeSchema
 from privstats.dp import joint_mu
-from privstats.kinds import KINDS
 from privstats.randomness import seeded
 from privstats.transforms import categories
 from tests.mutation import bugs
+from tests.schema.changed import change_kind
 from tests.threat_models.audits.plans import target
 from threat_models.audits import sensitivity
 from threat_models.audits.cells import worst_of_tables
@@ -89,7 +88,7 @@ def test_a_claim_that_is_too_small_is_violated(monkeypatch):
 
 
 def test_a_claim_that_forgets_that_two_rows_of_a_mean_oppose_is_found(monkeypatch):
-    monkeypatch.setitem(KINDS, "mean", replace(KINDS["mean"], square=bugs.mean_as_added))
+    change_kind(monkeypatch, "mean", move=bugs.as_added)
     report = audit_sensitivity(target(MeanSchema(30, 2.0)), seeded(1), starts=1)
     assert {row[0] for row in report.rows if row[-1]} == {"x", "joint"}
     assert all(row[1] == "replace-one" for row in report.rows if row[-1])

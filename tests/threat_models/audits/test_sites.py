@@ -1,13 +1,12 @@
 """The search over sites and records comes near the claimed sensitivity and never beyond it."""
 
 import json
-from dataclasses import replace
 
 import pytest
 
 import privstats as ps
-from privstats.kinds import KINDS
 from tests import made
+from tests.schema.changed import change_kind
 from threat_models.audits.sites import audit_sites
 from threat_models.audits.target import target_of
 
@@ -37,8 +36,7 @@ def test_the_claim_is_nearly_attained_and_never_beaten(pull):
 def test_a_claim_of_what_plain_moments_or_one_site_would_cost_is_found(monkeypatch, factor, statistic, adjacency):
     """Replace-one as within one site, 4 R^2, is half of the square that two sites attain. N moves where a record that
     can be read takes the place of one that cannot."""
-    right = KINDS["sites"].square
-    monkeypatch.setitem(KINDS, "sites", replace(KINDS["sites"], square=lambda *given: factor * right(*given)))
+    change_kind(monkeypatch, "sites", move=lambda right: lambda *given: factor * right(*given))
     assert found(plan())[statistic, adjacency][1]
 
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 import privstats as ps
-from privstats.kinds import KINDS
 from tests import made
 from tests.contrib.alignment.cohort import PROMISE, PUBLIC, first
+from tests.schema.changed import change_kind
 from threat_models.audits.target import target_of
 from threat_models.audits.within import audit_within
 
@@ -50,17 +50,15 @@ def test_a_claim_that_takes_a_promise_about_n_max_is_found(monkeypatch: pytest.M
         )
         return float(square if adjacency == "add-remove" else 4 * square)
 
-    monkeypatch.setitem(KINDS, "within", replace(KINDS["within"], square=promised))
+    change_kind(monkeypatch, "within", move=lambda _: promised)
     assert found(plan(40.0, 40))["B", "add-remove"][1]
 
 
 def test_a_claim_of_twice_the_square_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = KINDS["within"].square
-    monkeypatch.setitem(
-        KINDS,
-        "within",
-        replace(KINDS["within"], square=lambda schema, weights, _: 2 * right(schema, weights, "add-remove")),
-    )
+    def twice(right: Any) -> Any:
+        return lambda schema, weights, _: 2 * right(schema, weights, "add-remove")
+
+    change_kind(monkeypatch, "within", move=twice)
     assert found(plan(1e4))["A", "replace-one"][1]
 
 

@@ -1,0 +1,128 @@
+"""Define the base of kinds: a schema that forms its own sums and states how far one record moves them."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from inspect import get_annotations
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from privstats import moments
+from privstats.errors import PlanError, SchemaError
+from privstats.kinds.worst import WorstPair
+from privstats.moments.base import Moments, unformed
+from privstats.schema.base import Adjacency, Schema
+from privstats.schema.kinds import USUAL, is_known
+
+if TYPE_CHECKING:
+    from privstats.moments.adders import Adder
+    from privstats.moments.opened import Opened
+    from privstats.moments.record_sums import RecordTerms
+    from privstats.schema.public_values import Values
+
+
+class Kind(Schema):
+    """A schema whose class has everything about its kind: what a record adds, and how far it moves the sums.
+
+    A kind pulls records from :class:`~privstats.moments.opened.Opened`, and knows no container.
+
+    Attributes:
+        proved: letters that ``move`` covers; no others may be released under a promise. A class with a table of its
+            own states them, because no proof may be inherited.
+        nearer: whether ``move`` under replace-one may be below ``dp.apart``'s bound, which follows from lengths alone.
+
+    Example:
+        >>> from privstats.kinds.base import Kind
+        >>> issubclass(ps.MeanSchema, Kind), ps.MeanSchema.proved
+        (True, 'x')
+    """
+
+    proved: ClassVar[str]
+    nearer: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        fields = {name for name, hint in get_annotations(cls).items() if "ClassVar" not in str(hint)}
+        if taken := sorted(fields & (vars(Kind).keys() | get_annotations(Kind).keys())):
+            raise SchemaError(f"{cls.__name__} has fields {', '.join(taken)}, which every kind has; rename them")
+        if "table" in vars(cls) and "proved" not in vars(cls):
+            raise SchemaError(f"{cls.__name__} has a table of its own and no proved letters; state proved")
+        if not cls.no_persons and cls.terms_of is Kind.terms_of:
+            raise SchemaError(f"{cls.__name__} admits persons and states no terms_of; state it, or set no_persons")
+
+    @classmethod
+    @abstractmethod
+    def containers(cls) -> tuple[Any, Any]:
+        """Return the classes of exact sums and of sums in real units."""
+
+    @abstractmethod
+    def moments_of(self, records: Opened, values: Mapping[str, Values]) -> Moments:
+        """Return the exact sums of records, with the published values."""
+
+    def terms_of(self, records: Opened, values: Mapping[str, Values]) -> RecordTerms:  # noqa: ARG002
+        """Return what each record adds alone; sums over persons follow from it."""
+        raise SchemaError(f"no code states what each record adds under {type(self).__name__}; omit persons")
+
+    def adder(self) -> Adder:
+        """Return the adder of records' own terms."""
+        raise SchemaError(f"no sum over records is available under {type(self).__name__}; give a {USUAL}")
+
+    def move(self, weights: Mapping[str, float], adjacency: Adjacency) -> float:  # noqa: ARG002
+        """Return mu^2 of one record, from the inverse variances by letter."""
+        raise PlanError(f"no sensitivity is proved for a {type(self).__name__}; measure a schema of another kind")
+
+    @classmethod
+    def worst(cls) -> WorstPair | None:
+        """Return the rule for two data sets that attain the bound; None: no certificate."""
+        return None
+
+    @property
+    def unsigned(self) -> str:
+        """Letters with entries that are never negative."""
+        return ""
+
+    # weights, adjacency and records are unused here: kinds that override this method read them.
+    def move_of_client(self, weights: Mapping[str, float], adjacency: Adjacency, records: float) -> float | None:  # noqa: ARG002
+        """Return mu^2 of one client with n = ``records`` records; None: that of any n records together."""
+        return None
+
+    def exact(self, sums: Mapping[str, Any], **extra: Any) -> Moments:
+        """Build exact moments from sums by letter, blocks first."""
+        moments: Moments = self.containers()[0].of_sums(self, sums, **extra)
+        return moments
+
+    def real(self, sums: Mapping[str, Any]) -> Any:
+        """Build moments in real units from sums by letter in wire steps, blocks first."""
+        return self.containers()[1].of_sums(self, sums)
+
+
+class Added(Kind):
+    """A kind whose sums are over records' own terms, as its adder forms them."""
+
+    @abstractmethod
+    def adder(self) -> Adder:
+        """Return the adder of records' own terms."""
+
+    def moments_of(self, records: Opened, _: Mapping[str, Values]) -> Moments:
+        """Return the exact sums of records."""
+        return moments.accumulators.measured(self, records)  # type: ignore[arg-type]  # a ClassSchema or RidgeSchema
+
+    def terms_of(self, records: Opened, _: Mapping[str, Values]) -> RecordTerms:
+        """Return what each record adds alone."""
+        return moments.accumulators.terms_on_grid(self, records)  # type: ignore[arg-type]
+
+
+def kind_of(schema: Schema) -> Kind:
+    """Return a schema as the kind that it is, which forms sums and bounds what one record moves.
+
+    Raises:
+        SchemaError: no kind, or a subclass of one: a proof covers a class alone.
+
+    Example:
+        >>> from privstats.kinds.base import kind_of
+        >>> kind_of(ps.SitesSchema(2, clip_norm=8.0)).proved  # the statistics with a proved sensitivity
+        'NQ'
+    """
+    if isinstance(schema, Kind) and is_known(schema):
+        return schema
+    raise unformed(schema)
