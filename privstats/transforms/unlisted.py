@@ -76,7 +76,7 @@ class Lost:
 
     Example:
         >>> column = ps.Categories("smoking", ("never", "light", "heavy"))
-        >>> _, lost = column.codes(column.readings(["Light", "heavy", "pipe", None]))
+        >>> _, lost = column.codes_and_lost(column.readings(["Light", "heavy", "pipe", None]))
         >>> lost.unread, lost.other, dict(lost.spelled)
         (0, 2, {'light': 1})
     """
