@@ -73,7 +73,7 @@ def _plain(line: str) -> str:
 
 
 def _status(facts: dict[str, Any]) -> str:
-    return "connected" if facts["connected"] else "not connected, since when"
+    return "connected" if facts["connected"] else "not connected, with the time"
 
 
 def tables(options: argparse.Namespace) -> Tables:
