@@ -247,7 +247,7 @@ def containers(
     lines = "\n".join(f"{row.letter}: {row.meaning}" for row in (*table, *optional))
     letters: list[Any] = [(row.letter, Any) for row in table]
     more: list[Any] = [(row.letter, Any, None) for row in optional]
-    real = in_real_units(kind, schema, letters_of(table), letters_of(optional))
+    real = in_real_units(kind, schema.__module__, letters_of(table), letters_of(optional))
     members = {
         "__module__": schema.__module__,
         "__doc__": f"Exact sums on the grid, int64.\n\n{lines}",
@@ -262,10 +262,10 @@ def containers(
     return exact, real
 
 
-def in_real_units(kind: str, schema: type[Schema], letters: str, optional: str = "") -> Any:
-    """Return the container ``Real<kind>Moments``; optional letters may be None."""
+def in_real_units(kind: str, module: str, letters: str, optional: str = "") -> Any:
+    """Return the container ``Real<kind>Moments`` of this module; optional letters may be None."""
     rows: list[Any] = [*((s, Any) for s in letters), *((s, Any, None) for s in optional)]
-    members = {"__module__": schema.__module__, "__doc__": "Sums in real units, float64, with noise or without."}
+    members = {"__module__": module, "__doc__": "Sums in real units, float64, with noise or without."}
     return make_dataclass(f"Real{kind}Moments", rows, bases=(RealMoments,), namespace=members, frozen=True, eq=False)
 
 

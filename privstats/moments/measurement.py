@@ -179,11 +179,11 @@ def exact_moments(
     lost = dict[str, Lost]()
     refuse = unreadable == "refuse"
     # Batches of persons use the same tile indices, so each batch would evict the previous batch's tiles.
-    shown, kept = (progress, cache) if persons is None else (False, None)
+    shown, stored = (progress, cache) if persons is None else (False, None)
 
     def formed(X: Any, y: Any, form: _Form = forms.moments_of, *, marked: bool = False) -> tuple[Any, LeftOut]:
         X, y, more = in_codes(schema.reading, X, y, refuse=refuse)
-        records = Opened(schema.reading, X, y, shown, kept)
+        records = Opened(schema.reading, X, y, shown, stored)
         result = _formed(lambda records: form(records, values), records, marked=marked, refuse=refuse)
         lost.update(all_lost(lost, more))
         return result

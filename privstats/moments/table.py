@@ -51,7 +51,7 @@ def codes_of(cells: Cells, X: Any) -> NDArray[np.float64]:
     codes = rows[0 : len(rows)]
     others = "; ".join(_other_remarks((each, lost.get(each.name, NOTHING)) for each in cells.columns))
     remarks = "; ".join(_unread_remarks(cells, source, len(rows))) if any(each.unread for each in lost.values()) else ""
-    parts = [f"{said}: {each}" for said, each in ((_MISSING, remarks), (_OTHER, others)) if each]
+    parts = [f"{start}: {each}" for start, each in ((_MISSING, remarks), (_OTHER, others)) if each]
     if parts:
         text = f"{'. '.join(parts)}. Correct them, and do not share these numbers and texts"
         warnings.warn(text, UnreadableRecordsWarning, stacklevel=5)

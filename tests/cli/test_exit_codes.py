@@ -175,6 +175,7 @@ audit devices plan.toml --runs 1
 audit {inference,release} nowhere
 audit ledger nowhere/ledger.db
 audit course nowhere.toml
+audit lists {nowhere.toml,plan.toml}
 http {new,invite,renew,status}
 http new {nowhere.toml,plan.toml} study --address https://a --page https://b --closes 2027-03-01T12:00:00Z
 http new plan.toml study --address https://a --page https://b --closes soon

@@ -50,6 +50,9 @@ RATIO_TABLE: tuple[Statistic, ...] = (
 """The same for a ratio, with the sum of its denominator."""
 # fmt: on
 
+EXCLUSIONS = 6
+"""Counts of excluded records: three arms (treated, untreated, unknown) by two reasons."""
+
 _MAX_BLOCKS = 64
 _LARGEST = 1e12
 

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats import moments
-from privstats.kinds.effect.schema import EffectSchema
 from privstats.schema.public_values import Values
 
 if TYPE_CHECKING:
+    from privstats.kinds.effect.schema import EffectSchema
     from privstats.moments.grid import Ints
 
 _ONE = float(1 << 20)  # steps of a propensity of 1

@@ -13,6 +13,7 @@ from privstats.errors import SchemaError
 from privstats.kinds.base import Kind
 from privstats.kinds.effect.checks import (
     EFFECT_TABLE,
+    EXCLUSIONS,
     MAX_RATIO,
     RATIO_TABLE,
     TRIAL_TABLE,
@@ -52,8 +53,6 @@ Estimand: TypeAlias = Literal["ate", "att", "overlap"]
 # Sums of products of 20-bit row entries and weights are exact in float64.
 _MAX_FEATURES = 1 << 12
 _EXPONENTS = range(-64, 65)
-EXCLUSIONS = 6
-"""Counts of excluded records: three arms (treated, untreated, unknown) by two reasons."""
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from privstats import moments
 from privstats.errors import DataError
 from privstats.intake.columns import Readings, read
+from privstats.kinds.effect.checks import EXCLUSIONS
 from privstats.kinds.effect.influences import in_steps, influence_of, population_of, ratio_in_steps, weighted_rows
-from privstats.kinds.effect.schema import EXCLUSIONS, EffectSchema
 from privstats.moments.base import Moments, checked_index, in_real_units
 from privstats.schema.base import INFLUENCES
 from privstats.schema.public_values import Values
@@ -25,12 +25,13 @@ from privstats.schema.variables import Bins, Variable
 from privstats.transforms import ByArm
 
 if TYPE_CHECKING:
+    from privstats.kinds.effect.schema import EffectSchema
     from privstats.moments.opened import Excluded, Opened
     from privstats.moments.readable import Noted
     from privstats.moments.record_sums import Product, RecordTerms
 
 
-RealEffectMoments = in_real_units("Effect", EffectSchema, "Ne", f"W{INFLUENCES[1:]}bO")
+RealEffectMoments = in_real_units("Effect", __name__, "Ne", f"W{INFLUENCES[1:]}bO")
 """Sums in real units, blocks first.
 
 - N, and W where it is sent.
