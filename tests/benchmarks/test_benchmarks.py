@@ -28,6 +28,7 @@ _LONG = (  # even in their quick forms: one paper is many tables, and an attack 
     "benchmarks.attacks.",
     "benchmarks.dp.noise",
     "benchmarks.engines.crowd",
+    "benchmarks.engines.faults",
     "benchmarks.inference.peers",
     "benchmarks.inference.persons",
     "benchmarks.inference.three_hospitals",  # test_three_hospitals.py walks it in every run

@@ -335,6 +335,14 @@ def played(plan: Plan) -> Parameters:
     )
 
 
+def cohort_of(parameters: Parameters) -> str:
+    """Describe the cohort and graph of played sessions."""
+    return (
+        f"{parameters.clients} clients, at least {parameters.min_survivors} survivors, {parameters.colluders} "
+        f"colluders, {parameters.neighbours} neighbours, key_agreement = {parameters.key_agreement}"
+    )
+
+
 class SeveralLists(Examination):
     """The rate at which a server with several lists reads a sum over too few clients on a random graph: 0."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from privstats.errors import PlanError
 from privstats.plan import Plan
 from privstats.randomness import Generator
-from threat_models.attacks.several_lists import LIES, MAX_CLIENTS, ManyClients, played, refusal_of
+from threat_models.attacks.several_lists import LIES, MAX_CLIENTS, ManyClients, cohort_of, played, refusal_of
 from threat_models.attacks.unmasking import tried
 from threat_models.audits.verdict import Report
 
@@ -33,10 +33,8 @@ def audit_lists(plan: Plan, rng: Generator, *, sessions: int = 2) -> Report:
         aimed = min(len(set(run.aimed) - run.colluding) for run in runs)
         promised = parameters.min_survivors - parameters.colluders
         rows.append((name, parameters.clients, promised, aimed, sessions, read))
-    version = f"key_agreement = {parameters.key_agreement}"
     notes = [
-        f"{parameters.clients} clients, at least {parameters.min_survivors} survivors, {parameters.colluders} "
-        f"colluders, {parameters.neighbours} neighbours, {version}",
+        cohort_of(parameters),
         "promised: honest clients in every sum that the server reads; aimed at: the fewest over which the lists would "
         "show the sum if a client counted its neighbours' signatures alone; read: sessions that showed such a sum",
         f"the plan promises this while {plan.masking.condition}",
