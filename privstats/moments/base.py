@@ -185,7 +185,7 @@ class Moments(ABC):
 
 
 class Forms(Protocol):
-    """What every kind of schema does with records: it forms their sums."""
+    """A kind of schema, which forms the sums of records."""
 
     def moments_of(self, records: Opened, values: Mapping[str, Values], /) -> Moments:
         """Return the exact sums of records, with the published values."""
@@ -198,7 +198,7 @@ class Forms(Protocol):
 
 
 def forming(schema: Schema) -> Forms:
-    """Return a schema as what forms its sums.
+    """Return a schema as the kind that forms its sums.
 
     Raises:
         SchemaError: no kind of schema, or a subclass of one.

@@ -143,7 +143,7 @@ _UNSURE: Mapping[str, str] = {
     "poisson": "that the variance of counts with equal columns equals their mean, and counts of visits or relapses "
     "usually vary more",
 }
-"""What standard errors by the model assume, by task or family."""
+"""The assumption of the model's own standard errors, by task or family."""
 
 
 def _errors_of(schema: HazardSchema | ScoreSchema, model: str) -> list[str]:
