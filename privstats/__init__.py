@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from privstats import heads as heads
     from privstats import secagg as secagg
     from privstats import session as session
-    from privstats.course import Alignment as Alignment
+    from privstats.contrib.alignment import Alignment as Alignment
+    from privstats.contrib.streams import Stream as Stream
     from privstats.course import Binned as Binned
     from privstats.course import Centred as Centred
     from privstats.course import Effect as Effect
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from privstats.course import PartyRounds as PartyRounds
     from privstats.course import Rounds as Rounds
     from privstats.course import Standardised as Standardised
-    from privstats.course import Stream as Stream
     from privstats.course.alone import private_release as private_release
     from privstats.course.alone import private_releases as private_releases
     from privstats.dp import NoPrivacy as NoPrivacy

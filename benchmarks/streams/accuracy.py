@@ -24,7 +24,8 @@ from privstats.contrib.streams.mechanisms import MECHANISMS
 from privstats.contrib.streams.stream import Summed, weighed_release
 from privstats.course.promise import part_of
 from privstats.encoding import flatten
-from privstats.moments import Moments, MomentsDelta
+from privstats.contrib.streams import MomentsDelta
+from privstats.moments import Moments
 from privstats.randomness import SEED_BYTES, Generator, seeded
 from privstats.release import Release
 

@@ -187,9 +187,10 @@ class Reference:
         schema: how clients measure their own Gaussians.
 
     Example:
+        >>> from privstats.contrib.alignment import Reference
         >>> schema = ps.GaussianSchema(2, clip_norm=8.0, shrinkage=0.1, rounds=1)
         >>> one, zero = (ps.schema.public_values.Values.rounded(array) for array in (np.eye(2), np.zeros(2)))
-        >>> reference = ps.course.Reference(mean=zero, covariance=one, schema=schema)
+        >>> reference = Reference(mean=zero, covariance=one, schema=schema)
         >>> transport = reference.transport(strength=0.4)
         >>> transport.features, transport.strength
         (2, 0.4)

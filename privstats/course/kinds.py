@@ -16,7 +16,7 @@ from privstats.plan import Plan
 from privstats.tables import by_name
 
 if TYPE_CHECKING:
-    from privstats.course import Stream
+    from privstats.contrib.streams import Stream
     from privstats.course.base import Course, Releases
     from privstats.course.effect import Effect
     from privstats.schema import Schema

@@ -5,9 +5,6 @@ from typing import TYPE_CHECKING
 from privstats.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from privstats.contrib.streams.moments_delta import MomentsDelta as MomentsDelta
-    from privstats.contrib.streams.moments_delta import PersonDelta as PersonDelta
-    from privstats.contrib.streams.person_rows import PersonRows as PersonRows
     from privstats.intake.record_files import RecordFile as RecordFile
     from privstats.intake.record_files import Records as Records
     from privstats.kinds.base import kind_of as kind_of

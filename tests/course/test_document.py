@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 import privstats as ps
-from privstats.course import Alignment, read, write
+from privstats.contrib.alignment import Alignment
+from privstats.course import read, write
 from privstats.course.promise import Promise
 from tests.contrib.alignment.cohort import PROMISE as CLIENT
 from tests.contrib.alignment.cohort import PUBLIC, first

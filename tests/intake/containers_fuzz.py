@@ -33,7 +33,8 @@ import numpy as np
 import privstats as ps
 from privstats.encoding import flatten
 from privstats.errors import PrivstatsError
-from privstats.moments import PersonRows, RecordFile, Records
+from privstats.contrib.streams import PersonRows
+from privstats.moments import RecordFile, Records
 from privstats.moments.from_file import persons_in, records_in
 from tests.intake.containers import CONTAINERS, FEATURES, Container, Held, NotHeldError, Row, Table, is_narrow
 

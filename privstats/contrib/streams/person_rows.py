@@ -58,7 +58,8 @@ class PersonRows:
         cells: the declared columns of the plan, by which the digests read X: of codes that are texts, 042 is not 42.
 
     Example:
-        >>> rows = ps.moments.PersonRows.of([[0.5, 0.0], [0.0, 0.5], [1.0, 1.0]], [0, 0, 1], ["007", "7", "n/a"])
+        >>> from privstats.contrib.streams import PersonRows
+        >>> rows = PersonRows.of([[0.5, 0.0], [0.0, 0.5], [1.0, 1.0]], [0, 0, 1], ["007", "7", "n/a"])
         >>> rows.names, rows.unnamed, rows.digests["7"] == rows.digests["7"]
         (('7',), 1, True)
     """

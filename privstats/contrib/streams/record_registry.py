@@ -22,7 +22,9 @@ from privstats.errors import DataError, LedgerError
 from privstats.intake.meaning import LOST
 from privstats.intake.person_ids import RULE, names_of
 from privstats.ledger.charges import RoundCharge, prove_excluded_upload
-from privstats.moments import Moments, MomentsDelta, PersonRows
+from privstats.contrib.streams.moments_delta import MomentsDelta
+from privstats.contrib.streams.person_rows import PersonRows
+from privstats.moments import Moments
 from privstats.plan import Plan
 from privstats.release import Release
 
@@ -37,7 +39,8 @@ class Pending:
         missing: number of pending records without a requested id.
 
     Example:
-        >>> pending = ps.course.Pending(node=2, entering=("patient 17",), leaving=())
+        >>> from privstats.contrib.streams import Pending
+        >>> pending = Pending(node=2, entering=("patient 17",), leaving=())
         >>> len(pending.entering), len(pending.leaving), pending.missing
         (1, 0, 0)
     """
@@ -67,10 +70,11 @@ class RecordRegistry:
         id.
 
     Example:
+        >>> from privstats.contrib.streams import RecordRegistry
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 100), privacy=ps.NoPrivacy())
         >>> stream, ledger = ps.Stream(plan, epochs=4), ps.dp.Ledger.create("ledger.sqlite")
         >>> entry = ps.course.spend(stream, ledger, "ward", run=os.urandom(16))
-        >>> registry = ps.course.RecordRegistry.open(stream, ledger, entry, secret=os.urandom(32))
+        >>> registry = RecordRegistry.open(stream, ledger, entry, secret=os.urandom(32))
         >>> registry.enter(["patient 17", "patient 18"])
         >>> registry.pending(node=0, ids=["patient 17", "patient 18"]).entering
         ('patient 17', 'patient 18')
@@ -359,10 +363,11 @@ class RegistryCharge(RoundCharge):
     """A node's mark and the records in its vector, in one transaction.
 
     Example:
+        >>> from privstats.contrib.streams import RecordRegistry
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 100), privacy=ps.NoPrivacy())
         >>> stream, ledger = ps.Stream(plan, epochs=4), ps.dp.Ledger.create("ledger.sqlite")
         >>> entry = ps.course.spend(stream, ledger, "ward", run=os.urandom(16))
-        >>> registry = ps.course.RecordRegistry.open(stream, ledger, entry, secret=os.urandom(32))
+        >>> registry = RecordRegistry.open(stream, ledger, entry, secret=os.urandom(32))
         >>> registry.enter(["patient 17"])
         >>> charge = registry.charge(stream.first, [], registry.pending(node=0, ids=["patient 17"]))
         >>> charge.place, len(charge.sends)
@@ -419,14 +424,15 @@ class PersonRegistry(RecordRegistry):
         one id.
 
     Example:
+        >>> from privstats.contrib.streams import PersonRegistry, PersonRows
         >>> privacy = ps.Privacy(model="central", unit="person", adjacency="add-remove", epsilon=3.0, delta=1e-5,
         ...     max_records_per_person=2, person_clip=2)
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 100), privacy=privacy)
         >>> stream, ledger = ps.Stream(plan, epochs=4, deletions=True), ps.dp.Ledger.create("ledger.sqlite")
         >>> ledger.set_cap("ward", unit="person", adjacency="add-remove", epsilon=3.0, delta=1e-5)
         >>> entry = ps.course.spend(stream, ledger, "ward", run=os.urandom(16))
-        >>> registry = ps.course.PersonRegistry.open(stream, ledger, entry, secret=os.urandom(32))
-        >>> rows = ps.moments.PersonRows.of(np.eye(2) / 2, [0, 1], ["anna", "anna"])
+        >>> registry = PersonRegistry.open(stream, ledger, entry, secret=os.urandom(32))
+        >>> rows = PersonRows.of(np.eye(2) / 2, [0, 1], ["anna", "anna"])
         >>> registry.enter(rows)
         >>> due = registry.pending(node=0, ids=["anna"])
         >>> registry.delta(due, rows).entered

@@ -14,7 +14,7 @@ from privstats.contrib.streams.party import inbox, registry_of, standing, waitin
 from privstats.encoding import flatten
 from privstats.engines.network.folder import Folder
 from privstats.errors import DataError
-from privstats.moments import PersonRows
+from privstats.contrib.streams import PersonRows
 from tests import made
 from tests.contrib.streams.test_person_streams import CLASSES, added, book_of, former_book, rows_of, stream_of
 

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 import privstats as ps
 from privstats.contrib.streams import record_registry
-from privstats.course import Pending, PersonRegistry, RecordRegistry, spend
-from privstats.moments import MomentsDelta, PersonDelta, PersonRows
+from privstats.contrib.streams import Pending, PersonRegistry, RecordRegistry
+from privstats.course import spend
+from privstats.contrib.streams import MomentsDelta, PersonDelta, PersonRows
 from tests import made
 from tests.contrib.streams.streams import SECRET
 from tests.contrib.streams.test_record_registry import sent

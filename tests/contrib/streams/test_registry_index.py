@@ -20,7 +20,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 import privstats as ps
 from privstats.contrib.streams.registry_index import RegistryIndex, record_keys
-from privstats.course import RecordRegistry
+from privstats.contrib.streams import RecordRegistry
 from privstats.errors import LedgerError
 from tests.contrib.streams.streams import SECRET, plan_of, registry, stream_of
 from tests.contrib.streams.test_record_registry import sent

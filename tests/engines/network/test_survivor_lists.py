@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.course import Alignment
+from privstats.contrib.alignment import Alignment
 from privstats.engines.network import folder
 from privstats.engines.network.folder import RoundFolder
 from privstats.engines.network.round_host import Ended, Waiting

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.course import Alignment
+from privstats.contrib.alignment import Alignment
 from privstats.engines.journal import JournaledServer
 from privstats.engines.network.folder import Folder
 from privstats.engines.network.host import Host
