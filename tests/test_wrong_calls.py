@@ -15,10 +15,10 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 import privstats as ps
-from privstats.contrib.streams import PersonRows
 from privstats import dp, heads, transforms
 from privstats.contrib.client_updates import ClientUpdates
 from privstats.contrib.personal import Personal, with_local_transform
+from privstats.contrib.streams import PersonRows
 from privstats.contrib.sweep import Axes, study, sweep
 from privstats.contrib.sweep import Frame as Numbers
 from privstats.contrib.sweep.rivals import rivals

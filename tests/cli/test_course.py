@@ -9,8 +9,8 @@ import pytest
 
 import privstats as ps
 from privstats.cli import course as course_command
-from privstats.contrib.synthetic.course import Synthetic
 from privstats.contrib.alignment import Alignment
+from privstats.contrib.synthetic.course import Synthetic
 from privstats.course import read, write
 from privstats.course.kinds import KINDS
 from privstats.schema.public_values import Published

@@ -10,9 +10,9 @@ import pytest
 import tomli_w
 
 import privstats as ps
+from privstats.contrib.alignment import Alignment
 from privstats.contrib.synthetic.columns import schema_of
 from privstats.contrib.synthetic.course import Synthetic
-from privstats.contrib.alignment import Alignment
 from privstats.course import DisjointRounds, Single, read, write
 from privstats.course.kinds import KINDS, CourseKind, course_kind, labels_of, register
 from privstats.engines.network.parts import CONTRIBUTIONS

@@ -31,9 +31,9 @@ from typing import Any
 import numpy as np
 
 import privstats as ps
+from privstats.contrib.streams import PersonRows
 from privstats.encoding import flatten
 from privstats.errors import PrivstatsError
-from privstats.contrib.streams import PersonRows
 from privstats.moments import RecordFile, Records
 from privstats.moments.from_file import persons_in, records_in
 from tests.intake.containers import CONTAINERS, FEATURES, Container, Held, NotHeldError, Row, Table, is_narrow

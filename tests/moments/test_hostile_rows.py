@@ -16,8 +16,8 @@ import pytest
 from scipy.sparse import csr_array
 
 import privstats as ps
-from privstats.course import alone
 from privstats.contrib.streams import PersonRows
+from privstats.course import alone
 from privstats.moments import Records, exact_moments
 from tests import made
 from tests.moments.test_readable import published_of

@@ -21,11 +21,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.contrib.streams import Pending, PersonRegistry, RecordRegistry, Stream
+from privstats.contrib.streams import Pending, PersonRegistry, PersonRows, RecordRegistry, Stream
 from privstats.course import spend
 from privstats.dp import Ledger, gaussian_epsilon
 from privstats.errors import LedgerError
-from privstats.contrib.streams import PersonRows
 from privstats.moments import Moments, exact_moments
 from privstats.progress import track
 from privstats.randomness import Generator

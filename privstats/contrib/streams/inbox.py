@@ -17,18 +17,18 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from privstats.contrib.streams.moments_delta import MomentsDelta
+from privstats.contrib.streams.person_rows import PersonRows
+from privstats.contrib.streams.record_registry import Pending, PersonRegistry, RecordRegistry
 from privstats.contrib.streams.registry_index import LONGEST_ID, record_keys
 from privstats.contrib.streams.registry_log import RegistryLog
+from privstats.contrib.streams.stream import Stream
 from privstats.dp import Privacy
 from privstats.errors import DataError, PrivstatsError, UnreadableRecordsWarning
 from privstats.files.arrays import MOST_BYTES, read_arrays
 from privstats.files.atomic import atomic_write, read_bounded, write_new
 from privstats.intake.meaning import LOST
 from privstats.intake.person_ids import names_of
-from privstats.contrib.streams.moments_delta import MomentsDelta
-from privstats.contrib.streams.person_rows import PersonRows
-from privstats.contrib.streams.record_registry import Pending, PersonRegistry, RecordRegistry
-from privstats.contrib.streams.stream import Stream
 from privstats.moments import Moments, exact_moments, remarks_on
 
 _INTEGER = re.compile(r"(?P<sign>[+-]?)0*(?P<digits>[0-9]+?)(?:\.0*)?", re.ASCII)

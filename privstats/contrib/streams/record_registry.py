@@ -13,6 +13,8 @@ from functools import cached_property
 from typing import ClassVar
 
 from privstats import secagg
+from privstats.contrib.streams.moments_delta import MomentsDelta
+from privstats.contrib.streams.person_rows import PersonRows
 from privstats.contrib.streams.registry_index import KEY_BYTES, SECRET_BYTES, Send, State, record_keys
 from privstats.contrib.streams.registry_log import Changes, RegistryLog, View
 from privstats.contrib.streams.stream import Stream
@@ -22,8 +24,6 @@ from privstats.errors import DataError, LedgerError
 from privstats.intake.meaning import LOST
 from privstats.intake.person_ids import RULE, names_of
 from privstats.ledger.charges import RoundCharge, prove_excluded_upload
-from privstats.contrib.streams.moments_delta import MomentsDelta
-from privstats.contrib.streams.person_rows import PersonRows
 from privstats.moments import Moments
 from privstats.plan import Plan
 from privstats.release import Release

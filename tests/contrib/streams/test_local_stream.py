@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import privstats as ps
+from privstats.contrib.streams import Stream
 from privstats.contrib.streams import stream as weighing
 from privstats.contrib.streams.local_stream import DATASET, new_stream, run_epoch, server_folder
 from privstats.contrib.streams.totals import Totals
-from privstats.contrib.streams import Stream
 from privstats.dp import Ledger
 from privstats.encoding import flatten
 from privstats.engines.journal import JournaledClient

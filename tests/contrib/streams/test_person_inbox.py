@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import privstats as ps
+from privstats.contrib.streams import PersonRows
 from privstats.contrib.streams.inbox import PersonInbox
 from privstats.contrib.streams.local_stream import new_stream, run_epoch, server_folder
 from privstats.contrib.streams.party import inbox, registry_of, standing, waiting
 from privstats.encoding import flatten
 from privstats.engines.network.folder import Folder
 from privstats.errors import DataError
-from privstats.contrib.streams import PersonRows
 from tests import made
 from tests.contrib.streams.test_person_streams import CLASSES, added, book_of, former_book, rows_of, stream_of
 

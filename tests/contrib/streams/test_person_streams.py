@@ -12,10 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import privstats as ps
-from privstats.contrib.streams import record_registry
-from privstats.contrib.streams import Pending, PersonRegistry, RecordRegistry
+from privstats.contrib.streams import (
+    MomentsDelta,
+    Pending,
+    PersonDelta,
+    PersonRegistry,
+    PersonRows,
+    RecordRegistry,
+    record_registry,
+)
 from privstats.course import spend
-from privstats.contrib.streams import MomentsDelta, PersonDelta, PersonRows
 from tests import made
 from tests.contrib.streams.streams import SECRET
 from tests.contrib.streams.test_record_registry import sent
