@@ -156,7 +156,7 @@ class CalibrationSchema(Round, Kind):
         """
         sums = moments.grid.sums_of(self, "t")
         count = 0
-        for rows, labels in moments.rounds.pieces(records):
+        for rows, labels in records.pieces():
             sums["t"].admit(len(rows))
             gains, fine = _mapped(self, rows, labels, values)
             sums["t"].partial += gains.sum(axis=0)
@@ -165,7 +165,7 @@ class CalibrationSchema(Round, Kind):
 
     def terms_of(self, records: Opened, values: Mapping[str, Values]) -> RecordTerms:
         """Return each record's contribution."""
-        several = moments.rounds.pieces(records)
+        several = records.pieces()
         return moments.record_sums.RecordTerms.joined(_added(self, rows, y_part, values) for rows, y_part in several)
 
 

@@ -24,6 +24,9 @@ from privstats.intake.tables import Codes
 from privstats.kinds.base import Kind
 from privstats.kinds.worst import Record, Sums, WorstPair, added, wire
 from privstats.moments.base import Moments, RealMoments
+from privstats.moments.code_rows import CodeRows
+from privstats.moments.emptied import listed_columns
+from privstats.records.reasons import NO_CELL, gaps_in, spelled
 from privstats.schema.base import Adjacency, Statistic, letters_of
 from privstats.schema.checks import settle
 from privstats.schema.kinds import bare
@@ -363,16 +366,15 @@ def _all(schema: CountSchema, records: Opened) -> Iterator[tuple[_Read, NDArray[
             elif not isinstance(each, Categories) and each.missing:
                 codes[each.name][codes[each.name] < 0] = len(each.cells) - 1
         fine = np.logical_and.reduce([places >= 0 for places in codes.values()])
-        why = {(repr(name), moments.readable.NO_CELL): places < 0 for name, places in codes.items()}
+        why = {(repr(name), NO_CELL): places < 0 for name, places in codes.items()}
         declared = schema.reading.cells
         if declared is not None and declared.missing:
-            gaps = moments.readable.gaps_in(declared, part[0].codes)
+            gaps = gaps_in(declared, part[0].codes)
             fine, why = fine & ~np.logical_or.reduce(list(gaps.values())), {**why, **gaps}
         if excluded is not None:
             for each in schema.read:
-                why |= moments.readable.spelled(repr(each.name), each, columns[each.name])
-            listed = moments.emptied.listed_columns(schema.read, columns)
-            excluded.add(moments.readable.LeftOut.of(fine, why, listed))
+                why |= spelled(repr(each.name), each, columns[each.name])
+            excluded.add(fine, why, listed_columns(schema.read, columns))
         numbers = {name: column.numbers for name, column in columns.items()}
         report = None if schema.transform else moments.cells.EdgeReport.of(schema, numbers)
         cells = {name: each[fine] for name, each in codes.items()}
@@ -418,7 +420,7 @@ def _parts(schema: CountSchema, X: Any, y: Any) -> Iterator[tuple[Any, Any]]:
     if not schema.transform or isinstance(X, Codes):
         yield X, y
         return
-    for rows in (X,) if isinstance(X, moments.code_rows.CodeRows) else (rows for rows, _ in X):
+    for rows in (X,) if isinstance(X, CodeRows) else (rows for rows, _ in X):
         for start in range(0, max(len(rows), 1), _WINDOW):  # one empty pass without records
             yield Codes(rows[start : start + _WINDOW], {}), None
 

@@ -25,7 +25,9 @@ from privstats.kinds.counts import CountSchema
 from privstats.kinds.score import SQUARE, Robust, check_errors, within_length
 from privstats.kinds.worst import ONE, Record, WorstPair, added, of_score, record_of
 from privstats.moments.base import Moments, containers
+from privstats.moments.emptied import ListedColumn, listed_columns
 from privstats.progress import progress_bar
+from privstats.records.reasons import GAP, NO_CELL, TEXT, WORD, Why, spelled
 from privstats.schema.base import Adjacency, Statistic, letters_of
 from privstats.schema.checks import REQUIRED, as_int, checked_vectors, settle, size
 from privstats.schema.public_values import Values
@@ -36,7 +38,6 @@ from privstats.transforms import ConstantFeature, Transform, steps_of
 from privstats.transforms.categories import Categories
 
 if TYPE_CHECKING:
-    from privstats.moments.emptied import ListedColumn
     from privstats.moments.grid import Ints
     from privstats.moments.opened import Opened
 
@@ -311,7 +312,7 @@ class HazardSchema(Round, Kind):
         persons, why, declared = _read(self, records)
         if records.excluded is not None:
             fine = ~np.logical_or.reduce(list(why.values()))
-            records.excluded.add(moments.readable.LeftOut.of(fine, why, declared))
+            records.excluded.add(fine, why, declared)
             persons = persons.part(fine)
         return _summed(self, persons, values, records.progress)
 
@@ -442,7 +443,7 @@ class _Persons(NamedTuple):
 
 def _read(
     schema: HazardSchema, records: Opened
-) -> tuple[_Persons, dict[tuple[str, str], NDArray[np.bool_]], dict[str, ListedColumn]]:
+) -> tuple[_Persons, Why, dict[str, ListedColumn]]:
     if records.y is not None:
         raise DataError("hazards have no y; put the time and the event into X, next to the columns")
     clock, event, *strata = counted = schema.counted().variables
@@ -457,21 +458,21 @@ def _read(
             bad = zip(schema.feature_names, np.atleast_1d(gone.any(axis=0)), strict=True)
             wrong = listed([name for name, any_ in bad if any_])
             raise RecordError(f"X has gaps, or values that are no numbers, in {wrong}; correct or impute them")
-    why = {(repr(name), moments.readable.NO_CELL): result < 0 for name, result in cells.items()}
+    why = {(repr(name), NO_CELL): result < 0 for name, result in cells.items()}
     for each in counted:
-        why |= moments.readable.spelled(repr(each.name), each, columns[each.name])
+        why |= spelled(repr(each.name), each, columns[each.name])
     levels = schema.reading.levels
     for name, column in zip(schema.feature_names, gone.T, strict=True):
         declared = None if levels is None else levels.of(name)
         empty = moments.cells.gaps_in(declared, columns[name])
-        unread = moments.readable.TEXT if declared is None else moments.readable.WORD
-        why |= {(repr(name), moments.readable.GAP): empty, (repr(name), unread): column & ~empty}
-        why |= moments.readable.spelled(repr(name), declared, columns[name])
+        unread = TEXT if declared is None else WORD
+        why |= {(repr(name), GAP): empty, (repr(name), unread): column & ~empty}
+        why |= spelled(repr(name), declared, columns[name])
     bins = np.append(schema.in_bin, [schema.periods, -1])[cells[clock.name]]
     died = (cells[event.name] == 1) & (bins < schema.periods)  # a person seen beyond the last edge is censored there
     times = np.where(bins < schema.periods, columns[clock.name].numbers, np.inf)
     stratum = cells[strata[0].name] if strata else np.zeros_like(bins)
-    worded = moments.emptied.listed_columns((event, *strata, *(() if levels is None else levels.columns)), columns)
+    worded = listed_columns((event, *strata, *(() if levels is None else levels.columns)), columns)
     return _Persons(rows, np.minimum(bins, schema.periods - 1), died, times, stratum), why, worded
 
 

@@ -168,7 +168,7 @@ class PartySchema(Kind):
         """
         grid, steps = moments.grid.feature_grid(self.rows), self.rows.steps
         blocks, report = [], moments.clip_report.no_records(self.features)
-        for raw, labels in moments.rounds.pieces(records):
+        for raw, labels in records.pieces():
             rows = np.empty((len(raw), self.features))
             result = grid.quantize(moments.grid.through_maps(self.reading, raw, grid) if self.transform else raw, rows)
             counts = tuple(moments.clip_report.norm_histogram(result.norms, steps).tolist())

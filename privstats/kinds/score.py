@@ -285,7 +285,7 @@ class ScoreSchema(Round, Kind):
         """
         sums = moments.grid.sums_of(self, "gHJ")
         count = 0
-        for rows, targets in moments.rounds.pieces(records):
+        for rows, targets in records.pieces():
             (unit, residuals, roots), finite = _mapped(self, rows, targets, values["w"])
             for total in sums.values():
                 total.admit(len(rows))
@@ -299,7 +299,7 @@ class ScoreSchema(Round, Kind):
 
     def terms_of(self, records: Opened, values: Mapping[str, Values]) -> RecordTerms:
         """Return each record's contribution."""
-        several = (_added(self, rows, y_part, values["w"]) for rows, y_part in moments.rounds.pieces(records))
+        several = (_added(self, rows, y_part, values["w"]) for rows, y_part in records.pieces())
         return moments.record_sums.RecordTerms.joined(several)
 
 

@@ -326,7 +326,6 @@ def _equal(low: float, high: float, bins: int) -> tuple[float, ...]:
 
 # --- the sums
 
-_WINDOW = 4096
 
 Real: TypeAlias = NDArray[np.float64]
 
@@ -341,7 +340,7 @@ def _scored(
 
     make = named("privstats.published", schema.task, "a plan of a score", PlanError)
     read: Callable[[NDArray[Any]], ScoresAndShares] = make(schema, bytes_of(values))
-    for rows, labels in moments.rounds.pieces(records, _WINDOW):
+    for rows, labels in records.pieces():
         if not schema.reading.gaps_have_cells and not np.isfinite(rows).all():
             raise RecordError("X has NaN or infinite entries; drop or impute these records")
         scores, shares = read(rows)

@@ -19,6 +19,7 @@ from privstats.intake.columns import Readings, read
 from privstats.kinds.effect.checks import EXCLUSIONS
 from privstats.kinds.effect.influences import in_steps, influence_of, population_of, ratio_in_steps, weighted_rows
 from privstats.moments.base import Moments, checked_index, in_real_units
+from privstats.records.reasons import NO_CELL
 from privstats.schema.base import INFLUENCES
 from privstats.schema.public_values import Values
 from privstats.schema.variables import Bins, Variable
@@ -159,7 +160,7 @@ def measured_effects(schema: EffectSchema, records: Opened, values: Mapping[str,
     chances = schema.probabilities or (None,)
     several = [moments.grid.sums_of(schema, f"NWbO{INFLUENCES}") for _ in chances]
     count = 0
-    for rows, targets in moments.rounds.pieces(_placed(schema, records, note, note)):
+    for rows, targets in _placed(schema, records, note, note).pieces():
         for chance, sums in zip(chances, several, strict=True):
             mapped = mapped_records(schema, rows, targets, values, chance)
             for letter, each in mapped.by_letter().items():
@@ -176,7 +177,7 @@ def measured_effects(schema: EffectSchema, records: Opened, values: Mapping[str,
 def effect_terms(schema: EffectSchema, records: Opened, values: Mapping[str, Values]) -> RecordTerms:
     """Return each record's contribution; of several probabilities, at the smallest."""
     inside: list[NDArray[np.bool_]] = []
-    several = moments.rounds.pieces(_placed(schema, records, lambda *_: None, lambda fine, *_: inside.append(fine)))
+    several = _placed(schema, records, lambda *_: None, lambda fine, *_: inside.append(fine)).pieces()
     added = moments.record_sums.RecordTerms.joined(_added(schema, rows, y_part, values) for rows, y_part in several)
     return added.among(np.concatenate(inside)) if inside else added
 
@@ -207,8 +208,8 @@ def _inside(
         every = np.ones(len(rows), np.bool_)
         inside = np.logical_and.reduce([each >= 0 for each in cells.values()] or [every])
         noted(inside, rows, every)
-        why = {(repr(name), moments.readable.NO_CELL): each < 0 for name, each in cells.items()}
-        excluded.add(replace(moments.readable.LeftOut.of(inside, why), read=0))  # read before
+        why = {(repr(name), NO_CELL): each < 0 for name, each in cells.items()}
+        excluded.add(inside, why, seen=True)
         yield (rows, targets) if inside.all() else (rows[inside], targets[inside])
 
 
