@@ -26,7 +26,7 @@ from privstats.estimates.cut_points import (
 )
 from privstats.estimates.recipes import SoftmaxRecipe
 from privstats.moments import Moments, exact_moments
-from privstats.moments.measurement import Unreadable
+from privstats.records.reading import Unreadable
 from privstats.plan import Plan
 from privstats.python_values import python_value
 from privstats.release import Release

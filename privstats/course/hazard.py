@@ -21,7 +21,7 @@ from privstats.estimates.denoise import Array
 from privstats.estimates.score import cumulative_half, shrunk_hazards
 from privstats.kinds.hazard import PART_BITS
 from privstats.moments import Moments, exact_moments
-from privstats.moments.measurement import Unreadable
+from privstats.records.reading import Unreadable
 from privstats.plan import Cohort, Plan
 from privstats.release import Release
 from privstats.schema import CountSchema, HazardSchema, Schema, narrowed

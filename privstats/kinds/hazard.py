@@ -27,6 +27,7 @@ from privstats.kinds.worst import ONE, Record, WorstPair, added, of_score, recor
 from privstats.moments.base import Moments, containers
 from privstats.moments.emptied import ListedColumn, listed_columns
 from privstats.progress import progress_bar
+from privstats.records.cells import cells_in, gaps_in, require_cells
 from privstats.records.reasons import GAP, NO_CELL, TEXT, WORD, Why, spelled
 from privstats.schema.base import Adjacency, Statistic, letters_of
 from privstats.schema.checks import REQUIRED, as_int, checked_vectors, settle, size
@@ -444,16 +445,14 @@ class _Persons(NamedTuple):
 def _read(
     schema: HazardSchema, records: Opened
 ) -> tuple[_Persons, Why, dict[str, ListedColumn]]:
-    if records.y is not None:
-        raise DataError("hazards have no y; put the time and the event into X, next to the columns")
     clock, event, *strata = counted = schema.counted().variables
-    columns = moments.cells.readings_of(records.X, [*schema.feature_names, *(each.name for each in counted)])
-    cells = {each.name: moments.cells.cells_in(each, columns[each.name]) for each in counted}
+    (columns,) = records.columns([*schema.feature_names, *(each.name for each in counted)])
+    cells = {each.name: cells_in(each, columns[each.name]) for each in counted}
     rows = np.column_stack([_numbers(schema, name, columns[name]) for name in schema.feature_names])
     gone = np.isnan(rows)
     if records.excluded is None:
         for each in counted:
-            moments.cells.require_cells(each, columns[each.name], cells[each.name])
+            require_cells(each, columns[each.name], cells[each.name])
         if gone.any():
             bad = zip(schema.feature_names, np.atleast_1d(gone.any(axis=0)), strict=True)
             wrong = listed([name for name, any_ in bad if any_])
@@ -464,7 +463,7 @@ def _read(
     levels = schema.reading.levels
     for name, column in zip(schema.feature_names, gone.T, strict=True):
         declared = None if levels is None else levels.of(name)
-        empty = moments.cells.gaps_in(declared, columns[name])
+        empty = gaps_in(declared, columns[name])
         unread = TEXT if declared is None else WORD
         why |= {(repr(name), GAP): empty, (repr(name), unread): column & ~empty}
         why |= spelled(repr(name), declared, columns[name])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from privstats.errors import DataError, UnreadableRecordsWarning
 from privstats.moments.base import Moments, forming
@@ -19,12 +19,9 @@ if TYPE_CHECKING:
     from privstats.moments.readable import LeftOut
     from privstats.moments.record_sums import RecordTerms
     from privstats.moments.row_cache import RowCache
+    from privstats.records.reading import Unreadable
     from privstats.schema import ClassSchema, RidgeSchema, WithinSchema
     from privstats.schema.public_values import Published
-
-Unreadable: TypeAlias = Literal["refuse", "leave out"]
-"""How :func:`measure` treats a record that cannot be read."""
-
 
 @overload
 def measure(

@@ -5,7 +5,7 @@ A record that cannot be read either raises an error, or is excluded and counted 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, Self, TypeVar
@@ -14,12 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from privstats.errors import RecordError
+from privstats.errors import DataError, RecordError
+from privstats.intake.columns import Readings
 from privstats.intake.tables import ReadRows, is_list, ordered_columns
+from privstats.moments.code_rows import CodeRows
 from privstats.moments.input_validation import Tile, check_features, count_of, dense, pairs, tiles
 from privstats.moments.readable import LeftOut, Noted, Readable, readable_rows
 from privstats.moments.table import in_codes, lost_remark
 from privstats.progress import progress_bar
+from privstats.records.cells import readings_of
 from privstats.records.reasons import Why
 from privstats.schema.reading import Reading, Targets
 from privstats.transforms.unlisted import Lost, all_lost
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from privstats.moments.row_cache import MappedRows, RowCache
 
 _ROWS = 4096  # of a piece, unless a sum requests fewer
+_CODES = 1 << 16  # rows of codes at once
 
 
 class Counted(Protocol):
@@ -182,6 +186,26 @@ class Opened:
                     part = slice(start, start + size)
                     yield dense(rows[part]), dense(targets[part])
                 advance(len(rows))
+
+    def columns(self, names: Sequence[str]) -> Iterator[dict[str, Readings]]:
+        """Yield columns by name: a table's all at once; declared columns in windows, as codes.
+
+        Args:
+            names: the columns to read of a table without declared columns.
+        """
+        cells = self.reading.cells
+        if cells is not None:
+            for codes in self._codes():
+                yield {column.name: Readings.of(codes[:, place]) for place, column in enumerate(cells.columns)}
+            return
+        if self.y is not None:
+            raise DataError(f"no y is read under this schema; put {', '.join(names)} into X")
+        yield readings_of(self.X, names)
+
+    def _codes(self) -> Iterator[NDArray[np.float64]]:
+        for rows in (self.X,) if isinstance(self.X, CodeRows) else (rows for rows, _ in pairs(self.X)):
+            for start in range(0, max(len(rows), 1), _CODES):  # one empty window without records
+                yield rows[start : start + _CODES]
 
     def mapped(self, map_: object, index: int, rows: NDArray[Any], form: Callable[[], MappedRows]) -> MappedRows:
         """Return a piece's rows after a published map: those of an earlier round, or from ``form``.

@@ -28,7 +28,7 @@ from privstats.schema import Schema
 from privstats.schema.base import Statistic
 
 if TYPE_CHECKING:
-    from privstats.moments.cells import EdgeReport
+    from privstats.moments.edge_report import EdgeReport
 
 _BITS = 63  # bits of a total
 _WINDOW_ROWS, _WINDOW_ENTRIES = 1 << 14, 1 << 21  # rows read and mapped at once

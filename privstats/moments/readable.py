@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,10 +30,13 @@ from privstats.moments.input_validation import (
     numbers_in,
     pairs,
 )
-from privstats.records.reasons import ARM, GAP, LABEL, TEXT, WORD, Why, gaps_in, spelled
+from privstats.records.reasons import ARM, GAP, LABEL, TEXT, WORD, Why, spelled
 from privstats.schema.reading import Labels, Reading, Targets, Unread
 from privstats.transforms import apply
 from privstats.transforms.unlisted import MIN_RECORDS
+
+if TYPE_CHECKING:
+    from privstats.transforms import Cells
 
 _COLUMNS_SHOWN = 8
 
@@ -218,7 +221,7 @@ def _features(reading: Reading, tile: Any) -> tuple[NDArray[np.float64], NDArray
         X, why, declared = _parsed(tile, columns, of)
     else:
         X = numbers_in(_dense(tile))[0]
-        why = gaps_in(cells, X) if cells.missing else {}
+        why = _gaps(cells, X) if cells.missing else {}
     # A later map may make a cell's row infinite.
     fine = np.ones(len(X), np.bool_) if reading.gaps_have_cells else np.asarray(np.isfinite(X).all(axis=1))
     if len(reading.maps) > (cells is not None):
@@ -230,6 +233,11 @@ def _features(reading: Reading, tile: Any) -> tuple[NDArray[np.float64], NDArray
                 declared[arm] = ListedColumn.of((0, 1), Listed.of((0, 1)), _column(tile, last.column))  # type: ignore[attr-defined]
         fine &= mapped
     return X, fine, why, declared
+
+
+def _gaps(cells: Cells, codes: NDArray[np.float64]) -> Why:
+    columns = zip(cells.columns, codes.T, strict=True)
+    return {(repr(column.name), GAP): np.isnan(each) for column, each in columns}
 
 
 def _parsed(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,9 +10,6 @@ from numpy.typing import NDArray
 from privstats.intake.columns import Readings
 from privstats.intake.meaning import MISSING
 from privstats.transforms.categories import Categories
-
-if TYPE_CHECKING:
-    from privstats.transforms import Cells
 
 GAP = "hold nothing"
 TEXT = "hold a text where a number belongs"
@@ -23,12 +20,6 @@ NO_CELL = "hold a value that the plan does not list"
 
 Why: TypeAlias = dict[tuple[str, str], NDArray[np.bool_]]
 """Masks of unreadable entries ``(n,)``, by column and reason."""
-
-
-def gaps_in(cells: Cells, codes: NDArray[np.float64]) -> Why:
-    """Return which records have a gap in each declared column."""
-    columns = zip(cells.columns, codes.T, strict=True)
-    return {(repr(column.name), GAP): np.isnan(each) for column, each in columns}
 
 
 def spelled(name: str, column: Any, readings: Readings) -> Why:

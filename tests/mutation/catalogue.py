@@ -166,7 +166,7 @@ MUTANTS: dict[str, Mutant] = {
         _MECHANISMS + "test_every_segment_carries_its_own_noise", plan="central", audits=("noise",)),
     "cells by the type of a column": bug(
         "a value's cell follows from the type of its column, so that one text or gap moves every other record",
-        name_in("privstats.moments.cells", "read", bugs.read_by_type),
+        name_in("privstats.records.cells", "read", bugs.read_by_type),
         _READABLE + "test_one_blank_moves_no_other_record",
         "tests/threat_models/test_inference.py::test_cells_that_follow_from_the_type_of_a_column_are_flagged"),
     "declared columns by their type": bug(

@@ -19,6 +19,7 @@ from privstats.intake.columns import Readings, read
 from privstats.kinds.effect.checks import EXCLUSIONS
 from privstats.kinds.effect.influences import in_steps, influence_of, population_of, ratio_in_steps, weighted_rows
 from privstats.moments.base import Moments, checked_index, in_real_units
+from privstats.records.cells import cells_in, require_cells
 from privstats.records.reasons import NO_CELL
 from privstats.schema.base import INFLUENCES
 from privstats.schema.public_values import Values
@@ -204,7 +205,7 @@ def _inside(
     schema: EffectSchema, batches: Iterable[Any], excluded: Excluded, noted: Noted
 ) -> Iterator[tuple[Any, Any]]:
     for rows, targets in batches:
-        cells = {variable.name: moments.cells.cells_in(variable, column) for variable, column in _columns(schema, rows)}
+        cells = {variable.name: cells_in(variable, column) for variable, column in _columns(schema, rows)}
         every = np.ones(len(rows), np.bool_)
         inside = np.logical_and.reduce([each >= 0 for each in cells.values()] or [every])
         noted(inside, rows, every)
@@ -225,8 +226,8 @@ def blocks_of(schema: EffectSchema, rows: NDArray[Any]) -> NDArray[np.intp]:
     """Return every record's block, ``(n,)``, from its own values alone."""
     cells = []
     for variable, column in _columns(schema, rows):
-        cells.append(moments.cells.cells_in(variable, column))
-        moments.cells.require_cells(variable, column, cells[-1])
+        cells.append(cells_in(variable, column))
+        require_cells(variable, column, cells[-1])
     return np.ravel_multi_index(cells, schema.crossed) if cells else np.zeros(len(rows), np.intp)
 
 
