@@ -21,8 +21,8 @@ from privstats.course.steps import Past, Step, Steps
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import PlanError, ReleaseError
 from privstats.kinds.gaussians import Array, client_gaussian, mean_root, root
-from privstats.records.opened import Opened
 from privstats.plan import Plan
+from privstats.records.opened import Opened
 from privstats.release import Release
 from privstats.schema import GaussianSchema, narrowed
 from privstats.schema.public_values import Published, Values

@@ -18,17 +18,17 @@ from privstats.kinds.base import Kind
 from privstats.kinds.classes import ClassSchema
 from privstats.kinds.worst import Record, WorstPair, added, dense, record_of
 from privstats.moments.base import Moments, containers
+from privstats.records.reading import Labels
 from privstats.schema.base import Adjacency, Statistic, by_letter, letters_of
 from privstats.schema.checks import REQUIRED
 from privstats.schema.public_values import Values
-from privstats.schema.reading import Labels
 from privstats.schema.rounds import Round, class_rows, settle_round
 from privstats.transforms import Transform
 
 if TYPE_CHECKING:
     from privstats.moments.grid import Ints
-    from privstats.moments.opened import Opened
     from privstats.moments.record_sums import RecordTerms
+    from privstats.records.opened import Opened
 
 _TABLE: tuple[Statistic, ...] = (
     Statistic(

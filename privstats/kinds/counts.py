@@ -22,14 +22,14 @@ from privstats.intake.meaning import checked_names
 from privstats.kinds.base import Kind
 from privstats.kinds.worst import Record, Sums, WorstPair, added, wire
 from privstats.moments.base import Moments, RealMoments
-from privstats.moments.emptied import listed_columns
 from privstats.records.cells import cells_in, require_cells
+from privstats.records.emptied import listed_columns
+from privstats.records.reading import Reading, Unread
 from privstats.records.reasons import GAP, NO_CELL, Why, spelled
+from privstats.records.variables import Bins, Variable, plain_variable, variable_of
 from privstats.schema.base import Adjacency, Statistic, letters_of
 from privstats.schema.checks import settle
 from privstats.schema.kinds import bare
-from privstats.schema.reading import Reading, Unread
-from privstats.schema.variables import Bins, Variable, plain_variable, variable_of
 from privstats.transforms import Transform, steps_of
 from privstats.transforms.categories import Categories
 
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from privstats.kinds.numbers import Number
     from privstats.kinds.scoring import ScoringSchema
     from privstats.moments.edge_report import EdgeReport
-    from privstats.moments.opened import Opened
     from privstats.moments.record_sums import RecordTerms
+    from privstats.records.opened import Opened
     from privstats.schema.public_values import Values
 
 COUNT_TABLE: tuple[Statistic, ...] = (
@@ -279,7 +279,6 @@ def _checked_tables(tables: tuple[Any, ...], names: tuple[str, ...]) -> tuple[tu
 
 
 # --- the sums
-
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,15 +20,15 @@ from privstats.kinds.base import Kind
 from privstats.kinds.ridge import RidgeSchema
 from privstats.kinds.worst import WorstPair
 from privstats.moments.base import Moments, RealMoments
+from privstats.records.reading import Reading, Unread
 from privstats.schema.base import Adjacency, Statistic
 from privstats.schema.checks import REQUIRED, as_int, checked_vectors, settle
 from privstats.schema.public_values import Values
-from privstats.schema.reading import Reading, Unread
 from privstats.schema.rounds import target_rows
 from privstats.transforms import Transform, apply
 
 if TYPE_CHECKING:
-    from privstats.moments.opened import Opened
+    from privstats.records.opened import Opened
 
 _TABLE: tuple[Statistic, ...] = (
     Statistic("N", "pooled", (), (0, 0), meaning="how many records there are", share=0.02),
@@ -317,7 +317,9 @@ def client_gaussian(schema: GaussianSchema, opened: Opened) -> ClientGaussian:
         return ClientGaussian(0, total, np.zeros((schema.features, schema.features)))
     integers = records * sums.G.astype(object) - np.outer(total.astype(object), total.astype(object))
     covariance = integers.astype(np.float64) / float(records) ** 2
-    weight = _ledoit_wolf(read, again, records, total / records, covariance) if schema.shrinkage == LEDOIT_WOLF else None
+    weight = (
+        _ledoit_wolf(read, again, records, total / records, covariance) if schema.shrinkage == LEDOIT_WOLF else None
+    )
     share = float(schema.shrinkage) if weight is None else weight
     spherical = np.trace(covariance) / schema.features * np.eye(schema.features)
     return ClientGaussian(records, total, (1 - share) * covariance + share * spherical)

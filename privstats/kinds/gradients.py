@@ -20,20 +20,20 @@ from privstats.kinds.classes import ClassSchema
 from privstats.kinds.ridge import RecordSchema, RidgeSchema
 from privstats.kinds.worst import Record, Sums, WorstPair, added, dense, record_of
 from privstats.moments.base import Moments, containers
-from privstats.moments.row_cache import MappedRows
 from privstats.optional_dependencies import require
+from privstats.records.reading import Labels, Targets
+from privstats.records.row_cache import MappedRows
 from privstats.schema.base import Adjacency, Statistic, by_letter, letters_of
 from privstats.schema.checks import REQUIRED, settle, size
 from privstats.schema.modules import Module, checked_gradients, module_of
 from privstats.schema.public_values import Values
-from privstats.schema.reading import Labels, Targets
 from privstats.schema.rounds import ROW_BITS, Round, class_rows, settle_round, target_rows
 from privstats.transforms import Transform
 
 if TYPE_CHECKING:
     from privstats.moments.gradient_map import Mapped
-    from privstats.moments.opened import Opened
     from privstats.moments.record_sums import RecordTerms
+    from privstats.records.opened import Opened
 
 # fmt: off
 _TABLE: tuple[Statistic, ...] = (

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats import moments
-from privstats.errors import DataError, PlanError, RecordError, SchemaError
+from privstats.errors import PlanError, RecordError, SchemaError
 from privstats.intake.columns import Readings
 from privstats.intake.meaning import listed
 from privstats.kinds.base import Kind
@@ -25,22 +25,22 @@ from privstats.kinds.counts import CountSchema
 from privstats.kinds.score import SQUARE, Robust, check_errors, within_length
 from privstats.kinds.worst import ONE, Record, WorstPair, added, of_score, record_of
 from privstats.moments.base import Moments, containers
-from privstats.moments.emptied import ListedColumn, listed_columns
 from privstats.progress import progress_bar
 from privstats.records.cells import cells_in, gaps_in, require_cells
+from privstats.records.emptied import ListedColumn, listed_columns
+from privstats.records.reading import Reading, Unread
 from privstats.records.reasons import GAP, NO_CELL, TEXT, WORD, Why, spelled
+from privstats.records.variables import Bins, Variable, plain_variable, variable_of
 from privstats.schema.base import Adjacency, Statistic, letters_of
 from privstats.schema.checks import REQUIRED, as_int, checked_vectors, settle, size
 from privstats.schema.public_values import Values
-from privstats.schema.reading import Reading, Unread
 from privstats.schema.rounds import Round
-from privstats.schema.variables import Bins, Variable, plain_variable, variable_of
 from privstats.transforms import ConstantFeature, Transform, steps_of
 from privstats.transforms.categories import Categories
 
 if TYPE_CHECKING:
     from privstats.moments.grid import Ints
-    from privstats.moments.opened import Opened
+    from privstats.records.opened import Opened
 
 # fmt: off
 _TABLE: tuple[Statistic, ...] = (
@@ -442,9 +442,7 @@ class _Persons(NamedTuple):
         return _Persons(self.rows[where], self.bins[where], self.events[where], self.times[where], self.strata[where])
 
 
-def _read(
-    schema: HazardSchema, records: Opened
-) -> tuple[_Persons, Why, dict[str, ListedColumn]]:
+def _read(schema: HazardSchema, records: Opened) -> tuple[_Persons, Why, dict[str, ListedColumn]]:
     clock, event, *strata = counted = schema.counted().variables
     (columns,) = records.columns([*schema.feature_names, *(each.name for each in counted)])
     cells = {each.name: cells_in(each, columns[each.name]) for each in counted}

@@ -29,18 +29,18 @@ from privstats.kinds.counts import (
     move_of_tables,
 )
 from privstats.kinds.worst import Record, Sums, WorstPair, added, wire
+from privstats.records.reading import Labels
+from privstats.records.variables import Bins, Variable
 from privstats.schema.base import Adjacency, Statistic, letters_of
 from privstats.schema.checks import as_int, settle, size
 from privstats.schema.public_values import Values
-from privstats.schema.reading import Labels
-from privstats.schema.variables import Bins, Variable
 from privstats.transforms import Transform
 from privstats.transforms.base import to_builtins
 from privstats.transforms.categories import Categories
 
 if TYPE_CHECKING:
-    from privstats.moments.opened import Opened
     from privstats.moments.record_sums import RecordTerms
+    from privstats.records.opened import Opened
 
 HEAD = "head"
 """The name of the head's bytes among the published values."""

@@ -21,16 +21,16 @@ from privstats.kinds.base import Kind
 from privstats.kinds.classes import ClassSchema
 from privstats.kinds.worst import Record, Sums, WorstPair, first, many, plain, record_of, vectors, wire
 from privstats.moments.base import Moments, RealMoments, checked_index
+from privstats.records.reading import Targets
 from privstats.schema.base import Adjacency, Statistic, letters_of
 from privstats.schema.checks import REQUIRED, checked_groups, checked_pull, checked_vectors, settle, size
 from privstats.schema.kinds import bare
 from privstats.schema.public_values import Values
-from privstats.schema.reading import Targets
 from privstats.transforms import ConstantFeature, Transform
 
 if TYPE_CHECKING:
     from privstats.moments.clip_report import ClipReport
-    from privstats.moments.opened import Opened
+    from privstats.records.opened import Opened
 
 _TABLE: tuple[Statistic, ...] = (
     Statistic("N", "pooled", (), (0, 0), meaning="how many records there are", share=0.02),

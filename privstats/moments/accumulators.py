@@ -15,15 +15,15 @@ from scipy.sparse import csr_array, issparse
 from privstats.moments.base import Moments
 from privstats.moments.clip_report import NORM_BINS, ClipReport, no_records, norm_histogram
 from privstats.moments.grid import GridChunk, exact_rows, feature_grid, quantized, through_maps
-from privstats.moments.input_validation import dense
 from privstats.moments.record_sums import RecordTerms
+from privstats.records.input_validation import dense
+from privstats.records.reading import Reading
 from privstats.schema import RecordSchema
-from privstats.schema.reading import Reading
 
 if TYPE_CHECKING:
     from privstats.moments.adders import Adder
-    from privstats.moments.input_validation import Tile
-    from privstats.moments.opened import Opened
+    from privstats.records.input_validation import Tile
+    from privstats.records.opened import Opened
 
 # Bytes and rows of a chunk. At most 2**14 rows, so that a chunk of short rows stays in the last-level cache.
 _CHUNK = 16 << 20, 1 << 14
@@ -131,7 +131,9 @@ def measured(schema: RecordSchema, records: Opened, *, reading: Reading | None =
     Args:
         reading: what is read of each record; None: the schema's. Without labels all records are of the first class.
     """
-    tiles = records.tiles(reading or schema.reading, grouped="S" in schema.statistics, sparse_rows=exact_rows(schema.bound))
+    tiles = records.tiles(
+        reading or schema.reading, grouped="S" in schema.statistics, sparse_rows=exact_rows(schema.bound)
+    )
     used: dict[type[Any], Any] = {}
     counted = _counted(schema)
     for tile in tiles:

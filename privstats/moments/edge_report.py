@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from privstats.moments.clip_report import PRIVATE
 from privstats.records.cells import beyond
-from privstats.schema.variables import Bins
+from privstats.records.variables import Bins
 
 _MANY = 0.1
 """Share of a variable's values that may be beyond its edges without a remark."""

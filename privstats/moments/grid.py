@@ -19,8 +19,8 @@ from scipy.sparse import csr_array
 
 from privstats.errors import PrivstatsError, RecordError, SchemaError
 from privstats.moments.base import require_room
+from privstats.records.reading import Reading
 from privstats.schema import RidgeSchema, Schema
-from privstats.schema.reading import Reading
 from privstats.transforms import apply
 from privstats.transforms.exact import arrays_of, row_norms, unscaled
 

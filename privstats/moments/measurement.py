@@ -10,18 +10,19 @@ from typing import TYPE_CHECKING, Any, overload
 from privstats.errors import DataError, UnreadableRecordsWarning
 from privstats.moments.base import Moments, forming
 from privstats.moments.clip_report import warn_if_clipped, warn_of_excluded
-from privstats.moments.opened import Reader
+from privstats.records.opened import Reader
 from privstats.schema import Schema, require_schema
 
 if TYPE_CHECKING:
     from privstats.moments import ClassMoments, RidgeMoments, WithinMoments
     from privstats.moments.persons import Clip, PersonMoments
-    from privstats.moments.readable import LeftOut
     from privstats.moments.record_sums import RecordTerms
-    from privstats.moments.row_cache import RowCache
+    from privstats.records.readable import LeftOut
     from privstats.records.reading import Unreadable
+    from privstats.records.row_cache import RowCache
     from privstats.schema import ClassSchema, RidgeSchema, WithinSchema
     from privstats.schema.public_values import Published
+
 
 @overload
 def measure(

@@ -16,7 +16,7 @@ from privstats.intake.column_names import require_records
 from privstats.intake.columns import Readings, alike, read
 from privstats.intake.meaning import listed
 from privstats.intake.tables import is_list, names_of_columns, rectangle, table_of
-from privstats.schema.variables import Bins
+from privstats.records.variables import Bins
 from privstats.transforms.categories import Categories
 
 

@@ -33,7 +33,10 @@ def test_the_weight_is_ledoit_and_wolfs(count):
 @pytest.mark.parametrize("shrinkage", [0.0, 0.25, 1.0])
 def test_a_public_weight_is_that_weight(shrinkage):
     X = rows()
-    found = client_gaussian(replace(SCHEMA, shrinkage=shrinkage), Opened(SCHEMA.reading, X, None)).covariance / SCHEMA.scale**2
+    found = (
+        client_gaussian(replace(SCHEMA, shrinkage=shrinkage), Opened(SCHEMA.reading, X, None)).covariance
+        / SCHEMA.scale**2
+    )
     plain = np.cov(X.T, bias=True)
     expected = (1 - shrinkage) * plain + shrinkage * np.trace(plain) / D * np.eye(D)
     np.testing.assert_allclose(found, expected, atol=1e-3)

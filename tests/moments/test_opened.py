@@ -9,7 +9,7 @@ import pytest
 import privstats as ps
 from privstats.errors import RecordError
 from privstats.kinds import KINDS
-from privstats.moments.opened import Excluded, Opened
+from privstats.records.opened import Excluded, Opened
 from tests.made import refused
 
 SCHEMA = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)

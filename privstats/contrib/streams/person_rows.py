@@ -34,8 +34,8 @@ from privstats.intake.tables import (
     table_of,
 )
 from privstats.moments.measurement import exact_moments
-from privstats.records.reading import Unreadable
 from privstats.moments.persons import Clip, PersonMoments, rows_at
+from privstats.records.reading import Unreadable
 from privstats.schema import Schema
 
 if TYPE_CHECKING:

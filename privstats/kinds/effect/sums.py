@@ -21,16 +21,16 @@ from privstats.kinds.effect.influences import in_steps, influence_of, population
 from privstats.moments.base import Moments, checked_index, in_real_units
 from privstats.records.cells import cells_in, require_cells
 from privstats.records.reasons import NO_CELL
+from privstats.records.variables import Bins, Variable
 from privstats.schema.base import INFLUENCES
 from privstats.schema.public_values import Values
-from privstats.schema.variables import Bins, Variable
 from privstats.transforms import ByArm
 
 if TYPE_CHECKING:
     from privstats.kinds.effect.schema import EffectSchema
-    from privstats.moments.opened import Excluded, Opened
-    from privstats.moments.readable import Noted
     from privstats.moments.record_sums import Product, RecordTerms
+    from privstats.records.opened import Excluded, Opened
+    from privstats.records.readable import Noted
 
 
 RealEffectMoments = in_real_units("Effect", __name__, "Ne", f"W{INFLUENCES[1:]}bO")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from privstats.errors import DataError, UnreadableRecordsWarning
-from privstats.schema.reading import Reading
+from privstats.records.reading import Reading
 
 if TYPE_CHECKING:
     from privstats.intake.record_files import RecordFile

@@ -35,9 +35,9 @@ from privstats.intake.arrays import (
 from privstats.intake.columns import TRUTHS, Listed, array_of, read
 from privstats.intake.meaning import listed
 from privstats.intake.tables import is_list, names_of_columns, of_list, ordered_columns
-from privstats.moments.code_rows import CodeRows
-from privstats.moments.emptied import ListedColumn
-from privstats.schema.reading import Goal, Labels, Reading, Targets, Unread
+from privstats.records.code_rows import CodeRows
+from privstats.records.emptied import ListedColumn
+from privstats.records.reading import Goal, Labels, Reading, Targets, Unread
 
 Rows: TypeAlias = Any
 """Something of shape (n, inputs) with a dtype and slices: numpy array, csr_array, FileRows or torch tensor."""

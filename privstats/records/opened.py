@@ -17,19 +17,19 @@ from scipy.sparse import issparse
 from privstats.errors import DataError, RecordError
 from privstats.intake.columns import Readings
 from privstats.intake.tables import ReadRows, is_list, ordered_columns
-from privstats.moments.code_rows import CodeRows
-from privstats.moments.input_validation import Tile, check_features, count_of, dense, pairs, tiles
-from privstats.moments.readable import LeftOut, Noted, Readable, readable_rows
-from privstats.moments.table import in_codes, lost_remark
 from privstats.progress import progress_bar
 from privstats.records.cells import readings_of
+from privstats.records.code_rows import CodeRows
+from privstats.records.input_validation import Tile, check_features, count_of, dense, pairs, tiles
+from privstats.records.readable import LeftOut, Noted, Readable, readable_rows
+from privstats.records.reading import Reading, Targets
 from privstats.records.reasons import Why
-from privstats.schema.reading import Reading, Targets
+from privstats.records.table import in_codes, lost_remark
 from privstats.transforms.unlisted import Lost, all_lost
 
 if TYPE_CHECKING:
-    from privstats.moments.emptied import ListedColumn
-    from privstats.moments.row_cache import MappedRows, RowCache
+    from privstats.records.emptied import ListedColumn
+    from privstats.records.row_cache import MappedRows, RowCache
 
 _ROWS = 4096  # of a piece, unless a sum requests fewer
 _CODES = 1 << 16  # rows of codes at once
@@ -72,7 +72,9 @@ class Excluded:
         """Which records are readable, ``(n,)``; None where marks are not kept, or a kind read the records itself."""
         return np.concatenate(self._fine) if self._fine else None
 
-    def add(self, fine: NDArray[np.bool_], why: Why, listed: Mapping[str, ListedColumn] | None = None, *, seen: bool = False) -> None:
+    def add(
+        self, fine: NDArray[np.bool_], why: Why, listed: Mapping[str, ListedColumn] | None = None, *, seen: bool = False
+    ) -> None:
         """Count records that a kind reads itself, or excludes further.
 
         Args:
@@ -173,12 +175,12 @@ class Opened:
                 yield tile.observed() if gaps else tile
                 advance(tile.rows.shape[0])
 
-    def pieces(self, max_rows: int = _ROWS) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
-        """Yield rows and their targets in host memory, at most ``max_rows`` and 4,096 records at a time.
+    def pieces(self, max_rows: int | None = None) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+        """Yield rows and their targets in host memory, at most 4,096 records at a time, or ``max_rows`` if fewer.
 
         Records without a target are among them.
         """
-        size = min(max_rows, _ROWS)
+        size = _ROWS if max_rows is None else min(max_rows, _ROWS)
         X, y = (self.X, self.y) if self.excluded is None else (self.pairs(), None)
         with progress_bar("records", self.count, at_once=self.progress) as advance:
             for rows, targets, *_ in tiles(self.reading, X, y):

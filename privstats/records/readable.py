@@ -20,8 +20,8 @@ from privstats.errors import DataError
 from privstats.intake.arrays import is_tensor, repeated_rows
 from privstats.intake.columns import Listed, Readings, read
 from privstats.intake.tables import ReadRows, is_list, ordered_columns, rectangle
-from privstats.moments.emptied import NEARLY, Emptied, ListedColumn
-from privstats.moments.input_validation import (
+from privstats.records.emptied import NEARLY, Emptied, ListedColumn
+from privstats.records.input_validation import (
     ReadLabels,
     as_rows,
     check_shape,
@@ -30,8 +30,8 @@ from privstats.moments.input_validation import (
     numbers_in,
     pairs,
 )
+from privstats.records.reading import Labels, Reading, Targets, Unread
 from privstats.records.reasons import ARM, GAP, LABEL, TEXT, WORD, Why, spelled
-from privstats.schema.reading import Labels, Reading, Targets, Unread
 from privstats.transforms import apply
 from privstats.transforms.unlisted import MIN_RECORDS
 
