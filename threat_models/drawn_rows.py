@@ -21,8 +21,8 @@ from privstats.course.base import Releases
 from privstats.encoding import flatten
 from privstats.errors import PlanError
 from privstats.intake.columns import read
-from privstats.moments.cells import cells_in
 from privstats.randomness import Generator, uniform
+from privstats.records.cells import cells_in
 from privstats.release import Release
 from threat_models.audits.counts import records_at
 from threat_models.audits.target import Target

@@ -372,7 +372,7 @@ def _scoring(split: float, seed: int, persons: str | None) -> str:
 
 def _shards(course: Written, files: Sequence[RecordFile]) -> list[Any]:
     from privstats.course.kinds import file_of
-    from privstats.moments.from_file import persons_in, records_in
+    from privstats.records.from_file import persons_in, records_in
     from privstats.workflows.simulate import NamedShard
 
     reading, unreadable = course.priced[-1].schema.reading, course.first.unreadable

@@ -26,9 +26,9 @@ from privstats.estimates.cut_points import (
 )
 from privstats.estimates.recipes import SoftmaxRecipe
 from privstats.moments import Moments, exact_moments
-from privstats.moments.measurement import Unreadable
 from privstats.plan import Plan
 from privstats.python_values import python_value
+from privstats.records.reading import Unreadable
 from privstats.release import Release
 from privstats.schema import COUNT_SCALE, Bins, ClassSchema, CountSchema
 from privstats.schema.public_values import Published

@@ -21,8 +21,8 @@ from privstats.estimates.denoise import Array
 from privstats.estimates.score import cumulative_half, shrunk_hazards
 from privstats.kinds.hazard import PART_BITS
 from privstats.moments import Moments, exact_moments
-from privstats.moments.measurement import Unreadable
 from privstats.plan import Cohort, Plan
+from privstats.records.reading import Unreadable
 from privstats.release import Release
 from privstats.schema import CountSchema, HazardSchema, Schema, narrowed
 from privstats.schema.public_values import Published, Values

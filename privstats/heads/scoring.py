@@ -20,8 +20,8 @@ from privstats.heads.released_scores import ReleasedScores, described, released_
 from privstats.intake.columns import read
 from privstats.intake.tables import Codes
 from privstats.kinds.scoring import HEAD, Scale, ScoresAndShares, bytes_of
-from privstats.moments.input_validation import places_of
 from privstats.plan import Plan
+from privstats.records.input_validation import places_of
 from privstats.release import Release
 from privstats.schema import ClassSchema, ScoringSchema
 from privstats.schema.public_values import Published, Values

@@ -16,15 +16,15 @@ from privstats.schema.kinds import USUAL, is_known
 
 if TYPE_CHECKING:
     from privstats.moments.adders import Adder
-    from privstats.moments.opened import Opened
     from privstats.moments.record_sums import RecordTerms
+    from privstats.records.opened import Opened
     from privstats.schema.public_values import Values
 
 
 class Kind(Schema):
     """A schema whose class has everything about its kind: what a record adds, and how far it moves the sums.
 
-    A kind pulls records from :class:`~privstats.moments.opened.Opened`, and knows no container.
+    A kind pulls records from :class:`~privstats.records.opened.Opened`, and knows no container.
 
     Attributes:
         proved: letters that ``move`` covers; no others may be released under a promise. A class with a table of its

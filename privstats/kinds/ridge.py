@@ -16,10 +16,10 @@ from privstats.kinds.base import Added
 from privstats.kinds.classes import ClassSchema
 from privstats.kinds.worst import Record, Sums, WorstPair, added, dense, record_of, rows_of, wire
 from privstats.moments.base import Moments, RealMoments
+from privstats.records.reading import Targets
 from privstats.schema.base import Adjacency, Predicted, Schema, Statistic, by_letter, letters_of
 from privstats.schema.checks import REQUIRED, as_int, check_coarseness, checked_vectors, settle, size
 from privstats.schema.kinds import bare
-from privstats.schema.reading import Targets
 from privstats.transforms import Transform
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from privstats.schema.base import Statistic, letters_of
 from privstats.schema.kinds import is_known
 
 if TYPE_CHECKING:
-    from privstats.moments.opened import Opened
     from privstats.moments.record_sums import RecordTerms
+    from privstats.records.opened import Opened
     from privstats.schema.public_values import Values
 
 

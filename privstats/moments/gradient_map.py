@@ -60,25 +60,6 @@ class Mapped:
     kappa: Ints
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class MappedRows:
-    """Records after the published map, in integers.
-
-    Attributes:
-        unit: u, ``(n, width)``.
-        grid: grid vectors, ``(n, d)``, where needed.
-        fine: which records are finite, ``(n,)``; others are zero.
-    """
-
-    unit: Ints
-    grid: Ints | None
-    fine: NDArray[np.bool_]
-
-    def part(self, where: slice) -> MappedRows:
-        """Return consecutive records."""
-        return MappedRows(self.unit[where], None if self.grid is None else self.grid[where], self.fine[where])
-
-
 def softmax_of_units(schema: GradientSchema, unit: Ints, labels: NDArray[np.intp], W: Values) -> Mapped:
     """Compute a softmax round from :func:`unit_rows` ``(n, d + 1)``, labels ``(n,)`` and the published W."""
     r, square = residuals_of(unit @ W.floats.T, W.exponent + schema.grid_bits, labels)

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from privstats.kinds.scoring import ScoringSchema as ScoringSchema
     from privstats.kinds.sites import SitesSchema as SitesSchema
     from privstats.kinds.within import WithinSchema as WithinSchema
+    from privstats.records.variables import Bins as Bins
+    from privstats.records.variables import Variable as Variable
     from privstats.schema.base import COUNT_SCALE as COUNT_SCALE
     from privstats.schema.base import Schema as Schema
     from privstats.schema.kinds import KINDS as KINDS
@@ -39,8 +41,6 @@ if TYPE_CHECKING:
     from privstats.schema.kinds import predicted as predicted
     from privstats.schema.kinds import require_schema as require_schema
     from privstats.schema.kinds import row_of as row_of
-    from privstats.schema.variables import Bins as Bins
-    from privstats.schema.variables import Variable as Variable
     from privstats.transforms.categories import Categories as Categories
 else:
     __getattr__, __dir__ = lazy_names(__name__)

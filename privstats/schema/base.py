@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from privstats.errors import PlanError, SchemaError
-from privstats.schema.reading import Goal, Reading
+from privstats.records.reading import Goal, Reading
 
 if TYPE_CHECKING:
     from privstats.schema.public_values import Values

@@ -21,11 +21,11 @@ from privstats.encoding import RingVector
 from privstats.engines import loopback
 from privstats.errors import AggregationError, DataError, PlanError, UnreadableRecordsWarning
 from privstats.moments import Moments, exact_moments, warn_if_clipped, warn_if_empty
-from privstats.moments.row_cache import MAX_BYTES, RowCache
 from privstats.plan import Plan
 from privstats.plug_ins import of_contrib
 from privstats.progress import progress_bar, track
 from privstats.randomness import Generator, checked, uniform
+from privstats.records.row_cache import MAX_BYTES, RowCache
 from privstats.release import Release
 from privstats.secagg.machines import Opening
 from privstats.session.machines import Contribution

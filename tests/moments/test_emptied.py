@@ -7,9 +7,9 @@ import pytest
 
 import privstats as ps
 from privstats.errors import RecordError, UnreadableRecordsWarning
-from privstats.moments.emptied import Emptied, ListedColumn
-from privstats.moments.from_file import records_in
-from privstats.moments.table import codes_of
+from privstats.records.emptied import Emptied, ListedColumn
+from privstats.records.from_file import records_in
+from privstats.records.table import codes_of
 from privstats.schema.public_values import Published, Values
 from tests.moments.test_gap_words import counts, effect, hazard
 

@@ -21,7 +21,7 @@ from privstats.contrib.streams import PersonRows
 from privstats.errors import DataError
 from privstats.intake.person_ids import names_of, persons_held_out, persons_of
 from privstats.moments import RecordFile, exact_moments
-from privstats.moments.from_file import persons_in
+from privstats.records.from_file import persons_in
 from privstats.schema.public_values import Published, Values
 from privstats.workflows.rehearsal.parties import read_file
 from tests import made

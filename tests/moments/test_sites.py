@@ -189,7 +189,7 @@ def test_wrong_schemas_are_one_sentence(wrong, words):
     ("X", "y", "words"),
     [
         (np.zeros((4, P)), np.zeros(4), "count the target too"),
-        (np.zeros((4, P - 1)), np.zeros(3), "y must have shape"),
+        (np.zeros((4, P - 1)), np.zeros(3), "X has 4 rows but y has 3"),
         (np.zeros((4, P - 1)), np.zeros((4, 2)), "y must have shape"),
         (np.zeros((4, P - 1)), ["a", "b", "c", "d"], "y must hold real numbers"),
         (np.zeros((4, P - 1)), None, "y is missing"),

@@ -24,8 +24,8 @@ from privstats.intake.columns import Readings
 from privstats.moments.grid import Grid
 from privstats.plan import Plan, check_plausible
 from privstats.randomness import Generator, secure
+from privstats.records.reading import Reading
 from privstats.release import Release
-from privstats.schema.reading import Reading
 from privstats.transforms.cells import Cells
 
 flat, right_release, right_draw, right_outside = flatten, session.release, mechanisms._sample, Grid.outside

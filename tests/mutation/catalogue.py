@@ -166,7 +166,7 @@ MUTANTS: dict[str, Mutant] = {
         _MECHANISMS + "test_every_segment_carries_its_own_noise", plan="central", audits=("noise",)),
     "cells by the type of a column": bug(
         "a value's cell follows from the type of its column, so that one text or gap moves every other record",
-        name_in("privstats.moments.cells", "read", bugs.read_by_type),
+        name_in("privstats.records.cells", "read", bugs.read_by_type),
         _READABLE + "test_one_blank_moves_no_other_record",
         "tests/threat_models/test_inference.py::test_cells_that_follow_from_the_type_of_a_column_are_flagged"),
     "declared columns by their type": bug(
@@ -185,7 +185,7 @@ MUTANTS: dict[str, Mutant] = {
     "a gap is below every cut": bug("a gap is taken for a value below every cut, and has no cell of its own",
         member(Cells, "indices", bugs.gaps_below), "tests/transforms/test_cells.py::test_the_map_is_what_it_says"),
     "labels by the type of a column": bug("a label's class follows from the type of all labels",
-        name_in("privstats.moments.input_validation", "read", bugs.read_by_type),
+        name_in("privstats.records.input_validation", "read", bugs.read_by_type),
         _READABLE + "test_labels_of_parts_add_up_whatever_stands_beside_them"),
     "one record ends its party's part": bug(
         "a record that cannot be read is refused under a promise, and the server sees who is absent",
@@ -260,7 +260,7 @@ MUTANTS: dict[str, Mutant] = {
         "tests/threat_models/audits/test_effect.py::test_the_search_tries_a_neighbour_that_is_left_out", plan="shares"),
     "rows that a map loses": bug(
         "a record of declared columns that a map behind their cells loses is no record that cannot be read",
-        name_in("privstats.moments.readable", "_features", bugs.lost_rows_kept),
+        name_in("privstats.records.readable", "_features", bugs.lost_rows_kept),
         _READABLE + "test_a_map_behind_declared_columns_that_loses_a_row_costs_no_other"),
     "square of an influence apart": bug(
         "what the square of an influence leaves of 1 is formed from the real influence and not from the whole one",
@@ -279,7 +279,7 @@ MUTANTS: dict[str, Mutant] = {
         _RATIO + "test_a_site_counts_at_the_probability_of_its_place"),
     "numbers pass for texts": bug(
         "a value that is neither of a column's two declared texts counts as the number that it is",
-        name_in("privstats.moments.readable", "_parsed", bugs.numbers_for_texts),
+        name_in("privstats.records.readable", "_parsed", bugs.numbers_for_texts),
         _LEVELS + "test_numbers_do_not_pass_for_texts"),
     "mean replaced as if added": bug("a mean is calibrated as if two rows could not oppose each other",
         square_of("mean", bugs.as_added),

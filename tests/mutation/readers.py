@@ -13,6 +13,7 @@ from scipy.special import ndtr
 from privstats.course.analysis import Analysis
 from privstats.inference.inversion import Inversion, quantile
 from privstats.inference.treatment_effects.adjusted import Standardisation
+from privstats.records.input_validation import Tile
 from privstats.schema import ClassSchema
 from tests.mutation.mutant import Mutant, bug
 from tests.mutation.planting import member, name_in, square_of
@@ -48,8 +49,8 @@ def _filled_in(right: Any) -> Any:
     return lambda *given, **how: np.nan_to_num(right(*given, **how), nan=0.5)
 
 
-def _kept_as_zero(_: Any) -> Any:
-    return lambda schema, rows, targets: (rows, np.nan_to_num(np.asarray(targets, np.float64)))
+def _kept_as_zero(tile: Tile) -> Tile:
+    return tile._replace(targets=np.nan_to_num(np.asarray(tile.targets, np.float64)))
 
 
 def _of_no_error(right: Any) -> Any:
@@ -233,7 +234,7 @@ READERS: dict[str, Mutant] = {
         name_in("privstats.kinds.effect.influences", "_by_arm", lambda right: lambda *given: right(*given)[::-1]),
         _GAPS + "test_the_sums_are_those_of_weighted_aipw"),
     "unobserved records among the lines": bug("a record without an outcome is in the Gram matrix of the outcome lines",
-        name_in("privstats.moments.accumulators", "observed", _kept_as_zero),
+        member(Tile, "observed", _kept_as_zero),
         _GAPS + "test_the_propensity_is_of_being_observed_and_the_lines_are_of_those_who_are"),
     "errors of being observed left out": bug(
         "a trial with missing outcomes is told without the product of its nuisances' errors",

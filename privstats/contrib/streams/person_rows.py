@@ -33,8 +33,9 @@ from privstats.intake.tables import (
     row_entries,
     table_of,
 )
-from privstats.moments.measurement import Unreadable, exact_moments
+from privstats.moments.measurement import exact_moments
 from privstats.moments.persons import Clip, PersonMoments, rows_at
+from privstats.records.reading import Unreadable
 from privstats.schema import Schema
 
 if TYPE_CHECKING:

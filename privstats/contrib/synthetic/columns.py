@@ -20,8 +20,8 @@ from privstats.intake.csv_dialect import Marks
 from privstats.intake.meaning import LOST, UNREADABLE, same
 from privstats.intake.record_files import RecordFile
 from privstats.intake.table_files import Table
-from privstats.moments.table import lost_remark
 from privstats.python_values import python_fields
+from privstats.records.table import lost_remark
 from privstats.schema import Bins, CountSchema, Variable
 from privstats.transforms import Categories, Dates, Numeric, Truth
 from privstats.transforms.categories import Declared, settle_name

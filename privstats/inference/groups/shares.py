@@ -16,9 +16,9 @@ from privstats.inference.counts.statistics import chi2_contingency, quantile_of
 from privstats.inference.counts.table import CountTable, Interval, count_table, ratio, z_of
 from privstats.inference.reporting import HIDDEN, Source
 from privstats.inference.summary import RowTable, Summary, chance_of, count_of, formerly
+from privstats.records.variables import Variable
 from privstats.release import Release
 from privstats.schema import Bins
-from privstats.schema.variables import Variable
 from privstats.transforms.categories import MISSING_CELL
 
 _METHODS = (

@@ -20,7 +20,7 @@ from privstats.intake.csv_lines import quoted_names
 from privstats.intake.person_ids import names_of, persons_held_out
 from privstats.intake.record_files import RecordFile, held_out
 from privstats.intake.table_parts import column_hint
-from privstats.moments.input_validation import places_of
+from privstats.records.input_validation import places_of
 from privstats.transforms import Categories, Cells, Column
 from privstats.transforms.unlisted import often
 from privstats.workflows.forms import form_remarks

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from privstats.errors import DataError, UnreadableRecordsWarning
 from privstats.intake.meaning import has_decimal_comma, shown
 from privstats.intake.tables import Codes, as_table, is_list, names_of_columns, rectangle, table_of
-from privstats.moments.code_rows import CodeRows, pieces
-from privstats.moments.emptied import Emptied, Level
-from privstats.moments.input_validation import as_rows
+from privstats.records.code_rows import CodeRows, pieces
+from privstats.records.emptied import Emptied, Level
+from privstats.records.input_validation import as_rows
 from privstats.transforms.unlisted import NOTHING, Lost, often
 
 if TYPE_CHECKING:
-    from privstats.schema.reading import Reading
+    from privstats.records.reading import Reading
     from privstats.transforms import Cells
 
 _SHOWN = 3
