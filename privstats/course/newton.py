@@ -101,7 +101,6 @@ class Newton(Stepped):
         """Return a plan at its schema's first weights, for :meth:`within`."""
         return Plan(schema=schema, **{**terms, "published": _first_weights(schema)})
 
-    whole = full_plan  # name of an earlier version
 
     @property
     def schema(self) -> ScoreSchema:

@@ -37,9 +37,6 @@ _WORD = re.compile("([a-z][a-z0-9-]{0,31})/([A-Za-z0-9._-]{1,32})", re.ASCII)
 Ints: TypeAlias = NDArray[np.float64]
 """Integers stored as float64."""
 
-# Modules of an earlier version import this name.
-Whole = Ints
-
 
 class Module(ABC):
     """A classifier that gradient rounds train on the linear softmax's rows u, ``(d + 1,)``.

@@ -325,9 +325,9 @@ def test_an_end_that_is_none_or_has_passed_is_refused(tmp_path, until):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_offer_of_an_earlier_version_is_refused_by_name_and_an_end_cannot_be_changed(run):
+def test_an_offer_without_its_end_is_refused_and_an_end_cannot_be_changed(run):
     offer = run.panel.offers[1]
-    with pytest.raises(LocalProtocolError, match="of an earlier version, without an expiry"):
+    with pytest.raises(LocalProtocolError, match="an offer has 137 or 1,321 bytes"):
         Offer.decode(offer.encode()[:65] + offer.encode()[73:])
     later = Offer(offer.place, offer.identity, offer.box_key, offer.until + 1, offer.signature)
     forged = Panel(run.panel.identities, (run.panel.offers[0], later, run.panel.offers[2]))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hmac
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import ClassVar
 
 from privstats import secagg
@@ -85,6 +84,7 @@ class RecordRegistry:
     entry: Spend
     secret: bytes = field(repr=False)
     unit: ClassVar[str] = "record"
+    rule: ClassVar[int] = 0  # ids of records are read as they are
 
     @classmethod
     def open(cls, stream: Stream, ledger: Ledger, entry: Spend, secret: bytes) -> RecordRegistry:
@@ -110,9 +110,14 @@ class RecordRegistry:
             register = view.register
         if not register.check:
             with registry._log.changing() as changes:
-                changes.open(check, RULE if cls.unit == "person" else 1)  # ids of records are read as they are
+                changes.open(check, cls.rule)
         elif not hmac.compare_digest(register.check, check):
             raise LedgerError("this registry was made with another secret: pass that one, or every record looks new")
+        elif register.rule != cls.rule:
+            raise LedgerError(
+                f"this registry reads ids of persons by rule {register.rule}, and this privstats by rule {cls.rule}: "
+                "end the stream with the version that opened it"
+            )
         return registry
 
     def enter(self, ids: Iterable[str]) -> None:
@@ -440,27 +445,14 @@ class PersonRegistry(RecordRegistry):
     """
 
     unit: ClassVar[str] = "person"
-
-    @cached_property
-    def rule(self) -> int:
-        """Rule for reading ids; 1 where an earlier version opened the registry."""
-        return self._log.register().rule
-
-    def names_of(self, ids: Iterable[str]) -> list[str | None]:
-        """Return the ids' persons by the present rule, or an earlier one of their entry."""
-        names = names_of(list(ids))
-        if self.rule == RULE:
-            return names
-        former = names_of(list(ids), self.rule)
-        inside = {name for name in dict.fromkeys(former) if name is not None and self.state(name) != "new"}
-        return [old if new is None and old in inside else new for new, old in zip(names, former, strict=True)]
+    rule: ClassVar[int] = RULE
 
     def enter(self, rows: PersonRows) -> None:  # type: ignore[override]
         """Add persons, each with all rows passed here, from the next node on.
 
         Raises:
             LedgerError: a person entered before (exclude later rows with ``rows.without``), or an id names no person by
-                the present rule. Nothing is written.
+                the rule. Nothing is written.
         """
         _named(_required(rows).names)
         marks = self._marks(rows)
@@ -468,14 +460,13 @@ class PersonRegistry(RecordRegistry):
 
     def pending(self, node: int, ids: Collection[str]) -> Pending:
         """Return the persons that a node must carry, each by one name for all forms of the id."""
-        return super().pending(node, _named(ids, self.rule))
+        return super().pending(node, _named(ids))
 
     def delta(self, pending: Pending, rows: PersonRows | None = None) -> MomentsDelta:  # type: ignore[override]
         """Return the sums that a node carries, for ``session.client``.
 
         Args:
-            rows: all rows of its persons; others are ignored. For an earlier version's registry, pass
-                ``PersonRows.of(..., rule=registry.rule)``.
+            rows: all rows of its persons; others are ignored.
 
         Raises:
             DataError: a person's rows are missing, or differ from the entering ones.
@@ -487,7 +478,6 @@ class PersonRegistry(RecordRegistry):
         if not wanted:
             return MomentsDelta.nothing(plan.schema, clip)  # type: ignore[arg-type]
         here = PersonRows.of([], [], []) if rows is None else _required(rows).only(wanted)
-        here = replace(here, rule=self.rule)
         self._check_rows(here, wanted)
         entering, leaving = (
             here.only(ids).measured(plan.schema, clip, unreadable) if ids else None
@@ -516,7 +506,7 @@ class PersonRegistry(RecordRegistry):
         }
 
     def _keys(self, ids: Iterable[str]) -> list[bytes]:
-        return super()._keys(ids if isinstance(ids, str) else _named(ids, self.rule))
+        return super()._keys(ids if isinstance(ids, str) else _named(ids))
 
 
 def _required(rows: object) -> PersonRows:
@@ -527,8 +517,8 @@ def _required(rows: object) -> PersonRows:
     return rows
 
 
-def _named(ids: Iterable[str], rule: int = RULE) -> list[str]:
-    result = names_of(list(ids), rule)
+def _named(ids: Iterable[str]) -> list[str]:
+    result = names_of(list(ids))
     if None in result:
         raise LedgerError("an id names no person: pass integers below 2**53, or texts")
     return [name for name in result if name is not None]
