@@ -222,7 +222,6 @@ class Effect(Stepped):
         """Return a plan at values of 0, for :meth:`within`."""
         return Plan(schema=schema, **{**terms, "published": Published.of(zero_values(schema))})
 
-
     @property
     def schema(self) -> EffectSchema:
         """Schema of the last session."""

@@ -131,7 +131,6 @@ class Hazard(Stepped):
         known = narrowed(schema, HazardSchema, refusal)
         return Plan(schema=known, **{**terms, "published": Published.of(first_values(known))})
 
-
     @property
     def schema(self) -> HazardSchema:
         """Every round's schema."""

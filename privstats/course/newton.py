@@ -101,7 +101,6 @@ class Newton(Stepped):
         """Return a plan at its schema's first weights, for :meth:`within`."""
         return Plan(schema=schema, **{**terms, "published": _first_weights(schema)})
 
-
     @property
     def schema(self) -> ScoreSchema:
         """Every round's schema."""
