@@ -158,6 +158,13 @@ def test_a_row_is_made_when_it_is_asked_for_and_once() -> None:
         rows["one"]
 
 
+def test_rows_that_a_function_lists_are_listed_on_first_use() -> None:
+    listed: list[str] = []
+    rows = LazyRows(lambda: listed.append("once") or {"one": lambda: 1})
+    assert listed == []
+    assert (len(rows), rows["one"], listed) == (1, 1, ["once"])
+
+
 @pytest.mark.parametrize("rows", [KINDS, COURSES, TRANSFORMS])
 def test_a_row_that_is_found_on_use_has_the_name_of_its_class(rows: Any) -> None:
     """A walk loads all; a place in the table that holds another class would read a file as another kind."""

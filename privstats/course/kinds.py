@@ -219,14 +219,14 @@ def _announced(entry: EntryPoint) -> CourseKind:
     return kind
 
 
-def _rows() -> LazyRows[str, CourseKind]:
+def _makers() -> dict[str, Callable[[], CourseKind] | str]:
     others = announced(GROUP)
     by_name([*_OWN, *(entry.name for entry in others)], str, "course kind")  # refuses two of one name
     own = {name: partial(_OWN.__getitem__, name) for name in _OWN}
-    return LazyRows({**own, **{entry.name: partial(_announced, entry) for entry in others}})
+    return {**own, **{entry.name: partial(_announced, entry) for entry in others}}
 
 
-KINDS = _rows()
+KINDS = LazyRows(_makers)
 """The kinds by name: this room's, then those that packages and ``privstats.contrib`` announce."""
 
 

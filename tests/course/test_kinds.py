@@ -18,6 +18,7 @@ from privstats.course import DisjointRounds, Single, kinds, read, write
 from privstats.course.kinds import KINDS, CourseKind, course_kind, labels_of, register
 from privstats.engines.network.parts import CONTRIBUTIONS
 from privstats.errors import PlanError, PrivstatsError
+from privstats.tables import LazyRows
 from privstats.transforms import ConstantFeature
 from privstats.workflows.report import sessions
 from privstats.workflows.simulate import _THROUGH
@@ -283,7 +284,7 @@ def _read(schema: ps.schema.Schema) -> tuple[object, ...]:
 def test_a_kind_of_another_package_is_a_row_and_what_is_none_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     brought = [EntryPoint(name, f"{__name__}:STRANGE", kinds.GROUP) for name in ("strange", "other")]
     monkeypatch.setattr(kinds, "announced", lambda _: brought)
-    rows = kinds._rows()
+    rows = LazyRows(kinds._makers)
     assert rows["strange"] is STRANGE
     with pytest.raises(PlanError, match="announces the kind of course 'other' as .*, which is no CourseKind of that"):
         rows["other"]
@@ -292,7 +293,7 @@ def test_a_kind_of_another_package_is_a_row_and_what_is_none_is_refused(monkeypa
 def test_an_announced_kind_never_takes_the_name_of_one_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kinds, "announced", lambda _: [EntryPoint("single", f"{__name__}:STRANGE", kinds.GROUP)])
     with pytest.raises(PrivstatsError, match="two course kinds are called 'single'"):
-        kinds._rows()
+        kinds._makers()
 
 
 @pytest.mark.parametrize(("name", "kind"), [("stream", Stranger), ("strange", Single)])
