@@ -13,7 +13,7 @@ from privstats.engines.journal.client_file import forget_answer
 from privstats.engines.journal.expiry import UnconfirmedEndError, look
 from privstats.engines.journal.helper import forget_ended
 from privstats.engines.journal.leader import JournaledLeader
-from privstats.engines.records import read_sealed, write_sealed
+from privstats.engines.records import read_sealed
 from privstats.errors import LocalProtocolError, RemoteProtocolError, SessionEndedError
 from privstats.secagg import HelperKeys, Leader, Offer, Panel
 from privstats.secagg.upload import messages
@@ -296,19 +296,6 @@ def test_a_leaders_key_that_never_led_is_destroyed(tmp_path, days):
     with pytest.raises(SessionEndedError, match="has ended before the run was led"):
         JournaledLeader.resume(tmp_path, KEY, **place)
     assert left_in(tmp_path) == []
-
-
-def test_a_box_key_of_an_earlier_version_has_ended(tmp_path):
-    run = uploads_of(helpers=2)
-    place = {"parameters": run.parameters, "roster": run.roster, "identity": run.members[1]}
-    JournaledHelper.offer(tmp_path, KEY, place=1, **place).close()
-    (directory,) = tmp_path.iterdir()
-    sealing = read_sealed(directory / "sealing", KEY)
-    keys = msgspec.msgpack.decode(read_sealed(directory / "keys", sealing))
-    del keys["until"]
-    write_sealed(directory / "keys", sealing, msgspec.msgpack.encode(keys | {"offers": [bytes(129)] * 3}))
-    with JournaledHelper.resume(tmp_path, KEY, **place) as helper:
-        assert helper.state == "abandoned"
 
 
 @pytest.mark.parametrize("until", [0, -1, 1.5, True, "tomorrow", 1 << 63])
