@@ -43,7 +43,9 @@ class TryOptions:
     persons: Annotated[
         str | None, option("The column of person ids: a promise per person, whose rows stay together.", "COLUMN")
     ] = None
-    gaps: Annotated[list[str] | None, option("A word that means a gap; repeat for more.", "WORD")] = None
+    gaps: Annotated[
+        list[str] | None, option("A word that means a gap, or COLUMN=CODE for one column; repeat for more.", "WORD")
+    ] = None
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -70,6 +71,9 @@ _LONGEST_DATE = 40
 _NO_QUANTITY = 12
 """Power of ten from which 1E30 is a code."""
 _MOSTLY, _NEARLY_ALL, _ONE_UNIT = 0.5, 0.95, 0.9
+GAP_CODES = frozenset(float(f"{sign}{digit * times}") for sign in ("", "-") for digit in "89" for times in range(1, 7))
+"""Numbers that studies write for a gap: 8, 9, 99, -9 and so on."""
+_BELOW, _ABOVE = "<\u2264", ">\u2265"
 
 
 def is_gap_word(text: str) -> bool:
@@ -91,6 +95,24 @@ def gap_words(texts: Mapping[str, int], stated: Collection[str] = ()) -> tuple[s
     """Return the texts that look like gaps or are stated as gaps, the commonest first."""
     gaps = [text for text in texts if text in stated or is_gap_word(text)]
     return tuple(sorted(gaps, key=lambda text: (-texts[text], text)))
+
+
+def odd_codes(values: Iterable[float]) -> list[float]:
+    """Return the values that look like gap codes: those of :data:`GAP_CODES` that a step above 1 separates.
+
+    Example:
+        >>> from privstats.workflows.forms import odd_codes
+        >>> odd_codes([1, 2, 9]), odd_codes([0, 1, -9, 8, 9]), odd_codes(range(10)), odd_codes([8, 9])
+        ([9], [-9, 8, 9], [], [])
+    """
+    every = sorted(values)
+    rest = [value for value in every if value not in GAP_CODES]
+    if len(rest) < _PAIR:
+        return []
+    below = [value for value in every if value < rest[0]]
+    above = [value for value in every if value > rest[-1]]
+    low = below if below and below[-1] < rest[0] - 1 else []
+    return low + (above if above and above[0] > rest[-1] + 1 else [])
 
 
 def are_codes(texts: Iterable[str]) -> bool:
@@ -230,18 +252,54 @@ def _pairs(name: str, two: Sequence[str]) -> Iterator[str]:
             yield _lines_of({"values": table_of(Truth(name, values=pair))["values"]})
 
 
-def form_remarks(column: Column, readings: Readings) -> Iterator[str]:
-    """Yield what a person should confirm of a form that was guessed."""
+def form_remarks(column: Column, readings: Readings, written: Sequence[Any] = ()) -> Iterator[str]:
+    """Yield what a person should confirm of a form that was guessed.
+
+    Args:
+        written: the values as their file has them, before its decimal mark was read; the readings' texts if empty.
+    """
     texts = Counter(readings.texts.values())
     if words := [word for word in column.gaps if word in texts]:
         counts = ", ".join(f"{word} ({texts[word]:,})" for word in words)
         yield f"of {len(readings.numbers):,} values, read as a gap: {counts}; is that so?"
-    if isinstance(column, Numeric) and column.censored:
-        yield "values such as <0.5 are read as just below that number; is that what your study wants?"
+    if isinstance(column, Numeric) and column.censored and (shown := _censored(readings, written)):
+        yield f"values such as {shown} that number; is that what your study wants?"
     if isinstance(column, Dates) and (others := other_orders(column, texts)):
         yield f"read as {column.written}, and {' or '.join(others)} fits as well: which is right?"
     if isinstance(column, Numeric) and like_excel_days(readings.numbers[~np.isnan(readings.numbers)]):
         yield f"read as numbers; if they are Excel's dates, state kind dates, written = {EXCEL!r} in columns.toml"
+
+
+def _censored(readings: Readings, written: Sequence[Any]) -> str:
+    """Return the commonest value below and above a limit as the file has it, and how it is read; "" without any."""
+    texts, parts = readings.texts, []
+    for signs, side in ((_BELOW, "below"), (_ABOVE, "above")):
+        counts = Counter(text for text in texts.values() if text[0] in signs)
+        if counts:
+            commonest, count = counts.most_common(1)[0]
+            place = next(place for place, text in texts.items() if text == commonest)
+            shown = str(written[place]).strip() if len(written) else commonest
+            parts.append((f"{shown} ({count:,})", f"just {side}"))
+    if len(parts) == _PAIR:
+        (low, below), (high, above) = parts
+        return f"{low} and {high} are read as {below} and {above}"
+    return f"{parts[0][0]} are read as {parts[0][1]}" if parts else ""
+
+
+def gap_code_question(name: str, codes: Mapping[float, int], records: int) -> str:
+    """Return a question about numbers that may be gap codes, with the option of a rehearsal that reads them so.
+
+    Args:
+        codes: number of records with each code.
+
+    Example:
+        >>> from privstats.workflows.forms import gap_code_question
+        >>> gap_code_question("ill", {9: 30}, 1200)
+        '9 is in 30 of 1,200 records: a gap code? Then pass --gaps ill=9'
+    """
+    shown = ", ".join(f"{code:.15g} is in {count:,}" for code, count in codes.items())
+    options = " ".join(f"--gaps {quote(f'{name}={code:.15g}')}" for code in codes)
+    return f"{shown} of {records:,} records: a gap code? Then pass {options}"
 
 
 def toml_of(column: Column) -> str:

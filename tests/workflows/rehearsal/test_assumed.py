@@ -7,6 +7,7 @@ import privstats as ps
 from privstats.intake.columns import read
 from privstats.workflows.forms import form_remarks, toml_of
 from privstats.workflows.rehearsal.assumed import assumed_of, kinds_of
+from privstats.workflows.rehearsal.stated import StatedGaps
 
 RNG = np.random.default_rng(0)
 N = 60
@@ -95,7 +96,7 @@ def test_all_that_is_taken_for_public_is_said():
 
 def form(values, gaps=()):
     """The declaration of one column of texts, as its file has them, or why it is left out."""
-    found = kinds_of({"x": read(values)}, {"x": values}, gaps)["x"]
+    found = kinds_of({"x": read(values)}, {"x": values}, StatedGaps(gaps))["x"]
     return found if isinstance(found, str) else f"{found.kind} {toml_of(found)}".strip()
 
 
@@ -135,7 +136,7 @@ def test_a_word_that_a_person_states_is_a_gap_in_every_column():
     assert form([*LABS[:30], *["zz"] * 30], ("zz",)) == 'numeric gaps = ["zz"]'
     assert form(["a", "b", "zz"] * (N // 3), ("zz",)) == 'categories gaps = ["zz"]'
     table = {"x": read(LABS), "y": read(["no", "yes", "zz", "-"] * (N // 4))}
-    found = assumed_of(table, "y", N, stated=("zz",))
+    found = assumed_of(table, "y", N, stated=StatedGaps(("zz",)))
     assert found.classes == ("no", "yes")
     assert found.gaps == {"y": ("-", "zz")}
 
@@ -144,7 +145,11 @@ def test_a_word_that_a_person_states_is_a_gap_in_every_column():
     ("column", "values", "said"),
     [
         (ps.Numeric("x", gaps=("-",)), [*LABS[:50], *["-"] * 10], "of 60 values, read as a gap: - (10); is that so?"),
-        (ps.Numeric("x", censored=True), LABS, "values such as <0.5 are read as just below that number"),
+        (ps.Numeric("x", censored=True), LABS, None),
+        (ps.Numeric("x", censored=True), [*LABS[:50], *["<0.01"] * 9, ">500"],
+            "values such as <0.01 (9) and >500 (1) are read as just below and just above that number"),
+        (ps.Numeric("x", censored=True), [*LABS[:59], ">=500"],
+            "values such as >=500 (1) are read as just above that number"),
         (ps.Dates("x", written="MM/DD/YYYY"), ["01/02/2019", "03/04/2019"],
             "read as MM/DD/YYYY, and DD/MM/YYYY fits as well"),
         (ps.Dates("x", written="MM/DD/YYYY"), ["01/02/2019", "03/14/2019"], None),
