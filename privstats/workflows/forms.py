@@ -34,6 +34,9 @@ _ERRORS = re.compile(r"#[A-Z0-9/]+[!?]?|\.[a-z_]")
 _AFFIXED = re.compile(
     r"([<>\u2264\u2265]=?\s*)?[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(\s*[^0-9\s.,+-][^0-9]{0,20})?"
 )
+_SIGNED = re.compile(
+    r"(?:[<>\u2264\u2265]=?\s*)?([+-]?[0-9][0-9.,'\u2019 \u00a0\u2009\u202f]*?)(?:\s*[^0-9\s.,'\u2019+-][^0-9]{0,20})?"
+)
 _CODE = re.compile(r"0[0-9]+(?:\.[0-9]+)?")
 _POWER = re.compile(r"[0-9]+E[0-9]+")
 _GROUPS = r"[+-]?[0-9]{{1,3}}(?:{0}[0-9]{{3}})+(?:{1}[0-9]+)?"
@@ -95,6 +98,18 @@ def gap_words(texts: Mapping[str, int], stated: Collection[str] = ()) -> tuple[s
     """Return the texts that look like gaps or are stated as gaps, the commonest first."""
     gaps = [text for text in texts if text in stated or is_gap_word(text)]
     return tuple(sorted(gaps, key=lambda text: (-texts[text], text)))
+
+
+def bare_number(text: str) -> str:
+    """Return what a text has besides a sign of censoring and a suffix, before its decimal mark is known.
+
+    Example:
+        >>> from privstats.workflows.forms import bare_number
+        >>> [bare_number(text) for text in ("<0,5 mg/l", "1.299,5 mg/l", "39,9%", "28.03.19", "E11,5")]
+        ['0,5', '1.299,5', '39,9', '28.03.19', 'E11,5']
+    """
+    match = _SIGNED.fullmatch(text)
+    return match[1] if match else text
 
 
 def odd_codes(values: Iterable[float]) -> list[float]:
@@ -190,8 +205,11 @@ def other_orders(column: Dates, texts: Mapping[str, int]) -> tuple[str, ...]:
 def why_no_number(numbers: int, texts: Mapping[str, int]) -> str | None:
     """Return a sentence where most values look like numbers or dates in a form that was not read."""
     given = numbers + sum(texts.values())
+    bare = Counter[str]()
+    for text, count in texts.items():
+        bare[bare_number(text)] += count
     for what, form in _MARKED.items():
-        like = sum(count for text, count in texts.items() if form.fullmatch(text))
+        like = max(sum(count for text, count in each.items() if form.fullmatch(text)) for each in (texts, bare))
         if like and numbers + like >= _MOSTLY * given:
             return f"{like:,} of {given:,} look like numbers with {what}"
     dates = sum(

@@ -7,6 +7,7 @@ import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from shlex import quote
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -250,10 +251,12 @@ def _party(name: str, file: Found, public: Assumed, cells: Cells, share: float) 
     rare = [place for place in range(len(public.classes)) if len(np.unique(test[y == place])) < _BOTH]
     if rare:
         counts = ", ".join(f"{public.classes[place]} ({(y == place).sum():,})" for place in rare)
+        option = quote(f"{public.target}={public.classes[rare[0]]}")
         others = "".join(f" ({remark})" for remark in _of_target(public, file))
         raise DataError(
             f"{name} has too few records to fit and to score of the {public.target} {counts}{others}; pass a file with "
-            "more, omit these records, or pass another --test (in Python test=)"
+            f"more, omit these records, pass --gaps {option} (in Python gaps=) if that is no class, or pass another "
+            "--test (in Python test=)"
         )
     return Party(
         name, table, codes, y, test, int((~labelled).sum()), file.broken, ids, int((labelled & ~counted).sum())

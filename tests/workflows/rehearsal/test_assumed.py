@@ -116,6 +116,8 @@ LABS = [f"{3 + place * 0.7:.1f}" for place in range(N)]
             "60 of 60 look like numbers with a decimal comma: pass --decimal ,"),
         ([f"1,{place:03d}.5" for place in range(N)],
             "60 of 60 look like numbers with a thousands sign ',': pass --thousands ,"),
+        ([f"{lab.replace('.', ',')} mg/l" for lab in LABS],
+            "60 of 60 look like numbers with a decimal comma: pass --decimal ,"),
         (DAYS, 'dates written = "DD.MM.YYYY"'),
         ([*DAYS[:50], *["k.A."] * 10], 'dates gaps = ["k.A."], written = "DD.MM.YYYY"'),
         ([*DAYS[:30], *(f"{place % 12 + 1}/{place % 27 + 1}/2019" for place in range(30))],
