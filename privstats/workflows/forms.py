@@ -53,9 +53,40 @@ _MARKED = {
     "a sign of HTML such as &lt;: export plain text": re.compile(f"&[lg]t;=? ?{_FIGURES}"),
     'Excel\'s ="...": write the number alone': re.compile(f'="{_FIGURES}"'),
     "a slash between two of them, as blood pressures have: write a column for each": re.compile(
-        r"[0-9]{2,3} ?/ ?[0-9]{2,3}"
+        r"[0-9]{2,3} ?/ ?[0-9]{2,3}(?: ?[^0-9\s][^0-9]{0,20})?"
+    ),
+    "a sign before them, such as ~ or ca.: write the number alone": re.compile(
+        rf"(?:[~\u2248%]|ca\.?|circa|about|approx\.?) ?{_FIGURES}"
+    ),
+    "a dash between two of them, as ranges and ids have: write a column for each": re.compile(
+        "[0-9]{1,3}(?:[.,][0-9]+)? ?[-\u2013] ?[0-9]{1,3}(?:[.,][0-9]+)?"
+    ),
+    "a spread behind \u00b1: write a column for each": re.compile(rf"{_FIGURES} ?(?:\u00b1|\+/-) ?{_FIGURES}"),
+    "a colon between two of them, as titres and times of day have: write one number": re.compile(
+        "[<>\u2264\u2265]?=? ?[0-9]+:[0-9]+(?::[0-9]+)?"
+    ),
+    "a power of ten, such as x10^3: write 1.2e3": re.compile(
+        rf"{_FIGURES} ?[x*\u00d7\u00b7] ?10(?:\^|\*\*|E)?[+-]?[0-9]+"
+    ),
+    "brackets around them: write a minus sign, or the number alone": re.compile(rf"\({_FIGURES}\)"),
+    "two units in one text, such as 5y 3m: write one number": re.compile(
+        "[0-9]+ ?(?:y|yrs?|years?|m|mo|months?|w|d|h|kg|lbs?|st)[.,]? ?[0-9]+ ?(?:m|mo|months?|w|d|min|s|g|lbs?|oz)[.]?"
+    ),
+    "feet and inches: write one number": re.compile("[0-9]+ ?['\u2019\u2032] ?[0-9.]+ ?[\"\u201d\u2033]?"),
+    "a fraction, such as 5 1/2: write 5.5": re.compile("[0-9]+ [0-9]/[0-9]+"),
+}
+_DATED = {
+    "months without a day: write ISO dates, such as 1993-10-01": re.compile(
+        r"(?:0?[1-9]|1[0-2])[./-](?:19|20)[0-9]{2}|(?:19|20)[0-9]{2}[./-](?:0?[1-9]|1[0-2])"
+    ),
+    "dates with the name of a month: write ISO dates, such as 2019-02-09": re.compile(
+        r"(?:[^\W\d]{3,9}\.? [0-9]{1,2},?|[0-9]{1,2}\.? [^\W\d]{3,9}\.?) [0-9]{4}(?: .{0,20})?"
+    ),
+    "dates with other words around them: write ISO dates, such as 2019-02-09": re.compile(
+        r"(?:[^\W\d]{2,10}\.?,? )?[0-9]{1,4}[./-][0-9]{1,2}[./-][0-9]{1,4}(?:[ T,].{0,20})?|[0-9]{8}T[0-9]{4,6}Z?"
     ),
 }
+"""Forms of dates that no declaration reads, with the remedy."""
 _ORDERS = {".": ("DD.MM",), "/": ("MM/DD", "DD/MM"), "-": ("DD-MM", "MM-DD"), " ": ("DD MM",)}
 _FORMS = (
     *(f"{order}{mark}{year}" for mark, orders in _ORDERS.items() for order in orders for year in ("YYYY", "YY")),
@@ -110,6 +141,14 @@ def bare_number(text: str) -> str:
     """
     match = _SIGNED.fullmatch(text)
     return match[1] if match else text
+
+
+def bare_numbers(texts: Mapping[str, int]) -> Counter[str]:
+    """Count texts by what they have besides signs and suffixes."""
+    bare = Counter[str]()
+    for text, count in texts.items():
+        bare[bare_number(text)] += count
+    return bare
 
 
 def odd_codes(values: Iterable[float]) -> list[float]:
@@ -205,19 +244,25 @@ def other_orders(column: Dates, texts: Mapping[str, int]) -> tuple[str, ...]:
 def why_no_number(numbers: int, texts: Mapping[str, int]) -> str | None:
     """Return a sentence where most values look like numbers or dates in a form that was not read."""
     given = numbers + sum(texts.values())
-    bare = Counter[str]()
-    for text, count in texts.items():
-        bare[bare_number(text)] += count
+    for what, form in _DATED.items():
+        like = sum(count for text, count in texts.items() if form.fullmatch(text))
+        if like >= _NEARLY_ALL * given and not _dates_in(texts):
+            return f"{like:,} of {given:,} look like {what}"
     for what, form in _MARKED.items():
-        like = max(sum(count for text, count in each.items() if form.fullmatch(text)) for each in (texts, bare))
+        like = sum(count for text, count in texts.items() if form.fullmatch(text))
         if like and numbers + like >= _MOSTLY * given:
             return f"{like:,} of {given:,} look like numbers with {what}"
-    dates = sum(
-        count for text, count in texts.items() if any(day.days_in(text) == day.days_in(text) for day in _DAYS.values())
-    )
+    dates = _dates_in(texts)
     if dates >= _MOSTLY * given:
         return f"{dates:,} of {given:,} look like dates in several forms: write one form, or ISO dates"
     return None
+
+
+def _dates_in(texts: Mapping[str, int]) -> int:
+    """Count the texts that are dates in any form that a declaration reads."""
+    return sum(
+        count for text, count in texts.items() if any(day.days_in(text) == day.days_in(text) for day in _DAYS.values())
+    )
 
 
 def like_excel_days(numbers: Any) -> bool:
@@ -240,7 +285,8 @@ def declared_remedy(column: Column, unread: Mapping[str, int]) -> str:
     if isinstance(column, Numeric):
         if (why := why_no_number(0, unread)) is not None:
             return why
-        form = numeric_form(column.name, 0, unread) or Numeric(column.name, gaps=gap_words(unread))
+        form = numeric_form(column.name, 0, unread) or numeric_form(column.name, 0, _pointed(unread))
+        form = form or Numeric(column.name, gaps=gap_words(unread))
     elif isinstance(column, Dates):
         form = date_form(column.name, np.empty(0), unread) or Dates(column.name, gaps=gap_words(unread))
         others = other_orders(form, unread)
@@ -248,6 +294,14 @@ def declared_remedy(column: Column, unread: Mapping[str, int]) -> str:
     if isinstance(column, Truth):
         lines = _truth_lines(column, unread)
     return f"To read them, state {lines} in columns.toml" if lines else ""
+
+
+def _pointed(texts: Mapping[str, int]) -> dict[str, int]:
+    """Return the texts with decimal points: a column without signs keeps a comma in <0,01, whatever its file states."""
+    return {
+        text.replace(",", ".") if re.fullmatch("[+-]?[0-9]+,[0-9]+", bare_number(text)) else text: count
+        for text, count in texts.items()
+    }
 
 
 def _truth_lines(column: Truth, unread: Mapping[str, int]) -> str:

@@ -16,6 +16,9 @@ AGES = [*range(20, 80)] * 3
             "180 unreadable: decimal comma? 180 of 180 look like numbers with a decimal comma: pass --decimal ,"),
         (ps.Numeric("x"), [f"{age} mg" for age in AGES],
             '180 unreadable: units or signs in the cells? To read them, state suffix = "mg" in columns.toml'),
+        (ps.Numeric("x"), [*AGES, *["<0,01"] * 9, *["k.A."] * 2],
+            "11 unreadable: units or signs in the cells? "
+            'To read them, state gaps = ["k.A."], censored = true in columns.toml'),
         (ps.Numeric("x"), [*AGES, "<0.5"],
             "1 unreadable: units or signs in the cells? To read them, state censored = true in columns.toml"),
         (ps.Numeric("x"), [*AGES, *["-"] * 9, *["#DIV/0!"] * 4],

@@ -22,6 +22,7 @@ from privstats.transforms import Categories, Column, Dates, Numeric, Truth
 from privstats.transforms.columns import days_of
 from privstats.workflows.forms import (
     are_codes,
+    bare_numbers,
     date_form,
     gap_words,
     is_gap_word,
@@ -275,7 +276,9 @@ def _kind_of(name: str, readings: Readings, affixed: Readings, stated: Collectio
     if isinstance(kind, Categories) and (own := tuple(word for word in gaps if word in stated)):
         values: Any = tuple(value for value in kind.values if value not in own)
         kind = replace(kind, values=values if len(values) > 1 else (), gaps=own)
-    return (why_no_number(len(numbers), texts) or kind) if isinstance(kind, str) else kind
+    if not isinstance(kind, str):
+        return kind
+    return why_no_number(len(numbers), texts) or why_no_number(len(numbers), bare_numbers(signed)) or kind
 
 
 def _with_gaps(kind: Column | str, gaps: tuple[str, ...]) -> Column | str:
