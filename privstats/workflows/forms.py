@@ -58,7 +58,7 @@ _MARKED = {
     "a sign before them, such as ~ or ca.: write the number alone": re.compile(
         rf"(?:[~\u2248%]|ca\.?|circa|about|approx\.?) ?{_FIGURES}"
     ),
-    "a dash between two of them, as ranges and ids have: write a column for each": re.compile(
+    "a dash between two, as ranges and ids have: write a column for each, or name ids with --persons": re.compile(
         "[0-9]{1,3}(?:[.,][0-9]+)? ?[-\u2013] ?[0-9]{1,3}(?:[.,][0-9]+)?"
     ),
     "a spread behind \u00b1: write a column for each": re.compile(rf"{_FIGURES} ?(?:\u00b1|\+/-) ?{_FIGURES}"),
@@ -75,6 +75,7 @@ _MARKED = {
     "feet and inches: write one number": re.compile("[0-9]+ ?['\u2019\u2032] ?[0-9.]+ ?[\"\u201d\u2033]?"),
     "a fraction, such as 5 1/2: write 5.5": re.compile("[0-9]+ [0-9]/[0-9]+"),
 }
+_DATE = "(?:[0-3]?[0-9]|(?:19|20)[0-9]{2})[./-][0-3]?[0-9][./-](?:19|20)?[0-9]{2}"
 _DATED = {
     "months without a day: write ISO dates, such as 1993-10-01": re.compile(
         r"(?:0?[1-9]|1[0-2])[./-](?:19|20)[0-9]{2}|(?:19|20)[0-9]{2}[./-](?:0?[1-9]|1[0-2])"
@@ -83,7 +84,7 @@ _DATED = {
         r"(?:[^\W\d]{3,9}\.? [0-9]{1,2},?|[0-9]{1,2}\.? [^\W\d]{3,9}\.?) [0-9]{4}(?: .{0,20})?"
     ),
     "dates with other words around them: write ISO dates, such as 2019-02-09": re.compile(
-        r"(?:[^\W\d]{2,10}\.?,? )?[0-9]{1,4}[./-][0-9]{1,2}[./-][0-9]{1,4}(?:[ T,].{0,20})?|[0-9]{8}T[0-9]{4,6}Z?"
+        rf"[^\W\d]{{2,10}}\.?,? {_DATE}(?:[ T,].{{0,20}})?|{_DATE}[ T,].{{1,20}}|[0-9]{{8}}T[0-9]{{4,6}}Z?"
     ),
 }
 """Forms of dates that no declaration reads, with the remedy."""
