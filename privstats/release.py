@@ -105,7 +105,7 @@ class Release:
         mark = ", REPRODUCIBLE NOISE" if self.reproducible else ""
         return (
             f"Release(statistics={self.plan.schema.statistics!r}, survivors={len(self.survivors)}, "
-            f"suppressed={self.suppressed}, epsilon={self.budget.epsilon:.4g}{mark})"
+            f"suppressed={self.suppressed}, epsilon={self.budget.epsilon:.4g}, while={self.plan.condition!r}{mark})"
         )
 
     def _repr_html_(self) -> str:

@@ -187,6 +187,7 @@ def course_html(course: Course) -> str:
         ("sessions, at most", str(course.most)),
         ("mu of all of them", f"{course.mu:.4g}"),
         ("epsilon, delta of all of them", f"{total.epsilon:.4g}, {total.delta:.3g}"),
+        ("on the condition that", total.condition),
         ("bytes that a party sends in all of them", f"{total.upload_bytes:,}"),
     ]
     rows = []

@@ -89,6 +89,7 @@ def test_every_output_states_the_promise_of_the_whole_course(name: str, privstat
     for output, told in outputs(course, privstats, tmp_path).items():
         text = " ".join(told)
         assert all_of_it in text or json.dumps(whole.epsilon) in text, output
+        assert course.first.masking.condition.lower() in " ".join(text.lower().split()), output
         for line in told:
             if re.search(rf"(?<![\d.]){re.escape(own)}(?!\.?\d)", line) and "epsilon" in line.lower():
                 assert any(word in line for word in OF_ONE), (output, line)
