@@ -340,8 +340,8 @@ def _check_numbers(schema: EffectSchema, share: Any, rounds: Any, retries: Any) 
     if retries and _last_part(schema, share, rounds, retries) < price:
         more = ", more rounds" if schema.fits_propensity else ""
         raise PlanError(
-            f"{retries} retries leave the last session less than another's price: take fewer retries{more}, or a smaller "
-            "share"
+            f"{retries} retries leave the last session less than another's price: take fewer retries{more}, "
+            "or a smaller share"
         )
 
 

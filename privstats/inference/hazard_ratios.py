@@ -461,7 +461,7 @@ def _unadjusted(table: HazardRatios) -> str:
 
 
 def _checked(table: HazardRatios, event: str, by_column: bool) -> tuple[str, ...]:
-    """Return the note on the check of curves; with a check by column and no other column, that check's note suffices."""
+    """Return the note on the check of curves, which a check by column needs only next to other columns."""
     others = _others(table)
     if others:
         note = _CHECKED_UNADJUSTED.format(by=table.by, others=listed(others), event=event)

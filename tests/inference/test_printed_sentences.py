@@ -38,17 +38,13 @@ _SHARES = f"{_FIRST}::test_shares_cover_under_noise_and_a_hidden_group_has_none"
 _BANDS = "tests/inference/test_scorecards.py::test_bands_hold_what_the_same_records_give_without_noise"
 _PLAN = f"{TRUST}tests/inference/test_summary.py"
 _BY_COLUMN = "tests/hazard/test_column_proportionality.py::test_a_ratio_that_changes_is_found_in_its_column_alone"
-_WHOLE_BINS = (
-    f"{_COURSE}::test_a_plan_that_does_not_say_what_a_bin_is_runs_as_it_did_and_its_table_says_so_first"
-)
+_WHOLE_BINS = f"{_COURSE}::test_a_plan_that_does_not_say_what_a_bin_is_runs_as_it_did_and_its_table_says_so_first"
 _NO_MORE_ROUNDS = f"{_COURSE}::test_rounds_are_no_advice_where_noise_hides_the_last_step"
 _MORE_ROUNDS = f"{_COURSE}::test_more_rounds_are_the_advice_where_they_would_help"
 _ADJUSTED = "tests/inference/test_effects.py::test_an_adjusted_difference_says_first_what_no_sum_can_test"
 _HIDES_WHO = "tests/inference/test_effects.py::test_no_propensity_within_the_trim_adds_more_than_the_bound"
 _INCOMPLETE = f"{ROWS}inference.missing_outcomes: other worlds"
-_LEFT_OUT = (
-    "tests/inference/test_left_out.py::test_the_table_has_records_left_out_by_arm_and_reason_and_they_add_up"
-)
+_LEFT_OUT = "tests/inference/test_left_out.py::test_the_table_has_records_left_out_by_arm_and_reason_and_they_add_up"
 
 WORLDS: dict[str, str] = {
     r"At most 5% of releases report an interval that misses, if the assumptions hold\.": f"{EDGE}rounds",
@@ -155,8 +151,8 @@ WORLDS: dict[str, str] = {
     r"The check before and after one time compares each column's ratio given the others, .* an average over time\.": (
         _BY_COLUMN
     ),
-    r"noise hides the last step, and more rounds would not mend that: plan for more events, fewer bins or columns, or a "
-    "larger epsilon": _NO_MORE_ROUNDS,
+    "noise hides the last step, and more rounds would not mend that: plan for more events, fewer bins or columns, or "
+    "a larger epsilon": _NO_MORE_ROUNDS,
     r"noise hides the last step, and more rounds would not mend that: plan more records, fewer columns, or a larger "
     "epsilon": (
         "tests/inference/test_last_step.py::test_a_step_no_longer_than_noise_makes_it_is_no_reason_for_more_rounds"
@@ -164,13 +160,14 @@ WORLDS: dict[str, str] = {
     r"too few are at risk from bin .* on: end the bins where people's follow-up ends": (
         f"{_COURSE}::test_hidden_ratios_are_not_told"
     ),
-    "the rounds ended before they converged: plan six rounds where a ratio above 2 or below .5 is expected": _MORE_ROUNDS,
+    "the rounds ended before they converged: plan six rounds where a ratio above 2 or below .5 is expected": (
+        _MORE_ROUNDS
+    ),
     "the rounds ended before they converged: plan more rounds, or a public rate= near the mean of the outcome": (
         "tests/inference/test_last_step.py::test_strong_effects_are_missed_no_more_often_than_is_claimed"
     ),
-    r"A record that left inside a bin counts as at risk for all of it: biased where groups leave at different rates\.": (
-        _WHOLE_BINS
-    ),
+    r"A record that left inside a bin counts as at risk for all of it: biased where groups leave at different "
+    r"rates\.": (_WHOLE_BINS),
     "nobody leaves inside a bin, or all groups leave alike": _WHOLE_BINS,
     r"The ratios compare rates of \w+ among persons with neither .* \(cumulative_incidence\)\.": (
         f"{ROWS}inference.hazards: one cause of two, a column of three texts"
@@ -215,9 +212,8 @@ WORLDS: dict[str, str] = {
     r"\d+% of records are in this population, with and without an outcome; .* of being observed below [\d.]+\.": (
         "tests/inference/test_missing_outcomes.py::test_the_table_is_of_all_records_and_says_first_what_no_sum_can_test"
     ),
-    "one outcome per record; the propensity of being observed or the outcome models are right for the records included": (
-        _INCOMPLETE
-    ),
+    "one outcome per record; the propensity of being observed or the outcome models are right for the records "
+    "included": (_INCOMPLETE),
     r"Between \d+ groups of \d+ sites: Q .* No estimate of a single site is released\.": (
         f"{ROWS}inference.effects_by_site: the same effect at all sites"
     ),
@@ -239,6 +235,38 @@ WORLDS: dict[str, str] = {
     ),
     r"Each odds ratio is per unit of its column; the constant is no ratio and is excluded\.": (
         "tests/inference/test_exponentiated.py::test_every_form_says_what_the_number_is"
+    ),
+    r"records with a gap in .* are excluded: estimates are of the others": f"{EDGE}gaps of declared columns",
+    "cells of different columns are collinear: their contrasts cannot be distinguished": (
+        "tests/inference/test_cells.py::test_columns_that_say_the_same_are_not_told_and_the_others_are"
+    ),
+    r"no more records than noise could show in .*: not reported, and excluded from the fit": (
+        "tests/inference/test_cells.py::test_empty_cells_under_noise_hide_nothing_but_themselves"
+    ),
+    r"Each is the odds ratio of a cell against its column's reference cell, .* of its logarithm\.": (
+        "tests/inference/test_exponentiated.py::test_cells_are_ratios_to_their_reference"
+    ),
+    r"This head predicts one class, '\w+', for every record, up to noise: .* which costs no privacy\.": (
+        "tests/inference/test_head_scores.py::test_a_head_that_predicts_one_class_is_said_to"
+    ),
+    "noise hides the Gram matrix: scale the columns to their public ranges with Scale, read fewer columns, or release "
+    "more records": "tests/inference/test_regression.py::test_small_cohorts_under_strong_noise_are_not_told",
+    r"the grid is coarse relative to a column's spread: raise grid_bits from \d+": (
+        "tests/inference/test_regression.py::test_clipped_targets_a_coarse_grid_and_collinear_columns_are_noted"
+    ),
+    r"Nothing was declared before the first session: all is exploratory\.": _EFFECTS,
+    r"few are in one arm: set estimand='overlap', or 'att'": f"{ROWS}inference.effects: beyond the trim",
+    r"Not reported: noise hides how many records there are: plan more records, or a larger epsilon\.": (
+        "tests/inference/test_adjusted.py::test_noise_hides_them_where_it_hides_the_effect_or_an_arm"
+    ),
+    r"Not reported: [\d,]+ records are treated and [\d,]+ are not, .* how it was assigned\.": (
+        "tests/inference/test_effects.py::test_a_trial_whose_arms_its_probability_does_not_give_is_not_told"
+    ),
+    r"a next round could move a coefficient by up to [\d.]+ standard errors, which intervals include": (
+        "tests/inference/test_last_step.py::test_of_hundreds_of_releases_no_more_are_told_and_missed_than_is_claimed"
+    ),
+    r"n \(%\): number of ones and their share of the group, with the interval of the %\.": (
+        f"{_FIRST}::test_shares_tests_and_differences_of_0_and_1_hold_under_noise"
     ),
     r"Accuracy says little here: .* how many records of each class are recognised\.": (
         "tests/inference/test_head_scores.py::test_a_score_leads_with_the_order_and_says_what_accuracy_is_worth"
