@@ -336,7 +336,11 @@ def _check_numbers(schema: EffectSchema, share: Any, rounds: Any, retries: Any) 
         raise PlanError(f"share must be above 0 where {where}: the interval relies on outcome models")
     price = max(_outcome_part(schema, share, rounds, retries), _round_part(schema, rounds))
     if retries and _last_part(schema, share, rounds, retries) < price:
-        raise PlanError(f"{retries} retries leave the last session less than another's price: take fewer")
+        more = ", more rounds" if schema.fits_propensity else ""
+        raise PlanError(
+            f"{retries} retries leave the last session less than another's price: take fewer retries{more}, "
+            "or a smaller share"
+        )
 
 
 def _check_analysis(schema: EffectSchema, analysis: object) -> None:

@@ -61,10 +61,11 @@ _CHECKED_UNADJUSTED = (
     "The check of proportionality compares the curves of {by} in the counts, unadjusted for {others}. It rejects also "
     "where hazards are proportional given the columns, as this table assumes, if other columns act on {event} or on "
     "who leaves. So a rejection is no finding about this table's ratios. Not rejecting is no evidence that hazards are "
-    "proportional. A course with early_bins tests each column given the others."
+    "proportional."
 )
+_ADJUSTED = " A course with early_bins tests each column given the others."
 _CHECKED_BY_COLUMN = (
-    "The check of proportionality compares each column's ratio before and after one time, and each P value is for "
+    "The check before and after one time compares each column's ratio given the others, and each P value is for "
     "one test alone. A test assumes that the other columns' ratios are constant: one that changes can cause others "
     "to be rejected too, mainly where many persons pass a cumulative hazard of 1. Not rejecting is no evidence that "
     "hazards are proportional, and a rejection does not make the ratio wrong: it is then an average over time."
@@ -402,7 +403,7 @@ def _summary_of(table: HazardRatios, alpha: float) -> Summary:
             "A person counts up to a cumulative hazard of 1; where hazards are not proportional, the ratio covers "
             "that time.",
             *((_BY_CAUSE.format(event=event, others=listed(others)),) if others else ()),
-            *(() if test is None or by_column is not None else (_checked(table, event),)),
+            *(() if test is None else _checked(table, event, by_column is not None)),
             *(() if by_column is None else (_CHECKED_BY_COLUMN,)),
         ),
         warnings=table.notes,
@@ -459,11 +460,13 @@ def _unadjusted(table: HazardRatios) -> str:
     return " (curves, unadjusted)" if _others(table) else ""
 
 
-def _checked(table: HazardRatios, event: str) -> str:
+def _checked(table: HazardRatios, event: str, by_column: bool) -> tuple[str, ...]:
+    """Return the note on the check of curves, which a check by column needs only next to other columns."""
     others = _others(table)
-    if not others:
-        return _CHECKED.format(by=table.by)
-    return _CHECKED_UNADJUSTED.format(by=table.by, others=listed(others), event=event)
+    if others:
+        note = _CHECKED_UNADJUSTED.format(by=table.by, others=listed(others), event=event)
+        return (note if by_column else note + _ADJUSTED,)
+    return () if by_column else (_CHECKED.format(by=table.by),)
 
 
 def _proportional(test: Proportionality) -> str:

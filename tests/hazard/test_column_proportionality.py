@@ -41,6 +41,10 @@ def test_every_column_has_a_test_and_a_line_in_the_table(releases: list[Any]) ->
     text = " ".join(str(table.summary()).split())
     assert "proportional, age" in text
     assert "before and after 6" in text
+    assert "unadjusted for age and dose" in text
+    assert "So a rejection is no finding about this table's ratios." in text
+    assert text.index("So a rejection is no finding") < text.index("The check before and after one time compares each")
+    assert "A course with early_bins" not in text
     assert "all 6 sessions" in text
     assert len(str(found).splitlines()) == 3
 

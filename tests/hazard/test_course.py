@@ -57,6 +57,8 @@ def test_the_same_counts_give_curves_and_tests(releases: list[Any]) -> None:
     assert len(curves["0"].timeline) == 24  # four cells in a bin
     assert (curves["0"].survival_function_ > curves["1"].survival_function_).all()
     assert table.logrank().p_value < 1e-4
+    assert str(table.logrank()) == "log-rank test, unadjusted for other columns: P <.0001"
+    assert str(table.proportionality()).startswith("check of proportional curves over 24 bins, unadjusted for other")
     assert table.proportionality().p_value > 0.001
     assert table.proportionality("arm") == table.proportionality()
     with pytest.raises(ReleaseError, match="only 'arm' was crossed"):

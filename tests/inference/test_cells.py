@@ -336,6 +336,15 @@ def test_tables_say_reference_and_what_is_not_told():
     assert frame["told"].sum() == 3 + 3 + 2
 
 
+def test_the_table_warns_of_one_variance_and_names_columns_that_have_folds():
+    """No fold is without a cell's records for sure, so declared columns have no remedy of their own."""
+    found = inf.ols(exact(*people(600)[:2]))
+    text = " ".join(str(found.cells().summary()).split())
+    assert "Warning: intervals assume that residuals have one variance whatever the columns are" in text
+    assert "plan that column as a number of 0 and 1 with folds=20" in text
+    assert "declared columns have no errors from folds" in found.cov_reason
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
