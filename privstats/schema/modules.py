@@ -40,7 +40,7 @@ Ints: TypeAlias = NDArray[np.float64]
 Whole = Ints
 
 
-class TrainingRound(Protocol):
+class _Round(Protocol):
     """A round that trains a module, as :func:`checked_gradients` needs it."""
 
     @property
@@ -192,7 +192,7 @@ def _built(entry: EntryPoint, size: str) -> Module:
 
 
 def checked_gradients(
-    schema: TrainingRound, module: Module, units: Ints, labels: NDArray[np.intp], weights: Values
+    schema: _Round, module: Module, units: Ints, labels: NDArray[np.intp], weights: Values
 ) -> tuple[Ints, Ints]:
     """Return each record's gradient, ``(n, P)``, and kappa, ``(n,)``, within the schema's bounds.
 
@@ -221,7 +221,7 @@ def checked_gradients(
     return _module_within(schema, np.asarray(gradients, np.float64), np.asarray(kappa, np.float64))
 
 
-def _module_within(schema: TrainingRound, gradients: Ints, kappa: Ints) -> tuple[Ints, Ints]:
+def _module_within(schema: _Round, gradients: Ints, kappa: Ints) -> tuple[Ints, Ints]:
     """Zero each row that is too long, not integer or NaN: NaN fails every comparison."""
     fine = (np.vecdot(gradients, gradients) <= float(schema.steps) ** 4) & (kappa >= 0) & (kappa <= schema.steps)
     parts = np.array_split(gradients, max(1, gradients.size >> 16))  # a copy of all rows would leave the cache
