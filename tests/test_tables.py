@@ -20,7 +20,7 @@ from privstats.errors import DataError, HeadError, PrivstatsError, SchemaError
 from privstats.heads import persistence
 from privstats.heads.registry import HEADS, entries
 from privstats.heads.rules import rule
-from privstats.schema import KINDS
+from privstats.kinds import KINDS
 from privstats.tables import LazyRows, by_name, register
 from privstats.transforms import Transform, base
 from privstats.workflows.report import layout as findings

@@ -16,9 +16,9 @@ from privstats.course import Course, DisjointRounds
 from privstats.dp import Privacy
 from privstats.errors import AggregationError, DataError, MissingExtraError, PlanError, ReleaseError, SchemaError
 from privstats.files.result_cache import ResultCache
+from privstats.kinds import RecordSchema, SitesSchema
 from privstats.plan import Plan
 from privstats.release import Release
-from privstats.schema import RecordSchema, SitesSchema
 from privstats.transforms import Levels
 from threat_models.adversary import SIGHTS, Adversary, Sees
 from threat_models.attack import AnyAttack, Attack, CourseExamination, Examination

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import privstats as ps
+from privstats.kinds import GradientSchema
 from privstats.kinds.gradients import GradientMoments
 from privstats.moments import Moments, quantize
 from privstats.moments.gradient_map import softmax_of_units, unit_rows
-from privstats.schema import GradientSchema
 from privstats.schema.public_values import Values
 
 __all__ = ["Records"]

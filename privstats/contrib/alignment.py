@@ -21,11 +21,12 @@ from privstats.course.promise import Promise, part_of
 from privstats.course.steps import Past, Step, Steps
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import PlanError, ReleaseError
+from privstats.kinds import GaussianSchema
 from privstats.kinds.gaussians import Array, client_gaussian, mean_root, root
 from privstats.plan import Plan
 from privstats.records.opened import Opened
 from privstats.release import Release
-from privstats.schema import GaussianSchema, narrowed
+from privstats.schema import narrowed
 from privstats.schema.public_values import Published, Values
 from privstats.transforms import Transport
 

@@ -25,12 +25,13 @@ from privstats.estimates.cut_points import (
     updated,
 )
 from privstats.estimates.recipes import SoftmaxRecipe
+from privstats.kinds import ClassSchema, CountSchema
 from privstats.moments import Moments, exact_moments
 from privstats.plan import Plan
 from privstats.python_values import python_value
 from privstats.records.reading import Unreadable
 from privstats.release import Release
-from privstats.schema import COUNT_SCALE, Bins, ClassSchema, CountSchema
+from privstats.schema import COUNT_SCALE, Bins
 from privstats.schema.public_values import Published
 from privstats.transforms import Cells, Dates
 

@@ -20,11 +20,12 @@ from privstats.errors import PlanError
 from privstats.estimates import denoise
 from privstats.estimates.denoise import NoisyClassSums
 from privstats.estimates.discriminant import Discriminant, log_priors, published_weights
+from privstats.kinds import CalibrationSchema, ClassSchema, MeanSchema
 from privstats.moments import Moments, exact_moments
 from privstats.plan import Plan
 from privstats.python_values import python_value
 from privstats.records.reading import Unreadable
-from privstats.schema import CalibrationSchema, ClassSchema, MeanSchema, narrowed
+from privstats.schema import narrowed
 from privstats.schema.public_values import Published, Values
 from privstats.transforms import Centre, UnitNorm
 

@@ -20,11 +20,12 @@ from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import PlanError, RecordError, ReleaseError
 from privstats.estimates.denoise import Array
 from privstats.estimates.effect import ArmSums, outcome_lines, ratio_guess
+from privstats.kinds import EffectSchema, RidgeSchema, ScoreSchema
 from privstats.moments import Moments, exact_moments
 from privstats.plan import Cohort, Plan
 from privstats.records.reading import Unreadable
 from privstats.release import Release
-from privstats.schema import EffectSchema, RidgeSchema, Schema, ScoreSchema, narrowed
+from privstats.schema import Schema, narrowed
 from privstats.schema.public_values import Published, Values
 from privstats.transforms import ByArm, ConstantFeature
 

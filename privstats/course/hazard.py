@@ -19,12 +19,13 @@ from privstats.dp import Privacy
 from privstats.errors import PlanError, ReleaseError, SchemaError
 from privstats.estimates.denoise import Array
 from privstats.estimates.score import cumulative_half, shrunk_hazards
+from privstats.kinds import CountSchema, HazardSchema
 from privstats.kinds.hazard import PART_BITS
 from privstats.moments import Moments, exact_moments
 from privstats.plan import Cohort, Plan
 from privstats.records.reading import Unreadable
 from privstats.release import Release
-from privstats.schema import CountSchema, HazardSchema, Schema, narrowed
+from privstats.schema import Schema, narrowed
 from privstats.schema.public_values import Published, Values
 
 _COUNTS = 0.06  # share of mu^2; the ratios are equally good from .02 to .15

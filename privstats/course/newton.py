@@ -17,9 +17,10 @@ from privstats.course.steps import Past, Step, Steps
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import PlanError, ReleaseError
 from privstats.estimates.score import damped_step, start
+from privstats.kinds import ScoreSchema
 from privstats.plan import Cohort, Plan
 from privstats.release import Release
-from privstats.schema import Schema, ScoreSchema, narrowed
+from privstats.schema import Schema, narrowed
 from privstats.schema.public_values import Published, Values
 
 _MOST_ROUNDS = 64

@@ -10,10 +10,10 @@ from decimal import ROUND_DOWN, Context
 from privstats.course.base import Course, DisjointRounds
 from privstats.dp import Guarantee, Privacy, gaussian_epsilon, gaussian_mu
 from privstats.errors import PlanError
+from privstats.kinds import CountSchema
 from privstats.plan import Plan
 from privstats.plan.conditions import joint_condition
 from privstats.python_values import check_number
-from privstats.schema import CountSchema
 
 CALIBRATION_SHARE = 0.01
 """A calibration's part of the mu^2 of its course."""

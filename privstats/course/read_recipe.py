@@ -14,9 +14,10 @@ from privstats.course.recipes import AnyRecipe, SoftmaxRounds, is_mean, recipe_f
 from privstats.errors import PlanError, ReleaseError
 from privstats.estimates import recipes
 from privstats.estimates.recipes import MEAN_SHARE
+from privstats.kinds import CalibrationSchema, GradientSchema
 from privstats.plan import Plan
 from privstats.release import Release
-from privstats.schema import CalibrationSchema, GradientSchema, Schema
+from privstats.schema import Schema
 
 _MOST_LOST = 127  # with 64 rounds and 64 retries
 _SAME_SHARE = 1e-5  # promises have nine digits; of T <= 128 rounds, (1 - a / (63 / 64)) T is 5e-5 T off an integer

@@ -21,10 +21,11 @@ from privstats.estimates import recipes, regression, softmax
 from privstats.estimates.denoise import NoisyClassSums, NoisyGram, NoisyMean
 from privstats.estimates.filter_bank import Filter
 from privstats.estimates.recipes import RidgeRecipe
+from privstats.kinds import CalibrationSchema, ClassSchema, GradientSchema, MeanSchema, RidgeSchema
 from privstats.kinds.calibration import FACTORS
 from privstats.plan import Plan
 from privstats.release import Release
-from privstats.schema import CalibrationSchema, ClassSchema, GradientSchema, MeanSchema, RidgeSchema, Schema
+from privstats.schema import Schema
 from privstats.schema.modules import Module, module_of
 from privstats.schema.public_values import Values
 from privstats.transforms import of_unit_norm

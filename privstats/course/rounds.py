@@ -20,9 +20,10 @@ from privstats.course.steps import Past, Step, Steps
 from privstats.dp import Privacy
 from privstats.errors import PlanError
 from privstats.estimates.recipes import CELL_CLIPS, GRADIENT_CLIP
+from privstats.kinds import PartySchema, PartyUpdateSchema
 from privstats.plan import Plan
 from privstats.python_values import python_value
-from privstats.schema import PartySchema, PartyUpdateSchema, Schema
+from privstats.schema import Schema
 from privstats.schema.public_values import Published, Values
 
 _MOST_ROUNDS = 64

@@ -15,9 +15,10 @@ from privstats.course.promise import Promise, part_of, promised
 from privstats.course.steps import Past, Step, Steps
 from privstats.errors import PlanError, ReleaseError
 from privstats.estimates.denoise import Array
+from privstats.kinds import RidgeSchema
 from privstats.plan import Plan
 from privstats.release import Release
-from privstats.schema import RidgeSchema, narrowed
+from privstats.schema import narrowed
 from privstats.transforms import Centre, ConstantFeature, Scale
 
 _SHARE = 0.04

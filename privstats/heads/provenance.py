@@ -337,7 +337,7 @@ def sources(release: Released | Releases) -> Sources:
         alone = require_release(release)
         return Sources((alone,), alone)
     from privstats.course import Centred, history
-    from privstats.schema import CalibrationSchema, MeanSchema
+    from privstats.kinds import CalibrationSchema, MeanSchema
 
     behind: Any
     counts, behind = behind_counts(release)
@@ -360,7 +360,7 @@ def sources(release: Released | Releases) -> Sources:
 
 def directions(release: Released | Releases) -> tuple[Released, ...]:
     """Return a release of parties' directions, alone or with their update (``PartyRounds``)."""
-    from privstats.schema import PartySchema
+    from privstats.kinds import PartySchema
 
     present = [each for each in release if each is not None] if isinstance(release, list | tuple) else [release]
     if not 1 <= len(present) <= 2:

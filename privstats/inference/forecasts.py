@@ -25,10 +25,11 @@ from privstats.inference.hazard_ratios import hazards
 from privstats.inference.regression.linear import ols
 from privstats.inference.releases import column_names, map_columns
 from privstats.inference.treatment_effects.rows import effects, subgroups_of
+from privstats.kinds import EffectSchema, HazardSchema, RidgeSchema
 from privstats.moments import Moments, exact_moments
 from privstats.plan import Plan
 from privstats.release import Release
-from privstats.schema import Bins, EffectSchema, HazardSchema, RidgeSchema, Schema
+from privstats.schema import Bins, Schema
 from privstats.transforms import ByArm, Categories, Centre, ConstantFeature, Scale, Transform
 
 DRAWS = 100

@@ -25,8 +25,9 @@ from privstats.inference.regression.table import Regression
 from privstats.inference.releases import column_names, map_columns, present_releases, require_gaussian
 from privstats.inference.reporting import HIDDEN, Source, listed, texts_of
 from privstats.inference.summary import Summary, chance_of
+from privstats.kinds import CountSchema, HazardSchema
 from privstats.release import Release
-from privstats.schema import CountSchema, HazardSchema, narrowed
+from privstats.schema import narrowed
 from privstats.schema.public_values import Published
 
 if TYPE_CHECKING:

@@ -14,9 +14,10 @@ from privstats.dp import Privacy
 from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
 from privstats.heads.provenance import behind_counts, behind_cut_points
+from privstats.kinds import RidgeSchema
 from privstats.plan import Plan
 from privstats.release import Release
-from privstats.schema import RidgeSchema, Schema
+from privstats.schema import Schema
 from privstats.transforms import Centre, ConstantFeature, Levels, Scale, Transform
 
 _MOST_ALPHA = 0.5

@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 from privstats import moments
 from privstats.kinds.base import Kind
 from privstats.kinds.classes import ClassSchema
+from privstats.kinds.record_rows import class_rows
 from privstats.kinds.worst import Record, WorstPair, added, dense, record_of
 from privstats.moments.base import Moments, containers
 from privstats.records.reading import Labels
 from privstats.schema.base import Adjacency, Statistic, by_letter, letters_of
 from privstats.schema.checks import REQUIRED
 from privstats.schema.public_values import Values
-from privstats.schema.rounds import Round, class_rows, settle_round
+from privstats.schema.rounds import Round, settle_round
 from privstats.transforms import Transform
 
 if TYPE_CHECKING:

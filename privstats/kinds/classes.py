@@ -48,7 +48,7 @@ _EXACT_BITS = 53  # exact integer bits of float64
 
 
 @dataclass(frozen=True)
-class ClassSchema(Added):
+class ClassSchema(Added["ClassMoments"]):
     """Moments of a classification task: counts N, sums A, and second moments B, S or D.
 
     Args:

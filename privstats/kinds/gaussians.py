@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from privstats import moments
 from privstats.errors import PlanError, SchemaError
 from privstats.kinds.base import Kind
+from privstats.kinds.record_rows import target_rows
 from privstats.kinds.ridge import RidgeSchema
 from privstats.kinds.worst import WorstPair
 from privstats.moments.base import Moments, RealMoments
@@ -24,7 +25,6 @@ from privstats.records.reading import Reading, Unread
 from privstats.schema.base import Adjacency, Statistic
 from privstats.schema.checks import REQUIRED, as_int, checked_vectors, settle
 from privstats.schema.public_values import Values
-from privstats.schema.rounds import target_rows
 from privstats.transforms import Transform, apply
 
 if TYPE_CHECKING:

@@ -17,7 +17,8 @@ from privstats import moments
 from privstats.errors import PlanError, SchemaError
 from privstats.kinds.base import Kind
 from privstats.kinds.classes import ClassSchema
-from privstats.kinds.ridge import RecordSchema, RidgeSchema
+from privstats.kinds.record_rows import class_rows, target_rows
+from privstats.kinds.ridge import RecordSchema, RidgeSchema, target_grid
 from privstats.kinds.worst import Record, Sums, WorstPair, added, dense, record_of
 from privstats.moments.base import Moments, containers
 from privstats.optional_dependencies import require
@@ -27,7 +28,7 @@ from privstats.schema.base import Adjacency, Statistic, by_letter, letters_of
 from privstats.schema.checks import REQUIRED, settle, size
 from privstats.schema.modules import Module, checked_gradients, module_of
 from privstats.schema.public_values import Values
-from privstats.schema.rounds import ROW_BITS, Round, class_rows, settle_round, target_rows
+from privstats.schema.rounds import ROW_BITS, Round, settle_round
 from privstats.transforms import Transform
 
 if TYPE_CHECKING:
@@ -307,7 +308,7 @@ def _map(
         finite = np.isfinite(goals[:, 0])
         fine = fine & finite
         on_grid = np.empty_like(goals)
-        moments.grid.target_grid(read).quantize(np.where(finite[:, None], goals, 0.0), on_grid)
+        target_grid(read).quantize(np.where(finite[:, None], goals, 0.0), on_grid)
         mapped = moments.gradient_map.residual_of_units(schema, rows.unit, rows.grid, on_grid, values["w"], values["c"])
     if fine.all():
         return mapped, fine

@@ -14,13 +14,14 @@ from privstats import moments
 from privstats.errors import DataError
 from privstats.kinds.base import Kind
 from privstats.kinds.classes import ClassSchema
+from privstats.kinds.record_rows import class_rows
 from privstats.kinds.worst import Record, WorstPair, added, dense, first, record_of
 from privstats.moments.base import Moments, RealMoments
 from privstats.records.reading import Labels
 from privstats.schema.base import Adjacency, Predicted, Statistic, by_letter, letters_of
 from privstats.schema.checks import REQUIRED, checked_vectors, settle
 from privstats.schema.public_values import Values
-from privstats.schema.rounds import ROW_BITS, check_exact, check_widths, class_rows, settle_classes
+from privstats.schema.rounds import ROW_BITS, check_exact, check_widths, settle_classes
 from privstats.transforms import Transform
 
 if TYPE_CHECKING:

@@ -18,6 +18,7 @@ from privstats import moments
 from privstats.errors import RecordError, SchemaError
 from privstats.kinds.base import Kind
 from privstats.kinds.classes import ClassSchema
+from privstats.kinds.record_rows import class_rows, target_rows
 from privstats.kinds.ridge import RidgeSchema
 from privstats.kinds.worst import ONE, Record, WorstPair, added, of_score, record_of
 from privstats.moments.base import Moments, containers
@@ -25,7 +26,7 @@ from privstats.records.reading import Labels, Targets
 from privstats.schema.base import Adjacency, Statistic, by_letter, letters_of
 from privstats.schema.checks import REQUIRED, as_int, checked_vectors, settle, size
 from privstats.schema.public_values import Values
-from privstats.schema.rounds import Round, class_rows, target_rows
+from privstats.schema.rounds import Round
 from privstats.transforms import ByArm, ConstantFeature, Transform, output_features
 
 if TYPE_CHECKING:

@@ -7,19 +7,6 @@ from privstats.lazy_names import lazy_names
 if TYPE_CHECKING:
     from privstats.intake.record_files import RecordFile as RecordFile
     from privstats.intake.record_files import Records as Records
-    from privstats.kinds.base import kind_of as kind_of
-    from privstats.kinds.classes import ClassMoments as ClassMoments
-    from privstats.kinds.classes import RealClassMoments as RealClassMoments
-    from privstats.kinds.counts import CountMoments as CountMoments
-    from privstats.kinds.counts import RealCountMoments as RealCountMoments
-    from privstats.kinds.gaussians import GaussianMoments as GaussianMoments
-    from privstats.kinds.gaussians import RealGaussianMoments as RealGaussianMoments
-    from privstats.kinds.ridge import RealRidgeMoments as RealRidgeMoments
-    from privstats.kinds.ridge import RidgeMoments as RidgeMoments
-    from privstats.kinds.sites import RealSiteMoments as RealSiteMoments
-    from privstats.kinds.sites import SiteMoments as SiteMoments
-    from privstats.kinds.within import RealWithinMoments as RealWithinMoments
-    from privstats.kinds.within import WithinMoments as WithinMoments
     from privstats.moments.base import Moments as Moments
     from privstats.moments.clip_report import ClipReport as ClipReport
     from privstats.moments.clip_report import remarks_on as remarks_on

@@ -12,13 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-from privstats.moments.base import Moments
+from privstats.moments.base import Moments, Summed
 from privstats.moments.clip_report import NORM_BINS, ClipReport, no_records, norm_histogram
 from privstats.moments.grid import GridChunk, exact_rows, feature_grid, quantized, through_maps
 from privstats.moments.record_sums import RecordTerms
 from privstats.records.input_validation import dense
 from privstats.records.reading import Reading
-from privstats.schema import RecordSchema
 
 if TYPE_CHECKING:
     from privstats.moments.adders import Adder
@@ -32,7 +31,7 @@ _CHUNK = 16 << 20, 1 << 14
 _GROUPED_CHUNK = 64 << 20, 1 << 17
 
 
-def chunk_rows(schema: RecordSchema) -> int:
+def chunk_rows(schema: Summed) -> int:
     """Return the rows per chunk: 64 to 131,072, or fewer if float64 cannot sum 64 records exactly."""
     size, maximum = _GROUPED_CHUNK if "S" in schema.statistics else _CHUNK
     return min(max(64, size // (8 * schema.features)), maximum, exact_rows(schema.bound))
@@ -45,9 +44,7 @@ class CpuAccumulator:
         add: receives grid vectors and labels or targets, in memory that is reused; None: they are summed.
     """
 
-    def __init__(
-        self, schema: RecordSchema, add: Callable[[NDArray[np.float64], NDArray[Any]], None] | None = None
-    ) -> None:
+    def __init__(self, schema: Summed, add: Callable[[NDArray[np.float64], NDArray[Any]], None] | None = None) -> None:
         size = chunk_rows(schema)
         self._schema = schema
         self._adder: Adder = schema.adder()
@@ -106,7 +103,7 @@ class CpuAccumulator:
 class SparseAccumulator:
     """Exact sums of sparse rows, for schemas without a transform."""
 
-    def __init__(self, schema: RecordSchema) -> None:
+    def __init__(self, schema: Summed) -> None:
         self._schema = schema
         self._adder: Adder = schema.adder()
         self._report = no_records(schema.features)
@@ -125,7 +122,7 @@ class SparseAccumulator:
         return self._schema.exact(self._adder.totals(), clip_report=self._report)
 
 
-def measured(schema: RecordSchema, records: Opened, *, reading: Reading | None = None) -> Moments:
+def measured(schema: Summed, records: Opened, *, reading: Reading | None = None) -> Moments:
     """Return the exact moments of records.
 
     Args:
@@ -147,7 +144,7 @@ def measured(schema: RecordSchema, records: Opened, *, reading: Reading | None =
     return total
 
 
-def _counted(schema: RecordSchema) -> type[Any] | None:
+def _counted(schema: Summed) -> type[Any] | None:
     if schema.reading.cells is None:
         return None
     from privstats.moments.cell_sums import CellAccumulator, sums_by_cells
@@ -165,14 +162,14 @@ def _accumulator_of(rows: Any) -> type[Any]:
     return DeviceAccumulator
 
 
-def _require_readable(schema: RecordSchema, tile: Tile) -> None:
+def _require_readable(schema: Summed, tile: Tile) -> None:
     """Refuse an unreadable feature of a record that lacks its target."""
     if tile.gone is not None:
         grid = feature_grid(schema)
         grid.require_finite(through_maps(schema.reading, tile.gone, grid))
 
 
-def terms_on_grid(schema: RecordSchema, records: Opened, *, reading: Reading | None = None) -> RecordTerms:
+def terms_on_grid(schema: Summed, records: Opened, *, reading: Reading | None = None) -> RecordTerms:
     """Return each record's contribution; all dense rows are in memory at once."""
     adder, seen = schema.adder(), [np.empty(0, np.bool_)]
     chunks, others = [np.empty((0, schema.features))], [adder.empty(0)]

@@ -20,7 +20,7 @@ from scipy.sparse import csr_array
 from privstats.errors import PrivstatsError, RecordError, SchemaError
 from privstats.moments.base import require_room
 from privstats.records.reading import Reading
-from privstats.schema import RidgeSchema, Schema
+from privstats.schema import Schema
 from privstats.transforms import apply
 from privstats.transforms.exact import arrays_of, row_norms, unscaled
 
@@ -177,11 +177,6 @@ class GridChunk:
 def feature_grid(schema: Schema) -> Grid:
     """Return the grid of the (transformed) features."""
     return Grid("X", schema.features, schema.steps, schema.scale, schema.nonnegative)
-
-
-def target_grid(schema: RidgeSchema) -> Grid:
-    """Return the grid of the regression targets."""
-    return Grid("y", schema.targets, schema.steps, schema.target_scale)
 
 
 def through_maps(reading: Reading, rows: NDArray[Any], grid: Grid) -> NDArray[np.float64]:

@@ -5,37 +5,37 @@ from __future__ import annotations
 import warnings
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from privstats.errors import DataError, UnreadableRecordsWarning
-from privstats.moments.base import Moments, forming
+from privstats.moments.base import Forms, Moments, forming
 from privstats.moments.clip_report import warn_if_clipped, warn_of_excluded
 from privstats.records.opened import Reader
 from privstats.schema import Schema, require_schema
 
 if TYPE_CHECKING:
-    from privstats.moments import ClassMoments, RidgeMoments, WithinMoments
     from privstats.moments.persons import Clip, PersonMoments
     from privstats.moments.record_sums import RecordTerms
     from privstats.records.readable import LeftOut
     from privstats.records.reading import Unreadable
     from privstats.records.row_cache import RowCache
-    from privstats.schema import ClassSchema, RidgeSchema, WithinSchema
     from privstats.schema.public_values import Published
 
+_Sums = TypeVar("_Sums", bound=Moments)
+
 
 @overload
 def measure(
-    schema: ClassSchema, X: Any, y: Any = None, *, unreadable: Unreadable = "refuse", progress: bool = False
-) -> ClassMoments: ...
-@overload
-def measure(
-    schema: RidgeSchema, X: Any, y: Any = None, *, unreadable: Unreadable = "refuse", progress: bool = False
-) -> RidgeMoments: ...
-@overload
-def measure(
-    schema: WithinSchema, X: Any, y: Any = None, *, unreadable: Unreadable = "refuse", progress: bool = False
-) -> WithinMoments: ...
+    schema: Forms[_Sums],
+    X: Any,
+    y: Any = None,
+    *,
+    published: Published | None = None,
+    unreadable: Unreadable = "refuse",
+    persons: None = None,
+    person_clip: None = None,
+    progress: bool = False,
+) -> _Sums: ...
 @overload
 def measure(
     schema: Schema,
@@ -61,7 +61,7 @@ def measure(
     progress: bool = False,
 ) -> PersonMoments: ...
 def measure(
-    schema: Schema,
+    schema: Any,
     X: Any,
     y: Any = None,
     *,

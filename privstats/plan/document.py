@@ -22,8 +22,9 @@ from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import PlanError
 from privstats.files.atomic import read_bounded
 from privstats.files.text import toml_tables
+from privstats.kinds import KINDS
 from privstats.plan.cohort import Cohort
-from privstats.schema import KINDS, Schema
+from privstats.schema import Schema
 from privstats.schema.checks import REQUIRED
 
 if TYPE_CHECKING:

@@ -214,6 +214,11 @@ class Schema(ABC):
     def sizes(self) -> dict[str, int]:
         """Axis lengths and cell counts."""
 
+    @property
+    def is_registered(self) -> bool:
+        """Whether the registry of kinds has exactly this class; a subclass of a kind is none."""
+        return False
+
     # averaged is unused here: kinds that override this method read it.
     def refuses_persons(self, *, averaged: bool) -> str:  # noqa: ARG002
         """Return why persons with several rows are refused; else empty."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from privstats.intake.columns import Readings, read
 from privstats.intake.meaning import has_decimal_comma, reading, word_of
 from privstats.intake.person_ids import names_of
-from privstats.schema import HazardSchema
+from privstats.kinds import HazardSchema
 from privstats.transforms import Categories, Column, Dates, Numeric, Truth
 from privstats.workflows.forms import GAP_CODES, declared_remedy, zone_remark
 

@@ -65,5 +65,5 @@ def test_records_that_do_not_vary_and_none_at_all():
 def test_labels_are_not_looked_at_and_what_was_not_measured_is_refused():
     moments = ps.measure(SCHEMA, rows(), None)
     assert moments == ps.measure(SCHEMA, rows(), np.zeros(70))
-    refused(ps.DataError, "count of at least 0", ps.moments.GaussianMoments, SCHEMA, -1, moments.x, moments.V)
+    refused(ps.DataError, "count of at least 0", ps.kinds.GaussianMoments, SCHEMA, -1, moments.x, moments.V)
     refused(ps.DataError, "X", ps.measure, SCHEMA, [(rows(), None)], None)

@@ -13,8 +13,8 @@ from scipy.special import ndtr
 from privstats.course.analysis import Analysis
 from privstats.inference.inversion import Inversion, quantile
 from privstats.inference.treatment_effects.adjusted import Standardisation
+from privstats.kinds import ClassSchema
 from privstats.records.input_validation import Tile
-from privstats.schema import ClassSchema
 from tests.mutation.mutant import Mutant, bug
 from tests.mutation.planting import member, name_in, square_of
 

@@ -27,11 +27,12 @@ from privstats.course.promise import Promise
 from privstats.dp import Ledger, Privacy, Spend, gaussian_epsilon
 from privstats.encoding import flatten
 from privstats.errors import LedgerError, PlanError
+from privstats.kinds import CountSchema
 from privstats.moments import Moments, exact_moments
 from privstats.plan import Plan
 from privstats.randomness import Generator
 from privstats.release import Release
-from privstats.schema import Categories, CountSchema, Schema
+from privstats.schema import Categories, Schema
 from privstats.secagg.protocols import protocol_of
 from threat_models.audits.canary import GROUP_MU, lower_bounds
 from threat_models.audits.counts import records_at

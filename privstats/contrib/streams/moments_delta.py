@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError
+from privstats.kinds import ClassMoments, ClassSchema, RidgeMoments, RidgeSchema
 from privstats.kinds.base import kind_of
-from privstats.moments import ClassMoments, RidgeMoments
 from privstats.moments.base import Moments, readonly_array, require_room
-from privstats.schema import ClassSchema, RidgeSchema
 from privstats.schema.base import Statistic
 
 if TYPE_CHECKING:

@@ -36,10 +36,11 @@ from privstats.dp.privacy import Adjacency
 from privstats.dp.sensitivities import apart
 from privstats.encoding import RingVector, to_real
 from privstats.errors import AggregationError, PlanError, ReleaseError
+from privstats.kinds import ClassSchema, RidgeSchema
 from privstats.plan import Plan
 from privstats.randomness import SEED_BYTES, bound_to
 from privstats.release import Release, require_survivors
-from privstats.schema import COUNT_SCALE, ClassSchema, RidgeSchema
+from privstats.schema import COUNT_SCALE
 from privstats.session.noise import epoch_noise
 
 _MOST_EPOCHS = 1024

@@ -34,12 +34,13 @@ from privstats.files.atomic import read_bounded
 from privstats.files.decoding import from_msgpack
 from privstats.heads.scoring import published_provenance
 from privstats.intake.split_notes import note_split, notes_path, require_same_split
+from privstats.kinds import HazardSchema
 from privstats.ledger.accounts import TOLERANCE
 from privstats.moments import Beyond, ClipReport, EdgeReport, Moments, PersonMoments, RecordFile, exact_moments
 from privstats.plan import Plan
 from privstats.plug_ins import of_contrib
 from privstats.records.from_file import persons_in, records_in
-from privstats.schema import Bins, HazardSchema, Schema
+from privstats.schema import Bins, Schema
 from privstats.secagg.wire import HiddenRepr
 from privstats.session import Charge, RoundCharge
 from privstats.session.validation import require_moments

@@ -25,8 +25,9 @@ from privstats.inference.inversion import Errors, Inversion, condition, quantile
 from privstats.inference.regression.clipping import Hidden, Saturation, clip_note, hides, saturation_of
 from privstats.inference.regression.table import Regression
 from privstats.inference.releases import last_of
+from privstats.kinds import RidgeSchema
 from privstats.release import Release
-from privstats.schema import RidgeSchema, Schema
+from privstats.schema import Schema
 
 CovType: TypeAlias = Literal["auto", "nonrobust", "folds"]
 

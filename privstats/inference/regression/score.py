@@ -17,9 +17,10 @@ from privstats.inference.last_step import LastStep, is_robust, last_step, notes_
 from privstats.inference.regression.clipping import Hidden
 from privstats.inference.regression.table import Regression
 from privstats.inference.releases import column_names, counted_before, map_columns, present_releases
+from privstats.kinds import ScoreSchema
 from privstats.plan import Plan
 from privstats.release import Release
-from privstats.schema import ScoreSchema, narrowed
+from privstats.schema import narrowed
 
 _TITLES = {"logistic": "Logistic regression", "poisson": "Poisson regression"}
 _MEAN = {"logistic": "log odds are linear in the columns", "poisson": "log mean counts are linear in the columns"}

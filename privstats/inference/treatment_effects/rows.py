@@ -17,8 +17,8 @@ from privstats.inference.summary import RowTable, Summary, formerly, framed
 from privstats.inference.treatment_effects.arm_table import ArmTable, by_arm
 from privstats.inference.treatment_effects.influence_sums import CourseSums, course_sums
 from privstats.inference.treatment_effects.table import EffectTable, question
+from privstats.kinds import EffectSchema
 from privstats.release import Release
-from privstats.schema import EffectSchema
 
 
 @formerly(told="reported")

@@ -31,9 +31,9 @@ from privstats.inference.treatment_effects.influence_sums import (
 )
 from privstats.inference.treatment_effects.nuisances import Nuisances
 from privstats.inference.treatment_effects.ratios import RatioOfMeans, RatioOfSums
+from privstats.kinds import EffectSchema
 from privstats.plan import Plan
 from privstats.release import Release
-from privstats.schema import EffectSchema
 
 if TYPE_CHECKING:
     from privstats.inference.summary import Summary

@@ -35,12 +35,12 @@ from privstats.inference import Scorecard, scorecard
 from privstats.intake.column_names import place_of
 from privstats.intake.meaning import same
 from privstats.intake.tables import Codes
+from privstats.kinds import ClassSchema
 from privstats.moments import RecordFile, exact_moments
 from privstats.plan import Cohort, Plan
 from privstats.progress import progress_bar
 from privstats.randomness import Generator
 from privstats.release import Release
-from privstats.schema import ClassSchema
 from privstats.secagg.keys import HYBRID
 from privstats.transforms import Cells, Dates, Numeric
 from privstats.workflows.rehearsal.areas import Auc, Decided, Shares, auc, gain

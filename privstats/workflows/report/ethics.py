@@ -15,9 +15,10 @@ from privstats.course.kinds import course_kind
 from privstats.course.promise import Total, total_of
 from privstats.dp import Guarantee, Noise, Privacy
 from privstats.errors import PlanError
+from privstats.kinds import KINDS, row_of
 from privstats.plan import Devices, Plan
 from privstats.plan.devices import exchanged_mu
-from privstats.schema import KINDS, Schema, row_of
+from privstats.schema import Schema
 from privstats.workflows.report import explanations
 from privstats.workflows.report.layout import Table, render
 from privstats.workflows.report.privacy_report import Statement

@@ -49,7 +49,7 @@ def without_names(said: str) -> str:
 
 
 def test_every_kind_has_its_words_and_no_kind_has_words_that_is_not_there() -> None:
-    assert all(kind.purpose for kind in ps.schema.KINDS.values())
+    assert all(kind.purpose for kind in ps.kinds.KINDS.values())
     assert all(kind.why for kind in COURSE_KINDS.values())
     assert (set(ethics_words.KEYS), set(ethics_words.UNITS)) == (set(PROTOCOLS), set(get_args(Unit)))
     assert set(ethics_words.HIDDEN) == set(get_args(Adjacency))
