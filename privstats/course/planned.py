@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -25,6 +26,7 @@ from privstats.errors import PlanError
 from privstats.plan import Plan
 from privstats.printable import html_facts, html_table
 from privstats.python_values import python_fields
+from privstats.release import Position
 
 
 class Planned:
@@ -127,7 +129,31 @@ class Stepped(Planned):
 
     def next(self, releases: Releases) -> Plan | None:
         """Return the next session's plan, or None at the end; one without a sum is repeated while retries last."""
+        self._require_own(releases)
         return self.steps.next(releases)
+
+    def position(self, had: Sequence[bool]) -> Position | None:
+        """Return what the next session's release names; None at the end.
+
+        Args:
+            had: for each session so far, whether it had a sum.
+        """
+        step = self.steps.open(had)
+        return None if step is None else Position(self.digest, step.name, len(had))
+
+    def _require_own(self, releases: Releases) -> None:
+        """Refuse a release that names another course, step or place; one without a position is known by its plan."""
+        names = self.steps.names([release is not None for release in releases])
+        for place, release in enumerate(releases):
+            named = None if release is None else release.position
+            if named is None:
+                continue
+            if place >= len(names) or named != Position(self.digest, names[place], place):
+                own = f"session {names[place]!r}" if place < len(names) else "sessions, which ended before"
+                raise PlanError(
+                    f"release {place} is not of this course's {own}; give the releases of its own sessions, in order: "
+                    f"it names {named}"
+                )
 
 
 @dataclass(frozen=True)
@@ -164,6 +190,12 @@ class Single(Stepped):
     def steps(self) -> Steps:
         """The one session."""
         return Steps((Step("sums", self.plan, tries=1),))
+
+    def position(self, had: Sequence[bool]) -> None:
+        """Return None: a release names its plan, which is all of this course."""
+
+    def _require_own(self, releases: Releases) -> None:
+        """Accept any position: the plan may be a session's of another course too."""
 
     def epsilon(self, delta: float) -> float:
         """Return the release's epsilon; a plan with delta 0 never exceeds its own."""

@@ -189,6 +189,14 @@ class Steps:
         """
         return self._walked(had)[1]
 
+    def names(self, had: Sequence[bool]) -> tuple[str, ...]:
+        """Return each session's step by name; sessions behind the end have none.
+
+        Args:
+            had: for each session so far, whether it had a sum.
+        """
+        return self._walked(had)[0]
+
     def next(self, releases: Releases) -> Plan | None:
         """Return the next session's plan; None at the end.
 

@@ -22,7 +22,13 @@ from privstats.inference.last_step import EARLY, HIDDEN_STEP, LastStep, is_robus
 from privstats.inference.regression.score import fields_of_rounds
 from privstats.inference.regression.summary import ratio_columns, ratio_rows
 from privstats.inference.regression.table import Regression
-from privstats.inference.releases import column_names, map_columns, present_releases, require_gaussian
+from privstats.inference.releases import (
+    all_sessions,
+    column_names,
+    map_columns,
+    present_releases,
+    require_gaussian,
+)
 from privstats.inference.reporting import HIDDEN, Source, listed, texts_of
 from privstats.inference.summary import Summary, chance_of
 from privstats.release import Release
@@ -256,6 +262,7 @@ def hazards(releases: Sequence[Release | None]) -> HazardRatios:
         ...     print(refusal)
         no round has a release, so there is nothing to read; run the course again
     """
+    releases = all_sessions(releases)
     counts, rounds, check = _apart(releases)
     last = rounds[-1]
     schema = _schema_of(last)

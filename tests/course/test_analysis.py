@@ -135,7 +135,8 @@ def test_after_the_first_release_another_analysis_is_refused(change, releases, t
     later = COURSE.next(releases[:1])
     assert ps.course.authorize(COURSE, later, releases[:1], ledger, entry).place == 1
     changed = replace(COURSE, analysis=change(ANALYSIS))
-    assert changed.next(releases[:1]) == later, "the plans are the same"
+    assert changed.next([made.unnamed(releases[0])]) == later, "the plans are the same"
+    refused(ps.PlanError, "release 0 is not of this course.*it names session .outcome lines. at place 0", changed.next, releases[:1])
     refused(ps.LedgerError, "another course", ps.course.authorize, changed, later, releases[:1], ledger, entry)
 
 

@@ -13,6 +13,7 @@ from privstats.course import Analysis, Effect
 from privstats.errors import PlanError, ReleaseError
 from privstats.estimates.denoise import Array
 from privstats.inference.inversion import holm
+from privstats.inference.releases import all_sessions
 from privstats.inference.summary import RowTable, Summary, formerly, framed
 from privstats.inference.treatment_effects.arm_table import ArmTable, by_arm
 from privstats.inference.treatment_effects.influence_sums import CourseSums, course_sums
@@ -171,7 +172,7 @@ def effects(releases: Sequence[Release | None], course: Effect | None = None) ->
         >>> [(row.name, row.declared) for row in table], (table.pvalues_adjusted() < 0.001).tolist()
         ([('relapse', 'primary'), ('death', 'exploratory')], [True, False])
     """
-    read = course_sums(releases)
+    read = course_sums(releases := all_sessions(releases))
     if course is not None:
         _require_own(course, releases)
     plans = tuple((each or read.last).plan for each in releases)
