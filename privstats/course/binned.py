@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import msgspec
 
 from privstats.course.base import Releases, mu_of
 from privstats.course.kinds import KINDS
@@ -263,10 +262,6 @@ class Binned(Stepped):
         sessions = self.counting.sessions
         edges = self.cut_points(past.releases[:sessions])
         return self._behind(edges), Past(past.releases[sessions:], past.steps[sessions:])
-
-    def _content(self) -> bytes:
-        ends = ("finer ends",) if self.finer_ends else ()
-        return msgspec.json.encode((self.then.digest, self.expected_records, self.share, self.sessions, *ends))
 
     def cut_points(self, counts: Releases) -> dict[str, tuple[float, ...]]:
         """Return open columns' cut points by name.

@@ -1,9 +1,9 @@
 """Define the bases of courses with fixed prices.
 
 A kind is a frozen dataclass: the first field is its origin, usually a plan; the others are plain numbers and
-``promise``. It defines ``label`` (its row in ``kinds``), ``first``, ``_content`` (all fields but ``promise``, in bytes,
-for the digest) and ``_require`` (its checks). A kind over ``Stepped`` defines ``steps``, from which price, order,
-retries and labels follow. Any other kind over ``Planned`` defines ``priced``, ``next`` and ``labels``.
+``promise``. It defines ``label`` (its row in ``kinds``), ``first`` and ``_require`` (its checks); the digest follows from
+label and fields. A kind over ``Stepped`` defines ``steps``, from which price, order, retries and labels follow. Any other
+kind over ``Planned`` defines ``priced``, ``next`` and ``labels``.
 
 No price may follow from a release. Only ``DisjointRounds`` replace ``most`` and ``mu``. They are no steps: their rounds
 hold disjoint records, so one price covers all of them, and which round is next follows from its number alone.
@@ -14,10 +14,12 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import groupby
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import msgspec
 
 from privstats.course.base import Course, Releases, mu_of
 from privstats.course.promise import Promise, epsilon_of, longest, require_promise, total_of
@@ -64,9 +66,6 @@ class Planned:
         """Refuse invalid fields, and force every plan's noise."""
         raise NotImplementedError
 
-    def _content(self) -> bytes:
-        raise NotImplementedError
-
     def next(self, releases: Releases) -> Plan | None:
         """Return the next round's plan, or None at the end."""
         raise NotImplementedError
@@ -93,8 +92,15 @@ class Planned:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of label and all fields but the promise."""
-        return hashlib.sha256(f"privstats/course/{self.label}\0".encode() + self._content()).hexdigest()
+        """SHA-256 of the label and of all fields that two courses are compared by: all but the promise."""
+        facts = msgspec.json.encode(self._facts, order="sorted")
+        return hashlib.sha256(f"privstats/course/{self.label}\0".encode() + facts).hexdigest()
+
+    @property
+    def _facts(self) -> dict[str, Any]:
+        """The fields in the digest by name; a plan, or a course, is named by its own digest."""
+        values = {field.name: getattr(self, field.name) for field in fields(self) if field.compare}  # type: ignore[arg-type]
+        return {name: getattr(value, "digest", value) for name, value in values.items()}
 
     def epsilon(self, delta: float) -> float:
         """Return all releases' epsilon; infinite without DP."""
@@ -172,9 +178,6 @@ class Single(Stepped):
 
     def _require(self) -> None:
         require_plan("plan", self.plan)
-
-    def _content(self) -> bytes:
-        return bytes.fromhex(self.plan.digest)
 
     @property
     def first(self) -> Plan:

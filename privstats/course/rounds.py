@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,7 +15,15 @@ from privstats.course.pair_codes import SEARCH_SHARE, codes_in
 from privstats.course.pair_rounds import JOINT_ROUNDS, PAIR_ROUNDS, PairRounds, paired_of, pairs_pay
 from privstats.course.planned import Stepped, require_plan
 from privstats.course.promise import CALIBRATION_SHARE, Promise, part_of, record_mu, rounded_down
-from privstats.course.recipes import Recipe, SoftmaxRounds, advised_clip, advised_rounds, recipe_for, total_mu
+from privstats.course.recipes import (
+    ModuleRounds,
+    Recipe,
+    SoftmaxRounds,
+    advised_clip,
+    advised_rounds,
+    recipe_for,
+    total_mu,
+)
 from privstats.course.steps import Past, Step, Steps
 from privstats.dp import Privacy
 from privstats.errors import PlanError
@@ -270,16 +278,11 @@ class Rounds(Stepped):
         assert isinstance(self.recipe, PairRounds)  # noqa: S101  a course without pairs has no such step
         return past.publish(self.recipe.search_values(past.released))
 
-    def _content(self) -> bytes:
-        numbers = (self.first.digest, self.rounds, self.records, self.retries, self.recipe.mu)
-        content = (*numbers, *["calibrated"] * self.calibrated, *([self.module] if self.module else []))
-        if self.clip != GRADIENT_CLIP:
-            content = (*content, f"clip {self.clip}")
-        if self.pairs:
-            content = (*content, "pairs 1")
-        if self.recipe.revision > 1:
-            content = (*content, f"recipe {self.recipe.revision}")
-        return msgspec.json.encode(content)
+    @property
+    def _facts(self) -> dict[str, Any]:
+        facts, recipe = super()._facts, self.recipe
+        # Another version of the module's package may compute other weights from the same releases.
+        return {**facts, "revision": recipe.network.revision} if isinstance(recipe, ModuleRounds) else facts
 
     @property
     def _divided(self) -> int:
@@ -355,9 +358,6 @@ class PartyRounds(Stepped):
     def steps(self) -> Steps:
         """The directions, which a session without a sum repeats in the place of the updates, and the updates."""
         return Steps((Step("directions", self.first), Step("updates", self.update, published=_start)))
-
-    def _content(self) -> bytes:
-        return bytes.fromhex(self.first.digest)
 
 
 def _require_parties(plan: object) -> PartySchema:

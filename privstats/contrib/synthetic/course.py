@@ -12,7 +12,6 @@ from functools import cached_property
 from itertools import combinations, pairwise
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from privstats.contrib.synthetic.cells import lump, merged, occupied
@@ -147,9 +146,6 @@ class Synthetic(Stepped):
                 "`privstats plan init --task rows` and `privstats course init --synthetic --columns`"
             )
         _ = self.priced  # forces the noise of every session
-
-    def _content(self) -> bytes:
-        return msgspec.json.encode((self.plan.digest, self.share, self.screen, self.levels, *self.columns))
 
     @property
     def first(self) -> Plan:
