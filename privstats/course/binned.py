@@ -237,7 +237,8 @@ class Binned(Stepped):
             return ()
         cells = tuple(map(float, range(self.counting.cells + 1)))
         plan = self._counts(dict.fromkeys(self.columns, cells))
-        return (Step("finer counts", plan, None, sessions, form=self._counts_after),)
+        # Without a sum of the first counts their grid, which has more cells, is counted again.
+        return (Step("finer counts", plan, None, sessions, form=self._counts_after, longest=self.first),)
 
     def _counts_after(self, past: Past) -> Plan:
         return self._counts(self._after(past.releases)[0])

@@ -129,6 +129,11 @@ class Stepped(Planned):
         return tuple(tuple(step.plan for step in steps) for steps in self.steps.by_place)
 
     @property
+    def messages(self) -> tuple[tuple[Plan, ...], ...]:
+        """The plans of the longest messages that may come in the place of each session and retry."""
+        return tuple(tuple(step.longest or step.plan for step in steps) for steps in self.steps.by_place)
+
+    @property
     def labels(self) -> tuple[str, ...]:
         """Names of the priced plans in a table: their places, and the sessions that may come there."""
         return tuple(f"{place}: {name}" for place, name in enumerate(self.steps.labels))
