@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.course.base import PLACEHOLDER, mu_of
+from privstats.course.base import PLACEHOLDER
 from privstats.course.pair_codes import SEARCH_SHARE, codes_in
 from privstats.course.pair_rounds import JOINT_ROUNDS, PAIR_ROUNDS, PairRounds, paired_of, pairs_pay
 from privstats.course.planned import Stepped, require_plan
@@ -226,13 +226,7 @@ class Rounds(Stepped):
         if self.first.validity is not None:
             raise PlanError("no statement reads the sums of a calibration: leave calibrated out, or validity")
         part = CALIBRATION_SHARE / (1 - CALIBRATION_SHARE) / self._share
-        plan = self._after(self.recipe.calibration, part_of(self.first, part, None))
-        if mu_of(plan) > mu_of(self.template):  # it takes the place of a retry that was not needed
-            raise PlanError(
-                f"each of {self._divided} rounds and retries would cost less than the calibration; choose fewer rounds "
-                "or retries, or leave calibrated out"
-            )
-        return plan
+        return self._after(self.recipe.calibration, part_of(self.first, part, None))
 
     def _after(self, schema: Schema, privacy: Privacy) -> Plan:
         validity = self.first.validity
@@ -249,7 +243,8 @@ class Rounds(Stepped):
             Step("round", self.template, self.rounds, self._divided, published=self._published)
         ]
         if self.calibration is not None:
-            steps.append(Step("calibration", self.calibration, tries=1, published=self._published))
+            # A place that no round needed any more serves it again.
+            steps.append(Step("calibration", self.calibration, published=self._published))
         return Steps(tuple(steps))
 
     @property
