@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-
 from privstats.course.base import Releases, mu_of
 from privstats.course.kinds import KINDS
 from privstats.course.planned import Planned, Single, Stepped

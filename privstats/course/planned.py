@@ -1,9 +1,9 @@
 """Define the bases of courses with fixed prices.
 
 A kind is a frozen dataclass: the first field is its origin, usually a plan; the others are plain numbers and
-``promise``. It defines ``label`` (its row in ``kinds``), ``first`` and ``_require`` (its checks); the digest follows from
-label and fields. A kind over ``Stepped`` defines ``steps``, from which price, order, retries and labels follow. Any other
-kind over ``Planned`` defines ``priced``, ``next`` and ``labels``.
+``promise``. It defines ``label`` (its row in ``kinds``), ``first`` and ``_require`` (its checks). The digest follows
+from label and fields. A kind over ``Stepped`` defines ``steps``, from which price, order, retries and labels follow.
+Any other kind over ``Planned`` defines ``priced``, ``next`` and ``labels``.
 
 No price may follow from a release. Only ``DisjointRounds`` replace ``most`` and ``mu``. They are no steps: their rounds
 hold disjoint records, so one price covers all of them, and which round is next follows from its number alone.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
 
 from privstats.course.base import Releases
 from privstats.errors import ReleaseError
@@ -35,8 +34,9 @@ def in_places(releases: Releases) -> list[Release | None]:
         course c0c0c0c0c0c0c0c0..., behind session 'round' at place 2 of course c0c0c0c0c0c0c0c0...; give all releases
         of one course, in order, and None for one without a sum
     """
-    positions = [(index, _position(release)) for index, release in enumerate(releases) if release is not None]
-    if all(position is None for _, position in positions):
+    positions = [(index, release.position) for index, release in enumerate(releases) if isinstance(release, Release)]
+    strangers = any(not isinstance(release, Release | None) for release in releases)  # which the reader refuses itself
+    if strangers or all(position is None for _, position in positions):
         return list(releases)
     complete = len(positions) == len(releases)  # then sessions without a sum may have been left out
     for (index, position), (later, following) in pairwise(positions):
@@ -49,12 +49,6 @@ def in_places(releases: Releases) -> list[Release | None]:
     places = {release.position.place: release for release in releases if release and release.position}
     behind = len(releases) - 1 - positions[-1][0]
     return [*(places.get(place) for place in range(max(places) + 1)), *[None] * behind]
-
-
-def _position(release: Any) -> Position | None:
-    """Return what a release names; one of another library names nothing."""
-    position: Position | None = getattr(release, "position", None)
-    return position
 
 
 def _may_follow(position: Position | None, following: Position | None, moved: int, complete: bool) -> bool:

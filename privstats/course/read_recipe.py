@@ -22,6 +22,7 @@ from privstats.schema import CalibrationSchema, GradientSchema, Schema
 
 _SAME_SHARE = 1e-5  # promises have nine digits; of T <= 128 rounds, (1 - a / (63 / 64)) T is 5e-5 T off an integer
 
+
 def recipe_of(releases: Releases) -> AnyRecipe:
     """Return the recipe of a course's releases, read from their plans.
 
@@ -58,6 +59,7 @@ def recipe_of(releases: Releases) -> AnyRecipe:
         )
     return recipe
 
+
 def _with_pairs(recipe: AnyRecipe, rest: Sequence[Release]) -> tuple[AnyRecipe, list[Schema]]:
     """Return the recipe, of pairs if a session searched for them, and the schemas of its rounds."""
     if not isinstance(recipe, SoftmaxRounds) or not any(codes_in(each.plan.schema) for each in rest):
@@ -65,16 +67,19 @@ def _with_pairs(recipe: AnyRecipe, rest: Sequence[Release]) -> tuple[AnyRecipe, 
     other = PairRounds.after(recipe)
     return other, [other.schema, other.schema_of(other.searching), other.schema_of(other.joint)]
 
+
 def _follows(release: Release, placed: Releases) -> bool:
     """Return whether a release's published values follow from all sessions before it."""
     place = next(index for index, each in enumerate(placed) if each is release)
     text = release.plan.published
     return text is not None and text.after == history(placed[:place]).hex()
 
+
 def _pays(recipe: AnyRecipe, first: Plan, each: Plan) -> bool:
     """Return whether a round has this recipe's noise; older versions left nothing for a mean."""
     remaining = recipe.mu**2 * (1 - recipe.mean_share) - record_mu(first) ** 2
     return math.isclose(remaining, recipe.rounds * record_mu(each) ** 2, rel_tol=_SAME_SHARE)
+
 
 def _divided(
     first: Plan, records: int, mu: float, rest: Sequence[Release], module: str | None, clip: float
@@ -90,6 +95,7 @@ def _divided(
         if recipe.mean_share == share:
             break
     return recipe
+
 
 def _alone_mu(first: Plan, records: int) -> float:
     """Return the mu to read a lone first release; exact sums count as infinite budget."""

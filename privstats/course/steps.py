@@ -71,8 +71,8 @@ class Step:
         with_sums_of: names of earlier steps, whose sums count towards ``sums``; such a step states its ``tries``.
         form: computes a session's plan, up to what it publishes; None: every session has ``plan``.
         published: computes what a session's plan publishes; None: what ``plan`` publishes, if anything.
-        longest: the plan of its longest message, where its size follows from releases; None: no session's is longer than
-            that of ``plan``.
+        longest: the plan of its longest message, where a size follows from releases; None: none is longer than that of
+            ``plan``.
 
     Example:
         >>> from privstats.course.steps import Step

@@ -41,7 +41,14 @@ def test_the_calibration_takes_a_hundredth_and_the_whole_keeps_its_promise(adjac
 def test_a_calibration_dearer_than_a_round_is_refused() -> None:
     """It may come in place of each retry, so a party without a history could be asked for it again and again."""
     many = {"retries": 64, "calibrated": True}
-    refused(ps.PlanError, "promise says epsilon 30 .* and all rounds together cost epsilon", ps.Rounds.within, plan_of(epsilon=30.0), 64, **many)
+    refused(
+        ps.PlanError,
+        "promise says epsilon 30 .* and all rounds together cost epsilon",
+        ps.Rounds.within,
+        plan_of(epsilon=30.0),
+        64,
+        **many,
+    )
     course = ps.Rounds.within(plan_of(epsilon=30.0), 40, retries=40, calibrated=True)
     assert course.priced[-1].noise.mu <= min(plan.noise.mu for plan in course.priced)
 

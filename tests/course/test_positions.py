@@ -72,7 +72,9 @@ def test_every_round_names_its_release(whole: Any) -> None:
     walk = iter_rounds(COURSE, wrong := [])  # type: ignore[var-annotated]
     next(walk)
     wrong.append(whole[1])
-    refused(ps.ReleaseError, "of session 'round' at place 1 of course .*, and not of session 'round' at place 0", next, walk)
+    refused(
+        ps.ReleaseError, "of session 'round' at place 1 of course .*, and not of session 'round' at place 0", next, walk
+    )
 
 
 def test_attack_a_release_of_a_sibling_course_of_the_same_plans_is_refused(whole: Any) -> None:

@@ -128,8 +128,6 @@ def test_where_nobody_says_how_many_rounds_the_budget_does(schema: Any, epsilon:
     assert ps.Rounds.within(plan_of(schema, epsilon=epsilon), 3).rounds == 3
 
 
-
-
 CELLS = ps.Cells((ps.Numeric("age", (40, 65)), ps.Truth("smoker")), signs=2)
 
 
@@ -195,9 +193,9 @@ def test_a_clip_that_no_rule_gives_is_refused(first: Any, given: dict[str, Any])
         ps.Rounds(plan_of(first, epsilon=1.0), expected_records=N, **given)
 
 
-
-
-@pytest.mark.parametrize(("records", "epsilon", "alike"), [(N, 0.01, True), (50, 0.1, True), (N, 0.1, False), (N, 8.0, False)])
+@pytest.mark.parametrize(
+    ("records", "epsilon", "alike"), [(N, 0.01, True), (50, 0.1, True), (N, 0.1, False), (N, 8.0, False)]
+)
 def test_a_softmax_kept_its_recipe_where_noise_hides_how_classes_and_eigenvalues_differ(records, epsilon, alike):
     course = rounds(epsilon=epsilon, expected_records=records)
     constants = course.recipe.constants
@@ -206,8 +204,6 @@ def test_a_softmax_kept_its_recipe_where_noise_hides_how_classes_and_eigenvalues
     whitening, states = course.recipe.states(ps.simulate(course, shards(), rng=seeded(1)))
     assert whitening.floor == pytest.approx(constants.floor, rel=0.2)
     assert {state.variance.ndim for state in states[1:]} == {1 if alike else 2}
-
-
 
 
 @pytest.mark.parametrize(("records", "count"), [(N, 4), (N, 24), (12, 4), (12, 24)])

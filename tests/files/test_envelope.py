@@ -317,7 +317,13 @@ def test_no_kind_of_file_is_sealed_as_another_is(one, other):
 
 @pytest.mark.parametrize(
     ("kind", "version"),
-    [("privstats-release", 1), ("privstats-release", 2), ("privstats-head", 1), ("privstats-head", 2), ("privstats-personal-head", 1)],
+    [
+        ("privstats-release", 1),
+        ("privstats-release", 2),
+        ("privstats-head", 1),
+        ("privstats-head", 2),
+        ("privstats-personal-head", 1),
+    ],
 )
 def test_a_version_that_no_release_wrote_is_refused_by_name_whatever_else_the_file_says(kind, version, tmp_path):
     path = tmp_path / "file"

@@ -183,9 +183,7 @@ class Synthetic(Stepped):
         """One-way tables, any screening, and the chosen pairs; later ones cost the same with any cells and pairs."""
         fine, coarse = self._cells(None)
         longest_screening, longest_pairs = self._longest
-        screening = Step(
-            "screening", self._screening(coarse), tries=1, form=self._screened, longest=longest_screening
-        )
+        screening = Step("screening", self._screening(coarse), tries=1, form=self._screened, longest=longest_screening)
         measuring = self._measuring(fine, self._planned)
         pairs = Step("pairs", measuring, tries=1, form=self._measured, longest=longest_pairs)
         return Steps((Step("columns", self.first, tries=1), *([screening] if self.screens else []), pairs))
