@@ -313,6 +313,12 @@ def test_a_release_is_verified_against_the_file_of_its_course(privstats: Any, tm
     alone = verdict("0.release", "--plan", "study.then.toml", "--after", "1.release", code=2)
     assert "--after names a course's earlier sessions" in alone
     assert "NO: " in verdict("0.release", "--plan", "study.toml", *["--after", "none"] * 3, code=1)
+    first = ps.Release.load(tmp_path / "0.release")
+    sibling = replace(course, sessions=3, promise=None)
+    for position in (None, sibling.position([]), course.position([True])):
+        replace(first, position=position).save(tmp_path / "other.release")
+        named = verdict("other.release", "--plan", "study.toml", code=1)
+        assert f"NO: the release names {position or 'no course'}, and not session 'counts' at place 0" in named
     ps.heads.LDA().fit_release([ps.Release.load(tmp_path / f"{place}.release") for place in range(3)]).save(
         tmp_path / "cells.head"
     )

@@ -162,7 +162,7 @@ class Folder(FolderDocuments):
         if release.position != position:
             named = "no course" if release.position is None else release.position
             raise ReleaseError(
-                f"{path.name} names {named}, and not {position or 'a plan alone'}: bring back that session's own file"
+                f"the release of round {place} names {named}, and not {position or 'a plan alone'}; give that session's own"
             )
         return release
 
