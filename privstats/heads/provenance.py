@@ -98,7 +98,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         facts: dict[str, Any] = {
             "plan": first.plan.digest,
             "releases": tuple(each.digest for each in releases),
-            "course": course or _course_of(releases),
+            "course": _course_of(releases) or course,
             "survivors": len(first.survivors),
             "clients": first.plan.cohort.clients,
             "reproducible": any(each.reproducible for each in releases),

@@ -89,7 +89,7 @@ class HazardRatios(Regression):
         cap_bin: bin where the cumulative hazard passes the cap at the columns' mean, or None.
         events_within: share of events before the cap; NaN where not reported.
         checked: release over the early bins, or None.
-        lost: sessions after the counts without a sum; each counts in the guarantee at the last plan's price.
+        lost: sessions without a sum; each counts in the guarantee at the last plan's price.
 
     Example:
         >>> from privstats import randomness
@@ -289,7 +289,7 @@ def hazards(releases: Sequence[Release | None]) -> HazardRatios:
         cap_bin=_cap_bin(schema, weights[-1], np.asarray(last.moments.H)),
         events_within=_events_within(schema, weights[-1], np.asarray(last.moments.H), counts),
         checked=check,
-        lost=lost,
+        lost=sum(each is None for each in releases),
     )
 
 

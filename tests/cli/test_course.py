@@ -325,3 +325,6 @@ def test_a_release_is_verified_against_the_file_of_its_course(privstats: Any, tm
     )
     head = privstats("head", "verify", "cells.head", "--plan", "study.toml", cwd=tmp_path)
     assert "good: of the first session of the course (epsilon 4 at delta 1e-05, for all 3 sessions" in head.stdout
+    write(tmp_path / "sibling.toml", replace(sibling, sessions=2, expected_records=601))
+    head = privstats("head", "verify", "cells.head", "--plan", "sibling.toml", cwd=tmp_path, code=1)
+    assert f"NO: it comes from the course {course.digest}, and not from" in " ".join(head.stdout.split())

@@ -207,6 +207,8 @@ def test_counts_without_a_sum_leave_the_ratios() -> None:
     with pytest.raises(ReleaseError, match="the counts ended without a sum"):
         table.proportionality()
     assert "proportional, arm" not in str(table.summary())
+    assert table.lost == 1
+    assert f"all {len(without)} rounds" in " ".join(str(table.summary()).split())
 
 
 def test_the_check_of_curves_is_named_unadjusted_beside_other_columns(releases: list[Any]) -> None:

@@ -163,6 +163,7 @@ def fit_of(course: Synthetic, releases: Releases) -> Fit:
         raise ReleaseError(f"course must be a Synthetic course, got {type(course).__name__}; give that of the releases")
     if len(releases) != course.most or not any(releases):
         raise ReleaseError(f"give the releases of all {course.most} sessions, in order, of which one has a sum")
+    course.next(releases)  # refuses a release that names another session
     for place, release in enumerate(releases):
         if release is not None and release.plan != course.next(releases[:place]) and place:
             raise ReleaseError(f"release {place} is not of this course; give those of its own sessions, in order")

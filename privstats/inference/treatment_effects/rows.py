@@ -203,11 +203,11 @@ def _places(tables: Sequence[EffectTable], family: str) -> list[int]:
 def _require_own(course: object, releases: Sequence[Release | None]) -> None:
     if not isinstance(course, Effect):
         raise ReleaseError(f"course must be an Effect course, got {type(course).__name__}; read it with course.read")
-    for place, release in enumerate(releases):
-        try:
-            own = course.next(releases[:place])
-        except PlanError as error:
-            raise ReleaseError(f"these releases are not of this course: {error}") from None
+    try:
+        plans = [course.next(releases[:place]) for place in range(len(releases) + 1)]  # the last checks the last release
+    except PlanError as error:
+        raise ReleaseError(f"these releases are not of this course: {error}") from None
+    for place, (own, release) in enumerate(zip(plans[:-1], releases, strict=True)):
         if own is None or (release is not None and replace(own, published=release.plan.published) != release.plan):
             raise ReleaseError(
                 f"release {place} is not of this course; pass the course that its ledgers were charged for"
