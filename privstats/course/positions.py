@@ -38,17 +38,23 @@ def in_places(releases: Releases) -> list[Release | None]:
     strangers = any(not isinstance(release, Release | None) for release in releases)  # which the reader refuses itself
     if strangers or all(position is None for _, position in positions):
         return list(releases)
+    first, position = positions[0]
+    if position is not None and position.place < first:
+        raise _not_next(first, position, f"{first} sessions without a sum")
     complete = len(positions) == len(releases)  # then sessions without a sum may have been left out
     for (index, position), (later, following) in pairwise(positions):
         if not _may_follow(position, following, later - index, complete):
-            raise ReleaseError(
-                f"release {later} is not the next of its course: it names {following or 'no course'}, behind "
-                f"{position or 'a release of no course'}; give all releases of one course, in order, and None for one "
-                "without a sum"
-            )
+            raise _not_next(later, following, f"{position or 'a release of no course'}")
     places = {release.position.place: release for release in releases if release and release.position}
     behind = len(releases) - 1 - positions[-1][0]
     return [*(places.get(place) for place in range(max(places) + 1)), *[None] * behind]
+
+
+def _not_next(index: int, position: Position | None, before: str) -> ReleaseError:
+    return ReleaseError(
+        f"release {index} is not the next of its course: it names {position or 'no course'}, behind {before}; give all "
+        "releases of one course, in order, and None for one without a sum"
+    )
 
 
 def _may_follow(position: Position | None, following: Position | None, moved: int, complete: bool) -> bool:

@@ -215,10 +215,11 @@ def test_the_table_says_what_was_declared_and_marks_the_rest(releases: Any) -> N
 def test_releases_of_another_course_are_refused(releases: Any) -> None:
     other = ps.Effect.start(SCHEMA, ps.Cohort(2, 2, 6_001), made.promise(epsilon=8.0, delta=1e-6), analysis=ANALYSIS)
     refused(ps.ReleaseError, "not of this course", ps.inference.effects, releases, other)
+    # Each is written after the releases were read.
     for later in (
         PLAIN,
         replace(COURSE, analysis=ps.course.Analysis(("fall",))),
-    ):  # written after the releases were read
+    ):
         refused(ps.ReleaseError, "it names session .outcome lines.", ps.inference.effects, releases, later)
     single: Any = ps.course.Single(PLAIN.plan)
     refused(ps.ReleaseError, "course must be an Effect course, got Single", ps.inference.effects, releases, single)

@@ -125,6 +125,7 @@ def test_attack_no_reader_takes_releases_of_two_courses_or_of_other_places(whole
         [whole[0], whole[0]],
         [first, third, None, last],
         [first, None, None, third],
+        [None, first],
     ):
         refused(ps.ReleaseError, "is not the next of its course", in_places, wrong)
         refused(ps.ReleaseError, "is not the next of its course", ps.inference.logit, wrong)

@@ -162,7 +162,8 @@ class Folder(FolderDocuments):
         if release.position != position:
             named = "no course" if release.position is None else release.position
             raise ReleaseError(
-                f"the release of round {place} names {named}, and not {position or 'a plan alone'}; give that session's own"
+                f"the release of round {place} names {named}, and not {position or 'a plan alone'}; give that "
+                "session's own"
             )
         return release
 

@@ -204,7 +204,8 @@ def _require_own(course: object, releases: Sequence[Release | None]) -> None:
     if not isinstance(course, Effect):
         raise ReleaseError(f"course must be an Effect course, got {type(course).__name__}; read it with course.read")
     try:
-        plans = [course.next(releases[:place]) for place in range(len(releases) + 1)]  # the last checks the last release
+        # The last of these checks the last release.
+        plans = [course.next(releases[:place]) for place in range(len(releases) + 1)]
     except PlanError as error:
         raise ReleaseError(f"these releases are not of this course: {error}") from None
     for place, (own, release) in enumerate(zip(plans[:-1], releases, strict=True)):
