@@ -5,6 +5,7 @@ The library has no default for a privacy choice, and neither has a plan: the usu
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -55,3 +56,8 @@ def refused(error: Any, said: str, call: Callable[..., object], /, *given: Any, 
     __tracebackhide__ = True
     with pytest.raises(error, match=said):
         call(*given, **named)
+
+
+def unnamed(release: ps.Release) -> ps.Release:
+    """The release without its position, which names no course: tests move it to another place."""
+    return replace(release, position=None)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from privstats.course.positions import in_places
 from privstats.dp import Privacy, gaussian_epsilon, gaussian_mu
 from privstats.dp.privacy import Adjacency, Model, Unit
 from privstats.errors import DataError, ReleaseError
@@ -97,7 +98,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         facts: dict[str, Any] = {
             "plan": first.plan.digest,
             "releases": tuple(each.digest for each in releases),
-            "course": course,
+            "course": _course_of(releases) or course,
             "survivors": len(first.survivors),
             "clients": first.plan.cohort.clients,
             "reproducible": any(each.reproducible for each in releases),
@@ -209,6 +210,10 @@ def _terms(release: Release) -> object:
     return privacy.model, privacy.unit, privacy.adjacency, *of_unit
 
 
+def _course_of(releases: Sequence[Release]) -> str | None:
+    return next((each.position.course for each in releases if each.position is not None), None)
+
+
 def _possible(epsilon: float | None, delta: float | None) -> bool:
     return epsilon is not None and 0 < epsilon < inf and delta is not None and 0 <= delta < 1
 
@@ -240,10 +245,11 @@ ROW_TABLES = (("records",),)
 def behind_counts(releases: Releases) -> tuple[list[Release], Releases]:
     """Split off the count of rows, or the count sessions, that begin a course.
 
-    ReleaseError if later sums used other cut points than those of the counts.
+    ReleaseError if later sums used other cut points than those of the counts, or the releases are not of one course.
     """
     if len(releases) > 1 and is_row_count(releases[0]):
-        return [releases[0]], releases[1:]  # type: ignore[list-item]
+        return [releases[0]], in_places(releases[1:])  # type: ignore[list-item]
+    releases = in_places(releases)
     place = next((at for at, each in enumerate(releases) if each is not None and _task(each) != "counts"), 0)
     counts, rest = [each for each in releases[:place] if each is not None], list(releases[place:])
     if not place or not (counts or _reads_table(rest[0])):
@@ -348,7 +354,8 @@ def directions(release: Released | Releases) -> tuple[Released, ...]:
     """Return a release of parties' directions, alone or with their update (``PartyRounds``)."""
     from privstats.schema import PartySchema
 
-    present = [each for each in release if each is not None] if isinstance(release, list | tuple) else [release]
+    listed: Any = in_places(release) if isinstance(release, list | tuple) else [release]
+    present = [each for each in listed if each is not None]
     if not 1 <= len(present) <= 2:
         raise DataError(
             "a list must hold one or both releases of a PartyRounds course, in order, None for a round without a sum; "

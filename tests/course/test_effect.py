@@ -74,7 +74,7 @@ def test_a_session_without_a_sum_is_held_again_while_retries_last(released: Any)
     assert found.next([outcome, None]) is None
     patient = replace(found, retries=1, promise=None)
     assert patient.next([None]) == patient.outcome
-    held = replace(outcome, plan=patient.outcome)
+    held = replace(outcome, plan=patient.outcome, position=None)
     again = patient.next([held, None])
     assert again is not None
     assert again.published.sha256 == patient.next([held]).published.sha256
@@ -157,7 +157,7 @@ def test_a_round_without_a_sum_is_held_again(adjusted: Any) -> None:
     found, releases = adjusted
     again = found.next([*releases[:2], None])
     assert again.published.sha256 == releases[2].plan.published.sha256
-    assert found.next([*releases[:2], None, *releases[2:5]]).schema == OBSERVED
+    assert found.next([*releases[:2], None, *map(made.unnamed, releases[2:5])]).schema == OBSERVED
     assert found.next([*releases[:2], None, None]) is None
     with pytest.raises(PlanError, match="release 4 is not of this course"):
         found.next([*releases[:4], releases[3]])

@@ -29,6 +29,7 @@ from privstats.randomness import seeded
 from privstats.schema.modules import module_of
 from privstats.schema.public_values import Published, Values
 from privstats.testing import check_module
+from tests import made
 from tests.course.cases import plan_of
 
 EDGES = (-1.0, -0.5, 0.0, 0.5, 1.0)
@@ -262,7 +263,7 @@ def test_lost_rounds_spend_the_retries_and_the_search_keeps_its_place() -> None:
 
 def test_a_place_has_one_price_whatever_a_server_says_was_released(releases: list[ps.Release]) -> None:
     """A party that keeps no history may be asked for the same place once only: it must not cost more in another one."""
-    whole, first, linear = course(retries=1), releases[0], releases[1:5]
+    whole, (first, *linear) = course(retries=1), map(made.unnamed, releases[:5])
     prices: dict[int, set[float]] = {}
     for lost in range(5):
         told: list[Any] = [first, *[None] * lost, *linear]

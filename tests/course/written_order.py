@@ -81,6 +81,7 @@ def _rounds(course: ps.Rounds) -> Written:
         [each for each in [course.calibration] if each],
     )
     tries, before = course.rounds + course.retries, course.rounds - JOINT_ROUNDS
+    most = len(begun) + tries + len(last) + (course.search is not None)
     rounds = [course.template] * tries
     if course.search is not None and course.joint is not None:
         longer = max(course.template, course.joint, key=lambda plan: plan.layout.size)
@@ -97,7 +98,8 @@ def _rounds(course: ps.Rounds) -> Written:
         had = [sum(each is not None for each in rest[:place]) for place in range(len(rest) + 1)]
         ended = [place for place, sums in enumerate(had) if sums == course.rounds or place == tries]
         if ended:
-            return _at(last[0], recipe.values(have), releases) if last and ended[0] == len(rest) else None
+            open_ = last and not any(rest[ended[0] :]) and len(releases) < most
+            return _at(last[0], recipe.values(have), releases) if open_ else None
         values = recipe.values(have)
         return _at(course.joint if course.joint and "w" in values else course.template, values, releases)
 

@@ -126,7 +126,7 @@ def test_a_masked_course_is_read_the_same_from_files_and_from_the_command_line(
     assert rows[0]["ratio_low"] < rows[0]["hazard_ratio"] < rows[0]["ratio_high"]
     again = privstats("table", *names[1:], names[0], "--reader", "hazards", cwd=tmp_path)
     assert again.returncode == 2
-    assert "pass them in order" in again.stderr
+    assert "release 4 is not the next of its course" in again.stderr
 
 
 def test_the_table_says_which_share_of_the_events_counts() -> None:
@@ -207,6 +207,8 @@ def test_counts_without_a_sum_leave_the_ratios() -> None:
     with pytest.raises(ReleaseError, match="the counts ended without a sum"):
         table.proportionality()
     assert "proportional, arm" not in str(table.summary())
+    assert table.lost == 1
+    assert f"all {len(without)} rounds" in " ".join(str(table.summary()).split())
 
 
 def test_the_check_of_curves_is_named_unadjusted_beside_other_columns(releases: list[Any]) -> None:
@@ -350,8 +352,8 @@ def test_what_is_no_list_of_releases_is_refused(releases: list[Any]) -> None:
         (releases[:1], "nothing to read"),
         (releases[0], "pass the list"),
         ([releases[0], *releases[2:]], "other weights"),
-        ([releases[0], releases[2], releases[1], *releases[3:]], "out of order"),
-        ([*releases[1:], releases[0]], "pass them in order"),
+        ([releases[0], releases[2], releases[1], *releases[3:]], "is not the next of its course"),
+        ([*releases[1:], releases[0]], "is not the next of its course"),
     ):
         with pytest.raises(ReleaseError, match=words):
             inf.hazards(wrong)
