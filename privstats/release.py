@@ -7,9 +7,10 @@ manifest cannot claim less noise than its plan.
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -36,22 +37,27 @@ _DIGEST = re.compile("[0-9a-fA-F]{64}")
 _COURSE = re.compile("[0-9a-f]{64}")
 _MAX_RUN_BYTES = 64
 _MAX_STEP, _MAX_PLACES = 64, 1 << 16
+_SAME_DIGITS = 1e-10
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Position:
     """The position of a session in a course, which its release names.
+
+    Two positions are equal if course, step and place are, and mu agrees in the digits in which all machines do.
 
     Attributes:
         course: the course's digest, 64 hexadecimal digits.
         step: name of the course's step, such as ``"round"``.
         place: index of the session in the course, from 0; sessions without a sum count.
+        mu: Gaussian-DP parameter of all sessions of the course together; infinite without DP. A reader charges it where
+            a session's own price is not in its releases.
 
     Raises:
-        ReleaseError: no digest, no name or no index.
+        ReleaseError: no digest, no name, no index or no mu.
 
     Example:
-        >>> position = ps.release.Position("c0" * 32, "round", place=1)
+        >>> position = ps.release.Position("c0" * 32, "round", place=1, mu=0.5)
         >>> position.step, position.place
         ('round', 1)
     """
@@ -59,15 +65,30 @@ class Position:
     course: str
     step: str
     place: int
+    mu: float
 
     def __post_init__(self) -> None:
         known = isinstance(self.course, str) and _COURSE.fullmatch(self.course)
         named = isinstance(self.step, str) and self.step.isprintable() and 0 < len(self.step) <= _MAX_STEP
-        if not (known and named and type(self.place) is int and 0 <= self.place < _MAX_PLACES):
+        placed = type(self.place) is int and 0 <= self.place < _MAX_PLACES
+        if not (known and named and placed and type(self.mu) is float and self.mu > 0):
             raise ReleaseError(
                 f"a position has a course's digest of 64 hexadecimal digits, a step's name of at most {_MAX_STEP} "
-                f"characters and a place from 0 to {_MAX_PLACES - 1}; take it from the course's round"
+                f"characters, a place from 0 to {_MAX_PLACES - 1} and a mu above 0; take it from the course's round"
             )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Position):
+            return NotImplemented
+        return self.named == other.named and math.isclose(self.mu, other.mu, rel_tol=_SAME_DIGITS)
+
+    def __hash__(self) -> int:
+        return hash(self.named)
+
+    @property
+    def named(self) -> tuple[str, str, int]:
+        """Course, step and place; mu follows from the course."""
+        return self.course, self.step, self.place
 
     def __str__(self) -> str:
         return f"session {self.step!r} at place {self.place} of course {self.course[:16]}..."
@@ -184,7 +205,7 @@ class Release:
         The digest alone reveals no sum; it confirms a guess of the whole release.
         """
         marks = (self.survivors, self.suppressed, self.reproducible, self.left_for, self.run)
-        position = None if self.position is None else astuple(self.position)
+        position = None if self.position is None else self.position.named
         facts = (self.plan.digest, little_endian(self.vector), *marks, position)
         return hashlib.sha256(b"privstats/release/2\0" + msgspec.msgpack.encode(facts)).hexdigest()
 
@@ -199,7 +220,7 @@ class Release:
             ...     schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy()
             ... )
             >>> release = ps.simulate(plan, [([[0.5, 0.0]], [0]), ([[0.0, 0.25]], [1])])
-            >>> release.at(ps.release.Position("c0" * 32, "round", place=1)).position.place
+            >>> release.at(ps.release.Position("c0" * 32, "round", place=1, mu=0.5)).position.place
             1
         """
         if position is None or self.position == position:

@@ -42,7 +42,7 @@ def content_of(release: Release) -> Content:
         reproducible=release.reproducible,
         left_for=release.left_for,
         run=release.run.hex(),
-        position=None if release.position is None else _Position(**vars(release.position)),
+        position=None if release.position is None else _Position.of(release.position),
     )
     return Content(msgspec.json.encode(manifest, order="deterministic"), {"vector": release.vector})
 
@@ -51,6 +51,14 @@ class _Position(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     course: str
     step: str
     place: int
+    mu: float | None
+
+    @classmethod
+    def of(cls, position: Position) -> _Position:
+        return cls(course=position.course, step=position.step, place=position.place, mu=json_value(position.mu))
+
+    def read(self) -> Position:
+        return Position(self.course, self.step, self.place, math.inf if self.mu is None else self.mu)
 
 
 class _Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -82,7 +90,7 @@ def read(make: Callable[..., Release], path: PathLike, signed_by: Verifier | Non
     manifest, vector = FORMAT.read(path, signed_by)
     try:
         marks = manifest.suppressed, manifest.reproducible, manifest.left_for, bytes.fromhex(manifest.run)
-        position = None if manifest.position is None else Position(**msgspec.structs.asdict(manifest.position))
+        position = None if manifest.position is None else manifest.position.read()
         release = make(Plan.from_toml(manifest.plan), vector, manifest.survivors, *marks, position)
     except (PrivstatsError, ValueError) as error:
         raise _not_together(path, error) from None
@@ -122,6 +130,8 @@ def _check_claims(manifest: _Manifest, release: Release, path: PathLike) -> None
     claimed = claims == (plan.digest, json_value(budget.epsilon), budget.delta)
     if not claimed or not _alike({"mu": manifest.mu}, {"mu": json_value(budget.mu)}):
         raise _not_of_its_plan(path, "a digest or a budget", manifest)
+    if release.position is not None and release.position.mu < budget.mu * (1 - _SAME_DIGITS):
+        raise _not_of_its_plan(path, "a course of a smaller mu", manifest)
     classes = plan.layout.segments[0].size if plan.schema.suppressible else 0
     rising = release.suppressed == tuple(sorted(set(release.suppressed) & set(range(classes))))
     if not rising or not _alike(manifest.sigma, release.sigma):

@@ -239,6 +239,24 @@ def position_of(course: Course, had: Sequence[bool]) -> Position | None:
     return None if position is None else position(had)
 
 
+def as_next(course: Course, releases: Releases, release: Release) -> Release:
+    """Return a release as that of the course's next session.
+
+    Raises:
+        ReleaseError: it is of another session.
+
+    Example:
+        >>> from privstats.course.base import as_next
+        >>> schema = ps.ClassSchema(2, 2, "NAB", clip_norm=1.0, transform=(ps.transforms.UnitNorm(),))
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=3.0, delta=1e-5)
+        >>> course = ps.Rounds.within(ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 1_000), privacy=privacy), rounds=4)
+        >>> release = ps.simulate(course.first, [([[0.5, 0.0]], [0]), ([[0.0, 0.25]], [1])])
+        >>> as_next(course, [], release).position.step
+        'first release'
+    """
+    return release.at(position_of(course, _had(releases)))
+
+
 def _had(releases: Releases) -> list[bool]:
     return [release is not None for release in releases]
 

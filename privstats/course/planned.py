@@ -150,20 +150,20 @@ class Stepped(Planned):
             had: for each session so far, whether it had a sum.
         """
         step = self.steps.open(had)
-        return None if step is None else Position(self.digest, step.name, len(had))
+        return None if step is None else Position(self.digest, step.name, len(had), self.mu)
 
     def _require_own(self, releases: Releases) -> None:
-        """Refuse a release that names another course, step or place; one without a position is known by its plan."""
+        """Refuse a release that names no course, or another course, step or place."""
         names = self.steps.names([release is not None for release in releases])
         for place, release in enumerate(releases):
-            named = None if release is None else release.position
-            if named is None:
+            if release is None:
                 continue
-            if place >= len(names) or named != Position(self.digest, names[place], place):
+            named = release.position
+            if place >= len(names) or named != Position(self.digest, names[place], place, self.mu):
                 own = f"session {names[place]!r}" if place < len(names) else "sessions, which ended before"
                 raise PlanError(
                     f"release {place} is not of this course's {own}; give the releases of its own sessions, in order: "
-                    f"it names {named}"
+                    f"it names {named or 'no course'}"
                 )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.course.base import PLACEHOLDER
+from privstats.course.base import PLACEHOLDER, exceeds
 from privstats.course.pair_codes import SEARCH_SHARE, codes_in
 from privstats.course.pair_rounds import JOINT_ROUNDS, PAIR_ROUNDS, PairRounds, paired_of, pairs_pay
 from privstats.course.planned import Stepped, require_plan
@@ -43,7 +43,8 @@ class Rounds(Stepped):
     The first plan is round 0, released unchanged: its promise is a part of the course's, and :meth:`within` divides a
     total promise. Its cohort, model, unit, adjacency, protocol and panel hold for all rounds. If it has a ``validity``,
     later sessions prove the norm of their sums. A regression with a Gram matrix that noise would hide has a session
-    after the first release, :attr:`mean`.
+    after the first release, :attr:`mean`. Retries repeat it where it costs no more than a round; else it is tried once,
+    and the rounds go on without it.
 
     Args:
         first: of a ``ClassSchema`` with N, A and B of rows of norm 1, or a ``RidgeSchema`` of one target. End the
@@ -236,9 +237,14 @@ class Rounds(Stepped):
     @cached_property
     def steps(self) -> Steps:
         """The first release, any mean, the rounds with any search for pairs among them, and any calibration."""
-        steps = [Step("first release", self.first, tries=1, needed=True)]
-        if self.mean is not None:
-            steps.append(Step("mean", self.mean, tries=1))
+        begun = Step("first release", self.first, tries=1, needed=True)
+        if self.mean is not None:  # of a regression, which has neither pairs nor a calibration
+            # A retry's place is priced as a round, so it serves a mean that costs no more.
+            retries = 0 if exceeds(self.mean, self.template) else self.retries
+            mean = Step("mean", self.mean, tries=1 + retries)
+            rounds = Step("round", self.template, self.rounds, published=self._published)
+            return Steps((begun, mean, rounds), self.retries - retries)
+        steps = [begun]
         steps += self._steps_with_pairs or [
             Step("round", self.template, self.rounds, self._divided, published=self._published)
         ]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from privstats.course.positions import in_places
+from privstats.course.positions import charged_mu, in_places, is_complete
 from privstats.dp import Privacy, gaussian_epsilon, gaussian_mu
 from privstats.dp.privacy import Adjacency, Model, Unit
 from privstats.errors import DataError, ReleaseError
@@ -111,7 +111,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         return cls(
             exact=False,
             epsilon=promise.epsilon,
-            delta=promise.delta + sum(each.plan.masking.failure for each in releases),
+            delta=promise.delta + _failure(releases),
             adjacency=privacy.adjacency,
             unit=privacy.unit,
             model=privacy.model,
@@ -191,15 +191,30 @@ EXACT = Provenance(exact=True)
 
 
 def _promise(releases: Sequence[Release]) -> Privacy | Promise | None:
-    """Return the releases' joint promise: the plan's, or the smallest that covers a course's nodes."""
-    first = releases[0].plan
+    """Return the releases' joint promise: the plan's, or the smallest that covers a course's sessions."""
+    first, own = releases[0].plan, _of_course(releases)
     if any(each.plan.noise is None for each in releases):
         return None
-    if len(releases) == 1:
+    plans, position = [each.plan for each in own], own[-1].position if own else None
+    if len(releases) == 1 and is_complete(plans, position):
         return first.privacy if isinstance(first.privacy, Privacy) else None
     from privstats.course.promise import Promise
 
-    return Promise.covering(hypot(*(each.budget.mu for each in releases)), first)
+    others = (each.budget.mu for each in releases if each.position is None)
+    return Promise.covering(hypot(charged_mu(plans, position), *others), first)
+
+
+def _failure(releases: Sequence[Release]) -> float:
+    """Return the probability that any session's masks fail, of those without a sum too."""
+    failures = [each.plan.masking.failure for each in releases]
+    own = [each.position for each in releases if each.position is not None]
+    lost = own[-1].place + 1 - len(own) if own else 0
+    return sum(failures) + max(lost, 0) * max(failures)
+
+
+def _of_course(releases: Sequence[Release]) -> list[Release]:
+    """Return the releases that name a course: not a count of rows before it."""
+    return [each for each in releases if each.position is not None]
 
 
 def _terms(release: Release) -> object:

@@ -89,7 +89,7 @@ class HazardRatios(Regression):
         cap_bin: bin where the cumulative hazard passes the cap at the columns' mean, or None.
         events_within: share of events before the cap; NaN where not reported.
         checked: release over the early bins, or None.
-        lost: sessions without a sum; each counts in the guarantee at the last plan's price.
+        lost: sessions without a sum, which the guarantee counts too.
 
     Example:
         >>> from privstats import randomness
@@ -394,8 +394,10 @@ def _events_within(schema: HazardSchema, w: Array, H: Array, counts: Release | N
 def _summary_of(table: HazardRatios, alpha: float) -> Summary:
     assumed = f"{table.assumed}, independent persons, negligible clipping, honest clients"
     checks = () if table.checked is None else (table.checked.plan,)
-    rounds = (table.release.plan,) * (table.rounds + table.lost)
-    source = Source(table.release, alpha, assumed, (*table.counts, *rounds, *checks))
+    counts = table.counts or (None,)
+    # A lost round, or check, costs what any other round does; lost counts have a price of their own.
+    rounds = (table.release.plan,) * (table.rounds + table.lost - (not table.counts))
+    source = Source(table.release, alpha, assumed, (*counts, *rounds, *checks))
     test = table.proportionality() if table.counted is not None and table.by is not None else None
     by_column = None if table.checked is None else table.proportionality_by_column()
     event, *others = (schema := _schema_of(table.release)).causes

@@ -40,27 +40,30 @@ def all_sessions(releases: Sequence[Release | None]) -> list[Release | None]:
     return in_places(releases)
 
 
-def counted_before(releases: Sequence[Release | None]) -> tuple[tuple[Plan, ...], Releases]:
+def counted_before(releases: Sequence[Release | None]) -> tuple[tuple[Plan | None, ...], Releases]:
     """Return the plan of each count session of a ``Binned`` course, and the releases behind them.
 
     The counts' noise is independent of the sums', so estimated cut points serve as well as public ones.
-    A session without a sum has spent its part: it counts at a count session's price, which all of them share.
+    A session without a sum has spent its part: it counts at a count session's price, which all of them share. Its plan
+    is None if no count session had a sum.
 
     Raises:
         ReleaseError: the sums were measured behind other cut points.
     """
     counts, rest = behind_counts(releases := all_sessions(releases))
     lost = len(releases) - len(rest) - len(counts)
-    return tuple(each.plan for each in (*counts, *counts[:1] * lost)), rest
+    known: tuple[Plan | None, ...] = tuple(each.plan for each in counts)
+    return (*known, *(known[:1] or (None,)) * lost), rest
 
 
-def last_of(release: Release | Releases) -> tuple[tuple[Plan, ...], Release]:
+def last_of(release: Release | Releases) -> tuple[tuple[Plan | None, ...], Release]:
     """Return the counts' plans, and the last release."""
-    alone = not isinstance(release, list | tuple)
-    if not alone and (ranged := _behind_ranges(release)):
+    if not isinstance(release, list | tuple):
+        return (), require_records(release)
+    if ranged := _behind_ranges(all_sessions(release)):
         return ranged
-    last = require_records(release if alone else behind_cut_points(release)[1])
-    return (() if isinstance(release, Release) else counted_before(release)[0]), last
+    last = require_records(behind_cut_points(release)[1])
+    return counted_before(release)[0], last
 
 
 def _behind_ranges(releases: Any) -> tuple[tuple[Plan, ...], Release] | None:

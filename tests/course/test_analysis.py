@@ -49,11 +49,9 @@ def test_a_course_without_an_analysis_has_a_file_without_one(tmp_path: Path) -> 
     assert "analysis" not in text
 
 
-def under(course: Any, releases: Any) -> list[ps.Release]:
+def under(course: Any, releases: Any) -> list[Any]:
     """The releases as those of a course of the same plans."""
-    if course is None:
-        return list(releases)
-    return [made.unnamed(each).at(course.position([True] * place)) for place, each in enumerate(releases)]
+    return list(releases) if course is None else made.named(course, releases)
 
 
 def test_an_analysis_is_in_the_digest_and_comes_back_from_the_file(tmp_path: Path) -> None:
@@ -140,7 +138,7 @@ def test_after_the_first_release_another_analysis_is_refused(change, releases, t
     later = COURSE.next(releases[:1])
     assert ps.course.authorize(COURSE, later, releases[:1], ledger, entry).place == 1
     changed = replace(COURSE, analysis=change(ANALYSIS))
-    assert changed.next([made.unnamed(releases[0])]) == later, "the plans are the same"
+    assert changed.next(under(changed, releases[:1])) == later, "the plans are the same"
     refused(
         ps.PlanError,
         "release 0 is not of this course.*it names session .outcome lines. at place 0",

@@ -157,7 +157,7 @@ def test_a_round_without_a_sum_is_held_again(adjusted: Any) -> None:
     found, releases = adjusted
     again = found.next([*releases[:2], None])
     assert again.published.sha256 == releases[2].plan.published.sha256
-    assert found.next([*releases[:2], None, *map(made.unnamed, releases[2:5])]).schema == OBSERVED
+    assert found.next(made.named(found, [*releases[:2], None, *releases[2:5]])).schema == OBSERVED
     assert found.next([*releases[:2], None, None]) is None
     with pytest.raises(PlanError, match="release 4 is not of this course"):
         found.next([*releases[:4], releases[3]])

@@ -263,10 +263,10 @@ def test_lost_rounds_spend_the_retries_and_the_search_keeps_its_place() -> None:
 
 def test_a_place_has_one_price_whatever_a_server_says_was_released(releases: list[ps.Release]) -> None:
     """A party that keeps no history may be asked for the same place once only: it must not cost more in another one."""
-    whole, (first, *linear) = course(retries=1), map(made.unnamed, releases[:5])
+    whole, (first, *linear) = course(retries=1), releases[:5]
     prices: dict[int, set[float]] = {}
     for lost in range(5):
-        told: list[Any] = [first, *[None] * lost, *linear]
+        told = made.named(whole, [first, *[None] * lost, *linear])
         for place in range(1, len(told) + 1):
             try:
                 following = whole.next(told[:place])

@@ -16,7 +16,7 @@ from privstats.release import Position
 from tests import made
 from tests.course.test_kinds import SAMPLES
 from tests.course.test_steps import COURSES, FOLLOWING, lost_places, opened
-from tests.made import refused, unnamed
+from tests.made import named, refused, unnamed
 
 SCHEMA = ps.ScoreSchema(3, 2.0, transform=(ps.transforms.ConstantFeature(1.0),))
 TERMS: dict[str, Any] = {"cohort": ps.Cohort(2, 2, 4_000), "privacy": made.promise(epsilon=20.0)}
@@ -54,7 +54,7 @@ def test_the_position_of_a_session_follows_from_the_sessions_before_it(name: str
         for lost in list(lost_places(course.most, np.random.default_rng(0)))[:12]:
             had = [place not in lost for place in range(course.most)]
             for place, step in enumerate(opened(course.steps, lost)):
-                expected = None if name == "single" else Position(course.digest, step.name, place)
+                expected = None if name == "single" else Position(course.digest, step.name, place, course.mu)
                 assert position_of(course, had[:place]) == expected
 
 
@@ -63,7 +63,7 @@ def test_a_stream_and_a_plan_alone_have_none() -> None:
 
 
 def test_every_round_names_its_release(whole: Any) -> None:
-    assert [each.position for each in whole] == [Position(COURSE.digest, "round", place) for place in range(3)]
+    assert [each.position for each in whole] == [Position(COURSE.digest, "round", place, COURSE.mu) for place in range(3)]
     releases: list[ps.Release | None] = []
     for round_, release in zip(iter_rounds(COURSE, releases), map(unnamed, whole), strict=True):
         assert verify_next(COURSE, round_.plan, releases).position == round_.position
@@ -80,7 +80,7 @@ def test_every_round_names_its_release(whole: Any) -> None:
 def test_attack_a_release_of_a_sibling_course_of_the_same_plans_is_refused(whole: Any) -> None:
     other = played(SIBLING)
     assert [each.plan.digest for each in other] == [each.plan.digest for each in whole[:2]]
-    assert COURSE.next(list(map(unnamed, other))) is not None  # its plans alone are this course's
+    assert COURSE.next(named(COURSE, other)) is not None  # its plans alone are this course's
     for wrong in ([other[0]], [whole[0], other[1]], [other[0], whole[1]]):
         refused(ps.PlanError, "not of this course's session 'round'.*it names session 'round'", COURSE.next, wrong)
         refused(ps.PlanError, "not of this course's", verify_next, COURSE, whole[2].plan, wrong)
@@ -90,17 +90,30 @@ def test_attack_a_release_in_the_place_of_a_lost_session_is_refused(with_lost: A
     """Its plan is the same there: the values that the next plan publishes would be bound to another history."""
     first, second, third, last = with_lost
     assert second is None
-    assert COURSE.next([first, unnamed(third), None]) is not None
+    assert COURSE.next(named(COURSE, [first, third, None])) is not None
     for wrong in ([first, third, None], [first, third], [None, first], [first, None, last]):
         refused(ps.PlanError, "not of this course's session 'round'", COURSE.next, wrong)
     ended = [*with_lost, third]
     refused(ps.PlanError, "sessions, which ended before", COURSE.next, ended)
 
 
+def test_attack_a_release_that_names_no_course_is_refused(whole: Any) -> None:
+    """Its plan may be any course's: only the release of a plan alone names none."""
+    nameless = list(map(unnamed, whole))
+    for wrong in (nameless[:1], [whole[0], nameless[1]], [None, nameless[1]]):
+        refused(ps.PlanError, "not of this course's session 'round'.*it names no course", COURSE.next, wrong)
+    for listed in (nameless, nameless[:2], [None, nameless[0]], [nameless[0], None]):
+        refused(ps.ReleaseError, "it names no course", in_places, listed)
+        refused(ps.ReleaseError, "it names no course", ps.inference.logit, listed)
+    assert in_places(nameless[:1]) == nameless[:1]
+    alone = ps.course.Single(COURSE.first)
+    assert alone.next(nameless[:1]) is alone.next(whole[:1]) is None
+
+
 def test_attack_a_release_of_another_step_is_refused() -> None:
     """Of a mean and sums with equal plans nothing else tells them apart."""
     step = made.unnamed(played(COURSE)[0])
-    wrong = step.at(Position(COURSE.digest, "calibration", 0))
+    wrong = step.at(Position(COURSE.digest, "calibration", 0, COURSE.mu))
     refused(ps.PlanError, "it names session 'calibration' at place 0", COURSE.next, [wrong])
 
 
@@ -132,8 +145,10 @@ def test_attack_no_reader_takes_releases_of_two_courses_or_of_other_places(whole
 
 
 @pytest.mark.parametrize(
-    "wrong", [("c0" * 31, "round", 0), ("C0" * 32, "round", 0), ("c0" * 32, "", 0), ("c0" * 32, "a\nb", 0),
-              ("c0" * 32, "r" * 65, 0), ("c0" * 32, "round", -1), ("c0" * 32, "round", True), (None, "round", 0)]
+    "wrong", [("c0" * 31, "round", 0, 1.0), ("C0" * 32, "round", 0, 1.0), ("c0" * 32, "", 0, 1.0),
+              ("c0" * 32, "a\nb", 0, 1.0), ("c0" * 32, "r" * 65, 0, 1.0), ("c0" * 32, "round", -1, 1.0),
+              ("c0" * 32, "round", True, 1.0), (None, "round", 0, 1.0), ("c0" * 32, "round", 0, 0.0),
+              ("c0" * 32, "round", 0, float("nan")), ("c0" * 32, "round", 0, None)]
 )  # fmt: skip
 def test_what_is_no_position_is_refused(wrong: Any) -> None:
     refused(ps.ReleaseError, "a position has a course's digest", Position, *wrong)
@@ -142,5 +157,5 @@ def test_what_is_no_position_is_refused(wrong: Any) -> None:
 def test_a_release_keeps_the_position_that_it_has(whole: Any) -> None:
     release = whole[1]
     assert release.at(None) is release.at(release.position) is release
-    refused(ps.ReleaseError, "is of session 'round' at place 1", release.at, Position(COURSE.digest, "round", 2))
+    refused(ps.ReleaseError, "is of session 'round' at place 1", release.at, Position(COURSE.digest, "round", 2, COURSE.mu))
     refused(ps.ReleaseError, "position must be a Position or None, got str", replace, release, position="round")

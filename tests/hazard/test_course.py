@@ -15,6 +15,7 @@ import pytest
 import privstats as ps
 from privstats import inference as inf
 from privstats.course import document, verify_next
+from privstats.course.base import as_next, mu_of
 from privstats.course.promise import Promise
 from privstats.errors import PlanError, ReleaseError, SchemaError
 from privstats.estimates.score import shrunk_hazards
@@ -193,13 +194,13 @@ def test_more_rounds_are_the_advice_where_they_would_help() -> None:
 
 
 def test_counts_without_a_sum_leave_the_ratios() -> None:
-    course = course_of(8_000, 8.0, rounds=6)
+    course = course_of(8_000, 8.0, rounds=6, retries=4)
     real = played(course, world(8_000), 1)
     without: list[Any] = [None]
     rng = seeded(4)
     while (plan := course.next(tuple(without))) is not None:
         parts = [ps.measure(plan.schema, part, published=plan.published) for part in halves(world(8_000))]
-        without.append(ps.session.aggregate_unmasked(plan, parts, rng))
+        without.append(as_next(course, without, ps.session.aggregate_unmasked(plan, parts, rng)))
     table = inf.hazards(without)
     assert np.abs(table.params - inf.hazards(real).params).max() < 4 * table.bse.max()
     with pytest.raises(ReleaseError, match="the counts ended without a sum"):
@@ -208,7 +209,12 @@ def test_counts_without_a_sum_leave_the_ratios() -> None:
         table.proportionality()
     assert "proportional, arm" not in str(table.summary())
     assert table.lost == 1
-    assert f"all {len(without)} rounds" in " ".join(str(table.summary()).split())
+    assert mu_of(course.first) > mu_of(course.plan)
+    promise = f"epsilon {course.epsilon(1e-6):.4g}, delta 1e-06, all sessions of its course, those without a sum among them"
+    for releases in (without, without[1:]):
+        text = " ".join(str(inf.hazards(releases).summary()).split())
+        assert promise in text
+        assert f"All sessions of its course together are differentially private with epsilon = {course.epsilon(1e-6):.4g}" in text
 
 
 def test_the_check_of_curves_is_named_unadjusted_beside_other_columns(releases: list[Any]) -> None:

@@ -177,13 +177,14 @@ def test_a_release_that_the_server_on_the_roster_did_not_sign_is_refused(desk: D
 
 def test_attack_a_release_that_names_another_session_is_refused(desk: Desk) -> None:
     """Signed by the server itself, whose other study has the same plans."""
-    release, digest = desk.host.folder.release(0), desk.study.course.digest
+    release, digest, mu = desk.host.folder.release(0), desk.study.course.digest, desk.study.course.mu
     assert release is not None
     for position in (
         None,
-        Position("c0" * 32, "first release", 0),
-        Position(digest, "round", 0),
-        Position(digest, "first release", 1),
+        Position("c0" * 32, "first release", 0, mu),
+        Position(digest, "round", 0, mu),
+        Position(digest, "first release", 1, mu),
+        Position(digest, "first release", 0, mu / 2),
     ):
         wrong = replace(release, position=position)
         wrong.save(desk.study.host / "nodes" / "0" / "release.safetensors", signer=desk.study.server)
