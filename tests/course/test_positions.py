@@ -63,7 +63,8 @@ def test_a_stream_and_a_plan_alone_have_none() -> None:
 
 
 def test_every_round_names_its_release(whole: Any) -> None:
-    assert [each.position for each in whole] == [Position(COURSE.digest, "round", place, COURSE.mu) for place in range(3)]
+    named_by = [Position(COURSE.digest, "round", place, COURSE.mu) for place in range(3)]
+    assert [each.position for each in whole] == named_by
     releases: list[ps.Release | None] = []
     for round_, release in zip(iter_rounds(COURSE, releases), map(unnamed, whole), strict=True):
         assert verify_next(COURSE, round_.plan, releases).position == round_.position
@@ -157,5 +158,6 @@ def test_what_is_no_position_is_refused(wrong: Any) -> None:
 def test_a_release_keeps_the_position_that_it_has(whole: Any) -> None:
     release = whole[1]
     assert release.at(None) is release.at(release.position) is release
-    refused(ps.ReleaseError, "is of session 'round' at place 1", release.at, Position(COURSE.digest, "round", 2, COURSE.mu))
+    later = Position(COURSE.digest, "round", 2, COURSE.mu)
+    refused(ps.ReleaseError, "is of session 'round' at place 1", release.at, later)
     refused(ps.ReleaseError, "position must be a Position or None, got str", replace, release, position="round")

@@ -210,11 +210,11 @@ def test_counts_without_a_sum_leave_the_ratios() -> None:
     assert "proportional, arm" not in str(table.summary())
     assert table.lost == 1
     assert mu_of(course.first) > mu_of(course.plan)
-    promise = f"epsilon {course.epsilon(1e-6):.4g}, delta 1e-06, all sessions of its course, those without a sum among them"
+    epsilon = f"{course.epsilon(1e-6):.4g}"
     for releases in (without, without[1:]):
         text = " ".join(str(inf.hazards(releases).summary()).split())
-        assert promise in text
-        assert f"All sessions of its course together are differentially private with epsilon = {course.epsilon(1e-6):.4g}" in text
+        assert f"epsilon {epsilon}, delta 1e-06, all sessions of its course, those without a sum among them" in text
+        assert f"All sessions of its course together are differentially private with epsilon = {epsilon}" in text
 
 
 def test_the_check_of_curves_is_named_unadjusted_beside_other_columns(releases: list[Any]) -> None:
