@@ -15,7 +15,7 @@ from privstats.course.base import as_next
 from privstats.dp import gaussian_mu, joint_mu
 from privstats.estimates.cut_points import public_cuts
 from tests.course.cases import CLIENTS, CLOSED, HELPERS, OF_CELLS, TABLE, N, parties_plan, plan_of, table, tables
-from tests.made import refused
+from tests.made import named, refused
 
 pytestmark = pytest.mark.filterwarnings("ignore::privstats.errors.UnreadableRecordsWarning")
 SCORES = ps.ScoreSchema(TABLE.width + 1, math.sqrt(2), transform=(TABLE, ps.transforms.ConstantFeature(1.0)))
@@ -208,7 +208,7 @@ def test_stated_signs_keep_even_cuts_and_readers_of_their_releases() -> None:
     finer = replace(course, finer_ends=True)
     assert finer.digest != course.digest
     with pytest.raises(ps.PlanError, match="is not the one that follows from the course and these releases"):
-        verify_next(course, finer.next(counts), counts)
+        verify_next(course, finer.next(named(finer, counts)), counts)
     with pytest.raises(ps.ReleaseError, match="the cut points of these sums do not follow from these counts"):
         ps.heads.RefinedSoftmax().fit_releases([*counts[:-1], None, *sums])
 
@@ -285,7 +285,7 @@ def test_counts_that_are_all_lost_are_in_every_printed_epsilon() -> None:
     sums = binned(sessions=2)
     *lost, last = ps.simulate(sums, tables(), dropouts=gone[:2], rng=ps.randomness.seeded(1))
     assert lost == [None, None]
-    for given in ([*lost, last], [last], last):
+    for given in ([*lost, last], last):
         promise = ps.heads.LDA().fit_release(given).provenance_
         assert promise.epsilon == pytest.approx(sums.epsilon(1e-5), rel=1e-6)
         assert promise.epsilon >= sums.epsilon(1e-5)

@@ -74,12 +74,12 @@ def test_a_session_without_a_sum_is_held_again_while_retries_last(released: Any)
     assert found.next([outcome, None]) is None
     patient = replace(found, retries=1, promise=None)
     assert patient.next([None]) == patient.outcome
-    held = replace(outcome, plan=patient.outcome, position=None)
+    held = replace(outcome, plan=patient.outcome, position=patient.position([]))
     again = patient.next([held, None])
     assert again is not None
     assert again.published.sha256 == patient.next([held]).published.sha256
     assert again.published.after != patient.next([held]).published.after
-    assert patient.next([None, held, None]) is None
+    assert patient.next(made.named(patient, [None, held, None])) is None
 
 
 def test_verify_next_admits_lines_that_another_machine_rounds_otherwise(released: Any) -> None:
