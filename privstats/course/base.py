@@ -15,7 +15,7 @@ from privstats.dp.privacy import Adjacency
 from privstats.errors import PlanError
 from privstats.plan import Plan
 from privstats.progress import progress_bar
-from privstats.release import Release
+from privstats.release import Position, Release
 from privstats.schema.public_values import Published
 
 Releases: TypeAlias = Sequence[Release | None]
@@ -100,6 +100,7 @@ class Round:
     Attributes:
         place: its index, from 0.
         after: SHA-256 of the earlier plans' digests and released sums.
+        position: what its release names; None for a plan alone and a stream, whose rounds are no steps.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
@@ -111,13 +112,17 @@ class Round:
     place: int
     plan: Plan
     after: bytes
+    position: Position | None = None
 
 
 def iter_rounds(course: Course, releases: list[Release | None]) -> Iterator[Round]:
     """Yield the rounds in order; append each outcome to ``releases`` before requesting the next.
 
+    A release in the list is replaced by the same one with the round's position.
+
     Raises:
         PlanError: the course breaks its declared length, terms or mu; that round has released nothing.
+        ReleaseError: an outcome is another session's release.
 
     Example:
         >>> schema, releases = ps.ClassSchema(2, 2, "NA", clip_norm=1.0), []
@@ -135,9 +140,12 @@ def iter_rounds(course: Course, releases: list[Release | None]) -> Iterator[Roun
     while plan is not None:
         place, spent = len(releases), _spent(course, spent, plan)
         _check(course, place, plan, spent)
-        yield Round(place, plan, history(releases))
+        round_ = Round(place, plan, history(releases), position_of(course, _had(releases)))
+        yield round_
         if len(releases) != place + 1:
             raise PlanError(f"round {place} of the course has no outcome; append its release, or None, and go on")
+        outcome = releases[place]
+        releases[place] = None if outcome is None else outcome.at(round_.position)
         plan = course.next(tuple(releases))
 
 
@@ -210,7 +218,47 @@ def verify_next(course: Course, plan: Plan, releases: Releases) -> Round:
             "refuse it, and compare the course and the releases with the other parties"
         )
     _check_price(course, place, plan)
-    return Round(place, plan, history(releases))
+    return Round(place, plan, history(releases), position_of(course, _had(releases)))
+
+
+def position_of(course: Course, had: Sequence[bool]) -> Position | None:
+    """Return what the next session's release names; None for a plan alone and a stream, whose rounds are no steps.
+
+    Args:
+        had: for each session so far, whether it had a sum.
+
+    Example:
+        >>> from privstats.course.base import position_of
+        >>> schema = ps.ClassSchema(2, 2, "NAB", clip_norm=1.0, transform=(ps.transforms.UnitNorm(),))
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=3.0, delta=1e-5)
+        >>> plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 1_000), privacy=privacy)
+        >>> position_of(ps.Rounds.within(plan, rounds=4), [True, False]).step, position_of(ps.course.Single(plan), [])
+        ('round', None)
+    """
+    position: Callable[[Sequence[bool]], Position | None] | None = getattr(course, "position", None)
+    return None if position is None else position(had)
+
+
+def as_next(course: Course, releases: Releases, release: Release) -> Release:
+    """Return a release as that of the course's next session.
+
+    Raises:
+        ReleaseError: it is of another session.
+
+    Example:
+        >>> from privstats.course.base import as_next
+        >>> schema = ps.ClassSchema(2, 2, "NAB", clip_norm=1.0, transform=(ps.transforms.UnitNorm(),))
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=3.0, delta=1e-5)
+        >>> course = ps.Rounds.within(ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 1_000), privacy=privacy), rounds=4)
+        >>> release = ps.simulate(course.first, [([[0.5, 0.0]], [0]), ([[0.0, 0.25]], [1])])
+        >>> as_next(course, [], release).position.step
+        'first release'
+    """
+    return release.at(position_of(course, _had(releases)))
+
+
+def _had(releases: Releases) -> list[bool]:
+    return [release is not None for release in releases]
 
 
 def _check_price(course: Course, place: int, plan: Plan) -> None:

@@ -2,6 +2,7 @@
 
 import inspect
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -313,8 +314,17 @@ def test_a_release_is_verified_against_the_file_of_its_course(privstats: Any, tm
     alone = verdict("0.release", "--plan", "study.then.toml", "--after", "1.release", code=2)
     assert "--after names a course's earlier sessions" in alone
     assert "NO: " in verdict("0.release", "--plan", "study.toml", *["--after", "none"] * 3, code=1)
+    first = ps.Release.load(tmp_path / "0.release")
+    sibling = replace(course, sessions=3, promise=None)
+    for position in (None, sibling.position([]), course.position([True])):
+        replace(first, position=position).save(tmp_path / "other.release")
+        named = verdict("other.release", "--plan", "study.toml", code=1)
+        assert f"NO: the release names {position or 'no course'}, and not session 'counts' at place 0" in named
     ps.heads.LDA().fit_release([ps.Release.load(tmp_path / f"{place}.release") for place in range(3)]).save(
         tmp_path / "cells.head"
     )
     head = privstats("head", "verify", "cells.head", "--plan", "study.toml", cwd=tmp_path)
     assert f"(for all 3 sessions together, epsilon 4 at delta 1e-05, while {course.first.condition})" in head.stdout
+    write(tmp_path / "sibling.toml", replace(sibling, sessions=2, expected_records=601))
+    head = privstats("head", "verify", "cells.head", "--plan", "sibling.toml", cwd=tmp_path, code=1)
+    assert f"NO: it comes from the course {course.digest}, and not from" in " ".join(head.stdout.split())

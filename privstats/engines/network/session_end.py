@@ -61,7 +61,7 @@ class SessionEnd:
         return self._keep(server, EndedSession(self.folder.session, today(), why=why))
 
     def _released(self, server: JournaledServer) -> Release:
-        release = self._unnamed(server)
+        release = self._unnamed(server).at(self.folder.position)
         if self.folder.kind.charge != "registry":
             return release
         # A registry accepts the survivors as proof about this round alone.
