@@ -17,7 +17,7 @@ from privstats.files.signing import Verifier
 from privstats.files.text import json_value
 from privstats.plan import Plan
 from privstats.printable import printable
-from privstats.release import Position
+from privstats.plan.position import Position
 from privstats.version import __version__
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def content_of(release: Release) -> Content:
     """Return the content of a release's file."""
     manifest = _Manifest(
         privstats=__version__,
-        plan=release.plan.to_toml(),
+        plan=release.plan.at(None).to_toml(),
         plan_digest=release.plan.digest,
         survivors=release.survivors,
         suppressed=release.suppressed,
@@ -130,7 +130,7 @@ def _check_claims(manifest: _Manifest, release: Release, path: PathLike) -> None
     claimed = claims == (plan.digest, json_value(budget.epsilon), budget.delta)
     if not claimed or not _alike({"mu": manifest.mu}, {"mu": json_value(budget.mu)}):
         raise _not_of_its_plan(path, "a digest or a budget", manifest)
-    if release.position is not None and release.position.mu < budget.mu * (1 - _SAME_DIGITS):
+    if release.position is not None and not release.position.covers(budget.mu):
         raise _not_of_its_plan(path, "a course of a smaller mu", manifest)
     classes = plan.layout.segments[0].size if plan.schema.suppressible else 0
     rising = release.suppressed == tuple(sorted(set(release.suppressed) & set(range(classes))))

@@ -15,7 +15,8 @@ from privstats.dp.privacy import Adjacency
 from privstats.errors import PlanError
 from privstats.plan import Plan
 from privstats.progress import progress_bar
-from privstats.release import Position, Release
+from privstats.plan.position import Position
+from privstats.release import Release
 from privstats.schema.public_values import Published
 
 Releases: TypeAlias = Sequence[Release | None]
@@ -100,7 +101,6 @@ class Round:
     Attributes:
         place: its index, from 0.
         after: SHA-256 of the earlier plans' digests and released sums.
-        position: what its release names; None for a plan alone and a stream, whose rounds are no steps.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
@@ -112,7 +112,11 @@ class Round:
     place: int
     plan: Plan
     after: bytes
-    position: Position | None = None
+
+    @property
+    def position(self) -> Position | None:
+        """What its release names; None for a plan alone and a stream, whose rounds are no steps."""
+        return self.plan.position
 
 
 def iter_rounds(course: Course, releases: list[Release | None]) -> Iterator[Round]:
@@ -140,7 +144,7 @@ def iter_rounds(course: Course, releases: list[Release | None]) -> Iterator[Roun
     while plan is not None:
         place, spent = len(releases), _spent(course, spent, plan)
         _check(course, place, plan, spent)
-        round_ = Round(place, plan, history(releases), position_of(course, _had(releases)))
+        round_ = Round(place, plan.at(position_of(course, _had(releases))), history(releases))
         yield round_
         if len(releases) != place + 1:
             raise PlanError(f"round {place} of the course has no outcome; append its release, or None, and go on")
@@ -212,13 +216,15 @@ def verify_next(course: Course, plan: Plan, releases: Releases) -> Round:
         same = replace(plan, published=own.published) == own and plan.published.after == own.published.after
         mine, theirs = own.published.read(), plan.published.read()
         same = same and set(mine) == set(theirs) and all(mine[name].near(theirs[name]) for name in mine)
+    position = position_of(course, _had(releases))
+    same = same and plan.position in (None, position)
     if not same:
         raise PlanError(
             f"the plan that came for round {place} is not the one that follows from the course and these releases; "
             "refuse it, and compare the course and the releases with the other parties"
         )
     _check_price(course, place, plan)
-    return Round(place, plan, history(releases), position_of(course, _had(releases)))
+    return Round(place, plan.at(position), history(releases))
 
 
 def position_of(course: Course, had: Sequence[bool]) -> Position | None:

@@ -26,9 +26,9 @@ from privstats.course.promise import Promise, epsilon_of, longest, require_promi
 from privstats.course.steps import Step, Steps
 from privstats.errors import PlanError
 from privstats.plan import Plan
+from privstats.plan.position import Position
 from privstats.printable import html_facts, html_table
 from privstats.python_values import python_fields
-from privstats.release import Position
 
 
 class Planned:
@@ -141,7 +141,8 @@ class Stepped(Planned):
     def next(self, releases: Releases) -> Plan | None:
         """Return the next session's plan, or None at the end; one without a sum is repeated while retries last."""
         self._require_own(releases)
-        return self.steps.next(releases)
+        plan = self.steps.next(releases)
+        return None if plan is None else plan.at(self.position([release is not None for release in releases]))
 
     def position(self, had: Sequence[bool]) -> Position | None:
         """Return what the next session's release names; None at the end.
@@ -163,7 +164,7 @@ class Stepped(Planned):
                 own = f"session {names[place]!r}" if place < len(names) else "sessions, which ended before"
                 raise PlanError(
                     f"release {place} is not of this course's {own}; give the releases of its own sessions, in order: "
-                    f"it names {named or 'no course'}"
+                    f"it names {named or 'no course, and the plans that the course returns name it'}"
                 )
 
 
@@ -199,8 +200,9 @@ class Single(Stepped):
         """The one session."""
         return Steps((Step("sums", self.plan, tries=1),))
 
-    def position(self, had: Sequence[bool]) -> None:
-        """Return None: a release names its plan, which is all of this course."""
+    def position(self, had: Sequence[bool]) -> Position | None:
+        """Return what the plan names: None for a plan alone, and else its session of another course."""
+        return None if had else self.plan.position
 
     def _require_own(self, releases: Releases) -> None:
         """Accept any position: the plan may be a session's of another course too."""

@@ -9,7 +9,8 @@ from itertools import pairwise
 from privstats.course.base import Releases, mu_of
 from privstats.errors import ReleaseError
 from privstats.plan import Plan
-from privstats.release import Position, Release
+from privstats.plan.position import Position
+from privstats.release import Release
 
 
 def in_places(releases: Releases) -> list[Release | None]:

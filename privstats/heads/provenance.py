@@ -35,8 +35,10 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     Guarantee:
         Where ``exact`` is False, everything in the head is a function of releases that together are (epsilon, delta)-DP
         for one ``unit`` under ``adjacency``, under trust model ``model`` (post-processing; Dwork, Roth 2014,
-        proposition 2.1). Releases of one course add up as ``sqrt(sum mu_i^2)``. Only the file's signature protects
-        this claim against forgery.
+        proposition 2.1). Releases of one course add up as ``sqrt(sum mu_i^2)``, and sessions without a sum before the
+        last release are charged with the whole course. A session without a sum behind the last release has no part in
+        the head: the course's own promise, which every ledger is charged, counts it. Only the file's signature
+        protects this claim against forgery.
 
     Attributes:
         exact: whether records or noiseless sums were used; None: unknown.

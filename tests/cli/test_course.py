@@ -103,6 +103,20 @@ def test_a_course_is_run_node_by_node_from_files(run: Any, tmp_path: Path) -> No
     run("next", "study.toml", names[0], "none", "--out", "1.toml", "--force")  # after a node without a sum
 
 
+def test_attack_a_plan_file_that_names_another_session_is_not_admitted(run: Any, tmp_path: Path) -> None:
+    """No digest covers the name, so a party compares it with that of its own course."""
+    first, course = ps.Plan.read(tmp_path / "study.first.toml"), read(tmp_path / "study.toml")
+    assert first.position == course.position([])
+    (tmp_path / "moved.toml").write_text(first.at(course.position([True])).to_toml())
+    assert "not the one that follows" in run("admit", "study.toml", "moved.toml", code=1).stdout
+    ps.simulate(ps.Plan.read(tmp_path / "moved.toml"), shards()).save(tmp_path / "moved.release")
+    assert "it names session 'round' at place 1" in " ".join(
+        run("next", "study.toml", "moved.release", code=2).stderr.split()
+    )
+    (tmp_path / "nameless.toml").write_text(first.at(None).to_toml())
+    run("admit", "study.toml", "nameless.toml")  # the party's own course names its session
+
+
 @pytest.mark.parametrize("more", [[], ["--calibrated"]])
 def test_a_mean_first_is_written_and_run_from_files(more: list[str], run: Any, privstats: Any, tmp_path: Path) -> None:
     said = run("init", "study.toml", "--plan", "whole.toml", "--centred", "--rounds", "2", "--force", code=2).stderr

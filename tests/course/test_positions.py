@@ -145,6 +145,30 @@ def test_attack_no_reader_takes_releases_of_two_courses_or_of_other_places(whole
         refused(ps.ReleaseError, "is not the next of its course", ps.inference.logit, wrong)
 
 
+def test_a_plan_of_a_session_names_it_to_its_release_and_through_its_file(whole: Any, tmp_path: Any) -> None:
+    """Whoever has the plan's file alone makes a release that its course knows again."""
+    second = COURSE.next(whole[:1])
+    assert second.position == COURSE.position([True]) == whole[1].position
+    (tmp_path / "1.toml").write_text(second.to_toml())
+    second.published.save(tmp_path / "1.values")
+    again = ps.Plan.read(tmp_path / "1.toml")
+    assert (again, again.digest, again.position) == (second, second.digest, second.position)
+    assert again.digest == again.at(None).digest
+    assert ps.simulate(again, shards()).position == second.position
+    assert ps.course.Single(again).next([]).position == second.position
+    assert position_of(ps.course.Single(again), []) == second.position
+    assert replace(again, spare_bits=1).position is None
+
+
+def test_attack_a_plan_that_names_another_session_is_refused(whole: Any) -> None:
+    """Its release would name a place that it does not have, or a course that costs less."""
+    second = COURSE.next(whole[:1])
+    own = second.position
+    for wrong in (SIBLING.position([True]), replace(own, place=2), replace(own, step="mean"), replace(own, mu=0.1)):
+        refused(ps.PlanError, "not the one that follows", verify_next, COURSE, second.at(wrong), whole[:1])
+    assert verify_next(COURSE, second.at(None), whole[:1]).position == own
+
+
 @pytest.mark.parametrize(
     "wrong", [("c0" * 31, "round", 0, 1.0), ("C0" * 32, "round", 0, 1.0), ("c0" * 32, "", 0, 1.0),
               ("c0" * 32, "a\nb", 0, 1.0), ("c0" * 32, "r" * 65, 0, 1.0), ("c0" * 32, "round", -1, 1.0),
@@ -152,7 +176,7 @@ def test_attack_no_reader_takes_releases_of_two_courses_or_of_other_places(whole
               ("c0" * 32, "round", 0, float("nan")), ("c0" * 32, "round", 0, None)]
 )  # fmt: skip
 def test_what_is_no_position_is_refused(wrong: Any) -> None:
-    refused(ps.ReleaseError, "a position has a course's digest", Position, *wrong)
+    refused(ps.PlanError, "a position has a course's digest", Position, *wrong)
 
 
 def test_a_release_keeps_the_position_that_it_has(whole: Any) -> None:

@@ -32,7 +32,8 @@ from privstats.files.decoding import from_json
 from privstats.ledger.charges import Charge, ReleaseCharge, RoundCharge
 from privstats.plan import Plan
 from privstats.plug_ins import of_contrib
-from privstats.release import Position, Release
+from privstats.plan.position import Position
+from privstats.release import Release
 from privstats.schema.public_values import Published, Values, values_path
 from privstats.secagg import Identity, Roster
 
@@ -256,11 +257,6 @@ class RoundFolder:
         totals_of = of_contrib("totals", "a server that weighs the sums of a stream", PlanError)
         totals: Totals = totals_of(self.base, course, lambda purpose: hmac.digest(key, purpose.encode(), "sha256"))
         return totals
-
-    @property
-    def position(self) -> Position | None:
-        """What this session's release names; None for a plan alone and a stream."""
-        return self.above.position(self.place)
 
     @property
     def before(self) -> Releases:

@@ -84,7 +84,8 @@ class Party:
     @property
     def first(self) -> RoundParty:
         """The party's side of the first round."""
-        return self.at(self.folder.store(0, self.folder.course.first))
+        first = self.folder.course.first.at(self.folder.position(0))
+        return self.at(self.folder.store(0, first))
 
     def prepare(self, *, anew: bool = False) -> Records | None:
         """Prepare the first round; see :meth:`RoundParty.prepare`."""
@@ -160,7 +161,7 @@ class Party:
         self._require_same(announcement, envelope.place)
         folder, place = self.folder, announcement.place
         known = folder.round(place) if place in folder.rounds else None
-        same = known is not None and (folder.kind.single or known.plan.to_toml() == announcement.plan)
+        same = known is not None and (folder.kind.single or known.plan.at(None).to_toml() == announcement.plan)
         admitted = known if known is not None and same else self._followed(announcement, signed)
         _require_fresh(admitted, envelope.kind)
         return admitted
@@ -187,7 +188,7 @@ class Party:
         try:
             plan = self._plan(announcement, signed)
             before = [folder.release(place) if kind.follows else None for place in range(announcement.place)]
-            verify_next(folder.course, plan, before)
+            plan = verify_next(folder.course, plan, before).plan
         except PlanError as error:
             raise Declined("not_next", str(error)) from None
         if announcement.place in folder.rounds:
