@@ -85,9 +85,12 @@ class Folder(FolderDocuments):
         return RoundFolder(self, place, self.plan(place), self.session(place))
 
     def store(self, place: int, plan: Plan) -> RoundFolder:
-        """Create a round's folder with plan and published values; an existing one stays."""
+        """Create a round's folder with plan and published values; an existing one stays.
+
+        The plan names the session of this folder's own course, whatever the one that came names.
+        """
         if place not in self.rounds:
-            home = self._ensured(place)
+            home, plan = self._ensured(place), plan.at(self.position(place))
             if plan.published is not None:
                 plan.published.save(values_path(home / PLAN))
             atomic_write(home / PLAN, plan.to_toml().encode())  # last: a round exists once its plan does

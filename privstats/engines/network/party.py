@@ -84,8 +84,7 @@ class Party:
     @property
     def first(self) -> RoundParty:
         """The party's side of the first round."""
-        first = self.folder.course.first.at(self.folder.position(0))
-        return self.at(self.folder.store(0, first))
+        return self.at(self.folder.store(0, self.folder.course.first))
 
     def prepare(self, *, anew: bool = False) -> Records | None:
         """Prepare the first round; see :meth:`RoundParty.prepare`."""
@@ -188,7 +187,7 @@ class Party:
         try:
             plan = self._plan(announcement, signed)
             before = [folder.release(place) if kind.follows else None for place in range(announcement.place)]
-            plan = verify_next(folder.course, plan, before).plan
+            verify_next(folder.course, plan, before)
         except PlanError as error:
             raise Declined("not_next", str(error)) from None
         if announcement.place in folder.rounds:
