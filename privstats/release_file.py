@@ -16,8 +16,8 @@ from privstats.files.envelope import MOST_UNSTATED, Content, Format, PathLike, V
 from privstats.files.signing import Verifier
 from privstats.files.text import json_value
 from privstats.plan import Plan
-from privstats.printable import printable
 from privstats.plan.position import Position
+from privstats.printable import printable
 from privstats.version import __version__
 
 if TYPE_CHECKING:

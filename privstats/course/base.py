@@ -14,8 +14,8 @@ from privstats.dp import Privacy
 from privstats.dp.privacy import Adjacency
 from privstats.errors import PlanError
 from privstats.plan import Plan
-from privstats.progress import progress_bar
 from privstats.plan.position import Position
+from privstats.progress import progress_bar
 from privstats.release import Release
 from privstats.schema.public_values import Published
 

@@ -28,7 +28,7 @@ def in_places(releases: Releases) -> list[Release | None]:
         >>> from privstats.course.positions import in_places
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
         >>> release = ps.simulate(plan, [([[0.5, 0.0]], [0]), ([[0.0, 0.25]], [1])])
-        >>> first, third = (release.at(ps.release.Position("c0" * 32, "round", place)) for place in (0, 2))
+        >>> first, third = (release.at(ps.release.Position("c0" * 32, "round", place, 0.5)) for place in (0, 2))
         >>> [each and each.position.place for each in in_places([first, third])]
         [0, None, 2]
         >>> in_places([third, first])

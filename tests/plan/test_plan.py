@@ -73,8 +73,8 @@ def test_any_change_changes_the_digest(changed):
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ('tries = 1', "session has unknown keys 'tries'"),
-        ('place = -1', "a position has a course's digest"),
+        ("tries = 1", "session has unknown keys 'tries'"),
+        ("place = -1", "a position has a course's digest"),
         ('mu = "a"', "a position has a course's digest"),
         ('step = ""', "a position has a course's digest"),
     ],
