@@ -180,7 +180,7 @@ class Source:
 
     @property
     def _condition(self) -> str:
-        return joint_condition(self._sessions)
+        return joint_condition(plan for plan in self._sessions if plan is not None)
 
     def _epsilon(self, privacy: Privacy) -> float:
         if len(self._sessions) == 1 and self._priced:
