@@ -19,7 +19,7 @@ from benchmarks.inference.found_cuts import coverage as found_coverage
 from privstats import course as courses
 from privstats import inference as inf
 from privstats import session
-from privstats.errors import DataError, ReleaseError, UnreadableRecordsWarning
+from privstats.errors import ReleaseError, UnreadableRecordsWarning
 from privstats.inference.cell_design import Intervals
 from privstats.inference.evidence import linear_sums
 from privstats.randomness import seeded
