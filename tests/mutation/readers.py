@@ -207,7 +207,8 @@ READERS: dict[str, Mutant] = {
         _ANALYSIS + "test_holm_is_over_what_was_declared_whatever_is_shown"),
     "analysis outside the digest": bug(
         "what was declared is in the course's file not in its digest, and can change after the first release",
-        member(Planned, "_facts", property(_without_analysis)), _ANALYSIS + "test_after_the_first_release_another_analysis_is_refused"),
+        member(Planned, "_facts", property(_without_analysis)),
+        _ANALYSIS + "test_after_the_first_release_another_analysis_is_refused"),
     "squares of outcomes not added": bug(
         "the noise of several outcomes is calibrated as if each had records of its own",
         square_of("effect", _of_one_outcome),
