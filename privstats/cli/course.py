@@ -177,7 +177,7 @@ def _full_plan(path: Path) -> ps.Plan:
     try:
         return ps.Plan.read(path)
     except PlanError:
-        terms = from_toml(read_text(path))
+        terms, _ = from_toml(read_text(path))
         make = kind_for(terms["schema"], ()).full_plan
         if terms["published"] is not None or make is ps.Plan:
             raise

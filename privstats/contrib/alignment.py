@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, TypeAlias, get_args
 
-import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -127,9 +126,6 @@ class Alignment(Stepped):
 
     def _published(self, past: Past) -> Published:
         return past.publish({"S": _values(self._covariance(past.releases))})
-
-    def _content(self) -> bytes:
-        return msgspec.json.encode((self.first.digest, self.step))
 
     def reference(self, releases: Releases) -> Reference:
         """Return the common mean and covariance from the sums; the first must exist."""

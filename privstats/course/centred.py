@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -152,9 +151,6 @@ class Centred(Stepped):
         assert self.calibration is not None  # noqa: S101  a course without a calibration has no such step
         (sums,) = past.of("sums")
         return _calibration_after(self.calibration, sums.plan, self.calibration.published)
-
-    def _content(self) -> bytes:
-        return msgspec.json.encode((self.plan.digest, self.expected_records, *["calibrated"] * self.calibrated))
 
     @classmethod
     def of(cls, mean: Plan | None, sums: Plan, calibration: Plan | None = None) -> Centred:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from privstats.course.analysis import Analysis
@@ -272,10 +271,6 @@ class Effect(Stepped):
 
     def _published_lines(self, past: Past) -> Published:
         return past.publish(published_values(self.schema, [*past.of(_ROUND), *past.of(_LINES)]))
-
-    def _content(self) -> bytes:
-        content = msgspec.json.encode((self.plan.digest, self.share, self.rounds, self.retries))
-        return content if self.analysis is None else content + self.analysis.content
 
     def admits(
         self, X: Any, y: Any, unreadable: Unreadable = "refuse", measured: Callable[..., Moments] = exact_moments

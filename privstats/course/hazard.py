@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -174,10 +173,6 @@ class Hazard(Stepped):
     def _published_early(self, past: Past) -> Published:
         values = check_values(self.schema, self.early_bins, past.first("counts"), past.of("round"))
         return past.publish(values)
-
-    def _content(self) -> bytes:
-        early = (self.early_bins,) if self.early_bins else ()  # a course without a check keeps its digest
-        return msgspec.json.encode((self.plan.digest, self.by, self.rounds, self.retries, *early))
 
     @property
     def schema_read(self) -> HazardSchema:

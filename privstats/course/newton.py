@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from privstats.course.planned import Stepped
@@ -114,9 +113,6 @@ class Newton(Stepped):
 
     def _published(self, past: Past) -> Published:
         return past.publish({"w": weights_after(self.schema, past.of("round"))[-1]})
-
-    def _content(self) -> bytes:
-        return msgspec.json.encode((self.first.digest, self.rounds, self.retries))
 
 
 def _refuse_bound(schema: ScoreSchema, plan: Plan) -> None:

@@ -210,7 +210,8 @@ def plans_by_place(course: Course) -> Sequence[Sequence[Plan]]:
 
 def longest(course: Course) -> Sequence[Plan]:
     """Return the plan of the longest message at each place of a course."""
-    return [max(plans, key=lambda plan: plan.masking.upload_bytes) for plans in plans_by_place(course)]
+    messages: Sequence[Sequence[Plan]] = getattr(course, "messages", plans_by_place(course))
+    return [max(plans, key=lambda plan: plan.masking.upload_bytes) for plans in messages]
 
 
 def _sent(plans: Sequence[Plan]) -> tuple[int, int]:

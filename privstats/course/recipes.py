@@ -83,11 +83,6 @@ class Recipe(ABC):
         """Return the next round's published values."""
 
     @property
-    def revision(self) -> int:
-        """Number that changes with what the recipe computes."""
-        return 1
-
-    @property
     def _common(self) -> dict[str, Any]:
         schema = self.first
         return {
@@ -158,13 +153,6 @@ class SoftmaxRounds(ClassRounds):
     """Rounds of a linear softmax."""
 
     @property
-    def revision(self) -> int:
-        """3 if ``least_curvature`` is below 1, else 2 if ``floor`` is not 1, else 1."""
-        if self.constants.least_curvature < 1:
-            return 3
-        return 1 if self.constants.floor == 1 else 2
-
-    @property
     def calibration(self) -> CalibrationSchema:
         """The calibration's schema."""
         return CalibrationSchema(**self._common, classes=self.first.classes, class_names=self.first.class_names)
@@ -208,11 +196,6 @@ class ModuleRounds(ClassRounds):
         return module_of(self.module)
 
     @property
-    def revision(self) -> int:
-        """The module's own revision."""
-        return self.network.revision
-
-    @property
     def schema(self) -> GradientSchema:
         """A round's schema."""
         return replace(super().schema, residual_norm=self.network.norm, module=self.module)
@@ -243,11 +226,6 @@ class RidgeRounds(Recipe):
 
     first: RidgeSchema
     proved: bool
-
-    @property
-    def revision(self) -> int:
-        """5, or 3 for few rounds without a fixed schedule."""
-        return 5 if self.constants.descends or self.constants.many else 3
 
     @cached_property
     def constants(self) -> RidgeRecipe:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
-import msgspec
 import numpy as np
 
 from privstats.course.planned import Stepped, require_plan
@@ -106,9 +105,6 @@ class Standardised(Stepped):
     def _within_ranges(self, past: Past) -> Plan:
         ranges = past.first("ranges")
         return self.plan if ranges is None else replace(self.plan, schema=behind_ranges(self.schema, ranges))
-
-    def _content(self) -> bytes:
-        return msgspec.json.encode((self.plan.digest, self.share))
 
 
 def behind_ranges(schema: RidgeSchema, first: Release) -> RidgeSchema:

@@ -71,6 +71,8 @@ class Step:
         with_sums_of: names of earlier steps, whose sums count towards ``sums``; such a step states its ``tries``.
         form: computes a session's plan, up to what it publishes; None: every session has ``plan``.
         published: computes what a session's plan publishes; None: what ``plan`` publishes, if anything.
+        longest: the plan of its longest message, where a size follows from releases; None: none is longer than that of
+            ``plan``.
 
     Example:
         >>> from privstats.course.steps import Step
@@ -87,6 +89,7 @@ class Step:
     with_sums_of: tuple[str, ...] = ()
     form: Callable[[Past], Plan] | None = None
     published: Callable[[Past], Published] | None = None
+    longest: Plan | None = None
 
     def __post_init__(self) -> None:
         if self.tries is None and (self.sums is None or self.with_sums_of):
@@ -188,6 +191,14 @@ class Steps:
             had: for each session so far, whether it had a sum.
         """
         return self._walked(had)[1]
+
+    def names(self, had: Sequence[bool]) -> tuple[str, ...]:
+        """Return each session's step by name; sessions behind the end have none.
+
+        Args:
+            had: for each session so far, whether it had a sum.
+        """
+        return self._walked(had)[0]
 
     def next(self, releases: Releases) -> Plan | None:
         """Return the next session's plan; None at the end.

@@ -17,6 +17,7 @@ import numpy as np
 from scipy.special import expit
 
 from privstats.course import Course, Effect, Hazard, Single
+from privstats.course.base import as_next
 from privstats.dp.calibration import level_at
 from privstats.encoding import flatten
 from privstats.errors import PlanError, ReleaseError
@@ -272,7 +273,7 @@ def _played(
         known = plan.schema.task, "" if plan.published is None else plan.published.sha256
         if known not in sums:
             sums[known] = _summed(plan, X, y, doublings)
-        releases.append(_released(plan, sums[known], chance))
+        releases.append(as_next(course, releases, _released(plan, sums[known], chance)))
         plan = course.next(releases)
     return releases
 

@@ -22,7 +22,13 @@ from privstats.inference.last_step import EARLY, HIDDEN_STEP, LastStep, is_robus
 from privstats.inference.regression.score import fields_of_rounds
 from privstats.inference.regression.summary import ratio_columns, ratio_rows
 from privstats.inference.regression.table import Regression
-from privstats.inference.releases import column_names, map_columns, present_releases, require_gaussian
+from privstats.inference.releases import (
+    all_sessions,
+    column_names,
+    map_columns,
+    present_releases,
+    require_gaussian,
+)
 from privstats.inference.reporting import HIDDEN, Source, listed, texts_of
 from privstats.inference.summary import Summary, chance_of
 from privstats.kinds import CountSchema, HazardSchema
@@ -85,7 +91,7 @@ class HazardRatios(Regression):
         cap_bin: bin where the cumulative hazard passes the cap at the columns' mean, or None.
         events_within: share of events before the cap; NaN where not reported.
         checked: release over the early bins, or None.
-        lost: sessions after the counts without a sum; each counts in the guarantee at the last plan's price.
+        lost: sessions without a sum, which the guarantee counts too.
 
     Example:
         >>> from privstats import randomness
@@ -258,6 +264,7 @@ def hazards(releases: Sequence[Release | None]) -> HazardRatios:
         ...     print(refusal)
         no round has a release, so there is nothing to read; run the course again
     """
+    releases = all_sessions(releases)
     counts, rounds, check = _apart(releases)
     last = rounds[-1]
     schema = _schema_of(last)
@@ -284,7 +291,7 @@ def hazards(releases: Sequence[Release | None]) -> HazardRatios:
         cap_bin=_cap_bin(schema, weights[-1], np.asarray(last.moments.H)),
         events_within=_events_within(schema, weights[-1], np.asarray(last.moments.H), counts),
         checked=check,
-        lost=lost,
+        lost=sum(each is None for each in releases),
     )
 
 
@@ -389,8 +396,10 @@ def _events_within(schema: HazardSchema, w: Array, H: Array, counts: Release | N
 def _summary_of(table: HazardRatios, alpha: float) -> Summary:
     assumed = f"{table.assumed}, independent persons, negligible clipping, honest clients"
     checks = () if table.checked is None else (table.checked.plan,)
-    rounds = (table.release.plan,) * (table.rounds + table.lost)
-    source = Source(table.release, alpha, assumed, (*table.counts, *rounds, *checks))
+    counts = table.counts or (None,)
+    # A lost round, or check, costs what any other round does; lost counts have a price of their own.
+    rounds = (table.release.plan,) * (table.rounds + table.lost - (not table.counts))
+    source = Source(table.release, alpha, assumed, (*counts, *rounds, *checks))
     test = table.proportionality() if table.counted is not None and table.by is not None else None
     by_column = None if table.checked is None else table.proportionality_by_column()
     event, *others = (schema := _schema_of(table.release)).causes

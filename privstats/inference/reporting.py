@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from privstats.dp import Privacy, gaussian_epsilon
+from privstats.course.positions import charged_mu, is_complete
+from privstats.course.promise import epsilon_of
+from privstats.dp import Privacy
 from privstats.inference.summary import Summary
 from privstats.plan import Plan
 from privstats.plan.conditions import joint_condition
@@ -26,12 +27,16 @@ _DIGITS = 16
 
 @dataclass(frozen=True)
 class Source:
-    """A table's last release, the plans of all its sessions, and its assumptions."""
+    """A table's last release, the plans of all its sessions, and its assumptions.
+
+    Attributes:
+        plans: of every session up to the last; None for one without a sum whose price its release does not show.
+    """
 
     release: Release
     alpha: float
     assumed: str
-    plans: tuple[Plan, ...] = ()
+    plans: tuple[Plan | None, ...] = ()
 
     def title(self, what: str) -> str:
         """Return the title of a table."""
@@ -106,8 +111,13 @@ class Source:
         return "TEST NOISE, not private: " if self.release.reproducible else ""
 
     @property
-    def _sessions(self) -> tuple[Plan, ...]:
+    def _sessions(self) -> tuple[Plan | None, ...]:
         return self.plans or (self.release.plan,)
+
+    @property
+    def _priced(self) -> bool:
+        """Whether every session's own price is known; else the table states the whole course's."""
+        return is_complete(self._sessions, self.release.position)
 
     @property
     def _parties(self) -> str:
@@ -140,8 +150,10 @@ class Source:
         if not isinstance(privacy, Privacy) or plan.noise is None:
             return "Exact sums: no differential privacy."
         of = ""
-        if len(self.plans) > 1:
-            counted = any(each.schema.task == "counts" != plan.schema.task for each in self.plans)
+        if not self._priced:
+            of = ", all sessions of its course, those without a sum among them"
+        elif len(self.plans) > 1:
+            counted = any(each is not None and each.schema.task == "counts" != plan.schema.task for each in self.plans)
             cells = " of its cut points" if any(step.reads_cells for step in plan.schema.transform) else ""
             of = f", all {len(self.plans)} {f'sessions, the counts{cells} among them' if counted else 'rounds'}"
         return (
@@ -157,6 +169,8 @@ class Source:
         honest = str(plan.cohort.min_survivors - plan.cohort.colluders)
         trusted = privacy.trust.trusted.replace("min_survivors - colluders", honest)
         what = "The release is" if len(self._sessions) == 1 else f"All {len(self._sessions)} sessions together are"
+        if not self._priced:
+            what = "All sessions of its course together are"
         return (
             f"{what} differentially private with epsilon = {self._epsilon(privacy):.4g} and delta = {privacy.delta:g}; "
             f"the protected unit is one {privacy.unit}, the adjacency {privacy.adjacency} "
@@ -166,13 +180,12 @@ class Source:
 
     @property
     def _condition(self) -> str:
-        return joint_condition(self._sessions)
+        return joint_condition(plan for plan in self._sessions if plan is not None)
 
     def _epsilon(self, privacy: Privacy) -> float:
-        if len(self.plans) < 2:
+        if len(self._sessions) == 1 and self._priced:
             return privacy.epsilon
-        mu = math.hypot(*(each.noise.mu for each in self.plans if each.noise is not None))
-        return gaussian_epsilon(mu, privacy.delta)
+        return epsilon_of(charged_mu(self._sessions, self.release.position), privacy.delta)
 
     @staticmethod
     def _percent(share: float) -> str:

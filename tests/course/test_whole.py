@@ -70,7 +70,7 @@ def outputs(course: Any, privstats: Any, folder: Path) -> dict[str, list[str]]:
     commands = [("course", "check", "study.toml"), ("release", "show", "first.release", "--plan", "study.toml")]
     shown = json.loads(privstats("course", "show", "study.toml", cwd=folder).stdout)
     return {
-        "course show": [json.dumps({name: value for name, value in shown.items() if name != "nodes"})],
+        "course show": [json.dumps({name: shown[name] for name in shown.keys() - {"nodes", "digest", "first"}})],
         **{name: said(page(statement)) for name, page in PAGES.items()},
         "notebook": said(course._repr_html_()),
         "a party's facts": [str(_spending(party, "ward"))],

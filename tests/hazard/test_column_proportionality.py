@@ -69,7 +69,7 @@ def test_the_check_costs_what_a_round_costs(early: int, rounds: int, retries: in
     assert course.epsilon(1e-6) == pytest.approx(epsilon, rel=1e-3)
 
 
-def test_a_course_without_a_check_keeps_its_digest_and_its_price() -> None:
+def test_a_course_without_a_check_has_the_price_of_its_rounds() -> None:
     plain, checked = course_of(8_000, 8.0), course_of(8_000, 8.0, early_bins=EARLY)
     assert replace(checked, early_bins=0, promise=None).digest != checked.digest
     assert plain.check is None

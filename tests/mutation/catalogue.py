@@ -55,6 +55,8 @@ _RATIO = "tests/inference/test_risk_ratios.py::"
 _CENTRED = "tests/course/test_centred.py::"
 _SOFTMAX = "tests/estimates/test_softmax.py::"
 _BINNED = "tests/course/test_binned.py::"
+_STEPS = "tests/course/test_steps.py::"
+_POSITIONS = "tests/course/test_positions.py::"
 _LEVELS = "tests/moments/test_levels.py::"
 _READABLE = "tests/moments/test_readable.py::"
 _SEARCH = ("budget", "sensitivity", "noise")
@@ -290,6 +292,19 @@ MUTANTS: dict[str, Mutant] = {
     "later counts unpriced": bug("the price of cut points has their first count session in it and no other",
         member(Stepped, "priced", property(bugs.later_counts_unpriced)),
         _BINNED + "test_a_course_over_raw_tables_runs_to_a_head_with_all_of_its_promise", plan="shares"),
+    "a retry priced as the cheapest session": bug(
+        "a place costs what the cheapest session does that a retry may move there",
+        member(Stepped, "priced", property(bugs.cheapest_in_its_place)),
+        _STEPS + "test_every_history_keeps_to_its_order_its_price_and_its_bytes[effect]"),
+    "lost sessions uncharged": bug("the epsilon of a table leaves out the sessions without a sum",
+        name_in("privstats.inference.reporting", "charged_mu", bugs.lost_uncharged),
+        _BINNED + "test_counts_that_are_all_lost_are_in_every_printed_epsilon"),
+    "lost sessions uncharged in a head": bug("the promise of a head leaves out the sessions without a sum",
+        name_in("privstats.heads.provenance", "charged_mu", bugs.lost_uncharged),
+        _BINNED + "test_counts_that_are_all_lost_are_in_every_printed_epsilon"),
+    "a session's name unchecked": bug("a course takes a release of its plan that names another course or place",
+        member(Stepped, "_require_own", lambda course, releases: None),
+        _POSITIONS + "test_attack_a_release_of_a_sibling_course_of_the_same_plans_is_refused"),
     "cells by counts": bug("how many cells the next session counts follows from the counts before",
         name_in("privstats.course.binned", "_refined", bugs.cells_by_counts),
         _BINNED + "test_no_record_and_no_cut_point_decides_a_price_a_size_or_a_width", plan="shares"),

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from privstats import secagg, session
 from privstats.course import Course, DisjointRounds, authorize, spend
+from privstats.course.base import as_next
 from privstats.course.promise import Promise
 from privstats.dp import Ledger, Privacy, Spend, gaussian_epsilon
 from privstats.encoding import flatten
@@ -320,7 +321,7 @@ def _history(course: Course, place: int, many: int, rng: Generator) -> list[Rele
     history: list[Release | None] = []
     while len(history) < min(place, many):
         plan = course.next(history) if history else course.first
-        history.append(None if plan is None else invented(plan, rng))
+        history.append(None if plan is None else as_next(course, history, invented(plan, rng)))
     return [*history, *[None] * (place - len(history))]
 
 

@@ -226,10 +226,6 @@ class Stream(Planned):
         """Name of the one priced plan in a table."""
         return (f"each of {self.most}",)
 
-    def _content(self) -> bytes:
-        content = (self.plan.digest, self.epochs, self.mechanism, self.deletions, self.repeats, FIXED_BITS)
-        return msgspec.json.encode(content)
-
     def next(self, releases: Releases) -> Plan | None:
         """Return the next node's plan; None after the last."""
         self._check(releases)

@@ -72,7 +72,7 @@ class Regression(RowTable):
     model: str = "Linear regression"
     assumed: str = "the model holds"
     rounds: int = 1
-    counts: tuple[Plan, ...] = ()
+    counts: tuple[Plan | None, ...] = ()
     column_cells: tuple[ColumnCells, ...] = ()
     dispersion: tuple[float, float] | None = None
 

@@ -15,7 +15,7 @@ import numpy as np
 from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
 from privstats.estimates.effect import ArmSums
-from privstats.inference.releases import require_level
+from privstats.inference.releases import all_sessions, require_level
 from privstats.inference.summary import RowTable, count_of, formerly, framed
 from privstats.inference.treatment_effects.arms import split_of
 from privstats.inference.treatment_effects.balance import Balance, balance_of, weighted_balance
@@ -264,7 +264,7 @@ def effect(releases: Sequence[Release | None]) -> EffectTable:
         >>> bool(low < 0.2 < high)
         True
     """
-    read = course_sums(releases)
+    read = course_sums(releases := all_sessions(releases))
     if read.schema.outcomes > 1 or read.schema.subgroups is not None:
         raise ReleaseError("this course has several outcomes or subgroups: read all of them with inference.effects")
     return question(read, tuple((each or read.last).plan for each in releases))

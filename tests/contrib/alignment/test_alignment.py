@@ -13,6 +13,7 @@ from privstats import heads
 from privstats.contrib.alignment import barycentre, distance
 from privstats.contrib.personal import with_local_transform
 from privstats.course import Course, Single, spend, verify_next
+from privstats.course.base import as_next
 from privstats.errors import DataError, HeadError, LedgerError, PlanError, ReleaseError, SchemaError
 from privstats.kinds.gaussians import client_gaussian
 from privstats.records.opened import Opened
@@ -96,7 +97,7 @@ def _flat(moments):
 
 
 def _released(course):
-    return [ps.simulate(course.first, shards())]
+    return [as_next(course, [], ps.simulate(course.first, shards()))]
 
 
 @pytest.mark.parametrize("features", [3, 8, 24])

@@ -14,6 +14,7 @@ import pytest
 from scipy.optimize import least_squares
 
 import privstats as ps
+from privstats.course.base import as_next
 from privstats.encoding import flatten
 from privstats.engines import loopback
 from privstats.engines.journal import JournaledClient
@@ -207,7 +208,7 @@ def _first_client(plan, client):
 def test_a_release_over_another_list_ends_the_course():
     """A server that got it past everybody would still have to show it to the parties that work out the next plan."""
     course = ps.Alignment(first())
-    zero = ps.simulate(course.first, PARTS)
+    zero = as_next(course, [], ps.simulate(course.first, PARTS))
     plan = course.next([zero])
     moments = [ps.measure(plan.schema, X, None, published=plan.published) for X, _ in PARTS]
     short = aggregate_unmasked(plan, moments[:12])

@@ -136,8 +136,9 @@ def test_a_first_list_stays_and_other_plans_have_none(tmp_path: Path) -> None:
     folder.keep_signed_list(tmp_path, plan, ROSTER, tuple(range(9)))
     folder.keep_signed_list(tmp_path, plan, ROSTER.renewed(), tuple(range(8)))
     moments = [ps.measure(SCHEMA, np.random.default_rng(k).normal(size=(20, 3))) for k in range(9)]
-    first = ps.session.aggregate_unmasked(plan, moments)
-    following = Alignment(plan).next([first])
+    course = Alignment(plan)
+    first = ps.session.aggregate_unmasked(course.next([]), moments)
+    following = course.next([first])
     assert following is not None
     assert folder.signed_list(tmp_path, following, ROSTER.renewed()) == tuple(range(9))
     for damaged in (b"{", b'{"\xff": []}'):

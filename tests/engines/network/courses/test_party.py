@@ -21,11 +21,13 @@ from privstats.engines.network.round_host import Ended, Waiting
 from privstats.engines.network.statements import Envelope, SignedAnnouncement
 from privstats.engines.network.transport import OK
 from privstats.errors import LedgerError
+from privstats.release import Position
 from privstats.schema.public_values import Published, Values, values_path
 from privstats.secagg import Identity
 from tests.course.cases import CLIENTS
 from tests.engines.network.courses.study import DATASET, CourseStudy, Desk, another_weight, course_study
 from tests.engines.network.fake import FolderNet
+from tests.made import unnamed
 
 
 def lying(monkeypatch: pytest.MonkeyPatch, change: Callable[[ps.Plan], ps.Plan], at: int = 1) -> None:
@@ -172,6 +174,24 @@ def test_a_release_that_the_server_on_the_roster_did_not_sign_is_refused(desk: D
     assert desk.ask(desk.outgoing(1).signed(whole=True), 1) == "not_next"
     assert "sign" in desk.lines[-1]
     assert not Folder.open(desk.home).has_outcome(0)
+
+
+def test_attack_a_release_that_names_another_session_is_refused(desk: Desk) -> None:
+    """Signed by the server itself, whose other study has the same plans."""
+    release, digest, mu = desk.host.folder.release(0), desk.study.course.digest, desk.study.course.mu
+    assert release is not None
+    for position in (
+        None,
+        Position("c0" * 32, "first release", 0, mu),
+        Position(digest, "round", 0, mu),
+        Position(digest, "first release", 1, mu),
+        Position(digest, "first release", 0, mu / 2),
+    ):
+        wrong = unnamed(release).at(position)
+        wrong.save(desk.study.host / "nodes" / "0" / "release.safetensors", signer=desk.study.server)
+        assert desk.ask(desk.outgoing(1).signed(whole=True), 1) == "not_next"
+        assert f"the release of round 0 names {position or 'no course'}, and not session" in desk.lines[-1]
+        assert not Folder.open(desk.home).has_outcome(0)
 
 
 def test_a_round_without_a_sum_stays_one(desk: Desk) -> None:
