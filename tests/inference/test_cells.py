@@ -1,5 +1,6 @@
 """Regressions on declared columns: against dummy columns without noise, empty cells, references, and coverage."""
 
+import math
 import re
 import warnings
 from dataclasses import replace
@@ -429,6 +430,33 @@ def test_rounds_of_scores_read_cells(family):
     np.testing.assert_allclose(sampling, theirs.bse, rtol=0.05)
     assert not any("arrived" in note for note in fit.notes)
     assert fit.cells().reported.sum() == 3 + 3 + 2
+
+
+def test_rounds_of_counts_have_robust_errors_of_cells():
+    """Counts with a gamma frailty of 1: errors of contrasts grow by about the root of the variance over the mean."""
+    n, rng = 20_000, np.random.default_rng(2)
+    table, _, places = people(n)
+    mean = np.exp(-0.2 + 0.5 * SMOKER[places[:, 2]])
+    y = rng.poisson(mean * rng.gamma(1.0, 1.0, n)).clip(0, 12)
+    found = {}
+    for errors in (None, "robust"):
+        schema = ps.ScoreSchema(
+            CELLS.width + 1,
+            2**0.5,
+            family="poisson",
+            target_bound=12.0,
+            transform=(CELLS, ConstantFeature(1.0)),
+            errors=errors,
+        )
+        course = ps.Newton.start(schema, ps.Cohort(2, 2, 2 * n), made.promise(epsilon=50.0, delta=1e-6))
+        halves = [({name: column[k::2] for name, column in table.items()}, y[k::2]) for k in (0, 1)]
+        found[errors] = inf.poisson(ps.simulate(course, halves, rng=seeded(3)))
+    read = found[None].reported & found["robust"].reported
+    ratio, noise = found["robust"].dispersion
+    assert ratio == pytest.approx(np.square(y - mean).sum() / mean.sum(), abs=4 * noise + 0.05)
+    grown = found["robust"].bse[read] / found[None].bse[read]
+    assert read.sum() > 5
+    assert np.median(grown) == pytest.approx(math.sqrt(ratio), rel=0.15)
 
 
 @pytest.mark.parametrize(

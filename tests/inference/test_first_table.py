@@ -371,6 +371,12 @@ def test_groups_that_only_noise_brings_together_have_no_difference(cells: int) -
         assert (read.reported, read.high) == (False, math.inf)
 
 
+def test_groups_whose_noisy_shares_are_equal_have_a_difference_of_0_with_an_end() -> None:
+    found = category_difference(np.array([[60.0, 40.0], [90.0, 60.0]]), 1.0, 0.05, Z)
+    assert (found.value, found.low) == (0.0, 0.0)
+    assert 0.0 < found.high < 0.2
+
+
 @pytest.mark.parametrize("shared", [5, 20])
 def test_the_difference_of_groups_with_few_common_records_is_missed_as_often_as_is_claimed(shared: int) -> None:
     """By the first order of the noise alone 6 % of these intervals ended below the exact difference."""

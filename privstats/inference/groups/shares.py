@@ -290,7 +290,7 @@ def category_difference(counts: Array, sigma: float, alpha: float, z: float) -> 
     alike = chdtr(cells, ratio) <= 1 - alpha / 2
     low = 0.0 if alike else math.sqrt(float(chndtrinc(ratio, cells, 1 - alpha / 2)) * spread)
     margin = z * math.sqrt(spread)
-    return Interval(value, low, value + margin * (1 + min(margin / value, 0.5) / 2), True)
+    return Interval(value, low, value + margin * (1 + margin / max(value, 2 * margin) / 2), True)
 
 
 def _shares_apart(counts: Array, records: Array) -> tuple[Array, Array, Array]:
