@@ -171,12 +171,12 @@ def exact_moments(
     reader = Reader(schema.reading, unreadable == "refuse", shown, stored)
 
     def summed(X: Any, y: Any) -> tuple[Moments, LeftOut]:
-        found = reader.formed(lambda records: forms.moments_of(records, values), X, y)
-        return found.result, found.left_out
+        formed = reader.formed(lambda records: forms.moments_of(records, values), X, y)
+        return formed.result, formed.left_out
 
     def by_record(X: Any, y: Any) -> tuple[RecordTerms, LeftOut]:
-        found = reader.formed(lambda records: forms.terms_of(records, values), X, y, marked=True)
-        return found.result if found.marks is None else found.result.among(found.marks), found.left_out
+        formed = reader.formed(lambda records: forms.terms_of(records, values), X, y, marked=True)
+        return formed.result if formed.marks is None else formed.result.among(formed.marks), formed.left_out
 
     moments: Any
     with ExitStack() as closing:

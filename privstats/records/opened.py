@@ -290,10 +290,10 @@ class Reader:
             marked: whether the result needs marks.
         """
         X, y, lost = in_codes(self.reading, X, y, refuse=self.refuse)
-        found = self._formed(form, Opened(self.reading, X, y, self.progress, self.cache), marked=marked)
+        formed = self._formed(form, Opened(self.reading, X, y, self.progress, self.cache), marked=marked)
         if lost:
             self.lost.update(all_lost(self.lost, lost))
-        return found
+        return formed
 
     def _formed(self, form: Callable[[Opened], _Result], records: Opened, *, marked: bool) -> Formed[_Result]:
         reading = self.reading
