@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from privstats import secagg, session
 from privstats.course import Course, DisjointRounds, authorize, spend
 from privstats.course.base import as_next
-from privstats.course.promise import Promise
+from privstats.course.promise import Promise, every_plan
 from privstats.dp import Ledger, Privacy, Spend, gaussian_epsilon
 from privstats.encoding import flatten
 from privstats.errors import LedgerError, PlanError
@@ -259,7 +259,7 @@ def _as_counted(records: Any, course: Course) -> Any:
     """Columns by name with listed values where a session counts them: the last for what is above 0, else the first."""
     if not isinstance(records, Mapping):
         return records
-    counts = (plan.schema for plan in course.priced if isinstance(plan.schema, CountSchema))
+    counts = (plan.schema for plan in every_plan(course) if isinstance(plan.schema, CountSchema))
     listed = {each.name: each.values for schema in counts for each in schema.variables if isinstance(each, Categories)}
     return {
         name: np.where(column > 0, listed[name][-1], listed[name][0])
