@@ -131,7 +131,7 @@ def fields_of_rounds(rounds: Sequence[Release], errors: LastStep) -> dict[str, A
     }
 
 
-def _behind_counts(releases: Sequence[Release | None]) -> tuple[tuple[Plan, ...], Sequence[Release | None]]:
+def _behind_counts(releases: Sequence[Release | None]) -> tuple[tuple[Plan | None, ...], Sequence[Release | None]]:
     listed = isinstance(releases, Sequence) and not isinstance(releases, Release)
     return counted_before(list(releases)) if listed else ((), releases)
 
