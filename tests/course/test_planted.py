@@ -13,7 +13,7 @@ import pytest
 import privstats as ps
 from privstats.course.base import mu_of
 from privstats.course.kinds import KINDS, labels_of
-from privstats.course.promise import epsilon_of, every_plan, longest, part_of, total_of
+from privstats.course.promise import epsilon_of, every_plan, part_of, total_of
 from privstats.course.steps import Step, Steps
 from privstats.dp import Ledger
 from privstats.plan import Plan
@@ -61,12 +61,10 @@ def test_its_price_and_its_bytes_are_in_the_total() -> None:
     assert COURSE.priced == (*ROUNDS.priced, COURSE.mean)
     assert COURSE.mu == pytest.approx(math.hypot(ROUNDS.mu, mu_of(COURSE.mean)), rel=1e-12)
     more, less, alone = total_of(COURSE), total_of(ROUNDS), total_of(COURSE.mean)
-    assert (more.sessions, more.numbers) == (less.sessions + 1, less.numbers + alone.numbers)
-    assert (
-        more.upload_bytes
-        == less.upload_bytes + alone.upload_bytes
-        == sum(plan.masking.upload_bytes for plan in longest(COURSE))
-    )
+    assert more.sessions == less.sessions + 1
+    # A round may come in its place, if one was lost, and sends more than the mean does.
+    assert more.upload_bytes == less.upload_bytes + total_of(COURSE.first).upload_bytes
+    assert alone.upload_bytes < total_of(COURSE.first).upload_bytes
     assert COURSE.mean in every_plan(COURSE)
     assert "planted mean" in labels_of(COURSE)[-1]
 
