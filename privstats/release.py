@@ -48,7 +48,8 @@ class Release:
         left_for: where excess noise is removed, the number of clients that each survivor's remaining noise is sized
             for, in the survivors' order.
         run: name of the session that made it, where its survivors are proof about that session; else empty.
-        position: the course, step and place of the session that made it; None for a plan alone and for a stream.
+        position: the course, step and place of the session that made it, by default those that the plan names; None for
+            a plan alone and for a stream.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -80,6 +81,10 @@ class Release:
             raise ReleaseError(f"run must be at most {_MAX_RUN_BYTES} bytes: give the run of the session's roster")
         if not isinstance(self.position, Position | None):
             raise ReleaseError(f"position must be a Position or None, got {type(self.position).__name__}; leave it out")
+        # Plan and release name one session: the plan's, if no other is given.
+        position = self.position or self.plan.position
+        object.__setattr__(self, "position", position)
+        object.__setattr__(self, "plan", self.plan.at(position))
         frozen = self.vector.copy()
         frozen.setflags(write=False)
         object.__setattr__(self, "vector", frozen)

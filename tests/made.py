@@ -69,4 +69,4 @@ def named(course: Any, releases: Iterable[ps.Release | None]) -> list[ps.Release
 
 def unnamed(release: ps.Release) -> ps.Release:
     """The release without its position, which names no course: tests move it to another place."""
-    return replace(release, position=None)
+    return replace(release, plan=release.plan.at(None), position=None)

@@ -120,4 +120,4 @@ def _noisy_release(
     if plan.schema.suppressible:
         vector, rare = dp.without_rare(plan.layout, vector, plan.min_count, plan.merge)
     known = (rng.reproducible or total.reproducible) and plan.noise is not None
-    return Release(plan, vector, survivors, rare, reproducible=known, left_for=left_for, position=plan.position)
+    return Release(plan, vector, survivors, rare, reproducible=known, left_for=left_for)

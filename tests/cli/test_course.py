@@ -20,7 +20,7 @@ from tests.contrib.alignment.cohort import PUBLIC, first
 from tests.contrib.alignment.cohort import first as aligned
 from tests.course.cases import OF_CELLS, parties_plan, plan_of, shards, tables
 from tests.course.test_kinds import HAZARDS, SCORES, counts_plan, ranged_plan
-from tests.made import promise
+from tests.made import promise, unnamed
 
 
 @pytest.fixture
@@ -331,7 +331,7 @@ def test_a_release_is_verified_against_the_file_of_its_course(privstats: Any, tm
     first = ps.Release.load(tmp_path / "0.release")
     sibling = replace(course, sessions=3, promise=None)
     for position in (None, sibling.position([]), course.position([True])):
-        replace(first, position=position).save(tmp_path / "other.release")
+        unnamed(first).at(position).save(tmp_path / "other.release")
         named = verdict("other.release", "--plan", "study.toml", code=1)
         assert f"NO: the release names {position or 'no course'}, and not session 'counts' at place 0" in named
     ps.heads.LDA().fit_release([ps.Release.load(tmp_path / f"{place}.release") for place in range(3)]).save(

@@ -163,6 +163,10 @@ def test_a_plan_of_a_session_names_it_to_its_release_and_through_its_file(whole:
     assert ps.course.Single(again).next([]).position == second.position
     assert position_of(ps.course.Single(again), []) == second.position
     assert replace(again, spare_bits=1).position is None
+    by_hand = ps.Release(again, whole[1].vector, whole[1].survivors, reproducible=True)
+    assert (by_hand, by_hand.plan.position) == (whole[1], second.position)
+    moved = replace(by_hand, position=COURSE.position([]))
+    assert moved.plan.position == moved.position == COURSE.position([])
 
 
 def test_attack_a_plan_that_names_another_session_is_refused(whole: Any) -> None:

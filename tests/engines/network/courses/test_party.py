@@ -26,6 +26,7 @@ from privstats.secagg import Identity
 from tests.course.cases import CLIENTS
 from tests.engines.network.courses.study import DATASET, CourseStudy, Desk, another_weight, course_study
 from tests.engines.network.fake import FolderNet
+from tests.made import unnamed
 
 
 def lying(monkeypatch: pytest.MonkeyPatch, change: Callable[[ps.Plan], ps.Plan], at: int = 1) -> None:
@@ -188,7 +189,7 @@ def test_attack_a_release_that_names_another_session_is_refused(desk: Desk) -> N
         replace(own, mu=own.mu * 0.99),
         replace(own, spent=own.mu),
     ):
-        wrong = replace(release, position=position)
+        wrong = unnamed(release).at(position)
         wrong.save(desk.study.host / "nodes" / "0" / "release.safetensors", signer=desk.study.server)
         assert desk.ask(desk.outgoing(1).signed(whole=True), 1) == "not_next"
         assert f"the release of round 0 names {position or 'no course'}, and not session" in desk.lines[-1]
