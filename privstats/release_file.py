@@ -134,7 +134,7 @@ def _check_claims(manifest: _Manifest, release: Release, path: PathLike) -> None
     if not claimed or not _alike({"mu": manifest.mu}, {"mu": json_value(budget.mu)}):
         raise _not_of_its_plan(path, "a digest or a budget", manifest)
     if release.position is not None and not release.position.covers(budget.mu):
-        raise _not_of_its_plan(path, "a course that has spent less", manifest)
+        raise _not_of_its_plan(path, "a position", manifest)
     classes = plan.layout.segments[0].size if plan.schema.suppressible else 0
     rising = release.suppressed == tuple(sorted(set(release.suppressed) & set(range(classes))))
     if not rising or not _alike(manifest.sigma, release.sigma):
