@@ -78,7 +78,7 @@ def charged_mu(plans: Sequence[Plan | None], position: Position | None) -> float
     seen = math.hypot(*(mu_of(plan) for plan in plans if plan is not None))
     if position is None:
         return math.inf if None in plans else seen
-    return max(seen, position.mu if is_followed(plans, position) else position.spent)
+    return max(seen, position.spent, position.mu if is_followed(plans, position) else 0.0)
 
 
 def is_followed(plans: Sequence[Plan | None], position: Position | None) -> bool:

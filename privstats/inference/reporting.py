@@ -11,6 +11,7 @@ from privstats.dp import Privacy
 from privstats.inference.summary import Summary
 from privstats.plan import Plan
 from privstats.plan.conditions import joint_condition
+from privstats.plan.position import Position
 from privstats.printable import levels_text
 from privstats.release import Release
 from privstats.version import __version__
@@ -31,12 +32,14 @@ class Source:
 
     Attributes:
         plans: of every session; None for one without a sum.
+        last: the last release of the sessions, where the table's own is not.
     """
 
     release: Release
     alpha: float
     assumed: str
     plans: tuple[Plan | None, ...] = ()
+    last: Release | None = None
 
     def title(self, what: str) -> str:
         """Return the title of a table."""
@@ -115,15 +118,19 @@ class Source:
         return self.plans or (self.release.plan,)
 
     @property
+    def _position(self) -> Position | None:
+        return (self.last or self.release).position
+
+    @property
     def _count(self) -> int:
         """Number of sessions, with a sum or not."""
-        position = self.release.position
+        position = self._position
         return max(len(self._sessions), 1 if position is None else position.place + 1)
 
     @property
     def _followed(self) -> bool:
-        """Whether sessions without a sum follow the release; then the table states the whole course's promise."""
-        return is_followed(self._sessions, self.release.position)
+        """Whether sessions without a sum follow the last release; then the table states the whole course's promise."""
+        return is_followed(self._sessions, self._position)
 
     @property
     def _parties(self) -> str:
@@ -198,7 +205,7 @@ class Source:
     def _epsilon(self, privacy: Privacy) -> float:
         if self._count == 1:
             return privacy.epsilon
-        return epsilon_of(charged_mu(self._sessions, self.release.position), privacy.delta)
+        return epsilon_of(charged_mu(self._sessions, self._position), privacy.delta)
 
     @staticmethod
     def _percent(share: float) -> str:

@@ -30,7 +30,7 @@ class Position:
         mu: that of all sessions of the course. A reader charges it where sessions without a sum follow.
 
     Raises:
-        PlanError: no digest, no name, no index, or no mu above 0 with ``spent`` at most ``mu``.
+        PlanError: no digest, no name, no index, or a mu that is not above 0.
 
     Example:
         >>> position = ps.release.Position("c0" * 32, "round", place=1, spent=0.4, mu=0.5)
@@ -48,12 +48,12 @@ class Position:
         known = isinstance(self.course, str) and _COURSE.fullmatch(self.course)
         named = isinstance(self.step, str) and self.step.isprintable() and 0 < len(self.step) <= _MAX_STEP
         placed = type(self.place) is int and 0 <= self.place < _MAX_PLACES
-        priced = type(self.spent) is type(self.mu) is float and 0 < self.spent <= self.mu * (1 + _SAME_DIGITS)
+        priced = all(type(each) is float and each > 0 for each in (self.spent, self.mu))
         if not (known and named and placed and priced):
             raise PlanError(
                 f"a position has a course's digest of 64 hexadecimal digits, a step's name of at most {_MAX_STEP} "
-                f"characters, a place from 0 to {_MAX_PLACES - 1}, and spent and mu with 0 < spent <= mu; take it from "
-                "the course's round"
+                f"characters, a place from 0 to {_MAX_PLACES - 1}, and spent and mu above 0; take it from the course's "
+                "round"
             )
 
     def __eq__(self, other: object) -> bool:

@@ -188,7 +188,7 @@ def test_attack_a_plan_that_names_another_session_is_refused(whole: Any) -> None
     "wrong", [("c0" * 31, "round", 0, 1.0, 1.0), ("C0" * 32, "round", 0, 1.0, 1.0), ("c0" * 32, "", 0, 1.0, 1.0),
               ("c0" * 32, "a\nb", 0, 1.0, 1.0), ("c0" * 32, "r" * 65, 0, 1.0, 1.0), ("c0" * 32, "round", -1, 1.0, 1.0),
               ("c0" * 32, "round", True, 1.0, 1.0), (None, "round", 0, 1.0, 1.0), ("c0" * 32, "round", 0, 0.0, 1.0),
-              ("c0" * 32, "round", 0, 0.0, 0.0), ("c0" * 32, "round", 0, 1.1, 1.0), ("c0" * 32, "round", 0, 1, 1.0),
+              ("c0" * 32, "round", 0, 1.0, 0.0), ("c0" * 32, "round", 0, 1, 1.0),
               ("c0" * 32, "round", 0, 1.0, float("nan")), ("c0" * 32, "round", 0, float("nan"), 1.0),
               ("c0" * 32, "round", 0, 1.0, None)]
 )  # fmt: skip

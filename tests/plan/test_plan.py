@@ -76,7 +76,7 @@ def test_any_change_changes_the_digest(changed):
         ("tries = 1", "session has unknown keys 'tries'"),
         ("place = -1", "a position has a course's digest"),
         ('mu = "a"', "a position has a course's digest"),
-        ("mu = 1.0", "a position has a course's digest"),
+        ("mu = -1.0", "a position has a course's digest"),
         ("spent = 1", "a position has a course's digest"),
         ('step = ""', "a position has a course's digest"),
     ],
