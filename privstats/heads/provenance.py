@@ -384,8 +384,9 @@ def directions(release: Released | Releases) -> tuple[Released, ...]:
     """Return a release of parties' directions, alone or with their update (``PartyRounds``)."""
     from privstats.schema import PartySchema
 
-    listed: Any = in_places(release) if isinstance(release, list | tuple) else [release]
-    present = [each for each in listed if each is not None]
+    present: list[Any] = [release]
+    if isinstance(release, list | tuple):
+        present = [each for each in in_places(release) if each is not None]
     if not 1 <= len(present) <= 2:
         raise DataError(
             "a list must hold one or both releases of a PartyRounds course, in order, None for a round without a sum; "
