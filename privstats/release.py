@@ -168,7 +168,7 @@ class Release:
             ...     schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy()
             ... )
             >>> release = ps.simulate(plan, [([[0.5, 0.0]], [0]), ([[0.0, 0.25]], [1])])
-            >>> release.at(ps.release.Position("c0" * 32, "round", place=1, mu=0.5)).position.place
+            >>> release.at(ps.release.Position("c0" * 32, "round", place=1, spent=0.4, mu=0.5)).position.place
             1
         """
         if position is None or self.position == position:

@@ -51,14 +51,17 @@ class _Position(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     course: str
     step: str
     place: int
+    spent: float | None
     mu: float | None
 
     @classmethod
     def of(cls, position: Position) -> _Position:
-        return cls(course=position.course, step=position.step, place=position.place, mu=json_value(position.mu))
+        spent, mu = json_value(position.spent), json_value(position.mu)
+        return cls(course=position.course, step=position.step, place=position.place, spent=spent, mu=mu)
 
     def read(self) -> Position:
-        return Position(self.course, self.step, self.place, math.inf if self.mu is None else self.mu)
+        spent, mu = (math.inf if each is None else each for each in (self.spent, self.mu))
+        return Position(self.course, self.step, self.place, spent, mu)
 
 
 class _Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -131,7 +134,7 @@ def _check_claims(manifest: _Manifest, release: Release, path: PathLike) -> None
     if not claimed or not _alike({"mu": manifest.mu}, {"mu": json_value(budget.mu)}):
         raise _not_of_its_plan(path, "a digest or a budget", manifest)
     if release.position is not None and not release.position.covers(budget.mu):
-        raise _not_of_its_plan(path, "a course of a smaller mu", manifest)
+        raise _not_of_its_plan(path, "a position", manifest)
     classes = plan.layout.segments[0].size if plan.schema.suppressible else 0
     rising = release.suppressed == tuple(sorted(set(release.suppressed) & set(range(classes))))
     if not rising or not _alike(manifest.sigma, release.sigma):

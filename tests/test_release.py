@@ -57,7 +57,7 @@ def other(release, field):
         "reproducible": False,
         "left_for": (4, 4, 3, 4),
         "run": b"may",
-        "position": ps.release.Position("c0" * 32, "round", 1, 9.0),
+        "position": ps.release.Position("c0" * 32, "round", 1, 9.0, 9.5),
     }
     vector = dropped(release) if field == "suppressed" else release.vector
     return replace(release, **{"vector": vector, field: values[field]})
@@ -101,7 +101,7 @@ def test_no_field_of_a_manifest_can_be_edited_unseen(release, layered, tmp_path,
         "reproducible": False,
         "left_for": [4, 4, 3, 4],
         "run": "6d6179",
-        "position": {"course": "c0" * 32, "step": "round", "place": 1, "mu": 9.0},
+        "position": {"course": "c0" * 32, "step": "round", "place": 1, "spent": 9.0, "mu": 9.5},
     }
     path = tmp_path / "r"
     release.save(path)

@@ -151,17 +151,17 @@ class Stepped(Planned):
             had: for each session so far, whether it had a sum.
         """
         step = self.steps.open(had)
-        return None if step is None else Position(self.digest, step.name, len(had), self.mu)
+        return None if step is None else Position(self.digest, step.name, len(had), self.steps.spent(had), self.mu)
 
     def _require_own(self, releases: Releases) -> None:
         """Refuse a release that names no course, or another course, step or place."""
-        names = self.steps.names([release is not None for release in releases])
+        had = [release is not None for release in releases]
         for place, release in enumerate(releases):
             if release is None:
                 continue
-            named = release.position
-            if place >= len(names) or named != Position(self.digest, names[place], place, self.mu):
-                own = f"session {names[place]!r}" if place < len(names) else "sessions, which ended before"
+            named, own_position = release.position, self.position(had[:place])
+            if own_position is None or named != own_position:
+                own = "sessions, which ended before" if own_position is None else f"session {own_position.step!r}"
                 raise PlanError(
                     f"release {place} is not of this course's {own}; give the releases of its own sessions, in order: "
                     f"it names {named or 'no course, and the plans that the course returns name it'}"

@@ -28,7 +28,7 @@ def in_places(releases: Releases) -> list[Release | None]:
         >>> from privstats.course.positions import in_places
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
         >>> release = ps.simulate(plan, [([[0.5, 0.0]], [0]), ([[0.0, 0.25]], [1])])
-        >>> first, third = (release.at(ps.release.Position("c0" * 32, "round", place, 0.5)) for place in (0, 2))
+        >>> first, third = (release.at(ps.release.Position("c0" * 32, "round", place, 0.4, 0.5)) for place in (0, 2))
         >>> [each and each.position.place for each in in_places([first, third])]
         [0, None, 2]
         >>> in_places([third, first])
@@ -54,25 +54,15 @@ def in_places(releases: Releases) -> list[Release | None]:
     return [*(places.get(place) for place in range(max(places) + 1)), *[None] * behind]
 
 
-def is_complete(plans: Sequence[Plan | None], position: Position | None) -> bool:
-    """Return whether each session up to this position has its plan, and with it its price.
-
-    Args:
-        plans: of a course's sessions; None for one whose plan is unknown, because it had no sum.
-        position: of the last release; None for a plan alone.
-    """
-    return None not in plans and (position is None or len(plans) > position.place)
-
-
 def charged_mu(plans: Sequence[Plan | None], position: Position | None) -> float:
     """Return mu of a course's sessions together, with a sum or not.
 
     Guarantee:
-        At least what these sessions cost: a session without a sum has no plan here, and then the whole course's mu is
-        returned, which the owners agreed on and which the position names.
+        At least what these sessions cost: the last release names what the sessions up to its own have spent. Sessions
+        behind it, which had no sum, have no price here, and then the whole course's mu is returned.
 
     Args:
-        plans: of a course's sessions; None for one whose plan is unknown, because it had no sum.
+        plans: of a course's sessions, those behind the last release too; None for one without a sum.
         position: of the last release; None for a plan alone.
 
     Example:
@@ -80,15 +70,20 @@ def charged_mu(plans: Sequence[Plan | None], position: Position | None) -> float
         >>> schema = ps.ClassSchema(2, 2, "NAB", clip_norm=1.0, transform=(ps.transforms.UnitNorm(),))
         >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=3.0, delta=1e-5)
         >>> course = ps.Rounds.within(ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 1_000), privacy=privacy), rounds=4)
-        >>> charged_mu([course.first, None], course.position([True])) == course.mu
-        True
         >>> charged_mu([course.first], course.position([])) == course.first.noise.mu
+        True
+        >>> charged_mu([course.first, None], course.position([])) == course.mu
         True
     """
     seen = math.hypot(*(mu_of(plan) for plan in plans if plan is not None))
-    if is_complete(plans, position):
-        return seen
-    return math.inf if position is None else max(seen, position.mu)
+    if position is None:
+        return math.inf if None in plans else seen
+    return max(seen, position.spent, position.mu if is_followed(plans, position) else 0.0)
+
+
+def is_followed(plans: Sequence[Plan | None], position: Position | None) -> bool:
+    """Return whether sessions without a sum follow the last release of these."""
+    return position is not None and len(plans) > position.place + 1
 
 
 def _not_next(index: int, position: Position | None, before: str) -> ReleaseError:

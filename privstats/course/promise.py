@@ -210,8 +210,22 @@ def plans_by_place(course: Course) -> Sequence[Sequence[Plan]]:
 
 def longest(course: Course) -> Sequence[Plan]:
     """Return the plan of the longest message at each place of a course."""
+    return [max(plans, key=lambda plan: plan.masking.upload_bytes) for plans in _messages(course)]
+
+
+def every_plan(course: Course) -> Sequence[Plan]:
+    """Return the plans of all sessions that a course may have, as it prices them and with their longest messages.
+
+    A check that must hold in each session walks these: one priced plan per place leaves out the cheaper sessions that a
+    retry may move there.
+    """
+    places = (*plans_by_place(course), *_messages(course))
+    return list({plan.digest: plan for plans in places for plan in plans}.values())
+
+
+def _messages(course: Course) -> Sequence[Sequence[Plan]]:
     messages: Sequence[Sequence[Plan]] = getattr(course, "messages", plans_by_place(course))
-    return [max(plans, key=lambda plan: plan.masking.upload_bytes) for plans in messages]
+    return messages
 
 
 def _sent(plans: Sequence[Plan]) -> tuple[int, int]:

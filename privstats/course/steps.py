@@ -7,6 +7,7 @@ Order, labels and prices are therefore public before the first release.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -199,6 +200,16 @@ class Steps:
             had: for each session so far, whether it had a sum.
         """
         return self._walked(had)[0]
+
+    def spent(self, had: Sequence[bool]) -> float:
+        """Return mu of the sessions so far and of the next one together, at their steps' prices.
+
+        Args:
+            had: for each session so far, whether it had a sum.
+        """
+        names, step = self._walked(had)
+        price = {each.name: mu_of(each.plan) for each in self.steps}
+        return math.hypot(*(price[name] for name in names), 0.0 if step is None else mu_of(step.plan))
 
     def next(self, releases: Releases) -> Plan | None:
         """Return the next session's plan; None at the end.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from privstats.course.positions import charged_mu, in_places, is_complete
+from privstats.course.positions import charged_mu, in_places
 from privstats.dp import Privacy, gaussian_epsilon, gaussian_mu
 from privstats.dp.privacy import Adjacency, Model, Unit
 from privstats.errors import DataError, ReleaseError
@@ -35,10 +35,9 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     Guarantee:
         Where ``exact`` is False, everything in the head is a function of releases that together are (epsilon, delta)-DP
         for one ``unit`` under ``adjacency``, under trust model ``model`` (post-processing; Dwork, Roth 2014,
-        proposition 2.1). Releases of one course add up as ``sqrt(sum mu_i^2)``, and sessions without a sum before the
-        last release are charged with the whole course. A session without a sum behind the last release has no part in
-        the head: the course's own promise, which every ledger is charged, counts it. Only the file's signature
-        protects this claim against forgery.
+        proposition 2.1). Releases of one course add up as ``sqrt(sum mu_i^2)``, with the sessions without a sum before
+        the last one. A session without a sum behind the last release has no part in the head: the course's own promise,
+        which every ledger is charged, counts it. Only the file's signature protects this claim against forgery.
 
     Attributes:
         exact: whether records or noiseless sums were used; None: unknown.
@@ -212,7 +211,7 @@ def _promise(releases: Sequence[Release]) -> Privacy | Promise | None:
     if any(each.plan.noise is None for each in releases):
         return None
     plans, position = [each.plan for each in own], own[-1].position if own else None
-    if len(releases) == 1 and is_complete(plans, position):
+    if len(releases) == 1 and (position is None or not position.place):
         return first.privacy if isinstance(first.privacy, Privacy) else None
     from privstats.course.promise import Promise
 

@@ -399,7 +399,7 @@ def _summary_of(table: HazardRatios, alpha: float) -> Summary:
     counts = table.counts or (None,)
     # A lost round, or check, costs what any other round does; lost counts have a price of their own.
     rounds = (table.release.plan,) * (table.rounds + table.lost - (not table.counts))
-    source = Source(table.release, alpha, assumed, (*counts, *rounds, *checks))
+    source = Source(table.release, alpha, assumed, (*counts, *rounds, *checks), table.checked)
     test = table.proportionality() if table.counted is not None and table.by is not None else None
     by_column = None if table.checked is None else table.proportionality_by_column()
     event, *others = (schema := _schema_of(table.release)).causes

@@ -43,7 +43,7 @@ _AGGREGATION = ("min_count", "merge", "graph", "protocol", "panel", "excess_nois
 _SECTIONS = ("schema", "cohort", "privacy", "aggregation", "published", "validity", "devices")
 _SESSION = "session"
 """The table of a file alone: which session of a course the plan is for. No digest covers it."""
-_POSITION = ("course", "step", "place", "mu")
+_POSITION = ("course", "step", "place", "spent", "mu")
 
 
 def to_toml(tables: Mapping[str, Any], position: Position | None = None) -> str:

@@ -291,7 +291,7 @@ class Plan:
             >>> plan = ps.Plan(
             ...     schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy()
             ... )
-            >>> later = plan.at(ps.release.Position("c0" * 32, "round", place=1, mu=0.5))
+            >>> later = plan.at(ps.release.Position("c0" * 32, "round", place=1, spent=0.4, mu=0.5))
             >>> later == plan, ps.simulate(later, [([[0.5, 0.0]], [0]), ([[0.0, 0.25]], [1])]).position.place
             (True, 1)
         """

@@ -331,7 +331,8 @@ def test_a_release_is_verified_against_the_file_of_its_course(privstats: Any, tm
     assert "NO: " in verdict("0.release", "--plan", "study.toml", *["--after", "none"] * 3, code=1)
     first = ps.Release.load(tmp_path / "0.release")
     sibling = replace(course, sessions=3, promise=None)
-    for position in (None, sibling.position([]), course.position([True])):
+    other = replace(course.position([]), course=sibling.digest)
+    for position in (None, other, course.position([True])):
         unnamed(first).at(position).save(tmp_path / "other.release")
         named = verdict("other.release", "--plan", "study.toml", code=1)
         assert f"NO: the release names {position or 'no course'}, and not session 'counts' at place 0" in named

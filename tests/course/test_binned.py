@@ -272,7 +272,7 @@ def test_a_count_session_without_a_sum_leaves_the_cells_and_if_all_are_lost_cuts
 
 
 def test_counts_that_are_all_lost_are_in_every_printed_epsilon() -> None:
-    """No release shows their price, so the course's own is stated."""
+    """The first release with a sum names what was spent before it."""
     whole = ps.Newton.full_plan(schema=SCORES, cohort=plan_of().cohort, privacy=plan_of().privacy)
     course = ps.Binned.within(whole, "newton", expected_records=N)
     gone = [{course.first.masking.upload_step: {0, 1}}] * course.counting.sessions
@@ -281,7 +281,7 @@ def test_counts_that_are_all_lost_are_in_every_printed_epsilon() -> None:
     assert len(have) == len(releases) - len(gone) == 4
     for several in (releases, have):
         text = " ".join(str(ps.inference.logit(several).summary()).split())
-        assert f"epsilon {course.epsilon(1e-5):.4g}, delta 1e-05, all sessions of its course" in text
+        assert f"epsilon {course.epsilon(1e-5):.4g}, delta 1e-05, all {len(releases)} sessions" in text
     sums = binned(sessions=2)
     *lost, last = ps.simulate(sums, tables(), dropouts=gone[:2], rng=ps.randomness.seeded(1))
     assert lost == [None, None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.course.base import iter_rounds, position_of, verify_next
+from privstats.course.base import iter_rounds, mu_of, position_of, verify_next
 from privstats.course.kinds import KINDS
 from privstats.course.positions import in_places
 from privstats.release import Position
@@ -53,9 +54,11 @@ def test_the_position_of_a_session_follows_from_the_sessions_before_it(name: str
     for course in COURSES[name]:
         for lost in list(lost_places(course.most, np.random.default_rng(0)))[:12]:
             had = [place not in lost for place in range(course.most)]
+            priced: list[float] = []
             for place, step in enumerate(opened(course.steps, lost)):
-                expected = None if name == "single" else Position(course.digest, step.name, place, course.mu)
-                assert position_of(course, had[:place]) == expected
+                priced.append(mu_of(step.plan))
+                named = course.digest, step.name, place, math.hypot(*priced), course.mu
+                assert position_of(course, had[:place]) == (None if name == "single" else Position(*named))
 
 
 def test_a_stream_and_a_plan_alone_have_none() -> None:
@@ -63,7 +66,9 @@ def test_a_stream_and_a_plan_alone_have_none() -> None:
 
 
 def test_every_round_names_its_release(whole: Any) -> None:
-    named_by = [Position(COURSE.digest, "round", place, COURSE.mu) for place in range(3)]
+    alone = mu_of(COURSE.first)
+    spent = [math.hypot(*[alone] * many) for many in (1, 2, 3)]
+    named_by = [Position(COURSE.digest, "round", place, spent[place], COURSE.mu) for place in range(3)]
     assert [each.position for each in whole] == named_by
     releases: list[ps.Release | None] = []
     for round_, release in zip(iter_rounds(COURSE, releases), map(unnamed, whole), strict=True):
@@ -114,7 +119,7 @@ def test_attack_a_release_that_names_no_course_is_refused(whole: Any) -> None:
 def test_attack_a_release_of_another_step_is_refused() -> None:
     """Of a mean and sums with equal plans nothing else tells them apart."""
     step = made.unnamed(played(COURSE)[0])
-    wrong = step.at(Position(COURSE.digest, "calibration", 0, COURSE.mu))
+    wrong = step.at(replace(COURSE.position([]), step="calibration"))
     refused(ps.PlanError, "it names session 'calibration' at place 0", COURSE.next, [wrong])
 
 
@@ -168,16 +173,24 @@ def test_attack_a_plan_that_names_another_session_is_refused(whole: Any) -> None
     """Its release would name a place that it does not have, or a course that costs less."""
     second = COURSE.next(whole[:1])
     own = second.position
-    for wrong in (SIBLING.position([True]), replace(own, place=2), replace(own, step="mean"), replace(own, mu=0.1)):
+    for wrong in (
+        SIBLING.position([True]),
+        replace(own, place=2),
+        replace(own, step="mean"),
+        replace(own, mu=own.mu * 0.99),
+        replace(own, spent=own.mu),
+    ):
         refused(ps.PlanError, "not the one that follows", verify_next, COURSE, second.at(wrong), whole[:1])
     assert verify_next(COURSE, second.at(None), whole[:1]).position == own
 
 
 @pytest.mark.parametrize(
-    "wrong", [("c0" * 31, "round", 0, 1.0), ("C0" * 32, "round", 0, 1.0), ("c0" * 32, "", 0, 1.0),
-              ("c0" * 32, "a\nb", 0, 1.0), ("c0" * 32, "r" * 65, 0, 1.0), ("c0" * 32, "round", -1, 1.0),
-              ("c0" * 32, "round", True, 1.0), (None, "round", 0, 1.0), ("c0" * 32, "round", 0, 0.0),
-              ("c0" * 32, "round", 0, float("nan")), ("c0" * 32, "round", 0, None)]
+    "wrong", [("c0" * 31, "round", 0, 1.0, 1.0), ("C0" * 32, "round", 0, 1.0, 1.0), ("c0" * 32, "", 0, 1.0, 1.0),
+              ("c0" * 32, "a\nb", 0, 1.0, 1.0), ("c0" * 32, "r" * 65, 0, 1.0, 1.0), ("c0" * 32, "round", -1, 1.0, 1.0),
+              ("c0" * 32, "round", True, 1.0, 1.0), (None, "round", 0, 1.0, 1.0), ("c0" * 32, "round", 0, 0.0, 1.0),
+              ("c0" * 32, "round", 0, 1.0, 0.0), ("c0" * 32, "round", 0, 1, 1.0),
+              ("c0" * 32, "round", 0, 1.0, float("nan")), ("c0" * 32, "round", 0, float("nan"), 1.0),
+              ("c0" * 32, "round", 0, 1.0, None)]
 )  # fmt: skip
 def test_what_is_no_position_is_refused(wrong: Any) -> None:
     refused(ps.PlanError, "a position has a course's digest", Position, *wrong)
@@ -186,6 +199,6 @@ def test_what_is_no_position_is_refused(wrong: Any) -> None:
 def test_a_release_keeps_the_position_that_it_has(whole: Any) -> None:
     release = whole[1]
     assert release.at(None) is release.at(release.position) is release
-    later = Position(COURSE.digest, "round", 2, COURSE.mu)
+    later = replace(release.position, place=2)
     refused(ps.ReleaseError, "is of session 'round' at place 1", release.at, later)
     refused(ps.ReleaseError, "position must be a Position or None, got str", replace, release, position="round")

@@ -95,7 +95,7 @@ def test_a_check_without_a_sum_is_held_again_if_a_retry_is_left() -> None:
     assert course.next([*rounds, None, None]) is None
     table = inf.hazards([*rounds, None, None])
     assert (table.checked, table.lost) == (None, 2)
-    assert "epsilon 8, delta 1e-06, all 7 sessions" in " ".join(str(table.summary()).split())
+    assert "epsilon 8, delta 1e-06, all sessions of its course" in " ".join(str(table.summary()).split())
 
 
 def test_sums_at_other_weights_are_refused(releases: list[Any]) -> None:

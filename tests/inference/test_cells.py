@@ -531,7 +531,7 @@ def test_the_promise_of_a_table_is_that_of_all_sessions_also_of_its_last_release
     said = f"Privacy: epsilon 8, delta 1e-06, all {len(releases)} sessions, the counts of its cut points among them"
     assert said in inf.ols(releases).cells().summary().foot[1]
     assert 7 < releases[-1].plan.privacy.epsilon < 8
-    assert "epsilon 8, delta 1e-06, all sessions of its course" in inf.ols(releases[-1]).summary().foot[1]
+    assert f"epsilon 8, delta 1e-06, all {len(releases)} sessions" in inf.ols(releases[-1]).summary().foot[1]
 
 
 def test_counts_of_another_course_are_refused():

@@ -22,6 +22,7 @@ import numpy as np
 from privstats.course import Course
 from privstats.course.alone import measured_by_person
 from privstats.course.kinds import admits_of, file_of, schema_read
+from privstats.course.promise import plans_by_place
 from privstats.dp import Account, NoPrivacy, Privacy, joint_mu
 from privstats.dp.privacy import Adjacency
 from privstats.encoding import flatten, unflatten
@@ -375,5 +376,9 @@ def _require(course: Course, who: str, remedy: str) -> None:
 
 
 def _mu(course: Course, adjacency: Adjacency) -> float:
-    noisy = [(plan.schema, plan.noise) for plan in course.priced if plan.noise is not None and not plan.noise.pure]
-    return math.hypot(*(joint_mu(schema, noise.sigma, adjacency) for schema, noise in noisy))
+    return math.hypot(*(max(_mu_of(plan, adjacency) for plan in plans) for plans in plans_by_place(course)))
+
+
+def _mu_of(plan: Plan, adjacency: Adjacency) -> float:
+    noise = plan.noise
+    return 0.0 if noise is None or noise.pure else joint_mu(plan.schema, noise.sigma, adjacency)

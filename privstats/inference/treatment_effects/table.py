@@ -63,7 +63,7 @@ class EffectTable(RowTable):
         widened: why the interval is wider than sampling and noise alone make it, with what would help.
         arms: noisy records by arm, over all subgroups, including missing outcomes, or None.
         r_: standard error that nuisances may add, relative to the rest, or None.
-        plans: of every session; one without a sum counts as the last, which costs no less.
+        plans: of every session; None for one without a sum.
         missing: whether outcomes may be missing; records then weigh by their probability of being observed.
 
     Example:
@@ -93,7 +93,7 @@ class EffectTable(RowTable):
     arms: tuple[float, float] | None
     r_: float | None
     release: Release
-    plans: tuple[Plan, ...]
+    plans: tuple[Plan | None, ...]
     _sums: ArmSums | None
     _groups: GroupSums | None = None
     measure: str = "difference"
@@ -267,12 +267,12 @@ def effect(releases: Sequence[Release | None]) -> EffectTable:
     read = course_sums(releases := all_sessions(releases))
     if read.schema.outcomes > 1 or read.schema.subgroups is not None:
         raise ReleaseError("this course has several outcomes or subgroups: read all of them with inference.effects")
-    return question(read, tuple((each or read.last).plan for each in releases))
+    return question(read, tuple(each and each.plan for each in releases))
 
 
 def question(
     read: CourseSums,
-    plans: tuple[Plan, ...],
+    plans: tuple[Plan | None, ...],
     place: int = 0,
     *,
     subgroup: str = "",

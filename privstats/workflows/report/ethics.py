@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
 from privstats.course import Course
-from privstats.course.kinds import course_kind
+from privstats.course.kinds import course_kind, labels_of
 from privstats.course.promise import Total, total_of
 from privstats.dp import Guarantee, Noise, Privacy
 from privstats.errors import PlanError
@@ -85,10 +85,12 @@ def use_of_sums(schema: Schema) -> str:
 
 
 def sessions_of(course: Course) -> str:
-    """Return why a course has several sessions."""
+    """Return why a course has several sessions, and which it has."""
     kind = course_kind(course)
     why = word_for({kind.name: kind.why} if kind.why else {}, kind.name, "courses of the kind")
-    return why if isinstance(why, str) else why(course)
+    names = list(dict.fromkeys(label.partition(": ")[2] for label in labels_of(course)))
+    listed = f" In order: {'; '.join(names)}." if len(names) > 1 else ""
+    return (why if isinstance(why, str) else why(course)) + listed
 
 
 def keys_of(plan: Plan) -> list[tuple[str, str, str]]:

@@ -38,6 +38,8 @@ def first_sum(place: Path) -> tuple[FolderNet, Ended]:
         script.write_text(
             "allow_second_exact_release = True\n" + script.read_text().replace('data["X"], data["y"]', 'data["X"]')
         )
+    for home in (study.host, *(study.home(peer) for peer in range(9))):  # as `privstats course init` writes it
+        (home / "plan.toml").write_text(Alignment(study.plan).next([]).to_toml())
     net = FolderNet(study)
     return net, net.run()  # type: ignore[return-value]
 
@@ -45,7 +47,7 @@ def first_sum(place: Path) -> tuple[FolderNet, Ended]:
 def next_round(study: Study, releases: list[Any], **schema: Any) -> FolderNet:
     """The folders of the round that follows, under the next run name."""
     plan = Alignment(study.plan).next(releases)
-    plan = replace(plan, schema=replace(plan.schema, **schema))
+    plan = replace(plan, schema=replace(plan.schema, **schema)).at(plan.position)
     (study.host / "release.safetensors").rename(study.host / "first.safetensors")
     for home in (study.host, *(study.home(peer) for peer in range(9))):
         plan.published.save(values_path(home / "plan.toml"))
@@ -58,6 +60,11 @@ def test_a_round_over_the_clients_of_the_first_sum_is_released(tmp_path: Path) -
     net, found = first_sum(tmp_path)
     assert isinstance(found, Ended), (net.lines, net.logs)
     ended = next_round(net.study, list(found.releases)).run()
+    course = Alignment(net.study.plan)
+    assert [each.position for each in (*found.releases, *ended.releases)] == [
+        course.position([]),
+        course.position([True]),
+    ]
     assert ended.releases[0].survivors == tuple(range(9))
 
 

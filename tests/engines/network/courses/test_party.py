@@ -21,7 +21,6 @@ from privstats.engines.network.round_host import Ended, Waiting
 from privstats.engines.network.statements import Envelope, SignedAnnouncement
 from privstats.engines.network.transport import OK
 from privstats.errors import LedgerError
-from privstats.release import Position
 from privstats.schema.public_values import Published, Values, values_path
 from privstats.secagg import Identity
 from tests.course.cases import CLIENTS
@@ -178,14 +177,17 @@ def test_a_release_that_the_server_on_the_roster_did_not_sign_is_refused(desk: D
 
 def test_attack_a_release_that_names_another_session_is_refused(desk: Desk) -> None:
     """Signed by the server itself, whose other study has the same plans."""
-    release, digest, mu = desk.host.folder.release(0), desk.study.course.digest, desk.study.course.mu
+    release = desk.host.folder.release(0)
     assert release is not None
+    own = release.position
+    assert own is not None
     for position in (
         None,
-        Position("c0" * 32, "first release", 0, mu),
-        Position(digest, "round", 0, mu),
-        Position(digest, "first release", 1, mu),
-        Position(digest, "first release", 0, mu / 2),
+        replace(own, course="c0" * 32),
+        replace(own, step="round"),
+        replace(own, place=1),
+        replace(own, mu=own.mu * 0.99),
+        replace(own, spent=own.mu),
     ):
         wrong = unnamed(release).at(position)
         wrong.save(desk.study.host / "nodes" / "0" / "release.safetensors", signer=desk.study.server)
